@@ -1,0 +1,183 @@
+// What an agent is: the face that every file in `agents/` is written against.
+// A definition is data plus one function an action; retries, paging of secrets, files and the ledger are the core's.
+
+import Type, { type Static, type TObject, type TSchema } from 'typebox'
+import type { Json, JsonObject } from '../json.ts'
+
+/** What an action does to the outside: nothing, the same thing however often, or something each time. */
+export type Effect = 'read' | 'idempotent' | 'once'
+
+export interface FileRecord {
+  name: string
+  /** Relative to the run's state folder: `files/<phase>/<name>`. */
+  path: string
+  bytes: number
+  /** Hex. */
+  sha256: string
+}
+
+export interface AgentResult {
+  /** One line for people. */
+  text: string
+  data?: JsonObject
+  /** What the outside calls the thing that was written; kept in the receipt. */
+  external?: { id?: string; url?: string }
+}
+
+export type FileContent = string | Uint8Array | ReadableStream<Uint8Array> | Blob | JsonObject | Json[]
+
+export interface FetchOptions extends Omit<RequestInit, 'signal' | 'redirect'> {
+  /** Milliseconds for one try; default 60,000. */
+  timeout?: number
+  /** Most bytes of a reply that `text()`, `json()` and `bytes()` accept; default 64 MiB. A body that is streamed has no bound. */
+  maxBytes?: number
+  /** Tries in all; default 4 for requests that may be repeated (GET, HEAD, PUT, DELETE of a non-`once` action), else 1. */
+  attempts?: number
+  /** Follow redirects, at most 3; default true for GET and HEAD. */
+  follow?: boolean
+}
+
+export interface AgentContext<S = Record<string, unknown>> {
+  readonly settings: S
+  /** Fires when the run is cancelled, the phase times out, or the daemon stops. */
+  readonly signal: AbortSignal
+  log(message: string, fields?: JsonObject): void
+  /** The guarded fetch (SSRF rules, retries, bounds). Resolves with any status once retries are used up; rejects with a retryable AgentError when no reply came. */
+  fetch(url: string | URL, options?: FetchOptions): Promise<Response>
+  /** Writes `files/<phase>/<name>` whole or not at all. Objects become indented JSON. */
+  write(name: string, content: FileContent): Promise<FileRecord>
+  /** A file of the run (`files/…`) or the workspace. Throws an AgentError when it is missing or lies outside. */
+  read(path: string): Promise<ReturnType<typeof Bun.file>>
+  /** Idempotency key of this entry, the same over all attempts. */
+  readonly key: string
+  readonly attempt: number
+  readonly run: { readonly id: string; readonly name: string | null }
+  readonly phase: { readonly name: string }
+  /** Absolute path. */
+  readonly workspace: string
+  /** Absolute path of the run's state folder (files lie under `files/`). */
+  readonly stateDir: string
+  /** The event, in a `notify` handler only. */
+  readonly event?: NotifyEvent
+}
+
+export interface NotifyEvent {
+  name: string
+  team: string
+  run: { id: string; name: string | null; state: string; reason: string | null }
+  phase?: { name: string; state: string; error: string | null }
+  /** A sentence that says it all, ready to be sent. */
+  message: string
+  outputs: Json
+}
+
+export interface Handler<S = any, E = any> {
+  /** A function of the entry where the entry decides (http: its method). */
+  effect: Effect | ((entry: E) => Effect)
+  entry: TObject
+  run(entry: E, context: AgentContext<S>): Promise<AgentResult>
+  /** Asks the outside whether this entry was already written: its result, or null when it certainly was not. Throws when it cannot tell. */
+  find?(entry: E, context: AgentContext<S>): Promise<AgentResult | null>
+}
+
+export interface Action<S = any, E = any> extends Handler<S, E> {
+  direction: 'source' | 'target' | 'phase'
+  description?: string
+}
+
+export interface AgentDefinition<S = any> {
+  type: 'connector' | 'exec'
+  version: string
+  description: string
+  settings: TObject
+  actions?: Record<string, Action<S>>
+  source?: Handler<S>
+  target?: Handler<S>
+  phase?: Handler<S>
+  notify?: Handler<S>
+}
+
+/** Marks what `agent()` made, so that the catalogue knows an agent from any other export. */
+export const AGENT = Symbol.for('cadre.agent')
+
+export interface Agent<S = any> extends AgentDefinition<S> {
+  [AGENT]: true
+}
+
+interface HandlerOf<Settings, E extends TObject> {
+  effect: Effect | ((entry: Static<E>) => Effect)
+  entry: E
+  run(entry: Static<E>, context: AgentContext<Settings>): Promise<AgentResult>
+  find?(entry: Static<E>, context: AgentContext<Settings>): Promise<AgentResult | null>
+}
+
+interface DefinitionOf<
+  S extends TObject,
+  A extends Record<string, TObject>,
+  So extends TObject,
+  Ta extends TObject,
+  Ph extends TObject,
+  No extends TObject,
+> {
+  type: 'connector' | 'exec'
+  version: string
+  description: string
+  settings: S
+  actions?: {
+    [K in keyof A]: HandlerOf<Static<S>, A[K]> & { direction: 'source' | 'target' | 'phase'; description?: string }
+  }
+  source?: HandlerOf<Static<S>, So>
+  target?: HandlerOf<Static<S>, Ta>
+  phase?: HandlerOf<Static<S>, Ph>
+  notify?: HandlerOf<Static<S>, No>
+}
+
+/** Declares an agent. The schemas give `entry` and `context.settings` their types. */
+export function agent<
+  S extends TObject,
+  A extends Record<string, TObject> = Record<string, TObject>,
+  So extends TObject = TObject,
+  Ta extends TObject = TObject,
+  Ph extends TObject = TObject,
+  No extends TObject = TObject,
+>(definition: DefinitionOf<S, A, So, Ta, Ph, No>): Agent {
+  return { ...(definition as unknown as AgentDefinition), [AGENT]: true }
+}
+
+/** A setting that is masked wherever it would appear. */
+export function secret(options: { description?: string } = {}) {
+  return Type.String({ minLength: 1, ...options, 'x-secret': true })
+}
+
+export function isSecret(schema: TSchema): boolean {
+  return (schema as { 'x-secret'?: boolean })['x-secret'] === true
+}
+
+export interface AgentErrorOptions {
+  /** Stable and short: `unauthorized`, `not_found`, `timeout` … */
+  code?: string
+  /** What to do about it. */
+  hint?: string
+  /** Whether the same call may succeed later; default false. */
+  retryable?: boolean
+  /** Whether the request may have reached the outside: `no` clears the receipt of a `once` entry; default `unknown` unless a complete 4xx was read. */
+  sent?: 'no' | 'unknown'
+  cause?: unknown
+}
+
+/** What an agent throws: it fails the phase, with a reason that a person can act on. */
+export class AgentError extends Error {
+  override readonly name = 'AgentError'
+  readonly code: string
+  readonly hint: string | undefined
+  readonly retryable: boolean
+  readonly sent: 'no' | 'unknown' | undefined
+
+  constructor(message: string, options: AgentErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.code = options.code ?? 'agent_error'
+    this.hint = options.hint
+    this.retryable = options.retryable ?? false
+    this.sent = options.sent
+  }
+}

@@ -1,0 +1,32 @@
+// Durations are strings with units (`90s`, `5m`, `24h`, `1h30m`); bare numbers are refused, for nobody knows their unit.
+
+const UNITS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
+
+/** The form of a duration, for schemas. */
+export const DURATION_PATTERN = '^([0-9]+(\\.[0-9]+)?(ms|s|m|h|d))+$'
+const WHOLE = new RegExp(DURATION_PATTERN)
+const PART = /([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)/g
+
+/** Milliseconds of `text`, or null when it is no duration. */
+export function parseDuration(text: string): number | null {
+  if (!WHOLE.test(text)) return null
+  let total = 0
+  for (const [, amount, unit] of text.matchAll(PART)) total += Number(amount) * UNITS[unit as keyof typeof UNITS]
+  return Number.isSafeInteger(Math.round(total)) ? Math.round(total) : null
+}
+
+/** `ms` as people say it: `340ms`, `2.1s`, `3m 20s`, `1h 5m`, `2d 4h`. */
+export function formatDuration(ms: number): string {
+  if (ms < 1_000) return `${Math.round(ms)}ms`
+  if (ms < 10_000) return `${(ms / 1_000).toFixed(1)}s`
+  const seconds = Math.round(ms / 1_000)
+  if (seconds < 60) return `${seconds}s`
+  const pairs: [number, string, number, string][] = [
+    [86_400, 'd', 3_600, 'h'],
+    [3_600, 'h', 60, 'm'],
+    [60, 'm', 1, 's'],
+  ]
+  const [big, bigUnit, small, smallUnit] = pairs.find(([size]) => seconds >= size) ?? pairs[2]!
+  const rest = Math.floor((seconds % big) / small)
+  return `${Math.floor(seconds / big)}${bigUnit}${rest ? ` ${rest}${smallUnit}` : ''}`
+}

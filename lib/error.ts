@@ -1,0 +1,69 @@
+// The one error class of cadre: what went wrong (`code`), for whom (`message`), and what to do (`hint`).
+// Whatever else is thrown is a fault of ours and reaches callers as `internal`, without its text.
+
+/** Error codes of the wire, each with its HTTP status. */
+export const STATUS = {
+  invalid_request: 400,
+  unauthorized: 401,
+  forbidden: 403,
+  not_found: 404,
+  method_not_allowed: 405,
+  conflict: 409,
+  invalid_state: 409,
+  expired: 410,
+  too_large: 413,
+  unsupported_media_type: 415,
+  rate_limited: 429,
+  internal: 500,
+  unavailable: 503,
+} as const
+
+export type ErrorCode = keyof typeof STATUS
+
+/** One problem of several. `path` is a JSON pointer into the request, or a place in a file. */
+export interface Detail {
+  path: string
+  message: string
+}
+
+export interface ErrorBody {
+  code: ErrorCode
+  message: string
+  details?: Detail[]
+}
+
+export interface ErrorOptions {
+  details?: readonly Detail[]
+  /** Seconds, sent as `Retry-After`. */
+  retryAfter?: number
+  cause?: unknown
+}
+
+export class CadreError extends Error {
+  override readonly name = 'CadreError'
+  readonly code: ErrorCode
+  readonly details: readonly Detail[] | undefined
+  readonly retryAfter: number | undefined
+
+  constructor(code: ErrorCode, message: string, options: ErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.code = code
+    this.details = options.details
+    this.retryAfter = options.retryAfter
+  }
+
+  get status(): number {
+    return STATUS[this.code]
+  }
+
+  /** The `error` object of a failure reply. */
+  body(): ErrorBody {
+    const { code, message, details } = this
+    return { code, message, ...(details && { details: [...details] }) }
+  }
+}
+
+/** The text of anything that was thrown. */
+export function messageOf(thrown: unknown): string {
+  return thrown instanceof Error ? thrown.message : String(thrown)
+}
