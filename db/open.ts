@@ -1,0 +1,65 @@
+// How a SQLite database is opened and brought up to date: durable by default, one writer, numbered migrations.
+
+import { Database } from 'bun:sqlite'
+import { existsSync, mkdirSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { CadreError } from '../lib/error.ts'
+
+/** A numbered step: the SQL that brings a database from version `number - 1` to `number`. */
+export interface Migration {
+  number: number
+  name: string
+  sql: string
+}
+
+/** Reads `NNNN_name.sql` files (numbered from 0 or 1, without a gap) as migrations 1, 2, … */
+export async function readMigrations(folder: string): Promise<Migration[]> {
+  const names = [...new Bun.Glob('[0-9][0-9][0-9][0-9]_*.sql').scanSync(folder)].sort()
+  return Promise.all(
+    names.map(async (name, index) => ({ number: index + 1, name, sql: await Bun.file(`${folder}/${name}`).text() })),
+  )
+}
+
+/**
+ * Opens `file` (`:memory:` too). FULL, not NORMAL: an acknowledged commit survives a power cut.
+ * Bun's own defaults (busy timeout 0, foreign keys off, rollback journal) fit none of our uses.
+ */
+export function openDatabase(file: string, options: { readonly?: boolean } = {}): Database {
+  if (file !== ':memory:') mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+  const db = new Database(file, options.readonly ? { readonly: true, strict: true } : { create: true, strict: true })
+  db.run('PRAGMA busy_timeout = 5000')
+  if (!options.readonly) {
+    db.run('PRAGMA auto_vacuum = INCREMENTAL')
+    db.run('PRAGMA journal_mode = WAL')
+    db.run('PRAGMA synchronous = FULL')
+  }
+  db.run('PRAGMA foreign_keys = ON')
+  return db
+}
+
+export function versionOf(db: Database): number {
+  return db.query<{ user_version: number }, []>('PRAGMA user_version').get()!.user_version
+}
+
+/**
+ * Applies what is missing, each step in its own transaction; an existing database is copied to
+ * `<file>.v<version>.backup` first. A database newer than the program is refused, untouched.
+ */
+export function migrate(db: Database, file: string, migrations: readonly Migration[]): void {
+  const version = versionOf(db)
+  if (version > migrations.length) {
+    throw new CadreError(
+      'conflict',
+      `${file} has schema version ${version}, this program knows ${migrations.length}: start the newer program, or restore a backup made by this one`,
+    )
+  }
+  if (version === migrations.length) return
+  const backup = `${file}.v${version}.backup`
+  if (version > 0 && file !== ':memory:' && !existsSync(backup)) db.run(`VACUUM INTO '${backup.replaceAll("'", "''")}'`)
+  for (const { number, sql } of migrations.slice(version)) {
+    db.transaction(() => {
+      db.run(sql)
+      db.run(`PRAGMA user_version = ${number}`)
+    }).immediate()
+  }
+}
