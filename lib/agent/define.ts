@@ -19,7 +19,7 @@ export interface FileRecord {
 export interface AgentResult {
   /** One line for people. */
   text: string
-  data?: JsonObject
+  data?: Json
   /** What the outside calls the thing that was written; kept in the receipt. */
   external?: { id?: string; url?: string }
 }
@@ -57,6 +57,10 @@ export interface AgentContext<S = Record<string, unknown>> {
   readonly workspace: string
   /** Absolute path of the run's state folder (files lie under `files/`). */
   readonly stateDir: string
+  /** PATH, HOME and LANG of the daemon: all of its environment that a process started by an agent may see. */
+  readonly env: Readonly<Record<string, string>>
+  /** A masker of every known secret for bytes that are cut or split before they are recorded, such as a process's output. */
+  mask(): { push(chunk: Uint8Array): Uint8Array; end(): Uint8Array }
   /** The event, in a `notify` handler only. */
   readonly event?: NotifyEvent
 }

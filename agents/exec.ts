@@ -1,0 +1,241 @@
+// exec: runs shell commands in the workspace. Each is `sh -c` in its own process group with a closed stdin and a clean
+// environment; what it prints is logged line by line, masked, while it runs.
+//
+//   commands: [{ name, run, env?, timeout?, effect? }]   in order; the first that fails ends the phase
+//   env: { NAME: value }                                 for all of them; a command's own env wins
+//
+// A command sees PATH, HOME, LANG, env, CADRE_RUN_ID, CADRE_FILES (the run's files), CADRE_OUT (this phase's folder)
+// and CADRE_RESULT (JSON written there becomes `data`). Values reach it through the environment, never pasted into it.
+
+import { mkdir, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { type AgentContext, AgentError, agent, DURATION_PATTERN, type Json, parseDuration, Type } from 'cadre'
+
+/** SIGTERM, then SIGKILL after this many milliseconds. */
+const GRACE = 2_000
+/** What holds a pipe open after its group is dead (a daemon that left it) is waited for this long. */
+const DRAIN = 500
+const STDOUT_KEPT = 64 * 1024
+const LINE_MOST = 64 * 1024
+const STDERR_LINES = 5
+const RESULT_MOST = 1024 * 1024
+
+const Env = Type.Record(
+  Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]*$' }),
+  Type.Union([Type.String(), Type.Number(), Type.Boolean()]),
+  { additionalProperties: false },
+)
+
+const Command = Type.Object(
+  {
+    name: Type.String({ minLength: 1 }),
+    run: Type.String({ minLength: 1 }),
+    env: Type.Optional(Env),
+    timeout: Type.Optional(Type.String({ pattern: DURATION_PATTERN })),
+    effect: Type.Optional(Type.Union([Type.Literal('idempotent'), Type.Literal('once')])),
+  },
+  { additionalProperties: false },
+)
+type Command = Type.Static<typeof Command>
+
+export default agent({
+  type: 'exec',
+  version: '1.0.0',
+  description: 'Runs shell commands in the workspace.',
+  settings: Type.Object({}),
+  phase: {
+    effect: ({ commands }) => (commands.some(({ effect }) => effect === 'once') ? 'once' : 'idempotent'),
+    entry: Type.Object({ commands: Type.Array(Command, { minItems: 1 }), env: Type.Optional(Env) }),
+    async run({ commands, env = {} }, context) {
+      const resultFile = join(context.stateDir, 'tmp', `result-${context.phase.name}.json`)
+      await mkdir(join(context.stateDir, 'tmp'), { recursive: true, mode: 0o700 })
+      await rm(resultFile, { force: true })
+      const reports = []
+      let wrote = false
+      for (const command of commands) {
+        wrote ||= command.effect === 'once'
+        try {
+          reports.push(await execute(command, context, environment(context, { ...env, ...command.env }, resultFile)))
+        } catch (error) {
+          // Before the first command with effect `once` nothing was written that a repetition would write again.
+          throw wrote || !(error instanceof AgentError) ? error : unsent(error)
+        }
+      }
+      const text = reports.length === 1 ? `${reports[0]!.name} passed` : `${reports.length} commands passed`
+      return { text, data: (await readResult(resultFile)) ?? { commands: reports } }
+    },
+  },
+})
+
+function unsent(error: AgentError): AgentError {
+  const { message, code, hint, cause } = error
+  return new AgentError(message, { code, sent: 'no', cause, ...(hint && { hint }) })
+}
+
+function environment(
+  context: AgentContext<unknown>,
+  env: Record<string, string | number | boolean>,
+  resultFile: string,
+): Record<string, string> {
+  return {
+    ...context.env,
+    ...Object.fromEntries(Object.entries(env).map(([name, value]) => [name, String(value)])),
+    CADRE_RUN_ID: context.run.id,
+    CADRE_FILES: join(context.stateDir, 'files'),
+    CADRE_OUT: join(context.stateDir, 'files', context.phase.name),
+    CADRE_RESULT: resultFile,
+  }
+}
+
+async function execute({ name, run, timeout }: Command, context: AgentContext<unknown>, env: Record<string, string>) {
+  context.signal.throwIfAborted()
+  const started = performance.now()
+  const child = spawn(name, run, context.workspace, env)
+  let ended: 'timeout' | 'aborted' | null = null
+  let kill: Timer | undefined
+  const stop = (why: 'timeout' | 'aborted') => {
+    ended ??= why
+    signalGroup(child.pid, 'SIGTERM')
+    kill ??= setTimeout(() => signalGroup(child.pid, 'SIGKILL'), GRACE)
+  }
+  const abort = () => stop('aborted')
+  context.signal.addEventListener('abort', abort, { once: true })
+  const timer = timeout === undefined ? undefined : setTimeout(() => stop('timeout'), parseDuration(timeout)!)
+  const streams = new AbortController()
+  const stdout = keepHead(STDOUT_KEPT)
+  const stderr = keepTail(STDERR_LINES)
+  const drained = Promise.all([
+    lines(
+      child.stdout,
+      context,
+      streams.signal,
+      line => context.log(line, { command: name, stream: 'stdout' }),
+      stdout.push,
+    ),
+    lines(child.stderr, context, streams.signal, line => {
+      context.log(line, { command: name, stream: 'stderr' })
+      stderr.push(line)
+    }),
+  ])
+  try {
+    const code = await child.exited
+    // What it left behind in its group would outlive the phase and hold the pipes open.
+    signalGroup(child.pid, 'SIGKILL')
+    const late = setTimeout(() => streams.abort(), DRAIN)
+    await drained
+    clearTimeout(late)
+    if (code !== 0 || ended) throw failure(name, ended, timeout, code, child.signalCode, stderr.text())
+    return { name, exit_code: code, duration_ms: Math.round(performance.now() - started), stdout: stdout.text() }
+  } finally {
+    clearTimeout(timer)
+    clearTimeout(kill)
+    context.signal.removeEventListener('abort', abort)
+  }
+}
+
+function spawn(name: string, run: string, cwd: string, env: Record<string, string>) {
+  try {
+    return Bun.spawn(['sh', '-c', run], { cwd, env, detached: true, stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' })
+  } catch (cause) {
+    throw new AgentError(`command ${name} did not start in ${cwd}`, {
+      code: 'not_started',
+      hint: 'does the workspace exist, and is `sh` in PATH?',
+      cause,
+    })
+  }
+}
+
+/** Signals a whole process group; one that is gone already is no error. */
+function signalGroup(pid: number, signal: NodeJS.Signals): void {
+  try {
+    process.kill(-pid, signal)
+  } catch {}
+}
+
+function failure(
+  name: string,
+  ended: 'timeout' | 'aborted' | null,
+  timeout: string | undefined,
+  code: number,
+  signal: string | number | null,
+  stderr: string,
+): AgentError {
+  const said = stderr && `: ${stderr}`
+  if (ended === 'aborted') return new AgentError(`command ${name} was stopped`, { code: 'aborted' })
+  if (ended === 'timeout') {
+    const hint = 'raise the command’s `timeout`, or make it quicker'
+    return new AgentError(`command ${name} took longer than ${timeout} and was stopped${said}`, {
+      code: 'timeout',
+      hint,
+    })
+  }
+  const how = signal ? `was ended by ${signal}` : `exited with code ${code}`
+  return new AgentError(`command ${name} ${how}${said}`, { code: 'exit' })
+}
+
+/** Masks the bytes first and splits them after, so that no secret is halved by a line or a limit. */
+async function lines(
+  stream: ReadableStream<Uint8Array>,
+  context: AgentContext<unknown>,
+  signal: AbortSignal,
+  line: (text: string) => void,
+  raw?: (text: string) => void,
+): Promise<void> {
+  const mask = context.mask()
+  const decoder = new TextDecoder()
+  const reader = stream.getReader()
+  signal.addEventListener('abort', () => reader.cancel().catch(() => {}), { once: true })
+  let rest = ''
+  const take = (text: string) => {
+    raw?.(text)
+    const parts = (rest + text).split('\n')
+    rest = parts.pop()!
+    for (const part of parts) line(part.replace(/\r$/, ''))
+    for (; rest.length > LINE_MOST; rest = rest.slice(LINE_MOST)) line(rest.slice(0, LINE_MOST))
+  }
+  for (;;) {
+    const { done, value } = await reader.read().catch(() => ({ done: true, value: undefined }))
+    if (done || !value) break
+    take(decoder.decode(mask.push(value), { stream: true }))
+  }
+  take(decoder.decode(mask.end()))
+  if (rest) line(rest)
+}
+
+function keepHead(most: number) {
+  let kept = ''
+  return {
+    push(text: string) {
+      if (kept.length < most) kept += text.slice(0, most - kept.length)
+    },
+    text: () => new TextDecoder().decode(Buffer.from(kept).subarray(0, most), { stream: true }),
+  }
+}
+
+function keepTail(count: number) {
+  const kept: string[] = []
+  return {
+    push(line: string) {
+      kept.push(line.slice(0, 500))
+      if (kept.length > count) kept.shift()
+    },
+    text: () => kept.join('\n').trim(),
+  }
+}
+
+async function readResult(path: string): Promise<Json | undefined> {
+  const file = Bun.file(path)
+  if (!(await file.exists())) return undefined
+  try {
+    if (file.size > RESULT_MOST) throw new Error(`it has ${file.size} bytes, at most ${RESULT_MOST} become data`)
+    return JSON.parse(await file.text()) as Json
+  } catch (cause) {
+    throw new AgentError(`CADRE_RESULT holds no JSON that can become data: ${(cause as Error).message}`, {
+      code: 'invalid_result',
+      hint: 'write one JSON value there; put what is larger into CADRE_OUT',
+      cause,
+    })
+  } finally {
+    await rm(path, { force: true })
+  }
+}

@@ -1,0 +1,191 @@
+// The catalogue: which agents there are. Files are found by name in three folders, a later folder shadowing an earlier
+// one. A file that cannot be an agent is named with the reason and skipped; it never hurts the others.
+
+import { existsSync, lstatSync, readdirSync, realpathSync } from 'node:fs'
+import { basename, join, resolve } from 'node:path'
+import type { TSchema } from 'typebox'
+import { messageOf } from '../error.ts'
+import { isObject, type JsonObject } from '../json.ts'
+import { AGENT, type Agent, type Handler } from './define.ts'
+import { problemsOf } from './definition.ts'
+import { REPOSITORY, refusedImport, registerCadre, sharePackages } from './imports.ts'
+
+export interface Skipped {
+  file: string
+  reason: string
+}
+
+export interface Shadowed {
+  name: string
+  file: string
+  /** The file that is used instead. */
+  by: string
+}
+
+export interface Catalogue {
+  /** The agent of that name; an account (`issues@eu`) counts as its agent. */
+  get(name: string): Agent | undefined
+  names(): string[]
+  /** The public catalogue, format version 1.0.0: schemas as JSON Schema, secrets marked `x-secret`. */
+  list(): JsonObject
+  readonly skipped: readonly Skipped[]
+  readonly shadowed: readonly Shadowed[]
+}
+
+export interface DiscoverOptions {
+  /** The daemon's home; agents lie in its folder `agents`. */
+  home: string
+  /** A further folder (`CADRE_AGENTS`). */
+  extra?: string | undefined
+  /** Milliseconds that a file may take to load; default 5,000. */
+  timeout?: number
+}
+
+const NAME = /^[a-z][a-z0-9_-]*$/
+
+/** The agent's name in a reference: `issues` of `issues@eu`. */
+export function agentNameOf(reference: string): string {
+  return reference.split('@', 1)[0]!
+}
+
+/**
+ * Looks into `agents/` of the repository, `<home>/agents` and `extra`, and loads what is there. A folder that does not
+ * exist is empty. Never throws for what a file holds; one that blocks the thread while it loads cannot be stopped.
+ */
+export async function discover({ home, extra, timeout = 5_000 }: DiscoverOptions): Promise<Catalogue> {
+  registerCadre()
+  const folders = [join(REPOSITORY, 'agents'), resolve(home, 'agents'), ...(extra ? [resolve(extra)] : [])]
+  const skipped: Skipped[] = []
+  const shadowed: Shadowed[] = []
+  const agents = new Map<string, { agent: Agent; file: string }>()
+  const loads = [...new Set(folders)].flatMap((folder, index) => {
+    const { files, odd } = filesIn(folder)
+    if (index > 0 && files.length > 0) sharePackages(realpathSync(folder))
+    skipped.push(...odd)
+    return files.map(async file => ({ file, loaded: await load(file, timeout) }))
+  })
+  for (const { file, loaded } of await Promise.all(loads)) {
+    const name = basename(file, '.ts')
+    const earlier = agents.get(name)
+    if ('reason' in loaded) {
+      const kept = earlier ? `; '${name}' stays that of ${earlier.file}` : ''
+      skipped.push({ file, reason: loaded.reason + kept })
+      continue
+    }
+    if (earlier) shadowed.push({ name, file: earlier.file, by: file })
+    agents.set(name, { agent: loaded.agent, file })
+  }
+  const names = [...agents.keys()].sort()
+  return {
+    get: reference => agents.get(agentNameOf(reference))?.agent,
+    names: () => names,
+    list: () =>
+      JSON.parse(
+        JSON.stringify({
+          version: '1.0.0',
+          agents: names.map(name => show(name, agents.get(name)!)),
+          skipped,
+          shadowed,
+        }),
+      ),
+    skipped,
+    shadowed,
+  }
+}
+
+function filesIn(folder: string): { files: string[]; odd: Skipped[] } {
+  const files: string[] = []
+  const odd: Skipped[] = []
+  if (!existsSync(folder)) return { files, odd }
+  for (const entry of readdirSync(folder).sort()) {
+    const file = join(folder, entry)
+    const found = lstatSync(file)
+    // Folders hold what agents share; dot files are editors'.
+    if (entry.startsWith('.') || (found.isDirectory() && !entry.endsWith('.ts'))) continue
+    const reason = oddity(entry, found)
+    if (reason) odd.push({ file, reason })
+    else files.push(file)
+  }
+  return { files, odd }
+}
+
+function oddity(entry: string, found: ReturnType<typeof lstatSync>): string | null {
+  if (!entry.endsWith('.ts')) return 'not an agent: agents are files `<name>.ts`'
+  if (found?.isSymbolicLink()) return 'a symbolic link: copy the file, or name its folder in CADRE_AGENTS'
+  if (!found?.isFile()) return 'not a regular file'
+  if (!NAME.test(entry.slice(0, -3))) return 'the name of an agent is [a-z][a-z0-9_-]*, then .ts'
+  return null
+}
+
+async function load(file: string, timeout: number): Promise<{ agent: Agent } | { reason: string }> {
+  try {
+    const refused = refusedImport(file)
+    if (refused) return { reason: refused }
+    const module = await within(timeout, import(file))
+    const exported: unknown = module.default
+    if (!isObject(exported) || !(AGENT in exported)) {
+      return { reason: `${file}: exports no agent: write \`export default agent({ … })\`` }
+    }
+    const problems = problemsOf(exported)
+    return problems.length > 0 ? { reason: problems.join('; ') } : { agent: exported as unknown as Agent }
+  } catch (error) {
+    return { reason: whereAndWhy(error, file) }
+  }
+}
+
+async function within<T>(timeout: number, work: Promise<T>): Promise<T> {
+  const { promise, reject } = Promise.withResolvers<never>()
+  const timer = setTimeout(
+    () => reject(new Error(`did not load within ${timeout} ms: is it awaiting at top level?`)),
+    timeout,
+  )
+  try {
+    return await Promise.race([work, promise])
+  } finally {
+    clearTimeout(timer)
+  }
+}
+
+/** `file:line:column: message`, as far as the loader or the stack tells. */
+function whereAndWhy(error: unknown, file: string): string {
+  const first = error instanceof AggregateError && error.errors.length > 0 ? error.errors[0] : error
+  const position = isObject(first) || first instanceof Error ? (first as { position?: Position }).position : undefined
+  if (position?.file) return `${position.file}:${position.line}:${position.column}: ${messageOf(first)}`
+  const stack = first instanceof Error ? (first.stack ?? '') : ''
+  const at = stack.indexOf(`${file}:`)
+  const line = at < 0 ? '' : /^:\d+(:\d+)?/.exec(stack.slice(at + file.length))?.[0]
+  return `${file}${line ?? ''}: ${messageOf(first)}`
+}
+
+interface Position {
+  file: string
+  line: number
+  column: number
+}
+
+/** What the public list says of one agent; `JSON.stringify` drops what is undefined and TypeBox's own marks. */
+function show(name: string, { agent, file }: { agent: Agent; file: string }) {
+  const { type, version, description, settings, actions, source, target, phase, notify } = agent
+  return {
+    name,
+    type,
+    version,
+    description,
+    file,
+    settings,
+    actions: Object.fromEntries(
+      Object.entries(actions ?? {}).map(([action, handler]) => [
+        action,
+        { direction: handler.direction, description: handler.description, ...showHandler(handler) },
+      ]),
+    ),
+    source: source && showHandler(source),
+    target: target && showHandler(target),
+    phase: phase && showHandler(phase),
+    notify: notify && showHandler(notify),
+  }
+}
+
+function showHandler({ effect, entry, find }: Handler): { effect: string; entry: TSchema; find: boolean } {
+  return { effect: typeof effect === 'function' ? 'by entry' : effect, entry, find: find !== undefined }
+}

@@ -1,0 +1,256 @@
+// Artifacts: files under `<state_dir>/files/<phase>/`, written whole or not at all, and found again after a power cut.
+// Names are allow-listed before they touch a path; then the real folder is compared with the real state folder.
+
+import { randomUUID } from 'node:crypto'
+import { constants, type FileHandle, lstat, mkdir, open, readdir, realpath, rename, rm, stat } from 'node:fs/promises'
+import { dirname, isAbsolute, join, resolve, sep } from 'node:path'
+import { AgentError, type FileContent, type FileRecord } from './define.ts'
+
+const SEGMENT = /^[\p{L}\p{N}_.][\p{L}\p{N}\p{M} _.,;@+=~()[\]#&'!%$-]*$/u
+/** File systems allow 255; the rest is room for a suffix. */
+const SEGMENT_BYTES = 200
+
+function isSafeSegment(segment: string): boolean {
+  return segment !== '.' && segment !== '..' && SEGMENT.test(segment) && Buffer.byteLength(segment) <= SEGMENT_BYTES
+}
+
+/** Whether `name` can name an artifact: segments of letters, digits and common marks, joined by `/`. */
+export function isSafeName(name: string): boolean {
+  return Buffer.byteLength(name) <= 1_000 && name.split('/').every(isSafeSegment)
+}
+
+/**
+ * A file name for what a vendor calls `original`: itself where that is safe, else with `_` for what is not and eight
+ * hex digits of its hash, so that two different names stay different. Keep the original in `data`.
+ */
+export function safeName(original: string): string {
+  if (isSafeSegment(original)) return original
+  const mark = new Bun.CryptoHasher('sha256').update(original).digest('hex').slice(0, 8)
+  const extension = /\.[A-Za-z0-9]{1,10}$/.exec(original)?.[0] ?? ''
+  const stem = original
+    .slice(0, original.length - extension.length)
+    .replace(/[^\p{L}\p{N}_.-]+/gu, '_')
+    .replace(/^[.-]+/, '_')
+  let short = stem
+  while (Buffer.byteLength(short) > SEGMENT_BYTES - 20) short = short.slice(0, -1)
+  return `${short.toWellFormed() || '_'}-${mark}${extension}`
+}
+
+/**
+ * Writes `files/<phase>/<name>`: a temporary file, its bytes and hash in one pass, fsync, rename, fsync of the folder.
+ * Throws an AgentError `invalid_name` (nothing was touched), `disk_full`, or what the stream or `signal` threw.
+ */
+export async function writeArtifact(
+  stateDir: string,
+  phase: string,
+  name: string,
+  content: FileContent,
+  signal?: AbortSignal,
+): Promise<FileRecord> {
+  if (!isSafeName(name)) {
+    throw new AgentError(`${JSON.stringify(name)} cannot name a file in files/${phase}/`, {
+      code: 'invalid_name',
+      hint: 'use letters, digits, ".", "_" and "-", without "..", a leading "/" or control characters',
+    })
+  }
+  signal?.throwIfAborted()
+  const path = `files/${phase}/${name}`
+  const target = join(stateDir, path)
+  const temporary = join(stateDir, 'tmp', randomUUID())
+  try {
+    await makeFolder(join(stateDir, 'tmp'), stateDir)
+    await makeFolder(dirname(target), stateDir)
+    await refuseLinks(dirname(target), stateDir)
+    const { bytes, sha256 } = await writeWhole(temporary, content, signal)
+    await rename(temporary, target)
+    await syncFolder(dirname(target))
+    return { name, path, bytes, sha256 }
+  } catch (error) {
+    await rm(temporary, { force: true })
+    throw explain(error, path)
+  }
+}
+
+async function writeWhole(path: string, content: FileContent, signal?: AbortSignal) {
+  const handle = await open(
+    path,
+    constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW,
+    0o600,
+  )
+  try {
+    const hasher = new Bun.CryptoHasher('sha256')
+    let bytes = 0
+    for await (const chunk of chunksOf(content)) {
+      signal?.throwIfAborted()
+      hasher.update(chunk)
+      await writeFully(handle, chunk)
+      bytes += chunk.byteLength
+    }
+    await handle.sync()
+    return { bytes, sha256: hasher.digest('hex') }
+  } finally {
+    await handle.close()
+  }
+}
+
+async function writeFully(handle: FileHandle, chunk: Uint8Array): Promise<void> {
+  for (let at = 0; at < chunk.byteLength; ) at += (await handle.write(chunk, at)).bytesWritten
+}
+
+function chunksOf(content: FileContent): AsyncIterable<Uint8Array> | Iterable<Uint8Array> {
+  if (typeof content === 'string') return [Buffer.from(content)]
+  if (content instanceof Uint8Array) return [content]
+  if (content instanceof ReadableStream) return content as unknown as AsyncIterable<Uint8Array>
+  if (content instanceof Blob) return content.stream() as unknown as AsyncIterable<Uint8Array>
+  return [Buffer.from(`${JSON.stringify(content, null, 2)}\n`)]
+}
+
+/** Creates `folder` and what lies between it and `base`, each new entry made durable in its parent. */
+async function makeFolder(folder: string, base: string): Promise<void> {
+  const first = await mkdir(folder, { recursive: true, mode: 0o700 })
+  if (first === undefined) return
+  for (let at = folder; ; at = dirname(at)) {
+    await syncFolder(dirname(at))
+    if (at === first || at === base || at === dirname(at)) return
+  }
+}
+
+async function refuseLinks(folder: string, stateDir: string): Promise<void> {
+  const [real, base] = await Promise.all([realpath(folder), realpath(stateDir)])
+  if (real !== join(base, folder.slice(stateDir.length))) {
+    throw new AgentError(`${folder} is a link out of the run's files`, {
+      code: 'invalid_name',
+      hint: 'remove the link: artifacts are written into plain folders only',
+    })
+  }
+}
+
+const syncs = new Map<string, { running: Promise<void>; next: Promise<void> | null }>()
+
+/** fsync of a folder. Calls that wait while one runs share the next one, which begins after all of them asked. */
+function syncFolder(folder: string): Promise<void> {
+  const current = syncs.get(folder)
+  if (!current) {
+    const entry = { running: syncNow(folder), next: null }
+    syncs.set(folder, entry)
+    return entry.running.finally(() => syncs.get(folder) === entry && !entry.next && syncs.delete(folder))
+  }
+  current.next ??= current.running
+    .catch(() => {})
+    .then(() => {
+      syncs.delete(folder)
+      return syncFolder(folder)
+    })
+  return current.next
+}
+
+async function syncNow(folder: string): Promise<void> {
+  const handle = await open(folder, constants.O_RDONLY | constants.O_DIRECTORY)
+  try {
+    await handle.sync()
+  } finally {
+    await handle.close()
+  }
+}
+
+function explain(error: unknown, path: string): unknown {
+  const code = (error as NodeJS.ErrnoException | null)?.code
+  if (code === 'ENOSPC' || code === 'EDQUOT') {
+    return new AgentError(`no space left on the disk for ${path}`, {
+      code: 'disk_full',
+      hint: 'free space on the disk that holds the daemon’s home, then resume the run',
+      cause: error,
+    })
+  }
+  if (code === 'EISDIR' || code === 'ENOTDIR' || code === 'EEXIST' || code === 'ENOTEMPTY') {
+    return new AgentError(`${path} is a file and a folder at once`, {
+      code: 'invalid_name',
+      hint: 'rename one of the two entries',
+      cause: error,
+    })
+  }
+  return error
+}
+
+/**
+ * The file that `path` names: `files/…` of the run, else of the workspace. `outside` lets absolute paths and what lies
+ * beyond the workspace pass (runs started on this machine from a path). Throws an AgentError when it is missing, is no
+ * regular file, or lies outside, links included.
+ */
+export async function readable(
+  path: string,
+  { stateDir, workspace, outside }: { stateDir: string; workspace: string; outside: boolean },
+): Promise<Bun.BunFile> {
+  const ofRun = path.startsWith('files/')
+  const base = ofRun ? join(stateDir, 'files') : workspace
+  const full = ofRun ? resolve(stateDir, path) : resolve(workspace, path)
+  const refused = new AgentError(`${JSON.stringify(path)} lies outside the run's files and its workspace`, {
+    code: 'outside',
+    hint: 'name a file below the workspace, or `files/<phase>/<name>` of an earlier phase',
+  })
+  const free = outside && !ofRun
+  if (path.includes('\0') || (!free && (isAbsolute(path) || !within(full, base)))) throw refused
+  try {
+    const [real, realBase] = await Promise.all([realpath(full), free ? base : realpath(base)])
+    if (!free && !within(real, realBase)) throw refused
+    if (!(await stat(real)).isFile()) {
+      throw new AgentError(`${path} is not a regular file`, { code: 'not_found', hint: 'name one file, not a folder' })
+    }
+    return Bun.file(real)
+  } catch (error) {
+    if (error instanceof AgentError) throw error
+    throw new AgentError(`no file ${path}`, {
+      code: 'not_found',
+      hint: ofRun ? 'does the phase that writes it stand in depends_on?' : `looked in ${workspace}`,
+      cause: error,
+    })
+  }
+}
+
+function within(path: string, base: string): boolean {
+  return path === base || path.startsWith(base.endsWith(sep) ? base : base + sep)
+}
+
+/**
+ * What a phase left in its folder without `write` (exec: what its commands wrote to CADRE_OUT): every regular file,
+ * hashed and made durable, sorted by name. Links and other special files are not followed and not recorded.
+ */
+export async function recordFiles(stateDir: string, phase: string): Promise<FileRecord[]> {
+  const root = join(stateDir, 'files', phase)
+  const isFolder = await lstat(root).then(
+    found => found.isDirectory(),
+    () => false,
+  )
+  return isFolder ? (await recordFolder(root, '', `files/${phase}`)).sort((a, b) => (a.name < b.name ? -1 : 1)) : []
+}
+
+async function recordFolder(folder: string, prefix: string, path: string): Promise<FileRecord[]> {
+  const records: FileRecord[] = []
+  for (const entry of await readdir(folder, { withFileTypes: true })) {
+    const name = prefix + entry.name
+    if (entry.isDirectory()) records.push(...(await recordFolder(join(folder, entry.name), `${name}/`, path)))
+    else if (entry.isFile())
+      records.push({ name, path: `${path}/${name}`, ...(await hashFile(join(folder, entry.name))) })
+  }
+  await syncFolder(folder)
+  return records
+}
+
+async function hashFile(path: string): Promise<{ bytes: number; sha256: string }> {
+  const handle = await open(path, constants.O_RDONLY | constants.O_NOFOLLOW)
+  try {
+    const hasher = new Bun.CryptoHasher('sha256')
+    const buffer = new Uint8Array(256 * 1024)
+    let bytes = 0
+    for (;;) {
+      const { bytesRead } = await handle.read(buffer, 0, buffer.byteLength)
+      if (bytesRead === 0) break
+      hasher.update(buffer.subarray(0, bytesRead))
+      bytes += bytesRead
+    }
+    await handle.sync()
+    return { bytes, sha256: hasher.digest('hex') }
+  } finally {
+    await handle.close()
+  }
+}

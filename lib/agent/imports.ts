@@ -1,0 +1,111 @@
+// What an agent file may import, decided before it runs: Bun would download an unknown package from the registry.
+
+import { existsSync, readFileSync } from 'node:fs'
+import { isBuiltin } from 'node:module'
+import { dirname, extname, isAbsolute, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { messageOf } from '../error.ts'
+
+/** The repository; its node_modules is all that agents share with it besides `cadre`. */
+export const REPOSITORY = join(import.meta.dir, '..', '..')
+
+const LOADERS: Record<string, 'ts' | 'tsx' | 'js' | 'jsx'> = {
+  '.ts': 'ts',
+  '.mts': 'ts',
+  '.cts': 'ts',
+  '.tsx': 'tsx',
+  '.js': 'js',
+  '.mjs': 'js',
+  '.cjs': 'js',
+  '.jsx': 'jsx',
+}
+
+const isPath = (specifier: string) => /^\.{1,2}(\/|$)/.test(specifier) || isAbsolute(specifier)
+
+/** `@scope/name` or `name` of a bare specifier. */
+function packageOf(specifier: string): string {
+  return specifier
+    .split('/')
+    .slice(0, specifier.startsWith('@') ? 2 : 1)
+    .join('/')
+}
+
+function isInstalled(specifier: string): boolean {
+  return existsSync(join(REPOSITORY, 'node_modules', packageOf(specifier), 'package.json'))
+}
+
+/**
+ * Why `file` must not be imported, or null: follows its imports through files named by path, and refuses every bare
+ * name but `cadre`, Bun's and node's own modules, and packages of the repository; a file that cannot be parsed is refused too.
+ * An import whose name is computed at run time cannot be seen here; `resolve` below still keeps it offline.
+ */
+export function refusedImport(file: string, seen = new Set<string>()): string | null {
+  if (seen.has(file)) return null
+  seen.add(file)
+  const loader = LOADERS[extname(file)]
+  if (!loader) return null
+  const source = readFileSync(file, 'utf8')
+  let imports: Bun.Import[]
+  try {
+    imports = new Bun.Transpiler({ loader }).scanImports(source)
+  } catch (error) {
+    const { position } = (error instanceof AggregateError ? error.errors[0] : error) as BuildMessage
+    return `${file}${position ? `:${position.line}:${position.column}` : ''}: ${messageOf(error)}`
+  }
+  for (const { path: specifier } of imports) {
+    if (specifier === 'cadre' || specifier === 'bun' || specifier.startsWith('bun:') || isBuiltin(specifier)) continue
+    if (isPath(specifier) || specifier.startsWith('file:')) {
+      const found = existing(specifier, file)
+      if (!found) return `${file}:${lineOf(source, specifier)}: imports '${specifier}', which does not exist`
+      const refused = refusedImport(found, seen)
+      if (refused) return refused
+    } else if (/^[a-z]+:/.test(specifier) || !isInstalled(specifier)) {
+      return `${file}:${lineOf(source, specifier)}: imports '${specifier}', which is not installed with cadre: agents import from 'cadre', node:*, bun, the repository's own packages, and files beside them`
+    }
+  }
+  return null
+}
+
+function existing(specifier: string, importer: string): string | null {
+  try {
+    return specifier.startsWith('file:') ? fileURLToPath(specifier) : Bun.resolveSync(specifier, dirname(importer))
+  } catch {
+    return null
+  }
+}
+
+function lineOf(source: string, specifier: string): number {
+  const at = Math.max(source.indexOf(`'${specifier}'`), source.indexOf(`"${specifier}"`), 0)
+  return source.slice(0, at).split('\n').length
+}
+
+let registered = false
+
+/**
+ * Makes `cadre` importable from any folder, with the very classes that the core uses, and lets agent files outside
+ * the repository use its packages. Once a process.
+ */
+export function registerCadre(): void {
+  if (registered) return
+  registered = true
+  Bun.plugin({
+    name: 'cadre',
+    setup(build) {
+      build.module('cadre', async () => ({ exports: { ...(await import('./cadre.ts')) }, loader: 'object' }))
+    },
+  })
+}
+
+/** Resolves the bare names of files below `folder` from the repository's packages. */
+export function sharePackages(folder: string): void {
+  Bun.plugin({
+    name: `cadre packages for ${folder}`,
+    setup(build) {
+      build.onResolve({ filter: /^[@a-z][^:]*$/ }, ({ path, importer }) =>
+        importer.startsWith(`${folder}/`) && isInstalled(path)
+          ? { path: Bun.resolveSync(path, REPOSITORY) }
+          : undefined,
+      )
+    },
+  })
+}

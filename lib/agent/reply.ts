@@ -1,0 +1,51 @@
+// What an unwanted reply of a vendor means: one AgentError, the same for every agent.
+
+import { AgentError } from './define.ts'
+
+/** Characters of the reply's body that the message quotes. */
+const QUOTED = 300
+
+const HINTS: Record<number, string> = {
+  401: 'check the credentials in the agent’s settings',
+  403: 'the credentials are valid but lack the permission',
+  404: 'check the id; vendors also answer 404 for what the account may not see',
+  410: 'the vendor has removed this address',
+  429: 'the rate limit outlasted the retries; run it later or less often',
+}
+
+const CODES: Record<number, string> = {
+  400: 'rejected',
+  401: 'unauthorized',
+  403: 'forbidden',
+  404: 'not_found',
+  408: 'timeout',
+  409: 'conflict',
+  410: 'gone',
+  413: 'too_large',
+  422: 'rejected',
+  429: 'rate_limited',
+}
+
+/** Whether a later try of the same request may fare better: 408, 429 and 5xx except 501. */
+export function isTransient(status: number): boolean {
+  return status === 408 || status === 429 || (status >= 500 && status !== 501)
+}
+
+/**
+ * An AgentError for a reply whose status was not expected; reads its body. `doing` begins the message, e.g. `create issue`.
+ * A complete 4xx (408 excepted) is a definite refusal, so nothing was written: `sent` is `no`; of the rest it is `unknown`.
+ */
+export async function replyError(reply: Response, doing: string): Promise<AgentError> {
+  const body = await reply.text().catch(() => '')
+  const isPage = reply.headers.get('content-type')?.includes('html') ?? false
+  const said = isPage ? '' : body.replace(/\s+/g, ' ').trim().slice(0, QUOTED)
+  const { status } = reply
+  const refused = status >= 400 && status < 500 && status !== 408
+  const hint = HINTS[status]
+  return new AgentError(`${doing}: HTTP ${status}${said && `: ${said}`}`, {
+    code: CODES[status] ?? (status >= 500 ? 'vendor_error' : 'unexpected_status'),
+    retryable: isTransient(status),
+    sent: refused ? 'no' : 'unknown',
+    ...(hint && { hint }),
+  })
+}
