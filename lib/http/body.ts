@@ -1,0 +1,77 @@
+// How a JSON body is admitted and read: bounded however it is sent, UTF-8, JSON, not nested beyond reason.
+
+import { CadreError } from '../error.ts'
+
+export const MIB = 1024 * 1024
+
+/** Deeper JSON than this is refused: what recurses over it later must not run out of stack. */
+const MAX_DEPTH = 128
+
+/** The checks that need no byte of the body: announced size, then type. */
+export function checkHead(request: Request, limit: number): void {
+  const { headers } = request
+  const length = headers.get('content-length')
+  if (length !== null && Number(length) > limit) throw tooLarge(limit)
+  if (length === '0' || (length === null && !headers.has('transfer-encoding'))) return
+  const type = headers.get('content-type')
+  if (type === null || type.split(';', 1)[0]!.trim().toLowerCase() !== 'application/json') {
+    throw new CadreError('unsupported_media_type', `expected content-type application/json, got ${type ?? 'none'}`)
+  }
+  const encoding = headers.get('content-encoding')
+  if (encoding !== null && encoding !== 'identity') {
+    throw new CadreError('unsupported_media_type', `expected a body without content-encoding, got ${encoding}`)
+  }
+}
+
+/** The JSON value of the body; an empty one counts as `{}`. */
+export async function readJson(request: Request, limit: number): Promise<unknown> {
+  const bytes = await readBytes(request, limit)
+  if (bytes.length === 0) return {}
+  let text: string
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    throw new CadreError('invalid_request', 'the body is not valid UTF-8')
+  }
+  if (tooDeep(text)) throw new CadreError('invalid_request', `the body is nested deeper than ${MAX_DEPTH} levels`)
+  try {
+    return JSON.parse(text)
+  } catch (error) {
+    throw new CadreError('invalid_request', `the body is not JSON: ${(error as Error).message}`)
+  }
+}
+
+async function readBytes(request: Request, limit: number): Promise<Uint8Array> {
+  if (!request.body) return new Uint8Array()
+  // With a length the server itself delivers no more than was announced, and that has been checked.
+  if (request.headers.has('content-length')) return request.bytes()
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of request.body) {
+    size += chunk.length
+    if (size > limit) throw tooLarge(limit)
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks)
+}
+
+function tooLarge(limit: number): CadreError {
+  return new CadreError('too_large', `the body is larger than ${limit / MIB} MiB`)
+}
+
+function tooDeep(text: string): boolean {
+  if (text.length <= MAX_DEPTH) return false
+  let depth = 0
+  let inString = false
+  for (let i = 0; i < text.length; i++) {
+    const char = text.charCodeAt(i)
+    if (inString) {
+      if (char === 0x5c) i++
+      else if (char === 0x22) inString = false
+    } else if (char === 0x22) inString = true
+    else if (char === 0x7b || char === 0x5b) {
+      if (++depth > MAX_DEPTH) return true
+    } else if (char === 0x7d || char === 0x5d) depth--
+  }
+  return false
+}

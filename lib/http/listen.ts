@@ -1,0 +1,96 @@
+// How an API goes up and down: listening announced only when ready, stopped within ten seconds whatever still runs.
+
+import type { Server } from 'bun'
+import { Type } from 'typebox'
+import { CadreError } from '../error.ts'
+import type { Log } from '../log.ts'
+import type { Access, Api } from './api.ts'
+import { MIB } from './body.ts'
+
+/** Requests in flight get this long to end once a stop is asked. */
+const GRACE_MS = 8_000
+
+export interface Listening {
+  readonly url: string
+  readonly port: number
+  readonly server: Server<unknown>
+  /** Refuses new work, ends long polls and streams, waits for the rest, at most eight seconds. */
+  stop(): Promise<void>
+}
+
+export interface ListenOptions {
+  host: string
+  /** 0: any free port. */
+  port: number
+  /** Printed as `<name> listening on <url>`, the first line on stdout. */
+  name?: string
+}
+
+/** Serves `api`. Throws `conflict` when the address cannot be had. */
+export function listen(api: Api, { host, port, name }: ListenOptions): Listening {
+  api.routes()
+  const server = bind(api, host, port)
+  const listening: Listening = {
+    url: `http://${host.includes(':') ? `[${host}]` : host}:${server.port}`,
+    port: server.port!,
+    server,
+    async stop() {
+      api.stop()
+      const force = setTimeout(() => server.stop(true), GRACE_MS)
+      await server.stop()
+      clearTimeout(force)
+    },
+  }
+  if (name !== undefined) process.stdout.write(`${name} listening on ${listening.url}\n`)
+  return listening
+}
+
+/**
+ * Elysia's own `listen` would share the port with another process and leave an exit hook behind each server.
+ * Bodies are bounded by the routes, which answer in our form; the server's bound is only a backstop.
+ */
+function bind(api: Api, hostname: string, port: number): Server<unknown> {
+  try {
+    const server = Bun.serve({
+      hostname,
+      port,
+      fetch: api.app.fetch,
+      idleTimeout: 30,
+      maxRequestBodySize: 1024 * MIB,
+      development: false,
+      // Outside of development Bun's default lets two processes share a port unnoticed.
+      reusePort: false,
+    })
+    api.app.server = server as typeof api.app.server
+    return server
+  } catch (error) {
+    const { code } = error as { code?: string }
+    const reason = code === 'EADDRINUSE' ? 'it is in use' : (code ?? String(error))
+    throw new CadreError('conflict', `cannot listen on ${hostname} port ${port}: ${reason}; choose another with --port`)
+  }
+}
+
+/** Runs until SIGTERM or SIGINT, then stops `listening`, calls `close` and exits 0; within ten seconds in any case. */
+export function stopOnSignal(listening: Listening, log: Log, close: () => void | Promise<void>): void {
+  let stopping = false
+  const stop = async (signal: string) => {
+    if (stopping) return
+    stopping = true
+    log.info('stopping', { signal })
+    setTimeout(() => process.exit(0), GRACE_MS + 1_500).unref()
+    await listening.stop()
+    await close()
+    process.exit(0)
+  }
+  for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void stop(signal))
+}
+
+const anyone: Access<null> = { rule: 'none', admit: () => null }
+
+/** `GET /health`, without credential. */
+export function health(api: Api, report: () => Record<string, unknown>): void {
+  api.get('/health', { access: anyone, query: Type.Object({}), summary: 'Liveness' }, () => ({
+    status: 'ok',
+    ...report(),
+  }))
+}

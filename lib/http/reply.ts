@@ -1,0 +1,49 @@
+// The two forms of replies: plain `{ok, data}` and, for the daemon's envelope calls, the envelope.
+// Whatever was thrown becomes one CadreError here.
+
+import type { TSchema } from 'typebox'
+import { CadreError, type ErrorBody } from '../error.ts'
+import { isObject } from '../json.ts'
+import { problems } from './schema.ts'
+
+/** How data and errors are put on the wire. `body` is the request's, as far as it could be read. */
+export interface Frame {
+  success(data: unknown, body: unknown): unknown
+  failure(error: ErrorBody, body: unknown): unknown
+}
+
+export const plainFrame: Frame = {
+  success: data => ({ ok: true, data }),
+  failure: error => ({ ok: false, error }),
+}
+
+/** Replies in the message envelope; `instanceId` is the daemon's. */
+export function envelopeFrame(instanceId: () => string | null): Frame {
+  const reply = (type: 'ok' | 'error', body: unknown, payload: unknown) => ({
+    type,
+    version: 1,
+    id: isObject(body) && typeof body.id === 'string' && body.id !== '' ? body.id : crypto.randomUUID(),
+    timestamp: Date.now(),
+    run_id: isObject(body) && typeof body.run_id === 'string' ? body.run_id : null,
+    instance_id: instanceId(),
+    payload,
+  })
+  return {
+    success: (data, body) => reply('ok', body, { data }),
+    failure: (error, body) => reply('error', body, error),
+  }
+}
+
+/** `thrown` as a CadreError; what is not foreseen is `internal`. `schema` is that of the body or query. */
+export function asFailure(thrown: unknown, schema: TSchema | undefined): CadreError {
+  if (thrown instanceof CadreError) return thrown
+  const { code, cause, value } = thrown as { code?: unknown; cause?: unknown; value?: unknown }
+  if (code === 'VALIDATION' && schema) {
+    return new CadreError('invalid_request', 'the request does not have the expected form', {
+      details: problems(schema, value),
+    })
+  }
+  // Elysia wraps what a parse hook throws.
+  if (code === 'PARSE' && cause instanceof CadreError) return cause
+  return new CadreError('internal', 'internal error', { cause: thrown })
+}

@@ -1,0 +1,98 @@
+// TypeBox schemas as Elysia takes them (Standard Schema), compiled once, when first used.
+// Strict: nothing is coerced, defaulted or removed. What is wrong becomes a list of `{path, message}`.
+
+import { type Static, type TObject, type TProperties, type TSchema, Type } from 'typebox'
+import { Compile, type Validator } from 'typebox/compile'
+import type { TLocalizedValidationError } from 'typebox/error'
+import type { Detail } from '../error.ts'
+
+/** A schema behind the interface of https://standardschema.dev, with the JSON Schema kept for OpenAPI. */
+export interface Standard<T> {
+  readonly schema: TSchema
+  readonly '~standard': {
+    readonly version: 1
+    readonly vendor: 'typebox'
+    readonly types?: { readonly input: T; readonly output: T }
+    validate(value: unknown): { value: T } | { issues: { message: string; path: string[] }[] }
+  }
+}
+
+export function standard<S extends TSchema>(schema: S): Standard<Static<S>> {
+  return {
+    schema,
+    '~standard': {
+      version: 1,
+      vendor: 'typebox',
+      validate(value) {
+        if (validator(schema).Check(value)) return { value: value as Static<S> }
+        return { issues: problems(schema, value).map(({ path, message }) => ({ message, path: segments(path) })) }
+      },
+    },
+  }
+}
+
+/** An object that takes no other properties than these: the form of every body, except where the protocol is rolling. */
+export function closed<P extends TProperties>(properties: P): TObject<P> {
+  return Type.Object(properties, { additionalProperties: false })
+}
+
+export function matches<S extends TSchema>(schema: S, value: unknown): value is Static<S> {
+  return validator(schema).Check(value)
+}
+
+/** Most problems that a reply lists. */
+const MOST = 64
+
+/** What is wrong with `value`, in document order, one problem a place; paths are JSON pointers. */
+export function problems(schema: TSchema, value: unknown): Detail[] {
+  const found = new Map<string, string>()
+  const errors = validator(schema).Errors(value)
+  const unions = errors.filter(error => error.keyword === 'anyOf').map(error => error.instancePath)
+  for (const error of errors) {
+    // The echo of an unknown property, which has been named already.
+    if (error.keyword === 'boolean') continue
+    for (const { path, message } of details(error)) {
+      // The branches of a union contradict each other: only the union itself is reported.
+      const inUnion = unions.some(union => path === union || path.startsWith(`${union}/`))
+      if (inUnion && error.keyword !== 'anyOf') continue
+      if (found.size < MOST && !found.has(path)) found.set(path, message)
+    }
+  }
+  return [...found].map(([path, message]) => ({ path, message }))
+}
+
+function details(error: TLocalizedValidationError): Detail[] {
+  const at = (name: string) => `${error.instancePath}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`
+  switch (error.keyword) {
+    case 'additionalProperties':
+      return error.params.additionalProperties.map(name => ({ path: at(name), message: 'unknown property' }))
+    case 'required':
+      return error.params.requiredProperties.map(name => ({ path: at(name), message: 'is required' }))
+    case 'enum':
+      return [{ path: error.instancePath, message: `must be one of ${error.params.allowedValues.join(', ')}` }]
+    case 'const':
+      return [{ path: error.instancePath, message: `must be ${JSON.stringify(error.params.allowedValue)}` }]
+    case 'anyOf':
+      return [{ path: error.instancePath, message: 'has none of the allowed forms' }]
+    default:
+      return [{ path: error.instancePath, message: error.message }]
+  }
+}
+
+function segments(pointer: string): string[] {
+  return pointer
+    .split('/')
+    .slice(1)
+    .map(part => part.replaceAll('~1', '/').replaceAll('~0', '~'))
+}
+
+const compiled = new WeakMap<TSchema, Validator>()
+
+function validator(schema: TSchema): Validator {
+  let found = compiled.get(schema)
+  if (!found) {
+    found = Compile(schema) as Validator
+    compiled.set(schema, found)
+  }
+  return found
+}

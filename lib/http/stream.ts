@@ -1,0 +1,84 @@
+// Replies that are written piece by piece: big JSON without holding up other calls, and server-sent events.
+
+/** Characters that are gathered before a piece goes out. */
+const PIECE = 64 * 1024
+/** A comment this often keeps proxies and the server's idle limit from closing a quiet stream. */
+const COMMENT_MS = 15_000
+
+/**
+ * A JSON reply of any size: `head`, the items separated by commas, `tail`. The items are serialized a piece at a
+ * time as the reader takes them, and other requests run between the pieces.
+ */
+export function jsonStream(head: string, items: AsyncIterable<unknown> | Iterable<unknown>, tail: string): Response {
+  async function* pieces() {
+    let piece = head
+    let first = true
+    for await (const item of items) {
+      piece += (first ? '' : ',') + JSON.stringify(item)
+      first = false
+      if (piece.length < PIECE) continue
+      yield piece
+      piece = ''
+      await new Promise(setImmediate)
+    }
+    yield piece + tail
+  }
+  return new Response(encoded(pieces()), { headers: { 'content-type': 'application/json;charset=utf-8' } })
+}
+
+export interface ServerEvent {
+  id?: string | number
+  event?: string
+  data: unknown
+}
+
+/**
+ * Server-sent events until `events` ends, the reader goes, or `signal` fires. `events` gets a signal that fires then
+ * and must end on it. The caller lifts the server's idle limit: `server.timeout(request, 0)`.
+ */
+export function eventStream(
+  events: (signal: AbortSignal) => AsyncIterable<ServerEvent>,
+  signal: AbortSignal,
+): Response {
+  const gone = new AbortController()
+  const encoder = new TextEncoder()
+  const until = AbortSignal.any([signal, gone.signal])
+  const body = new ReadableStream<Uint8Array>({
+    async start(controller) {
+      const send = (text: string) => {
+        if (!gone.signal.aborted) controller.enqueue(encoder.encode(text))
+      }
+      send(': open\n\n')
+      const comments = setInterval(() => send(': \n\n'), COMMENT_MS)
+      try {
+        for await (const event of events(until)) send(format(event))
+        if (!gone.signal.aborted) controller.close()
+      } catch (error) {
+        if (!gone.signal.aborted) controller.error(error)
+      } finally {
+        clearInterval(comments)
+      }
+    },
+    cancel: () => gone.abort(),
+  })
+  return new Response(body, { headers: { 'content-type': 'text/event-stream', 'cache-control': 'no-store' } })
+}
+
+function format({ id, event, data }: ServerEvent): string {
+  const head = (id === undefined ? '' : `id: ${id}\n`) + (event === undefined ? '' : `event: ${event}\n`)
+  return `${head}data: ${JSON.stringify(data)}\n\n`
+}
+
+function encoded(pieces: AsyncGenerator<string>): ReadableStream<Uint8Array> {
+  const encoder = new TextEncoder()
+  return new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      const { value, done } = await pieces.next()
+      if (done) controller.close()
+      else controller.enqueue(encoder.encode(value))
+    },
+    async cancel() {
+      await pieces.return(undefined)
+    },
+  })
+}

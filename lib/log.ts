@@ -1,0 +1,71 @@
+// The log: one line an event on stderr, for people on a terminal and as JSON elsewhere. Writing it never throws.
+// Callers name events and give fields; secrets never belong in either.
+
+import { CadreError } from './error.ts'
+
+const LEVELS = ['debug', 'info', 'warn', 'error'] as const
+export type Level = (typeof LEVELS)[number]
+
+export type Fields = Record<string, unknown>
+
+export interface Log {
+  debug(event: string, fields?: Fields): void
+  info(event: string, fields?: Fields): void
+  warn(event: string, fields?: Fields): void
+  error(event: string, fields?: Fields): void
+}
+
+export interface LogOptions {
+  level?: Level
+  format?: 'human' | 'json'
+  write?: (line: string) => void
+  now?: () => number
+}
+
+/** A log that writes events of `level` (default info) and above, one line each. */
+export function createLog(options: LogOptions = {}): Log {
+  const { level = 'info', format = process.stderr.isTTY ? 'human' : 'json', write = toStderr, now = Date.now } = options
+  const from = LEVELS.indexOf(level)
+  const line = format === 'human' ? humanLine : jsonLine
+  const at = (name: Level) =>
+    LEVELS.indexOf(name) < from
+      ? () => {}
+      : (event: string, fields: Fields = {}) => write(line(new Date(now()), name, event, fields))
+  return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
+}
+
+/** The log that the environment asks for: `CADRE_LOG_LEVEL`, `CADRE_LOG_FORMAT`. */
+export function logFromEnvironment(env: Record<string, string | undefined> = process.env): Log {
+  const level = oneOf('CADRE_LOG_LEVEL', env.CADRE_LOG_LEVEL, LEVELS)
+  const format = oneOf('CADRE_LOG_FORMAT', env.CADRE_LOG_FORMAT, ['human', 'json'] as const)
+  return createLog({ ...(level && { level }), ...(format && { format }) })
+}
+
+function oneOf<T extends string>(name: string, value: string | undefined, allowed: readonly T[]): T | undefined {
+  if (value === undefined || value === '') return undefined
+  const known = allowed.find(each => each === value)
+  if (!known) throw new CadreError('invalid_request', `${name}: expected one of ${allowed.join(', ')}, got ${value}`)
+  return known
+}
+
+function jsonLine(at: Date, level: Level, event: string, fields: Fields): string {
+  return JSON.stringify({ time: at.toISOString(), level, event, ...fields })
+}
+
+function humanLine(at: Date, level: Level, event: string, fields: Fields): string {
+  const pairs = Object.entries(fields).map(([key, value]) => ` ${key}=${plain(value)}`)
+  return `${at.toTimeString().slice(0, 8)} ${level.padEnd(5)} ${event}${pairs.join('')}`
+}
+
+/** Values that could be mistaken for more than one, or break the line, are quoted. */
+function plain(value: unknown): string {
+  return typeof value === 'string' && /^[^\s"=]+$/.test(value) ? value : (JSON.stringify(value) ?? String(value))
+}
+
+function toStderr(line: string): void {
+  try {
+    process.stderr.write(`${line}\n`)
+  } catch {
+    // A full disk or a closed pipe behind stderr must not stop the work.
+  }
+}

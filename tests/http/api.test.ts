@@ -1,0 +1,247 @@
+// The kit over real sockets: order of checks, forms of replies, limits, streams, start and stop.
+
+import { afterAll, describe, expect, test } from 'bun:test'
+import { connect } from 'node:net'
+import { Type } from 'typebox'
+import { CadreError } from '../../lib/error.ts'
+import { type Access, createApi } from '../../lib/http/api.ts'
+import { health, listen } from '../../lib/http/listen.ts'
+import { envelopeFrame } from '../../lib/http/reply.ts'
+import { closed } from '../../lib/http/schema.ts'
+import { eventStream, jsonStream } from '../../lib/http/stream.ts'
+import { createLog } from '../../lib/log.ts'
+
+type Payload = NonNullable<RequestInit['body']>
+
+const lines: string[] = []
+const api = createApi({ log: createLog({ format: 'json', write: line => lines.push(line) }) })
+
+const token: Access<{ name: string }> = {
+  rule: 'the token `good`',
+  admit({ bearer }) {
+    if (bearer === 'good') return { name: 'gina' }
+    throw new CadreError('unauthorized', 'no valid credential')
+  },
+}
+const anyone: Access<string | null> = { rule: 'none', admit: ({ peer }) => peer() }
+
+const Greeting = closed({ name: Type.String({ maxLength: 5 }), times: Type.Optional(Type.Integer()) })
+health(api, () => ({ version: '1.2.3' }))
+api.post('/greet', { access: token, body: Greeting }, ({ body, caller }) => `${caller.name} greets ${body.name}`)
+api.post('/peer', { access: anyone, body: closed({}) }, ({ caller }) => caller)
+api.post('/made', { access: anyone, body: Type.Object({}) }, ({ set }) => {
+  set.status = 201
+  return { id: 1 }
+})
+api.post('/small', { access: anyone, body: Type.Unknown(), limit: 1000 }, ({ body }) => body)
+api.post('/fault', { access: anyone, body: closed({}) }, () => {
+  throw new Error('the disk says\nparams: hunter2')
+})
+api.post('/busy', { access: anyone, body: closed({}) }, () => {
+  throw new CadreError('rate_limited', 'slower', { retryAfter: 2.2 })
+})
+api.post(
+  '/envelope',
+  { access: anyone, body: closed({ id: Type.String(), type: Type.Literal('x') }), frame: envelopeFrame(() => 'i-1') },
+  () => 7,
+)
+api.get('/items', { access: anyone, query: closed({ count: Type.String({ pattern: '^[0-9]+$' }) }) }, ({ query }) =>
+  jsonStream('{"items":[', Array(Number(query.count)).keys(), ']}'),
+)
+let streamEnded = 0
+api.get('/events', { access: anyone, query: closed({}) }, ({ request, server }) => {
+  server?.timeout(request, 0)
+  return eventStream(async function* (signal) {
+    yield { id: 1, event: 'tick', data: { n: 1 } }
+    await new Promise(resolve => signal.addEventListener('abort', resolve))
+    streamEnded++
+  }, api.stopping)
+})
+
+const listening = listen(api, { host: '127.0.0.1', port: 0 })
+afterAll(() => listening.stop())
+
+const post = (path: string, body?: Payload, headers: Record<string, string> = {}) =>
+  fetch(listening.url + path, { method: 'POST', ...(body !== undefined && { body }), headers })
+const json = { 'content-type': 'application/json' }
+const good = { ...json, authorization: 'Bearer good' }
+
+async function failure(reply: Promise<Response>) {
+  const response = await reply
+  const body = (await response.json()) as { ok: false; error: { code: string; message: string; details?: unknown } }
+  expect(body.ok).toBe(false)
+  expect(response.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/)
+  return { status: response.status, ...body.error, headers: response.headers }
+}
+
+describe('replies', () => {
+  test('success carries the data and a request id', async () => {
+    const response = await post('/greet', '{"name":"ada"}', good)
+    expect(response.status).toBe(200)
+    expect(await response.json()).toEqual({ ok: true, data: 'gina greets ada' })
+    expect(response.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/)
+    expect(response.headers.get('content-type')).toStartWith('application/json')
+  })
+  test('a handler sets another status', async () => expect((await post('/made', '{}', json)).status).toBe(201))
+  test('an empty body counts as {}', async () => {
+    expect(await (await post('/peer')).json()).toEqual({ ok: true, data: '127.0.0.1' })
+  })
+  test('health needs no credential', async () => {
+    const response = await fetch(`${listening.url}/health`)
+    expect(await response.json()).toEqual({ ok: true, data: { status: 'ok', version: '1.2.3' } })
+  })
+  test('a fault of ours is internal, and its text stays in the log, without parameters', async () => {
+    const { status, code, message, headers } = await failure(post('/fault'))
+    expect([status, code]).toEqual([500, 'internal'])
+    expect(message).not.toContain('disk')
+    const line = lines.find(each => each.includes(headers.get('x-request-id')!))!
+    expect(line).toContain('the disk says')
+    expect(line).not.toContain('hunter2')
+  })
+  test('rate limits say when to come again', async () => {
+    const { status, headers } = await failure(post('/busy'))
+    expect(status).toBe(429)
+    expect(headers.get('retry-after')).toBe('3')
+  })
+  test('envelopes echo the id and carry the error', async () => {
+    const ok = await (await post('/envelope', '{"id":"a","type":"x"}', json)).json()
+    expect(ok).toMatchObject({
+      type: 'ok',
+      version: 1,
+      id: 'a',
+      run_id: null,
+      instance_id: 'i-1',
+      payload: { data: 7 },
+    })
+    const bad = await post('/envelope', '{"id":"a","type":"y"}', json)
+    expect(bad.status).toBe(400)
+    expect(await bad.json()).toMatchObject({ type: 'error', id: 'a', payload: { code: 'invalid_request' } })
+    const unread = (await (await post('/envelope', '{', json)).json()) as { id: string }
+    expect(unread.id).toMatch(/^[0-9a-f-]{36}$/)
+  })
+})
+
+describe('order of checks', () => {
+  const big = new Uint8Array(2 * 1024 * 1024)
+  test.each([
+    ['an unknown path comes first', '/nowhere', big, {}, 404, 'not_found'],
+    ['a trailing slash is another path', '/greet/', '{}', good, 404, 'not_found'],
+    ['size before type', '/greet', big, {}, 413, 'too_large'],
+    ['type before credential', '/greet', '{}', { 'content-type': 'text/plain' }, 415, 'unsupported_media_type'],
+    ['credential before body', '/greet', '{', json, 401, 'unauthorized'],
+    ['body after credential', '/greet', '{', good, 400, 'invalid_request'],
+    ['no compressed bodies', '/greet', '{}', { ...good, 'content-encoding': 'gzip' }, 415, 'unsupported_media_type'],
+    ['not UTF-8', '/greet', new Uint8Array([0x22, 0xff, 0x22]), good, 400, 'invalid_request'],
+    ['too deep', '/small', '['.repeat(400), json, 400, 'invalid_request'],
+  ] as [string, string, Payload, Record<string, string>, number, string][])(
+    '%s',
+    async (_, path, body, headers, status, code) => {
+      expect(await failure(post(path, body, headers))).toMatchObject({ status, code })
+    },
+  )
+  test('a wrong method names the right one', async () => {
+    const { status, headers } = await failure(fetch(`${listening.url}/greet`))
+    expect(status).toBe(405)
+    expect(headers.get('allow')).toBe('POST')
+  })
+  test('401 asks for a bearer', async () => {
+    const { headers } = await failure(post('/greet', '{}', { ...json, authorization: 'Basic Z29vZA==' }))
+    expect(headers.get('www-authenticate')).toBe('Bearer')
+  })
+})
+
+describe('bodies', () => {
+  test('every problem is listed by JSON pointer; nothing is coerced', async () => {
+    const { details } = await failure(post('/greet', '{"name":"too long","times":"3","a/b":1}', good))
+    expect(details).toEqual(
+      expect.arrayContaining([
+        { path: '/a~1b', message: 'unknown property' },
+        { path: '/times', message: 'must be integer' },
+        expect.objectContaining({ path: '/name' }),
+      ]),
+    )
+    expect(details).toHaveLength(3)
+  })
+  test('what is missing is named', async () => {
+    expect((await failure(post('/greet', '{}', good))).details).toEqual([{ path: '/name', message: 'is required' }])
+  })
+  test('null, arrays and text are no objects', async () => {
+    for (const body of ['null', '[]', '"x"', '1']) expect((await failure(post('/greet', body, good))).status).toBe(400)
+  })
+  test('a chunked body without a length is bounded too', async () => {
+    const chunked = (count: number) =>
+      new ReadableStream({
+        async start(controller) {
+          controller.enqueue(new TextEncoder().encode('"'))
+          for (let i = 0; i < count; i++) {
+            controller.enqueue(new Uint8Array(100).fill(97))
+            await Bun.sleep(1)
+          }
+          controller.enqueue(new TextEncoder().encode('"'))
+          controller.close()
+        },
+      })
+    expect((await post('/small', chunked(5), json)).status).toBe(200)
+    expect((await failure(post('/small', chunked(30), json))).status).toBe(413)
+  })
+  test('a lying content-length does not help', async () => {
+    const socket = connect(listening.port, '127.0.0.1')
+    const reply = new Promise<string>(resolve => socket.once('data', data => resolve(String(data))))
+    socket.write('POST /small HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 5000\r\n\r\n{')
+    expect(await reply).toStartWith('HTTP/1.1 413')
+    socket.destroy()
+  })
+})
+
+describe('streams', () => {
+  test('big JSON arrives whole', async () => {
+    const reply = (await (await fetch(`${listening.url}/items?count=50000`)).json()) as { items: number[] }
+    expect(reply.items).toHaveLength(50_000)
+    expect(reply.items.at(-1)).toBe(49_999)
+  })
+  test('a bad query is refused like a bad body', async () => {
+    expect((await failure(fetch(`${listening.url}/items?count=x`))).details).toHaveLength(1)
+  })
+  test('events flow, and end when the reader goes', async () => {
+    const leave = new AbortController()
+    const reply = await fetch(`${listening.url}/events`, { signal: leave.signal })
+    const reader = reply.body!.getReader()
+    let text = ''
+    while (!text.includes('tick')) text += new TextDecoder().decode((await reader.read()).value)
+    expect(text).toContain('id: 1\nevent: tick\ndata: {"n":1}\n\n')
+    leave.abort()
+    for (let i = 0; i < 100 && streamEnded === 0; i++) await Bun.sleep(10)
+    expect(streamEnded).toBe(1)
+  })
+})
+
+describe('start and stop', () => {
+  const quiet = createLog({ write: () => {} })
+  test('an undeclared route stops the start', () => {
+    const other = createApi({ log: quiet })
+    other.app.post('/wild', () => 1)
+    expect(() => listen(other, { host: '127.0.0.1', port: 0 })).toThrow(/without a declared access: POST \/wild/)
+  })
+  test('a port in use is named', () => {
+    const other = createApi({ log: quiet })
+    expect(() => listen(other, { host: '127.0.0.1', port: listening.port })).toThrow(/in use/)
+  })
+  test('stopping ends streams and waits for requests in flight', async () => {
+    const other = createApi({ log: quiet })
+    other.post('/slow', { access: anyone, body: closed({}) }, () => Bun.sleep(200).then(() => 'done'))
+    other.get('/events', { access: anyone, query: closed({}) }, () =>
+      eventStream(async function* (signal) {
+        yield { data: 1 }
+        await new Promise(resolve => signal.addEventListener('abort', resolve))
+      }, other.stopping),
+    )
+    const { url, stop } = listen(other, { host: '127.0.0.1', port: 0 })
+    const stream = await fetch(`${url}/events`)
+    const slow = fetch(`${url}/slow`, { method: 'POST' })
+    await Bun.sleep(50)
+    const started = performance.now()
+    await Promise.all([stop(), slow.then(async reply => expect(await reply.json()).toMatchObject({ data: 'done' }))])
+    expect(performance.now() - started).toBeLessThan(2_000)
+    expect(await stream.text()).toContain('data: 1')
+  })
+})
