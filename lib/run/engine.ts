@@ -1,0 +1,376 @@
+// The engine: takes runs, executes their phases, records what happens. Time, files and agents meet the machine here.
+// Callers are answered once what they asked for is durable.
+
+import type { Database } from 'bun:sqlite'
+import { mkdirSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { AgentContext } from '../agent/define.ts'
+import { CadreError, messageOf } from '../error.ts'
+import type { JsonObject } from '../json.ts'
+import type { Log } from '../log.ts'
+import type { Bundle, BundleJson, EventName, GatePhase, StandardPhase } from '../team/team.ts'
+import { type Attempt, type Binding, execute, type Surroundings } from './execute.ts'
+import { Journal } from './journal.ts'
+import { Ledger } from './ledger.ts'
+import type { LiveRun } from './live.ts'
+import { type LogLine, RunLogs } from './logs.ts'
+import { Machine, type Outcome } from './machine.ts'
+import { type RunRecord, runRecord } from './records.ts'
+import { type Decision, decide } from './reviews.ts'
+import { scopeOf } from './scope.ts'
+import type { RootSecrets } from './secrets.ts'
+import { RunStore } from './store.ts'
+import { maskInputs } from './subruns.ts'
+
+/** What the engine asks of the daemon around it. */
+export interface EngineHost {
+  agent: Surroundings['agent']
+  /** An agent's context within a run. */
+  context(run: RunPlace, binding: Binding): AgentContext
+  /** Replaces secrets: those of the settings and those of this tree's inputs. */
+  mask<T>(value: T, secrets: readonly string[]): T
+  restoreBundle(id: string, json: BundleJson): Bundle
+}
+
+/** Where an agent works. */
+export interface RunPlace {
+  run: { id: string; name: string | null }
+  phase: { name: string }
+  attempt: number
+  stateDir: string
+  workspace: string
+  /** Started on this machine from a path: files outside and literal URLs of team.yml are allowed. */
+  fromPath: boolean
+  bundle: Bundle
+  inputs: JsonObject
+  log(line: Omit<LogLine, 'seq' | 'at' | 'phase'>): void
+}
+
+export interface EngineOptions {
+  home: string
+  db: Database
+  host: EngineHost
+  secrets: RootSecrets
+  log: Log
+  /** Leaf phases at once, over all runs. */
+  slots: number
+  now?: () => number
+  /** Adds what changed to the hub's outbox, inside the transaction. */
+  outbox?: Outbox
+}
+
+export interface Outbox {
+  record(changes: readonly Change[]): void
+  committed(): void
+}
+
+/** A row that a transaction changed: the run itself when `position` is null. */
+export interface Change {
+  live: LiveRun
+  position: number | null
+  kind: 'run' | 'phase' | 'review'
+}
+
+export interface StartRequest {
+  bundle: Bundle
+  /** Checked and complete (lib/team/inputs). */
+  inputs: JsonObject
+  runName?: string | null
+  workspace?: string | null
+  fromPath?: boolean
+  synced?: boolean
+  /** Made at dispatch; starting the same id again changes nothing. */
+  runId?: string
+}
+
+/** A notice after each commit, for those who follow runs. */
+export interface Notice {
+  rootId: string
+  runId: string
+  kind: 'run' | 'phase' | 'review' | 'log'
+  position: number | null
+  lines?: readonly LogLine[]
+}
+
+const LONGEST_TIMER = 2 ** 31 - 1
+
+export class Engine {
+  readonly store: RunStore
+  readonly logs: RunLogs
+  readonly #options: EngineOptions
+  readonly #journal: Journal
+  readonly #machine: Machine
+  readonly #ledger: Ledger
+  readonly #executions = new Map<string, AbortController>()
+  readonly #timers = new Set<Timer>()
+  readonly #bundles = new Map<string, Bundle>()
+  readonly #followers = new Set<(notice: Notice) => void>()
+  readonly #waiting = new Map<string, ((record: RunRecord) => void)[]>()
+  #changes = new Map<string, Change>()
+  #stopping = false
+
+  constructor(options: EngineOptions) {
+    this.#options = options
+    this.store = new RunStore(options.db)
+    this.logs = new RunLogs(
+      runId => this.stateDir(runId),
+      (runId, lines) => this.#logged(runId, lines),
+    )
+    this.#journal = new Journal(
+      options.db,
+      {
+        beforeCommit: () => options.outbox?.record([...this.#changes.values()]),
+        afterCommit: () => this.#committed(),
+        afterRollback: () => {
+          this.#changes.clear()
+          this.#machine.recover()
+        },
+      },
+      options.log,
+    )
+    this.#ledger = new Ledger(this.#journal, this.store, this.#now)
+    this.#machine = new Machine(
+      this.store,
+      {
+        now: this.#now,
+        launch: (live, position, attempt) => void this.#execute(live, position, attempt),
+        abort: (live, position, attempt) => this.#executions.get(keyOf(live.id, position, attempt))?.abort(),
+        executing: (runId, position, attempt) => this.#executions.has(keyOf(runId, position, attempt)),
+        schedule: (at, change) => this.#schedule(at, change),
+        changed: (live, position) => this.#changed({ live, position, kind: position === null ? 'run' : 'phase' }),
+        reviewChanged: (live, position) => this.#changed({ live, position, kind: 'review' }),
+        event: (live, event, position) => this.#event(live, event, position),
+        runEnded: live => this.#runEnded(live),
+        stateDir: runId => this.stateDir(runId),
+        bundle: id => this.bundle(id),
+        secretInputs: rootId => options.secrets.read(rootId),
+      },
+      options.slots,
+    )
+  }
+
+  /** Continues every run that has not ended. To be called once, before anything is started. */
+  async recover(): Promise<void> {
+    await this.#journal.write(() => {
+      this.store.doubtAllSent()
+      this.#machine.recover()
+    })
+  }
+
+  async start(request: StartRequest): Promise<RunRecord> {
+    if (this.#stopping) throw new CadreError('unavailable', 'the daemon is stopping; start the run again afterwards')
+    const { bundle, inputs, runName = null, workspace = null, fromPath = false, synced = false } = request
+    const id = request.runId ?? Bun.randomUUIDv7()
+    const fields = bundle.team(bundle.root).inputs
+    this.#bundles.set(bundle.id, bundle)
+    await this.#options.secrets.keep(id, fields, inputs)
+    await this.#journal.write(() =>
+      this.#machine.begin({
+        id,
+        bundle,
+        teamKey: bundle.root,
+        inputs,
+        recordedInputs: maskInputs(fields, inputs),
+        runName,
+        workspace,
+        fromPath,
+        synced,
+      }),
+    )
+    return this.record(id)
+  }
+
+  /** Asks a run and all below it to end. Throws `not_found`; a run that has ended already is `invalid_state`. */
+  async cancel(runId: string, reason = 'cancelled'): Promise<RunRecord> {
+    await this.#journal.write(() => {
+      const row = this.store.run(runId)
+      if (!row) throw new CadreError('not_found', `no run ${runId}`)
+      if (row.completed_at !== null) throw new CadreError('invalid_state', `run ${runId} is ${row.state} already`)
+      this.#machine.end(runId, { state: 'cancelled', reason })
+    })
+    return this.record(runId)
+  }
+
+  async decide(reviewId: string, decision: Decision): Promise<void> {
+    await this.#journal.write(() => decide(this.#machine, reviewId, decision))
+  }
+
+  record(runId: string): RunRecord {
+    const row = this.store.run(runId)
+    if (!row) throw new CadreError('not_found', `no run ${runId}`)
+    return runRecord(row)
+  }
+
+  /** The record of a run once it has ended. */
+  ended(runId: string): Promise<RunRecord> {
+    const record = this.record(runId)
+    if (record.completed_at !== null) return Promise.resolve(record)
+    return new Promise(resolve => {
+      const waiting = this.#waiting.get(runId)
+      if (waiting) waiting.push(resolve)
+      else this.#waiting.set(runId, [resolve])
+    })
+  }
+
+  /** Hears of every durable change until the returned function is called. */
+  follow(listener: (notice: Notice) => void): () => void {
+    this.#followers.add(listener)
+    return () => this.#followers.delete(listener)
+  }
+
+  stateDir(runId: string): string {
+    return join(this.#options.home, 'runs', runId)
+  }
+
+  bundle(id: string): Bundle {
+    const known = this.#bundles.get(id)
+    if (known) return known
+    const text = this.store.bundle(id)
+    if (text === null) throw new CadreError('internal', `bundle ${id} is missing in the run database`)
+    const bundle = this.#options.host.restoreBundle(id, JSON.parse(text))
+    this.#bundles.set(id, bundle)
+    return bundle
+  }
+
+  /** Runs that have not ended, and leaf phases in execution. */
+  get load(): { runs: number; slots: number; stalled: string | null } {
+    return { runs: this.#machine.lives.size, slots: this.#machine.slotsInUse, stalled: this.#journal.stalled }
+  }
+
+  /** Interrupts what runs, without recording an end: the next start continues it. */
+  async stop(): Promise<void> {
+    this.#stopping = true
+    for (const timer of this.#timers) clearTimeout(timer)
+    for (const controller of this.#executions.values()) controller.abort(new Error('the daemon stops'))
+    const deadline = this.#now() + 6_000
+    while (this.#executions.size > 0 && this.#now() < deadline) await Bun.sleep(20)
+    this.logs.flush()
+    this.#journal.close()
+  }
+
+  readonly #now = (): number => this.#options.now?.() ?? Date.now()
+
+  async #execute(live: LiveRun, position: number, attempt: number): Promise<void> {
+    if (this.#stopping) return
+    const key = keyOf(live.id, position, attempt)
+    const controller = new AbortController()
+    this.#executions.set(key, controller)
+    const outcome = await this.#perform(live, position, attempt, controller)
+    this.logs.flush()
+    // An attempt that a stop interrupted has no end: its phase stays `running` until the next start opens a new one.
+    const interrupted = this.#stopping && outcome.kind !== 'completed'
+    try {
+      if (!interrupted) await this.#journal.write(() => this.#machine.attemptEnded(live.id, position, attempt, outcome))
+    } catch (error) {
+      this.#options.log.error('an attempt could not be recorded', { run: live.id, position, error: messageOf(error) })
+    }
+    this.#executions.delete(key)
+  }
+
+  async #perform(live: LiveRun, position: number, number: number, controller: AbortController): Promise<Outcome> {
+    const { host } = this.#options
+    const phase = live.phase(position) as StandardPhase | GatePhase
+    const stateDir = this.stateDir(live.id)
+    const secrets = this.#options.secrets.values(live.row.root_id)
+    const mask = <T>(value: T): T => host.mask(value, secrets)
+    const place: RunPlace = {
+      run: { id: live.id, name: live.row.run_name },
+      phase: { name: phase.name },
+      attempt: number,
+      stateDir,
+      workspace: live.row.workspace ?? this.#ownWorkspace(live.row.root_id),
+      fromPath: live.row.from_path === 1,
+      bundle: live.bundle,
+      inputs: live.inputs,
+      log: line => this.logs.append(live.id, { phase: phase.name, at: this.#now(), ...mask(line) }),
+    }
+    const attempt: Attempt = {
+      runId: live.id,
+      position,
+      attempt: number,
+      phase,
+      scope: scopeOf(this.#machine, live),
+      signal: controller.signal,
+    }
+    const timer =
+      phase.timeout !== undefined &&
+      setTimeout(
+        () => controller.abort(new DOMException(`the attempt took longer than ${phase.timeout} ms`, 'TimeoutError')),
+        Math.min(phase.timeout, LONGEST_TIMER),
+      )
+    try {
+      return await execute(attempt, {
+        agent: host.agent,
+        context: binding => host.context(place, binding),
+        ledger: this.#ledger,
+        stateDir,
+        mask,
+      })
+    } finally {
+      if (timer) clearTimeout(timer)
+    }
+  }
+
+  /** A tree that was given no workspace has an empty one of its own. */
+  #ownWorkspace(rootId: string): string {
+    const folder = join(this.stateDir(rootId), 'work')
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    return folder
+  }
+
+  #schedule(at: number, change: () => void): void {
+    const wait = Math.max(0, at - this.#now())
+    const timer = setTimeout(
+      () => {
+        this.#timers.delete(timer)
+        if (wait > LONGEST_TIMER) this.#schedule(at, change)
+        else if (!this.#stopping) void this.#journal.write(change)
+      },
+      Math.min(wait, LONGEST_TIMER),
+    )
+    this.#timers.add(timer)
+  }
+
+  #changed(change: Change): void {
+    this.#changes.set(`${change.kind}:${change.live.id}:${change.position}`, change)
+  }
+
+  #committed(): void {
+    const changes = [...this.#changes.values()]
+    this.#changes.clear()
+    this.#machine.runEffects()
+    if (changes.some(change => change.live.row.synced)) this.#options.outbox?.committed()
+    if (this.#followers.size === 0) return
+    for (const { live, position, kind } of changes) {
+      this.#notify({ rootId: live.row.root_id, runId: live.id, kind, position })
+    }
+  }
+
+  #logged(runId: string, lines: readonly LogLine[]): void {
+    const live = this.#machine.lives.get(runId)
+    if (live && this.#followers.size > 0) {
+      this.#notify({ rootId: live.row.root_id, runId, kind: 'log', position: null, lines })
+    }
+  }
+
+  #notify(notice: Notice): void {
+    for (const follower of this.#followers) follower(notice)
+  }
+
+  #event(_live: LiveRun, _event: EventName, _position: number | null): void {}
+
+  #runEnded(live: LiveRun): void {
+    this.logs.close(live.id)
+    if (!live.parent) void this.#options.secrets.forget(live.id)
+    if (!live.parent && live.row.workspace === null)
+      void rm(join(this.stateDir(live.id), 'work'), { recursive: true, force: true })
+    const waiting = this.#waiting.get(live.id)
+    if (!waiting) return
+    this.#waiting.delete(live.id)
+    const record = this.record(live.id)
+    for (const resolve of waiting) resolve(record)
+  }
+}
+
+const keyOf = (runId: string, position: number, attempt: number): string => `${runId}:${position}:${attempt}`

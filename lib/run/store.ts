@@ -1,0 +1,397 @@
+// The statements of the run database: one operation, one statement. Those that change a state carry their fence in the
+// WHERE and say whether a row was hit; they are only called inside a journal change.
+
+import type { Database } from 'bun:sqlite'
+import type { FileRecord } from '../agent/define.ts'
+import type { Json } from '../json.ts'
+import { type PhaseRow, parse, type RunError, type RunRow } from './records.ts'
+import { type PhaseState, phaseFence, type RunState, runFence } from './transitions.ts'
+
+export interface PhaseChange {
+  reason?: string | null
+  error?: RunError | null
+  text?: string | null
+  data?: Json
+  files?: readonly FileRecord[]
+}
+
+export interface ItemRow {
+  item: number
+  key: string
+  value: string
+}
+
+/** What a phase needs of its sub-runs. */
+export type ChildRow = Pick<
+  RunRow,
+  'id' | 'item' | 'run_name' | 'state' | 'outputs' | 'bundle_id' | 'team_key' | 'workspace'
+>
+
+export interface ReceiptRow {
+  run_id: string
+  position: number
+  entry: string
+  state: 'sent' | 'done' | 'unknown'
+  attempt: number
+  result: string | null
+  external_id: string | null
+  external_url: string | null
+  sent_at: number
+  done_at: number | null
+}
+
+const RUN_COLUMNS = [
+  'id',
+  'root_id',
+  'tree_key',
+  'parent_id',
+  'parent_position',
+  'parent_phase',
+  'item',
+  'run_name',
+  'call_path',
+  'call_depth',
+  'bundle_id',
+  'team_key',
+  'team',
+  'version',
+  'state',
+  'reason',
+  'error',
+  'inputs',
+  'outputs',
+  'workspace',
+  'from_path',
+  'synced',
+  'attempt',
+  'ending',
+  'created_at',
+  'started_at',
+  'completed_at',
+  'deadline',
+  'time_left',
+] as const satisfies readonly (keyof RunRow)[]
+
+const json = (value: unknown): string | null => (value === undefined || value === null ? null : JSON.stringify(value))
+
+export class RunStore {
+  readonly db: Database
+
+  constructor(db: Database) {
+    this.db = db
+  }
+
+  // Runs
+
+  insertRun(run: RunRow): void {
+    this.db
+      .query(
+        `INSERT INTO runs (${RUN_COLUMNS.join(', ')}) VALUES (${RUN_COLUMNS.map(column => `$${column}`).join(', ')})`,
+      )
+      .run(run as unknown as Record<string, string | number | null>)
+  }
+
+  run(id: string): RunRow | null {
+    return this.db.query<RunRow, [string]>('SELECT * FROM runs WHERE id = ?').get(id)
+  }
+
+  /** Every run that has not ended, parents before their children. */
+  openRuns(): RunRow[] {
+    return this.db.query<RunRow, []>('SELECT * FROM runs WHERE completed_at IS NULL ORDER BY root_id, tree_key').all()
+  }
+
+  setRunState(
+    id: string,
+    state: RunState,
+    reason: string | null,
+    deadline: number | null,
+    left: number | null,
+  ): boolean {
+    return (
+      this.db
+        .query(
+          `UPDATE runs SET state = ?2, reason = ?3, deadline = ?4, time_left = ?5 WHERE id = ?1 AND state IN (${runFence(state)})`,
+        )
+        .run(id, state, reason, deadline, left).changes === 1
+    )
+  }
+
+  endRun(
+    id: string,
+    state: RunState,
+    end: { reason: string | null; error: RunError | null; outputs: Json; at: number },
+  ): boolean {
+    return (
+      this.db
+        .query(
+          `UPDATE runs SET state = ?2, reason = ?3, error = ?4, outputs = ?5, completed_at = max(?6, started_at),
+             ending = NULL, deadline = NULL, time_left = NULL
+           WHERE id = ?1 AND state IN (${runFence(state)})`,
+        )
+        .run(id, state, end.reason, json(end.error), json(end.outputs), end.at).changes === 1
+    )
+  }
+
+  setEnding(id: string, ending: { state: RunState; reason: string }): void {
+    this.db
+      .query('UPDATE runs SET ending = ?2 WHERE id = ?1 AND ending IS NULL AND completed_at IS NULL')
+      .run(id, JSON.stringify(ending))
+  }
+
+  /** How the sub-runs of a phase stand: `[state, count]`. */
+  childStates(runId: string, position: number): { state: RunState; count: number }[] {
+    return this.db
+      .query<{ state: RunState; count: number }, [string, number]>(
+        'SELECT state, count(*) AS count FROM runs WHERE parent_id = ? AND parent_position = ? GROUP BY state',
+      )
+      .all(runId, position)
+  }
+
+  children(runId: string, position: number): ChildRow[] {
+    return this.db
+      .query<ChildRow, [string, number]>(
+        `SELECT id, item, run_name, state, outputs, bundle_id, team_key, workspace FROM runs
+         WHERE parent_id = ? AND parent_position = ? ORDER BY item`,
+      )
+      .all(runId, position)
+  }
+
+  /** The last item that has a sub-run, or -1. */
+  lastItem(runId: string, position: number): number {
+    return this.db
+      .query<{ item: number }, [string, number]>(
+        'SELECT coalesce(max(item), -1) AS item FROM runs WHERE parent_id = ? AND parent_position = ?',
+      )
+      .get(runId, position)!.item
+  }
+
+  firstFailedChild(runId: string, position: number): Pick<RunRow, 'run_name' | 'state' | 'error'> | null {
+    return this.db
+      .query<RunRow, [string, number]>(
+        `SELECT run_name, state, error FROM runs
+         WHERE parent_id = ? AND parent_position = ? AND state IN ('failed', 'cancelled') ORDER BY item LIMIT 1`,
+      )
+      .get(runId, position)
+  }
+
+  // Phases
+
+  insertPhases(runId: string, count: number): void {
+    const insert = this.db.query(
+      "INSERT INTO phases (run_id, position, state, attempt, failures) VALUES (?, ?, 'pending', 0, 0)",
+    )
+    for (let position = 0; position < count; position++) insert.run(runId, position)
+  }
+
+  phases(runId: string): PhaseRow[] {
+    return this.db.query<PhaseRow, [string]>('SELECT * FROM phases WHERE run_id = ? ORDER BY position').all(runId)
+  }
+
+  phase(runId: string, position: number): PhaseRow | null {
+    return this.db
+      .query<PhaseRow, [string, number]>('SELECT * FROM phases WHERE run_id = ? AND position = ?')
+      .get(runId, position)
+  }
+
+  /** What scheduling needs, without the results. */
+  phaseStates(runId: string): Pick<PhaseRow, 'state' | 'reason' | 'attempt' | 'failures' | 'due_at'>[] {
+    return this.db
+      .query<PhaseRow, [string]>(
+        'SELECT state, reason, attempt, failures, due_at FROM phases WHERE run_id = ? ORDER BY position',
+      )
+      .all(runId)
+  }
+
+  /** Opens attempt `attempt`; false when the phase is not where a new attempt may begin. */
+  startPhase(runId: string, position: number, attempt: number, at: number): boolean {
+    return (
+      this.db
+        .query(
+          `UPDATE phases SET state = 'running', reason = NULL, attempt = ?3, started_at = ?4, due_at = NULL, error = NULL
+           WHERE run_id = ?1 AND position = ?2 AND attempt < ?3 AND state IN (${phaseFence('running')})`,
+        )
+        .run(runId, position, attempt, at).changes === 1
+    )
+  }
+
+  /** `running` to `awaiting_input`, or back. */
+  setPhaseState(runId: string, position: number, attempt: number, state: PhaseState, reason: string | null): boolean {
+    return (
+      this.db
+        .query(
+          `UPDATE phases SET state = ?4, reason = ?5
+           WHERE run_id = ?1 AND position = ?2 AND attempt = ?3 AND state IN (${phaseFence(state)})`,
+        )
+        .run(runId, position, attempt, state, reason).changes === 1
+    )
+  }
+
+  /** Back to `pending` until `due`: the next attempt of a retry. */
+  postponePhase(runId: string, position: number, attempt: number, due: number, error: RunError): boolean {
+    return (
+      this.db
+        .query(
+          `UPDATE phases SET state = 'pending', reason = 'retry', failures = failures + 1, due_at = ?4, error = ?5
+           WHERE run_id = ?1 AND position = ?2 AND attempt = ?3 AND state IN (${phaseFence('pending')})`,
+        )
+        .run(runId, position, attempt, due, JSON.stringify(error)).changes === 1
+    )
+  }
+
+  endPhase(
+    runId: string,
+    position: number,
+    attempt: number,
+    state: PhaseState,
+    at: number,
+    change: PhaseChange,
+  ): boolean {
+    return (
+      this.db
+        .query(
+          `UPDATE phases SET state = ?4, reason = ?5, error = ?6, text = ?7, data = ?8, files = ?9,
+             completed_at = max(?10, coalesce(started_at, 0)), due_at = NULL
+           WHERE run_id = ?1 AND position = ?2 AND attempt = ?3 AND state IN (${phaseFence(state)})`,
+        )
+        .run(
+          runId,
+          position,
+          attempt,
+          state,
+          change.reason ?? null,
+          json(change.error),
+          change.text ?? null,
+          json(change.data),
+          json(change.files),
+          at,
+        ).changes === 1
+    )
+  }
+
+  setPhaseReason(runId: string, position: number, reason: string): void {
+    this.db
+      .query('UPDATE phases SET reason = ?3 WHERE run_id = ?1 AND position = ?2 AND completed_at IS NULL')
+      .run(runId, position, reason)
+  }
+
+  setPhaseError(runId: string, position: number, error: RunError): void {
+    this.db
+      .query('UPDATE phases SET error = ?3 WHERE run_id = ?1 AND position = ?2 AND completed_at IS NULL')
+      .run(runId, position, JSON.stringify(error))
+  }
+
+  /** The record of a file that a phase of this run wrote. */
+  fileRecord(runId: string, path: string): FileRecord | null {
+    const row = this.db
+      .query<{ record: string }, [string, string]>(
+        `SELECT file.value AS record FROM phases, json_each(phases.files) AS file
+         WHERE phases.run_id = ? AND phases.files IS NOT NULL AND file.value ->> 'path' = ? LIMIT 1`,
+      )
+      .get(runId, path)
+    return row ? JSON.parse(row.record) : null
+  }
+
+  // Items of a map
+
+  insertItems(runId: string, position: number, items: Iterable<{ key: string; value: Json }>): void {
+    const insert = this.db.query('INSERT INTO items (run_id, position, item, key, value) VALUES (?, ?, ?, ?, ?)')
+    let index = 0
+    for (const { key, value } of items) insert.run(runId, position, index++, key, JSON.stringify(value))
+  }
+
+  itemCount(runId: string, position: number): number {
+    return this.db
+      .query<{ count: number }, [string, number]>(
+        'SELECT count(*) AS count FROM items WHERE run_id = ? AND position = ?',
+      )
+      .get(runId, position)!.count
+  }
+
+  /** The first item at or after `from`. */
+  item(runId: string, position: number, from: number): ItemRow | null {
+    return this.db
+      .query<ItemRow, [string, number, number]>(
+        'SELECT item, key, value FROM items WHERE run_id = ? AND position = ? AND item >= ? ORDER BY item LIMIT 1',
+      )
+      .get(runId, position, from)
+  }
+
+  itemKeys(runId: string, position: number): { item: number; key: string }[] {
+    return this.db
+      .query<{ item: number; key: string }, [string, number]>(
+        'SELECT item, key FROM items WHERE run_id = ? AND position = ? ORDER BY item',
+      )
+      .all(runId, position)
+  }
+
+  // Receipts
+
+  receipts(runId: string, position: number): ReceiptRow[] {
+    return this.db
+      .query<ReceiptRow, [string, number]>('SELECT * FROM receipts WHERE run_id = ? AND position = ? ORDER BY entry')
+      .all(runId, position)
+  }
+
+  /** Before the first byte leaves. False when a receipt stands: the entry was sent before. */
+  insertReceipt(runId: string, position: number, entry: string, attempt: number, at: number): boolean {
+    return (
+      this.db
+        .query(
+          `INSERT INTO receipts (run_id, position, entry, state, attempt, sent_at) VALUES (?, ?, ?, 'sent', ?, ?)
+           ON CONFLICT DO NOTHING`,
+        )
+        .run(runId, position, entry, attempt, at).changes === 1
+    )
+  }
+
+  confirmReceipt(
+    runId: string,
+    position: number,
+    entry: string,
+    done: { result: Json; id: string | null; url: string | null; at: number },
+  ): void {
+    this.db
+      .query(
+        `UPDATE receipts SET state = 'done', result = ?4, external_id = ?5, external_url = ?6, done_at = ?7
+         WHERE run_id = ?1 AND position = ?2 AND entry = ?3 AND state <> 'done'`,
+      )
+      .run(runId, position, entry, json(done.result), done.id, done.url, done.at)
+  }
+
+  doubtReceipt(runId: string, position: number, entry: string): void {
+    this.db
+      .query("UPDATE receipts SET state = 'unknown' WHERE run_id = ? AND position = ? AND entry = ? AND state = 'sent'")
+      .run(runId, position, entry)
+  }
+
+  clearReceipt(runId: string, position: number, entry: string): void {
+    this.db
+      .query("DELETE FROM receipts WHERE run_id = ? AND position = ? AND entry = ? AND state <> 'done'")
+      .run(runId, position, entry)
+  }
+
+  /** What this process may have sent before it died. */
+  doubtAllSent(): number {
+    return this.db.query("UPDATE receipts SET state = 'unknown' WHERE state = 'sent'").run().changes
+  }
+
+  // Bundles, facts about this database
+
+  insertBundle(id: string, text: string): void {
+    this.db.query('INSERT INTO bundles (id, json) VALUES (?, ?) ON CONFLICT DO NOTHING').run(id, text)
+  }
+
+  bundle(id: string): string | null {
+    return this.db.query<{ json: string }, [string]>('SELECT json FROM bundles WHERE id = ?').get(id)?.json ?? null
+  }
+
+  /** The value of `key`, made once by `create`. */
+  fact(key: string, create: () => string): string {
+    this.db.query('INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO NOTHING').run(key, create())
+    return this.db.query<{ value: string }, [string]>('SELECT value FROM meta WHERE key = ?').get(key)!.value
+  }
+}
+
+export function filesOf(row: PhaseRow): FileRecord[] {
+  return parse<FileRecord[]>(row.files) ?? []
+}

@@ -1,0 +1,277 @@
+// Sub-runs of `team` and `map` phases: how they are started, and what their end means for the phase above.
+
+import type { FileRecord } from '../agent/define.ts'
+import { CadreError } from '../error.ts'
+import type { Json, JsonObject } from '../json.ts'
+import { inputsFor } from '../team/inputs.ts'
+import type { Field, MapPhase, TeamPhase } from '../team/team.ts'
+import { handedOver, handOver, writeItems } from './handover.ts'
+import type { LiveRun, MapProgress } from './live.ts'
+import { errorOf, MAX_DEPTH, type Machine, type RunEnd } from './machine.ts'
+import { parse } from './records.ts'
+import { scopeOf } from './scope.ts'
+import type { RunStore } from './store.ts'
+
+/** `data` of a phase; a map's list of items is cut to fit. */
+export const MAX_DATA_BYTES = 1_048_576
+
+export function startTeam(machine: Machine, live: LiveRun, phase: TeamPhase): void {
+  try {
+    createSubRun(machine, live, phase, 0, null, undefined)
+  } catch (thrown) {
+    machine.failPhase(live, phase.index, errorOf(thrown))
+  }
+}
+
+export function startMap(machine: Machine, live: LiveRun, phase: MapPhase): void {
+  try {
+    // After a resume the items are there already: they were frozen when they were first evaluated.
+    if (machine.store.itemCount(live.id, phase.index) === 0) freezeItems(machine, live, phase)
+  } catch (thrown) {
+    return machine.failPhase(live, phase.index, errorOf(thrown))
+  }
+  const progress = mapProgress(machine.store, live.id, phase)
+  live.maps.set(phase.index, progress)
+  proceed(machine, live, phase, progress)
+}
+
+export function childEnded(machine: Machine, live: LiveRun, position: number, child: LiveRun, end: RunEnd): void {
+  const phase = live.phase(position)
+  const ok = end.state === 'completed'
+  if (phase.type === 'team') {
+    if (live.ending && !ok) return machine.endPhase(live, position, 'cancelled', { reason: live.ending.reason })
+    if (end.state === 'cancelled') return machine.endPhase(live, position, 'cancelled', { reason: 'sub_run' })
+    if (!ok) return machine.failPhase(live, position, subRunError(child, end))
+    try {
+      handOver(machine, live, phase, child.row, end.outputs ?? {})
+      const { outputs, files } = handedOver(machine, live, phase, child.row, end.outputs ?? {})
+      return machine.endPhase(live, position, 'completed', {
+        text: `${child.row.team} completed`,
+        data: outputs,
+        files,
+      })
+    } catch (thrown) {
+      return machine.failPhase(live, position, errorOf(thrown))
+    }
+  }
+  if (phase.type !== 'map') return
+  const progress = live.maps.get(position)!
+  if (ok) {
+    try {
+      handOver(machine, live, phase, child.row, end.outputs ?? {})
+    } catch (thrown) {
+      stopMap(machine, live, phase, progress, child.row.item!, child.row.run_name!, thrown)
+    }
+  } else {
+    progress.failed++
+    if (phase.onItemFailure === 'stop') progress.stopped = true
+  }
+  proceed(machine, live, phase, progress)
+}
+
+/** A fault of the map itself, which no sub-run can carry: no more items start, and the phase fails with it. */
+function stopMap(
+  machine: Machine,
+  live: LiveRun,
+  phase: MapPhase,
+  progress: MapProgress,
+  item: number,
+  key: string,
+  thrown: unknown,
+): void {
+  progress.stopped = true
+  const error = errorOf(thrown)
+  machine.store.setPhaseError(live.id, phase.index, { ...error, message: `item ${item} (${key}): ${error.message}` })
+}
+
+/** A map as far as its rows say. */
+export function mapProgress(store: RunStore, runId: string, phase: MapPhase): MapProgress {
+  const states = store.childStates(runId, phase.index)
+  const failed = states
+    .filter(({ state }) => state === 'failed' || state === 'cancelled')
+    .reduce((sum, { count }) => sum + count, 0)
+  return {
+    total: store.itemCount(runId, phase.index),
+    next: store.lastItem(runId, phase.index) + 1,
+    failed,
+    stopped: failed > 0 && phase.onItemFailure === 'stop',
+  }
+}
+
+/** Starts items up to the map's concurrency, and ends the phase when none is left. */
+function proceed(machine: Machine, live: LiveRun, phase: MapPhase, progress: MapProgress): void {
+  const running = live.below(phase.index)
+  while (!live.ending && !progress.stopped && running.size < phase.concurrency && progress.next < progress.total) {
+    const row = machine.store.item(live.id, phase.index, progress.next)!
+    progress.next++
+    try {
+      createSubRun(machine, live, phase, row.item, row.key, JSON.parse(row.value))
+    } catch (thrown) {
+      stopMap(machine, live, phase, progress, row.item, row.key, thrown)
+    }
+  }
+  if (running.size > 0) return
+  if (progress.next < progress.total && !progress.stopped && !live.ending) return
+  live.maps.delete(phase.index)
+  endMap(machine, live, phase, progress)
+}
+
+function endMap(machine: Machine, live: LiveRun, phase: MapPhase, progress: MapProgress): void {
+  const { data, files } = mapData(machine, live, phase, progress.total)
+  if (live.ending) return machine.endPhase(live, phase.index, 'cancelled', { reason: live.ending.reason })
+  const text = `${data.completed} of ${data.total} completed`
+  const broken = parse<{ code: string; message: string }>(machine.store.phase(live.id, phase.index)!.error)
+  if (broken || progress.stopped) {
+    const error = broken ?? {
+      code: 'item_failed',
+      message: `${Number(data.failed) + Number(data.cancelled)} of ${data.total} items did not complete: ${firstFailure(machine, live, phase)}`,
+    }
+    return machine.failPhase(live, phase.index, error, { text, data, files })
+  }
+  machine.endPhase(live, phase.index, 'completed', { text, data, files })
+}
+
+function firstFailure(machine: Machine, live: LiveRun, phase: MapPhase): string {
+  const row = machine.store.firstFailedChild(live.id, phase.index)
+  if (!row) return 'see its sub-runs'
+  const error = parse<{ message: string; phase?: string }>(row.error)
+  return `${row.run_name} ${row.state}${error ? ` (${error.phase ? `phase ${error.phase}: ` : ''}${error.message})` : ''}`
+}
+
+function mapData(machine: Machine, live: LiveRun, phase: MapPhase, total: number) {
+  const children = new Map(machine.store.children(live.id, phase.index).map(child => [child.item, child]))
+  const counts = { completed: 0, failed: 0, cancelled: 0 }
+  const items: JsonObject[] = []
+  const files: FileRecord[] = []
+  for (const { item, key } of machine.store.itemKeys(live.id, phase.index)) {
+    const child = children.get(item)
+    if (child && child.state in counts) counts[child.state as keyof typeof counts]++
+    const handed =
+      child?.state === 'completed'
+        ? handedOver(machine, live, phase, child, parse<JsonObject>(child.outputs) ?? {})
+        : null
+    items.push({ key, run_id: child?.id ?? null, state: child?.state ?? 'pending', outputs: handed?.outputs ?? null })
+    if (handed) files.push(...handed.files)
+  }
+  const data: JsonObject = { total, ...counts, items }
+  const text = JSON.stringify(items)
+  if (text.length <= MAX_DATA_BYTES - 200) return { data, files }
+  const record = writeItems(machine, live, phase, items)
+  let bytes = 0
+  const kept = items.findIndex(item => {
+    bytes += JSON.stringify(item).length + 1
+    return bytes > MAX_DATA_BYTES - 200
+  })
+  return { data: { total, ...counts, items: items.slice(0, kept), truncated: true }, files: [...files, record] }
+}
+
+function freezeItems(machine: Machine, live: LiveRun, phase: MapPhase): void {
+  const list = phase.items.evaluate(scopeOf(machine, live))
+  if (!Array.isArray(list)) {
+    throw new CadreError(
+      'invalid_request',
+      `${phase.items.place}: items must give a list, got ${JSON.stringify(list).slice(0, 80)}`,
+    )
+  }
+  const seen = new Map<string, number>()
+  const items = list.map((value, index) => {
+    const key = phase.key
+      ? keyText(phase.key.evaluate(scopeOf(machine, live, { value, index })), phase, index)
+      : String(index)
+    const first = seen.get(key)
+    if (first !== undefined) {
+      throw new CadreError(
+        'invalid_request',
+        `${phase.key?.place ?? phase.place}: items ${first} and ${index} have the same key ${JSON.stringify(key)}; a key names one sub-run`,
+      )
+    }
+    seen.set(key, index)
+    return { key, value }
+  })
+  machine.store.insertItems(live.id, phase.index, items)
+}
+
+function keyText(value: Json, phase: MapPhase, index: number): string {
+  if (typeof value === 'string' && value !== '') return value
+  if (typeof value === 'number' || typeof value === 'boolean') return String(value)
+  throw new CadreError(
+    'invalid_request',
+    `${phase.key!.place}: the key of item ${index} must be a text or a number, got ${JSON.stringify(value)}`,
+  )
+}
+
+function createSubRun(
+  machine: Machine,
+  live: LiveRun,
+  phase: TeamPhase | MapPhase,
+  index: number,
+  key: string | null,
+  value: Json | undefined,
+): void {
+  const team = live.bundle.team(phase.team)
+  if (live.row.call_depth + 1 > MAX_DEPTH) {
+    throw new CadreError(
+      'invalid_request',
+      `${phase.place}: sub-runs nest ${MAX_DEPTH} deep at most (${team.name} would go further); end the recursion with \`when\``,
+    )
+  }
+  const inputs = subRunInputs(machine, live, phase, value === undefined ? undefined : { value, index })
+  const run = {
+    id: Bun.randomUUIDv7(),
+    bundle: live.bundle,
+    teamKey: phase.team,
+    inputs,
+    recordedInputs: maskInputs(team.inputs, inputs),
+    runName: null,
+    workspace: live.row.workspace,
+    fromPath: live.row.from_path === 1,
+    synced: live.row.synced === 1,
+  }
+  machine.create(run, { live, position: phase.index }, index, key)
+}
+
+/** The inputs of a sub-run. They follow from what is recorded, so secret ones need no storing of their own. */
+export function subRunInputs(
+  machine: Machine,
+  live: LiveRun,
+  phase: TeamPhase | MapPhase,
+  item: { value: Json; index: number } | undefined,
+): JsonObject {
+  const team = live.bundle.team(phase.team)
+  const given = phase.inputs.evaluate(scopeOf(machine, live, item))
+  const { values, problems } = inputsFor(team.inputs, given as JsonObject)
+  if (problems.length > 0) {
+    const list = problems.map(({ path, message }) => `${path.slice(1)} ${message}`).join('; ')
+    throw new CadreError('invalid_request', `${phase.inputs.place}: inputs of ${team.name}: ${list}`)
+  }
+  return resolveFiles(machine, live, team.inputs, values)
+}
+
+/** Inputs as they are stored and shown. */
+export function maskInputs(fields: readonly Field[], values: JsonObject): JsonObject {
+  const masked = { ...values }
+  for (const { name, secret } of fields) if (secret && name in masked) masked[name] = '***'
+  return masked
+}
+
+/** A file of this run is named by its absolute path below, where `files/…` means the sub-run's own. */
+function resolveFiles(machine: Machine, live: LiveRun, fields: readonly Field[], values: JsonObject): JsonObject {
+  const resolved = { ...values }
+  for (const { name, type } of fields) {
+    const value = values[name]
+    if (type === 'file' && typeof value === 'string' && value.startsWith('files/')) {
+      resolved[name] = `${machine.host.stateDir(live.id)}/${value}`
+    }
+  }
+  return resolved
+}
+
+function subRunError(child: LiveRun, end: RunEnd) {
+  const inner = end.error
+  return {
+    code: 'sub_run_failed',
+    message: `${child.row.team} ${end.reason === 'timeout' ? 'timed out' : 'failed'}${inner ? `: ${inner.message}` : ''}`,
+    run_id: inner?.run_id ?? child.id,
+    ...(inner?.phase && { phase: inner.phase }),
+  }
+}
