@@ -2,15 +2,17 @@
 // decided …) to the rows and to memory, and follows its consequences to the end: dependants, sub-runs, parents.
 // It runs inside a journal change; what must happen outside is collected in `after` and done once all is durable.
 
-import { CadreError, messageOf } from '../error.ts'
-import type { Json, JsonObject } from '../json.ts'
-import type { Bundle, EventName, MapPhase, Phase, TeamPhase } from '../team/team.ts'
+import { CadreError } from '../error.ts'
+import type { JsonObject } from '../json.ts'
+import type { Bundle, EventName, GatePhase, Phase } from '../team/team.ts'
+import { endOf, errorOf } from './ending.ts'
 import { LiveRun } from './live.ts'
-import { type PhaseRow, parse, type RunError, type RunRow, treeKey } from './records.ts'
-import { closeReview, openReview, pendingReview, type Question, watchReview } from './reviews.ts'
+import { parse, type RunError, type RunRow, treeKey } from './records.ts'
+import { loadRun, reopenMaps, reopenReview } from './recovery.ts'
+import { closeReview, openReview, type Question } from './reviews.ts'
 import { scopeOf } from './scope.ts'
 import type { PhaseChange, RunStore } from './store.ts'
-import { childEnded, mapProgress, startMap, startTeam, subRunInputs } from './subruns.ts'
+import { childEnded, startMap, startTeam } from './subruns.ts'
 import { blocks, phaseEnded, type RunState, runMay } from './transitions.ts'
 
 /** Sub-runs nest no deeper than this. */
@@ -60,7 +62,8 @@ export interface MachineHost {
   secretInputs(rootId: string): JsonObject
 }
 
-const isLeaf = (phase: Phase): boolean =>
+/** Phases that execute something themselves; they take a slot. */
+export const isLeaf = (phase: Phase): boolean =>
   phase.type === 'standard' || (phase.type === 'gate' && phase.commands.length > 0)
 
 /** How long a cancelled attempt has before its phase is ended without it. */
@@ -131,7 +134,7 @@ export class Machine {
     this.#slotQueue = []
     this.#after = []
     this.#freeSlots = this.#slotLimit
-    for (const row of this.store.openRuns()) this.#load(row)
+    for (const row of this.store.openRuns()) loadRun(this, row)
     for (const live of this.lives.values()) this.#reopen(live)
     this.drain()
   }
@@ -356,7 +359,7 @@ export class Machine {
     this.#stepping.add(live)
   }
 
-  #askGate(live: LiveRun, position: number, review: NonNullable<(Phase & { type: 'gate' })['review']>): void {
+  #askGate(live: LiveRun, position: number, review: NonNullable<GatePhase['review']>): void {
     try {
       const prompt = String(review.prompt.evaluate(scopeOf(this, live)))
       this.ask(live, position, {
@@ -471,7 +474,7 @@ export class Machine {
   }
 
   #finish(live: LiveRun): void {
-    const end = this.#endOf(live)
+    const end = endOf(this, live)
     this.store.endRun(live.id, end.state, { ...end, at: this.host.now() })
     live.row.state = end.state
     this.lives.delete(live.id)
@@ -486,75 +489,12 @@ export class Machine {
     this.#stepping.add(parent)
   }
 
-  #endOf(live: LiveRun): RunEnd {
-    const nothing = { outputs: null, error: null, reason: null }
-    if (live.ending) return { ...nothing, ...live.ending }
-    const failed = live.phases.findIndex(
-      (phase, position) => phase.state === 'failed' && live.phase(position).onFailure !== 'continue',
-    )
-    if (failed >= 0) {
-      const row = this.store.phase(live.id, failed) as PhaseRow
-      const error = parse<RunError>(row.error) ?? { code: 'failed', message: row.reason ?? 'failed' }
-      return {
-        ...nothing,
-        state: 'failed',
-        reason: row.reason,
-        error: { phase: live.phase(failed).name, run_id: live.id, ...error },
-      }
-    }
-    if (live.phases.some(phase => phase.state === 'cancelled'))
-      return { ...nothing, state: 'cancelled', reason: 'sub_run' }
-    try {
-      return { ...nothing, state: 'completed', outputs: evaluateOutputs(this, live) }
-    } catch (thrown) {
-      return { ...nothing, state: 'failed', reason: 'outputs', error: { ...errorOf(thrown), run_id: live.id } }
-    }
-  }
-
-  // Reading back
-
-  #load(row: RunRow): void {
-    const parent = row.parent_id === null ? null : (this.lives.get(row.parent_id) ?? null)
-    const bundle = this.host.bundle(row.bundle_id)
-    const phases = this.store.phaseStates(row.id).map((phase, position) => {
-      const type = bundle.team(row.team_key).phases[position]!
-      const lost = phase.state === 'running' && isLeaf(type) && !this.host.executing(row.id, position, phase.attempt)
-      return {
-        state: lost ? ('pending' as const) : phase.state,
-        reason: phase.reason,
-        attempt: phase.attempt,
-        failures: phase.failures,
-        dueAt: phase.due_at,
-        open: 0,
-        blocked: false,
-      }
-    })
-    const live = new LiveRun(row, bundle, parent, phases, this.#inputsOf(row, bundle, parent))
-    this.lives.set(row.id, live)
-    parent?.below(row.parent_position!).add(live)
-  }
-
-  #inputsOf(row: RunRow, bundle: Bundle, parent: LiveRun | null): JsonObject {
-    const recorded: JsonObject = JSON.parse(row.inputs)
-    if (!bundle.team(row.team_key).inputs.some(input => input.secret)) return recorded
-    if (!parent) return { ...recorded, ...this.host.secretInputs(row.id) }
-    const phase = parent.phase(row.parent_position!) as TeamPhase | MapPhase
-    const item = phase.type === 'map' ? this.store.item(parent.id, phase.index, row.item!) : null
-    return subRunInputs(this, parent, phase, item ? { value: JSON.parse(item.value), index: item.item } : undefined)
-  }
-
   #reopen(live: LiveRun): void {
     this.#watchDeadline(live)
+    reopenMaps(this, live)
     for (const [position, phase] of live.phases.entries()) {
-      const type = live.phase(position)
-      if (phase.state === 'running' && isLeaf(type)) this.#freeSlots--
-      if (type.type === 'map' && (phase.state === 'running' || phase.state === 'awaiting_input')) {
-        live.maps.set(position, mapProgress(this.store, live.id, type))
-      }
-      if (phase.state === 'awaiting_input' && !live.children.get(position)?.size) {
-        const deadline = pendingReview(this.store, live.id, position)?.deadline
-        if (deadline) watchReview(this, live, position, deadline)
-      }
+      if (phase.state === 'running' && isLeaf(live.phase(position))) this.#freeSlots--
+      if (phase.state === 'awaiting_input') reopenReview(this, live, position)
       if (phase.state !== 'pending' || phase.open > 0) continue
       if (live.ending) this.#endRow(live, position, 'cancelled', { reason: live.ending.reason })
       else if (phase.dueAt !== null && phase.dueAt > this.host.now()) this.#watchRetry(live, position)
@@ -563,6 +503,8 @@ export class Machine {
     }
     this.#stepping.add(live)
   }
+
+  // Clocks
 
   #watchDeadline(live: LiveRun): void {
     const { id, deadline } = live.row
@@ -586,47 +528,12 @@ export class Machine {
   }
 }
 
-export interface RunEnd {
-  state: RunState
-  reason: string | null
-  error: RunError | null
-  outputs: JsonObject | null
-}
-
 const EVENT_OF: Partial<Record<RunState, EventName>> = {
   completed: 'on_complete',
   failed: 'on_fail',
   cancelled: 'on_cancel',
 }
 
-/** A thrown error as a phase records it. */
-export function errorOf(thrown: unknown): RunError {
-  return { code: thrown instanceof CadreError ? thrown.code : 'internal', message: messageOf(thrown) }
-}
-
 function reasonOf(live: LiveRun): string | null {
   return live.phases.find(phase => phase.state === 'awaiting_input')?.reason ?? null
-}
-
-function evaluateOutputs(machine: Machine, live: LiveRun): JsonObject {
-  const scope = scopeOf(machine, live)
-  const outputs: JsonObject = {}
-  for (const output of live.team.outputs) {
-    const value: Json = output.value.evaluate(scope)
-    if (value !== null && !hasType(value, output.type)) {
-      throw new CadreError(
-        'invalid_request',
-        `${output.value.place}: output ${output.name} is declared ${output.type}, got ${JSON.stringify(value).slice(0, 80)}`,
-      )
-    }
-    outputs[output.name] = value
-  }
-  return outputs
-}
-
-/** Whether a JSON value is of a declared type; never coerces. */
-export function hasType(value: Json, type: string): boolean {
-  if (type === 'list') return Array.isArray(value)
-  if (type === 'object') return typeof value === 'object' && value !== null && !Array.isArray(value)
-  return typeof value === (type === 'file' ? 'string' : type)
 }

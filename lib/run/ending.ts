@@ -1,0 +1,63 @@
+// How a run ends once all of its phases have: a pure reading of what they recorded.
+
+import { CadreError, messageOf } from '../error.ts'
+import type { Json, JsonObject } from '../json.ts'
+import type { FieldType, Output } from '../team/team.ts'
+import type { LiveRun } from './live.ts'
+import { parse, type RunError } from './records.ts'
+import { scopeOf } from './scope.ts'
+import type { RunStore } from './store.ts'
+import type { RunState } from './transitions.ts'
+
+export interface RunEnd {
+  state: RunState
+  reason: string | null
+  error: RunError | null
+  outputs: JsonObject | null
+}
+
+export function endOf(machine: { store: RunStore }, live: LiveRun): RunEnd {
+  const nothing = { outputs: null, error: null, reason: null }
+  if (live.ending) return { ...nothing, ...live.ending }
+  const failed = live.phases.findIndex(
+    (phase, position) => phase.state === 'failed' && live.phase(position).onFailure !== 'continue',
+  )
+  if (failed >= 0) {
+    const { error, reason } = machine.store.phase(live.id, failed)!
+    const recorded = parse<RunError>(error) ?? { code: 'failed', message: reason ?? 'failed' }
+    const place = { phase: live.phase(failed).name, run_id: live.id }
+    return { ...nothing, state: 'failed', reason, error: { ...place, ...recorded } }
+  }
+  if (live.phases.some(phase => phase.state === 'cancelled'))
+    return { ...nothing, state: 'cancelled', reason: 'sub_run' }
+  try {
+    return { ...nothing, state: 'completed', outputs: outputsOf(machine, live) }
+  } catch (thrown) {
+    return { ...nothing, state: 'failed', reason: 'outputs', error: { ...errorOf(thrown), run_id: live.id } }
+  }
+}
+
+function outputsOf(machine: { store: RunStore }, live: LiveRun): JsonObject {
+  const scope = scopeOf(machine, live)
+  return Object.fromEntries(
+    live.team.outputs.map(output => [output.name, checked(output, output.value.evaluate(scope))]),
+  )
+}
+
+/** A value that is absent (its phase was skipped) stays null; any other is of the declared type, never coerced. */
+function checked({ name, type, value: { place } }: Output, value: Json): Json {
+  if (value === null || hasType(value, type)) return value
+  const shown = JSON.stringify(value).slice(0, 80)
+  throw new CadreError('invalid_request', `${place}: output ${name} is declared ${type}, got ${shown}`)
+}
+
+export function hasType(value: Json, type: FieldType): boolean {
+  if (type === 'list') return Array.isArray(value)
+  if (type === 'object') return typeof value === 'object' && value !== null && !Array.isArray(value)
+  return typeof value === (type === 'file' ? 'string' : type)
+}
+
+/** A thrown error as a phase records it. */
+export function errorOf(thrown: unknown): RunError {
+  return { code: thrown instanceof CadreError ? thrown.code : 'internal', message: messageOf(thrown) }
+}
