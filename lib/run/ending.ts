@@ -2,7 +2,8 @@
 
 import { CadreError, messageOf } from '../error.ts'
 import type { Json, JsonObject } from '../json.ts'
-import type { FieldType, Output } from '../team/team.ts'
+import { isOfType } from '../team/inputs.ts'
+import type { Output } from '../team/team.ts'
 import type { LiveRun } from './live.ts'
 import { parse, type RunError } from './records.ts'
 import { scopeOf } from './scope.ts'
@@ -46,15 +47,9 @@ function outputsOf(machine: { store: RunStore }, live: LiveRun): JsonObject {
 
 /** A value that is absent (its phase was skipped) stays null; any other is of the declared type, never coerced. */
 function checked({ name, type, value: { place } }: Output, value: Json): Json {
-  if (value === null || hasType(value, type)) return value
+  if (value === null || isOfType(value, type)) return value
   const shown = JSON.stringify(value).slice(0, 80)
   throw new CadreError('invalid_request', `${place}: output ${name} is declared ${type}, got ${shown}`)
-}
-
-export function hasType(value: Json, type: FieldType): boolean {
-  if (type === 'list') return Array.isArray(value)
-  if (type === 'object') return typeof value === 'object' && value !== null && !Array.isArray(value)
-  return typeof value === (type === 'file' ? 'string' : type)
 }
 
 /** A thrown error as a phase records it. */

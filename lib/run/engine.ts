@@ -62,6 +62,8 @@ export interface EngineOptions {
 
 export interface Outbox {
   record(changes: readonly Change[]): void
+  /** The log of a run has lines up to `last`. */
+  recordLog(runId: string, last: number): void
   committed(): void
 }
 
@@ -94,6 +96,8 @@ export interface Notice {
 }
 
 const LONGEST_TIMER = 2 ** 31 - 1
+/** How often the log of a phase that still runs goes to the hub. */
+const LOG_SYNC_MS = 1_000
 
 export class Engine {
   readonly store: RunStore
@@ -107,6 +111,7 @@ export class Engine {
   readonly #bundles = new Map<string, Bundle>()
   readonly #followers = new Set<(notice: Notice) => void>()
   readonly #waiting = new Map<string, ((record: RunRecord) => void)[]>()
+  readonly #logsQueued = new Set<string>()
   #changes = new Map<string, Change>()
   #stopping = false
 
@@ -261,7 +266,12 @@ export class Engine {
     // An attempt that a stop interrupted has no end: its phase stays `running` until the next start opens a new one.
     const interrupted = this.#stopping && outcome.kind !== 'completed'
     try {
-      if (!interrupted) await this.#journal.write(() => this.#machine.attemptEnded(live.id, position, attempt, outcome))
+      if (!interrupted) {
+        await this.#journal.write(() => {
+          if (live.row.synced) this.#options.outbox?.recordLog(live.id, this.logs.last(live.id))
+          this.#machine.attemptEnded(live.id, position, attempt, outcome)
+        })
+      }
     } catch (error) {
       this.#options.log.error('an attempt could not be recorded', { run: live.id, position, error: messageOf(error) })
     }
@@ -349,9 +359,16 @@ export class Engine {
 
   #logged(runId: string, lines: readonly LogLine[]): void {
     const live = this.#machine.lives.get(runId)
-    if (live && this.#followers.size > 0) {
+    if (!live) return
+    if (this.#followers.size > 0) {
       this.#notify({ rootId: live.row.root_id, runId, kind: 'log', position: null, lines })
     }
+    if (!live.row.synced || !this.#options.outbox || this.#logsQueued.has(runId)) return
+    this.#logsQueued.add(runId)
+    this.#schedule(this.#now() + LOG_SYNC_MS, () => {
+      this.#logsQueued.delete(runId)
+      this.#options.outbox?.recordLog(runId, this.logs.last(runId))
+    })
   }
 
   #notify(notice: Notice): void {

@@ -33,8 +33,6 @@ export interface Binding {
   /** Idempotency key of the entry. */
   key: string
   signal: AbortSignal
-  /** Files that the call writes are added here. */
-  written: FileRecord[]
 }
 
 /** What an attempt needs of the daemon. */
@@ -101,7 +99,15 @@ async function perform(
   const { runId, position, signal } = attempt
   const effect = typeof handler.effect === 'function' ? handler.effect(entry) : handler.effect
   const key = idempotencyKey(runId, position, name)
-  const context = around.context({ ...agent, effect, key, signal, written })
+  const bound = around.context({ ...agent, effect, key, signal })
+  const context: AgentContext = {
+    ...bound,
+    async write(file, content) {
+      const record = await bound.write(file, content)
+      written.push(record)
+      return record
+    },
+  }
   const mask = (result: AgentResult) => around.mask(result)
   if (effect !== 'once') return mask(await handler.run(entry, context))
   return around.ledger.once({
@@ -129,6 +135,7 @@ function gateCall(phase: GatePhase): AgentCall {
     sources: [],
     targets: [],
     fields: {
+      source: '',
       place: phase.place,
       phases: new Set(commands.flatMap(command => [...command.env.phases])),
       evaluate: scope => ({

@@ -176,6 +176,7 @@ export class Machine {
       completed_at: null,
       deadline: team.timeout === undefined ? null : now + team.timeout,
       time_left: null,
+      logged: 0,
     }
     this.store.insertRun(row)
     this.store.insertPhases(row.id, team.phases.length)

@@ -44,6 +44,8 @@ export interface RunRow {
   completed_at: number | null
   deadline: number | null
   time_left: number | null
+  /** The last log line that stands in the outbox. */
+  logged: number
 }
 
 export interface PhaseRow {

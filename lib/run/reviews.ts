@@ -26,7 +26,7 @@ export interface Decision {
   values?: JsonObject
 }
 
-interface ReviewRow {
+export interface ReviewRow {
   id: string
   run_id: string
   position: number

@@ -70,6 +70,7 @@ const RUN_COLUMNS = [
   'completed_at',
   'deadline',
   'time_left',
+  'logged',
 ] as const satisfies readonly (keyof RunRow)[]
 
 const json = (value: unknown): string | null => (value === undefined || value === null ? null : JSON.stringify(value))
@@ -375,6 +376,44 @@ export class RunStore {
     return this.db.query("UPDATE receipts SET state = 'unknown' WHERE state = 'sent'").run().changes
   }
 
+  // Reviews (their statements stand in reviews.ts), as the outbox sends them
+
+  reviews(runId: string, position: number): unknown[] {
+    return this.db.query('SELECT * FROM reviews WHERE run_id = ? AND position = ?').all(runId, position)
+  }
+
+  // The outbox
+
+  insertOutbox(runId: string, attempt: number, kind: string, body: string): void {
+    this.db.query('INSERT INTO outbox (run_id, attempt, kind, body) VALUES (?, ?, ?, ?)').run(runId, attempt, kind, body)
+  }
+
+  outbox(limit: number): { seq: number; run_id: string; attempt: number; kind: string; body: string }[] {
+    return this.db
+      .query<{ seq: number; run_id: string; attempt: number; kind: string; body: string }, [number]>(
+        'SELECT seq, run_id, attempt, kind, body FROM outbox ORDER BY seq LIMIT ?',
+      )
+      .all(limit)
+  }
+
+  acknowledge(seq: number): void {
+    this.db.query('DELETE FROM outbox WHERE seq <= ?').run(seq)
+  }
+
+  /** Empties the outbox and numbers from 1 again. */
+  clearOutbox(): void {
+    this.db.query('DELETE FROM outbox').run()
+    this.db.query("DELETE FROM sqlite_sequence WHERE name = 'outbox'").run()
+  }
+
+  syncedRuns(): RunRow[] {
+    return this.db.query<RunRow, []>('SELECT * FROM runs WHERE synced = 1 ORDER BY root_id, tree_key').all()
+  }
+
+  setLogged(runId: string, last: number): void {
+    this.db.query('UPDATE runs SET logged = ? WHERE id = ?').run(last, runId)
+  }
+
   // Bundles, facts about this database
 
   insertBundle(id: string, text: string): void {
@@ -383,6 +422,16 @@ export class RunStore {
 
   bundle(id: string): string | null {
     return this.db.query<{ json: string }, [string]>('SELECT json FROM bundles WHERE id = ?').get(id)?.json ?? null
+  }
+
+  setFact(key: string, value: string): void {
+    this.db
+      .query('INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value')
+      .run(key, value)
+  }
+
+  getFact(key: string): string | null {
+    return this.db.query<{ value: string }, [string]>('SELECT value FROM meta WHERE key = ?').get(key)?.value ?? null
   }
 
   /** The value of `key`, made once by `create`. */

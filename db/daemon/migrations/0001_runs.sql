@@ -40,7 +40,8 @@ CREATE TABLE runs (
   started_at INTEGER,
   completed_at INTEGER,
   deadline INTEGER,                -- the team's timeout, while the clock runs
-  time_left INTEGER                -- the same while a person is asked, in milliseconds
+  time_left INTEGER,               -- the same while a person is asked, in milliseconds
+  logged INTEGER NOT NULL DEFAULT 0 -- the last log line that stands in the outbox
 );
 CREATE UNIQUE INDEX runs_tree ON runs (root_id, tree_key);
 CREATE INDEX runs_children ON runs (parent_id, parent_position, item) WHERE parent_id IS NOT NULL;

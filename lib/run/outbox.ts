@@ -1,0 +1,133 @@
+// What the hub has to hear of synced runs, numbered without gaps in the order of commits. A change is queued in the
+// transaction that makes it, so neither exists without the other; it is deleted once the hub has acknowledged it.
+
+import type { Log } from '../log.ts'
+import type { Change, Outbox } from './engine.ts'
+import { type LogLine, readLines } from './logs.ts'
+import { phaseRecord, type RunRow, runRecord } from './records.ts'
+import { type ReviewRow, reviewRecord } from './reviews.ts'
+import type { RunStore } from './store.ts'
+
+/** A change as `/v1/runs/sync` takes it. */
+export interface SyncChange {
+  seq: number
+  run_id: string
+  attempt: number
+  kind: string
+  [body: string]: unknown
+}
+
+/** `status` keeps texts, data, inputs, outputs and logs on this machine. */
+export type SyncMode = 'full' | 'status'
+
+/** A change never exceeds 1 MiB on the wire: what is larger goes without its contents. */
+const MAX_CHANGE = 1_000_000
+/** Log lines of one change. */
+const MAX_LINES = 500
+
+export class SyncOutbox implements Outbox {
+  readonly #store: RunStore
+  readonly #mode: SyncMode
+  readonly #stateDir: (runId: string) => string
+  #wake: (() => void) | null = null
+
+  constructor(store: RunStore, mode: SyncMode, stateDir: (runId: string) => string) {
+    this.#store = store
+    this.#mode = mode
+    this.#stateDir = stateDir
+  }
+
+  /** Called after each commit that queued something. */
+  onQueued(wake: () => void): void {
+    this.#wake = wake
+  }
+
+  record(changes: readonly Change[]): void {
+    for (const change of changes) {
+      const { row } = change.live
+      if (row.synced !== 1) continue
+      const current = this.#store.run(row.id)!
+      if (change.kind === 'run') this.#queueRun(current)
+      else if (change.kind === 'phase') this.#queuePhase(change, current)
+      else if (change.kind === 'review') this.#queueReviews(change, current)
+    }
+  }
+
+  committed(): void {
+    this.#wake?.()
+  }
+
+  /** Queues the log lines up to `last`, in ranges that fit a change. Inside a journal change. */
+  recordLog(runId: string, last: number): void {
+    const row = this.#store.run(runId)
+    if (this.#mode === 'status' || !row || row.synced !== 1) return
+    for (let from = row.logged + 1; from <= last; from += MAX_LINES) {
+      this.#insert(row, 'log', { from, to: Math.min(last, from + MAX_LINES - 1) })
+    }
+    this.#store.setLogged(runId, last)
+  }
+
+  /** The oldest changes, as many as fit `maxBytes`, with log ranges replaced by their lines. */
+  async take(maxBytes: number): Promise<SyncChange[]> {
+    const changes: SyncChange[] = []
+    let bytes = 0
+    for (const { seq, run_id, attempt, kind, body } of this.#store.outbox(1_000)) {
+      const content = kind === 'log' ? await this.#lines(run_id, JSON.parse(body)) : JSON.parse(body)
+      const change = { seq, run_id, attempt, kind, ...content }
+      const size = kind === 'log' ? JSON.stringify(change).length : body.length + 150
+      if (changes.length > 0 && bytes + size > maxBytes) break
+      bytes += size
+      changes.push(change)
+    }
+    return changes
+  }
+
+  /**
+   * Starts anew after the hub lost what it had acknowledged (it was restored from a backup, say): the state of every
+   * synced run that is still here is queued again, from number 1. The caller has a new epoch.
+   */
+  restart(log: Log): void {
+    this.#store.clearOutbox()
+    let runs = 0
+    for (const row of this.#store.syncedRuns()) {
+      runs++
+      this.#queueRun(row)
+      this.#store.setLogged(row.id, 0)
+    }
+    log.warn('the hub lost acknowledged changes; queued again', { runs })
+  }
+
+  async #lines(runId: string, { from, to }: { from: number; to: number }): Promise<{ phase: null; lines: LogLine[] }> {
+    const { lines } = await readLines(this.#stateDir(runId), { afterSeq: from - 1, limit: to - from + 1 })
+    let bytes = 0
+    const kept = lines.filter(line => (bytes += JSON.stringify(line).length) < MAX_CHANGE)
+    return { phase: null, lines: kept }
+  }
+
+  #queueRun(row: RunRow): void {
+    const record = { ...runRecord(row), tree_key: row.tree_key, created_at: row.created_at }
+    const bare = { ...record, inputs: {}, outputs: null }
+    this.#insert(row, 'run', { run: record }, { run: bare })
+  }
+
+  #queuePhase({ live, position }: Change, row: RunRow): void {
+    const { team } = live
+    const stored = this.#store.phase(row.id, position!)!
+    const { sub_runs: _, ...record } = phaseRecord(stored, team.phases[position!]!, team.phases, [])
+    const full = { ...record, index: position }
+    this.#insert(row, 'phase', { phase: full }, { phase: { ...full, text: '', data: null, files: [] } })
+  }
+
+  #queueReviews({ live, position }: Change, row: RunRow): void {
+    const phase = live.phase(position!).name
+    for (const review of this.#store.reviews(row.id, position!) as ReviewRow[]) {
+      this.#insert(row, 'review', { review: reviewRecord(review, phase, row.run_name) })
+    }
+  }
+
+  #insert(row: RunRow, kind: string, body: object, bare: object = body): void {
+    const full = this.#mode === 'full' ? JSON.stringify(body) : JSON.stringify(bare)
+    const text = full.length > MAX_CHANGE / 3 && Buffer.byteLength(full) > MAX_CHANGE ? JSON.stringify(bare) : full
+    this.#store.insertOutbox(row.id, row.attempt, kind, text)
+  }
+}
