@@ -55,6 +55,8 @@ export interface Template {
   readonly phases: ReadonlySet<string>
   /** Set when nothing in it is a template. */
   readonly constant?: Json
+  /** As it was written, for people. */
+  readonly source: Json
   evaluate(scope: Scope): Json
 }
 

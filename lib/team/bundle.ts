@@ -1,0 +1,234 @@
+// A team with every sub-team that it can reach, read, checked and closed: what a run executes, whatever becomes of the files.
+
+import { statSync } from 'node:fs'
+import { basename, dirname, posix, resolve } from 'node:path'
+import { CadreError, messageOf } from '../error.ts'
+import { type Compiled, compileTeam, teamRefs } from './compile.ts'
+import type { AgentLookup } from './draft.ts'
+import { type FileMap, type Files, filesInMemory, filesOnDisk } from './files.ts'
+import type { Node, Place } from './node.ts'
+import { type Problem, problemError } from './problem.ts'
+import { TEAM_NAME } from './schema.ts'
+import { Source } from './source.ts'
+import { checkSubCall } from './subteam.ts'
+import type { Bundle, BundleJson, Team } from './team.ts'
+import { decode, readYaml } from './yaml.ts'
+
+/** A package that a reference resolves to: installed in a folder, or its files. */
+export type TeamPackage = { name: string; version: string } & ({ folder: string } | { files: FileMap })
+
+/** Finds `@scope/name[@range]`; null when there is none. What it throws is told as a problem where the team is named. */
+export type ResolvePackage = (ref: string) => Promise<TeamPackage | null>
+
+export interface LoadOptions {
+  agents: AgentLookup
+  resolve?: ResolvePackage
+  /** A `team:` path that leaves the root's folder is a problem. Always so for packages and files in memory. */
+  closed?: boolean
+}
+
+const TEAM_FILE = 'team.yml'
+const MAX_TEAMS = 1_000
+const PACKAGE_REF = new RegExp(`^(${TEAM_NAME.slice(1, -1)})(@[^@/\\s]+)?$`)
+
+/**
+ * Loads a team from `from` (a folder with a team.yml, the file itself, or files in memory) and all that it reaches.
+ * Throws `invalid_request` with every problem of every file in its details (`problemsOf` for rendering).
+ */
+export async function loadBundle(from: string | FileMap | TeamPackage, options: LoadOptions): Promise<Bundle> {
+  const loader = new Loader(options)
+  const { files, file, title } = rootOf(from, options.closed ?? false)
+  const origin = {
+    prefix: '',
+    files,
+    closed: typeof from !== 'string' || (options.closed ?? false),
+    local: typeof from === 'string',
+  }
+  await loader.load({ key: '.', origin, path: '.', file }, null)
+  return loader.finish(title)
+}
+
+function rootOf(from: string | FileMap | TeamPackage, closed: boolean): { files: Files; file: string; title: string } {
+  if (from instanceof Map) return { files: filesInMemory(from), file: TEAM_FILE, title: TEAM_FILE }
+  if (typeof from === 'object') {
+    const { name, version } = from as TeamPackage
+    return { files: filesOf(from as TeamPackage), file: TEAM_FILE, title: `${name}@${version}` }
+  }
+  const path = resolve(from)
+  const found = statSync(path, { throwIfNoEntry: false })
+  if (found?.isDirectory()) return { files: filesOnDisk(path, closed), file: TEAM_FILE, title: from }
+  if (found?.isFile()) return { files: filesOnDisk(dirname(path), closed), file: basename(path), title: from }
+  throw new CadreError('invalid_request', `${from}: expected a folder with a ${TEAM_FILE}, or the file`)
+}
+
+function filesOf(found: TeamPackage): Files {
+  return 'files' in found ? filesInMemory(found.files) : filesOnDisk(found.folder, true)
+}
+
+/** A tree of folders: the root's, or a package's. */
+interface Origin {
+  /** `@scope/name@version` for a package. */
+  prefix: string
+  files: Files
+  closed: boolean
+  /** Whether its teams have a folder to work in. */
+  local: boolean
+}
+
+interface Located {
+  key: string
+  origin: Origin
+  /** Folder, relative to the origin's. */
+  path: string
+  file: string
+}
+
+interface Loaded {
+  source: Source
+  compiled: Compiled | null
+  refs: Record<string, string>
+  folder: string | null
+}
+
+class Loader {
+  readonly #options: LoadOptions
+  readonly #loaded = new Map<string, Loaded>()
+  readonly #packages = new Map<string, Origin>()
+
+  constructor(options: LoadOptions) {
+    this.#options = options
+  }
+
+  /** Reads one team and what it names. `from` is where it is named; null for the root. Returns whether it exists. */
+  async load(located: Located, from: { source: Source; place: Place } | null): Promise<boolean> {
+    const { key, origin, path, file } = located
+    if (this.#loaded.has(key)) return true
+    const name = posix.join(path, file)
+    const bytes = await origin.files.read(name)
+    if (!bytes && from) {
+      from.source.report(from.place, `there is no ${TEAM_FILE} in ${origin.prefix ? `${origin.prefix}: ` : ''}${path}`)
+      return false
+    }
+    if (!bytes)
+      throw new CadreError('invalid_request', `there is no ${file} in ${origin.files.folder ?? 'the package'}`)
+    const text = decode(bytes)
+    const source = new Source(posix.join(origin.prefix, name), text ?? '')
+    const folder = origin.local && origin.files.folder ? resolve(origin.files.folder, path) : null
+    const loaded: Loaded = { source, compiled: null, refs: {}, folder }
+    this.#loaded.set(key, loaded)
+    if (text === null) source.report({ offset: 0, path: '' }, 'the file is not UTF-8 text')
+    const root = text === null ? null : readYaml(source)
+    if (!root) return true
+    for (const [ref, node] of teamRefs(root)) {
+      const target = await this.#locate(ref, located, source, node)
+      if (target && (await this.load(target, { source, place: node }))) loaded.refs[ref] = target.key
+    }
+    loaded.compiled = compileTeam(source, root, { agents: this.#options.agents, refs: loaded.refs })
+    return true
+  }
+
+  async #locate(ref: string, from: Located, source: Source, node: Node): Promise<Located | null> {
+    const fail = (message: string): null => {
+      source.report(node, message)
+      return null
+    }
+    if (this.#loaded.size >= MAX_TEAMS) return fail(`a team reaches at most ${MAX_TEAMS} others`)
+    if (PACKAGE_REF.test(ref)) return this.#locatePackage(ref, fail)
+    if (ref.includes('{{')) return null
+    if (!/^\.\.?(\/|$)/.test(ref))
+      return fail('expected a folder (./name or ../name) or a package (@scope/name[@range])')
+    if (/\.ya?ml$/.test(ref)) return fail(`name the folder that holds the ${TEAM_FILE}, not the file`)
+    const path = posix.join(from.path, ref).replace(/\/$/, '')
+    if (from.origin.closed && (path === '..' || path.startsWith('../'))) return fail('this path leaves the package')
+    const key = from.origin.prefix ? posix.join(from.origin.prefix, path) : path
+    return { key, origin: from.origin, path, file: TEAM_FILE }
+  }
+
+  async #locatePackage(ref: string, fail: (message: string) => null): Promise<Located | null> {
+    const known = this.#packages.get(ref)
+    if (known) return { key: known.prefix, origin: known, path: '.', file: TEAM_FILE }
+    try {
+      const found = await this.#options.resolve?.(ref)
+      if (!found) return fail(`there is no package ${ref} here`)
+      const origin = { prefix: `${found.name}@${found.version}`, files: filesOf(found), closed: true, local: false }
+      this.#packages.set(ref, origin)
+      return { key: origin.prefix, origin, path: '.', file: TEAM_FILE }
+    } catch (error) {
+      return fail(`${ref}: ${messageOf(error)}`)
+    }
+  }
+
+  finish(title: string): Bundle {
+    const problems: Problem[] = []
+    const teams = new Map<string, Team>()
+    const json: BundleJson = { root: '.', teams: {} }
+    for (const [key, { source, compiled, refs, folder }] of this.#loaded) {
+      for (const call of compiled?.calls ?? []) {
+        const target = this.#loaded.get(refs[call.ref] ?? '')
+        if (target?.compiled) checkSubCall(source, call, target.compiled.team)
+      }
+      problems.push(...source.problems)
+      if (compiled) teams.set(key, compiled.team)
+      json.teams[key] = { file: source.file, folder, text: source.text, refs }
+    }
+    if (problems.length > 0) throw problemError(title, problems)
+    return new StoredBundle(json, teams)
+  }
+}
+
+/** Restores a bundle from what `json()` gave. The files are not looked at; each team is compiled when it is first asked for. */
+export function bundleFromJson(json: BundleJson): Bundle {
+  return new StoredBundle(json, new Map())
+}
+
+class StoredBundle implements Bundle {
+  readonly root: string
+  readonly #json: BundleJson
+  readonly #teams: Map<string, Team>
+  #id: string | undefined
+
+  constructor(json: BundleJson, teams: Map<string, Team>) {
+    this.root = json.root
+    this.#json = json
+    this.#teams = teams
+  }
+
+  get id(): string {
+    this.#id ??= new Bun.CryptoHasher('sha256').update(canonical(this.#json)).digest('hex')
+    return this.#id
+  }
+
+  team(key: string): Team {
+    const known = this.#teams.get(key)
+    if (known) return known
+    const { file, text, refs } = this.#stored(key)
+    const source = new Source(file, text)
+    const root = readYaml(source)
+    const compiled = root && compileTeam(source, root, { agents: null, refs })
+    if (!compiled || source.problems.length > 0) throw problemError(file, source.problems)
+    this.#teams.set(key, compiled.team)
+    return compiled.team
+  }
+
+  folder(key: string): string | null {
+    return this.#stored(key).folder
+  }
+
+  json(): BundleJson {
+    return this.#json
+  }
+
+  #stored(key: string): BundleJson['teams'][string] {
+    const stored = Object.hasOwn(this.#json.teams, key) ? this.#json.teams[key] : undefined
+    if (!stored) throw new CadreError('internal', `the bundle has no team ${key}`)
+    return stored
+  }
+}
+
+/** The same text for the same content, whatever the order of its keys. */
+function canonical(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`
+  if (typeof value !== 'object' || value === null) return JSON.stringify(value)
+  const fields = Object.entries(value).toSorted(([a], [b]) => (a < b ? -1 : 1))
+  return `{${fields.map(([key, field]) => `${JSON.stringify(key)}:${canonical(field)}`).join(',')}}`
+}

@@ -1,0 +1,149 @@
+// What a phase asks of its agent: which handler answers, and whether the entries and fields are what it takes.
+
+import type { TSchema } from 'typebox'
+import Type from 'typebox'
+import type { AgentDefinition, Handler } from '../agent/define.ts'
+import { checkAgainst, type Draft, only, siteOf } from './draft.ts'
+import { field, itemsOf, type Mapping, type Node, textOf } from './node.ts'
+import { closedObject, entryList, ownFields, PHASE_FIELDS } from './schema.ts'
+import { didYouMean, listed } from './spelling.ts'
+import type { AgentCall } from './team.ts'
+import { compileEntry } from './template.ts'
+
+/** `issues@eu` is the agent `issues` with other settings. */
+export function agentName(ref: string): string {
+  return ref.split('@', 1)[0]!
+}
+
+/** The agent that a phase names, or undefined when there is none (reported) or agents are not looked up. */
+export function findAgent(draft: Draft, node: Mapping): AgentDefinition | undefined {
+  const place = field(node, 'agent')
+  const ref = textOf(place)
+  if (!draft.agents || !place || ref === undefined) return undefined
+  const name = agentName(ref)
+  const found = draft.agents.get(name)
+  const names = draft.agents.names()
+  if (!found) {
+    const known = names.length > 0 ? `there are ${listed(names)}` : 'there are no agents'
+    draft.source.report(place, `unknown agent \`${name}\`${didYouMean(name, names)}: ${known}`)
+  } else if (!/^[^@]+(@[A-Za-z0-9_-]+)?$/.test(ref)) {
+    draft.source.report(place, `an agent is named \`${name}\`, or \`${name}@<account>\` for another account`)
+  }
+  return found
+}
+
+interface Handlers {
+  source?: Handler | undefined
+  target?: Handler | undefined
+  phase?: Handler | undefined
+}
+
+/** Checks and compiles an ordinary phase that calls an agent. */
+export function compileCall(draft: Draft, node: Mapping, phase: string): AgentCall {
+  const definition = findAgent(draft, node)
+  const handlers = definition && handlersOf(draft, node, definition)
+  checkAgainst(draft, node, handlers ? schemaFor(draft, node, handlers) : OPEN)
+  const site = siteOf(draft, phase)
+  const core = new Set([...Object.keys(PHASE_FIELDS.standard), 'sources', 'target_entries'])
+  const entriesOf = (key: string) =>
+    itemsOf(field(node, key)).map(entry => ({
+      name: textOf(field(entry, 'name')) ?? '',
+      entry: compileEntry(entry, site),
+    }))
+  const action = textOf(field(node, 'action'))
+  checkNames(draft, [...itemsOf(field(node, 'sources')), ...itemsOf(field(node, 'target_entries'))])
+  return {
+    agent: textOf(field(node, 'agent')) ?? '',
+    ...(action !== undefined && { action }),
+    sources: entriesOf('sources'),
+    targets: entriesOf('target_entries'),
+    fields: compileEntry(
+      only(node, key => !core.has(key)),
+      site,
+    ),
+  }
+}
+
+/** The fields of any agent, where its own are not known. */
+const OPEN = Type.Object(
+  {
+    ...PHASE_FIELDS.standard,
+    sources: Type.Optional(entryList(Type.Object({}, { additionalProperties: true }))),
+    target_entries: Type.Optional(entryList(Type.Object({}, { additionalProperties: true }))),
+  },
+  { additionalProperties: Type.Any({ 'x-template': true }) },
+)
+
+function handlersOf(draft: Draft, node: Mapping, definition: AgentDefinition): Handlers | undefined {
+  const { actions = {}, source, target, phase } = definition
+  const name = agentName(textOf(field(node, 'agent')) ?? '')
+  const place = field(node, 'action')
+  const action = textOf(place)
+  const known = Object.keys(actions)
+  if (known.length === 0) {
+    if (place) draft.source.report(node.entries.get('action')!.key, `agent \`${name}\` has no actions: remove this`)
+    if (source || target || phase) return { source, target, phase }
+    draft.source.report(field(node, 'agent')!, `agent \`${name}\` only listens: give it \`notify\``)
+    return undefined
+  }
+  if (!place) {
+    if (source || target || phase) return { source, target, phase }
+    draft.source.report({ offset: node.offset, path: `${node.path}/action` }, `\`action\` is missing: ${oneOf(known)}`)
+    return undefined
+  }
+  if (action === undefined) return undefined
+  const found = Object.hasOwn(actions, action) ? actions[action]! : undefined
+  if (found) return { [found.direction]: found }
+  draft.source.report(
+    place,
+    `agent \`${name}\` has no action \`${action}\`${didYouMean(action, known)}: ${oneOf(known)}`,
+  )
+  return undefined
+}
+
+function oneOf(names: string[]): string {
+  return names.length === 1 ? `there is ${names[0]}` : `one of ${names.join(', ')}`
+}
+
+const LISTS = [
+  ['sources', 'source', 'reads'],
+  ['target_entries', 'target', 'writes'],
+] as const
+
+function schemaFor(draft: Draft, node: Mapping, handlers: Handlers): TSchema {
+  const given = LISTS.filter(([key]) => node.entries.has(key))
+  const fields: Record<string, TSchema> = { ...PHASE_FIELDS.standard }
+  for (const [key, direction] of LISTS) {
+    const handler = handlers[direction]
+    if (handler) fields[key] = Type.Optional(entryList(handler.entry))
+    else if (node.entries.has(key)) {
+      draft.source.report(node.entries.get(key)!.key, `${takes(node, handlers)}, not \`${key}\``)
+      fields[key] = Type.Optional(Type.Any({ 'x-template': true }))
+    }
+  }
+  if (handlers.phase && given.length === 0) Object.assign(fields, ownFields(handlers.phase.entry))
+  else if (!handlers.phase && given.length === 0) {
+    const missing = LISTS.filter(([, direction]) => handlers[direction]).map(([key]) => key)
+    const what = missing.map(key => `\`${key}\``).join(' or ')
+    draft.source.report({ offset: node.offset, path: `${node.path}/${missing[0]}` }, `${what} is missing`)
+  }
+  return closedObject(fields)
+}
+
+function takes(node: Mapping, handlers: Handlers): string {
+  const who = textOf(field(node, 'action')) ?? textOf(field(node, 'agent'))
+  const list = LISTS.find(([, direction]) => handlers[direction])
+  return list ? `\`${who}\` ${list[2]}: it takes \`${list[0]}\`` : `\`${who}\` takes fields on the phase itself`
+}
+
+/** Entries are told apart by name: in results and as files. */
+function checkNames(draft: Draft, entries: Node[]): void {
+  const seen = new Set<string>()
+  for (const entry of entries) {
+    const place = field(entry, 'name')
+    const name = textOf(place)
+    if (name === undefined) continue
+    if (seen.has(name)) draft.source.report(place!, `another entry of this phase is named \`${name}\``)
+    seen.add(name)
+  }
+}

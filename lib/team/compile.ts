@@ -1,0 +1,99 @@
+// A team.yml from text to what the engine runs. Schema and meaning are checked in one pass, and everything that is wrong
+// is reported to the source: a team comes out only when nothing is.
+
+import { type AgentLookup, checkAgainst, type Draft, defined, duration, numberOf, siteOf } from './draft.ts'
+import { compileFields, typeOf } from './fields.ts'
+import { buildGraph, type GraphPhase } from './graph.ts'
+import { compileListener } from './listener.ts'
+import { field, itemsOf, type Node, textOf } from './node.ts'
+import { compilePhase, kindOfPhase, type SubCall } from './phase.ts'
+import { TeamSchema } from './schema.ts'
+import type { Source } from './source.ts'
+import type { Listener, Output, Phase, Team } from './team.ts'
+import { compileTemplate } from './template.ts'
+
+export interface Compiled {
+  /** Whole only when the source has no problems. */
+  team: Team
+  calls: SubCall[]
+}
+
+export interface CompileOptions {
+  /** Null: agents were checked before and are not looked up again. */
+  agents: AgentLookup | null
+  /** Keys in the bundle of the teams that are named, by the text that names them. */
+  refs: Readonly<Record<string, string>>
+}
+
+/** The sub-teams that a file names, each once, where it names them first. */
+export function teamRefs(root: Node): Map<string, Node> {
+  const refs = new Map<string, Node>()
+  for (const phase of itemsOf(field(root, 'phases'))) {
+    const node = field(phase, 'team')
+    const ref = textOf(node)
+    if (node && ref !== undefined && ref !== '' && !refs.has(ref)) refs.set(ref, node)
+  }
+  return refs
+}
+
+export function compileTeam(source: Source, root: Node, { agents, refs }: CompileOptions): Compiled {
+  const inputs = compileFields(source, field(root, 'inputs'))
+  const nodes = itemsOf(field(root, 'phases'))
+  const names = nodes.map(node => textOf(field(node, 'name')) ?? '')
+  const draft: Draft = {
+    source,
+    agents,
+    refs,
+    phases: new Set(names.filter(name => name !== '')),
+    inputs: new Set(inputs.map(input => input.name)),
+    secrets: new Set(inputs.filter(input => input.secret).map(input => input.name)),
+    uses: [],
+  }
+  checkAgainst(draft, root, TeamSchema)
+  const { phases, listeners, calls } = compilePhases(draft, nodes, names)
+  return {
+    team: {
+      name: textOf(field(root, 'name')) ?? '',
+      version: textOf(field(root, 'version')) ?? '',
+      description: textOf(field(root, 'description')) ?? '',
+      inputs,
+      outputs: itemsOf(field(root, 'outputs')).flatMap(node => compileOutput(draft, node)),
+      concurrency: numberOf(field(root, 'concurrency')) ?? null,
+      ...defined({ timeout: duration(field(root, 'timeout')) }),
+      phases,
+      listeners,
+    },
+    calls,
+  }
+}
+
+function compilePhases(draft: Draft, nodes: readonly Node[], names: readonly string[]) {
+  const phases: Phase[] = []
+  const graph: GraphPhase[] = []
+  const listeners: Listener[] = []
+  const calls: SubCall[] = []
+  const seen = new Set<string>()
+  for (const [at, node] of nodes.entries()) {
+    const name = names[at]!
+    if (node.kind !== 'map') {
+      draft.source.report(node, 'expected a phase, as a mapping')
+      continue
+    }
+    if (name && seen.has(name)) draft.source.report(field(node, 'name')!, `another phase is named \`${name}\``)
+    seen.add(name)
+    if (kindOfPhase(draft, node) === 'listener') listeners.push(compileListener(draft, node, name))
+    else {
+      phases.push(compilePhase(draft, node, name, phases.length, calls))
+      graph.push({ name, node })
+    }
+  }
+  const edges = buildGraph(draft, graph, new Set(listeners.map(listener => listener.name)))
+  return { phases: phases.map((phase, at) => ({ ...phase, ...edges[at]! })), listeners, calls }
+}
+
+function compileOutput(draft: Draft, node: Node): Output[] {
+  const name = textOf(field(node, 'name'))
+  const value = field(node, 'value')
+  if (name === undefined || !value) return []
+  return [{ name, type: typeOf(field(node, 'type')), value: compileTemplate(value, siteOf(draft, null)) }]
+}

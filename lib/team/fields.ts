@@ -1,0 +1,54 @@
+// Declared inputs, of a team or of a review's form: their defaults and choices must be what they declare.
+
+import type { Json } from '../json.ts'
+import { isTrue } from './draft.ts'
+import { problemWith } from './inputs.ts'
+import { field, itemsOf, type Node, textOf, toJson } from './node.ts'
+import { FIELD_TYPES } from './schema.ts'
+import type { Source } from './source.ts'
+import type { Field, FieldType } from './team.ts'
+
+export function compileFields(source: Source, list: Node | undefined): Field[] {
+  const seen = new Set<string>()
+  return itemsOf(list).flatMap(node => {
+    const compiled = compileField(source, node)
+    if (!compiled) return []
+    if (seen.has(compiled.name)) source.report(field(node, 'name')!, `another input is named \`${compiled.name}\``)
+    seen.add(compiled.name)
+    return [compiled]
+  })
+}
+
+export function typeOf(node: Node | undefined): FieldType {
+  const text = textOf(node)
+  return FIELD_TYPES.find(type => type === text) ?? 'string'
+}
+
+function compileField(source: Source, node: Node): Field | null {
+  const name = textOf(field(node, 'name'))
+  if (name === undefined) return null
+  const type = typeOf(field(node, 'type'))
+  const description = textOf(field(node, 'description'))
+  const defaultNode = field(node, 'default')
+  const choiceNodes = itemsOf(field(node, 'choices'))
+  const choices = choiceNodes.map(toJson)
+  const secret = isTrue(field(node, 'secret'))
+  for (const [at, choice] of choices.entries()) report(source, choiceNodes[at]!, choice, type)
+  if (defaultNode) report(source, defaultNode, toJson(defaultNode), type, choices)
+  if (secret && type !== 'string') source.report(field(node, 'secret')!, `a secret is text, not a ${type}`)
+  if (secret && defaultNode) source.report(defaultNode, 'a secret has no default: it would stand in the file')
+  return {
+    name,
+    type,
+    required: isTrue(field(node, 'required')),
+    secret,
+    ...(defaultNode && { default: toJson(defaultNode) }),
+    ...(choices.length > 0 && { choices }),
+    ...(description !== undefined && { description }),
+  }
+}
+
+function report(source: Source, node: Node, value: Json, type: FieldType, choices: Json[] = []): void {
+  const problem = problemWith(value, { type, required: false, secret: false, ...(choices.length > 0 && { choices }) })
+  if (problem) source.report(node, problem)
+}

@@ -1,0 +1,108 @@
+// The order of phases: what depends on what, without a circle, and that expressions name only what came before.
+
+import type { Draft } from './draft.ts'
+import { field, itemsOf, type Mapping, textOf } from './node.ts'
+import { didYouMean } from './spelling.ts'
+
+export interface GraphPhase {
+  name: string
+  node: Mapping
+}
+
+export interface Edges {
+  dependsOn: number[]
+  dependants: number[]
+}
+
+/** Edges by position in `phases`; what is wrong with them is reported. */
+export function buildGraph(draft: Draft, phases: readonly GraphPhase[], listeners: ReadonlySet<string>): Edges[] {
+  const positions = new Map<string, number>()
+  for (const [at, { name }] of phases.entries()) if (!positions.has(name)) positions.set(name, at)
+  const edges: Edges[] = phases.map(() => ({ dependsOn: [], dependants: [] }))
+  for (const [at, { name, node }] of phases.entries()) {
+    for (const item of itemsOf(field(node, 'depends_on'))) {
+      const wanted = textOf(item)
+      if (wanted === undefined) continue
+      const position = positions.get(wanted)
+      if (wanted === name) draft.source.report(item, `\`${name}\` cannot depend on itself`)
+      else if (listeners.has(wanted)) draft.source.report(item, `\`${wanted}\` is a listener: nothing can depend on it`)
+      else if (position === undefined) {
+        draft.source.report(item, `there is no phase \`${wanted}\`${didYouMean(wanted, positions.keys())}`)
+      } else if (edges[at]!.dependsOn.includes(position)) draft.source.report(item, `\`${wanted}\` stands here twice`)
+      else {
+        edges[at]!.dependsOn.push(position)
+        edges[position]!.dependants.push(at)
+      }
+    }
+  }
+  const order = topological(edges)
+  if (order.length < phases.length) reportCircle(draft, phases, edges, new Set(order))
+  else checkUses(draft, phases, listeners, ancestorsOf(edges, order))
+  return edges
+}
+
+function topological(edges: readonly Edges[]): number[] {
+  const open = edges.map(edge => edge.dependsOn.length)
+  const order = edges.flatMap((edge, at) => (edge.dependsOn.length === 0 ? [at] : []))
+  for (let next = 0; next < order.length; next++) {
+    for (const dependant of edges[order[next]!]!.dependants) if (--open[dependant]! === 0) order.push(dependant)
+  }
+  return order
+}
+
+/** Every phase outside the order has a dependency outside it: following them must come round. */
+function reportCircle(
+  draft: Draft,
+  phases: readonly GraphPhase[],
+  edges: readonly Edges[],
+  ordered: Set<number>,
+): void {
+  const path: number[] = []
+  let at = phases.findIndex((_, position) => !ordered.has(position))
+  while (!path.includes(at)) {
+    path.push(at)
+    at = edges[at]!.dependsOn.find(position => !ordered.has(position))!
+  }
+  const circle = path.slice(path.indexOf(at))
+  const first = Math.min(...circle)
+  const turned = [...circle.slice(circle.indexOf(first)), ...circle.slice(0, circle.indexOf(first)), first]
+  const { node } = phases[first]!
+  const place = field(node, 'depends_on') ?? node
+  draft.source.report(
+    place,
+    `phases depend on each other in a circle: ${turned.map(each => phases[each]!.name).join(' → ')}`,
+  )
+}
+
+/** One bit a phase: 1,000 phases make 125 kB. */
+function ancestorsOf(edges: readonly Edges[], order: readonly number[]): Uint32Array[] {
+  const words = Math.ceil(edges.length / 32)
+  const ancestors = edges.map(() => new Uint32Array(words))
+  for (const at of order) {
+    const mine = ancestors[at]!
+    for (const parent of edges[at]!.dependsOn) {
+      const theirs = ancestors[parent]!
+      for (let word = 0; word < words; word++) mine[word]! |= theirs[word]!
+      mine[parent >> 5]! |= 1 << (parent & 31)
+    }
+  }
+  return ancestors
+}
+
+function checkUses(
+  draft: Draft,
+  phases: readonly GraphPhase[],
+  listeners: ReadonlySet<string>,
+  ancestors: readonly Uint32Array[],
+): void {
+  const positions = new Map(phases.map(({ name }, at) => [name, at]))
+  for (const { name, by, place } of draft.uses) {
+    const position = positions.get(name)
+    if (listeners.has(name)) draft.source.report(place, `\`${name}\` is a listener: it has no result`)
+    else if (by === null || position === undefined) continue
+    else if (by === name) draft.source.report(place, `\`${name}\` cannot name its own result`)
+    else if (!(ancestors[positions.get(by)!]![position >> 5]! & (1 << (position & 31)))) {
+      draft.source.report(place, `\`${name}\` may not have run before \`${by}\`: add it to \`depends_on\``)
+    }
+  }
+}

@@ -1,0 +1,71 @@
+// A mistake in a team's file: where it stands, what was expected, what to do. Every mistake of every file is told at once.
+
+import pc from 'picocolors'
+import { CadreError, type Detail } from '../error.ts'
+
+export interface Problem {
+  file: string
+  /** From 1. */
+  line: number
+  /** From 1, in UTF-16 units. */
+  column: number
+  /** JSON pointer into the file. */
+  path: string
+  message: string
+  /** The line that it stands on. */
+  quote: string
+}
+
+/** As `details` carry it: the message begins `<file>:<line>:<column>: `. */
+export function toDetail(problem: Problem): Detail {
+  const { file, line, column, path, message } = problem
+  return { path, message: `${file}:${line}:${column}: ${message}` }
+}
+
+/** In file order, each once. */
+export function inOrder(problems: readonly Problem[]): Problem[] {
+  const seen = new Set<string>()
+  return problems
+    .toSorted((a, b) => compare(a.file, b.file) || a.line - b.line || a.column - b.column)
+    .filter(({ file, line, column, message }) => {
+      const key = `${file}:${line}:${column}:${message}`
+      return !seen.has(key) && seen.add(key)
+    })
+}
+
+function compare(a: string, b: string): number {
+  return a < b ? -1 : Number(a > b)
+}
+
+const WIDTH = 120
+
+/** For terminals: the message, the line, and a caret under the place. */
+export function renderProblem(problem: Problem, color = pc.isColorSupported): string {
+  const paint = pc.createColors(color)
+  const { file, line, column, message } = problem
+  const from = column > WIDTH - 20 ? column - WIDTH / 2 : 0
+  const quote = printable(problem.quote.slice(from, from + WIDTH))
+  const gutter = `${line} | `
+  return [
+    `${paint.bold(`${file}:${line}:${column}:`)} ${message}`,
+    `  ${paint.dim(gutter)}${quote}`,
+    `  ${' '.repeat(gutter.length + column - 1 - from)}${paint.red('^')}`,
+  ].join('\n')
+}
+
+/** Nothing in a file may steer the terminal that shows it. */
+function printable(text: string): string {
+  return text.replace(/[\u0000-\u001f\u007f-\u009f]/g, ' ')
+}
+
+/** The error that carries `problems`; its details are theirs. */
+export function problemError(what: string, problems: readonly Problem[]): CadreError {
+  const ordered = inOrder(problems)
+  const count = ordered.length === 1 ? '1 problem' : `${ordered.length} problems`
+  return new CadreError('invalid_request', `${what} has ${count}`, { details: ordered.map(toDetail), cause: ordered })
+}
+
+/** The problems that an error carries, for rendering. */
+export function problemsOf(error: unknown): readonly Problem[] {
+  return error instanceof CadreError && Array.isArray(error.cause) ? (error.cause as Problem[]) : []
+}

@@ -1,0 +1,195 @@
+// team.yml as a schema: the fields of a team and of each type of phase. What an agent adds comes from its own schemas.
+
+import Type, { type TObject, type TSchema } from 'typebox'
+import { DURATION_PATTERN } from '../duration.ts'
+
+export const MAX_PHASES = 1_000
+
+export const EVENTS = [
+  'on_start',
+  'on_complete',
+  'on_fail',
+  'on_cancel',
+  'on_escalate',
+  'on_phase_start',
+  'on_phase_complete',
+  'on_phase_fail',
+] as const
+
+export const FIELD_TYPES = ['string', 'number', 'boolean', 'list', 'object', 'file'] as const
+
+const closed = { additionalProperties: false }
+const templated = { 'x-template': true }
+/** `{{` is ordinary text there. */
+const plain = { 'x-template': 'text' }
+
+const SLUG = '[a-z0-9][a-z0-9-]{0,62}'
+export const TEAM_NAME = `^@${SLUG}/${SLUG}$`
+/** https://semver.org, 2.0.0. */
+export const SEMVER =
+  '^(0|[1-9]\\d*)\\.(0|[1-9]\\d*)\\.(0|[1-9]\\d*)(-[0-9A-Za-z-]+(\\.[0-9A-Za-z-]+)*)?(\\+[0-9A-Za-z-]+(\\.[0-9A-Za-z-]+)*)?$'
+
+const PhaseName = Type.String({
+  pattern: '^[a-z][a-z0-9_-]{0,99}$',
+  'x-expected': 'a name of small letters, digits, - and _ that begins with a letter',
+})
+const InputName = Type.String({
+  pattern: '^[A-Za-z][A-Za-z0-9_-]{0,99}$',
+  'x-expected': 'a name of letters, digits, - and _ that begins with a letter',
+})
+const EntryName = Type.String({ minLength: 1, maxLength: 200, 'x-template': false })
+const Duration = Type.String({ pattern: DURATION_PATTERN, description: 'With units: 90s, 5m, 24h, 1h30m.' })
+const Description = Type.String({ maxLength: 10_000, ...plain })
+const Concurrency = Type.Integer({ minimum: 1, maximum: 10_000 })
+const Condition = Type.Union([Type.String(), Type.Boolean()], {
+  ...plain,
+  'x-expected': 'a CEL expression',
+  description: 'CEL that gives a bool; the phase is skipped when it is false.',
+})
+const Values = Type.Record(Type.String(), Type.Any(), { ...templated, 'x-expected': 'a mapping of names to values' })
+const Env = Type.Record(
+  Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]*$' }),
+  Type.Union([Type.String(), Type.Number(), Type.Boolean()]),
+  { ...templated, 'x-expected': 'a mapping of variable names to values' },
+)
+
+export const InputField = Type.Object(
+  {
+    name: InputName,
+    type: Type.Optional(Type.Enum([...FIELD_TYPES], { default: 'string' })),
+    required: Type.Optional(Type.Boolean()),
+    default: Type.Optional(Type.Any(plain)),
+    choices: Type.Optional(Type.Array(Type.Any(plain), { minItems: 1, maxItems: 1_000 })),
+    description: Type.Optional(Description),
+    secret: Type.Optional(Type.Boolean()),
+  },
+  closed,
+)
+
+const OutputField = Type.Object(
+  {
+    name: InputName,
+    type: Type.Optional(Type.Enum([...FIELD_TYPES])),
+    value: Type.Any(templated),
+    description: Type.Optional(Description),
+  },
+  closed,
+)
+
+export const TeamSchema = Type.Object(
+  {
+    name: Type.String({ pattern: TEAM_NAME, 'x-expected': 'a name like @scope/name, of small letters, digits and -' }),
+    version: Type.String({ pattern: SEMVER, 'x-expected': 'a version like 1.0.0' }),
+    description: Type.Optional(Description),
+    inputs: Type.Optional(Type.Array(InputField, { maxItems: 200 })),
+    outputs: Type.Optional(Type.Array(OutputField, { maxItems: 200 })),
+    concurrency: Type.Optional(Concurrency),
+    timeout: Type.Optional(Duration),
+    phases: Type.Array(Type.Any(templated), { minItems: 1, maxItems: MAX_PHASES }),
+  },
+  closed,
+)
+
+export const Command = Type.Object(
+  {
+    name: EntryName,
+    run: Type.String({ minLength: 1 }),
+    env: Type.Optional(Env),
+    timeout: Type.Optional(Duration),
+    effect: Type.Optional(Type.Enum(['idempotent', 'once'])),
+  },
+  closed,
+)
+
+const Review = Type.Object(
+  {
+    prompt: Type.String({ minLength: 1, ...templated }),
+    reviewers: Type.Optional(Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: 100 })),
+    timeout: Type.Optional(Duration),
+    inputs: Type.Optional(Type.Array(InputField, { maxItems: 100 })),
+  },
+  closed,
+)
+
+/** Fields of every phase. */
+const common = {
+  name: PhaseName,
+  type: Type.Optional(Type.Enum(['standard', 'gate', 'team', 'map'])),
+  depends_on: Type.Optional(Type.Array(PhaseName, { maxItems: MAX_PHASES, 'x-expected': 'a list of phase names' })),
+  when: Type.Optional(Condition),
+  always: Type.Optional(Type.Boolean()),
+  on_failure: Type.Optional(Type.Enum(['fail', 'continue', 'escalate'])),
+  retry: Type.Optional(
+    Type.Object(
+      {
+        attempts: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })),
+        backoff: Type.Optional(Duration),
+      },
+      closed,
+    ),
+  ),
+  timeout: Type.Optional(Duration),
+}
+
+const subTeam = {
+  team: Type.String({ minLength: 1, description: 'A folder (./ticket, ../beside) or @scope/name[@range].' }),
+  inputs: Type.Optional(Values),
+}
+
+export const Notify = Type.Union(
+  [
+    Type.Array(Type.Enum([...EVENTS]), { minItems: 1 }),
+    Type.Partial(Type.Object(Object.fromEntries(EVENTS.map(event => [event, Type.Any()])), closed)),
+  ],
+  { 'x-expected': 'a list of events, or a mapping of events to their options', ...templated },
+)
+
+/** Fields by type of phase; those of standard phases and listeners grow by the agent's own. */
+export const PHASE_FIELDS = {
+  standard: {
+    ...common,
+    agent: Type.String({ minLength: 1 }),
+    action: Type.Optional(Type.String({ minLength: 1 })),
+  },
+  gate: {
+    ...common,
+    commands: Type.Optional(Type.Array(Command, { minItems: 1, maxItems: 100 })),
+    env: Type.Optional(Env),
+    review: Type.Optional(Review),
+  },
+  team: { ...common, ...subTeam },
+  map: {
+    ...common,
+    ...subTeam,
+    items: Type.Array(Type.Any(), templated),
+    key: Type.Optional(Type.Union([Type.String(), Type.Number()], templated)),
+    concurrency: Type.Optional(Concurrency),
+    on_item_failure: Type.Optional(Type.Enum(['stop', 'continue'])),
+  },
+  listener: { name: PhaseName, agent: Type.String({ minLength: 1 }), notify: Notify },
+} satisfies Record<string, Record<string, TSchema>>
+
+export type PhaseKind = keyof typeof PHASE_FIELDS
+
+/** Own fields of agents are read with templates. */
+export function ownFields(entry: TObject | undefined): Record<string, TSchema> {
+  const required = new Set(entry?.required ?? [])
+  const fields: Record<string, TSchema> = {}
+  for (const [key, schema] of Object.entries(entry?.properties ?? {})) {
+    if (key === 'name') continue
+    const marked = { ...schema, ...templated } as TSchema
+    fields[key] = required.has(key) ? marked : Type.Optional(marked)
+  }
+  return fields
+}
+
+/** The entries of `sources` or `target_entries`. */
+export function entryList(entry: TObject): TSchema {
+  const named = { ...entry, properties: { ...entry.properties, name: EntryName } } as unknown as TObject
+  const required = [...new Set(['name', ...(entry.required ?? [])])]
+  return Type.Array({ ...named, required } as unknown as TSchema, { minItems: 1, maxItems: 10_000, ...templated })
+}
+
+export function closedObject(fields: Record<string, TSchema>): TObject {
+  return Type.Object(fields, closed)
+}

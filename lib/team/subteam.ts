@@ -1,0 +1,42 @@
+// What a phase passes to its sub-team, against what the sub-team declares.
+
+import { problemWith } from './inputs.ts'
+import { type Node, toJson } from './node.ts'
+import type { SubCall } from './phase.ts'
+import type { Source } from './source.ts'
+import { didYouMean } from './spelling.ts'
+import type { Team } from './team.ts'
+import { hasTemplate } from './template.ts'
+
+export function checkSubCall(source: Source, call: SubCall, team: Team): void {
+  const fields = new Map(team.inputs.map(field => [field.name, field]))
+  for (const [name, { key, node }] of call.inputs.entries) {
+    const field = fields.get(name)
+    if (!field) {
+      source.report(key, `${team.name} has no input \`${name}\`${didYouMean(name, fields.keys())}`)
+    } else if (!isTemplated(node)) {
+      const value = toJson(node)
+      const problem = value === null && !field.required ? null : problemWith(value, field)
+      if (problem) source.report(node, `input \`${name}\` of ${team.name}: ${problem}`)
+    }
+  }
+  for (const { name, required, default: fallback } of fields.values()) {
+    if (!required || fallback !== undefined || call.inputs.entries.has(name)) continue
+    const place = { offset: call.inputs.offset, path: `${call.inputs.path}/${name}` }
+    source.report(place, `input \`${name}\` of ${team.name} is required`)
+  }
+  for (const { input, secret, place } of call.secrets) {
+    if (!fields.has(input) || fields.get(input)!.secret) continue
+    source.report(
+      place,
+      `\`${secret}\` is secret, and input \`${input}\` of ${team.name} is not: mark it \`secret: true\` there`,
+    )
+  }
+}
+
+/** Its value is known at run time only. */
+function isTemplated(node: Node): boolean {
+  if (node.kind === 'scalar') return typeof node.value === 'string' && hasTemplate(node.value)
+  if (node.kind === 'list') return node.items.some(isTemplated)
+  return [...node.entries.values()].some(entry => isTemplated(entry.node))
+}

@@ -1,0 +1,182 @@
+// Reads YAML as data and nothing more: one document, no tags, no merge keys, no number that JSON does not have.
+// Size, tokens, depth and what aliases expand to are bounded, so that no file takes long; nothing in it makes this throw.
+
+import {
+  Composer,
+  isAlias,
+  isMap,
+  isScalar,
+  isSeq,
+  Lexer,
+  type ParsedNode,
+  Parser,
+  type Scalar as YamlScalar,
+} from 'yaml'
+import { messageOf } from '../error.ts'
+import type { Node, Place, Scalar } from './node.ts'
+import type { Source } from './source.ts'
+
+/** Most bytes of a file. */
+export const MAX_BYTES = 1_048_576
+const MAX_TOKENS = 250_000
+const MAX_DEPTH = 64
+/** Nodes in all, those that aliases repeat included. */
+const MAX_NODES = 100_000
+const MAX_SYNTAX_PROBLEMS = 10
+
+/** Decodes a file's bytes; null when they are no UTF-8. */
+export function decode(bytes: Uint8Array): string | null {
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+  } catch {
+    return null
+  }
+}
+
+/** The root of `source`, or null when it is no YAML; what is wrong is reported there. */
+export function readYaml(source: Source): Node | null {
+  const start = { offset: 0, path: '' }
+  if (Buffer.byteLength(source.text) > MAX_BYTES) {
+    source.report(start, 'the file is larger than 1 MiB: move parts of it into sub-teams')
+    return null
+  }
+  const odd = source.text.search(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/)
+  if (odd !== -1) {
+    source.report({ offset: odd, path: '' }, 'a control character, which YAML does not allow: remove it')
+    return null
+  }
+  try {
+    return compose(source)
+  } catch (error) {
+    // The parser is written by others: whatever it throws is a fault of the file to us.
+    source.report(start, `this is not YAML that can be read: ${messageOf(error)}`)
+    return null
+  }
+}
+
+function compose(source: Source): Node | null {
+  const parser = new Parser()
+  const tokens = []
+  let count = 0
+  let offset = 0
+  for (const lexeme of new Lexer().lex(source.text)) {
+    if (++count > MAX_TOKENS) {
+      source.report({ offset, path: '' }, 'the file says too much from here on: move parts of it into sub-teams')
+      return null
+    }
+    for (const token of parser.next(lexeme)) tokens.push(token)
+    offset = parser.offset
+    if (parser.stack.length > MAX_DEPTH * 2) {
+      source.report({ offset, path: '' }, `nested deeper than ${MAX_DEPTH} levels`)
+      return null
+    }
+  }
+  for (const token of parser.end()) tokens.push(token)
+  const composer = new Composer({ prettyErrors: false, uniqueKeys: false, stringKeys: true, resolveKnownTags: false })
+  const [document, another] = [...composer.compose(tokens, true, source.text.length)]
+  if (!document) return null
+  for (const error of document.errors.slice(0, MAX_SYNTAX_PROBLEMS)) {
+    source.report({ offset: Math.min(error.pos[0], source.text.length), path: '' }, `YAML: ${syntax(error.message)}`)
+  }
+  if (another) {
+    source.report({ offset: another.range[0], path: '' }, 'a second document begins here: a team.yml is one document')
+  }
+  if (document.directives.yaml.explicit && document.directives.yaml.version !== '1.2') {
+    source.report({ offset: 0, path: '' }, `%YAML ${document.directives.yaml.version}: a team.yml is YAML 1.2`)
+  }
+  if (source.problems.length > 0) return null
+  if (document.contents) return new Reader(source).read(document.contents, '', 0)
+  source.report({ offset: 0, path: '' }, 'the file is empty')
+  return null
+}
+
+function syntax(message: string): string {
+  return message.length > 200 ? `${message.slice(0, 199)}…` : message
+}
+
+/** Turns the library's nodes into ours. */
+class Reader {
+  readonly #source: Source
+  readonly #anchors = new Map<string, { node: Node; size: number }>()
+  #nodes = 0
+
+  constructor(source: Source) {
+    this.#source = source
+  }
+
+  read(yaml: ParsedNode, path: string, depth: number): Node {
+    const place: Place = { offset: yaml.range[0], path }
+    if (isAlias(yaml)) return this.#alias(yaml.source, place)
+    const before = this.#nodes
+    if (++this.#nodes > MAX_NODES) throw new Error(`it has more than ${MAX_NODES} values`)
+    if (depth > MAX_DEPTH) throw new Error(`it is nested deeper than ${MAX_DEPTH} levels`)
+    if (yaml.tag && !yaml.tag.startsWith('tag:yaml.org,2002:str')) this.#report(place, 'tags are not read: remove it')
+    const node = this.#convert(yaml, place, depth)
+    if (yaml.anchor) this.#anchors.set(yaml.anchor, { node, size: this.#nodes - before })
+    return node
+  }
+
+  #report(place: Place, message: string): void {
+    this.#source.report(place, message)
+  }
+
+  #alias(name: string, place: Place): Node {
+    const anchor = this.#anchors.get(name)
+    if (!anchor) {
+      this.#report(place, `no anchor &${name} stands before this alias`)
+      return { kind: 'scalar', ...place, value: null, written: '', style: 'plain', end: place.offset }
+    }
+    this.#nodes += anchor.size
+    if (this.#nodes > MAX_NODES) throw new Error(`its aliases expand to more than ${MAX_NODES} values`)
+    return anchor.node
+  }
+
+  #convert(yaml: ParsedNode, place: Place, depth: number): Node {
+    if (isScalar(yaml)) return this.#scalar(yaml as YamlScalar.Parsed, place)
+    if (isSeq(yaml)) {
+      const items = yaml.items.map((item, index) => this.read(item as ParsedNode, `${place.path}/${index}`, depth + 1))
+      return { kind: 'list', ...place, items }
+    }
+    const entries = new Map<string, { key: Place; node: Node }>()
+    if (!isMap(yaml)) return { kind: 'map', ...place, entries }
+    for (const pair of yaml.items) {
+      const name = isScalar(pair.key) ? String(pair.key.value) : ''
+      const path = `${place.path}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`
+      const key = { offset: (pair.key as ParsedNode).range[0], path }
+      if (name === '<<') this.#report(key, 'merge keys are not read: write the fields out')
+      else if (name === '__proto__') this.#report(key, '`__proto__` is no name for a field')
+      else if (entries.has(name)) this.#report(key, `\`${name}\` stands here twice: remove one`)
+      else entries.set(name, { key, node: this.#value(pair.value as ParsedNode | null, key, path, depth) })
+    }
+    return { kind: 'map', ...place, entries }
+  }
+
+  #value(yaml: ParsedNode | null, key: Place, path: string, depth: number): Node {
+    if (yaml) return this.read(yaml, path, depth + 1)
+    return { kind: 'scalar', offset: key.offset, path, value: null, written: '', style: 'plain', end: key.offset }
+  }
+
+  #scalar(yaml: YamlScalar.Parsed, place: Place): Scalar {
+    const value = yaml.value as Scalar['value']
+    const written = typeof value === 'string' ? value : (yaml.source ?? '')
+    if (typeof value === 'number') {
+      if (!Number.isFinite(value)) this.#report(place, `${written} is no number that JSON has: write it in quotes`)
+    }
+    return {
+      kind: 'scalar',
+      ...place,
+      value,
+      written,
+      style: STYLES[yaml.type ?? 'PLAIN'] ?? 'plain',
+      end: yaml.range[1],
+    }
+  }
+}
+
+const STYLES: Record<string, Scalar['style']> = {
+  PLAIN: 'plain',
+  QUOTE_SINGLE: 'single',
+  QUOTE_DOUBLE: 'double',
+  BLOCK_FOLDED: 'block',
+  BLOCK_LITERAL: 'block',
+}
