@@ -25,6 +25,8 @@ export interface MapProgress {
   next: number
   failed: number
   stopped: boolean
+  /** Sub-runs of an earlier attempt wait for theirs. */
+  reopened: boolean
 }
 
 export class LiveRun {

@@ -134,7 +134,7 @@ export class Machine {
     this.#slotQueue = []
     this.#after = []
     this.#freeSlots = this.#slotLimit
-    for (const row of this.store.openRuns()) loadRun(this, row)
+    for (const row of this.store.openRuns()) if (row.state !== 'queued') loadRun(this, row)
     for (const live of this.lives.values()) this.#reopen(live)
     this.drain()
   }
@@ -195,9 +195,21 @@ export class Machine {
     this.host.changed(live, null)
     this.host.event(live, 'on_start', null)
     this.#watchDeadline(live)
-    for (const phase of team.phases) if (phase.dependsOn.length === 0) this.#decide(live, phase.index)
+    for (const phase of team.phases) if (phase.dependsOn.length === 0) this.#consider(live, phase.index)
     this.#stepping.add(live)
     return live
+  }
+
+  /** Begins the new attempt of a sub-run that waits in `queued`: what it completed stays. */
+  reopen(row: RunRow): void {
+    const now = this.host.now()
+    const { timeout } = this.host.bundle(row.bundle_id).team(row.team_key)
+    const opened = this.store.reopenRun(row.id, now, timeout === undefined ? null : now + timeout)
+    const live = loadRun(this, this.store.run(row.id)!)
+    this.host.changed(live, null)
+    for (const position of opened) this.host.changed(live, position)
+    this.host.event(live, 'on_start', null)
+    this.#reopen(live)
   }
 
   /** Ends a phase and follows what that means for its dependants. */
@@ -208,18 +220,7 @@ export class Machine {
     change: PhaseChange,
   ): void {
     this.#endRow(live, position, state, change)
-    const queue = [position]
-    for (const ended of queue) {
-      const { state, reason } = live.phases[ended]!
-      const blocked = blocks(state, reason, live.phase(ended).onFailure)
-      for (const dependant of live.phase(ended).dependants) {
-        const phase = live.phases[dependant]!
-        phase.open--
-        phase.blocked ||= blocked
-        if (phase.open === 0 && phase.state === 'pending' && this.#decide(live, dependant)) queue.push(dependant)
-      }
-    }
-    this.#stepping.add(live)
+    this.#settle(live, position)
   }
 
   failPhase(live: LiveRun, position: number, error: RunError, change: PhaseChange = {}): void {
@@ -375,6 +376,26 @@ export class Machine {
     }
   }
 
+  /** Lets those that depend on an ended phase start, or end as it makes them. Long chains of skips are no recursion. */
+  #settle(live: LiveRun, position: number): void {
+    const queue = [position]
+    for (const ended of queue) {
+      const { state, reason } = live.phases[ended]!
+      const blocked = blocks(state, reason, live.phase(ended).onFailure)
+      for (const dependant of live.phase(ended).dependants) {
+        const phase = live.phases[dependant]!
+        phase.open--
+        phase.blocked ||= blocked
+        if (phase.open === 0 && phase.state === 'pending' && this.#decide(live, dependant)) queue.push(dependant)
+      }
+    }
+    this.#stepping.add(live)
+  }
+
+  #consider(live: LiveRun, position: number): void {
+    if (this.#decide(live, position)) this.#settle(live, position)
+  }
+
   /** Whether a phase whose dependencies have all ended may start; true when it ended at once instead. */
   #decide(live: LiveRun, position: number): boolean {
     const phase = live.phase(position)
@@ -493,14 +514,18 @@ export class Machine {
   #reopen(live: LiveRun): void {
     this.#watchDeadline(live)
     reopenMaps(this, live)
+    const open: number[] = []
     for (const [position, phase] of live.phases.entries()) {
       if (phase.state === 'running' && isLeaf(live.phase(position))) this.#freeSlots--
       if (phase.state === 'awaiting_input') reopenReview(this, live, position)
-      if (phase.state !== 'pending' || phase.open > 0) continue
+      if (phase.state === 'pending' && phase.open === 0) open.push(position)
+    }
+    for (const position of open) {
+      const phase = live.phases[position]!
       if (live.ending) this.#endRow(live, position, 'cancelled', { reason: live.ending.reason })
       else if (phase.dueAt !== null && phase.dueAt > this.host.now()) this.#watchRetry(live, position)
       else if (phase.attempt > 0) live.makeReady(position)
-      else this.#decide(live, position)
+      else this.#consider(live, position)
     }
     this.#stepping.add(live)
   }

@@ -99,8 +99,12 @@ export class SyncOutbox implements Outbox {
 
   async #lines(runId: string, { from, to }: { from: number; to: number }): Promise<{ phase: null; lines: LogLine[] }> {
     const { lines } = await readLines(this.#stateDir(runId), { afterSeq: from - 1, limit: to - from + 1 })
+    const kept: LogLine[] = []
     let bytes = 0
-    const kept = lines.filter(line => (bytes += JSON.stringify(line).length) < MAX_CHANGE)
+    for (const line of lines) {
+      bytes += JSON.stringify(line).length
+      if (bytes < MAX_CHANGE) kept.push(line)
+    }
     return { phase: null, lines: kept }
   }
 

@@ -10,7 +10,7 @@ import { pendingReview, watchReview } from './reviews.ts'
 import { mapProgress, subRunInputs } from './subruns.ts'
 
 /** Parents have to be loaded before their sub-runs. */
-export function loadRun(machine: Machine, row: RunRow): void {
+export function loadRun(machine: Machine, row: RunRow): LiveRun {
   const parent = row.parent_id === null ? null : (machine.lives.get(row.parent_id) ?? null)
   const bundle = machine.host.bundle(row.bundle_id)
   const { phases } = bundle.team(row.team_key)
@@ -22,6 +22,7 @@ export function loadRun(machine: Machine, row: RunRow): void {
   const live = new LiveRun(row, bundle, parent, states, inputsOf(machine, row, bundle, parent))
   machine.lives.set(row.id, live)
   parent?.below(row.parent_position!).add(live)
+  return live
 }
 
 export function reopenMaps(machine: Machine, live: LiveRun): void {

@@ -166,6 +166,61 @@ export class RunStore {
       .get(runId, position)!.item
   }
 
+  /** Opens the sub-runs that did not complete for a new attempt of the phase above. */
+  requeueChildren(runId: string, position: number): void {
+    this.db
+      .query(
+        `UPDATE runs SET state = 'queued', attempt = attempt + 1, reason = NULL, error = NULL, outputs = NULL,
+           completed_at = NULL, ending = NULL
+         WHERE parent_id = ? AND parent_position = ? AND state IN ('failed', 'cancelled')`,
+      )
+      .run(runId, position)
+  }
+
+  queuedChild(runId: string, position: number): RunRow | null {
+    return this.db
+      .query<RunRow, [string, number]>(
+        "SELECT * FROM runs WHERE parent_id = ? AND parent_position = ? AND state = 'queued' ORDER BY item LIMIT 1",
+      )
+      .get(runId, position)
+  }
+
+  cancelQueued(runId: string, position: number, at: number): void {
+    this.db
+      .query(
+        `UPDATE runs SET state = 'cancelled', reason = 'parent', completed_at = max(?3, coalesce(started_at, 0))
+         WHERE parent_id = ?1 AND parent_position = ?2 AND state = 'queued'`,
+      )
+      .run(runId, position, at)
+  }
+
+  /** Begins the new attempt of a run: what completed stays, the rest is open again. Gives the positions that are. */
+  reopenRun(id: string, at: number, deadline: number | null): number[] {
+    this.db
+      .query(
+        `UPDATE runs SET state = 'running', started_at = max(?2, coalesce(started_at, 0)), deadline = ?3, time_left = NULL
+         WHERE id = ?1 AND state = 'queued'`,
+      )
+      .run(id, at, deadline)
+    return this.db
+      .query<{ position: number }, [string]>(
+        `UPDATE phases SET state = 'pending', reason = NULL, failures = 0, due_at = NULL, completed_at = NULL,
+           error = NULL, text = NULL, data = NULL, files = NULL
+         WHERE run_id = ? AND (state IN ('failed', 'cancelled') OR (state = 'skipped' AND reason = 'upstream'))
+         RETURNING position`,
+      )
+      .all(id)
+      .map(row => row.position)
+  }
+
+  child(runId: string, position: number, item: number): RunRow | null {
+    return this.db
+      .query<RunRow, [string, number, number]>(
+        'SELECT * FROM runs WHERE parent_id = ? AND parent_position = ? AND item = ?',
+      )
+      .get(runId, position, item)
+  }
+
   firstFailedChild(runId: string, position: number): Pick<RunRow, 'run_name' | 'state' | 'error'> | null {
     return this.db
       .query<RunRow, [string, number]>(
@@ -385,7 +440,9 @@ export class RunStore {
   // The outbox
 
   insertOutbox(runId: string, attempt: number, kind: string, body: string): void {
-    this.db.query('INSERT INTO outbox (run_id, attempt, kind, body) VALUES (?, ?, ?, ?)').run(runId, attempt, kind, body)
+    this.db
+      .query('INSERT INTO outbox (run_id, attempt, kind, body) VALUES (?, ?, ?, ?)')
+      .run(runId, attempt, kind, body)
   }
 
   outbox(limit: number): { seq: number; run_id: string; attempt: number; kind: string; body: string }[] {

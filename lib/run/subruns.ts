@@ -9,7 +9,7 @@ import { errorOf, type RunEnd } from './ending.ts'
 import { handedOver, handOver, writeItems } from './handover.ts'
 import type { LiveRun, MapProgress } from './live.ts'
 import { MAX_DEPTH, type Machine } from './machine.ts'
-import { parse } from './records.ts'
+import { parse, type RunRow } from './records.ts'
 import { scopeOf } from './scope.ts'
 import type { RunStore } from './store.ts'
 
@@ -18,7 +18,12 @@ export const MAX_DATA_BYTES = 1_048_576
 
 export function startTeam(machine: Machine, live: LiveRun, phase: TeamPhase): void {
   try {
-    createSubRun(machine, live, phase, 0, null, undefined)
+    // A new attempt goes on with the sub-run of the one before, and keeps what that completed.
+    machine.store.requeueChildren(live.id, phase.index)
+    const earlier = machine.store.child(live.id, phase.index, 0)
+    if (!earlier) createSubRun(machine, live, phase, 0, null, undefined)
+    else if (earlier.state === 'completed') endTeam(machine, live, phase, earlier, parse(earlier.outputs) ?? {})
+    else machine.reopen(earlier)
   } catch (thrown) {
     machine.failPhase(live, phase.index, errorOf(thrown))
   }
@@ -28,9 +33,13 @@ export function startMap(machine: Machine, live: LiveRun, phase: MapPhase): void
   try {
     // After a resume the items are there already: they were frozen when they were first evaluated.
     if (machine.store.itemCount(live.id, phase.index) === 0) freezeItems(machine, live, phase)
+    for (const child of machine.store.children(live.id, phase.index)) {
+      if (child.state === 'completed') handOver(machine, live, phase, child, parse(child.outputs) ?? {})
+    }
   } catch (thrown) {
     return machine.failPhase(live, phase.index, errorOf(thrown))
   }
+  machine.store.requeueChildren(live.id, phase.index)
   const progress = mapProgress(machine.store, live.id, phase)
   live.maps.set(phase.index, progress)
   proceed(machine, live, phase, progress)
@@ -70,6 +79,16 @@ export function childEnded(machine: Machine, live: LiveRun, position: number, ch
   proceed(machine, live, phase, progress)
 }
 
+function endTeam(machine: Machine, live: LiveRun, phase: TeamPhase, child: RunRow, given: JsonObject): void {
+  try {
+    handOver(machine, live, phase, child, given)
+    const { outputs, files } = handedOver(machine, live, phase, child, given)
+    machine.endPhase(live, phase.index, 'completed', { text: `${child.team} completed`, data: outputs, files })
+  } catch (thrown) {
+    machine.failPhase(live, phase.index, errorOf(thrown))
+  }
+}
+
 /** A fault of the map itself, which no sub-run can carry: no more items start, and the phase fails with it. */
 function stopMap(
   machine: Machine,
@@ -96,28 +115,36 @@ export function mapProgress(store: RunStore, runId: string, phase: MapPhase): Ma
     next: store.lastItem(runId, phase.index) + 1,
     failed,
     stopped: failed > 0 && phase.onItemFailure === 'stop',
+    reopened: states.some(({ state }) => state === 'queued'),
   }
 }
 
 /** Starts items up to the map's concurrency, and ends the phase when none is left. */
 function proceed(machine: Machine, live: LiveRun, phase: MapPhase, progress: MapProgress): void {
   const running = live.below(phase.index)
-  while (!live.ending && !progress.stopped && running.size < phase.concurrency && progress.next < progress.total) {
-    const row = machine.store.item(live.id, phase.index, progress.next)!
-    progress.next++
-    try {
-      createSubRun(machine, live, phase, row.item, row.key, JSON.parse(row.value))
-    } catch (thrown) {
-      stopMap(machine, live, phase, progress, row.item, row.key, thrown)
-    }
+  while (!live.ending && !progress.stopped && running.size < phase.concurrency) {
+    const queued = progress.reopened ? machine.store.queuedChild(live.id, phase.index) : null
+    if (queued) machine.reopen(queued)
+    else if (progress.next < progress.total) startItem(machine, live, phase, progress)
+    else break
   }
   if (running.size > 0) return
-  if (progress.next < progress.total && !progress.stopped && !live.ending) return
   live.maps.delete(phase.index)
   endMap(machine, live, phase, progress)
 }
 
+function startItem(machine: Machine, live: LiveRun, phase: MapPhase, progress: MapProgress): void {
+  const { item, key, value } = machine.store.item(live.id, phase.index, progress.next)!
+  progress.next++
+  try {
+    createSubRun(machine, live, phase, item, key, JSON.parse(value))
+  } catch (thrown) {
+    stopMap(machine, live, phase, progress, item, key, thrown)
+  }
+}
+
 function endMap(machine: Machine, live: LiveRun, phase: MapPhase, progress: MapProgress): void {
+  if (progress.reopened) machine.store.cancelQueued(live.id, phase.index, machine.host.now())
   const { data, files } = mapData(machine, live, phase, progress.total)
   if (live.ending) return machine.endPhase(live, phase.index, 'cancelled', { reason: live.ending.reason })
   const text = `${data.completed} of ${data.total} completed`

@@ -1,0 +1,358 @@
+// The link to the hub. The daemon always calls: it enrols, beats, polls for jobs and sends what its runs did. The hub
+// may be away at any time; runs go on, changes wait in the outbox, and every loop comes back with backoff and jitter.
+
+import { CadreError, messageOf } from '../error.ts'
+import type { JsonObject } from '../json.ts'
+import type { Log } from '../log.ts'
+import type { SyncOutbox } from '../run/outbox.ts'
+import type { Decision } from '../run/reviews.ts'
+import type { RunStore } from '../run/store.ts'
+import type { HeartbeatOrder, HeartbeatReport } from './heartbeat.ts'
+import { HubClient } from './hub-client.ts'
+
+export interface LinkOptions {
+  hubUrl: string
+  realmToken: string
+  name: string
+  version: string
+  log: Log
+  store: RunStore
+  outbox: SyncOutbox
+  /** Only this dispatch key is trusted when it is set (PEM). */
+  pinnedKey: string | null
+  jobs: JobHost
+  agents: () => { name: string; version: string }[]
+  workspaces: () => string[]
+}
+
+/** What jobs do to this daemon. Each throws a CadreError that the hub is told. */
+export interface JobHost {
+  /** Leaf phases that could start now. */
+  freeSlots(): number
+  /** Starts the dispatched run, once however often it is asked. Resolves when it is durable. */
+  start(runId: string, payload: RunPayload): Promise<void>
+  ended(runId: string): Promise<unknown>
+  cancel(runId: string): Promise<unknown>
+  resume(runId: string, fromPhase: string | null): Promise<unknown>
+  decide(reviewId: string, decision: Decision): Promise<unknown>
+}
+
+export interface RunPayload {
+  /** `@scope/name@version`. */
+  team: string
+  sha256: string
+  inputs: JsonObject
+  run_name: string | null
+  workspace: string | null
+}
+
+interface Job {
+  job_id: string
+  lease_id: string
+  kind: 'run' | 'cancel' | 'resume' | 'decide'
+  run_id: string
+  payload: Record<string, unknown>
+}
+
+export interface DispatchKey {
+  kid: string
+  pem: string
+  /** Epoch milliseconds. */
+  not_after?: number
+}
+
+interface Bundle {
+  daemon_id: string
+  realm_id: string
+  dispatch_keys: DispatchKey[]
+  teams_version?: string
+  teams?: string[]
+}
+
+/** A heartbeat that was answered this long ago means that the hub is away. */
+const CONNECTED_MS = 45_000
+const POLL_MS = 25_000
+const BATCH_BYTES = 3_500_000
+const LONGEST_PAUSE_MS = 30_000
+
+export class Link {
+  readonly client: HubClient
+  readonly #options: LinkOptions
+  readonly #stop = new AbortController()
+  readonly #beat = new SharedArrayBuffer(4)
+  readonly #running = new Set<string>()
+  #keys: DispatchKey[] = []
+  #teams: Set<string>
+  #teamsVersion: string | null
+  #daemonId: string | null
+  #realmId: string | null
+  #answeredAt = 0
+  #worker: Worker | null = null
+  #beatTimer: Timer | null = null
+  #wakeSync: (() => void) | null = null
+  #loops: Promise<void>[] = []
+  #warnedKey: string | null = null
+
+  constructor(options: LinkOptions) {
+    this.#options = options
+    this.client = new HubClient(options.hubUrl, options.realmToken)
+    const { store } = options
+    this.#daemonId = store.getFact('daemon_id')
+    this.#realmId = store.getFact('realm_id')
+    this.#teamsVersion = store.getFact('teams_version')
+    this.#teams = new Set(JSON.parse(store.getFact('teams') ?? '[]') as string[])
+    options.outbox.onQueued(() => this.#wakeSync?.())
+  }
+
+  get daemonId(): string | null {
+    return this.#daemonId
+  }
+
+  get realmId(): string | null {
+    return this.#realmId
+  }
+
+  /** The hub answered a heartbeat lately. */
+  connected(): boolean {
+    return Date.now() - this.#answeredAt < CONNECTED_MS
+  }
+
+  /** Dispatch keys to trust now. */
+  keys(): DispatchKey[] {
+    const { pinnedKey } = this.#options
+    if (pinnedKey) return [{ kid: this.#keys.find(key => samePem(key.pem, pinnedKey))?.kid ?? '', pem: pinnedKey }]
+    return this.#keys.filter(key => key.not_after === undefined || key.not_after > Date.now())
+  }
+
+  /** Whether runs of this team (`@scope/name`) are the realm's business. */
+  lists(team: string): boolean {
+    return this.#teams.has(team)
+  }
+
+  /**
+   * Enrols and starts the loops. A hub that is away is tried again for as long as it takes; one that refuses this token
+   * throws, so that a wrong token is seen at start.
+   */
+  async start(): Promise<void> {
+    try {
+      await this.#register()
+    } catch (error) {
+      if (!(error instanceof CadreError) || error.code !== 'unavailable') throw error
+      this.#options.log.warn('the hub does not answer; trying again', { error: error.message })
+    }
+    this.#loops = [this.#forever('poll', () => this.#poll()), this.#forever('sync', () => this.#sync())]
+  }
+
+  async stop(): Promise<void> {
+    this.#stop.abort()
+    this.#wakeSync?.()
+    this.#worker?.terminate()
+    if (this.#beatTimer) clearInterval(this.#beatTimer)
+    await Promise.all(this.#loops)
+  }
+
+  /** Who a user PAT belongs to, and the role in this daemon's realm. Throws what the hub answers. */
+  whoami(pat: string): Promise<Record<string, unknown>> {
+    return this.client.call('/v1/auth/whoami', { realm_id: this.#realmId }, { token: pat })
+  }
+
+  async #register(): Promise<void> {
+    const { store, name, version, agents, workspaces } = this.#options
+    const bundle = await this.client.call<Bundle>('/v1/daemons/register', {
+      ...(this.#daemonId && { daemon_id: this.#daemonId }),
+      name,
+      hostname: (await import('node:os')).hostname(),
+      version,
+      protocol: 1,
+      capacity: this.#options.jobs.freeSlots(),
+      agents: agents(),
+      workspaces: workspaces(),
+      ...(this.#teamsVersion && { teams_version: this.#teamsVersion }),
+    })
+    this.#daemonId = bundle.daemon_id
+    this.#realmId = bundle.realm_id
+    store.setFact('daemon_id', bundle.daemon_id)
+    store.setFact('realm_id', bundle.realm_id)
+    this.#answeredAt = Date.now()
+    this.#learn(bundle)
+    this.#startHeartbeat()
+    this.#options.log.info('enrolled', { hub: this.client.url, daemon: bundle.daemon_id, realm: bundle.realm_id })
+  }
+
+  /** What register and heartbeat replies tell. */
+  #learn(bundle: Pick<Bundle, 'dispatch_keys' | 'teams' | 'teams_version'>): void {
+    if (Array.isArray(bundle.dispatch_keys)) this.#keys = bundle.dispatch_keys
+    const { pinnedKey, log, store } = this.#options
+    if (pinnedKey && !this.#keys.some(key => samePem(key.pem, pinnedKey))) {
+      log.warn('CADRE_DISPATCH_PUBLIC_KEY differs from the hub’s dispatch key: tokens of the hub are refused')
+    }
+    if (bundle.teams && bundle.teams_version) {
+      this.#teams = new Set(bundle.teams)
+      this.#teamsVersion = bundle.teams_version
+      store.setFact('teams', JSON.stringify(bundle.teams))
+      store.setFact('teams_version', bundle.teams_version)
+      this.#order({ running: [...this.#running], teamsVersion: this.#teamsVersion })
+    }
+  }
+
+  #startHeartbeat(): void {
+    this.#worker?.terminate()
+    const touch = () => Atomics.store(new Int32Array(this.#beat), 0, Math.floor(Date.now() / 1_000))
+    touch()
+    this.#beatTimer ??= setInterval(touch, 1_000)
+    const worker = new Worker(new URL('./heartbeat.ts', import.meta.url).href)
+    worker.onmessage = ({ data }: MessageEvent<HeartbeatReport>) => this.#heard(data)
+    this.#worker = worker
+    this.#order({
+      setup: {
+        url: this.client.url,
+        token: this.#options.realmToken,
+        daemonId: this.#daemonId!,
+        beat: this.#beat,
+      },
+    })
+    this.#order({ running: [...this.#running], teamsVersion: this.#teamsVersion })
+  }
+
+  #order(order: HeartbeatOrder): void {
+    this.#worker?.postMessage(order)
+  }
+
+  #heard(report: HeartbeatReport): void {
+    if ('reply' in report) {
+      this.#answeredAt = Date.now()
+      this.#warnedKey = null
+      return this.#learn(report.reply as unknown as Bundle)
+    }
+    if (this.#warnedKey === report.code) return
+    this.#warnedKey = report.code
+    this.#options.log.warn('heartbeat refused', report)
+  }
+
+  async #poll(): Promise<void> {
+    if (!this.#daemonId || this.#answeredAt === 0) await this.#register()
+    const slots = this.#options.jobs.freeSlots()
+    if (slots === 0) return void (await Bun.sleep(200))
+    const { jobs } = await this.client.call<{ jobs: Job[] }>(
+      '/v1/daemons/poll',
+      { daemon_id: this.#daemonId, protocol: 1, slots, wait_ms: POLL_MS },
+      { timeout: POLL_MS + 15_000, signal: this.#stop.signal },
+    )
+    await Promise.all(jobs.map(job => this.#take(job)))
+  }
+
+  async #take(job: Job): Promise<void> {
+    this.#hold(job.job_id)
+    try {
+      await this.#perform(job)
+      await this.#ack(job, 'accepted')
+      if (job.kind !== 'run') return await this.#ack(job, 'done')
+      void this.#options.jobs.ended(job.run_id).then(() => this.#ack(job, 'done').catch(() => {}))
+    } catch (error) {
+      this.#options.log.warn('a job was refused', { job: job.job_id, kind: job.kind, error: messageOf(error) })
+      await this.#ack(job, 'failed', explain(error))
+    } finally {
+      this.#release(job.job_id)
+    }
+  }
+
+  #perform({ kind, run_id, payload }: Job): Promise<unknown> {
+    const { jobs } = this.#options
+    switch (kind) {
+      case 'run':
+        return jobs.start(run_id, payload as unknown as RunPayload)
+      case 'cancel':
+        return jobs.cancel(run_id)
+      case 'resume':
+        return jobs.resume(run_id, (payload.from_phase as string | undefined) ?? null)
+      case 'decide':
+        return jobs.decide(String(payload.review_id), payload as unknown as Decision)
+    }
+  }
+
+  async #ack(job: Job, status: 'accepted' | 'done' | 'failed', error?: string): Promise<void> {
+    await this.client.call('/v1/daemons/ack', {
+      daemon_id: this.#daemonId,
+      protocol: 1,
+      job_id: job.job_id,
+      lease_id: job.lease_id,
+      status,
+      ...(error !== undefined && { error }),
+    })
+  }
+
+  #hold(jobId: string): void {
+    this.#running.add(jobId)
+    this.#order({ running: [...this.#running], teamsVersion: this.#teamsVersion })
+  }
+
+  #release(jobId: string): void {
+    this.#running.delete(jobId)
+    this.#order({ running: [...this.#running], teamsVersion: this.#teamsVersion })
+  }
+
+  /** Sends the oldest changes; waits for new ones when there are none. */
+  async #sync(): Promise<void> {
+    const { outbox, store, log } = this.#options
+    if (!this.#daemonId || this.#answeredAt === 0) return void (await Bun.sleep(200))
+    const changes = await outbox.take(BATCH_BYTES)
+    if (changes.length === 0) return this.#nextChange()
+    const epoch = store.fact('epoch', () => crypto.randomUUID())
+    try {
+      const { acked_seq, rejected } = await this.client.call<{ acked_seq: number; rejected: unknown[] }>(
+        '/v1/runs/sync',
+        { daemon_id: this.#daemonId, protocol: 1, epoch, from_seq: changes[0]!.seq, changes },
+        { signal: this.#stop.signal },
+      )
+      store.acknowledge(acked_seq)
+      if (rejected.length > 0) log.warn('the hub refused changes', { rejected })
+    } catch (error) {
+      const gap = error instanceof CadreError && error.code === 'conflict' && /gap/.test(error.message)
+      if (!gap) throw error
+      store.setFact('epoch', crypto.randomUUID())
+      outbox.restart(log)
+    }
+  }
+
+  async #nextChange(): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#wakeSync = resolve
+    // What was queued between the look and here is found by the next look, at the latest after this pause.
+    const timer = setTimeout(resolve, 1_000)
+    await promise
+    clearTimeout(timer)
+    this.#wakeSync = null
+  }
+
+  /** Repeats `step` until the link stops, with growing pauses after failures. */
+  async #forever(name: string, step: () => Promise<void>): Promise<void> {
+    let failures = 0
+    while (!this.#stop.signal.aborted) {
+      try {
+        await step()
+        failures = 0
+      } catch (error) {
+        if (this.#stop.signal.aborted) return
+        failures++
+        if (failures === 1) this.#options.log.warn(`${name} failed; trying again`, { error: messageOf(error) })
+        await this.#pause(Math.min(LONGEST_PAUSE_MS, 500 * 2 ** failures) * (0.5 + Math.random() / 2))
+      }
+    }
+  }
+
+  async #pause(ms: number): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const timer = setTimeout(resolve, ms)
+    this.#stop.signal.addEventListener('abort', () => resolve(), { once: true })
+    await promise
+    clearTimeout(timer)
+  }
+}
+
+const samePem = (a: string, b: string): boolean => a.replace(/\s/g, '') === b.replace(/\s/g, '')
+
+/** An error as the hub keeps it with the job: the message and what was wrong in detail. */
+function explain(error: unknown): string {
+  if (!(error instanceof CadreError)) return 'internal error; see the log of the daemon'
+  return [error.message, ...(error.details ?? []).map(detail => `${detail.path} ${detail.message}`)].join('; ')
+}

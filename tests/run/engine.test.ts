@@ -1,0 +1,327 @@
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { AgentError, agent, Type } from '../../lib/agent/cadre.ts'
+import { runPhases } from '../../lib/run/queries.ts'
+import { treeEntries } from '../../lib/run/tree.ts'
+import { type TestEngine, testEngine } from '../support/engine.ts'
+
+let active = 0
+let most = 0
+const flaky = new Map<string, number>()
+
+const echo = agent({
+  type: 'connector',
+  version: '1.0.0',
+  description: 'Gives back what it was given.',
+  settings: Type.Object({}),
+  source: {
+    effect: 'read',
+    entry: Type.Object({ name: Type.String(), value: Type.Optional(Type.Any()), fail: Type.Optional(Type.Any()) }),
+    async run({ value, fail }, context) {
+      active++
+      most = Math.max(most, active)
+      await Bun.sleep(1)
+      active--
+      if (fail === 'retryable') {
+        const tries = (flaky.get(context.run.id) ?? 0) + 1
+        flaky.set(context.run.id, tries)
+        if (tries < 3) throw new AgentError('try again', { retryable: true })
+      } else if (fail === 'wait') {
+        await new Promise((_, reject) => context.signal.addEventListener('abort', () => reject(new Error('aborted'))))
+      } else if (fail) throw new AgentError(String(fail), { code: 'broken', hint: 'mend it' })
+      return { text: `value ${value}`, data: { value: value ?? null } }
+    },
+  },
+})
+
+let t: TestEngine
+beforeAll(async () => {
+  t = await testEngine({ agents: { echo } })
+})
+afterAll(() => t.close())
+
+const phasesOf = (runId: string) => runPhases(t.engine.store, runId, id => t.engine.bundle(id)).phases
+
+const chain = `
+name: "@local/chain"
+version: 1.0.0
+inputs: [{ name: n, type: number, required: true }]
+outputs: [{ name: sum, type: number, value: "{{ phases.b.data.value + 1 }}" }]
+phases:
+  - { name: a, agent: echo, sources: [{ name: x, value: "{{ inputs.n }}" }] }
+  - { name: b, agent: echo, depends_on: [a], sources: [{ name: x, value: "{{ phases.a.data.value + 1 }}" }] }
+`
+
+describe('standard phases', () => {
+  test('a result feeds what depends on it, and the outputs', async () => {
+    const run = await t.run(chain, { n: 40 })
+    expect(run).toMatchObject({ state: 'completed', outputs: { sum: 42 }, error: null, call_depth: 0 })
+    expect(
+      phasesOf(run.run_id).map(({ name, state, attempt, ok, data }) => ({ name, state, attempt, ok, data })),
+    ).toEqual([
+      { name: 'a', state: 'completed', attempt: 1, ok: true, data: { value: 40, entries: { x: { value: 40 } } } },
+      { name: 'b', state: 'completed', attempt: 1, ok: true, data: { value: 41, entries: { x: { value: 41 } } } },
+    ])
+    expect(run.completed_at!).toBeGreaterThanOrEqual(run.started_at!)
+  })
+
+  test('a failure skips what depends on it, and other branches go on', async () => {
+    const run = await t.run(`
+name: "@local/fail"
+version: 1.0.0
+phases:
+  - { name: bad, agent: echo, sources: [{ name: x, fail: boom }] }
+  - { name: after, agent: echo, depends_on: [bad], sources: [{ name: x }] }
+  - { name: anyway, agent: echo, depends_on: [bad], always: true, sources: [{ name: x }] }
+  - { name: later, agent: echo, depends_on: [after], sources: [{ name: x }] }
+  - { name: other, agent: echo, sources: [{ name: x }] }
+`)
+    expect(run).toMatchObject({
+      state: 'failed',
+      error: { code: 'broken', message: 'boom', hint: 'mend it', phase: 'bad' },
+    })
+    expect(phasesOf(run.run_id).map(({ name, state, reason }) => [name, state, reason])).toEqual([
+      ['bad', 'failed', null],
+      ['after', 'skipped', 'upstream'],
+      ['anyway', 'completed', null],
+      ['later', 'skipped', 'upstream'],
+      ['other', 'completed', null],
+    ])
+  })
+
+  test('on_failure continue lets dependants run and the run complete', async () => {
+    const run = await t.run(`
+name: "@local/go-on"
+version: 1.0.0
+phases:
+  - { name: bad, agent: echo, on_failure: continue, sources: [{ name: x, fail: boom }] }
+  - { name: after, agent: echo, depends_on: [bad], sources: [{ name: x, value: "{{ phases.bad.state }}" }] }
+`)
+    expect(run.state).toBe('completed')
+    expect(phasesOf(run.run_id)[1]!.data).toMatchObject({ value: 'failed' })
+  })
+
+  test('when skips, and a skip by when lets dependants run', async () => {
+    const run = await t.run(`
+name: "@local/when"
+version: 1.0.0
+phases:
+  - { name: a, agent: echo, when: "1 > 2", sources: [{ name: x }] }
+  - { name: b, agent: echo, depends_on: [a], sources: [{ name: x, value: "{{ phases.a.data }}" }] }
+`)
+    expect(run.state).toBe('completed')
+    expect(phasesOf(run.run_id).map(({ state, reason, text }) => [state, reason, text])).toEqual([
+      ['skipped', 'when', ''],
+      ['completed', null, 'value null'],
+    ])
+  })
+
+  test('a retryable failure is tried again, each time as a new attempt', async () => {
+    const run = await t.run(`
+name: "@local/retry"
+version: 1.0.0
+phases:
+  - { name: a, agent: echo, retry: { attempts: 3, backoff: 1ms }, sources: [{ name: x, fail: retryable }] }
+`)
+    expect(run.state).toBe('completed')
+    expect(phasesOf(run.run_id)[0]).toMatchObject({ attempt: 3, error: null })
+  })
+
+  test('a phase that takes too long fails by its own clock, a run by its', async () => {
+    const phase = await t.run(`
+name: "@local/slow"
+version: 1.0.0
+phases:
+  - { name: a, agent: echo, timeout: 20ms, sources: [{ name: x, fail: wait }] }
+`)
+    expect(phase).toMatchObject({ state: 'failed', error: { code: 'timeout', phase: 'a' } })
+    const whole = await t.run(`
+name: "@local/slow"
+version: 1.0.0
+timeout: 20ms
+phases:
+  - { name: a, agent: echo, sources: [{ name: x, fail: wait }] }
+`)
+    expect(whole).toMatchObject({ state: 'failed', reason: 'timeout' })
+  })
+
+  test('an error in a template fails the phase with its place', async () => {
+    const run = await t.run(
+      `
+name: "@local/template"
+version: 1.0.0
+inputs: [{ name: o, type: object, required: true }]
+phases:
+  - { name: a, agent: echo, sources: [{ name: x, value: "{{ inputs.o.missing }}" }] }
+`,
+      { o: {} },
+    )
+    expect(run.error!.message).toMatch(/^team\.yml:6:\d+: .*missing/)
+  })
+
+  test('concurrency bounds the phases of one run', async () => {
+    most = 0
+    const phases = Array.from({ length: 12 }, (_, n) => `  - { name: p${n}, agent: echo, sources: [{ name: x }] }`)
+    const run = await t.run(`name: "@local/many"\nversion: 1.0.0\nconcurrency: 3\nphases:\n${phases.join('\n')}\n`)
+    expect(run.state).toBe('completed')
+    expect(most).toBe(3)
+  })
+
+  test('slots bound the leaf phases of all runs, and nesting cannot starve', async () => {
+    const small = await testEngine({ agents: { echo }, slots: 2 })
+    most = 0
+    const runs = await Promise.all(Array.from({ length: 5 }, () => small.run(tree)))
+    expect(runs.map(run => run.state)).toEqual(Array(5).fill('completed'))
+    expect(most).toBe(2)
+    await small.close()
+  })
+})
+
+const leaf = `
+name: "@local/leaf"
+version: 1.0.0
+inputs: [{ name: v, type: number, required: true }]
+outputs: [{ name: v, type: number, value: "{{ phases.a.data.value }}" }, { name: doc, type: file, value: "{{ phases.b.files[0].path }}" }]
+phases:
+  - { name: a, agent: echo, sources: [{ name: x, value: "{{ inputs.v * 10 }}" }] }
+  - { name: b, agent: exec, commands: [{ name: w, run: 'echo "$V" > "$CADRE_OUT/doc.txt"', env: { V: "{{ inputs.v }}" } }] }
+`
+const middle = `
+name: "@local/middle"
+version: 1.0.0
+inputs: [{ name: v, type: number, required: true }]
+outputs: [{ name: v, type: number, value: "{{ phases.down.data.v }}" }, { name: doc, type: file, value: "{{ phases.down.data.doc }}" }]
+phases:
+  - { name: down, type: team, team: ./leaf, inputs: { v: "{{ inputs.v + 1 }}" } }
+`
+const top = `
+name: "@local/top"
+version: 1.0.0
+outputs: [{ name: all, type: list, value: "{{ phases.each.data.items.map(i, i.outputs.v) }}" }]
+phases:
+  - { name: list, agent: echo, sources: [{ name: x, value: [1, 2, 3] }] }
+  - { name: each, type: map, depends_on: [list], items: "{{ phases.list.data.value }}", key: "k{{ item }}", team: ./middle, inputs: { v: "{{ item }}" } }
+  - name: join
+    agent: exec
+    depends_on: [each]
+    commands: [{ name: cat, run: 'cat "$CADRE_FILES"/each/*/doc.txt > "$CADRE_OUT/all.txt"' }]
+`
+const tree = { 'team.yml': top, 'middle/team.yml': middle, 'middle/leaf/team.yml': leaf }
+
+describe('sub-runs', () => {
+  test('three levels: outputs rise, files are handed over, the tree is in order', async () => {
+    const run = await t.run(tree)
+    expect(run).toMatchObject({ state: 'completed', outputs: { all: [20, 30, 40] } })
+    const [, each, join_] = phasesOf(run.run_id)
+    expect(each!.data).toMatchObject({ total: 3, completed: 3, failed: 0, cancelled: 0 })
+    expect((each!.data as { items: { key: string; outputs: unknown }[] }).items[1]).toMatchObject({
+      key: 'k2',
+      outputs: { v: 30, doc: 'files/each/k2/doc.txt' },
+    })
+    expect(each!.files.map(file => file.path)).toEqual([1, 2, 3].map(n => `files/each/k${n}/doc.txt`))
+    expect(await Bun.file(join(t.engine.stateDir(run.run_id), join_!.files[0]!.path)).text()).toBe('2\n3\n4\n')
+    const entries = [...treeEntries(t.engine.store.db, run.run_id)]
+    expect(
+      entries.map(entry => [entry.run_name, entry.call_depth, entry.parent_phase, entry.call_path.at(-1)]),
+    ).toEqual([
+      [null, 0, null, '@local/top'],
+      ...[1, 2, 3].flatMap(n => [
+        [`k${n}`, 1, 'each', '@local/middle'],
+        [null, 2, 'down', '@local/leaf'],
+      ]),
+    ])
+    expect(entries.every(entry => entry.state === 'completed' && entry.completed_at! >= entry.started_at!)).toBe(true)
+  })
+
+  const items = (body: string) => ({
+    'team.yml': `
+name: "@local/items"
+version: 1.0.0
+phases:
+  - { name: each, type: map, team: ./one, inputs: { v: "{{ item }}" }, ${body} }
+`,
+    'one/team.yml': `
+name: "@local/one"
+version: 1.0.0
+inputs: [{ name: v, type: number, required: true }]
+phases:
+  - { name: a, agent: echo, sources: [{ name: x, fail: "{{ inputs.v == 2 ? 'two' : '' }}" }] }
+`,
+  })
+
+  test('on_item_failure continue completes and counts', async () => {
+    const run = await t.run(items('items: [1, 2, 3], on_item_failure: continue'))
+    expect(run.state).toBe('completed')
+    expect(phasesOf(run.run_id)[0]!.data).toMatchObject({ total: 3, completed: 2, failed: 1 })
+  })
+
+  test('stop creates no more, and fails with its data kept', async () => {
+    const run = await t.run(items('items: [1, 2, 3, 4, 5], concurrency: 1'))
+    expect(run).toMatchObject({ state: 'failed', error: { code: 'item_failed', phase: 'each' } })
+    const [each] = phasesOf(run.run_id)
+    expect(each!.data).toMatchObject({ total: 5, completed: 1, failed: 1 })
+    expect(each!.sub_runs.map(run => run.state)).toEqual(['completed', 'failed'])
+    expect(run.error!.message).toContain('two')
+  })
+
+  test('an empty list completes; a duplicate key names both indexes; a wrong type fails', async () => {
+    expect((await t.run(items('items: []'))).state).toBe('completed')
+    const twice = await t.run(items(`items: [1, 3, 1], key: "k{{ item }}"`))
+    expect(twice.error!.message).toMatch(/items 0 and 2 have the same key "k1"/)
+    const wrong = await t.run(items(`items: ["text"]`))
+    expect(wrong).toMatchObject({ state: 'failed' })
+    expect(wrong.error!.message).toMatch(/item 0 .*input v: expected a number/)
+  })
+
+  test('recursion ends at depth 32 with an error, not a crash', async () => {
+    const run = await t.run({
+      'team.yml': `
+name: "@local/self"
+version: 1.0.0
+phases:
+  - { name: again, type: team, team: ./loop }
+`,
+      'loop/team.yml': `
+name: "@local/loop"
+version: 1.0.0
+phases:
+  - { name: again, type: team, team: ../loop }
+`,
+    })
+    expect(run).toMatchObject({ state: 'failed' })
+    expect(run.error!.message).toMatch(/32 deep at most/)
+    expect([...treeEntries(t.engine.store.db, run.run_id)]).toHaveLength(33)
+  })
+})
+
+describe('cancel', () => {
+  test('reaches every descendant and process', async () => {
+    const run = await t.start({
+      'team.yml': `
+name: "@local/long"
+version: 1.0.0
+phases:
+  - { name: down, type: team, team: ./sub }
+  - { name: after, agent: echo, depends_on: [down], sources: [{ name: x }] }
+`,
+      'sub/team.yml': `
+name: "@local/sub"
+version: 1.0.0
+phases:
+  - { name: sleep, agent: exec, commands: [{ name: s, run: "sleep 60 & sleep 60" }] }
+  - { name: wait, agent: echo, sources: [{ name: x, fail: wait }] }
+`,
+    })
+    await Bun.sleep(50)
+    await t.engine.cancel(run.run_id)
+    const ended = await t.engine.ended(run.run_id)
+    expect(ended).toMatchObject({ state: 'cancelled', reason: 'cancelled' })
+    expect([...treeEntries(t.engine.store.db, run.run_id)].map(entry => entry.state)).toEqual([
+      'cancelled',
+      'cancelled',
+    ])
+    expect(phasesOf(run.run_id).map(phase => phase.state)).toEqual(['cancelled', 'cancelled'])
+    expect(t.engine.load).toMatchObject({ runs: 0, slots: 0 })
+    await expect(t.engine.cancel(run.run_id)).rejects.toMatchObject({ code: 'invalid_state' })
+  })
+})

@@ -1,0 +1,94 @@
+// An engine on a home of its own, with agents defined by the test: the real one, without a daemon around it.
+
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import exec from '../../agents/exec.ts'
+import { migrate, openDatabase, readMigrations } from '../../db/open.ts'
+import { createContext } from '../../lib/agent/context.ts'
+import type { Agent } from '../../lib/agent/define.ts'
+import { CadreError } from '../../lib/error.ts'
+import type { JsonObject } from '../../lib/json.ts'
+import { createLog } from '../../lib/log.ts'
+import { createRedactor } from '../../lib/redact.ts'
+import { Engine, type StartRequest } from '../../lib/run/engine.ts'
+import { RootSecrets } from '../../lib/run/secrets.ts'
+import { bundleFromJson, type FileMap, loadBundle } from '../../lib/team/bundle.ts'
+import { inputsFor } from '../../lib/team/inputs.ts'
+
+export interface TestEngine {
+  engine: Engine
+  home: string
+  /** Starts a team given as team.yml texts by path; the root is `team.yml`. */
+  start(
+    files: Record<string, string> | string,
+    inputs?: JsonObject,
+    request?: Partial<StartRequest>,
+  ): ReturnType<Engine['start']>
+  /** The same, until it has ended. */
+  run(files: Record<string, string> | string, inputs?: JsonObject): ReturnType<Engine['start']>
+  close(): Promise<void>
+}
+
+export async function testEngine(
+  options: { agents?: Record<string, Agent>; slots?: number; home?: string } = {},
+): Promise<TestEngine> {
+  const home = options.home ?? mkdtempSync(join(tmpdir(), 'cadre-engine-'))
+  const agents: Record<string, Agent> = { exec, ...options.agents }
+  const file = join(home, 'daemon.db')
+  const db = openDatabase(file)
+  migrate(db, file, await readMigrations(join(import.meta.dir, '../../db/daemon/migrations')))
+  const engine = new Engine({
+    home,
+    db,
+    log: createLog({ level: 'error' }),
+    slots: options.slots ?? 64,
+    secrets: new RootSecrets(home),
+    host: {
+      agent(reference) {
+        const definition = agents[reference]
+        if (!definition) throw new CadreError('invalid_request', `no agent ${reference}`)
+        return { definition, settings: {} }
+      },
+      context: (place, binding) =>
+        createContext({
+          settings: binding.settings,
+          network: { allow: ['127.0.0.1'], literalOrigins: [] },
+          redactor: createRedactor([]),
+          signal: binding.signal,
+          log: (text, fields) => place.log({ stream: 'log', text, ...(fields && { fields }) }),
+          stateDir: place.stateDir,
+          workspace: place.workspace,
+          outside: place.fromPath,
+          key: binding.key,
+          attempt: place.attempt,
+          run: place.run,
+          phase: place.phase,
+          effect: binding.effect,
+        }),
+      mask: (value, secrets) =>
+        secrets.length === 0 ? value : (createRedactor(secrets).json(value as never) as typeof value),
+      restoreBundle: (_, json) => bundleFromJson(json),
+    },
+  })
+  await engine.recover()
+  const lookup = { get: (name: string) => agents[name], names: () => Object.keys(agents) }
+  const start: TestEngine['start'] = async (files, inputs = {}, request = {}) => {
+    const map: FileMap = new Map(Object.entries(typeof files === 'string' ? { 'team.yml': files } : files))
+    const bundle = await loadBundle(map, { agents: lookup })
+    const { values, problems } = inputsFor(bundle.team(bundle.root).inputs, inputs)
+    if (problems.length > 0) throw new CadreError('invalid_request', 'inputs', { details: problems })
+    return engine.start({ bundle, inputs: values, ...request })
+  }
+  return {
+    engine,
+    home,
+    start,
+    run: async (files, inputs) => engine.ended((await start(files, inputs)).run_id),
+    async close() {
+      await engine.stop()
+      db.close()
+      if (!options.home) rmSync(home, { recursive: true, force: true })
+    },
+  }
+}
