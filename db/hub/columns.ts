@@ -1,0 +1,50 @@
+// The column builders that the hub's one schema is written with, in two dialects of the same meaning.
+// JSON is text in both, so that what is stored is the same bytes; times are epoch milliseconds.
+
+import {
+  boolean,
+  bigint as pgBigint,
+  customType as pgCustom,
+  index as pgIndex,
+  integer as pgInteger,
+  primaryKey as pgPrimaryKey,
+  pgTable,
+  text as pgText,
+  uniqueIndex as pgUniqueIndex,
+} from 'drizzle-orm/pg-core'
+import { customType, index, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core'
+
+const jsonCodec = {
+  dataType: () => 'text',
+  toDriver: (value: unknown) => JSON.stringify(value),
+  fromDriver: (value: unknown) => JSON.parse(value as string),
+}
+
+export const sqlite = {
+  table: sqliteTable,
+  index,
+  uniqueIndex,
+  primaryKey,
+  /** A number that the database gives and never gives again. */
+  id: () => integer().primaryKey({ autoIncrement: true }),
+  text: () => text(),
+  /** Whole numbers and epoch milliseconds. */
+  int: () => integer({ mode: 'number' }),
+  bool: () => integer({ mode: 'boolean' }),
+  json: <T>() => customType<{ data: T; driverData: string }>(jsonCodec as never)(),
+}
+
+export type Columns = typeof sqlite
+
+/** The same builders for PostgreSQL, under the types of SQLite's: queries are written once and read the same. */
+export const postgres = {
+  table: pgTable,
+  index: pgIndex,
+  uniqueIndex: pgUniqueIndex,
+  primaryKey: pgPrimaryKey,
+  id: () => pgInteger().primaryKey().generatedAlwaysAsIdentity(),
+  text: () => pgText(),
+  int: () => pgBigint({ mode: 'number' }),
+  bool: () => boolean(),
+  json: <T>() => pgCustom<{ data: T; driverData: string }>(jsonCodec as never)(),
+} as unknown as Columns

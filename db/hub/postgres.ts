@@ -1,0 +1,31 @@
+// The hub's tables for PostgreSQL, as drizzle-kit reads them.
+
+import { postgres } from './columns.ts'
+import { tables } from './schema.ts'
+
+export const {
+  users,
+  orgs,
+  orgMembers,
+  scopes,
+  scopeMembers,
+  realms,
+  realmMembers,
+  realmTeams,
+  invitations,
+  tokens,
+  tokenRealms,
+  dispatchKeys,
+  daemons,
+  packages,
+  packageFiles,
+  runs,
+  phases,
+  logs,
+  events,
+  artifacts,
+  receipts,
+  reviews,
+  jobs,
+  audit,
+} = tables(postgres)

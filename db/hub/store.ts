@@ -1,0 +1,112 @@
+// The hub's database: SQLite in a file, or PostgreSQL. Queries are written once, against SQLite's types.
+// Reads go through `db`; every change through `write`, one transaction at a time on SQLite, retried on PostgreSQL.
+
+import { drizzle as drizzlePostgres } from 'drizzle-orm/bun-sql'
+import { migrate as migratePostgres } from 'drizzle-orm/bun-sql/migrator'
+import { type BunSQLiteDatabase, drizzle } from 'drizzle-orm/bun-sqlite'
+import { CadreError } from '../../lib/error.ts'
+import { migrate, openDatabase, readMigrations } from '../open.ts'
+import * as postgresTables from './postgres.ts'
+import type { Tables } from './schema.ts'
+import * as sqliteTables from './sqlite.ts'
+
+export type Db = Omit<BunSQLiteDatabase, 'transaction' | 'run' | 'all' | 'get' | 'values' | '$client'>
+
+export interface Store extends Tables {
+  readonly dialect: 'sqlite' | 'postgres'
+  /** For reads. */
+  readonly db: Db
+  /** Runs `work` in one transaction that sees every write before it. Only statements of `tx` are awaited inside. */
+  write<T>(work: (tx: Db) => Promise<T>): Promise<T>
+  /**
+   * A number that changes with every commit of any process, or null where the database has none:
+   * what was read stays true as long as it does not change.
+   */
+  epoch(): number | null
+  close(): Promise<void>
+}
+
+/** Opens and migrates: `postgres://…`, else the path of a SQLite file. */
+export async function openStore(location: string): Promise<Store> {
+  return /^postgres(ql)?:\/\//.test(location) ? openPostgres(location) : openSqlite(location)
+}
+
+async function openSqlite(file: string): Promise<Store> {
+  const writer = openDatabase(file)
+  migrate(writer, file, await readMigrations(`${import.meta.dir}/migrations/sqlite`))
+  const reader = openDatabase(file, { readonly: true })
+  const tx: Db = drizzle({ client: writer })
+  const version = reader.query<{ data_version: number }, []>('PRAGMA data_version')
+  let last: Promise<unknown> = Promise.resolve()
+
+  async function transaction<T>(work: (tx: Db) => Promise<T>): Promise<T> {
+    writer.run('BEGIN IMMEDIATE')
+    try {
+      const result = await work(tx)
+      writer.run('COMMIT')
+      return result
+    } catch (error) {
+      if (writer.inTransaction) writer.run('ROLLBACK')
+      throw error
+    }
+  }
+
+  return {
+    ...sqliteTables,
+    dialect: 'sqlite',
+    db: drizzle({ client: reader }),
+    write(work) {
+      const next = last.then(() => transaction(work))
+      last = next.catch(() => {})
+      return next
+    },
+    epoch: () => version.get()!.data_version,
+    async close() {
+      await last
+      reader.close()
+      writer.close()
+    },
+  }
+}
+
+/** SQLSTATE of a serialization failure and of a deadlock: the transaction did not happen and may be tried again. */
+const RETRIED = new Set(['40001', '40P01'])
+const TRIES = 10
+
+async function openPostgres(url: string): Promise<Store> {
+  const client = new Bun.SQL(url)
+  const db = drizzlePostgres({ client })
+  await migratePostgres(db, { migrationsFolder: `${import.meta.dir}/migrations/postgres`, migrationsSchema: 'public' })
+  return {
+    ...(postgresTables as unknown as Tables),
+    dialect: 'postgres',
+    db: db as unknown as Db,
+    async write(work) {
+      for (let attempt = 1; ; attempt++) {
+        try {
+          return await db.transaction(tx => work(tx as unknown as Db), { isolationLevel: 'serializable' })
+        } catch (error) {
+          if (!RETRIED.has(sqlState(error))) throw error
+          if (attempt === TRIES)
+            throw new CadreError('unavailable', 'the database is busy; try again', { retryAfter: 1 })
+          await Bun.sleep(Math.random() * 10 * 2 ** attempt)
+        }
+      }
+    },
+    epoch: () => null,
+    close: () => client.close(),
+  }
+}
+
+function sqlState(error: unknown): string {
+  const cause = error instanceof Error && error.cause !== undefined ? error.cause : error
+  const { errno, code } = cause as { errno?: unknown; code?: unknown }
+  return String(errno ?? code)
+}
+
+/** Whether `error` says that a unique index has the row already, on either database. */
+export function isDuplicate(error: unknown): boolean {
+  const cause = error instanceof Error && error.cause !== undefined ? error.cause : error
+  const { code } = cause as { code?: unknown }
+  return code === 'SQLITE_CONSTRAINT_UNIQUE' || code === 'SQLITE_CONSTRAINT_PRIMARYKEY' || sqlState(error) === '23505'
+}
