@@ -5,7 +5,7 @@ import type { Database } from 'bun:sqlite'
 import { mkdirSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { AgentContext } from '../agent/define.ts'
+import type { AgentContext, NotifyEvent } from '../agent/define.ts'
 import { CadreError, messageOf } from '../error.ts'
 import type { JsonObject } from '../json.ts'
 import type { Log } from '../log.ts'
@@ -13,6 +13,7 @@ import type { Bundle, BundleJson, EventName, GatePhase, StandardPhase } from '..
 import { type Attempt, type Binding, execute, type Surroundings } from './execute.ts'
 import { Journal } from './journal.ts'
 import { Ledger } from './ledger.ts'
+import { Deliveries, recordEvent } from './listeners.ts'
 import type { LiveRun } from './live.ts'
 import { type LogLine, RunLogs } from './logs.ts'
 import { Machine, type Outcome } from './machine.ts'
@@ -27,7 +28,7 @@ import { maskInputs } from './subruns.ts'
 export interface EngineHost {
   agent: Surroundings['agent']
   /** An agent's context within a run. */
-  context(run: RunPlace, binding: Binding): AgentContext
+  context(run: RunPlace, binding: Binding, event?: NotifyEvent): AgentContext
   /** Replaces secrets: those of the settings and those of this tree's inputs. */
   mask<T>(value: T, secrets: readonly string[]): T
   restoreBundle(id: string, json: BundleJson): Bundle
@@ -36,6 +37,7 @@ export interface EngineHost {
 /** Where an agent works. */
 export interface RunPlace {
   run: { id: string; name: string | null }
+  rootId: string
   phase: { name: string }
   attempt: number
   stateDir: string
@@ -106,6 +108,7 @@ export class Engine {
   readonly #journal: Journal
   readonly #machine: Machine
   readonly #ledger: Ledger
+  readonly #deliveries: Deliveries
   readonly #executions = new Map<string, AbortController>()
   readonly #timers = new Set<Timer>()
   readonly #bundles = new Map<string, Bundle>()
@@ -135,6 +138,19 @@ export class Engine {
       options.log,
     )
     this.#ledger = new Ledger(this.#journal, this.store, this.#now)
+    this.#deliveries = new Deliveries(this.#journal, this.store, {
+      agent: options.host.agent,
+      context: (row, binding, event) => {
+        const run = this.store.run(row.run_id)!
+        const place = this.#place(
+          { id: run.id, row: run, bundle: this.bundle(run.bundle_id), inputs: {} },
+          row.listener,
+          1,
+        )
+        return options.host.context(place, binding, event)
+      },
+      mask: (runId, value) => options.host.mask(value, options.secrets.values(this.store.run(runId)!.root_id)),
+    })
     this.#machine = new Machine(
       this.store,
       {
@@ -161,6 +177,7 @@ export class Engine {
       this.store.doubtAllSent()
       this.#machine.recover()
     })
+    this.#deliveries.recover()
   }
 
   async start(request: StartRequest): Promise<RunRecord> {
@@ -249,6 +266,7 @@ export class Engine {
     for (const timer of this.#timers) clearTimeout(timer)
     for (const controller of this.#executions.values()) controller.abort(new Error('the daemon stops'))
     const deadline = this.#now() + 6_000
+    await this.#deliveries.stop()
     while (this.#executions.size > 0 && this.#now() < deadline) await Bun.sleep(20)
     this.logs.flush()
     this.#journal.close()
@@ -284,17 +302,7 @@ export class Engine {
     const stateDir = this.stateDir(live.id)
     const secrets = this.#options.secrets.values(live.row.root_id)
     const mask = <T>(value: T): T => host.mask(value, secrets)
-    const place: RunPlace = {
-      run: { id: live.id, name: live.row.run_name },
-      phase: { name: phase.name },
-      attempt: number,
-      stateDir,
-      workspace: live.row.workspace ?? this.#ownWorkspace(live.row.root_id),
-      fromPath: live.row.from_path === 1,
-      bundle: live.bundle,
-      inputs: live.inputs,
-      log: line => this.logs.append(live.id, { phase: phase.name, at: this.#now(), ...mask(line) }),
-    }
+    const place = this.#place(live, phase.name, number)
     const attempt: Attempt = {
       runId: live.id,
       position,
@@ -375,17 +383,42 @@ export class Engine {
     for (const follower of this.#followers) follower(notice)
   }
 
-  #event(_live: LiveRun, _event: EventName, _position: number | null): void {}
+  #event(live: LiveRun, event: EventName, position: number | null): void {
+    if (live.team.listeners.length === 0) return
+    if (recordEvent(this.#machine, live, event, position) > 0) this.#machine.after(() => this.#deliveries.send(live.id))
+  }
+
+  /** Where an agent works within a run. */
+  #place(live: Pick<LiveRun, 'id' | 'row' | 'bundle' | 'inputs'>, phase: string, attempt: number): RunPlace {
+    const { row } = live
+    const secrets = this.#options.secrets.values(row.root_id)
+    return {
+      run: { id: live.id, name: row.run_name },
+      rootId: row.root_id,
+      phase: { name: phase },
+      attempt,
+      stateDir: this.stateDir(live.id),
+      workspace: row.workspace ?? this.#ownWorkspace(row.root_id),
+      fromPath: row.from_path === 1,
+      bundle: live.bundle,
+      inputs: live.inputs,
+      log: line => this.logs.append(live.id, { phase, at: this.#now(), ...this.#options.host.mask(line, secrets) }),
+    }
+  }
 
   #runEnded(live: LiveRun): void {
     this.logs.close(live.id)
-    if (!live.parent) void this.#options.secrets.forget(live.id)
-    if (!live.parent && live.row.workspace === null)
-      void rm(join(this.stateDir(live.id), 'work'), { recursive: true, force: true })
-    const waiting = this.#waiting.get(live.id)
+    void this.#deliveries.idle(live.id).then(() => this.#farewell(live))
+  }
+
+  /** Once its last words are said, what a run needed goes, and those who waited for it hear. */
+  #farewell({ id, parent, row }: LiveRun): void {
+    if (!parent) void this.#options.secrets.forget(id)
+    if (!parent && row.workspace === null) void rm(join(this.stateDir(id), 'work'), { recursive: true, force: true })
+    const waiting = this.#waiting.get(id)
     if (!waiting) return
-    this.#waiting.delete(live.id)
-    const record = this.record(live.id)
+    this.#waiting.delete(id)
+    const record = this.record(id)
     for (const resolve of waiting) resolve(record)
   }
 }

@@ -94,7 +94,11 @@ export function openReview(machine: Machine, live: LiveRun, position: number, qu
       deadline,
       now,
     )
-  for (let run: LiveRun | null = live; run; run = run.parent) machine.host.event(run, 'on_escalate', position)
+  let asked: number | null = position
+  for (let run: LiveRun | null = live; run; run = run.parent) {
+    machine.host.event(run, 'on_escalate', asked)
+    asked = run.row.parent_position
+  }
   machine.host.reviewChanged(live, position)
   if (deadline !== null) watchReview(machine, live, position, deadline)
 }

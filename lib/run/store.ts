@@ -4,6 +4,7 @@
 import type { Database } from 'bun:sqlite'
 import type { FileRecord } from '../agent/define.ts'
 import type { Json } from '../json.ts'
+import type { DeliveryRow } from './listeners.ts'
 import { type PhaseRow, parse, type RunError, type RunRow } from './records.ts'
 import { type PhaseState, phaseFence, type RunState, runFence } from './transitions.ts'
 
@@ -429,6 +430,49 @@ export class RunStore {
   /** What this process may have sent before it died. */
   doubtAllSent(): number {
     return this.db.query("UPDATE receipts SET state = 'unknown' WHERE state = 'sent'").run().changes
+  }
+
+  // Deliveries of listeners
+
+  insertDelivery(row: DeliveryRow): void {
+    this.db
+      .query(
+        `INSERT INTO deliveries (run_id, number, listener, event, payload, state, error)
+         VALUES ($run_id, $number, $listener, $event, $payload, $state, $error)`,
+      )
+      .run(row as unknown as Record<string, string | number | null>)
+  }
+
+  deliveries(runId: string): DeliveryRow[] {
+    return this.db.query<DeliveryRow, [string]>('SELECT * FROM deliveries WHERE run_id = ? ORDER BY number').all(runId)
+  }
+
+  pendingDeliveries(runId: string): DeliveryRow[] {
+    return this.db
+      .query<DeliveryRow, [string]>("SELECT * FROM deliveries WHERE run_id = ? AND state = 'pending' ORDER BY number")
+      .all(runId)
+  }
+
+  runsWithDeliveries(): string[] {
+    return this.db
+      .query<{ run_id: string }, []>("SELECT DISTINCT run_id FROM deliveries WHERE state IN ('pending', 'sent')")
+      .all()
+      .map(row => row.run_id)
+  }
+
+  setDelivery(runId: string, number: number, state: DeliveryRow['state'], error: string | null): void {
+    this.db
+      .query('UPDATE deliveries SET state = ?3, error = ?4 WHERE run_id = ?1 AND number = ?2')
+      .run(runId, number, state, error)
+  }
+
+  /** What this process may have sent before it died. */
+  doubtDeliveries(): void {
+    this.db
+      .query(
+        "UPDATE deliveries SET state = 'unknown', error = 'it may have been sent; the daemon ended before it knew' WHERE state = 'sent'",
+      )
+      .run()
   }
 
   // Reviews (their statements stand in reviews.ts), as the outbox sends them

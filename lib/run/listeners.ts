@@ -1,0 +1,188 @@
+// Listeners: what a run tells on its events. A delivery is recorded with the event that causes it and sent afterwards,
+// so a crash in between loses none; one that may have been sent is never sent again. None changes the state of a run.
+
+import type { NotifyEvent } from '../agent/define.ts'
+import { AgentError } from '../agent/define.ts'
+import { messageOf } from '../error.ts'
+import { problems } from '../http/schema.ts'
+import type { Json, JsonObject } from '../json.ts'
+import type { EventName, Listener } from '../team/team.ts'
+import { type Binding, idempotencyKey, type Surroundings } from './execute.ts'
+import type { Journal } from './journal.ts'
+import type { LiveRun } from './live.ts'
+import type { Machine } from './machine.ts'
+import { parse, type RunError } from './records.ts'
+import { scopeOf } from './scope.ts'
+import type { RunStore } from './store.ts'
+
+export interface DeliveryRow {
+  run_id: string
+  number: number
+  listener: string
+  event: EventName
+  payload: string
+  state: 'pending' | 'sent' | 'delivered' | 'failed' | 'unknown'
+  error: string | null
+}
+
+interface Payload {
+  agent: string
+  entry: JsonObject
+  event: NotifyEvent
+}
+
+/** `deliveries` of `runs/get`. */
+export interface DeliveryRecord {
+  phase: string
+  event: EventName
+  state: DeliveryRow['state']
+  error: string | null
+}
+
+export function deliveriesOf(store: RunStore, runId: string): DeliveryRecord[] {
+  return store.deliveries(runId).map(({ listener, event, state, error }) => ({ phase: listener, event, state, error }))
+}
+
+/** Records what the listeners of a run have to send about an event. Inside a journal change; gives how many. */
+export function recordEvent(machine: Machine, live: LiveRun, event: EventName, position: number | null): number {
+  let count = 0
+  for (const listener of live.team.listeners) {
+    const on = listener.on[event]
+    if (!on) continue
+    const number = machine.store.deliveries(live.id).length
+    const [payload, error] = payloadOf(machine, live, listener, event, position)
+    if (payload === null && error === null) continue
+    const state = error === null ? 'pending' : 'failed'
+    machine.store.insertDelivery({
+      run_id: live.id,
+      number,
+      listener: listener.name,
+      event,
+      payload: JSON.stringify(payload),
+      state,
+      error,
+    })
+    if (state === 'pending') count++
+  }
+  return count
+}
+
+/** Both null: the listener's `when` does not want this event. */
+function payloadOf(
+  machine: Machine,
+  live: LiveRun,
+  listener: Listener,
+  event: EventName,
+  position: number | null,
+): [Payload | null, string | null] {
+  const { when, options } = listener.on[event]!
+  const scope = scopeOf(machine, live)
+  try {
+    if (when && when.evaluate(scope) !== true) return [null, null]
+    const entry = { ...(listener.fields.evaluate(scope) as JsonObject), ...(options.evaluate(scope) as JsonObject) }
+    return [{ agent: listener.agent, entry, event: notice(machine, live, event, position) }, null]
+  } catch (thrown) {
+    return [null, messageOf(thrown)]
+  }
+}
+
+function notice(machine: Machine, live: LiveRun, event: EventName, position: number | null): NotifyEvent {
+  const row = machine.store.run(live.id)!
+  const phaseRow = position === null ? null : machine.store.phase(live.id, position)
+  const error = parse<RunError>(phaseRow?.error ?? row.error)
+  const phase = phaseRow && {
+    name: live.phase(position!).name,
+    state: phaseRow.state,
+    error: parse<RunError>(phaseRow.error)?.message ?? null,
+  }
+  const run = { id: row.id, name: row.run_name, state: row.state, reason: row.reason }
+  const where = phase ? `, phase ${phase.name} ${phase.state.replace('_', ' ')}` : ''
+  const why = error ? `: ${error.phase && !phase ? `phase ${error.phase}: ` : ''}${error.message}` : ''
+  const name = run.name ? `${run.name} (${run.id})` : run.id
+  return {
+    name: event,
+    team: row.team,
+    run,
+    ...(phase && { phase }),
+    message: `${row.team}: run ${name} ${run.state.replace('_', ' ')}${where}${why}`,
+    outputs: parse<Json>(row.outputs),
+  }
+}
+
+export interface DeliveryHost {
+  agent: Surroundings['agent']
+  context(delivery: DeliveryRow, binding: Binding, event: NotifyEvent): ReturnType<Surroundings['context']>
+  mask<T>(runId: string, value: T): T
+}
+
+export class Deliveries {
+  readonly #journal: Journal
+  readonly #store: RunStore
+  readonly #host: DeliveryHost
+  readonly #stop = new AbortController()
+  readonly #sending = new Map<string, Promise<void>>()
+
+  constructor(journal: Journal, store: RunStore, host: DeliveryHost) {
+    this.#journal = journal
+    this.#store = store
+    this.#host = host
+  }
+
+  /** Sends what is pending, of one run in the order of its events. */
+  send(runId: string): void {
+    const before = this.#sending.get(runId) ?? Promise.resolve()
+    const mine = before.then(() => this.#sendAll(runId))
+    this.#sending.set(runId, mine)
+    void mine.finally(() => this.#sending.get(runId) === mine && this.#sending.delete(runId))
+  }
+
+  /** After a start: what was pending is sent now; what may have been sent is in doubt and stays unsent. */
+  recover(): void {
+    this.#store.doubtDeliveries()
+    for (const runId of this.#store.runsWithDeliveries()) this.send(runId)
+  }
+
+  /** Resolves when what is being sent has been, or was interrupted. */
+  async stop(): Promise<void> {
+    this.#stop.abort()
+    await Promise.all(this.#sending.values())
+  }
+
+  /** Resolves when nothing is being sent for a run. */
+  async idle(runId: string): Promise<void> {
+    await this.#sending.get(runId)
+  }
+
+  async #sendAll(runId: string): Promise<void> {
+    for (const row of this.#store.pendingDeliveries(runId)) {
+      if (this.#stop.signal.aborted) return
+      await this.#deliver(row)
+    }
+  }
+
+  async #deliver(row: DeliveryRow): Promise<void> {
+    const { agent, entry, event } = parse<Payload>(row.payload)!
+    const set = (state: DeliveryRow['state'], error: string | null) =>
+      this.#journal.write(() => this.#store.setDelivery(row.run_id, row.number, state, error))
+    try {
+      const { definition, settings } = this.#host.agent(agent)
+      const handler = definition.notify
+      if (!handler) throw new AgentError(`agent ${agent} takes no events`)
+      const wrong = problems(handler.entry, entry)
+      if (wrong.length > 0) {
+        throw new AgentError(
+          `[${agent}] ${wrong.map(({ path, message }) => `${path.slice(1)}: ${message}`).join('; ')}`,
+        )
+      }
+      const effect = typeof handler.effect === 'function' ? handler.effect(entry) : handler.effect
+      if (effect === 'once') await set('sent', null)
+      const key = idempotencyKey(row.run_id, -1 - row.number, row.listener)
+      const binding = { agent, definition, settings, effect, key, signal: this.#stop.signal }
+      await handler.run(entry, this.#host.context(row, binding, event))
+      await set('delivered', null)
+    } catch (thrown) {
+      const unknown = thrown instanceof AgentError && thrown.sent === 'unknown'
+      await set(unknown ? 'unknown' : 'failed', this.#host.mask(row.run_id, messageOf(thrown))).catch(() => {})
+    }
+  }
+}
