@@ -31,7 +31,10 @@ export interface FetchOptions extends Omit<RequestInit, 'signal' | 'redirect'> {
   timeout?: number
   /** Most bytes of a reply that `text()`, `json()` and `bytes()` accept; default 64 MiB. A body that is streamed has no bound. */
   maxBytes?: number
-  /** Tries in all; default 4 for requests that may be repeated (GET, HEAD, PUT, DELETE of a non-`once` action), else 1. */
+  /**
+   * Tries in all; default 4. GET and HEAD are repeated on network errors, 408, 429 and 5xx; so is any method of a `read`
+   * action, and PUT and DELETE of an `idempotent` one. Everything else is repeated after a complete 429 only.
+   */
   attempts?: number
   /** Follow redirects, at most 3; default true for GET and HEAD. */
   follow?: boolean

@@ -1,0 +1,146 @@
+// http: fetches a URL into a file, or delivers a file to a URL.
+//
+//   sources:        [{ name, url, method?, headers?, body?, expect_status?, timeout?, effect? }]   default GET
+//   target_entries: [{ name, url, file?, … }]                                                      default POST
+//
+// A status that is not expected (default 200–299) fails the phase and writes nothing. The body goes to
+// files/<phase>/<name> as received, streamed; `data` has status, bytes, content_type, etag, and `json` up to 256 KiB.
+// The effect follows the method (GET and HEAD read, PUT and DELETE idempotent, the rest once) unless `effect` says
+// otherwise; a `once` request carries an Idempotency-Key that is the same over all attempts.
+
+import {
+  type AgentContext,
+  AgentError,
+  type AgentResult,
+  agent,
+  DURATION_PATTERN,
+  type Effect,
+  type Json,
+  parseDuration,
+  replyError,
+  Type,
+} from 'cadre'
+
+const JSON_MOST = 256 * 1024
+
+const common = {
+  name: Type.String({ minLength: 1 }),
+  url: Type.String({ pattern: '^https?://' }),
+  method: Type.Optional(Type.Enum(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])),
+  headers: Type.Optional(Type.Record(Type.String(), Type.String())),
+  body: Type.Optional(Type.Unknown()),
+  expect_status: Type.Optional(
+    Type.Union([
+      Type.Integer({ minimum: 100, maximum: 599 }),
+      Type.Array(Type.Integer({ minimum: 100, maximum: 599 }), { minItems: 1 }),
+    ]),
+  ),
+  timeout: Type.Optional(Type.String({ pattern: DURATION_PATTERN })),
+  effect: Type.Optional(Type.Enum(['read', 'idempotent', 'once'])),
+}
+const Source = Type.Object(common, { additionalProperties: false })
+const Target = Type.Object(
+  { ...common, file: Type.Optional(Type.String({ minLength: 1 })) },
+  { additionalProperties: false },
+)
+type Entry = Type.Static<typeof Target>
+
+export default agent({
+  type: 'exec',
+  version: '1.0.0',
+  description: 'Fetches a URL, or delivers content to one.',
+  settings: Type.Object({}),
+  source: {
+    effect: entry => effectOf(entry, 'GET'),
+    entry: Source,
+    run: (entry, context) => request(entry, 'GET', encode(entry.body), context),
+  },
+  target: {
+    effect: entry => effectOf(entry, 'POST'),
+    entry: Target,
+    async run(entry, context) {
+      if (entry.file !== undefined && entry.body !== undefined) {
+        throw new AgentError(`entry ${entry.name} has both file and body`, { hint: 'give one of them', sent: 'no' })
+      }
+      const body = entry.file === undefined ? encode(entry.body) : { content: await context.read(entry.file) }
+      return request(entry, 'POST', body, context)
+    },
+  },
+})
+
+function effectOf({ method, effect }: Entry, standard: string): Effect {
+  if (effect) return effect
+  const used = method ?? standard
+  if (used === 'GET' || used === 'HEAD' || used === 'OPTIONS') return 'read'
+  return used === 'PUT' || used === 'DELETE' ? 'idempotent' : 'once'
+}
+
+interface Body {
+  content?: string | Blob
+  type?: string
+}
+
+/** Text stands as it is; anything else is sent as JSON. */
+function encode(body: unknown): Body {
+  if (body === undefined) return {}
+  return typeof body === 'string' ? { content: body } : { content: JSON.stringify(body), type: 'application/json' }
+}
+
+async function request(
+  entry: Entry,
+  standard: string,
+  body: Body,
+  context: AgentContext<unknown>,
+): Promise<AgentResult> {
+  const method = entry.method ?? standard
+  if (body.content !== undefined && (method === 'GET' || method === 'HEAD')) {
+    throw new AgentError(`entry ${entry.name}: ${method} carries no body`, { hint: 'set `method: POST`', sent: 'no' })
+  }
+  const headers = new Headers(entry.headers)
+  if (body.type && !headers.has('content-type')) headers.set('content-type', body.type)
+  if (effectOf(entry, standard) === 'once' && !headers.has('idempotency-key')) {
+    headers.set('idempotency-key', context.key)
+  }
+  const reply = await context.fetch(entry.url, {
+    method,
+    headers,
+    ...(body.content !== undefined && { body: body.content }),
+    ...(entry.timeout && { timeout: parseDuration(entry.timeout)! }),
+  })
+  if (!isExpected(reply, entry.expect_status)) throw await replyError(reply, `${method} ${hostOf(entry.url)}`)
+
+  const file = await context.write(entry.name, reply.body ?? '')
+  const content_type = reply.headers.get('content-type')
+  const data = { status: reply.status, bytes: file.bytes, content_type, etag: reply.headers.get('etag') }
+  const json =
+    isJson(content_type) && file.bytes > 0 && file.bytes <= JSON_MOST ? await parse(file.path, context) : undefined
+  const location = reply.headers.get('location')
+  return {
+    text: `${method} ${hostOf(entry.url)}: ${reply.status}, ${file.bytes} bytes`,
+    data: json === undefined ? data : { ...data, json },
+    ...(location && { external: { url: location } }),
+  }
+}
+
+function isExpected(reply: Response, expected: Entry['expect_status']): boolean {
+  return expected === undefined ? reply.ok : [expected].flat().includes(reply.status)
+}
+
+function isJson(type: string | null): boolean {
+  return /^[^;]*[/+]json\s*(;|$)/i.test(type ?? '')
+}
+
+/** A body that calls itself JSON and is none is still delivered, as a file. */
+async function parse(path: string, context: AgentContext<unknown>): Promise<Json | undefined> {
+  try {
+    return (await (await context.read(path)).json()) as Json
+  } catch {
+    context.log(`the body calls itself JSON and is none: ${path} holds it as received`)
+    return undefined
+  }
+}
+
+/** Paths and queries may hold keys, so texts and errors name the host only. */
+function hostOf(url: string): string {
+  return new URL(url).host
+}

@@ -1,0 +1,120 @@
+// Which addresses an agent may reach unasked. Pure: names are resolved elsewhere, here are only answers.
+
+import ipaddr from 'ipaddr.js'
+
+export type Verdict = 'public' | 'private' | 'metadata'
+
+/**
+ * Addresses that hand out the machine's own cloud credentials, or configure it. Never allowed, whatever the settings say.
+ * AWS, Azure, GCP, Oracle, DigitalOcean (the first), ECS tasks, EKS pods, Tencent, Azure's wire server, Oracle Classic,
+ * Alibaba; then IPv6: AWS, EKS pods, GCP.
+ */
+const METADATA = new Set(
+  [
+    '169.254.169.254',
+    '169.254.170.2',
+    '169.254.170.23',
+    '169.254.0.23',
+    '168.63.129.16',
+    '192.0.0.192',
+    '100.100.100.200',
+    'fd00:ec2::254',
+    'fd00:ec2::23',
+    'fd20:ce::254',
+  ].map(address => ipaddr.parse(address).toNormalizedString()),
+)
+
+const METADATA_NAMES = new Set([
+  'metadata',
+  'metadata.google.internal',
+  'metadata.goog',
+  'instance-data',
+  'instance-data.ec2.internal',
+  'metadata.tencentyun.com',
+  'metadata.azure.internal',
+])
+
+/** IPv6 ranges that carry an IPv4 address, and the byte where it begins: the address inside decides. */
+const WRAPPED: readonly [range: [ipaddr.IPv6, number], at: number][] = [
+  [cidr6('::ffff:0:0/96'), 12],
+  [cidr6('::ffff:0:0:0/96'), 12],
+  [cidr6('64:ff9b::/96'), 12],
+  [cidr6('2002::/16'), 2],
+  [cidr6('::/96'), 12],
+]
+
+/** Global unicast (RFC 4291, the only block that IANA gives out); of it these are not for ordinary hosts. */
+const GLOBAL = cidr6('2000::/3')
+const NOT_GLOBAL = ['2001::/23', '2001:db8::/32', '3fff::/20', '3ffe::/16'].map(cidr6)
+
+function cidr6(text: string): [ipaddr.IPv6, number] {
+  return ipaddr.IPv6.parseCIDR(text)
+}
+
+/** The host of a URL without brackets and the root's dot, in lower case. */
+export function bareHost(host: string): string {
+  return host
+    .replace(/^\[|\]$/g, '')
+    .replace(/\.$/, '')
+    .toLowerCase()
+}
+
+/** Whether the host of a URL is a literal address; a URL's parser has already normalised `0x7f.1` and the like. */
+export function isAddress(host: string): boolean {
+  return parse(host) !== null
+}
+
+export function isMetadataName(host: string): boolean {
+  return METADATA_NAMES.has(bareHost(host))
+}
+
+/** What an IP address is. What is not certainly public is private: loopback, CGNAT, multicast, documentation and all. */
+export function judge(address: string): Verdict {
+  const parsed = parse(address)
+  if (parsed === null) return 'private'
+  if (METADATA.has(parsed.toNormalizedString())) return 'metadata'
+  if (parsed.kind() === 'ipv4') return (parsed as ipaddr.IPv4).range() === 'unicast' ? 'public' : 'private'
+  const inner = unwrap(parsed as ipaddr.IPv6)
+  if (inner) return judge(inner)
+  const global = parsed.match(GLOBAL) && !NOT_GLOBAL.some(range => parsed.match(range))
+  return global ? 'public' : 'private'
+}
+
+/** Whether `network.allow` has the host by name, or the address by itself or a CIDR; never for metadata. */
+export function isAllowed(host: string, address: string, allow: readonly string[]): boolean {
+  if (judge(address) === 'metadata' || isMetadataName(host)) return false
+  const parsed = parse(address)
+  const inner = parsed?.kind() === 'ipv6' ? unwrap(parsed as ipaddr.IPv6) : null
+  return allow.some(entry => {
+    if (bareHost(entry) === bareHost(host)) return true
+    const range = parseRange(entry)
+    if (!range) return false
+    return [parsed, inner && ipaddr.parse(inner)].some(
+      candidate => candidate && candidate.kind() === range[0].kind() && candidate.match(range),
+    )
+  })
+}
+
+/** Whether `entry` can stand in `network.allow`: a host name, an address or a CIDR. */
+export function isAllowEntry(entry: string): boolean {
+  return parseRange(entry) !== null || /^(?!-)[a-z0-9_-]+(\.[a-z0-9_-]+)*\.?$/i.test(entry)
+}
+
+function parse(address: string): ipaddr.IPv4 | ipaddr.IPv6 | null {
+  const plain = bareHost(address).replace(/%.*$/, '')
+  return ipaddr.IPv4.isValidFourPartDecimal(plain) || ipaddr.IPv6.isValid(plain) ? ipaddr.parse(plain) : null
+}
+
+function parseRange(entry: string): [ipaddr.IPv4 | ipaddr.IPv6, number] | null {
+  const plain = parse(entry)
+  if (plain) return [plain, plain.kind() === 'ipv4' ? 32 : 128]
+  return entry.includes('/') && ipaddr.isValidCIDR(entry) ? ipaddr.parseCIDR(entry) : null
+}
+
+function unwrap(address: ipaddr.IPv6): string | null {
+  const bytes = address.toByteArray()
+  // `::` and `::1` look like wrapped addresses, and are not.
+  if (bytes.slice(0, 15).every(byte => byte === 0)) return null
+  const found = WRAPPED.find(([range]) => address.match(range))
+  return found ? bytes.slice(found[1], found[1] + 4).join('.') : null
+}

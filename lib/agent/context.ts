@@ -1,0 +1,58 @@
+// What an agent's function is given: the one place that binds settings, fetch, files, log and key to a call.
+
+import type { JsonObject } from '../json.ts'
+import type { Redactor } from '../redact.ts'
+import { type AgentContext, AgentError, type Effect, type NotifyEvent } from './define.ts'
+import { guardedFetch, type NetworkPolicy } from './fetch.ts'
+import { readable, writeArtifact } from './files.ts'
+
+export interface ContextOptions {
+  /** Resolved: `${env:…}` and its like replaced, checked against the agent's schema. */
+  settings: Record<string, unknown>
+  network: NetworkPolicy
+  redactor: Redactor
+  signal: AbortSignal
+  /** Takes one line that is masked already. */
+  log(message: string, fields?: JsonObject): void
+  /** Absolute paths. */
+  stateDir: string
+  workspace: string
+  /** Whether files beyond the workspace may be read: runs started on this machine from a path. */
+  outside: boolean
+  key: string
+  attempt: number
+  run: { id: string; name: string | null }
+  phase: { name: string }
+  /** Of this call: where a handler's effect is a function, its answer for the entry. */
+  effect: Effect
+  event?: NotifyEvent | undefined
+}
+
+const SHARED_ENVIRONMENT = ['PATH', 'HOME', 'LANG']
+
+export function createContext(options: ContextOptions): AgentContext {
+  const { settings, network, redactor, signal, stateDir, workspace, outside, key, attempt, run, phase, effect } =
+    options
+  const log = (message: string, fields?: JsonObject) =>
+    options.log(redactor.text(message), fields && redactor.json(fields))
+  return {
+    settings,
+    signal,
+    log,
+    fetch: guardedFetch({ settings, network, effect, signal, log }),
+    write: (name, content) => writeArtifact(stateDir, phase.name, name, content, signal),
+    async read(path) {
+      if (typeof path !== 'string' || !path) throw new AgentError('no file is named', { code: 'not_found' })
+      return readable(path, { stateDir, workspace, outside })
+    },
+    env: Object.fromEntries(SHARED_ENVIRONMENT.flatMap(name => (process.env[name] ? [[name, process.env[name]]] : []))),
+    mask: () => redactor.stream(),
+    key,
+    attempt,
+    run,
+    phase,
+    workspace,
+    stateDir,
+    ...(options.event && { event: options.event }),
+  }
+}

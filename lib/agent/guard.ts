@@ -1,0 +1,110 @@
+// Where a request may go (SSRF): every URL, redirects included, passes `vet`, and the connection is made to the very
+// address that was vetted, so that a second answer of the DNS cannot lead elsewhere.
+
+import { lookup as resolve } from 'node:dns/promises'
+import { messageOf } from '../error.ts'
+import { bareHost, isAddress, isAllowed, isMetadataName, judge } from './address.ts'
+import { AgentError } from './define.ts'
+
+export interface Guard {
+  /** Origins that pass unguarded: those of URLs in the agent's settings, and of literal `url`s of a team started here. */
+  origins: ReadonlySet<string>
+  /** `network.allow` of settings.yml: CIDRs, addresses, host names. */
+  allow: readonly string[]
+  lookup: Lookup
+  /** For HTTP_PROXY, HTTPS_PROXY and NO_PROXY. */
+  env: Record<string, string | undefined>
+}
+
+/** Every address of a name. */
+export type Lookup = (host: string) => Promise<string[]>
+
+/** IPv4 first: a host without IPv6 routes may still be given such addresses, and each one would cost a time-out. */
+export const systemLookup: Lookup = async host =>
+  (await resolve(host, { all: true, order: 'ipv4first' })).map(({ address }) => address)
+
+/** How to reach a vetted URL: its URLs by address, tried in order, or one by name through a proxy. */
+export interface Route {
+  urls: URL[]
+  /** For the `host` header and the certificate; null when `urls` still hold the name. */
+  name: string | null
+  proxy: string | null
+}
+
+/** Origins of all URLs among the values of an agent's settings, at any depth. */
+export function originsOf(value: unknown): string[] {
+  if (typeof value === 'string') {
+    const url = /^https?:\/\//i.test(value) ? URL.parse(value) : null
+    return url ? [url.origin] : []
+  }
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(originsOf) : []
+}
+
+/** Throws an AgentError `refused` (nothing was sent), or `dns`. */
+export async function vet(url: URL, guard: Guard): Promise<Route> {
+  if (url.protocol !== 'http:' && url.protocol !== 'https:') refuse(url, `${url.protocol} is no http: or https:`)
+  if (url.username || url.password) refuse(url, 'a URL must not carry credentials; set them in the agent’s settings')
+  const host = bareHost(url.hostname)
+  if (isMetadataName(host)) refuse(url, 'it is a cloud metadata service, which is never allowed')
+  const proxy = proxyOf(url, guard.env)
+  const byName = !isAddress(host)
+  if (byName && proxy.url) return { urls: [url], name: null, proxy: proxy.url }
+  const addresses = byName ? await addressesOf(host, guard.lookup) : [host]
+  for (const address of addresses) check(url, host, address, guard)
+  // With a proxy configured Bun itself decides by the name in the URL, so the name has to stay.
+  if (!byName || proxy.configured) return { urls: [url], name: null, proxy: proxy.url }
+  return { urls: addresses.map(address => byAddress(url, address)), name: url.host, proxy: null }
+}
+
+function check(url: URL, host: string, address: string, { origins, allow }: Guard): void {
+  const verdict = judge(address)
+  const via = host === address ? `${address} is` : `${host} resolves to ${address},`
+  if (verdict === 'metadata') refuse(url, `${via} a cloud metadata service, which is never allowed`)
+  if (verdict === 'public' || origins.has(url.origin) || isAllowed(host, address, allow)) return
+  const line = `network: {allow: [${JSON.stringify(host)}]}`
+  refuse(url, `${via} not a public address. If this is meant, add to settings.yml: ${line}`)
+}
+
+function refuse(url: URL, why: string): never {
+  throw new AgentError(`refused to connect to ${url.protocol}//${url.host}: ${why}`, { code: 'refused', sent: 'no' })
+}
+
+async function addressesOf(host: string, lookup: Lookup): Promise<string[]> {
+  let addresses: string[] = []
+  let cause: unknown
+  try {
+    addresses = await lookup(host)
+  } catch (error) {
+    cause = error
+  }
+  if (addresses.length > 0) return addresses
+  throw new AgentError(`${host} has no address${cause ? `: ${messageOf(cause)}` : ''}`, {
+    code: 'dns',
+    hint: 'check the spelling of the host, and this machine’s DNS',
+    retryable: true,
+    sent: 'no',
+    cause,
+  })
+}
+
+function byAddress(url: URL, address: string): URL {
+  const target = new URL(url)
+  target.hostname = address.includes(':') ? `[${address.replace(/%.*$/, '')}]` : address
+  return target
+}
+
+/** The proxy for a URL by the usual environment variables, and whether one is configured for its scheme at all. */
+function proxyOf(url: URL, env: Guard['env']): { url: string | null; configured: boolean } {
+  const name = url.protocol === 'https:' ? 'https_proxy' : 'http_proxy'
+  const proxy = env[name] || env[name.toUpperCase()]
+  if (!proxy) return { url: null, configured: false }
+  const host = bareHost(url.hostname)
+  const port = url.port || (url.protocol === 'https:' ? '443' : '80')
+  const direct = (env.no_proxy || env.NO_PROXY || '').split(/[\s,]+/).some(entry => {
+    const [, name = '', only] = /^(.*?)(?::(\d+))?$/.exec(entry.toLowerCase()) ?? []
+    if (!name || (only && only !== port)) return false
+    const suffix = name.replace(/^\*?\./, '')
+    return name === '*' || host === suffix || host.endsWith(`.${suffix}`)
+  })
+  return { url: direct ? null : proxy, configured: true }
+}
