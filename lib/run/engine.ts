@@ -18,6 +18,7 @@ import type { LiveRun } from './live.ts'
 import { type LogLine, RunLogs } from './logs.ts'
 import { Machine, type Outcome } from './machine.ts'
 import { type RunRecord, runRecord } from './records.ts'
+import { planResume, type ResumePlan, resume } from './resume.ts'
 import { type Decision, decide } from './reviews.ts'
 import { scopeOf } from './scope.ts'
 import type { RootSecrets } from './secrets.ts'
@@ -113,7 +114,7 @@ export class Engine {
   readonly #timers = new Set<Timer>()
   readonly #bundles = new Map<string, Bundle>()
   readonly #followers = new Set<(notice: Notice) => void>()
-  readonly #waiting = new Map<string, ((record: RunRecord) => void)[]>()
+  readonly #waiting = new Map<string, (() => void)[]>()
   readonly #logsQueued = new Set<string>()
   #changes = new Map<string, Change>()
   #stopping = false
@@ -214,6 +215,16 @@ export class Engine {
     return this.record(runId)
   }
 
+  /** Opens an ended run again, as a new attempt: what did not complete, and `from` with all that depends on it. */
+  async resume(runId: string, from: string | null = null): Promise<RunRecord> {
+    await this.#journal.write(() => resume(this.#machine, runId, from))
+    return this.record(runId)
+  }
+
+  planResume(runId: string, from: string | null = null): ResumePlan {
+    return planResume(this.#machine, runId, from)
+  }
+
   async decide(reviewId: string, decision: Decision): Promise<void> {
     await this.#journal.write(() => decide(this.#machine, reviewId, decision))
   }
@@ -224,15 +235,15 @@ export class Engine {
     return runRecord(row)
   }
 
-  /** The record of a run once it has ended. */
-  ended(runId: string): Promise<RunRecord> {
-    const record = this.record(runId)
-    if (record.completed_at !== null) return Promise.resolve(record)
-    return new Promise(resolve => {
-      const waiting = this.#waiting.get(runId)
-      if (waiting) waiting.push(resolve)
-      else this.#waiting.set(runId, [resolve])
-    })
+  /** The record of a run once it has ended and its listeners have been told. */
+  async ended(runId: string): Promise<RunRecord> {
+    if (this.record(runId).completed_at === null) {
+      const { promise, resolve } = Promise.withResolvers<void>()
+      this.#waiting.set(runId, [...(this.#waiting.get(runId) ?? []), resolve])
+      await promise
+    }
+    await this.#deliveries.idle(runId)
+    return this.record(runId)
   }
 
   /** Hears of every durable change until the returned function is called. */
@@ -415,11 +426,9 @@ export class Engine {
   #farewell({ id, parent, row }: LiveRun): void {
     if (!parent) void this.#options.secrets.forget(id)
     if (!parent && row.workspace === null) void rm(join(this.stateDir(id), 'work'), { recursive: true, force: true })
-    const waiting = this.#waiting.get(id)
-    if (!waiting) return
+    const waiting = this.#waiting.get(id) ?? []
     this.#waiting.delete(id)
-    const record = this.record(id)
-    for (const resolve of waiting) resolve(record)
+    for (const resolve of waiting) resolve()
   }
 }
 

@@ -239,8 +239,8 @@ export class Machine {
   /** Puts a phase before a person. */
   ask(live: LiveRun, position: number, question: Question): void {
     this.#enter(live, position, 'awaiting_input', question.reason)
-    openReview(this, live, position, question)
     this.awaitingChanged(live)
+    openReview(this, live, position, question)
   }
 
   /** Makes the state of a run, and of the phases above it, follow whether somebody is asked. */

@@ -214,6 +214,70 @@ export class RunStore {
       .map(row => row.position)
   }
 
+  /** Opens an ended run for its new attempt. */
+  requeueRun(id: string): void {
+    this.db
+      .query(
+        `UPDATE runs SET state = 'queued', attempt = attempt + 1, reason = NULL, error = NULL, outputs = NULL,
+           completed_at = NULL, ending = NULL
+         WHERE id = ? AND completed_at IS NOT NULL`,
+      )
+      .run(id)
+  }
+
+  /** Opens a phase again, whatever it came to. */
+  openPhase(runId: string, position: number): void {
+    this.db
+      .query(
+        `UPDATE phases SET state = 'pending', reason = NULL, failures = 0, due_at = NULL, completed_at = NULL,
+           error = NULL, text = NULL, data = NULL, files = NULL
+         WHERE run_id = ? AND position = ?`,
+      )
+      .run(runId, position)
+  }
+
+  /** Opens every run and phase below a phase again: its next attempt repeats them all. */
+  openSubtree(rootId: string, treeKey: string, position: number): void {
+    const prefix = treeKey + position.toString(36).padStart(3, '0')
+    this.db
+      .query(
+        `UPDATE phases SET state = 'pending', reason = NULL, failures = 0, due_at = NULL, completed_at = NULL,
+           error = NULL, text = NULL, data = NULL, files = NULL
+         WHERE run_id IN (SELECT id FROM runs WHERE root_id = ?1 AND tree_key > ?2 AND tree_key < ?2 || '~')`,
+      )
+      .run(rootId, prefix)
+    this.db
+      .query(
+        `UPDATE runs SET state = 'queued', attempt = attempt + 1, reason = NULL, error = NULL, outputs = NULL,
+           completed_at = NULL, ending = NULL
+         WHERE root_id = ?1 AND tree_key > ?2 AND tree_key < ?2 || '~' AND completed_at IS NOT NULL`,
+      )
+      .run(rootId, prefix)
+  }
+
+  /** The sub-run that made a phase end, or wait, as it does. */
+  decidingChild(runId: string, position: number): RunRow | null {
+    return this.db
+      .query<RunRow, [string, number]>(
+        `SELECT runs.* FROM runs JOIN phases ON phases.run_id = runs.parent_id AND phases.position = runs.parent_position
+         WHERE parent_id = ? AND parent_position = ?
+           AND CASE phases.state WHEN 'failed' THEN runs.state IN ('failed', 'cancelled') ELSE runs.state = phases.state END
+         ORDER BY item LIMIT 1`,
+      )
+      .get(runId, position)
+  }
+
+  /** Receipts of a run and of all below it. */
+  receiptsBelow(rootId: string, treeKey: string): ReceiptRow[] {
+    return this.db
+      .query<ReceiptRow, [string, string]>(
+        `SELECT receipts.* FROM receipts JOIN runs ON runs.id = receipts.run_id
+         WHERE runs.root_id = ?1 AND runs.tree_key >= ?2 AND runs.tree_key < ?2 || '~'
+         ORDER BY runs.tree_key, receipts.position, receipts.entry`,
+      )
+      .all(rootId, treeKey)
+  }
+
   child(runId: string, position: number, item: number): RunRow | null {
     return this.db
       .query<RunRow, [string, number, number]>(

@@ -50,7 +50,7 @@ export async function testEngine(
         if (!definition) throw new CadreError('invalid_request', `no agent ${reference}`)
         return { definition, settings: {} }
       },
-      context: (place, binding) =>
+      context: (place, binding, event) =>
         createContext({
           settings: binding.settings,
           network: { allow: ['127.0.0.1'], literalOrigins: [] },
@@ -65,6 +65,7 @@ export async function testEngine(
           run: place.run,
           phase: place.phase,
           effect: binding.effect,
+          event,
         }),
       mask: (value, secrets) =>
         secrets.length === 0 ? value : (createRedactor(secrets).json(value as never) as typeof value),
