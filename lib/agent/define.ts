@@ -97,6 +97,8 @@ export interface AgentDefinition<S = any> {
   version: string
   description: string
   settings: TObject
+  /** Keys that are required because of what is set (git: those of its provider), of these settings, where missing. */
+  missing?(settings: S): string[]
   actions?: Record<string, Action<S>>
   source?: Handler<S>
   target?: Handler<S>
@@ -130,6 +132,7 @@ interface DefinitionOf<
   version: string
   description: string
   settings: S
+  missing?(settings: Static<S>): string[]
   actions?: {
     [K in keyof A]: HandlerOf<Static<S>, A[K]> & { direction: 'source' | 'target' | 'phase'; description?: string }
   }

@@ -9,7 +9,7 @@ const EFFECTS = ['read', 'idempotent', 'once']
 const DIRECTIONS = ['source', 'target', 'phase']
 const ENTRY_HANDLERS = ['source', 'target', 'phase'] as const
 
-const FIELDS = ['type', 'version', 'description', 'settings', 'actions', 'notify', ...ENTRY_HANDLERS]
+const FIELDS = ['type', 'version', 'description', 'settings', 'missing', 'actions', 'notify', ...ENTRY_HANDLERS]
 const HANDLER_FIELDS = ['effect', 'entry', 'run', 'find']
 const ACTION_FIELDS = [...HANDLER_FIELDS, 'direction', 'description']
 
@@ -25,6 +25,9 @@ export function problemsOf(definition: Record<string, unknown>): string[] {
     problems.push('description is missing: one sentence for people')
   if (!isObjectSchema(settings))
     problems.push('settings is no Type.Object({ … }): an agent without settings has Type.Object({})')
+  if (definition.missing !== undefined && typeof definition.missing !== 'function') {
+    problems.push('missing is no function of the settings that gives keys')
+  }
   if (actions !== undefined) problems.push(...actionProblems(actions))
   for (const field of [...ENTRY_HANDLERS, 'notify'] as const) {
     if (definition[field] === undefined) continue

@@ -1,0 +1,40 @@
+// Settings as an agent's schema means them: a text from the command line, the environment or a keychain becomes the
+// number or bool that is declared, and what is not set gets its default. What does not fit is left for the validator.
+
+import type { TSchema } from 'typebox'
+import { isObject, type Json, type JsonObject } from '../json.ts'
+import { propertyOf } from './setting-tree.ts'
+
+interface Declared {
+  type?: string
+  default?: Json
+  properties?: Record<string, TSchema>
+}
+
+export function typed(value: Json, schema: TSchema): Json {
+  const { type, properties = {} } = schema as unknown as Declared
+  if (type === 'object' && isObject(value)) {
+    const given = Object.entries(value as JsonObject).map(([key, item]) => {
+      const [property] = propertyOf(schema, key)
+      return [key, property ? typed(item, property) : item] as const
+    })
+    const defaults = Object.entries(properties).flatMap(([key, property]) => {
+      const standard = (property as unknown as Declared).default
+      return standard === undefined ? [] : [[key, standard] as const]
+    })
+    return { ...Object.fromEntries(defaults), ...Object.fromEntries(given) }
+  }
+  if (type === 'string' && (typeof value === 'number' || typeof value === 'boolean')) return String(value)
+  if (typeof value !== 'string') return value
+  if ((type === 'number' || type === 'integer') && /^-?\d+(\.\d+)?$/.test(value)) return Number(value)
+  if (type === 'boolean' && (value === 'true' || value === 'false')) return value === 'true'
+  return type === 'object' || type === 'array' ? fromJson(value) : value
+}
+
+function fromJson(text: string): Json {
+  try {
+    return JSON.parse(text) as Json
+  } catch {
+    return text
+  }
+}
