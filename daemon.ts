@@ -1,0 +1,160 @@
+// The daemon and its command line. Each command loads what it needs when it is called, so that `run` starts fast.
+
+import { Command, CommanderError } from 'commander'
+import { tellFailure } from './lib/daemon/commands/failure.ts'
+import { version } from './lib/daemon/version.ts'
+
+const collect = (value: string, all: string[] = []) => [...all, value]
+
+const program = new Command('bun daemon.ts')
+  .description('Runs teams: pipelines in one YAML file, on this machine.')
+  .version(version)
+  .option('--home <folder>', 'where state lies (CADRE_HOME, ~/.cadre)')
+  .exitOverride()
+  .showHelpAfterError('(--help tells more)')
+
+/** Runs `work`; a number that it returns is the exit code. */
+function act(work: () => Promise<unknown>, path?: string): Promise<void> {
+  return work().then(
+    code => {
+      if (typeof code === 'number') process.exitCode = code
+    },
+    thrown => {
+      process.exitCode = tellFailure(thrown, path)
+    },
+  )
+}
+
+program
+  .command('serve', { isDefault: true })
+  .description('serve the API (default)')
+  .option('--host <address>', 'where to listen (CADRE_DAEMON_HOST, 127.0.0.1)')
+  .option('--port <number>', 'port, 0 for any (CADRE_DAEMON_PORT, 7401)')
+  .action((_, command: Command) =>
+    act(async () => (await import('./lib/daemon/serve.ts')).serve(command.optsWithGlobals())),
+  )
+
+program
+  .command('run <team>')
+  .description('run a team: a folder, a team.yml, or @scope/name')
+  .option('-i, --input <name=value>', 'an input; name=@file reads a file', collect)
+  .option('--inputs <file>', 'inputs as a JSON object')
+  .option('--name <name>', 'name of the run')
+  .option('--workspace <folder>', 'where to work: a folder, or the name of a workspace (default: here)')
+  .option('--json', 'print the run record')
+  .action((team: string, _, command: Command) =>
+    act(async () => (await import('./lib/daemon/commands/run.ts')).run(team, command.optsWithGlobals()), team),
+  )
+
+program
+  .command('validate <team>')
+  .description('check a team and all that it reaches')
+  .option('--json')
+  .action((team: string, _, command: Command) =>
+    act(async () => (await import('./lib/daemon/commands/teams.ts')).validate(team, command.optsWithGlobals()), team),
+  )
+
+program
+  .command('schema')
+  .description('print the JSON Schema of team.yml')
+  .action((_, command: Command) =>
+    act(async () => (await import('./lib/daemon/commands/teams.ts')).schema(command.optsWithGlobals())),
+  )
+
+program
+  .command('agents')
+  .description('list the agents')
+  .option('--json')
+  .action((_, command: Command) =>
+    act(async () => (await import('./lib/daemon/commands/teams.ts')).agents(command.optsWithGlobals())),
+  )
+
+const lists = () => import('./lib/daemon/commands/lists.ts')
+
+program
+  .command('runs')
+  .description('list runs, newest first')
+  .option('--all', 'sub-runs too')
+  .option('--limit <number>')
+  .option('--json')
+  .action((_, command: Command) => act(async () => (await lists()).runs(command.optsWithGlobals())))
+
+program
+  .command('tree <run>')
+  .description('show the whole tree of a run')
+  .option('--json')
+  .action((run: string, _, command: Command) => act(async () => (await lists()).tree(run, command.optsWithGlobals())))
+
+program
+  .command('phases <run>')
+  .description('show the phases of a run')
+  .option('--json')
+  .action((run: string, _, command: Command) => act(async () => (await lists()).phases(run, command.optsWithGlobals())))
+
+program
+  .command('logs <run>')
+  .description('print the log of a run')
+  .option('-f, --follow', 'until it ends')
+  .option('--phase <name>')
+  .option('--json')
+  .action((run: string, _, command: Command) => act(async () => (await lists()).logs(run, command.optsWithGlobals())))
+
+program
+  .command('cancel <run>')
+  .description('cancel a run and all below it')
+  .action((run: string, _, command: Command) =>
+    act(async () => (await import('./lib/daemon/commands/change.ts')).cancel(run, command.optsWithGlobals())),
+  )
+
+program
+  .command('reviews')
+  .description('list what people are asked')
+  .option('--all', 'decided ones too')
+  .option('--limit <number>')
+  .option('--json')
+  .action((_, command: Command) => act(async () => (await lists()).reviews(command.optsWithGlobals())))
+
+program
+  .command('decide <review> <decision>')
+  .description('answer a review: approve, reject; retry, skip, complete, fail')
+  .option('--comment <text>')
+  .option('--values <json>', 'what the form asks')
+  .action((review: string, decision: string, _, command: Command) =>
+    act(async () =>
+      (await import('./lib/daemon/commands/change.ts')).decide(review, decision, command.optsWithGlobals()),
+    ),
+  )
+
+const settings = program.command('settings').description('settings of agents and of the daemon')
+const settingCommands = () => import('./lib/daemon/commands/settings.ts')
+
+settings
+  .command('list')
+  .option('--json')
+  .action((_, command: Command) => act(async () => (await settingCommands()).listSettings(command.optsWithGlobals())))
+
+settings
+  .command('get <key>')
+  .action((key: string, _, command: Command) =>
+    act(async () => (await settingCommands()).getSetting(key, command.optsWithGlobals())),
+  )
+
+settings
+  .command('set <key> [value]')
+  .description('a value of - is read from stdin; none removes the setting')
+  .action((key: string, value: string | undefined, _, command: Command) =>
+    act(async () => (await settingCommands()).setSetting(key, value, command.optsWithGlobals())),
+  )
+
+program
+  .command('workspaces')
+  .description('list the folders that runs work in')
+  .option('--json')
+  .action((_, command: Command) => act(async () => (await lists()).workspaces(command.optsWithGlobals())))
+
+try {
+  await program.parseAsync()
+} catch (error) {
+  if (!(error instanceof CommanderError)) throw error
+  process.exitCode = error.exitCode === 0 ? 0 : 2
+}

@@ -1,0 +1,112 @@
+// Who may call the daemon. A caller on this machine needs no credential for runs and workspaces; settings and decisions
+// need the local token. A caller from elsewhere brings a dispatch token or a user token, and may do what it says.
+//
+// "On this machine" is the socket's peer address and the Host header together: any web page can make a browser connect
+// to loopback under a name of its own (DNS rebinding), and a proxy here would lend its address to strangers.
+
+import { timingSafeEqual } from 'node:crypto'
+import { userInfo } from 'node:os'
+import { CadreError } from '../error.ts'
+import type { Access, Incoming } from '../http/api.ts'
+import { type Credential, type Credentials, NO_CREDENTIAL } from './credentials.ts'
+
+export type RemoteAction = 'access' | 'execute' | 'cancel'
+
+export interface Caller {
+  /** `local:<os user>`, or the user name that the hub vouches for. */
+  name: string
+  local: boolean
+  /** The one run that a dispatch token is for, with the runs of its tree; null: any. */
+  runId: string | null
+}
+
+export interface Rule {
+  /** What a caller on this machine shows: nothing, or the local token. */
+  local: 'open' | 'token'
+  /** What a caller from elsewhere must be allowed; null: never. */
+  remote: RemoteAction | null
+}
+
+export interface GuardOptions {
+  localToken: string
+  /** `CADRE_LOCAL_AUTH=strict`: the local token is needed for everything. */
+  strict: boolean
+  credentials: Credentials
+}
+
+export type Guard = (rule: Rule) => Access<Caller>
+
+export function createGuard({ localToken, strict, credentials }: GuardOptions): Guard {
+  const local: Caller = { name: `local:${userInfo().username}`, local: true, runId: null }
+
+  return rule => ({
+    rule: inWords(rule),
+    async admit({ request, bearer, peer }: Incoming) {
+      const here = isLoopback(peer())
+      if (bearer !== null) {
+        if (here && sameSecret(bearer, localToken)) return local
+        return remote(await credentials.check(bearer), rule)
+      }
+      if (!here) throw new CadreError('unauthorized', NO_CREDENTIAL)
+      refuseForeign(request)
+      if (strict || rule.local === 'token') {
+        throw new CadreError('unauthorized', 'this call needs the local token: the content of <home>/token, as Bearer')
+      }
+      return local
+    },
+  })
+
+  function remote({ name, actions, runId, spend }: Credential, rule: Rule): Caller {
+    if (!credentials.connected()) {
+      throw new CadreError('unavailable', 'this daemon is not connected to its hub: calls from elsewhere wait for that')
+    }
+    if (rule.remote === null) throw new CadreError('forbidden', 'this call is only taken on the daemon’s own machine')
+    if (!actions.includes(rule.remote)) {
+      throw new CadreError('forbidden', `this call needs ${rule.remote}; the credential allows ${list(actions)}`)
+    }
+    spend?.()
+    return { name, local: false, runId }
+  }
+}
+
+function inWords({ local, remote }: Rule): string {
+  return `${local === 'open' ? 'local' : 'local token'}; ${remote === null ? 'never remote' : `remote ${remote}`}`
+}
+
+const list = (actions: readonly string[]): string => actions.join(', ') || 'nothing here'
+
+/** 127.0.0.0/8 and ::1, also as IPv4 mapped into IPv6. */
+export function isLoopback(address: string | null): boolean {
+  return address !== null && /^(::ffff:)?127\.\d+\.\d+\.\d+$|^::1$/.test(address)
+}
+
+/** `localhost`, 127.0.0.0/8 or [::1]. */
+function isLoopbackHost(hostname: string): boolean {
+  return hostname === 'localhost' || hostname === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(hostname)
+}
+
+/** Refuses what a web page of another origin made a browser send. */
+function refuseForeign({ headers }: Request): void {
+  const host = parsed(`http://${headers.get('host') ?? ''}`)
+  if (!host || !isLoopbackHost(host.hostname)) {
+    const name = headers.get('host') ?? 'none'
+    throw new CadreError('forbidden', `Host ${name} is not this machine: call 127.0.0.1 or localhost, or bring a token`)
+  }
+  const origin = headers.get('origin')
+  const from = origin === null ? host : parsed(origin)
+  const sameOrigin = from?.protocol === 'http:' && isLoopbackHost(from.hostname) && from.port === host.port
+  // Browsers leave Origin out of plain GETs, and tell the relation of page and target here.
+  const site = headers.get('sec-fetch-site')
+  if (sameOrigin && (site === null || site === 'same-origin' || site === 'none')) return
+  throw new CadreError('forbidden', `pages of ${origin ?? 'another site'} may not call this daemon without its token`)
+}
+
+function parsed(url: string): URL | null {
+  return URL.parse(url)
+}
+
+/** In a time that says nothing about where they differ. */
+function sameSecret(given: string, known: string): boolean {
+  const [a, b] = [given, known].map(text => new Bun.CryptoHasher('sha256').update(text).digest())
+  return timingSafeEqual(a!, b!)
+}

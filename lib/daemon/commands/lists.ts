@@ -1,0 +1,136 @@
+// Commands that show what is recorded: runs, tree, phases, logs, reviews, workspaces.
+
+import { formatDuration } from '../../duration.ts'
+import type { LogLine } from '../../run/logs.ts'
+import { runEnded } from '../../run/transitions.ts'
+import { homeFolder } from '../home.ts'
+import { openReader, type Reader } from '../reader.ts'
+import { createPaint, type Paint, printable, stateWord, symbol } from '../terminal/paint.ts'
+import { clock, table } from '../terminal/table.ts'
+
+export interface ListOptions {
+  home?: string
+  json?: boolean
+  limit?: string
+  all?: boolean
+}
+
+const LOG_PAGE = 1_000
+const FOLLOW_MS = 300
+
+export async function runs({ home, json, limit, all }: ListOptions): Promise<void> {
+  const query = { root_only: !all, limit: Number(limit ?? 20), offset: 0 }
+  const found = await openReader(homeFolder(home)).runs(query)
+  show(json, found, paint =>
+    found.runs.map(({ run_id, team, run_name, state, started_at, completed_at }) => [
+      `${symbol(paint, state)} ${stateWord(paint, state)}`,
+      team + (run_name === null ? '' : ` ${printable(run_name)}`),
+      clock(started_at),
+      took(started_at, completed_at),
+      paint.dim(run_id),
+    ]),
+  )
+}
+
+export async function tree(runId: string, { home, json }: ListOptions): Promise<void> {
+  const found = await openReader(homeFolder(home)).tree(runId)
+  show(json, found, paint =>
+    found.runs.map(({ run_id, run_name, state, call_path, call_depth, parent_phase, started_at, completed_at }) => {
+      const name = call_depth === 0 ? call_path[0]! : [parent_phase, run_name].filter(part => part !== null).join('/')
+      return [
+        `${'  '.repeat(call_depth)}${symbol(paint, state)} ${printable(name)}`,
+        took(started_at, completed_at),
+        paint.dim(run_id),
+      ]
+    }),
+  )
+}
+
+export async function phases(runId: string, { home, json }: ListOptions): Promise<void> {
+  const found = await openReader(homeFolder(home)).phases(runId)
+  show(json, found, paint =>
+    found.phases.map(({ name, type, agent, action, state, reason, started_at, completed_at, text, error }) => [
+      `${symbol(paint, state)} ${name}`,
+      paint.dim([agent ?? type, action].filter(part => part !== null).join('.')),
+      stateWord(paint, state) + (reason === null ? '' : paint.dim(` (${reason})`)),
+      took(started_at, completed_at),
+      printable((error?.message ?? text).split('\n', 1)[0]!),
+    ]),
+  )
+}
+
+export async function reviews({ home, json, limit, all }: ListOptions): Promise<void> {
+  const query = { limit: Number(limit ?? 20), offset: 0, ...(!all && { state: 'pending' }) }
+  const found = await openReader(homeFolder(home)).reviews(query)
+  show(json, found, paint =>
+    found.reviews.map(({ id, kind, phase, run_name, state, decision, prompt, reason, created_at }) => [
+      state === 'pending' ? paint.yellow(kind) : `${kind} ${decision}`,
+      [run_name, phase].filter(part => part !== null).join('/'),
+      clock(created_at),
+      paint.dim(id),
+      printable((prompt || reason).split('\n', 1)[0]!),
+    ]),
+  )
+}
+
+export async function workspaces({ home, json }: ListOptions): Promise<void> {
+  const found = await openReader(homeFolder(home)).workspaces()
+  show(json, { workspaces: found }, paint =>
+    found.map(({ workspace_id, name, path, active_runs }) => [
+      printable(name),
+      printable(path),
+      active_runs > 0 ? paint.cyan(`${active_runs} active`) : '',
+      paint.dim(workspace_id),
+    ]),
+  )
+}
+
+export async function logs(runId: string, options: ListOptions & { phase?: string; follow?: boolean }): Promise<void> {
+  const reader = openReader(homeFolder(options.home))
+  const paint = createPaint(process.stdout)
+  let afterSeq = 0
+  for (;;) {
+    // Asked before the lines are read: what an ended run said is there by then.
+    const ended = runEnded((await reader.run(runId)).state)
+    afterSeq = await printLines(reader, runId, afterSeq, options, paint)
+    if (!options.follow || ended) return
+    await Bun.sleep(FOLLOW_MS)
+  }
+}
+
+/** Prints what came after a line, and returns the number of the last one. */
+async function printLines(
+  reader: Reader,
+  runId: string,
+  from: number,
+  { phase, json }: { phase?: string; json?: boolean },
+  paint: Paint,
+): Promise<number> {
+  for (let afterSeq = from; ; ) {
+    const { lines, next } = await reader.logs(runId, {
+      afterSeq,
+      limit: LOG_PAGE,
+      ...(phase !== undefined && { phase }),
+    })
+    for (const line of lines) process.stdout.write(`${json ? JSON.stringify(line) : plainLine(line, paint)}\n`)
+    if (next === afterSeq) return next
+    afterSeq = next
+  }
+}
+
+function plainLine({ at, phase, stream, text, fields }: LogLine, paint: Paint): string {
+  const time = paint.dim(new Date(at).toTimeString().slice(0, 8))
+  const extra =
+    fields && Object.keys(fields).length > 0 && stream === 'log' ? paint.dim(` ${JSON.stringify(fields)}`) : ''
+  return `${time}  ${paint.dim(phase ?? '')}  ${printable(text)}${extra}`
+}
+
+function show(json: boolean | undefined, data: unknown, rows: (paint: Paint) => string[][]): void {
+  if (json) process.stdout.write(`${JSON.stringify(data, null, 2)}\n`)
+  else for (const line of table(rows(createPaint(process.stdout)))) process.stdout.write(`${line}\n`)
+}
+
+function took(started: number | null, completed: number | null): string {
+  if (started === null) return ''
+  return completed === null ? '…' : formatDuration(completed - started)
+}

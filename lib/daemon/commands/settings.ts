@@ -1,0 +1,78 @@
+// `settings get|set|list`: through the daemon that holds the home, or in its file when nobody does. Secrets are masked.
+
+import { discover } from '../../agent/catalogue.ts'
+import { openSettings } from '../../agent/settings.ts'
+import { CadreError } from '../../error.ts'
+import type { Json } from '../../json.ts'
+import { createLog } from '../../log.ts'
+import { connect } from '../client.ts'
+import { homeFolder, makeHome } from '../home.ts'
+import { table } from '../terminal/table.ts'
+
+interface Setting {
+  key: string
+  value: Json
+}
+
+interface SettingsAccess {
+  list(): Promise<Setting[]>
+  get(key: string): Promise<Setting>
+  set(key: string, value: Json): Promise<unknown>
+}
+
+interface Options {
+  home?: string
+  json?: boolean
+}
+
+export async function listSettings({ home, json }: Options): Promise<void> {
+  const settings = await (await accessTo(home)).list()
+  if (json) process.stdout.write(`${JSON.stringify(settings, null, 2)}\n`)
+  else
+    for (const line of table(settings.map(({ key, value }) => [key, shown(value)]))) process.stdout.write(`${line}\n`)
+}
+
+export async function getSetting(key: string, { home }: Options): Promise<void> {
+  process.stdout.write(`${shown((await (await accessTo(home)).get(key)).value)}\n`)
+}
+
+/** `-` reads the value from stdin, so that a secret stands in no shell history; without a value the setting is removed. */
+export async function setSetting(key: string, value: string | undefined, { home }: Options): Promise<void> {
+  const access = await accessTo(home)
+  if (value === undefined) return void (await access.set(key, null))
+  const text = value === '-' ? (await Bun.stdin.text()).replace(/\r?\n$/, '') : value
+  if (text === '') throw new CadreError('invalid_request', `${key}: the value is empty`)
+  await access.set(key, valueOf(text))
+}
+
+/** JSON where it is a list, an object, true or false; else text. A number stays text: it may be a credential. */
+function valueOf(text: string): Json {
+  if (!/^(true|false)$|^[[{]/.test(text)) return text
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}
+
+const shown = (value: Json): string => (typeof value === 'string' ? value : JSON.stringify(value))
+
+async function accessTo(given: string | undefined): Promise<SettingsAccess> {
+  const home = homeFolder(given)
+  const client = connect(home)
+  if (client) {
+    return {
+      list: async () => (await client.call<{ settings: Setting[] }>('/v1/settings/list')).settings,
+      get: key => client.call('/v1/settings/get', { key }),
+      set: (key, value) => client.call('/v1/settings/set', { key, value }),
+    }
+  }
+  makeHome(home)
+  const catalogue = await discover({ home, extra: process.env.CADRE_AGENTS })
+  const settings = await openSettings(home, { log: createLog({ level: 'warn' }) })
+  return {
+    list: async () => settings.list(catalogue),
+    get: async key => settings.get(key, catalogue),
+    set: (key, value) => settings.set(key, value, catalogue),
+  }
+}

@@ -1,0 +1,150 @@
+// Credentials of callers from elsewhere: a dispatch token signed by the hub for this daemon, or the token of a user of
+// its realm. What is forged, foreign, used up or expired answers like what is missing.
+
+import type { CryptoKey } from 'jose'
+import { CadreError } from '../error.ts'
+import type { RemoteAction } from './access.ts'
+
+/** A public key of the hub. An empty `kid`: it was configured here and fits any. `not_after`: epoch milliseconds. */
+export interface DispatchKey {
+  kid: string
+  pem: string
+  not_after?: number
+}
+
+/** What the hub's auth/whoami says of a user token, asked with this daemon's `realm_id`. */
+export interface Whoami {
+  type: string
+  user: { id: number; username: string } | null
+  permissions: { access?: Record<string, readonly string[]> }
+  /** The owner's live role in the realm; absent or null where the token does not reach it. */
+  realm_role?: string | null
+}
+
+/** The link to the hub, as far as the guard needs it. */
+export interface Remote {
+  /** Known once the daemon is enrolled. */
+  readonly daemonId: string | null
+  readonly realmId: string | null
+  /** A heartbeat was answered within the last 45 s. */
+  connected(): boolean
+  /** In memory: the configured key alone, or the current and the previous one of the hub. */
+  keys(): readonly DispatchKey[]
+  /** Throws what the hub answers, `unavailable` when it does not. */
+  whoami(token: string): Promise<Record<string, unknown>>
+}
+
+export interface Credential {
+  name: string
+  actions: readonly RemoteAction[]
+  runId: string | null
+  /** Uses up what counts once. Throws `unauthorized` the second time. */
+  spend?(): void
+}
+
+export interface Credentials {
+  connected(): boolean
+  /** Throws `unauthorized`. */
+  check(bearer: string): Promise<Credential>
+}
+
+export const NO_CREDENTIAL =
+  'from another machine this call needs a dispatch token or the token of a user of the daemon’s realm, as Bearer'
+const BAD_CREDENTIAL = 'the credential is not valid here: it is malformed, unknown, expired, or for another daemon'
+
+const USER_TOKEN = /^cadre_tok_[0-9A-Za-z]{40,}$/
+const WHOAMI_MS = 60_000
+const MOST_KNOWN = 1_000
+const TOLERANCE_S = 30
+
+/** `remote` is null as long as the daemon has no hub. */
+export function createCredentials(remote: () => Remote | null, now: () => number = Date.now): Credentials {
+  const known = new Map<string, { until: number; credential: Credential }>()
+  const spent = new Map<string, number>()
+  const imported = new Map<string, Promise<CryptoKey>>()
+
+  return {
+    connected: () => remote()?.connected() ?? false,
+    check(bearer) {
+      if (bearer.startsWith('cadre_tok_')) return userToken(bearer)
+      if (bearer.split('.').length === 3) return dispatchToken(bearer)
+      throw bad()
+    },
+  }
+
+  async function userToken(token: string): Promise<Credential> {
+    if (!USER_TOKEN.test(token)) throw bad()
+    const hub = remote()
+    if (!hub?.connected()) throw new CadreError('unavailable', 'this daemon is not connected to its hub')
+    const hash = new Bun.CryptoHasher('sha256').update(token).digest('hex')
+    const fresh = known.get(hash)
+    if (fresh && fresh.until > now()) return fresh.credential
+    const reply = (await hub.whoami(token).catch(refusal)) as unknown as Whoami
+    if (reply.type !== 'user' || !reply.user || !reply.realm_role) throw bad()
+    const credential = { name: reply.user.username, actions: actionsOf(reply), runId: null }
+    if (known.size >= MOST_KNOWN) known.clear()
+    known.set(hash, { until: now() + WHOAMI_MS, credential })
+    return credential
+  }
+
+  async function dispatchToken(token: string): Promise<Credential> {
+    const hub = remote()
+    if (!hub?.daemonId) throw bad()
+    const { jwtVerify } = await import('jose')
+    const keyOf = async ({ kid }: { kid?: string }): Promise<CryptoKey> => {
+      const key = hub
+        .keys()
+        .find(each => (each.kid || kid) === kid && (each.not_after ?? Number.POSITIVE_INFINITY) > now())
+      if (!key) throw bad()
+      return importKey(key.pem)
+    }
+    const { payload } = await jwtVerify(token, keyOf, {
+      algorithms: ['EdDSA'],
+      typ: 'dispatch+jwt',
+      issuer: 'cadre-hub',
+      audience: hub.daemonId,
+      requiredClaims: ['exp', 'jti', 'sub', 'action'],
+      clockTolerance: TOLERANCE_S,
+      currentDate: new Date(now()),
+    }).catch(() => {
+      throw bad()
+    })
+    const { action, run_id: runId, realm_id: realmId, jti, sub, exp } = payload
+    if (realmId !== hub.realmId || !isAction(action)) throw bad()
+    const credential = { name: sub!, actions: [action], runId: typeof runId === 'string' ? runId : null }
+    if (action !== 'execute') return credential
+    return { ...credential, spend: () => spend(jti!, (exp! + TOLERANCE_S) * 1_000) }
+  }
+
+  /** A token that starts work counts once. */
+  function spend(jti: string, until: number): void {
+    for (const [id, end] of spent) if (end < now()) spent.delete(id)
+    if (spent.has(jti)) throw bad()
+    spent.set(jti, until)
+  }
+
+  async function importKey(pem: string): Promise<CryptoKey> {
+    const { importSPKI } = await import('jose')
+    const key = imported.get(pem) ?? importSPKI(pem, 'EdDSA')
+    imported.set(pem, key)
+    return key
+  }
+}
+
+const bad = () => new CadreError('unauthorized', BAD_CREDENTIAL)
+
+/** The hub's refusal of a token is ours; that the hub is away is no verdict. */
+function refusal(thrown: unknown): never {
+  throw thrown instanceof CadreError && thrown.status < 500 ? bad() : thrown
+}
+
+const isAction = (action: unknown): action is RemoteAction =>
+  action === 'access' || action === 'execute' || action === 'cancel'
+
+/** Reading takes `runs` read; starting and cancelling `runs` write and at least the role of an operator. */
+function actionsOf({ permissions, realm_role }: Whoami): RemoteAction[] {
+  const runs = permissions.access?.runs ?? []
+  if (runs.length === 0) return []
+  const writes = runs.includes('write') || runs.includes('admin')
+  return writes && realm_role !== 'member' ? ['access', 'execute', 'cancel'] : ['access']
+}

@@ -1,0 +1,169 @@
+// The daemon: one object that owns a home and wires what lives in it — database, agents, settings, secrets, engine.
+// `serve` puts HTTP around it, `run` uses it as it is; both hold the lock of the home meanwhile.
+
+import type { Database } from 'bun:sqlite'
+import { join } from 'node:path'
+import { migrate, openDatabase, readMigrations } from '../../db/open.ts'
+import { type Catalogue, discover } from '../agent/catalogue.ts'
+import { createContext } from '../agent/context.ts'
+import { openSettings, type Settings } from '../agent/settings.ts'
+import { CadreError } from '../error.ts'
+import type { Json, JsonObject } from '../json.ts'
+import type { Log } from '../log.ts'
+import { Engine, type EngineHost } from '../run/engine.ts'
+import type { LogLine } from '../run/logs.ts'
+import { RootSecrets } from '../run/secrets.ts'
+import { bundleFromJson } from '../team/bundle.ts'
+import { literalOrigins, teamsOf } from '../team/reach.ts'
+import type { Bundle } from '../team/team.ts'
+import type { Remote } from './credentials.ts'
+import { databaseFile, makeHome } from './home.ts'
+import { type Lock, takeLock } from './lock.ts'
+import { Mask } from './mask.ts'
+import { Packages } from './packages.ts'
+import { Workspaces } from './workspaces.ts'
+
+const MIGRATIONS = join(import.meta.dir, '../../db/daemon/migrations')
+const DEFAULT_SLOTS = 64
+
+export interface DaemonOptions {
+  home: string
+  log: Log
+  env?: Record<string, string | undefined>
+}
+
+export class Daemon {
+  readonly home: string
+  readonly log: Log
+  readonly lock: Lock
+  readonly db: Database
+  readonly catalogue: Catalogue
+  readonly settings: Settings
+  readonly engine: Engine
+  readonly workspaces: Workspaces
+  readonly packages: Packages
+  /** Born with the database, the same over restarts. */
+  readonly instanceId: string
+  /** The link to the hub, when there is one. */
+  remote: Remote | null = null
+  readonly #mask: Mask
+
+  /** Takes the lock and opens everything. Throws `conflict` when another process holds the home. */
+  static async open(options: DaemonOptions): Promise<Daemon> {
+    const { home, env = process.env } = options
+    makeHome(home)
+    const lock = takeLock(home)
+    try {
+      const file = databaseFile(home)
+      const [catalogue, migrations, settings] = await Promise.all([
+        discover({ home, extra: env.CADRE_AGENTS }),
+        readMigrations(MIGRATIONS),
+        openSettings(home, { log: options.log, env }),
+      ])
+      const db = openDatabase(file)
+      migrate(db, file, migrations)
+      return new Daemon(options, { lock, db, catalogue, settings, slots: slotsOf(env) })
+    } catch (error) {
+      lock.release()
+      throw error
+    }
+  }
+
+  private constructor(
+    { home, log }: DaemonOptions,
+    parts: { lock: Lock; db: Database; catalogue: Catalogue; settings: Settings; slots: number },
+  ) {
+    const { lock, db, catalogue, settings, slots } = parts
+    this.home = home
+    this.log = log
+    this.lock = lock
+    this.db = db
+    this.catalogue = catalogue
+    this.settings = settings
+    this.workspaces = new Workspaces(db)
+    this.packages = new Packages(home, log)
+    const secrets = new RootSecrets(home)
+    this.#mask = new Mask(() => settings.secrets(catalogue), log)
+    this.engine = new Engine({ home, db, secrets, log, slots, host: this.#host(secrets) })
+    this.instanceId = this.engine.store.fact('instance', () => crypto.randomUUID())
+  }
+
+  /** Set by the link: refuses a value that must not be stored, such as a session token as `hub.api_key`. */
+  checkSetting: (key: string, value: Json) => Promise<void> = async () => {}
+
+  /** Settings or their secrets changed: what is masked from now on follows. */
+  settingsChanged(): void {
+    this.#mask.forget()
+  }
+
+  /** Interrupts what runs (the next start continues it) and lets go of the home. */
+  async close(): Promise<void> {
+    await this.engine.stop()
+    this.db.close()
+    this.lock.release()
+  }
+
+  #host(secrets: RootSecrets): EngineHost {
+    const { catalogue, settings } = this
+    const mask = this.#mask
+    return {
+      agent(reference) {
+        const definition = catalogue.get(reference)
+        if (!definition) {
+          throw new CadreError(
+            'invalid_request',
+            `there is no agent ${reference}; known are ${catalogue.names().join(', ')}`,
+          )
+        }
+        return { definition, settings: settings.of(reference, definition) }
+      },
+      context(place, binding, event) {
+        return createContext({
+          settings: binding.settings,
+          network: {
+            allow: settings.networkAllow(),
+            literalOrigins: place.fromPath ? originsOf(place.bundle) : [],
+          },
+          redactor: mask.redactor(secrets.values(place.rootId)),
+          signal: binding.signal,
+          log: (text, fields) => place.log(logLine(text, fields)),
+          stateDir: place.stateDir,
+          workspace: place.workspace,
+          outside: place.fromPath,
+          key: binding.key,
+          attempt: place.attempt,
+          run: place.run,
+          phase: place.phase,
+          effect: binding.effect,
+          event,
+        })
+      },
+      mask: (value, values) => mask.redactor(values).json(value),
+      restoreBundle: (_, json) => bundleFromJson(json),
+    }
+  }
+}
+
+const origins = new WeakMap<Bundle, readonly string[]>()
+
+/** Who starts a team from a path on this machine has read the addresses that stand in it: they pass the guard. */
+function originsOf(bundle: Bundle): readonly string[] {
+  const known = origins.get(bundle) ?? teamsOf(bundle).flatMap(([, team]) => [...literalOrigins(team)])
+  origins.set(bundle, known)
+  return known
+}
+
+/** exec says which stream of its process a line came from. */
+function logLine(text: string, fields: JsonObject = {}): Pick<LogLine, 'stream' | 'text' | 'fields'> {
+  const { stream, ...rest } = fields
+  if (stream === 'stdout' || stream === 'stderr') return { stream, text, fields: rest }
+  return { stream: 'log', text, ...(Object.keys(fields).length > 0 && { fields }) }
+}
+
+function slotsOf(env: Record<string, string | undefined>): number {
+  const given = env.CADRE_SLOTS
+  if (!given) return DEFAULT_SLOTS
+  const slots = Number(given)
+  if (Number.isInteger(slots) && slots >= 1 && slots <= 10_000) return slots
+  throw new CadreError('invalid_request', `CADRE_SLOTS: expected a whole number from 1 to 10000, got ${given}`)
+}

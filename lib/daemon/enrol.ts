@@ -1,0 +1,87 @@
+// The daemon's side of its hub: what the environment says of it, the link, and the jobs that come over it.
+
+import { hostname } from 'node:os'
+import { CadreError } from '../error.ts'
+import type { Daemon } from './daemon.ts'
+import { HubClient } from './hub-client.ts'
+import { type JobHost, Link } from './link.ts'
+import { startRun } from './start.ts'
+import { version } from './version.ts'
+
+type Environment = Record<string, string | undefined>
+
+/**
+ * Links the daemon to its hub: null without `CADRE_HUB_URL` and `CADRE_REALM_TOKEN`. Throws `invalid_request` when a
+ * credential is of the wrong kind, and what the hub answers when it refuses the token.
+ */
+export async function linkHub(daemon: Daemon, env: Environment): Promise<Link | null> {
+  const url = env.CADRE_HUB_URL
+  const realmToken = env.CADRE_REALM_TOKEN
+  if (!url) {
+    if (realmToken) daemon.log.warn('CADRE_REALM_TOKEN is set without CADRE_HUB_URL: the daemon works alone')
+    return null
+  }
+  const apiKey = env.CADRE_API_KEY || daemon.settings.hubApiKey()
+  if (apiKey) await refuseSession(url, apiKey, daemon)
+  if (!realmToken) {
+    daemon.log.warn('CADRE_HUB_URL is set without CADRE_REALM_TOKEN: the daemon takes no jobs and syncs no runs')
+    return null
+  }
+  if (!realmToken.startsWith('cadre_dt_')) {
+    throw new CadreError(
+      'invalid_request',
+      'CADRE_REALM_TOKEN is no realm token (cadre_dt_…): mint one with type realm',
+    )
+  }
+  const link = new Link({
+    hubUrl: url,
+    realmToken,
+    name: env.CADRE_DAEMON_NAME || hostname(),
+    version,
+    log: daemon.log,
+    store: daemon.engine.store,
+    outbox: daemon.outbox,
+    pinnedKey: env.CADRE_DISPATCH_PUBLIC_KEY || null,
+    jobs: jobHost(daemon),
+    agents: () => daemon.catalogue.list().agents.map(agent => ({ name: agent.name, version: agent.version })),
+    workspaces: () => daemon.workspaces.names(),
+  })
+  daemon.remote = link
+  daemon.packages.source = { client: link.client, token: apiKey || realmToken }
+  await link.start()
+  return link
+}
+
+/** A session ends with its logout; what works unattended needs a durable token. */
+async function refuseSession(url: string, apiKey: string, daemon: Daemon): Promise<void> {
+  try {
+    const { kind } = await new HubClient(url, apiKey).call<{ kind?: string }>('/v1/auth/whoami', {})
+    if (kind !== 'session') return
+  } catch (error) {
+    if (error instanceof CadreError && error.code === 'unavailable') {
+      daemon.log.warn('the hub does not answer, so the api key was not checked')
+      return
+    }
+    throw error
+  }
+  throw new CadreError(
+    'invalid_request',
+    'the api key is a session token, which ends with its session: mint a durable one with auth/generate_token',
+  )
+}
+
+function jobHost(daemon: Daemon): JobHost {
+  const { engine } = daemon
+  return {
+    freeSlots: () => engine.load.free,
+    async start(runId, { team, sha256, inputs, run_name, workspace }) {
+      if (engine.store.run(runId)) return
+      await daemon.packages.require(team, sha256)
+      await startRun(daemon, { team, inputs, run_name, workspace }, { local: false, runId, synced: true })
+    },
+    ended: runId => engine.ended(runId),
+    cancel: runId => engine.cancel(runId),
+    resume: (runId, from) => engine.resume(runId, from),
+    decide: (reviewId, decision) => engine.decide(reviewId, decision),
+  }
+}

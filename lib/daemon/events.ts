@@ -1,0 +1,102 @@
+// What happens in a run and below it, as it happens: first how things stand, then every change, until the run has ended.
+// Changes that pile up behind a slow reader are merged: it gets the newest state of each run and phase, and every line.
+
+import type { Engine, Notice } from '../run/engine.ts'
+import type { LogLine } from '../run/logs.ts'
+import { type PhaseRecord, phaseRecord, type RunRecord, type RunRow, runRecord } from '../run/records.ts'
+
+/** A phase as events carry it: its result is for `runs/phases` to tell. */
+export interface PhaseEvent extends Omit<PhaseRecord, 'data' | 'sub_runs'> {
+  run_id: string
+  position: number
+  /** How many items a map has, once it is known. */
+  items: number | null
+}
+
+export type RunEvent =
+  | { event: 'run'; data: RunRecord }
+  | { event: 'phase'; data: PhaseEvent }
+  | { event: 'log'; data: { run_id: string; lines: readonly LogLine[] } }
+  /** The last one: the run that was asked for has ended. */
+  | { event: 'end'; data: RunRecord }
+
+const PAGE = 200
+
+/** Events of `runId` and all runs below it. Ends after `end`, or when `signal` fires. Throws `not_found`. */
+export async function* runEvents(engine: Engine, runId: string, signal: AbortSignal): AsyncGenerator<RunEvent> {
+  const { tree_key: root, root_id } = rowOf(engine, engine.record(runId).run_id)
+  const changed = new Map<string, Notice>()
+  let wake = () => {}
+  const unfollow = engine.follow(notice => {
+    if (notice.rootId !== root_id) return
+    const key = notice.kind === 'log' ? `log:${changed.size}` : `${notice.kind}:${notice.runId}:${notice.position}`
+    changed.set(key, notice)
+    wake()
+  })
+  const stop = () => wake()
+  signal.addEventListener('abort', stop)
+  try {
+    yield* standing(engine, runId, root, root_id)
+    while (!signal.aborted) {
+      const notices = [...changed.values()]
+      changed.clear()
+      for (const notice of notices) {
+        const row = rowOf(engine, notice.runId)
+        if (row.tree_key.startsWith(root)) yield* eventsOf(engine, row, notice)
+      }
+      const record = engine.record(runId)
+      if (record.completed_at !== null && changed.size === 0) return yield { event: 'end', data: record }
+      if (changed.size === 0) {
+        await new Promise<void>(resolve => {
+          wake = resolve
+          if (signal.aborted || changed.size > 0) resolve()
+        })
+      }
+    }
+  } finally {
+    unfollow()
+    signal.removeEventListener('abort', stop)
+  }
+}
+
+/** Every run of the tree below `root`; phases of the top one and of those that have not ended. */
+function* standing(engine: Engine, runId: string, root: string, rootId: string): Generator<RunEvent> {
+  const page = engine.store.db.query<RunRow, [string, string, string, number]>(
+    `SELECT * FROM runs WHERE root_id = ? AND tree_key > ? AND tree_key < ? ORDER BY tree_key LIMIT ?`,
+  )
+  const top = rowOf(engine, runId)
+  yield* withPhases(engine, top)
+  for (let after = root; ; ) {
+    const rows = page.all(rootId, after, `${root}~`, PAGE)
+    for (const row of rows) {
+      if (row.completed_at === null) yield* withPhases(engine, row)
+      else yield { event: 'run', data: runRecord(row) }
+    }
+    if (rows.length < PAGE) return
+    after = rows.at(-1)!.tree_key
+  }
+}
+
+function* withPhases(engine: Engine, row: RunRow): Generator<RunEvent> {
+  yield { event: 'run', data: runRecord(row) }
+  const count = engine.bundle(row.bundle_id).team(row.team_key).phases.length
+  for (let position = 0; position < count; position++) yield phaseEvent(engine, row, position)
+}
+
+function* eventsOf(engine: Engine, row: RunRow, { kind, position, lines }: Notice): Generator<RunEvent> {
+  if (kind === 'log') yield { event: 'log', data: { run_id: row.id, lines: lines ?? [] } }
+  else if (kind === 'run' || position === null) yield { event: 'run', data: runRecord(row) }
+  else yield phaseEvent(engine, row, position)
+}
+
+function phaseEvent(engine: Engine, row: RunRow, position: number): RunEvent {
+  const { phases } = engine.bundle(row.bundle_id).team(row.team_key)
+  const phase = engine.store.phase(row.id, position)!
+  const { data: _, sub_runs: __, ...record } = phaseRecord({ ...phase, data: null }, phases[position]!, phases, [])
+  const items = record.type === 'map' && phase.started_at !== null ? engine.store.itemCount(row.id, position) : null
+  return { event: 'phase', data: { run_id: row.id, position, ...record, items } }
+}
+
+function rowOf(engine: Engine, runId: string): RunRow {
+  return engine.store.run(runId)!
+}

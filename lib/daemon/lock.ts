@@ -1,0 +1,141 @@
+// One process holds a home: `<home>/daemon.lock` names it by pid, start and boot, and says where it listens.
+// A lock whose process is gone, or that is of an earlier boot, is taken over; a live one is refused by name.
+
+import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { CadreError } from '../error.ts'
+
+export interface Holder {
+  pid: number
+  /** Of the machine: changes when it restarts. */
+  boot: string
+  /** When the process began, as the system tells it: process ids are used again, above all in containers. */
+  started: string
+  /** Where it listens; null for a command that runs a team by itself. */
+  address: string | null
+}
+
+export interface Lock {
+  /** Tells where the holder listens. */
+  announce(address: string): void
+  release(): void
+}
+
+const fileOf = (home: string) => join(home, 'daemon.lock')
+
+/** Takes the lock of `home`. Throws `conflict` that names the holder. */
+export function takeLock(home: string): Lock {
+  const file = fileOf(home)
+  const draft = `${file}.${process.pid}`
+  const self: Holder = { pid: process.pid, boot: bootId(), started: startOf(process.pid) ?? '', address: null }
+  writeFileSync(draft, JSON.stringify(self), { mode: 0o600 })
+  try {
+    while (!linked(draft, file)) {
+      const holder = readHolder(home)
+      if (holder && isAlive(holder)) throw held(home, holder)
+      displace(home, holder)
+    }
+  } finally {
+    rmSync(draft, { force: true })
+  }
+  const isOurs = () => readHolder(home)?.pid === self.pid
+  return {
+    announce(address) {
+      writeFileSync(draft, JSON.stringify({ ...self, address }), { mode: 0o600 })
+      renameSync(draft, file)
+    },
+    release() {
+      if (isOurs()) rmSync(file, { force: true })
+    },
+  }
+}
+
+/** Who holds `home` now; null when nobody does. */
+export function holderOf(home: string): Holder | null {
+  const holder = readHolder(home)
+  return holder && isAlive(holder) ? holder : null
+}
+
+function held(home: string, { pid, address }: Holder): CadreError {
+  const where = address ? ` and listens on ${address}` : ''
+  return new CadreError(
+    'conflict',
+    `${home} is held by process ${pid}, which runs${where}: stop it, or choose another folder with --home`,
+  )
+}
+
+/** A link is made whole or not at all, unlike a file that is created and then written. */
+function linked(draft: string, file: string): boolean {
+  try {
+    linkSync(draft, file)
+    return true
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'EEXIST') return false
+    throw error
+  }
+}
+
+/** Moves a dead lock away. Where another start was quicker, what was moved is its live lock and goes back. */
+function displace(home: string, dead: Holder | null): void {
+  const file = fileOf(home)
+  const aside = `${file}.${crypto.randomUUID()}`
+  try {
+    renameSync(file, aside)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return
+    throw error
+  }
+  const moved = parseHolder(readFileSync(aside, 'utf8'))
+  if (moved && (moved.pid !== dead?.pid || moved.started !== dead.started)) linked(aside, file)
+  rmSync(aside, { force: true })
+}
+
+function readHolder(home: string): Holder | null {
+  try {
+    return parseHolder(readFileSync(fileOf(home), 'utf8'))
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+    throw error
+  }
+}
+
+function parseHolder(text: string): Holder | null {
+  try {
+    const holder: Holder = JSON.parse(text)
+    return Number.isSafeInteger(holder.pid) ? holder : null
+  } catch {
+    return null
+  }
+}
+
+function isAlive({ pid, boot, started }: Holder): boolean {
+  if (boot !== bootId()) return false
+  try {
+    process.kill(pid, 0)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false
+  }
+  return startOf(pid) === started
+}
+
+function bootId(): string {
+  if (process.platform === 'linux') return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
+  return printed(['sysctl', '-n', 'kern.bootsessionuuid']) ?? ''
+}
+
+/** When a process began: clock ticks since boot on Linux (proc(5), field 22 of stat), else what `ps` says. */
+function startOf(pid: number): string | null {
+  if (process.platform !== 'linux') return printed(['ps', '-o', 'lstart=', '-p', String(pid)])
+  try {
+    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
+    // The name in parentheses may hold anything; what follows the last one is fields 3 and on.
+    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? null
+  } catch {
+    return null
+  }
+}
+
+function printed(command: string[]): string | null {
+  const { success, stdout } = Bun.spawnSync(command, { stderr: 'ignore' })
+  return success ? stdout.toString().trim() : null
+}

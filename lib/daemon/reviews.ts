@@ -1,0 +1,60 @@
+// Reviews as people see them: with the name of their phase, answered only by those whom the team asks.
+
+import { CadreError } from '../error.ts'
+import type { Engine } from '../run/engine.ts'
+import { type Decision, listReviews, type ReviewRecord, type ReviewRow, reviewRecord } from '../run/reviews.ts'
+import type { RunStore } from '../run/store.ts'
+import { inputsFor } from '../team/inputs.ts'
+import type { Bundle, GatePhase, Phase } from '../team/team.ts'
+
+/** What is asked of an engine, or of a database without one. */
+export interface ReviewSource {
+  readonly store: RunStore
+  bundle(id: string): Bundle
+}
+
+type Filter = Parameters<typeof listReviews>[1]
+
+export function listReviewRecords(source: ReviewSource, filter: Filter): { reviews: ReviewRecord[]; total: number } {
+  const { rows, total } = listReviews(source.store, filter)
+  return { reviews: rows.map(row => reviewRecord(row, phaseOf(source, row).name, row.run_name)), total }
+}
+
+/** Throws `not_found`. */
+export function findReview({ store }: Pick<ReviewSource, 'store'>, id: string): ReviewRow {
+  const row = store.db.query<ReviewRow, [string]>('SELECT * FROM reviews WHERE id = ?').get(id)
+  if (!row) throw new CadreError('not_found', `no review ${id}`)
+  return row
+}
+
+/**
+ * Applies an answer and tells the review as it stands then. Throws `forbidden` for a gate that asks others,
+ * `invalid_request` where the form is not filled in as the gate wants it, and what the engine throws.
+ */
+export async function answerReview(engine: Engine, review: ReviewRow, decision: Decision): Promise<ReviewRecord> {
+  const phase = phaseOf(engine, review)
+  const form = review.kind === 'gate' && phase.type === 'gate' ? phase.review : undefined
+  if (form && !mayAnswer(form.reviewers, decision.by)) {
+    throw new CadreError('forbidden', `this gate asks ${form.reviewers.join(', ')}; you are ${decision.by}`)
+  }
+  const answer = form && decision.decision === 'approve' ? { ...decision, values: filledIn(form, decision) } : decision
+  await engine.decide(review.id, answer)
+  return reviewRecord(findReview(engine, review.id), phase.name, engine.record(review.run_id).run_name)
+}
+
+function mayAnswer(reviewers: readonly string[], by: string): boolean {
+  return reviewers.some(name => name === 'any' || name === by)
+}
+
+function filledIn({ inputs }: NonNullable<GatePhase['review']>, { values: given = {} }: Decision) {
+  const { values, problems } = inputsFor(inputs, given)
+  if (problems.length === 0) return values
+  const details = problems.map(({ path, message }) => ({ path: path.replace('/inputs/', '/values/'), message }))
+  const list = details.map(({ message }) => message).join('; ')
+  throw new CadreError('invalid_request', `the answer does not fit the form: ${list}`, { details })
+}
+
+function phaseOf(source: ReviewSource, { run_id, position }: Pick<ReviewRow, 'run_id' | 'position'>): Phase {
+  const row = source.store.run(run_id)!
+  return source.bundle(row.bundle_id).team(row.team_key).phases[position]!
+}

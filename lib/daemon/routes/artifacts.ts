@@ -1,0 +1,62 @@
+// artifacts/*: the files that phases wrote. They are given as downloads that no browser renders or runs.
+
+import { realpath } from 'node:fs/promises'
+import { basename, join, sep } from 'node:path'
+import { Type } from 'typebox'
+import { isSafeName } from '../../agent/files.ts'
+import { CadreError } from '../../error.ts'
+import { closed } from '../../http/schema.ts'
+import { runPhases } from '../../run/queries.ts'
+import type { Daemon } from '../daemon.ts'
+import type { Routing } from '../routes.ts'
+import { Name, RunId } from './bodies.ts'
+import { target } from './runs.ts'
+
+export function artifactRoutes({ api, daemon, guard }: Routing): void {
+  const access = guard({ local: 'open', remote: 'access' })
+  const List = closed({ run_id: RunId, phase: Type.Optional(Name) })
+  api.post('/v1/artifacts/list', { access, body: List, summary: 'Files that phases of a run wrote' }, call => {
+    const { phases } = runPhases(daemon.engine.store, target(daemon, call), id => daemon.engine.bundle(id))
+    const wanted = phases.filter(({ name }) => call.body.phase === undefined || name === call.body.phase)
+    const artifacts = wanted.flatMap(({ name: phase, files }) => files.map(file => ({ phase, ...file })))
+    return { artifacts, total: artifacts.length }
+  })
+
+  const query = closed({ run_id: RunId, path: Type.String({ minLength: 1, maxLength: 2_000 }) })
+  api.get('/v1/artifacts/get', { access, query, summary: 'One file, as a download' }, async visit => {
+    const runId = target(daemon, { body: visit.query, caller: visit.caller })
+    const file = await artifactFile(daemon, runId, visit.query.path)
+    return new Response(Bun.file(file), {
+      headers: {
+        'content-type': 'application/octet-stream',
+        'content-disposition': `attachment; filename*=UTF-8''${encodeRfc8187(basename(file))}`,
+        'content-security-policy': 'sandbox',
+        'x-content-type-options': 'nosniff',
+        'cache-control': 'no-store',
+      },
+    })
+  })
+}
+
+/** Absolute path of `files/<phase>/<name>` of a run. What is no safe name, or leads out by a link, is not there. */
+export async function artifactFile(daemon: Daemon, runId: string, path: string): Promise<string> {
+  const missing = () => new CadreError('not_found', `run ${runId} has no file ${path}`)
+  if (!path.startsWith('files/') || !isSafeName(path)) throw missing()
+  const base = join(daemon.engine.stateDir(runId), 'files')
+  try {
+    const [real, realBase] = await Promise.all([realpath(join(base, path.slice('files/'.length))), realpath(base)])
+    const stat = await Bun.file(real).stat()
+    if (real.startsWith(realBase + sep) && stat.isFile()) return real
+  } catch {
+    // Told below, like everything that cannot be had.
+  }
+  throw missing()
+}
+
+/** As `filename*` takes it (RFC 8187): every character that is not an attr-char is percent-encoded. */
+function encodeRfc8187(name: string): string {
+  return encodeURIComponent(name.toWellFormed()).replace(
+    /['()*]/g,
+    char => `%${char.charCodeAt(0).toString(16).toUpperCase()}`,
+  )
+}

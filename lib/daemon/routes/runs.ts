@@ -1,0 +1,124 @@
+// runs/*: start and cancel, and everything that is recorded of a run.
+
+import { type Static, Type } from 'typebox'
+import { CadreError } from '../../error.ts'
+import type { Call } from '../../http/api.ts'
+import { envelopeFrame } from '../../http/reply.ts'
+import { closed } from '../../http/schema.ts'
+import { jsonStream } from '../../http/stream.ts'
+import type { JsonObject } from '../../json.ts'
+import { readLines } from '../../run/logs.ts'
+import { listRuns, runPhases } from '../../run/queries.ts'
+import { RUN_STATES } from '../../run/transitions.ts'
+import { rootOf, treeEntries } from '../../run/tree.ts'
+import type { Caller } from '../access.ts'
+import type { Daemon } from '../daemon.ts'
+import { runDetail } from '../detail.ts'
+import type { Routing } from '../routes.ts'
+import { startRun } from '../start.ts'
+import { envelope, Name, PAGE, page, RunId } from './bodies.ts'
+
+const Start = closed({
+  team: Type.Optional(Name),
+  path: Type.Optional(Type.String({ minLength: 1, maxLength: 4_096 })),
+  inputs: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+  run_name: Type.Optional(Type.Union([Name, Type.Null()])),
+  workspace: Type.Optional(Type.Union([Type.String({ minLength: 1, maxLength: 4_096 }), Type.Null()])),
+})
+const List = closed({
+  ...PAGE,
+  state: Type.Optional(Type.Enum([...RUN_STATES])),
+  team: Type.Optional(Name),
+  root_only: Type.Optional(Type.Boolean()),
+})
+const OneRun = closed({ run_id: RunId })
+const Logs = closed({
+  run_id: RunId,
+  phase: Type.Optional(Name),
+  after_seq: Type.Optional(Type.Integer({ minimum: 0 })),
+  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000 })),
+})
+
+export function runRoutes({ api, daemon, guard }: Routing): void {
+  const { engine } = daemon
+  const { store } = engine
+  const read = guard({ local: 'open', remote: 'access' })
+  const execute = guard({ local: 'open', remote: 'execute' })
+  const cancel = guard({ local: 'open', remote: 'cancel' })
+
+  api.post('/v1/runs/start', { access: execute, body: Start, summary: 'Start a run' }, ({ body, caller }) =>
+    start(daemon, body, caller),
+  )
+  api.post('/v1/runs/list', { access: read, body: List, summary: 'Runs, newest first' }, ({ body, caller }) => {
+    anyRun(caller)
+    const { limit: _, offset: __, ...filter } = body
+    return listRuns(store, { ...filter, ...page(body) })
+  })
+  api.post('/v1/runs/get', { access: read, body: OneRun, summary: 'One run' }, call =>
+    runDetail(store, target(daemon, call)),
+  )
+  api.post('/v1/runs/cancel', { access: cancel, body: OneRun, summary: 'Cancel a run and all below it' }, call =>
+    engine.cancel(target(daemon, call)),
+  )
+  api.post('/v1/runs/tree', { access: read, body: OneRun, summary: 'The whole tree of a run' }, call => {
+    const root = rootOf(daemon.db, target(daemon, call))
+    return jsonStream(
+      `{"ok":true,"data":{"root_run_id":${JSON.stringify(root)},"runs":[`,
+      treeEntries(daemon.db, root),
+      ']}}',
+    )
+  })
+  api.post(
+    '/v1/runs/phases',
+    {
+      access: read,
+      body: envelope('run_phases', OneRun),
+      frame: envelopeFrame(() => daemon.instanceId),
+      summary: 'The phases of a run, in file order',
+    },
+    ({ body, caller }) => runPhases(store, target(daemon, { body: body.payload, caller }), id => engine.bundle(id)),
+  )
+  api.post('/v1/runs/logs', { access: read, body: Logs, summary: 'Log lines of a run' }, call => {
+    const runId = target(daemon, call)
+    engine.logs.flush()
+    const { phase, after_seq: afterSeq, limit = 100 } = call.body
+    return readLines(engine.stateDir(runId), {
+      limit,
+      ...(phase !== undefined && { phase }),
+      ...(afterSeq !== undefined && { afterSeq }),
+    })
+  })
+}
+
+async function start(daemon: Daemon, body: Static<typeof Start>, caller: Caller) {
+  anyRun(caller)
+  if (!caller.local && body.path !== undefined) {
+    throw new CadreError('forbidden', 'from another machine a run starts from a `team`, never from a `path`')
+  }
+  const { inputs, ...request } = body
+  const given = { ...request, ...(inputs && { inputs: inputs as JsonObject }) }
+  const { run_id, state } = await startRun(daemon, given, { local: caller.local })
+  return { run_id, state }
+}
+
+/** The run that a call names. It exists, and the caller's token is for it, or for any run. */
+export function target(
+  daemon: Daemon,
+  { body, caller }: Pick<Call<{ run_id: string }, Caller>, 'body' | 'caller'>,
+): string {
+  if (caller.runId !== null && !sameTree(daemon, caller.runId, body.run_id)) {
+    throw new CadreError('forbidden', `the credential is for run ${caller.runId} only`)
+  }
+  return daemon.engine.record(body.run_id).run_id
+}
+
+function sameTree(daemon: Daemon, one: string, other: string): boolean {
+  const root = (id: string) => daemon.engine.store.run(id)?.root_id
+  return one === other || (root(one) !== undefined && root(one) === root(other))
+}
+
+/** For calls that are about no run in particular. */
+export function anyRun(caller: Caller): void {
+  if (caller.runId === null) return
+  throw new CadreError('forbidden', `the credential is for run ${caller.runId} only`)
+}

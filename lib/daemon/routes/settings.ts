@@ -1,0 +1,30 @@
+// settings/*: always with the local token, never from elsewhere, secrets always masked.
+
+import { Type } from 'typebox'
+import { closed } from '../../http/schema.ts'
+import type { Json } from '../../json.ts'
+import type { Routing } from '../routes.ts'
+
+const Key = Type.String({ minLength: 1, maxLength: 200 })
+
+export function settingRoutes({ api, daemon, guard }: Routing): void {
+  const access = guard({ local: 'token', remote: null })
+  const { settings, catalogue } = daemon
+  api.post('/v1/settings/list', { access, body: closed({}), summary: 'All settings, secrets masked' }, () => ({
+    settings: settings.list(catalogue),
+  }))
+  api.post('/v1/settings/get', { access, body: closed({ key: Key }), summary: 'One setting' }, ({ body }) =>
+    settings.get(body.key, catalogue),
+  )
+  const NewValue = closed({ key: Key, value: Type.Unknown() })
+  api.post(
+    '/v1/settings/set',
+    { access, body: NewValue, summary: 'Set a setting; null removes it' },
+    async ({ body }) => {
+      await daemon.checkSetting(body.key, body.value as Json)
+      await settings.set(body.key, body.value as Json)
+      daemon.settingsChanged()
+      return settings.get(body.key, catalogue)
+    },
+  )
+}

@@ -1,0 +1,23 @@
+// runs/stream: what happens in a run and below it, as server-sent events. Each connection begins with how things stand,
+// so a reader that comes back (Last-Event-ID) misses no state; lines that it missed are in runs/logs.
+
+import { closed } from '../../http/schema.ts'
+import { eventStream } from '../../http/stream.ts'
+import { runEvents } from '../events.ts'
+import type { Routing } from '../routes.ts'
+import { RunId } from './bodies.ts'
+import { target } from './runs.ts'
+
+export function streamRoutes({ api, daemon, guard }: Routing): void {
+  const access = guard({ local: 'open', remote: 'access' })
+  const query = closed({ run_id: RunId })
+  api.get('/v1/runs/stream', { access, query, summary: 'Events of a run: run, phase, log, end' }, visit => {
+    const runId = target(daemon, { body: visit.query, caller: visit.caller })
+    const last = Number(visit.request.headers.get('last-event-id'))
+    visit.server?.timeout(visit.request, 0)
+    return eventStream(async function* numbered(signal) {
+      let id = Number.isSafeInteger(last) && last > 0 ? last : 0
+      for await (const event of runEvents(daemon.engine, runId, signal)) yield { id: ++id, ...event }
+    }, api.stopping)
+  })
+}

@@ -1,0 +1,29 @@
+// teams/validate: reads a team with all that it reaches and tells every problem; starts nothing.
+
+import { Type } from 'typebox'
+import { closed } from '../../http/schema.ts'
+import type { Routing } from '../routes.ts'
+import { loadTeam, missingSettings } from '../start.ts'
+import { Name } from './bodies.ts'
+
+const Validate = closed({
+  team: Type.Optional(Name),
+  path: Type.Optional(Type.String({ minLength: 1, maxLength: 4_096 })),
+})
+
+export function teamRoutes({ api, daemon, guard }: Routing): void {
+  const access = guard({ local: 'open', remote: null })
+  api.post('/v1/teams/validate', { access, body: Validate, summary: 'Check a team' }, async ({ body }) => {
+    const bundle = await loadTeam(daemon, body)
+    const { name, version, inputs, phases } = bundle.team(bundle.root)
+    return {
+      valid: true,
+      name,
+      version,
+      inputs,
+      phases: phases.map(phase => phase.name),
+      teams: Object.keys(bundle.json().teams).map(key => bundle.team(key).name),
+      missing_settings: missingSettings(daemon, bundle),
+    }
+  })
+}

@@ -1,0 +1,49 @@
+// `bun daemon.ts serve`: the daemon behind HTTP, until SIGTERM or SIGINT.
+
+import { CadreError } from '../error.ts'
+import { listen, stopOnSignal } from '../http/listen.ts'
+import { logFromEnvironment } from '../log.ts'
+import { Daemon } from './daemon.ts'
+import { homeFolder } from './home.ts'
+import { daemonApi } from './routes.ts'
+
+export interface ServeOptions {
+  home?: string
+  host?: string
+  port?: string
+}
+
+const DEFAULT_PORT = '7401'
+
+export async function serve(options: ServeOptions): Promise<void> {
+  const { env } = process
+  const port = portOf(options.port ?? (env.CADRE_DAEMON_PORT || DEFAULT_PORT))
+  const strict = strictOf(env.CADRE_LOCAL_AUTH)
+  const log = logFromEnvironment()
+  const daemon = await Daemon.open({ home: homeFolder(options.home), log })
+  try {
+    for (const { file, reason } of daemon.catalogue.skipped) log.warn('agent skipped', { file, reason })
+    await daemon.engine.recover()
+    const host = options.host ?? (env.CADRE_DAEMON_HOST || '127.0.0.1')
+    const listening = listen(daemonApi(daemon, { strict }), { host, port })
+    // The lock first: who reads the line may call a command, which looks there.
+    daemon.lock.announce(listening.url)
+    process.stdout.write(`daemon listening on ${listening.url}\n`)
+    stopOnSignal(listening, log, () => daemon.close())
+  } catch (error) {
+    await daemon.close()
+    throw error
+  }
+}
+
+function portOf(text: string): number {
+  const port = Number(text)
+  if (/^\d+$/.test(text) && port <= 65_535) return port
+  throw new CadreError('invalid_request', `--port: expected a number from 0 to 65535, got ${text}`)
+}
+
+function strictOf(value: string | undefined): boolean {
+  if (!value || value === 'open') return false
+  if (value === 'strict') return true
+  throw new CadreError('invalid_request', `CADRE_LOCAL_AUTH: expected strict or nothing, got ${value}`)
+}

@@ -1,0 +1,87 @@
+// From "run this" to a run: the team is read and checked with all that it reaches, and everything that is missing —
+// inputs, settings of every agent at any depth, the workspace — is told at once, before anything starts.
+
+import { isAbsolute } from 'node:path'
+import { CadreError, type Detail } from '../error.ts'
+import type { JsonObject } from '../json.ts'
+import type { RunRecord } from '../run/records.ts'
+import { loadBundle } from '../team/bundle.ts'
+import { inputsFor } from '../team/inputs.ts'
+import { agentRefs, teamsOf } from '../team/reach.ts'
+import type { Bundle } from '../team/team.ts'
+import type { Daemon } from './daemon.ts'
+
+export interface RunRequest {
+  /** `@scope/name[@range]`. */
+  team?: string
+  /** Absolute path of a folder with a team.yml, or of the file. */
+  path?: string
+  inputs?: JsonObject
+  run_name?: string | null
+  /** Id, name or absolute path of a workspace; default the team's folder. */
+  workspace?: string | null
+}
+
+export interface Origin {
+  /** Started on this machine: paths may be named. */
+  local: boolean
+  /** Made at dispatch. */
+  runId?: string
+  /** Reported to the hub. */
+  synced?: boolean
+}
+
+/** Throws `invalid_request` with all that is wrong. */
+export async function startRun(daemon: Daemon, request: RunRequest, origin: Origin): Promise<RunRecord> {
+  const bundle = await loadTeam(daemon, request)
+  const { values, problems } = inputsFor(bundle.team(bundle.root).inputs, request.inputs ?? {})
+  const missing = [...problems, ...missingSettings(daemon, bundle)]
+  if (missing.length > 0) {
+    const list = missing.map(({ message }) => message).join('; ')
+    throw new CadreError('invalid_request', `the run cannot start: ${list}`, { details: missing })
+  }
+  const workspace = workspaceOf(daemon, bundle, request.workspace ?? null, origin)
+  return daemon.engine.start({
+    bundle,
+    inputs: values,
+    runName: request.run_name ?? null,
+    workspace,
+    fromPath: origin.local && request.path !== undefined,
+    synced: origin.synced ?? false,
+    ...(origin.runId !== undefined && { runId: origin.runId }),
+  })
+}
+
+/** The team that a request names. Throws `invalid_request` with every problem of its files, `not_found`. */
+export async function loadTeam(daemon: Daemon, { team, path }: Pick<RunRequest, 'team' | 'path'>): Promise<Bundle> {
+  const options = { agents: daemon.catalogue, resolve: (ref: string) => daemon.packages.resolve(ref) }
+  if ((team === undefined) === (path === undefined)) {
+    throw new CadreError('invalid_request', 'expected either `team` (@scope/name) or `path`', {
+      details: [{ path: '/team', message: 'give this, or `path`' }],
+    })
+  }
+  if (path !== undefined) {
+    if (isAbsolute(path)) return loadBundle(path, options)
+    throw new CadreError('invalid_request', `${path} is no absolute path`, {
+      details: [{ path: '/path', message: 'must be an absolute path' }],
+    })
+  }
+  const found = await daemon.packages.resolve(team!)
+  if (!found) throw new CadreError('not_found', `there is no team ${team} here, and no hub that has it`)
+  return loadBundle(found, options)
+}
+
+/** One line for each setting that some agent of the bundle lacks. */
+export function missingSettings(daemon: Daemon, bundle: Bundle): Detail[] {
+  const references = new Set(teamsOf(bundle).flatMap(([, team]) => agentRefs(team)))
+  return [...references].sort().flatMap(reference => {
+    const definition = daemon.catalogue.get(reference)
+    return definition ? daemon.settings.problems(reference, definition) : []
+  })
+}
+
+/** The folder to work in, registered; null: the run gets an empty one of its own. */
+function workspaceOf(daemon: Daemon, bundle: Bundle, reference: string | null, { local }: Origin): string | null {
+  const folder = reference === null ? bundle.folder(bundle.root) : daemon.workspaces.folder(reference, { paths: local })
+  return folder === null ? null : daemon.workspaces.add(folder).path
+}

@@ -1,0 +1,76 @@
+// Shows a run while it goes on: a tree that is redrawn in place on a terminal, one line an event elsewhere.
+// Everything goes to stderr; stdout is for what was asked for.
+
+import { formatDuration } from '../../duration.ts'
+import type { RunEvent } from '../events.ts'
+import { RunModel } from './model.ts'
+import { createPaint, printable, stateWord } from './paint.ts'
+import { drawRun } from './tree.ts'
+
+export interface Screen {
+  readonly model: RunModel
+  show(event: RunEvent): void
+  /** Draws the last state for good. */
+  close(): void
+}
+
+const REDRAW_MS = 80
+
+export function createScreen(runId: string, stream: NodeJS.WriteStream = process.stderr): Screen {
+  return stream.isTTY ? createLiveTree(runId, stream) : createLines(runId, stream)
+}
+
+function createLiveTree(runId: string, stream: NodeJS.WriteStream): Screen {
+  const model = new RunModel(runId)
+  const paint = createPaint(stream)
+  let drawn = 0
+  const draw = (live: boolean) => {
+    if (!model.root) return
+    const { columns = 80, rows = 24 } = stream
+    const lines = drawRun(model.root, { paint, now: Date.now(), live, columns, ...(live && { rows: rows - 1 }) })
+    const up = drawn > 0 ? `\x1b[${drawn}A` : ''
+    // One synchronized update, so that no half of a picture is ever seen.
+    stream.write(`\x1b[?2026h${up}\x1b[0J${lines.join('\n')}\n\x1b[?2026l`)
+    drawn = lines.length
+  }
+  stream.write('\x1b[?25l')
+  const timer = setInterval(() => draw(true), REDRAW_MS)
+  return {
+    model,
+    show: event => model.apply(event),
+    close() {
+      clearInterval(timer)
+      draw(false)
+      stream.write('\x1b[?25h')
+    },
+  }
+}
+
+function createLines(runId: string, stream: NodeJS.WriteStream): Screen {
+  const model = new RunModel(runId)
+  const paint = createPaint(stream)
+  const told = new Map<string, string>()
+  const tell = (key: string, state: string, path: string[], rest: string) => {
+    if (told.get(key) === state || state === 'pending' || state === 'queued') return
+    told.set(key, state)
+    const at = new Date().toTimeString().slice(0, 8)
+    stream.write(`${at}  ${stateWord(paint, state).padEnd(14)}  ${printable(path.join('/'))}${rest}\n`)
+  }
+  return {
+    model,
+    show(event) {
+      model.apply(event)
+      if (event.event === 'phase') {
+        const { run_id, name, state, attempt, started_at, completed_at, error } = event.data
+        const took =
+          completed_at !== null && started_at !== null ? `  ${formatDuration(completed_at - started_at)}` : ''
+        const why = error && state === 'failed' ? `  ${printable(error.message.split('\n', 1)[0]!)}` : ''
+        tell(`${run_id}:${name}:${attempt}`, state, [...model.path(run_id), name], took + why)
+      } else if (event.event === 'end') {
+        const { run_id, team, state } = event.data
+        tell(run_id, state, [team], `  ${run_id}`)
+      }
+    },
+    close() {},
+  }
+}

@@ -1,0 +1,90 @@
+// A run with all below it, put together from its events.
+
+import type { RunRecord } from '../../run/records.ts'
+import type { PhaseEvent, RunEvent } from '../events.ts'
+
+export interface RunNode {
+  record: RunRecord
+  /** In file order. */
+  phases: PhaseEvent[]
+  /** Sub-runs by the phase that started them, in the order of their start. */
+  below: Map<string, RunNode[]>
+}
+
+const ENDED = ['completed', 'failed', 'cancelled']
+
+export const hasEnded = ({ record }: RunNode): boolean => ENDED.includes(record.state)
+
+export class RunModel {
+  readonly #rootId: string
+  readonly #runs = new Map<string, RunNode>()
+
+  constructor(rootId: string) {
+    this.#rootId = rootId
+  }
+
+  get root(): RunNode | undefined {
+    return this.#runs.get(this.#rootId)
+  }
+
+  node(runId: string): RunNode | undefined {
+    return this.#runs.get(runId)
+  }
+
+  apply(event: RunEvent): void {
+    if (event.event === 'run' || event.event === 'end') this.#run(event.data)
+    else if (event.event === 'phase') {
+      const { run_id, position } = event.data
+      const node = this.#runs.get(run_id)
+      if (node) node.phases[position] = event.data
+    }
+  }
+
+  /** `folders/lib/measure`: the way from the root to a run. */
+  path(runId: string): string[] {
+    const record = this.#runs.get(runId)?.record
+    if (!record || runId === this.#rootId || record.parent_run_id === null) return []
+    const name = record.run_name === null ? [] : [record.run_name]
+    return [...this.path(record.parent_run_id), record.parent_phase ?? '', ...name]
+  }
+
+  /** A leaf is at work, or waits for its next attempt. */
+  get atWork(): boolean {
+    for (const { phases } of this.#runs.values()) {
+      for (const { type, state, reason } of phases) {
+        if (state === 'running' && type !== 'team' && type !== 'map') return true
+        if (state === 'pending' && reason === 'retry') return true
+      }
+    }
+    return false
+  }
+
+  #run(record: RunRecord): void {
+    const known = this.#runs.get(record.run_id)
+    if (known) {
+      known.record = record
+      // What a map has finished is only counted from here on.
+      if (hasEnded(known) && record.state === 'completed' && record.run_id !== this.#rootId) this.#forget(known)
+      return
+    }
+    const node: RunNode = { record, phases: [], below: new Map() }
+    this.#runs.set(record.run_id, node)
+    const parent = record.parent_run_id === null ? undefined : this.#runs.get(record.parent_run_id)
+    if (!parent || record.parent_phase === null) return
+    const siblings = parent.below.get(record.parent_phase)
+    if (siblings) siblings.push(node)
+    else parent.below.set(record.parent_phase, [node])
+  }
+
+  /** A tree may have 100,000 runs: what is completed is never drawn open again. */
+  #forget(node: RunNode): void {
+    for (const runs of node.below.values()) {
+      for (const run of runs) {
+        this.#forget(run)
+        this.#runs.delete(run.record.run_id)
+      }
+    }
+    node.below.clear()
+    node.phases = []
+  }
+}

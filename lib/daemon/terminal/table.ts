@@ -1,0 +1,27 @@
+// Columns for lists: aligned by what is seen, two spaces apart, the last one as long as it is.
+
+/** One line a row. Cells may carry colour. */
+export function table(rows: readonly (readonly string[])[]): string[] {
+  const widths: number[] = []
+  for (const row of rows) {
+    for (const [column, cell] of row.entries()) widths[column] = Math.max(widths[column] ?? 0, Bun.stringWidth(cell))
+  }
+  return rows.map(row =>
+    row
+      .map((cell, column) => (column === row.length - 1 ? cell : pad(cell, widths[column]!)))
+      .join('  ')
+      .trimEnd(),
+  )
+}
+
+export function pad(cell: string, width: number): string {
+  return cell + ' '.repeat(Math.max(0, width - Bun.stringWidth(cell)))
+}
+
+/** `2026-05-02 14:03:21`, local time; a dash for no time. */
+export function clock(at: number | null): string {
+  if (at === null) return '–'
+  const date = new Date(at)
+  const two = (value: number) => String(value).padStart(2, '0')
+  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${date.toTimeString().slice(0, 8)}`
+}

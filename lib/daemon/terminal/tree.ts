@@ -1,0 +1,162 @@
+// A run drawn as a tree: phases in file order, sub-runs below the phase that started them. What is completed is one line,
+// a map with many items is its counts, the items at work and the failed ones.
+
+import { formatDuration } from '../../duration.ts'
+import type { PhaseEvent } from '../events.ts'
+import { hasEnded, type RunNode } from './model.ts'
+import { type Paint, printable, symbol } from './paint.ts'
+import { pad } from './table.ts'
+
+export interface DrawOptions {
+  paint: Paint
+  now: number
+  /** The symbol of what runs turns. */
+  live: boolean
+  columns: number
+  /** Most lines; default all. */
+  rows?: number
+}
+
+/** Maps with more items are summed up. */
+const SHOWN_ITEMS = 8
+const SHOWN_OF_MANY = 5
+const INDENT = '  '
+
+interface Line {
+  depth: number
+  state: string
+  label: string
+  note: string
+  time: string
+  /** Text under a line, without symbol and time. */
+  aside?: boolean
+}
+
+export function drawRun(root: RunNode, options: DrawOptions): string[] {
+  const { paint, now, live } = options
+  const { record } = root
+  const name = record.run_name === null ? '' : ` ${paint.dim(printable(record.run_name))}`
+  const title: Line = {
+    depth: 0,
+    state: record.state,
+    label: paint.bold(record.team) + name,
+    note: '',
+    time: elapsed(record, now),
+  }
+  const lines = fitted([title, ...phaseLines(root, 1, options)], options.rows)
+  const width = Math.min(
+    Math.max(...lines.map(line => (line.aside ? 0 : widthOf(line)))) + 2,
+    Math.max(24, options.columns - 10),
+  )
+  return lines.map(line => {
+    const head = INDENT.repeat(line.depth)
+    if (line.aside) return clip(head + INDENT + line.label, options.columns)
+    const mark = symbol(paint, line.state, live ? now : undefined)
+    const text = `${head}${mark} ${line.label}${line.note && `  ${line.note}`}`
+    return `${pad(clip(text, width), width)}${paint.dim(line.time.padStart(7))}`.trimEnd()
+  })
+}
+
+function phaseLines(node: RunNode, depth: number, options: DrawOptions): Line[] {
+  return node.phases.flatMap(phase => {
+    if (!phase) return []
+    const runs = node.below.get(phase.name) ?? []
+    const line: Line = { ...lineOf(phase, options), depth, note: noteOf(phase, runs, options.paint) }
+    return [line, ...errorLines(phase, depth, options), ...below(phase, runs, depth + 1, options)]
+  })
+}
+
+function lineOf({ name, state, started_at, completed_at }: PhaseEvent, { paint, now }: DrawOptions) {
+  const waiting = state === 'pending' || state === 'skipped'
+  return {
+    state,
+    label: waiting ? paint.dim(name) : name,
+    time: state === 'pending' ? '' : elapsed({ started_at, completed_at }, now),
+  }
+}
+
+function noteOf(phase: PhaseEvent, runs: readonly RunNode[], paint: Paint): string {
+  if (phase.state === 'awaiting_input') return paint.yellow(phase.reason ?? 'waits for a person')
+  if (phase.state === 'skipped') return paint.dim(phase.reason ?? '')
+  if (phase.state === 'pending' && phase.reason === 'retry') return paint.yellow('tries again')
+  if (phase.type !== 'map' || phase.items === null) return ''
+  const count = (state: string) => runs.filter(({ record }) => record.state === state).length
+  const failed = count('failed')
+  const parts = [paint.dim(`${count('completed') + failed + count('cancelled')}/${phase.items}`)]
+  if (failed > 0) parts.push(paint.red(`${failed} failed`))
+  return parts.join(' ')
+}
+
+/** Only where it began: those above say the same. */
+function errorLines(phase: PhaseEvent, depth: number, { paint }: DrawOptions): Line[] {
+  if (!phase.error || phase.state === 'completed' || phase.type === 'team' || phase.type === 'map') return []
+  const texts = [...phase.error.message.split('\n').slice(0, 6), ...(phase.error.hint ? [phase.error.hint] : [])]
+  return texts.map(text => ({
+    depth,
+    state: phase.state,
+    label: paint.dim(printable(text)),
+    note: '',
+    time: '',
+    aside: true,
+  }))
+}
+
+function below(phase: PhaseEvent, runs: readonly RunNode[], depth: number, options: DrawOptions): Line[] {
+  if (phase.type === 'team')
+    return runs.flatMap(run => (run.record.state === 'completed' ? [] : phaseLines(run, depth, options)))
+  if (phase.state === 'completed' && runs.every(({ record }) => record.state === 'completed')) return []
+  if (runs.length <= SHOWN_ITEMS) return runs.flatMap(run => itemLines(run, depth, options))
+  const failed = runs.filter(({ record }) => record.state === 'failed')
+  const busy = runs.filter(run => !hasEnded(run))
+  const more = (count: number, what: string): Line[] =>
+    count <= 0
+      ? []
+      : [{ depth, state: what, label: options.paint.dim(`… ${count} more ${what}`), note: '', time: '', aside: true }]
+  return [
+    ...failed.slice(0, SHOWN_OF_MANY).flatMap(run => itemLines(run, depth, options)),
+    ...more(failed.length - SHOWN_OF_MANY, 'failed'),
+    ...busy.slice(0, SHOWN_OF_MANY).flatMap(run => itemLines(run, depth, options)),
+    ...more(busy.length - SHOWN_OF_MANY, 'running'),
+  ]
+}
+
+function itemLines(run: RunNode, depth: number, options: DrawOptions): Line[] {
+  const { record } = run
+  const line = {
+    depth,
+    state: record.state,
+    label: printable(record.run_name ?? record.team),
+    note: '',
+    time: elapsed(record, options.now),
+  }
+  return [line, ...(record.state === 'completed' ? [] : phaseLines(run, depth + 1, options))]
+}
+
+/** Drops what says least, deepest first, until the lines fit: completed and waiting phases, then whatever is last. */
+function fitted(lines: Line[], rows: number | undefined): Line[] {
+  if (rows === undefined || lines.length <= rows) return lines
+  const quiet = ['completed', 'pending', 'skipped', 'queued']
+  let kept = lines
+  for (let depth = Math.max(...lines.map(line => line.depth)); depth > 0 && kept.length > rows; depth--) {
+    kept = kept.filter(line => line.depth < depth || !quiet.includes(line.state))
+  }
+  if (kept.length <= rows) return kept
+  const rest = kept.length - rows + 1
+  return [
+    ...kept.slice(0, rows - 1),
+    { depth: 1, state: '', label: `… ${rest} more lines`, note: '', time: '', aside: true },
+  ]
+}
+
+function widthOf({ depth, label, note }: Line): number {
+  return depth * INDENT.length + 2 + Bun.stringWidth(label) + (note ? 2 + Bun.stringWidth(note) : 0)
+}
+
+function clip(text: string, width: number): string {
+  return Bun.stringWidth(text) <= width ? text : `${Bun.sliceAnsi(text, 0, width - 1)}…`
+}
+
+function elapsed(times: { started_at: number | null; completed_at: number | null }, now: number): string {
+  if (times.started_at === null) return ''
+  return formatDuration(Math.max(0, (times.completed_at ?? now) - times.started_at))
+}
