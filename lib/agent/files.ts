@@ -1,5 +1,5 @@
 // Artifacts: files under `<state_dir>/files/<phase>/`, written whole or not at all, and found again after a power cut.
-// Names are allow-listed before they touch a path; then the real folder is compared with the real state folder.
+// Names are allow-listed before they touch a path; then every step down from the state folder must be a real folder.
 
 import { randomUUID } from 'node:crypto'
 import { constants, type FileHandle, lstat, mkdir, open, readdir, realpath, rename, rm, stat } from 'node:fs/promises'
@@ -58,9 +58,9 @@ export async function writeArtifact(
   const target = join(stateDir, path)
   const temporary = join(stateDir, 'tmp', randomUUID())
   try {
-    await makeFolder(join(stateDir, 'tmp'), stateDir)
-    await makeFolder(dirname(target), stateDir)
-    await refuseLinks(dirname(target), stateDir)
+    await makeStateDir(stateDir)
+    await makeFolders(stateDir, ['tmp'])
+    await makeFolders(stateDir, path.split('/').slice(0, -1))
     const { bytes, sha256 } = await writeWhole(temporary, content, signal)
     await rename(temporary, target)
     await syncFolder(dirname(target))
@@ -105,23 +105,36 @@ function chunksOf(content: FileContent): AsyncIterable<Uint8Array> | Iterable<Ui
   return [Buffer.from(`${JSON.stringify(content, null, 2)}\n`)]
 }
 
-/** Creates `folder` and what lies between it and `base`, each new entry made durable in its parent. */
-async function makeFolder(folder: string, base: string): Promise<void> {
-  const first = await mkdir(folder, { recursive: true, mode: 0o700 })
+/** Made when first written to, and durable in its parent. */
+async function makeStateDir(stateDir: string): Promise<void> {
+  const first = await mkdir(stateDir, { recursive: true, mode: 0o700 })
   if (first === undefined) return
-  for (let at = folder; ; at = dirname(at)) {
+  for (let at = stateDir; ; at = dirname(at)) {
     await syncFolder(dirname(at))
-    if (at === first || at === base || at === dirname(at)) return
+    if (at === first) return
   }
 }
 
-async function refuseLinks(folder: string, stateDir: string): Promise<void> {
-  const [real, base] = await Promise.all([realpath(folder), realpath(stateDir)])
-  if (real !== join(base, folder.slice(stateDir.length))) {
-    throw new AgentError(`${folder} is a link out of the run's files`, {
-      code: 'invalid_name',
-      hint: 'remove the link: artifacts are written into plain folders only',
-    })
+/** Steps down from the state folder, making what is missing; every step is a real folder, never a link. */
+async function makeFolders(stateDir: string, names: readonly string[]): Promise<void> {
+  let at = stateDir
+  for (const name of names) {
+    const parent = at
+    at = join(at, name)
+    const made = await mkdir(at, { mode: 0o700 }).then(
+      () => true,
+      error => {
+        if (error.code === 'EEXIST') return false
+        throw error
+      },
+    )
+    if (made) await syncFolder(parent)
+    else if (!(await lstat(at)).isDirectory()) {
+      throw new AgentError(`${at.slice(stateDir.length + 1)} is no plain folder`, {
+        code: 'invalid_name',
+        hint: 'artifacts are written into plain folders only: remove the link or file, or rename the entry',
+      })
+    }
   }
 }
 

@@ -1,0 +1,209 @@
+import { describe, expect, test } from 'bun:test'
+import { existsSync, linkSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { AgentError, type FileContent } from '../../lib/agent/define.ts'
+import { isSafeName, readable, recordFiles, safeName, writeArtifact } from '../../lib/agent/files.ts'
+import { folder } from '../support/folder.ts'
+
+const BAD = [
+  '',
+  '.',
+  '..',
+  '../x',
+  'a/../../x',
+  'a//b',
+  '/etc/x',
+  'a/',
+  'a\\b',
+  'a\0b',
+  'a\nb',
+  'a:b',
+  '-rf',
+  'x'.repeat(300),
+  '~/x/..',
+  'a/./b',
+]
+
+const sha256 = (bytes: string | Uint8Array) => new Bun.CryptoHasher('sha256').update(bytes).digest('hex')
+
+async function codeOf(work: Promise<unknown>): Promise<string> {
+  return work.then(
+    () => 'passed',
+    error => (error instanceof AgentError ? error.code : String(error)),
+  )
+}
+
+describe('names', () => {
+  test.each(BAD)('%j is refused, and nothing is touched', async name => {
+    const stateDir = folder()
+    expect(isSafeName(name)).toBe(false)
+    expect(await codeOf(writeArtifact(stateDir, 'p', name, 'x'))).toBe('invalid_name')
+    expect(readdirSync(stateDir)).toEqual([])
+  })
+
+  test('what vendors call things becomes a safe name; different names stay different', () => {
+    expect(safeName('report.pdf')).toBe('report.pdf')
+    expect(safeName('Übersicht (Q3).csv')).toBe('Übersicht (Q3).csv')
+    const odd = [...BAD, 'a/b', 'a_b', 'a:b', '日本語/資料.pdf', '\ud800', '.'.repeat(400), '😀'.repeat(100)]
+    const safe = odd.map(safeName)
+    for (const name of safe) expect(isSafeName(name) && !name.includes('/')).toBe(true)
+    expect(new Set(safe).size).toBe(new Set(odd).size)
+    expect(safeName('日本語/資料.pdf')).toMatch(/^日本語_資料-[0-9a-f]{8}\.pdf$/)
+  })
+})
+
+describe('write', () => {
+  const text = 'häagen\n'
+  const contents: [string, () => FileContent, string][] = [
+    ['text', () => text, text],
+    ['bytes', () => Buffer.from(text), text],
+    ['a stream', () => new Response(text).body!, text],
+    ['a blob', () => new Blob([text]), text],
+    ['an object', () => ({ a: [1] }), '{\n  "a": [\n    1\n  ]\n}\n'],
+    ['a list', () => [1], '[\n  1\n]\n'],
+    ['nothing', () => '', ''],
+  ]
+  test.each(contents)('%s is written whole, with its hash', async (_, content, expected) => {
+    const stateDir = folder()
+    const record = await writeArtifact(stateDir, 'fetch', 'sub/file.txt', content())
+    expect(record).toEqual({
+      name: 'sub/file.txt',
+      path: 'files/fetch/sub/file.txt',
+      bytes: Buffer.byteLength(expected),
+      sha256: sha256(expected),
+    })
+    expect(readFileSync(join(stateDir, record.path), 'utf8')).toBe(expected)
+    expect(readdirSync(join(stateDir, 'tmp'))).toEqual([])
+  })
+
+  test('a stream that breaks leaves neither a file nor a piece, and an older file stays', async () => {
+    const stateDir = folder()
+    await writeArtifact(stateDir, 'p', 'old', 'old')
+    for (const name of ['old', 'new']) {
+      const broken = new ReadableStream<Uint8Array>({
+        pull: controller => controller.enqueue(Buffer.from('half')),
+        start: controller => void setTimeout(() => controller.error(new Error('broke')), 5),
+      })
+      expect(await codeOf(writeArtifact(stateDir, 'p', name, broken))).toBe('Error: broke')
+    }
+    expect(readdirSync(join(stateDir, 'files/p'))).toEqual(['old'])
+    expect(readFileSync(join(stateDir, 'files/p/old'), 'utf8')).toBe('old')
+    expect(readdirSync(join(stateDir, 'tmp'))).toEqual([])
+  })
+
+  test('an abort stops it between two chunks', async () => {
+    const stateDir = folder()
+    const controller = new AbortController()
+    const endless = new ReadableStream<Uint8Array>({
+      async pull(out) {
+        await Bun.sleep(1)
+        out.enqueue(new Uint8Array(10))
+      },
+    })
+    setTimeout(() => controller.abort(new AgentError('stop', { code: 'aborted' })), 20)
+    expect(await codeOf(writeArtifact(stateDir, 'p', 'x', endless, controller.signal))).toBe('aborted')
+    expect(existsSync(join(stateDir, 'files/p/x'))).toBe(false)
+  })
+
+  test('links in the way are never followed', async () => {
+    const outside = folder()
+    for (const place of ['files', 'files/p', 'files/p/sub']) {
+      const stateDir = folder()
+      mkdirSync(join(stateDir, place, '..'), { recursive: true })
+      symlinkSync(outside, join(stateDir, place))
+      expect(await codeOf(writeArtifact(stateDir, 'p', 'sub/x', 'evil'))).toBe('invalid_name')
+    }
+    const stateDir = folder()
+    writeFileSync(join(outside, 'target'), 'kept')
+    mkdirSync(join(stateDir, 'files/p'), { recursive: true })
+    symlinkSync(join(outside, 'target'), join(stateDir, 'files/p/x'))
+    await writeArtifact(stateDir, 'p', 'x', 'new')
+    expect(readFileSync(join(outside, 'target'), 'utf8')).toBe('kept')
+    expect(readFileSync(join(stateDir, 'files/p/x'), 'utf8')).toBe('new')
+    expect(readdirSync(outside).filter(name => name !== 'target')).toEqual([])
+  })
+
+  test('a state folder below a link of its own is no obstacle', async () => {
+    const at = folder()
+    mkdirSync(join(at, 'real'))
+    symlinkSync(join(at, 'real'), join(at, 'home'))
+    expect((await writeArtifact(join(at, 'home/run'), 'p', 'x', 'y')).bytes).toBe(1)
+  })
+
+  test('a file cannot be a folder too', async () => {
+    const stateDir = folder()
+    await writeArtifact(stateDir, 'p', 'a', 'x')
+    expect(await codeOf(writeArtifact(stateDir, 'p', 'a/b', 'x'))).toBe('invalid_name')
+    await writeArtifact(stateDir, 'p', 'c/d', 'x')
+    expect(await codeOf(writeArtifact(stateDir, 'p', 'c', 'x'))).toBe('invalid_name')
+  })
+
+  test('many at once into one folder', async () => {
+    const stateDir = folder()
+    const records = await Promise.all(
+      Array.from({ length: 200 }, (_, n) => writeArtifact(stateDir, 'p', `f${n}`, `${n}`)),
+    )
+    expect(records.map(({ sha256: hash }) => hash)).toEqual(records.map((_, n) => sha256(`${n}`)))
+    expect(readdirSync(join(stateDir, 'files/p'))).toHaveLength(200)
+  })
+})
+
+describe('read', () => {
+  function places() {
+    const [stateDir, workspace, elsewhere] = [folder(), folder(), folder()] as const
+    mkdirSync(join(stateDir, 'files/p'), { recursive: true })
+    writeFileSync(join(stateDir, 'files/p/x'), 'artifact')
+    writeFileSync(join(stateDir, 'secret'), 'of the run')
+    writeFileSync(join(workspace, 'w'), 'workspace')
+    mkdirSync(join(workspace, 'dir'))
+    writeFileSync(join(elsewhere, 'e'), 'elsewhere')
+    symlinkSync(join(elsewhere, 'e'), join(workspace, 'link'))
+    symlinkSync(elsewhere, join(workspace, 'linkdir'))
+    symlinkSync(join(elsewhere, 'e'), join(stateDir, 'files/p/link'))
+    linkSync(join(stateDir, 'files/p/x'), join(stateDir, 'files/p/hard'))
+    return { stateDir, workspace, elsewhere }
+  }
+  const read = (at: ReturnType<typeof places>, path: string, outside: boolean) =>
+    readable(path, { ...at, outside }).then(
+      file => file.text(),
+      error => (error instanceof AgentError ? error.code : String(error)),
+    )
+
+  test.each([true, false])('inside, with outside %s', async outside => {
+    const at = places()
+    expect(await read(at, 'files/p/x', outside)).toBe('artifact')
+    expect(await read(at, 'files/p/hard', outside)).toBe('artifact')
+    expect(await read(at, 'w', outside)).toBe('workspace')
+    expect(await read(at, './dir/../w', outside)).toBe('workspace')
+    for (const missing of ['files/p/none', 'none', 'dir']) expect(await read(at, missing, outside)).toBe('not_found')
+    for (const path of ['files/../secret', 'files/p/../../secret', 'files/p/link', 'w\0']) {
+      expect(await read(at, path, outside)).toBe('outside')
+    }
+  })
+
+  test('what lies outside needs the right to it', async () => {
+    const at = places()
+    const beyond = [
+      join(at.elsewhere, 'e'),
+      `../${at.elsewhere.split('/').at(-1)}/e`,
+      'link',
+      'linkdir/e',
+      '/etc/hostname',
+    ]
+    for (const path of beyond) expect(await read(at, path, false)).toBe('outside')
+    for (const path of beyond.slice(0, 4)) expect(await read(at, path, true)).toBe('elsewhere')
+  })
+})
+
+test('what commands leave is recorded: regular files at any depth, sorted; links are not', async () => {
+  const stateDir = folder()
+  expect(await recordFiles(stateDir, 'p')).toEqual([])
+  mkdirSync(join(stateDir, 'files/p/deep/er'), { recursive: true })
+  writeFileSync(join(stateDir, 'files/p/z'), 'z')
+  writeFileSync(join(stateDir, 'files/p/deep/er/a'), 'a'.repeat(600_000))
+  symlinkSync('/etc/passwd', join(stateDir, 'files/p/link'))
+  expect(await recordFiles(stateDir, 'p')).toEqual([
+    { name: 'deep/er/a', path: 'files/p/deep/er/a', bytes: 600_000, sha256: sha256('a'.repeat(600_000)) },
+    { name: 'z', path: 'files/p/z', bytes: 1, sha256: sha256('z') },
+  ])
+})
