@@ -21,7 +21,7 @@ export interface Whoami {
   realm_role?: string | null
 }
 
-/** The link to the hub, as far as the guard needs it. */
+/** The link to the hub, as far as the daemon needs it. */
 export interface Remote {
   /** Known once the daemon is enrolled. */
   readonly daemonId: string | null
@@ -32,6 +32,9 @@ export interface Remote {
   keys(): readonly DispatchKey[]
   /** Throws what the hub answers, `unavailable` when it does not. */
   whoami(token: string): Promise<Record<string, unknown>>
+  /** Whether runs of this team (`@scope/name`) are reported to the hub. */
+  lists(team: string): boolean
+  stop(): Promise<void>
 }
 
 export interface Credential {

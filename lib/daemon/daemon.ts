@@ -12,7 +12,9 @@ import type { Json, JsonObject } from '../json.ts'
 import type { Log } from '../log.ts'
 import { Engine, type EngineHost } from '../run/engine.ts'
 import type { LogLine } from '../run/logs.ts'
+import { SyncOutbox } from '../run/outbox.ts'
 import { RootSecrets } from '../run/secrets.ts'
+import { RunStore } from '../run/store.ts'
 import { bundleFromJson } from '../team/bundle.ts'
 import { literalOrigins, teamsOf } from '../team/reach.ts'
 import type { Bundle } from '../team/team.ts'
@@ -42,6 +44,8 @@ export class Daemon {
   readonly engine: Engine
   readonly workspaces: Workspaces
   readonly packages: Packages
+  /** What the hub has to hear of synced runs. */
+  readonly outbox: SyncOutbox
   /** Born with the database, the same over restarts. */
   readonly instanceId: string
   /** The link to the hub, when there is one. */
@@ -84,7 +88,9 @@ export class Daemon {
     this.packages = new Packages(home, log)
     const secrets = new RootSecrets(home)
     this.#mask = new Mask(() => settings.secrets(catalogue), log)
-    this.engine = new Engine({ home, db, secrets, log, slots, host: this.#host(secrets) })
+    const mode = settings.value('sync') === 'status' ? 'status' : 'full'
+    this.outbox = new SyncOutbox(new RunStore(db), mode, runId => join(home, 'runs', runId))
+    this.engine = new Engine({ home, db, secrets, log, slots, host: this.#host(secrets), outbox: this.outbox })
     this.instanceId = this.engine.store.fact('instance', () => crypto.randomUUID())
   }
 
@@ -98,7 +104,7 @@ export class Daemon {
 
   /** Interrupts what runs (the next start continues it) and lets go of the home. */
   async close(): Promise<void> {
-    await this.engine.stop()
+    await Promise.all([this.remote?.stop(), this.engine.stop()])
     this.db.close()
     this.lock.release()
   }

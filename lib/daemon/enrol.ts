@@ -2,6 +2,7 @@
 
 import { hostname } from 'node:os'
 import { CadreError } from '../error.ts'
+import type { Json } from '../json.ts'
 import type { Daemon } from './daemon.ts'
 import { HubClient } from './hub-client.ts'
 import { type JobHost, Link } from './link.ts'
@@ -21,8 +22,11 @@ export async function linkHub(daemon: Daemon, env: Environment): Promise<Link | 
     if (realmToken) daemon.log.warn('CADRE_REALM_TOKEN is set without CADRE_HUB_URL: the daemon works alone')
     return null
   }
-  const apiKey = env.CADRE_API_KEY || daemon.settings.hubApiKey()
+  const apiKey = env.CADRE_API_KEY || textOf(daemon.settings.value('hub.api_key'))
   if (apiKey) await refuseSession(url, apiKey, daemon)
+  daemon.checkSetting = async (key, value) => {
+    if (key === 'hub.api_key' && typeof value === 'string') await refuseSession(url, value, daemon)
+  }
   if (!realmToken) {
     daemon.log.warn('CADRE_HUB_URL is set without CADRE_REALM_TOKEN: the daemon takes no jobs and syncs no runs')
     return null
@@ -43,7 +47,7 @@ export async function linkHub(daemon: Daemon, env: Environment): Promise<Link | 
     outbox: daemon.outbox,
     pinnedKey: env.CADRE_DISPATCH_PUBLIC_KEY || null,
     jobs: jobHost(daemon),
-    agents: () => daemon.catalogue.list().agents.map(agent => ({ name: agent.name, version: agent.version })),
+    agents: () => daemon.catalogue.names().map(name => ({ name, version: daemon.catalogue.get(name)!.version })),
     workspaces: () => daemon.workspaces.names(),
   })
   daemon.remote = link
@@ -51,6 +55,8 @@ export async function linkHub(daemon: Daemon, env: Environment): Promise<Link | 
   await link.start()
   return link
 }
+
+const textOf = (value: Json | undefined): string | null => (typeof value === 'string' && value !== '' ? value : null)
 
 /** A session ends with its logout; what works unattended needs a durable token. */
 async function refuseSession(url: string, apiKey: string, daemon: Daemon): Promise<void> {

@@ -1,24 +1,28 @@
 // Installed packages: `<home>/packages/@scope/name/<version>/`, immutable once there. Where the daemon has a hub, the hub
-// is asked first, for it knows of newer versions; what it sends is installed, so that later runs need no hub.
+// is asked for what is not pinned, for it knows of newer versions; what it sends is installed, so later runs need no hub.
 
-import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { isSafeName } from '../agent/files.ts'
-import { CadreError } from '../error.ts'
+import { CadreError, messageOf } from '../error.ts'
 import type { Log } from '../log.ts'
 import type { TeamPackage } from '../team/bundle.ts'
+import type { HubClient } from './hub-client.ts'
 
-export interface Download {
+/** What the hub's teams/download answers. */
+interface Download {
   name: string
   version: string
-  files: ReadonlyMap<string, Uint8Array>
+  sha256: string
+  files: { path: string; content_base64: string }[]
 }
 
 const REFERENCE = /^(@[a-z0-9][a-z0-9-]{0,62}\/[a-z0-9][a-z0-9-]{0,62})(?:@([^@/\s]+))?$/
+const VERSION = /^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$/
 
 export class Packages {
-  /** Set by the link: asks the hub for `@scope/name[@range]`; null when it has none that this daemon may have. */
-  download: ((reference: string) => Promise<Download | null>) | null = null
+  /** Where packages come from, once the daemon has a hub. */
+  source: { client: HubClient; token: string } | null = null
   readonly #folder: string
   readonly #log: Log
 
@@ -27,38 +31,56 @@ export class Packages {
     this.#log = log
   }
 
-  /** The newest version that fits the range; null when there is none. */
+  /** The newest version that fits `@scope/name[@range]`; null when there is none. */
   async resolve(reference: string): Promise<TeamPackage | null> {
-    const [, name, range = '*'] = REFERENCE.exec(reference) ?? []
-    if (!name) throw new CadreError('invalid_request', `${reference}: expected @scope/name or @scope/name@range`)
+    const { name, range } = parse(reference)
+    const pinned = VERSION.test(range) && this.#installed(name, range)
+    if (pinned) return pinned
     try {
-      const found = await this.download?.(reference)
-      if (found) return this.install(found)
+      if (this.source) return this.#install(await this.#download(reference))
     } catch (error) {
-      this.#log.warn('the hub did not give a package; an installed version is used if there is one', {
-        package: reference,
-        error: (error as Error).message,
-      })
+      const gone = error instanceof CadreError && error.code === 'not_found'
+      if (!gone) this.#log.warn('the hub gave no package', { package: reference, error: messageOf(error) })
     }
-    const version = this.#versions(name)
-      .filter(each => Bun.semver.satisfies(each, range))
+    const newest = this.#versions(name)
+      .filter(version => Bun.semver.satisfies(version, range))
       .sort(Bun.semver.order)
       .at(-1)
-    return version === undefined ? null : { name, version, folder: this.#path(name, version) }
+    return newest === undefined ? null : this.#installed(name, newest)
   }
 
-  /** Puts a package in its place, whole or not at all. */
-  install({ name, version, files }: Download): TeamPackage {
+  /** Has `@scope/name@version` in place with the content that was dispatched. Throws `conflict` when it differs. */
+  async require(reference: string, sha256: string): Promise<void> {
+    const { name, range: version } = parse(reference)
+    if (!this.#installed(name, version)) this.#install(await this.#download(reference))
+    const found = readFileSync(this.#digestFile(name, version), 'utf8')
+    if (found === sha256) return
+    throw new CadreError(
+      'conflict',
+      `${reference} is installed here with another content (${found.slice(0, 12)}…) than was dispatched (${sha256.slice(0, 12)}…)`,
+    )
+  }
+
+  async #download(team: string): Promise<Download> {
+    if (!this.source) throw new CadreError('unavailable', `${team} is not installed, and this daemon has no hub`)
+    const { client, token } = this.source
+    return client.call<Download>('/v1/teams/download', { team }, { token })
+  }
+
+  /** Puts a package in its place, whole or not at all. What is there already stays as it is. */
+  #install({ name, version, sha256, files }: Download): TeamPackage | null {
+    const known = this.#installed(parse(name).name, version)
+    if (known || !VERSION.test(version)) return known
     const folder = this.#path(name, version)
-    if (existsSync(folder)) return { name, version, folder }
     const draft = `${folder}.${crypto.randomUUID()}`
     try {
-      for (const [path, bytes] of files) {
+      for (const { path, content_base64 } of files) {
         if (!isSafeName(path))
           throw new CadreError('invalid_request', `${name}@${version}: ${path} is no safe file name`)
         mkdirSync(dirname(join(draft, path)), { recursive: true, mode: 0o700 })
-        writeFileSync(join(draft, path), bytes, { flush: true })
+        writeFileSync(join(draft, path), Buffer.from(content_base64, 'base64'), { mode: 0o600, flush: true })
       }
+      writeFileSync(this.#digestFile(name, version), sha256, { mode: 0o600, flush: true })
       renameSync(draft, folder)
     } finally {
       rmSync(draft, { recursive: true, force: true })
@@ -66,12 +88,28 @@ export class Packages {
     return { name, version, folder }
   }
 
+  #installed(name: string, version: string): TeamPackage | null {
+    const folder = this.#path(name, version)
+    return existsSync(folder) ? { name, version, folder } : null
+  }
+
   #versions(name: string): string[] {
     const folder = join(this.#folder, name)
-    return existsSync(folder) ? readdirSync(folder).filter(each => /^\d+\.\d+\.\d+[\w.+-]*$/.test(each)) : []
+    return existsSync(folder) ? readdirSync(folder).filter(entry => existsSync(join(folder, entry, 'team.yml'))) : []
   }
 
   #path(name: string, version: string): string {
     return join(this.#folder, name, version)
   }
+
+  /** The hub's digest of a package, beside its folder. */
+  #digestFile(name: string, version: string): string {
+    return `${this.#path(name, version)}.sha256`
+  }
+}
+
+function parse(reference: string): { name: string; range: string } {
+  const [, name, range = '*'] = REFERENCE.exec(reference) ?? []
+  if (name) return { name, range }
+  throw new CadreError('invalid_request', `${reference}: expected @scope/name or @scope/name@range`)
 }

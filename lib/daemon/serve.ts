@@ -1,9 +1,10 @@
 // `bun daemon.ts serve`: the daemon behind HTTP, until SIGTERM or SIGINT.
 
-import { CadreError } from '../error.ts'
+import { CadreError, messageOf } from '../error.ts'
 import { listen, stopOnSignal } from '../http/listen.ts'
-import { logFromEnvironment } from '../log.ts'
+import { type Log, logFromEnvironment } from '../log.ts'
 import { Daemon } from './daemon.ts'
+import { linkHub } from './enrol.ts'
 import { homeFolder } from './home.ts'
 import { daemonApi } from './routes.ts'
 
@@ -14,6 +15,7 @@ export interface ServeOptions {
 }
 
 const DEFAULT_PORT = '7401'
+const PATIENCE_MS = 3_000
 
 export async function serve(options: ServeOptions): Promise<void> {
   const { env } = process
@@ -24,6 +26,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   try {
     for (const { file, reason } of daemon.catalogue.skipped) log.warn('agent skipped', { file, reason })
     await daemon.engine.recover()
+    await withinPatience(linkHub(daemon, env), log)
     const host = options.host ?? (env.CADRE_DAEMON_HOST || '127.0.0.1')
     const listening = listen(daemonApi(daemon, { strict }), { host, port })
     // The lock first: who reads the line may call a command, which looks there.
@@ -34,6 +37,16 @@ export async function serve(options: ServeOptions): Promise<void> {
     await daemon.close()
     throw error
   }
+}
+
+/** A hub that is slow to answer does not hold up the local API; one that refuses this daemon ends the start. */
+async function withinPatience(linking: Promise<unknown>, log: Log): Promise<void> {
+  let late = false
+  linking.catch(error => {
+    if (late) log.error('the hub refused this daemon', { error: messageOf(error) })
+  })
+  await Promise.race([linking, Bun.sleep(PATIENCE_MS)])
+  late = true
 }
 
 function portOf(text: string): number {

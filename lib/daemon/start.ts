@@ -27,7 +27,7 @@ export interface Origin {
   local: boolean
   /** Made at dispatch. */
   runId?: string
-  /** Reported to the hub. */
+  /** Reported to the hub; default when the realm lists the team. */
   synced?: boolean
 }
 
@@ -47,7 +47,7 @@ export async function startRun(daemon: Daemon, request: RunRequest, origin: Orig
     runName: request.run_name ?? null,
     workspace,
     fromPath: origin.local && request.path !== undefined,
-    synced: origin.synced ?? false,
+    synced: origin.synced ?? daemon.remote?.lists(bundle.team(bundle.root).name) ?? false,
     ...(origin.runId !== undefined && { runId: origin.runId }),
   })
 }

@@ -42,11 +42,11 @@ export async function setSetting(key: string, value: string | undefined, { home 
   if (value === undefined) return void (await access.set(key, null))
   const text = value === '-' ? (await Bun.stdin.text()).replace(/\r?\n$/, '') : value
   if (text === '') throw new CadreError('invalid_request', `${key}: the value is empty`)
-  await access.set(key, valueOf(text))
+  await access.set(key, fromText(text))
 }
 
 /** JSON where it is a list, an object, true or false; else text. A number stays text: it may be a credential. */
-function valueOf(text: string): Json {
+function fromText(text: string): Json {
   if (!/^(true|false)$|^[[{]/.test(text)) return text
   try {
     return JSON.parse(text)

@@ -21,10 +21,12 @@ export function settingRoutes({ api, daemon, guard }: Routing): void {
     '/v1/settings/set',
     { access, body: NewValue, summary: 'Set a setting; null removes it' },
     async ({ body }) => {
-      await daemon.checkSetting(body.key, body.value as Json)
-      await settings.set(body.key, body.value as Json)
+      const { key } = body
+      const value = body.value as Json
+      await daemon.checkSetting(key, value)
+      await settings.set(key, value, catalogue)
       daemon.settingsChanged()
-      return settings.get(body.key, catalogue)
+      return value === null ? { key, value } : settings.get(key, catalogue)
     },
   )
 }
