@@ -115,6 +115,7 @@ export class Engine {
   readonly #bundles = new Map<string, Bundle>()
   readonly #followers = new Set<(notice: Notice) => void>()
   readonly #waiting = new Map<string, (() => void)[]>()
+  readonly #ownWorkspaces = new Set<string>()
   readonly #logsQueued = new Set<string>()
   #changes = new Map<string, Change>()
   #stopping = false
@@ -267,8 +268,10 @@ export class Engine {
   }
 
   /** Runs that have not ended, and leaf phases in execution. */
-  get load(): { runs: number; slots: number; stalled: string | null } {
-    return { runs: this.#machine.lives.size, slots: this.#machine.slotsInUse, stalled: this.#journal.stalled }
+  get load(): { runs: number; slots: number; free: number; stalled: string | null } {
+    const slots = this.#machine.slotsInUse
+    const free = this.#journal.stalled ? 0 : Math.max(0, this.#options.slots - slots)
+    return { runs: this.#machine.lives.size, slots, free, stalled: this.#journal.stalled }
   }
 
   /** Interrupts what runs, without recording an end: the next start continues it. */
@@ -344,7 +347,8 @@ export class Engine {
   /** A tree that was given no workspace has an empty one of its own. */
   #ownWorkspace(rootId: string): string {
     const folder = join(this.stateDir(rootId), 'work')
-    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    if (!this.#ownWorkspaces.has(rootId)) mkdirSync(folder, { recursive: true, mode: 0o700 })
+    this.#ownWorkspaces.add(rootId)
     return folder
   }
 
@@ -423,9 +427,11 @@ export class Engine {
   }
 
   /** Once its last words are said, what a run needed goes, and those who waited for it hear. */
-  #farewell({ id, parent, row }: LiveRun): void {
+  #farewell({ id, parent }: LiveRun): void {
     if (!parent) void this.#options.secrets.forget(id)
-    if (!parent && row.workspace === null) void rm(join(this.stateDir(id), 'work'), { recursive: true, force: true })
+    if (!parent && this.#ownWorkspaces.delete(id)) {
+      void rm(join(this.stateDir(id), 'work'), { recursive: true, force: true })
+    }
     const waiting = this.#waiting.get(id) ?? []
     this.#waiting.delete(id)
     for (const resolve of waiting) resolve()

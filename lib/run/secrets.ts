@@ -43,7 +43,10 @@ export class RootSecrets {
     const known = this.#known.get(rootId)
     if (known) return known
     const file = join(this.#home, 'secrets', rootId)
-    if (!existsSync(file)) return {}
+    if (!existsSync(file)) {
+      this.#known.set(rootId, {})
+      return {}
+    }
     try {
       const bytes = readFileSync(file)
       const decipher = createDecipheriv('aes-256-gcm', this.#key(), bytes.subarray(0, IV_BYTES))
@@ -68,8 +71,9 @@ export class RootSecrets {
   }
 
   async forget(rootId: string): Promise<void> {
-    if (!this.#known.delete(rootId) && !existsSync(join(this.#home, 'secrets', rootId))) return
-    await rm(join(this.#home, 'secrets', rootId), { force: true })
+    const empty = Object.keys(this.read(rootId)).length === 0
+    this.#known.delete(rootId)
+    if (!empty) await rm(join(this.#home, 'secrets', rootId), { force: true })
   }
 
   #key(): Buffer {

@@ -1,0 +1,49 @@
+// What must hold of a run database at any moment, after any crash. Each query gives the rows that break the rule:
+// none, in a database that is well. Tests run them after every kill; names are those of the guarantees in the README.
+
+import type { Database } from 'bun:sqlite'
+
+export const INVARIANTS: Record<string, string> = {
+  'an ended run has a time of its end, and only an ended one':
+    "SELECT id FROM runs WHERE (state IN ('completed', 'failed', 'cancelled')) <> (completed_at IS NOT NULL)",
+  'an ended phase has a time of its end, and only an ended one':
+    "SELECT run_id, position FROM phases WHERE (state IN ('completed', 'failed', 'skipped', 'cancelled')) <> (completed_at IS NOT NULL)",
+  'nothing ends before it starts': `
+    SELECT id FROM runs WHERE completed_at < started_at
+    UNION ALL SELECT run_id FROM phases WHERE completed_at < started_at`,
+  'an ended run has no open phase': `
+    SELECT runs.id FROM runs JOIN phases ON phases.run_id = runs.id
+    WHERE runs.completed_at IS NOT NULL AND phases.completed_at IS NULL`,
+  'an ended phase has no open sub-run': `
+    SELECT child.id FROM runs AS child JOIN phases ON phases.run_id = child.parent_id AND phases.position = child.parent_position
+    WHERE child.completed_at IS NULL AND phases.completed_at IS NOT NULL`,
+  'an open sub-run belongs to an open phase that was started': `
+    SELECT child.id FROM runs AS child JOIN phases ON phases.run_id = child.parent_id AND phases.position = child.parent_position
+    WHERE child.completed_at IS NULL AND phases.state NOT IN ('running', 'awaiting_input', 'pending')`,
+  'a run waits for a person when one of its phases does': `
+    SELECT id FROM runs WHERE completed_at IS NULL AND state <> 'queued' AND (state = 'awaiting_input') <>
+      EXISTS (SELECT 1 FROM phases WHERE run_id = id AND state = 'awaiting_input')`,
+  'a completed run has no failed phase that counts, and no open one': `
+    SELECT id FROM runs WHERE state = 'completed' AND EXISTS (
+      SELECT 1 FROM phases WHERE run_id = id AND state IN ('pending', 'running', 'awaiting_input', 'cancelled'))`,
+  'depth, call path, root and parent agree': `
+    SELECT child.id FROM runs AS child LEFT JOIN runs AS parent ON parent.id = child.parent_id
+    WHERE child.call_depth <> coalesce(parent.call_depth + 1, 0)
+       OR child.root_id <> coalesce(parent.root_id, child.id)
+       OR json_array_length(child.call_path) <> child.call_depth + 1
+       OR (parent.id IS NOT NULL AND substr(child.tree_key, 1, length(parent.tree_key)) <> parent.tree_key)`,
+  'a completed phase was attempted': "SELECT run_id FROM phases WHERE state = 'completed' AND attempt < 1",
+  'an item of a map has one sub-run at most': `
+    SELECT parent_id FROM runs WHERE parent_id IS NOT NULL GROUP BY parent_id, parent_position, item HAVING count(*) > 1`,
+  'a phase that waits for an answer has a question': `
+    SELECT phases.run_id FROM phases WHERE state = 'awaiting_input'
+      AND NOT EXISTS (SELECT 1 FROM reviews WHERE reviews.run_id = phases.run_id AND reviews.position = phases.position AND reviews.state = 'pending')
+      AND NOT EXISTS (SELECT 1 FROM runs WHERE parent_id = phases.run_id AND parent_position = phases.position AND completed_at IS NULL)`,
+}
+
+/** The rules that `db` breaks, each with how many rows do. */
+export function brokenInvariants(db: Database): { rule: string; rows: number }[] {
+  return Object.entries(INVARIANTS)
+    .map(([rule, sql]) => ({ rule, rows: db.query(sql).all().length }))
+    .filter(({ rows }) => rows > 0)
+}

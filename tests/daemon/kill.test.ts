@@ -1,0 +1,110 @@
+// kill -9 at random moments in the middle of a map of 200 sub-runs: everything completes in the end, and nothing that
+// was recorded as completed runs again. The seed is printed; CADRE_TEST_SEED repeats it.
+
+import { expect, test } from 'bun:test'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { openDatabase } from '../../db/open.ts'
+import { spawnDaemon } from '../support/daemon.ts'
+import { folder } from '../support/folder.ts'
+import { checkInvariants } from '../support/invariants.ts'
+
+const ITEMS = 200
+const KILLS = 10
+
+/** Tells on disk that it was called, before anything is recorded of it. */
+const witness = (file: string) => `
+import { agent, Type } from 'cadre'
+import { appendFileSync } from 'node:fs'
+export default agent({
+  type: 'connector', version: '1.0.0', description: 'Tells that it was called.', settings: Type.Object({}),
+  source: {
+    effect: 'read', entry: Type.Object({ name: Type.String() }),
+    async run(entry, context) {
+      appendFileSync(${JSON.stringify(file)}, context.run.id + ' ' + context.phase.name + '\\n')
+      await Bun.sleep(Math.random() * 8)
+      await context.write(entry.name, context.run.id)
+      return { text: 'called' }
+    },
+  },
+})
+`
+
+const team = `
+name: "@local/map"
+version: 1.0.0
+inputs: [{ name: items, type: list, required: true }]
+outputs: [{ name: done, type: number, value: "{{ phases.each.data.completed }}" }]
+phases:
+  - { name: each, type: map, items: "{{ inputs.items }}", team: ./one, concurrency: 8 }
+`
+const one = `
+name: "@local/one"
+version: 1.0.0
+outputs: [{ name: file, type: file, value: "{{ phases.b.files[0].path }}" }]
+phases:
+  - { name: a, agent: witness, sources: [{ name: x.txt }] }
+  - { name: b, agent: witness, depends_on: [a], sources: [{ name: x.txt }] }
+`
+
+test('nothing recorded is lost or repeated by kill -9', async () => {
+  const seed = Number(process.env.CADRE_TEST_SEED ?? Math.floor(Math.random() * 2 ** 31))
+  console.log(`kill -9 seed ${seed}`)
+  const random = mulberry(seed)
+  const home = folder()
+  const calls = join(folder(), 'calls')
+  writeFileSync(calls, '')
+  mkdirSync(join(home, 'agents'))
+  writeFileSync(join(home, 'agents', 'witness.ts'), witness(calls))
+  const path = folder()
+  mkdirSync(join(path, 'one'))
+  writeFileSync(join(path, 'team.yml'), team)
+  writeFileSync(join(path, 'one', 'team.yml'), one)
+
+  let daemon = await spawnDaemon({ home })
+  const items = Array.from({ length: ITEMS }, (_, n) => n)
+  const { run_id } = await daemon.call<{ run_id: string }>('/v1/runs/start', { path, inputs: { items } })
+  for (let kill = 0; kill < KILLS; kill++) {
+    await Bun.sleep(random() * 120)
+    await daemon.kill('SIGKILL')
+    const completed = completedPhases(home)
+    const before = readFileSync(calls, 'utf8').length
+    checkInvariants(home)
+    daemon = await spawnDaemon({ home })
+    await Bun.sleep(random() * 60)
+    const again = readFileSync(calls, 'utf8').slice(before).split('\n')
+    expect(again.filter(call => completed.has(call))).toEqual([])
+  }
+  const total = readFileSync(calls, 'utf8').split('\n').length - 1
+  const run = await daemon.ended(run_id)
+  expect(run).toMatchObject({ state: 'completed', outputs: { done: ITEMS } })
+  const { runs } = await daemon.call<{ runs: { state: string }[] }>('/v1/runs/tree', { run_id })
+  expect(runs.map(entry => entry.state)).toEqual(Array(ITEMS + 1).fill('completed'))
+  await daemon.stop()
+  checkInvariants(home)
+  const all = readFileSync(calls, 'utf8').trim().split('\n')
+  expect(new Set(all).size).toBe(ITEMS * 2)
+  expect(total).toBeLessThanOrEqual(all.length)
+}, 60_000)
+
+/** `<run id> <phase name>` of every phase that is recorded as completed. */
+function completedPhases(home: string): Set<string> {
+  const db = openDatabase(join(home, 'daemon.db'))
+  const rows = db
+    .query<{ run_id: string; position: number }, []>(
+      "SELECT run_id, position FROM phases JOIN runs ON id = run_id WHERE phases.state = 'completed' AND team = '@local/one'",
+    )
+    .all()
+  db.close()
+  return new Set(rows.map(row => `${row.run_id} ${'ab'[row.position]}`))
+}
+
+function mulberry(seed: number): () => number {
+  let state = seed
+  return () => {
+    state = (state + 0x6d2b79f5) | 0
+    let t = Math.imul(state ^ (state >>> 15), 1 | state)
+    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
+    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296
+  }
+}
