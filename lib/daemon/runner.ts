@@ -9,10 +9,17 @@ import type { RunRequest } from './start.ts'
 
 export type Answer = Omit<Decision, 'by'>
 
+type Which = Pick<RunRequest, 'team' | 'path'>
+
+/** A team that was read and found valid. */
+export interface Prepared {
+  inputs: readonly Field[]
+  start(request: Omit<RunRequest, keyof Which>): Promise<{ run_id: string }>
+}
+
 export interface Runner {
-  /** Checks the team and tells the inputs that it takes. */
-  inputsOf(request: Pick<RunRequest, 'team' | 'path'>): Promise<readonly Field[]>
-  start(request: RunRequest): Promise<{ run_id: string }>
+  /** Throws `invalid_request` with every problem of the team. */
+  prepare(which: Which): Promise<Prepared>
   cancel(runId: string): Promise<void>
   /** Tells the run that goes on. */
   decide(reviewId: string, answer: Answer): Promise<{ run_id: string }>
@@ -28,8 +35,10 @@ export async function openRunner(home: string, log: Log): Promise<Runner> {
   if (!client) return inProcess(home, log)
   return {
     remote: true,
-    inputsOf: async request => (await client.call<{ inputs: Field[] }>('/v1/teams/validate', request)).inputs,
-    start: request => client.call('/v1/runs/start', request),
+    async prepare(which) {
+      const { inputs } = await client.call<{ inputs: Field[] }>('/v1/teams/validate', which)
+      return { inputs, start: request => client.call('/v1/runs/start', { ...which, ...request }) }
+    },
     cancel: async run_id => void (await client.call('/v1/runs/cancel', { run_id })),
     decide: (review_id, answer) => client.call('/v1/reviews/decide', { review_id, ...answer }),
     events: (runId, signal) => client.events(runId, signal),
@@ -38,7 +47,7 @@ export async function openRunner(home: string, log: Log): Promise<Runner> {
 }
 
 async function inProcess(home: string, log: Log): Promise<Runner> {
-  const [{ Daemon }, { loadTeam, startRun }, { runEvents }] = await Promise.all([
+  const [{ Daemon }, { loadTeam, startBundle }, { runEvents }] = await Promise.all([
     import('./daemon.ts'),
     import('./start.ts'),
     import('./events.ts'),
@@ -48,11 +57,13 @@ async function inProcess(home: string, log: Log): Promise<Runner> {
   await engine.recover()
   return {
     remote: false,
-    async inputsOf(request) {
-      const bundle = await loadTeam(daemon, request)
-      return bundle.team(bundle.root).inputs
+    async prepare(which) {
+      const bundle = await loadTeam(daemon, which)
+      return {
+        inputs: bundle.team(bundle.root).inputs,
+        start: request => startBundle(daemon, bundle, { ...which, ...request }, { local: true }),
+      }
     },
-    start: request => startRun(daemon, request, { local: true }),
     cancel: async runId => void (await engine.cancel(runId)),
     async decide(reviewId, answer) {
       const { answerReview, findReview } = await import('./reviews.ts')

@@ -33,7 +33,16 @@ export interface Origin {
 
 /** Throws `invalid_request` with all that is wrong. */
 export async function startRun(daemon: Daemon, request: RunRequest, origin: Origin): Promise<RunRecord> {
-  const bundle = await loadTeam(daemon, request)
+  return startBundle(daemon, await loadTeam(daemon, request), request, origin)
+}
+
+/** The same for a team that was loaded already. */
+export async function startBundle(
+  daemon: Daemon,
+  bundle: Bundle,
+  request: RunRequest,
+  origin: Origin,
+): Promise<RunRecord> {
   const { values, problems } = inputsFor(bundle.team(bundle.root).inputs, request.inputs ?? {})
   const missing = [...problems, ...missingSettings(daemon, bundle)]
   if (missing.length > 0) {

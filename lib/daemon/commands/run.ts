@@ -24,11 +24,9 @@ export async function run(reference: string, options: RunOptions): Promise<numbe
   const home = homeFolder(options.home)
   const runner = await openRunner(home, createLog({ level: 'warn' }))
   try {
-    const which = whichTeam(reference)
-    const inputs = await readInputs(await runner.inputsOf(which), options)
-    const { run_id } = await runner.start({
-      ...which,
-      inputs,
+    const { inputs, start } = await runner.prepare(whichTeam(reference))
+    const { run_id } = await start({
+      inputs: await readInputs(inputs, options),
       run_name: options.name ?? null,
       workspace: options.workspace ?? process.cwd(),
     })

@@ -18,7 +18,7 @@ interface Options {
 export async function validate(reference: string, { home, json }: Options): Promise<void> {
   const runner = await openRunner(homeFolder(home), createLog({ level: 'warn' }))
   try {
-    const inputs = await runner.inputsOf(whichTeam(reference))
+    const { inputs } = await runner.prepare(whichTeam(reference))
     if (json) process.stdout.write(`${JSON.stringify({ valid: true, inputs })}\n`)
     else process.stdout.write(`${reference} is valid\n`)
   } finally {

@@ -2,6 +2,7 @@
 // a map with many items is its counts, the items at work and the failed ones.
 
 import { formatDuration } from '../../duration.ts'
+import type { RunError } from '../../run/records.ts'
 import type { PhaseEvent } from '../events.ts'
 import { hasEnded, type RunNode } from './model.ts'
 import { type Paint, printable, symbol } from './paint.ts'
@@ -43,7 +44,7 @@ export function drawRun(root: RunNode, options: DrawOptions): string[] {
     note: '',
     time: elapsed(record, now),
   }
-  const lines = fitted([title, ...phaseLines(root, 1, options)], options.rows)
+  const lines = fitted([title, ...ownErrorLines(root, 0, options), ...phaseLines(root, 1, options)], options.rows)
   const width = Math.min(
     Math.max(...lines.map(line => (line.aside ? 0 : widthOf(line)))) + 2,
     Math.max(24, options.columns - 10),
@@ -88,12 +89,24 @@ function noteOf(phase: PhaseEvent, runs: readonly RunNode[], paint: Paint): stri
 }
 
 /** Only where it began: those above say the same. */
-function errorLines(phase: PhaseEvent, depth: number, { paint }: DrawOptions): Line[] {
-  if (!phase.error || phase.state === 'completed' || phase.type === 'team' || phase.type === 'map') return []
-  const texts = [...phase.error.message.split('\n').slice(0, 6), ...(phase.error.hint ? [phase.error.hint] : [])]
+function errorLines(phase: PhaseEvent, depth: number, options: DrawOptions): Line[] {
+  if (!phase.error || phase.state === 'completed' || phase.type === 'team') return []
+  // A map that could not evaluate its items has no sub-run to blame.
+  if (phase.type === 'map' && phase.items) return []
+  return asides(phase.error, depth, options)
+}
+
+/** A run can fail by itself: its outputs, its time-out. */
+function ownErrorLines({ record, phases }: RunNode, depth: number, options: DrawOptions): Line[] {
+  if (!record.error || phases.some(phase => phase?.state === 'failed')) return []
+  return asides(record.error, depth, options)
+}
+
+function asides({ message, hint }: RunError, depth: number, { paint }: DrawOptions): Line[] {
+  const texts = [...message.split('\n').slice(0, 6), ...(hint ? [hint] : [])]
   return texts.map(text => ({
     depth,
-    state: phase.state,
+    state: 'failed',
     label: paint.dim(printable(text)),
     note: '',
     time: '',
@@ -105,7 +118,7 @@ function below(phase: PhaseEvent, runs: readonly RunNode[], depth: number, optio
   if (phase.type === 'team')
     return runs.flatMap(run => (run.record.state === 'completed' ? [] : phaseLines(run, depth, options)))
   if (phase.state === 'completed' && runs.every(({ record }) => record.state === 'completed')) return []
-  if (runs.length <= SHOWN_ITEMS) return runs.flatMap(run => itemLines(run, depth, options))
+  if ((phase.items ?? runs.length) <= SHOWN_ITEMS) return runs.flatMap(run => itemLines(run, depth, options))
   const failed = runs.filter(({ record }) => record.state === 'failed')
   const busy = runs.filter(run => !hasEnded(run))
   const more = (count: number, what: string): Line[] =>
@@ -129,7 +142,8 @@ function itemLines(run: RunNode, depth: number, options: DrawOptions): Line[] {
     note: '',
     time: elapsed(record, options.now),
   }
-  return [line, ...(record.state === 'completed' ? [] : phaseLines(run, depth + 1, options))]
+  if (record.state === 'completed') return [line]
+  return [line, ...ownErrorLines(run, depth, options), ...phaseLines(run, depth + 1, options)]
 }
 
 /** Drops what says least, deepest first, until the lines fit: completed and waiting phases, then whatever is last. */
@@ -156,7 +170,9 @@ function clip(text: string, width: number): string {
   return Bun.stringWidth(text) <= width ? text : `${Bun.sliceAnsi(text, 0, width - 1)}…`
 }
 
+/** What still runs is told in tenths of seconds: calmer to look at than milliseconds. */
 function elapsed(times: { started_at: number | null; completed_at: number | null }, now: number): string {
   if (times.started_at === null) return ''
-  return formatDuration(Math.max(0, (times.completed_at ?? now) - times.started_at))
+  const ms = Math.max(0, (times.completed_at ?? now) - times.started_at)
+  return times.completed_at === null && ms < 10_000 ? `${(ms / 1_000).toFixed(1)}s` : formatDuration(ms)
 }
