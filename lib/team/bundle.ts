@@ -14,6 +14,8 @@ import { checkSubCall } from './subteam.ts'
 import type { Bundle, BundleJson, Team } from './team.ts'
 import { decode, readYaml } from './yaml.ts'
 
+export type { FileMap } from './files.ts'
+
 /** A package that a reference resolves to: installed in a folder, or its files. */
 export type TeamPackage = { name: string; version: string } & ({ folder: string } | { files: FileMap })
 

@@ -50,6 +50,8 @@ export function compileTeam(source: Source, root: Node, { agents, refs }: Compil
     uses: [],
   }
   checkAgainst(draft, root, TeamSchema)
+  // Before the phases: the graph, which they end with, checks what all expressions name.
+  const outputs = itemsOf(field(root, 'outputs')).flatMap(node => compileOutput(draft, node))
   const { phases, listeners, calls } = compilePhases(draft, nodes, names)
   return {
     team: {
@@ -57,7 +59,7 @@ export function compileTeam(source: Source, root: Node, { agents, refs }: Compil
       version: textOf(field(root, 'version')) ?? '',
       description: textOf(field(root, 'description')) ?? '',
       inputs,
-      outputs: itemsOf(field(root, 'outputs')).flatMap(node => compileOutput(draft, node)),
+      outputs,
       concurrency: numberOf(field(root, 'concurrency')) ?? null,
       ...defined({ timeout: duration(field(root, 'timeout')) }),
       phases,

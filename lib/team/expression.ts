@@ -124,7 +124,8 @@ function unusable(): never {
 
 function mistakeOf(error: unknown): Mistake {
   const { summary, range } = error as { summary?: string; range?: { start: number } }
-  return { offset: range?.start ?? 0, message: summary ?? messageOf(error) }
+  const message = (summary ?? messageOf(error)).replace(/^Unexpected token: EOF$/, 'the expression ends too early')
+  return { offset: range?.start ?? 0, message }
 }
 
 /** `phases.my-phase.state` is a subtraction to CEL. */

@@ -6,7 +6,7 @@ import { DURATION_PATTERN } from '../duration.ts'
 import type { Json } from '../json.ts'
 import { kindOf, type Mapping, type Node, type Place, type Scalar } from './node.ts'
 import { didYouMean, listed } from './spelling.ts'
-import { COMMAND_HINT, COMMAND_TEXT, hasTemplate } from './template.ts'
+import { COMMAND_TEXT, hasTemplate } from './template.ts'
 
 /** The parts of JSON Schema that are read. The `x-` words are ours. */
 interface Shape {
@@ -47,7 +47,8 @@ export function checkShape(node: Node, schema: TSchema, templates: Templates = f
   const shape = schema as Shape
   const read = shape['x-template'] ?? templates
   if (node.kind === 'scalar' && typeof node.value === 'string' && read !== 'text' && hasTemplate(node.value)) {
-    if (COMMAND_TEXT.test(node.path)) return [{ place: node, message: COMMAND_HINT }]
+    // Told where it is compiled, at each template.
+    if (COMMAND_TEXT.test(node.path)) return []
     if (!read) return [{ place: node, message: 'templates are not read here' }]
     if (isAlone(node.value) || accepts(shape, 'string')) return []
     return [{ place: node, message: `expected ${expected(shape)}, not text with a template in it` }]

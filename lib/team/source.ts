@@ -3,6 +3,10 @@
 import type { Place, Scalar } from './node.ts'
 import type { Problem } from './problem.ts'
 
+/** Past these a file is not the one that was meant. */
+const MAX_PROBLEMS = 200
+const MAX_QUOTE = 10_000
+
 export class Source {
   readonly file: string
   readonly text: string
@@ -15,10 +19,13 @@ export class Source {
   }
 
   report(place: Place, message: string): void {
+    if (this.problems.length >= MAX_PROBLEMS) return
     const { line, column } = this.position(place.offset)
     const start = this.#starts[line - 1]!
     const end = this.text.indexOf('\n', start)
-    const quote = this.text.slice(start, end === -1 ? undefined : end).replace(/\r$/, '')
+    const quote = this.text
+      .slice(start, Math.min(end === -1 ? this.text.length : end, start + MAX_QUOTE))
+      .replace(/\r$/, '')
     this.problems.push({ file: this.file, line, column, path: place.path, message, quote })
   }
 

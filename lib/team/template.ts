@@ -18,7 +18,10 @@ export interface Site {
 /** A command's text goes to a shell: nothing is ever pasted into it. */
 export const COMMAND_TEXT = /\/commands\/\d+\/run$/
 
-export const COMMAND_HINT = 'templates are not read in `run`: put the value in `env` and use "$NAME" here'
+/** Of one text: literals and expressions. */
+const MAX_PIECES = 400
+
+const COMMAND_HINT = 'templates are not read in `run`: put the value in `env` and use "$NAME" here'
 
 export function hasTemplate(text: string): boolean {
   return text.replaceAll('{{{{', '').includes('{{')
@@ -94,6 +97,10 @@ function compileScalar(scalar: Scalar, site: Site, phases: Set<string>): Compile
   const pieces = split(value)
   if ('unclosed' in pieces) {
     report(scalar, site, pieces.unclosed, '`{{` is not closed by `}}` (a literal `{{` is written `{{{{`)')
+    return { constant: value }
+  }
+  if (pieces.parts.length > MAX_PIECES) {
+    site.source.report(scalar, `a text holds at most ${MAX_PIECES / 2} templates`)
     return { constant: value }
   }
   const parts: (string | ((scope: Scope) => Json))[] = []
@@ -225,9 +232,8 @@ function stringEnd(text: string, start: number): number {
   const quote = text[start]!
   const triple = quote.repeat(3)
   const mark = text.startsWith(triple, start) ? triple : quote
-  const raw = /[rR]/.test(text[start - 1] ?? '')
   for (let at = start + mark.length; at < text.length; at++) {
-    if (text[at] === '\\' && !raw) at++
+    if (text[at] === '\\') at++
     else if (text.startsWith(mark, at)) return at + mark.length - 1
   }
   return -1

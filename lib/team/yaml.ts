@@ -18,7 +18,8 @@ import type { Source } from './source.ts'
 
 /** Most bytes of a file. */
 export const MAX_BYTES = 1_048_576
-const MAX_TOKENS = 250_000
+const MAX_LINES = 50_000
+const MAX_TOKENS = 200_000
 const MAX_DEPTH = 64
 /** Nodes in all, those that aliases repeat included. */
 const MAX_NODES = 100_000
@@ -38,6 +39,10 @@ export function readYaml(source: Source): Node | null {
   const start = { offset: 0, path: '' }
   if (Buffer.byteLength(source.text) > MAX_BYTES) {
     source.report(start, 'the file is larger than 1 MiB: move parts of it into sub-teams')
+    return null
+  }
+  if (source.position(source.text.length).line > MAX_LINES) {
+    source.report(start, `the file has more than ${MAX_LINES} lines: move parts of it into sub-teams`)
     return null
   }
   const odd = source.text.search(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/)
@@ -161,6 +166,9 @@ class Reader {
     const written = typeof value === 'string' ? value : (yaml.source ?? '')
     if (typeof value === 'number') {
       if (!Number.isFinite(value)) this.#report(place, `${written} is no number that JSON has: write it in quotes`)
+      else if (Number.isInteger(value) && !Number.isSafeInteger(value) && !place.path.endsWith('/ref')) {
+        this.#report(place, `${written} is not exact as a number: write it in quotes`)
+      }
     }
     return {
       kind: 'scalar',

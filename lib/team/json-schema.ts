@@ -1,0 +1,115 @@
+// The JSON Schema of team.yml that `schema` prints, for editors: the agents of the catalogue folded in, so that `agent`,
+// `action`, entries and an agent's own fields complete. What it cannot say (names, order, expressions) the validator does.
+
+import type { TSchema } from 'typebox'
+import type { AgentDefinition, Handler } from '../agent/define.ts'
+import type { AgentLookup } from './draft.ts'
+import { EVENTS, ownFields, PHASE_FIELDS, TeamSchema } from './schema.ts'
+
+type Schema = Record<string, unknown>
+
+/** Draft 2020-12. */
+export function teamJsonSchema(agents: AgentLookup): Schema {
+  const { properties, ...team } = TeamSchema as unknown as { properties: Schema & { phases: Schema } }
+  const phases = { ...properties.phases, items: { $ref: '#/$defs/phase' } }
+  const cases = agents.names().flatMap(name => casesOf(name, agents.get(name)!))
+  return print({
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    title: 'team.yml',
+    ...team,
+    properties: { ...properties, phases },
+    $defs: { phase: phaseSchema(agents, cases) },
+  }) as Schema
+}
+
+function phaseSchema(agents: AgentLookup, cases: Schema[]): Schema {
+  const { standard, gate, team, map, listener } = PHASE_FIELDS
+  const names = agents.names()
+  const account = { pattern: `^(${names.join('|')})@[A-Za-z0-9_-]+$`, type: 'string' }
+  return {
+    type: 'object',
+    required: ['name'],
+    properties: { ...standard, agent: { anyOf: [{ enum: names }, account] } },
+    allOf: [
+      ...Object.entries({ gate, team, map }).map(([type, fields]) => ({
+        if: { properties: { type: { const: type } }, required: ['type'] },
+        // biome-ignore lint/suspicious/noThenProperty: JSON Schema's own word.
+        then: { properties: fields, required: requiredOf(fields) },
+      })),
+      {
+        if: { required: ['notify'] },
+        // biome-ignore lint/suspicious/noThenProperty: JSON Schema's own word.
+        then: { properties: { notify: listener.notify }, required: ['agent'] },
+      },
+      ...cases,
+    ],
+    unevaluatedProperties: false,
+  }
+}
+
+function requiredOf(fields: Record<string, TSchema>): string[] {
+  return Object.entries(fields).flatMap(([key, schema]) => ('~optional' in schema ? [] : [key]))
+}
+
+/** What a phase holds when it names the agent, one case an action. */
+function casesOf(name: string, definition: AgentDefinition): Schema[] {
+  const { actions = {}, source, target, phase, notify } = definition
+  const agent = { anyOf: [{ const: name }, { type: 'string', pattern: `^${name}@` }] }
+  const actionNames = Object.keys(actions)
+  const direct = fieldsOf({ source, target, phase })
+  if (actionNames.length > 0) direct.action = { enum: actionNames }
+  const cases = [when({ agent }, direct)]
+  for (const [action, handler] of Object.entries(actions)) {
+    cases.push(when({ agent, action: { const: action } }, fieldsOf({ [handler.direction]: handler })))
+  }
+  if (notify) {
+    const options = { type: 'object', properties: { when: { type: 'string' }, ...ownFields(notify.entry) } }
+    const events = { type: 'object', properties: Object.fromEntries(EVENTS.map(event => [event, options])) }
+    cases.push(
+      when({ agent, notify: {} }, { ...ownFields(notify.entry), notify: { anyOf: [{ type: 'array' }, events] } }),
+    )
+  }
+  return cases
+}
+
+function when(test: Schema, properties: Schema): Schema {
+  // biome-ignore lint/suspicious/noThenProperty: JSON Schema's own word.
+  return { if: { properties: test, required: Object.keys(test) }, then: { properties } }
+}
+
+function fieldsOf(handlers: Partial<Record<'source' | 'target' | 'phase', Handler | undefined>>): Schema {
+  const { source, target, phase } = handlers
+  return {
+    ...(source && { sources: entries(source) }),
+    ...(target && { target_entries: entries(target) }),
+    ...(phase && ownFields(phase.entry)),
+  }
+}
+
+/** `ref` may be a number; wherever text is not expected, a template may stand in its place. */
+function entries({ entry }: Handler): Schema {
+  const fields = Object.entries(entry.properties).map(([key, schema]) => [
+    key,
+    key === 'ref' ? { type: ['string', 'number'] } : orTemplate(schema as Schema),
+  ])
+  const required = [...new Set(['name', ...(entry.required ?? [])])]
+  const items = { type: 'object', properties: Object.fromEntries(fields), required, additionalProperties: false }
+  return { type: 'array', minItems: 1, items }
+}
+
+function orTemplate(schema: Schema): Schema {
+  return schema.type === 'string' && !schema.pattern
+    ? schema
+    : { anyOf: [schema, { type: 'string', pattern: '\\{\\{' }] }
+}
+
+/** Without the words that only our own checks read; what is read with templates takes one. */
+function print(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(print)
+  if (typeof schema !== 'object' || schema === null) return schema
+  const { 'x-template': templated, 'x-expected': _, ...rest } = schema as Schema
+  const printed = Object.fromEntries(Object.entries(rest).map(([key, value]) => [key, print(value)]))
+  return templated === true && printed.type !== 'object' && Object.keys(printed).length > 0
+    ? orTemplate(printed)
+    : printed
+}

@@ -1,0 +1,191 @@
+import { beforeAll, describe, expect, test } from 'bun:test'
+import { mkdir, mkdtemp, realpath, rm, symlink } from 'node:fs/promises'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { CadreError } from '../../lib/error.ts'
+import { bundleFromJson, loadBundle, type TeamPackage } from '../../lib/team/bundle.ts'
+import { problemsOf } from '../../lib/team/problem.ts'
+import { agentRefs, literalOrigins, teamsOf } from '../../lib/team/reach.ts'
+import { lookup } from './agents.ts'
+import { HEAD, load, problems, scope, team } from './load.ts'
+
+const EXEC = "agent: exec, commands: [{ name: c, run: 'true' }]"
+const leaf = (inputs = '') => `${HEAD}${inputs && `inputs: [${inputs}]\n`}phases:\n  - { name: a, ${EXEC} }\n`
+const caller = (ref: string, inputs = '{}') =>
+  `${HEAD}phases:\n  - { name: a, type: team, team: "${ref}", inputs: ${inputs} }\n`
+
+let folder: string
+
+beforeAll(async () => {
+  folder = await realpath(await mkdtemp(join(tmpdir(), 'cadre-bundle-')))
+  const files: Record<string, string> = {
+    'main/team.yml': caller('./sub'),
+    'main/sub/team.yml': caller('../../beside'),
+    'main/other.yml': leaf(),
+    'beside/team.yml': leaf(),
+    'linked/team.yml': caller('./out'),
+    'bytes/team.yml': '',
+  }
+  for (const [path, text] of Object.entries(files)) await Bun.write(join(folder, path), text)
+  await Bun.write(join(folder, 'bytes/team.yml'), new Uint8Array([0xff, 0xfe, 0x00]))
+  await symlink(join(folder, 'beside'), join(folder, 'linked/out'))
+  await mkdir(join(folder, 'empty'))
+})
+
+describe('on disk', () => {
+  test('folders in the package and beside it', async () => {
+    const bundle = await loadBundle(join(folder, 'main'), { agents: lookup })
+    expect(teamsOf(bundle).map(([key]) => key)).toEqual(['.', 'sub', '../beside'])
+    expect(bundle.folder('.')).toBe(join(folder, 'main'))
+    expect(bundle.folder('../beside')).toBe(join(folder, 'beside'))
+    expect(bundle.team('sub').phases[0]).toMatchObject({ type: 'team', team: '../beside' })
+  })
+
+  test('a file by name', async () => {
+    const bundle = await loadBundle(join(folder, 'main/other.yml'), { agents: lookup })
+    expect(bundle.json().teams['.']!.file).toBe('other.yml')
+  })
+
+  test('closed: nothing outside is read, through a link neither', async () => {
+    const load = (name: string) => loadBundle(join(folder, name), { agents: lookup, closed: true }).catch(problemsOf)
+    expect(await load('main')).toMatchObject([{ file: 'sub/team.yml', message: 'this path leaves the package' }])
+    expect(await load('linked')).toMatchObject([{ message: 'there is no team.yml in out' }])
+  })
+
+  test.each(['empty', 'missing', 'bytes'])('%s is refused', async name => {
+    const error = await loadBundle(join(folder, name), { agents: lookup }).catch(caught => caught)
+    expect(error).toBeInstanceOf(CadreError)
+    expect(error.code).toBe('invalid_request')
+  })
+})
+
+describe('stored', () => {
+  test('a bundle outlives its files', async () => {
+    const home = join(folder, 'gone')
+    await Bun.write(join(home, 'team.yml'), caller('./sub', '{ x: "{{ run.id }}" }'))
+    await Bun.write(join(home, 'sub/team.yml'), leaf('{ name: x }'))
+    const bundle = await loadBundle(home, { agents: lookup })
+    const text = JSON.stringify(bundle.json())
+    await rm(home, { recursive: true })
+    const restored = bundleFromJson(JSON.parse(text))
+    expect(restored.id).toBe(bundle.id)
+    expect(restored.id).toMatch(/^[0-9a-f]{64}$/)
+    const phase = restored.team('.').phases[0]!
+    expect(phase.type === 'team' && phase.inputs.evaluate(scope())).toEqual({ x: 'r1' })
+    expect(restored.team('sub').name).toBe('@local/test')
+    expect(restored.team('sub')).toBe(restored.team('sub'))
+  })
+
+  test('the id follows the content', async () => {
+    const [one, same, other] = await Promise.all([load(leaf()), load(leaf()), load(`${leaf()}# x\n`)])
+    expect(one.id).toBe(same.id)
+    expect(one.id).not.toBe(other.id)
+  })
+})
+
+describe('packages', () => {
+  const packages: Record<string, TeamPackage> = {
+    '@x/y@^1': {
+      name: '@x/y',
+      version: '1.2.0',
+      files: new Map([
+        ['team.yml', caller('./in')],
+        ['in/team.yml', caller('@x/z')],
+      ]),
+    },
+    '@x/z': { name: '@x/z', version: '2.0.0', files: new Map([['team.yml', caller('@x/z')]]) },
+    '@x/out': { name: '@x/out', version: '1.0.0', files: new Map([['team.yml', caller('../../etc')]]) },
+  }
+  const asked: string[] = []
+  const resolve = async (ref: string) => {
+    asked.push(ref)
+    if (ref === '@x/broken') throw new Error('the hub cannot be reached')
+    return packages[ref] ?? null
+  }
+  const from = (ref: string) => loadBundle(new Map([['team.yml', caller(ref)]]), { agents: lookup, resolve })
+
+  test('are resolved once, with their folders', async () => {
+    const bundle = await from('@x/y@^1')
+    expect(teamsOf(bundle).map(([key]) => key)).toEqual(['.', '@x/y@1.2.0', '@x/y@1.2.0/in', '@x/z@2.0.0'])
+    expect(bundle.folder('@x/z@2.0.0')).toBeNull()
+    expect(asked).toEqual(['@x/y@^1', '@x/z'])
+    expect(bundle.team('@x/y@1.2.0/in').phases[0]).toMatchObject({ team: '@x/z@2.0.0' })
+  })
+
+  test('what goes wrong is told where they are named', async () => {
+    expect(await from('@x/broken').catch(problemsOf)).toMatchObject([
+      { line: 4, column: 34, message: '@x/broken: the hub cannot be reached' },
+    ])
+    expect(await from('@x/out').catch(problemsOf)).toMatchObject([
+      { file: '@x/out@1.0.0/team.yml', message: 'this path leaves the package' },
+    ])
+  })
+
+  test('a package as the root', async () => {
+    const bundle = await loadBundle(packages['@x/z']!, { agents: lookup, resolve })
+    expect(teamsOf(bundle).map(([key]) => key)).toEqual(['.', '@x/z@2.0.0'])
+    expect(bundle.folder('.')).toBeNull()
+  })
+})
+
+test('a team may call itself', async () => {
+  expect((await load(caller('.'))).team('.').phases[0]).toMatchObject({ team: '.' })
+  const bundle = await load(caller('./b'), { 'b/team.yml': caller('..') })
+  expect(bundle.team('b').phases[0]).toMatchObject({ team: '.' })
+})
+
+describe('what is passed to a sub-team', () => {
+  const child = leaf('{ name: s, required: true }, { name: n, type: number }, { name: t, secret: true }')
+  const cases: [inputs: string, problems: string[]][] = [
+    ['{ s: a, n: 1, t: x }', []],
+    ['{ s: "{{ run.id }}", n: "{{ run.id }}" }', []],
+    ['{ s: a, n: null }', []],
+    ['{}', ['6:47 input `s` of @local/test is required']],
+    ['{ s: 5 }', ['6:52 input `s` of @local/test: expected text, not a number']],
+    ['{ s: a, nn: 5 }', ['6:55 @local/test has no input `nn` (did you mean `n`?)']],
+    ['{ s: a, t: "{{ inputs.key }}" }', []],
+    [
+      '{ s: "a{{ inputs.key }}" }',
+      ['6:64 `key` is secret, and input `s` of @local/test is not: mark it `secret: true` there'],
+    ],
+    [
+      '{ s: "{{ inputs }}" }',
+      ['6:56 `key` is secret, and input `s` of @local/test is not: mark it `secret: true` there'],
+    ],
+  ]
+  test.each(cases)('%s', async (inputs, expected) => {
+    const text = `${HEAD}inputs:\n  - { name: key, secret: true }\nphases:\n  - { name: a, type: team, team: ./c, inputs: ${inputs} }\n`
+    expect(await problems(text, { 'c/team.yml': child })).toEqual(expected)
+  })
+})
+
+test('problems of all files are told together', async () => {
+  const found = await problems(`${caller('./c')}x: 1\n`, { 'c/team.yml': `${leaf()}y: 1\n` })
+  expect(found).toEqual([
+    'c/team.yml:5:1 unknown field `y`: there are name, version, description, inputs, outputs, concurrency, timeout and phases',
+    '5:1 unknown field `x`: there are name, version, description, inputs, outputs, concurrency, timeout and phases',
+  ])
+})
+
+test('details begin with the place, and carry the path', async () => {
+  const error: CadreError = await load(`${leaf()}x: 1\n`).then(
+    () => expect.unreachable(),
+    caught => caught,
+  )
+  expect(error.code).toBe('invalid_request')
+  expect(error.details).toHaveLength(1)
+  expect(error.details![0]!.path).toBe('/x')
+  expect(error.details![0]!.message).toStartWith('team.yml:5:1: unknown field `x`')
+})
+
+test('what a team reaches for', async () => {
+  const compiled = await team(`${HEAD}phases:
+  - { name: a, agent: issues@eu, action: search, sources: [{ name: e, ref: x }] }
+  - { name: b, agent: http, sources: [
+      { name: e, url: "http://127.0.0.1:9000/x/{{ run.id }}" }, { name: f, url: "http://{{ run.id }}.test/" },
+      { name: g, url: "https://a.test{{ run.id }}/" }, { name: h, url: "https://b.test?q={{ run.id }}" }] }
+  - { name: l, agent: chat, notify: [on_fail] }
+`)
+  expect(agentRefs(compiled)).toEqual(['issues@eu', 'http', 'chat'])
+  expect([...literalOrigins(compiled)]).toEqual(['http://127.0.0.1:9000', 'https://b.test'])
+})

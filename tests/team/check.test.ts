@@ -1,0 +1,329 @@
+import { describe, expect, test } from 'bun:test'
+import { HEAD, load, problems, team } from './load.ts'
+
+const EXEC = "agent: exec, commands: [{ name: c, run: 'true' }]"
+
+test('five mistakes in one file, each at its place', async () => {
+  const text = `name: "@local/digest"
+version: 1.0.0
+descripton: Digest of open tickets
+phases:
+  - name: fetch
+    agent: isues
+    action: search
+    sources: [{ name: open.json, ref: x }]
+    timeout: 90
+  - name: report
+    agent: exec
+    depends_on: [fetch, fetsh]
+    when: phases.fetch.data.total == "3" && phases.fetch.stat
+    commands:
+      - { name: join, run: 'echo hi' }
+`
+  expect(await problems(text)).toEqual([
+    '3:1 unknown field `descripton` (did you mean `description`?)',
+    '6:12 unknown agent `isues` (did you mean `issues`?): there are issues, http, wiki, git, chat and exec',
+    '9:14 expected a duration such as 90s, 5m or 2h, not the number 90: a bare number has no unit',
+    '12:25 there is no phase `fetsh` (did you mean `fetch`?)',
+    '13:58 a phase has no `stat` (did you mean `state`?): it has state, reason, text, data, files',
+  ])
+})
+
+/** A phase in flow style; a mark before its first field stands before the phase. */
+const phaseLine = (line: string) => (line.startsWith('»') ? `  - »{ ${line.slice(1)} }\n` : `  - { ${line} }\n`)
+
+/** Phases, one a line, from line 4 on. */
+const phasesOf = (...lines: string[]) => `${HEAD}phases:\n${lines.map(phaseLine).join('')}`
+
+/** Takes the mark out that stands before the mistake. */
+function unmark(marked: string): { text: string; place: string } {
+  const before = marked.slice(0, marked.indexOf('»')).split('\n')
+  return { text: marked.replace('»', ''), place: `${before.length}:${before.at(-1)!.length + 1}` }
+}
+
+describe('one mistake, marked by »', () => {
+  const cases: [lines: string[], problem: string][] = [
+    [[`name: a, ${EXEC}`, `name: »a, ${EXEC}`], 'another phase is named `a`'],
+    [
+      [`name: »Big, ${EXEC}`],
+      'expected a name of small letters, digits, - and _ that begins with a letter, not the text "Big"',
+    ],
+    [[`name: a, depends_on: [»a], ${EXEC}`], '`a` cannot depend on itself'],
+    [[`name: a, depends_on: »b, ${EXEC}`, `name: b, ${EXEC}`], 'expected a list of phase names, not the text "b"'],
+    [
+      [
+        `name: a, ${EXEC}`,
+        `name: b, depends_on: »[d], ${EXEC}`,
+        `name: c, depends_on: [b], ${EXEC}`,
+        `name: d, depends_on: [c, a], ${EXEC}`,
+      ],
+      'phases depend on each other in a circle: b → d → c → b',
+    ],
+    [[`name: a, ${EXEC}`, `name: b, depends_on: [a, »a], ${EXEC}`], '`a` stands here twice'],
+    [
+      [`name: a, ${EXEC}`, `name: b, when: phases.»a.state == 'x', ${EXEC}`],
+      '`a` may not have run before `b`: add it to `depends_on`',
+    ],
+    [[`name: a, when: phases.»a.state == 'x', ${EXEC}`], '`a` cannot name its own result'],
+    [[`»${EXEC}`], '`name` is missing'],
+    [
+      [`name: a, on_failure: »escalte, ${EXEC}`],
+      'expected one of fail, continue, escalate, not the text "escalte" (did you mean `escalate`?)',
+    ],
+    [
+      [`name: a, type: »gat, ${EXEC}`],
+      'expected one of standard, gate, team, map, not the text "gat" (did you mean `gate`?)',
+    ],
+    [[`name: a, retry: »3, ${EXEC}`], 'expected a mapping, not the number 3'],
+    [[`name: a, retry: { attempts: »0 }, ${EXEC}`], 'expected a whole number from 1 to 100, not the number 0'],
+    [[`name: a, timeout: »5x, ${EXEC}`], 'expected a duration such as 90s, 5m or 2h, not the text "5x"'],
+    [[`name: a, always: »yes, ${EXEC}`], 'expected true or false, not the text "yes"'],
+    [[`name: a, »dependson: [], ${EXEC}`], 'unknown field `dependson` (did you mean `depends_on`?)'],
+    [[`name: a, timeout: »'{{ inputs.t }}', ${EXEC}`], 'templates are not read here'],
+    [[`name: a, when: '»1 + 1', ${EXEC}`], '`when` must give a bool, and this gives int'],
+    [[`name: a, when: '{{ »1 }}', ${EXEC}`], '`when` must give a bool, and this gives int'],
+    [
+      [`name: my-a, ${EXEC}`, `name: b, depends_on: [my-a], when: »phases.my-a.state == 'x', ${EXEC}`],
+      "a name with a hyphen is written phases['my-a']",
+    ],
+    [[`name: a, when: »item == 1, ${EXEC}`], "`item` exists in a map's `key` and `inputs` only"],
+    [
+      ["name: a, agent: exec, env: { A: '{{ 1 + »}}' }, commands: [{ name: c, run: x }]"],
+      'the expression ends too early',
+    ],
+    [
+      ["name: a, agent: exec, env: { A: 'b »{{ 1' }, commands: [{ name: c, run: x }]"],
+      '`{{` is not closed by `}}` (a literal `{{` is written `{{{{`)',
+    ],
+    [
+      ["name: a, agent: exec, commands: [{ name: c, run: 'echo »{{ inputs.x }}' }]"],
+      'templates are not read in `run`: put the value in `env` and use "$NAME" here',
+    ],
+    [
+      ["name: a, type: gate, commands: [{ name: c, run: 'echo »{{ run.id }}' }]"],
+      'templates are not read in `run`: put the value in `env` and use "$NAME" here',
+    ],
+    [
+      ['name: a, agent: issues, action: »serch, sources: [{ name: e, ref: x }]'],
+      'agent `issues` has no action `serch` (did you mean `search`?): one of search, add_comment',
+    ],
+    [['»name: a, agent: issues, sources: [{ name: e, ref: x }]'], '`action` is missing: one of search, add_comment'],
+    [
+      ['name: a, agent: http, »action: get, sources: [{ name: e, url: x }]'],
+      'agent `http` has no actions: remove this',
+    ],
+    [['»name: a, agent: issues, action: search'], '`sources` is missing'],
+    [['»name: a, agent: http'], '`sources` or `target_entries` is missing'],
+    [
+      ['name: a, agent: issues, action: search, »target_entries: [{ name: e, ref: x }]'],
+      '`search` reads: it takes `sources`, not `target_entries`',
+    ],
+    [
+      ['name: a, agent: wiki, action: update_page, »sources: [{ name: e }]'],
+      '`update_page` writes: it takes `target_entries`, not `sources`',
+    ],
+    [
+      ['name: a, agent: git, action: create_pr, »sources: [{ name: e }]'],
+      '`create_pr` takes fields on the phase itself, not `sources`',
+    ],
+    [['name: a, agent: git, action: create_pr, »titel: x'], 'unknown field `titel` (did you mean `title`?)'],
+    [['name: a, agent: git, action: create_pr, draft: »maybe'], 'expected true or false, not the text "maybe"'],
+    [['name: a, agent: issues, action: search, sources: »[]'], 'expected at least 1 in this list'],
+    [['name: a, agent: issues, action: search, sources: [»{ name: e }]'], '`ref` is missing'],
+    [
+      ['name: a, agent: issues, action: search, sources: [{ name: e, ref: x, »limt: 1 }]'],
+      'unknown field `limt` (did you mean `limit`?)',
+    ],
+    [
+      ['name: a, agent: issues, action: search, sources: [{ name: e, ref: x, limit: »many }]'],
+      'expected a whole number from 1 to 10000, not the text "many"',
+    ],
+    [
+      ['name: a, agent: issues, action: search, sources: [{ name: e, ref: x, limit: »"{{ 1 }}0" }]'],
+      'expected a whole number from 1 to 10000, not text with a template in it',
+    ],
+    [
+      ['name: a, agent: issues, action: search, sources: [{ name: e, ref: x }, { name: »e, ref: y }]'],
+      'another entry of this phase is named `e`',
+    ],
+    [
+      ['name: a, agent: issues, action: search, sources: [{ name: »"{{ run.id }}", ref: x }]'],
+      'templates are not read here',
+    ],
+    [
+      ['name: a, agent: »issues@, action: search, sources: [{ name: e, ref: x }]'],
+      'an agent is named `issues`, or `issues@<account>` for another account',
+    ],
+    [
+      ['name: a, agent: wiki, action: update_page, target_entries: [{ name: e, ref: 1, title: »2024, file: x }]'],
+      'expected text, not the number 2024: write it in quotes, "2024"',
+    ],
+    [['»name: a, type: gate'], 'a gate needs `commands`, a `review`, or both'],
+    [['name: a, type: gate, review: »{ reviewers: [any] }'], '`prompt` is missing'],
+    [['»name: a, review: { prompt: x }'], '`type: gate` is missing'],
+    [['»name: a, type: team'], '`team` is missing'],
+    [['»name: a, team: ./c'], '`type: team` is missing'],
+    [['»name: a, type: map, team: ./c'], '`items` is missing'],
+    [['name: a, type: map, team: ./c, items: »3'], 'expected a list, not the number 3'],
+    [['name: a, type: map, team: ./c, items: "{{ »3 }}"'], '`items` must give a list, and this gives int'],
+    [['name: a, type: map, team: ./c, items: "{{ »item }}"'], "`item` exists in a map's `key` and `inputs` only"],
+    [['name: a, type: team, team: »./gone'], 'there is no team.yml in gone'],
+    [['name: a, type: team, team: »gone'], 'expected a folder (./name or ../name) or a package (@scope/name[@range])'],
+    [['name: a, type: team, team: »./c/team.yml'], 'name the folder that holds the team.yml, not the file'],
+    [['name: a, type: team, team: »../c'], 'this path leaves the package'],
+    [['name: a, type: team, team: »"@x/y@^1"'], 'there is no package @x/y@^1 here'],
+    [
+      ['name: a, agent: chat, notify: [»on_complet]'],
+      'expected one of on_start, on_complete, on_fail, on_cancel, on_escalate, on_phase_start, on_phase_complete, on_phase_fail, not the text "on_complet" (did you mean `on_complete`?)',
+    ],
+    [['name: a, agent: http, »notify: [on_complete]'], 'agent `http` handles no events'],
+    [
+      [`name: b, ${EXEC}`, 'name: a, agent: chat, depends_on: [b], »notify: [on_fail]'],
+      '`notify` cannot stand together with `depends_on`: a phase either listens to events or runs among the others',
+    ],
+    [
+      ['name: a, agent: chat, notify: [on_fail]', `name: b, depends_on: [»a], ${EXEC}`],
+      '`a` is a listener: nothing can depend on it',
+    ],
+    [
+      ['name: a, agent: chat, notify: [on_fail]', `name: b, when: phases.»a.state == 'x', ${EXEC}`],
+      '`a` is a listener: it has no result',
+    ],
+    [['name: a, agent: issues, notify: { on_fail: »{ action: add_comment } }'], '`ref` is missing'],
+    [
+      ['name: a, agent: issues, notify: { on_fail: { action: »close, ref: X-1 } }'],
+      'expected one of add_comment, transition, not the text "close"',
+    ],
+    [
+      ['name: a, agent: chat, notify: { on_fail: { »chanels: [x] } }'],
+      'unknown field `chanels` (did you mean `channels`?)',
+    ],
+    [['name: a, agent: chat, notify: { on_fail: { when: »1 + 1 } }'], '`when` must give a bool, and this gives int'],
+    [['»name: a, notify: [on_fail]'], '`agent` is missing'],
+  ]
+  test.each(cases)('%s', async (lines, problem) => {
+    const others = { 'c/team.yml': phasesOf(`name: a, ${EXEC}`) }
+    const { text, place } = unmark(phasesOf(...lines))
+    expect(await problems(text, others)).toEqual([`${place} ${problem}`])
+  })
+})
+
+describe('inputs and outputs', () => {
+  const cases: [inputs: string, problem: string][] = [
+    [
+      '{ name: a, type: »strng }',
+      'expected one of string, number, boolean, list, object, file, not the text "strng" (did you mean `string`?)',
+    ],
+    ['{ name: a, type: number, default: »x }', 'expected a number, not text'],
+    ['{ name: a, choices: [x, »1] }', 'expected text, not a number'],
+    ['{ name: a, choices: [x], default: »y }', 'expected one of "x"'],
+    ['{ name: a, secret: true, default: »y }', 'a secret has no default: it would stand in the file'],
+    ['{ name: a, secret: »true, type: list }', 'a secret is text, not a list'],
+    ['{ name: a }, { name: »a }', 'another input is named `a`'],
+  ]
+  test.each(cases)('%s', async (inputs, problem) => {
+    const { text, place } = unmark(`${HEAD}inputs: [${inputs}]\nphases: [{ name: p, ${EXEC} }]`)
+    expect(await problems(text)).toEqual([`${place} ${problem}`])
+  })
+
+  test('outputs may name any phase, listeners aside', async () => {
+    const text = `${HEAD}phases: [{ name: p, ${EXEC} }, { name: l, agent: chat, notify: [on_fail] }]\noutputs:\n`
+    expect(await problems(`${text}  - { name: a, value: "{{ phases.p.text }}" }`)).toEqual([])
+    expect(await problems(`${text}  - { name: a, value: "{{ phases.l.text }}" }`)).toEqual([
+      '5:34 `l` is a listener: it has no result',
+    ])
+  })
+})
+
+describe('what is accepted', () => {
+  const cases: [title: string, lines: string[]][] = [
+    ['an account of an agent', ['name: a, agent: issues@eu, action: search, sources: [{ name: e, ref: 12 }]']],
+    [
+      'a template for a number',
+      ['name: a, agent: issues, action: search, sources: [{ name: e, ref: x, limit: "{{ 1 + 1 }}" }]'],
+    ],
+    ['a template for a list', ['name: a, agent: git, action: create_pr, labels: "{{ [run.id] }}"']],
+    ['when in braces', [`name: a, when: '{{ run.name == null }}', ${EXEC}`]],
+    ['when as a bool', [`name: a, when: false, ${EXEC}`]],
+    [
+      'an ancestor that is no parent',
+      [
+        `name: a, ${EXEC}`,
+        `name: b, depends_on: [a], ${EXEC}`,
+        `name: c, depends_on: [b], when: phases.a.state == 'x', ${EXEC}`,
+      ],
+    ],
+    ['chat in order', [`name: a, ${EXEC}`, "name: b, agent: chat, depends_on: [a], message: '{{ phases.a.text }}'"]],
+    [
+      'a listener that names any phase',
+      [
+        `name: a, ${EXEC}`,
+        "name: b, agent: chat, notify: { on_fail: { when: phases.a.state == 'failed', message: '{{ phases.a.text }}' } }",
+      ],
+    ],
+    [
+      'fields on a listener serve its events',
+      ['name: b, agent: issues, ref: X-1, notify: { on_fail: { action: add_comment } }'],
+    ],
+    ['braces in a command', ["name: a, agent: exec, commands: [{ name: c, run: 'docker ps --format {{{{.Names}}' }]"]],
+    [
+      'a union and a record',
+      [
+        'name: a, agent: http, sources: [{ name: e, url: x, expect_status: [200, 404], headers: { A: b }, body: { c: 1 } }]',
+      ],
+    ],
+  ]
+  test.each(cases)('%s', async (_, lines) => expect(await problems(phasesOf(...lines))).toEqual([]))
+
+  test('a literal brace pair reaches the command', async () => {
+    const { phases } = await team(phasesOf("name: a, type: gate, commands: [{ name: c, run: 'x {{{{.Names}}' }]"))
+    expect(phases[0]).toMatchObject({ commands: [{ run: 'x {{.Names}}' }] })
+  })
+})
+
+test('a team compiles to what it says', async () => {
+  const { phases, listeners, concurrency, timeout } = await team(`${HEAD}concurrency: 3
+timeout: 1h30m
+phases:
+  - { name: a, ${EXEC}, retry: { attempts: 3, backoff: 500ms }, timeout: 5s, on_failure: continue }
+  - { name: l, agent: chat@team, notify: [on_fail, on_start] }
+  - { name: b, ${EXEC}, depends_on: [a], always: true }
+`)
+  expect({ concurrency, timeout }).toEqual({ concurrency: 3, timeout: 5_400_000 })
+  expect(phases.map(({ name, index, dependsOn, dependants }) => ({ name, index, dependsOn, dependants }))).toEqual([
+    { name: 'a', index: 0, dependsOn: [], dependants: [1] },
+    { name: 'b', index: 1, dependsOn: [0], dependants: [] },
+  ])
+  expect(phases[0]).toMatchObject({
+    retry: { attempts: 3, backoff: 500 },
+    timeout: 5_000,
+    onFailure: 'continue',
+    always: false,
+  })
+  expect(phases[1]).toMatchObject({ retry: { attempts: 1, backoff: 2_000 }, onFailure: 'fail', always: true })
+  expect(listeners.map(({ name, agent, on }) => [name, agent, Object.keys(on)])).toEqual([
+    ['l', 'chat@team', ['on_fail', 'on_start']],
+  ])
+})
+
+describe('size', () => {
+  const long = (count: number) =>
+    phasesOf(
+      ...Array.from(
+        { length: count },
+        (_, at) =>
+          `name: p${at}, depends_on: [${at ? `p${at - 1}` : ''}], when: ${at ? `phases.p0.state == 'completed'` : 'true'}, ${EXEC}`,
+      ),
+    )
+
+  test('1,000 phases pass quickly', async () => {
+    const text = long(1_000)
+    await load(text)
+    const started = performance.now()
+    const bundle = await load(text)
+    expect(performance.now() - started).toBeLessThan(600)
+    expect(bundle.team('.').phases).toHaveLength(1_000)
+  })
+
+  test('1,001 do not', async () => expect(await problems(long(1_001))).toEqual(['1004:5 expected at most 1000']))
+})

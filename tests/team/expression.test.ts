@@ -1,0 +1,144 @@
+import { describe, expect, test } from 'bun:test'
+import type { Json } from '../../lib/json.ts'
+import { parseExpression } from '../../lib/team/expression.ts'
+import type { PhaseValue } from '../../lib/team/team.ts'
+import { scope } from './load.ts'
+
+const names = {
+  phases: new Set(['fetch', 'my-phase']),
+  inputs: new Set(['n', 's', 'list', 'o', 'my-input']),
+  item: true,
+}
+const done = (data: Json): PhaseValue => ({ state: 'completed', reason: null, text: 'ok', data, files: [] })
+
+function evaluate(text: string, inputs: Record<string, Json> = {}, data: Json = {}): Json {
+  const parsed = parseExpression(text, names)
+  expect(parsed.mistakes).toEqual([])
+  return parsed.evaluate(scope({ inputs, phase: () => done(data), item: { key: 'a' }, index: 3 }))
+}
+
+describe('values', () => {
+  const cases: [text: string, inputs: Record<string, Json>, result: Json][] = [
+    ['inputs.n + 1', { n: 2 }, 3],
+    ['inputs.n + 1', { n: 2.5 }, 3.5],
+    ['inputs.n * 1.5', { n: 2 }, 3],
+    ['inputs.n / 2', { n: 7 }, 3],
+    ['inputs.n == 3.0', { n: 3 }, true],
+    ['inputs.n > 2.5', { n: 3 }, true],
+    ['inputs.n', { n: 9007199254740991 }, 9007199254740991],
+    ['inputs.n', { n: 1e300 }, 1e300],
+    ['inputs.s + "!"', { s: 'a' }, 'a!'],
+    ['inputs.list.map(x, x.id)', { list: [{ id: 1 }, { id: 2 }] }, [1, 2]],
+    ['inputs.list.filter(inputs, inputs > 1)', { list: [1, 2] }, [2]],
+    ['cel.bind(x, inputs.n + 1, [x, x])', { n: 1 }, [2, 2]],
+    ['inputs.o', { o: { a: [null, true, { b: 1 }] } }, { a: [null, true, { b: 1 }] }],
+    ["inputs.o['a b']", { o: { 'a b': 1 } }, 1],
+    ['has(inputs.o.a) && !has(inputs.o.b)', { o: { a: 1 } }, true],
+    ["inputs['my-input']", { 'my-input': 'x' }, 'x'],
+    ['inputs.s == null', {}, true],
+    ['size(inputs.list)', { list: [1, 2] }, 2],
+    ["{'a': 1, 'b': [1, 'x']}", {}, { a: 1, b: [1, 'x'] }],
+    ['item.key + string(index)', {}, 'a3'],
+    ['run.id', {}, 'r1'],
+    ['run.name == null', {}, true],
+    ['"phases.my-phase"', {}, 'phases.my-phase'],
+    ["timestamp('2024-01-01T00:00:00Z')", {}, '2024-01-01T00:00:00.000Z'],
+    ["duration('90s')", {}, '90s'],
+    ['7u', {}, 7],
+  ]
+  test.each(cases)('%s', (text, inputs, result) => expect(evaluate(text, inputs)).toEqual(result))
+
+  test('only what is named is loaded', () => {
+    const asked: string[] = []
+    const parsed = parseExpression("phases['my-phase'].data.total", names)
+    const phase = (name: string): PhaseValue => {
+      asked.push(name)
+      return done({
+        total: 4,
+        get huge(): Json {
+          throw new Error('must not be read')
+        },
+      })
+    }
+    expect(parsed.evaluate(scope({ phase }))).toBe(4)
+    expect(asked).toEqual(['my-phase'])
+    expect(parsed.uses).toEqual([{ kind: 'phase', name: 'my-phase', offset: 7 }])
+  })
+})
+
+describe('mistakes', () => {
+  const cases: [text: string, offset: number, message: string][] = [
+    ['phases.my-phase.state', 0, "a name with a hyphen is written phases['my-phase']"],
+    ['1 + inputs.my-input', 4, "a name with a hyphen is written inputs['my-input']"],
+    ['phases.fecth.state', 7, 'there is no phase `fecth` (did you mean `fetch`?)'],
+    ['phases.fetch.sate', 13, 'a phase has no `sate` (did you mean `state`?): it has state, reason, text, data, files'],
+    ['phases', 0, "name a phase by `phases.<name>` or `phases['<name>']`"],
+    ['phases[inputs.s]', 0, "name a phase by `phases.<name>` or `phases['<name>']`"],
+    ['inputs.nn', 7, 'no input `nn` (did you mean `n`?) is declared'],
+    ['input.n', 0, 'unknown name `input` (did you mean `inputs`?): there are inputs, phases, item, index, run'],
+    ['run.ID', 4, 'a run has no `ID` (did you mean `id`?): it has id and name'],
+    ['1 +', 3, 'the expression ends too early'],
+    ['inputs.s.foo(', 13, 'the expression ends too early'],
+    ['"a" + 1', 0, 'no such overload: string + int'],
+    ['', 0, 'an expression is expected here'],
+    ['process.env', 0, 'unknown name `process`: there are inputs, phases, item, index, run'],
+  ]
+  test.each(cases)('%s', (text, offset, message) => {
+    expect(parseExpression(text, names).mistakes).toEqual([{ offset, message }])
+  })
+
+  test('item and index outside a map', () => {
+    const { mistakes } = parseExpression('item.a + index', { ...names, item: false })
+    expect(mistakes.map(({ offset }) => offset)).toEqual([0, 9])
+    expect(mistakes[0]!.message).toBe("`item` exists in a map's `key` and `inputs` only")
+  })
+
+  test('a subtraction of known names stays one', () => {
+    expect(evaluate('inputs.n-1', { n: 3 })).toBe(2)
+    expect(parseExpression('inputs.n-inputs.s', names).mistakes).toEqual([])
+  })
+})
+
+describe('safety', () => {
+  test.each(['constructor', '__proto__', 'toString', 'prototype', 'hasOwnProperty'])('%s is no field', name => {
+    expect(() => evaluate(`inputs.o.${name}`, { o: {} })).toThrow(`No such key: ${name}`)
+    expect(() => evaluate(`inputs.list.map(x, x.${name})`, { list: [{}] })).toThrow('No such key')
+  })
+
+  test('fields of those names in the data are data', () => {
+    expect(evaluate('inputs.o.constructor', { o: { constructor: 'x' } })).toBe('x')
+    expect(evaluate('inputs.o', { o: { constructor: 'x' } })).toEqual({ constructor: 'x' })
+  })
+
+  test('what JSON cannot say is an error', () => {
+    expect(() => evaluate('9007199254740993')).toThrow('beyond 2^53')
+    expect(() => evaluate('1.0 / 0.0')).toThrow('Infinity')
+    expect(() => evaluate('bytes("a")')).toThrow('no JSON value')
+    expect(() => evaluate('type(1)')).toThrow('no JSON value')
+  })
+
+  const list = Array.from({ length: 2_000 }, (_, at) => at)
+  const costly: [string, Record<string, Json>][] = [
+    ['inputs.list.map(a, inputs.list.map(b, inputs.list.map(c, c)))', { list }],
+    ['inputs.list.all(a, inputs.list.all(b, inputs.list.all(c, c >= 0)))', { list }],
+    [`[inputs.s]${'.map(x, x + x)'.repeat(45)}`, { s: 'x'.repeat(1_000) }],
+    [`[inputs.list]${'.map(x, x + x)'.repeat(45)}`, { list }],
+  ]
+  test.each(costly)('%s ends by its cost', (text, inputs) => {
+    const started = performance.now()
+    expect(() => evaluate(text, inputs)).toThrow('too many steps')
+    expect(performance.now() - started).toBeLessThan(2_000)
+  })
+
+  test('the cost counts one evaluation, not all of them', () => {
+    const parsed = parseExpression('inputs.list.map(a, a + 1)', names)
+    for (let round = 0; round < 300; round++) parsed.evaluate(scope({ inputs: { list } }))
+  })
+
+  test('deep and long expressions are refused, not run', () => {
+    expect(parseExpression('('.repeat(5_000), names).mistakes).toHaveLength(1)
+    expect(parseExpression(`${'!'.repeat(9_000)}true`, names).mistakes).toHaveLength(1)
+    expect(parseExpression(`1${'+1'.repeat(3_000)}`, names).mistakes[0]!.message).toContain('maxAstNodes')
+    expect(parseExpression(' '.repeat(20_000), names).mistakes).toHaveLength(1)
+  })
+})

@@ -1,0 +1,44 @@
+import { beforeAll, expect, test } from 'bun:test'
+import type { TSchema } from 'typebox'
+import { Compile, type Validator } from 'typebox/compile'
+import { parse } from 'yaml'
+import { teamJsonSchema } from '../../lib/team/json-schema.ts'
+import { lookup } from './agents.ts'
+import { HEAD } from './load.ts'
+
+let schema: Validator
+
+beforeAll(() => {
+  schema = Compile(teamJsonSchema(lookup) as TSchema)
+})
+
+const passes = (...phases: string[]) =>
+  schema.Check(parse(`${HEAD}phases:\n${phases.map(each => `  - { ${each} }\n`).join('')}`))
+
+test.each([
+  "name: a, agent: exec, commands: [{ name: c, run: 'true' }]",
+  'name: a, agent: issues@eu, action: search, sources: [{ name: e, ref: 5, limit: "{{ 1 }}" }]',
+  'name: a, agent: git, action: create_pr, draft: true, labels: "{{ inputs.labels }}"',
+  'name: a, agent: chat, notify: [on_fail]',
+  'name: a, agent: chat, notify: { on_fail: { message: x, when: "true" } }',
+  'name: a, type: gate, review: { prompt: x }',
+  'name: a, type: map, team: ./c, items: "{{ inputs.x }}", key: "{{ item }}"',
+  'name: a, agent: http, sources: [{ name: e, url: x, expect_status: "{{ 200 }}" }]',
+])('%s passes', phase => expect(passes(phase)).toBe(true))
+
+test.each([
+  'name: a, agent: exce',
+  'name: a, agent: issues, action: serch, sources: [{ name: e, ref: x }]',
+  'name: a, agent: issues, action: search, sources: [{ name: e }]',
+  'name: a, agent: issues, action: search, sources: [{ name: e, ref: x, limt: 1 }]',
+  'name: a, agent: git, action: create_pr, titel: x',
+  'name: a, type: team',
+  'name: a, agent: chat, notify: [on_fial]',
+  'name: a, agent: exec, timeout: 5',
+])('%s does not', phase => expect(passes(phase)).toBe(false))
+
+test('it is plain JSON, without our own words', () => {
+  const text = JSON.stringify(teamJsonSchema(lookup))
+  expect(text).not.toContain('x-template')
+  expect(text).not.toContain('x-expected')
+})

@@ -1,0 +1,153 @@
+import { describe, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { Glob } from 'bun'
+import fc from 'fast-check'
+import { loadBundle } from '../../lib/team/bundle.ts'
+import { problemsOf } from '../../lib/team/problem.ts'
+import { lookup } from './agents.ts'
+import { HEAD, problems } from './load.ts'
+
+describe('refused, with a position', () => {
+  const cases: [title: string, text: string, problem: string][] = [
+    ['duplicate key', 'name: a\nname: b', '2:1 `name` stands here twice: remove one'],
+    ['__proto__', 'a: 1\n"__proto__": { x: 1 }', '2:1 `__proto__` is no name for a field'],
+    ['merge key', 'a: &a { x: 1 }\nb: { <<: *a }', '2:6 merge keys are not read: write the fields out'],
+    ['tag', 'a: !!js/function x', '1:18 tags are not read: remove it'],
+    ['infinity', 'a: 1e999', '1:4 1e999 is no number that JSON has: write it in quotes'],
+    ['not a number', 'a: .nan', '1:4 .nan is no number that JSON has: write it in quotes'],
+    ['inexact', 'a: 12345678901234567890', '1:4 12345678901234567890 is not exact as a number: write it in quotes'],
+    ['documents', 'a: 1\n---\nb: 2', '2:1 a second document begins here: a team.yml is one document'],
+    ['unknown alias', 'a: *b', '1:4 no anchor &b stands before this alias'],
+    ['circular alias', 'a: &a [*a]', '1:8 no anchor &a stands before this alias'],
+    ['yaml 1.1', '%YAML 1.1\n---\na: yes', '1:1 %YAML 1.1: a team.yml is YAML 1.2'],
+    ['control character', 'a: 1\nb: \u0007', '2:4 a control character, which YAML does not allow: remove it'],
+    ['empty', '', '1:1 the file is empty'],
+    ['only a comment', '# x\n', '1:1 the file is empty'],
+    ['too large', `a: ${'x'.repeat(1_048_576)}`, '1:1 the file is larger than 1 MiB: move parts of it into sub-teams'],
+    ['too deep', `a: ${'['.repeat(200)}`, '1:131 nested deeper than 64 levels'],
+    ['a list', '- a', '1:1 expected a mapping, not a list'],
+  ]
+  test.each(cases)('%s', async (_, text, problem) => expect(await problems(text)).toContain(problem))
+
+  test('an alias bomb', async () => {
+    const lines = ['a0: &a0 [x, x, x, x, x, x, x, x, x, x]']
+    for (let at = 1; at < 12; at++)
+      lines.push(
+        `a${at}: &a${at} [${Array(10)
+          .fill(`*a${at - 1}`)
+          .join(', ')}]`,
+      )
+    const found = await problems(lines.join('\n'))
+    expect(found[0]).toContain('its aliases expand to more than 100000 values')
+  })
+})
+
+test('aliases are values', async () => {
+  const text = `${HEAD}phases:
+  - { name: a, agent: exec, env: &env { A: b }, commands: [{ name: c, run: x }] }
+  - { name: b, agent: exec, env: *env, commands: [{ name: c, run: x }] }`
+  expect(await problems(text)).toEqual([])
+})
+
+test('windows line ends and a byte order mark do no harm', async () => {
+  const text = `\ufeff${HEAD}phases:\n  - { name: a, agent: exec, commands: [{ name: c, run: x }], x: 1 }\n`.replaceAll(
+    '\n',
+    '\r\n',
+  )
+  expect(await problems(text)).toEqual([
+    '4:62 unknown field `x`: there are name, type, depends_on, when, always, on_failure, retry, timeout, agent, action, commands and env',
+  ])
+})
+
+/** Loads what may be anything; returns how long it took. Only a CadreError with problems may come out. */
+async function survive(bytes: Uint8Array): Promise<number> {
+  const started = performance.now()
+  try {
+    await loadBundle(new Map([['team.yml', bytes]]), { agents: lookup })
+  } catch (error) {
+    if (problemsOf(error).length === 0) throw error
+    for (const { line, column } of problemsOf(error)) {
+      expect(line).toBeGreaterThan(0)
+      expect(column).toBeGreaterThan(0)
+    }
+  }
+  return performance.now() - started
+}
+
+const LIMIT_MS = 200
+
+describe('fuzz', () => {
+  const corpus = [...new Glob('*').scanSync(join(import.meta.dir, 'corpus'))].sort()
+
+  test('the corpus is there', () => expect(corpus.length).toBeGreaterThan(8))
+
+  test.each(corpus)('%s', async name => {
+    const bytes = await Bun.file(join(import.meta.dir, 'corpus', name)).bytes()
+    expect(await fastest(bytes)).toBeLessThan(LIMIT_MS)
+  })
+
+  /** Written out here: as files they would be large. */
+  const large: [title: string, text: string][] = [
+    ['open brackets', '['.repeat(500_000)],
+    ['wide lists', `phases: [${'a,'.repeat(60_000)}]`],
+    ['open braces', '{a: '.repeat(200_000)],
+    ['dashes', '- '.repeat(500_000)],
+    ['question marks', '? '.repeat(500_000)],
+    ['quotes', '"'.repeat(500_000)],
+    ['colons', ': '.repeat(500_000)],
+    ['aliases', '*a '.repeat(300_000)],
+    ['anchors', '&a '.repeat(300_000)],
+    ['commas', `[${','.repeat(1_000_000)}]`],
+    ['keys', Array.from({ length: 90_000 }, (_, at) => `k${at}: 1`).join('\n')],
+    ['items', `phases:\n${'- a\n'.repeat(250_000)}`],
+    ['blank lines', '\n'.repeat(1_000_000)],
+    ['documents', '---\n'.repeat(250_000)],
+    ['comments', '#\n'.repeat(500_000)],
+    ['a long text', `name: ${'x '.repeat(500_000)}`],
+    ['a block', `name: |\n${' x\n'.repeat(300_000)}`],
+    ['templates', `${HEAD}phases: [{ name: a, agent: chat, message: "${'{{'.repeat(200_000)}" }]`],
+    ['expressions', `${HEAD}phases: [{ name: a, agent: chat, message: "${'{{1}}'.repeat(100_000)}" }]`],
+    ['mistakes', `${HEAD}phases: [{ name: a, agent: chat, message: "${'{{x}}'.repeat(100_000)}" }]`],
+    ['unknown fields', `${HEAD}${Array.from({ length: 60_000 }, (_, at) => `k${at}: 1`).join('\n')}`],
+  ]
+  test.each(large)('%s', async (_, text) => {
+    expect(await fastest(new TextEncoder().encode(text))).toBeLessThan(LIMIT_MS)
+  })
+
+  test('random bytes and random changes of a good file', async () => {
+    const good = new TextEncoder().encode(`${HEAD}inputs: [{ name: x, type: list }]
+phases:
+  - name: a
+    agent: issues
+    action: search
+    sources: [{ name: e.json, ref: "p = {{ inputs.x[0] }}", limit: 5 }]
+  - { name: b, type: map, depends_on: [a], items: "{{ inputs.x }}", team: ".", inputs: { x: "{{ item }}" } }
+  - { name: c, agent: chat, notify: { on_fail: { message: "{{ phases.a.text }}" } } }
+`)
+    const change = fc.record({ at: fc.nat(good.length), drop: fc.nat(12), put: fc.uint8Array({ maxLength: 6 }) })
+    const odd = fc.stringMatching(/^[-{}[\]:,&*!|>'"%@` #?a\n]{0,60}$/)
+    await fc.assert(
+      fc.asyncProperty(fc.uint8Array({ maxLength: 200 }), async bytes => void (await survive(bytes))),
+      { numRuns: 200 },
+    )
+    await fc.assert(
+      fc.asyncProperty(odd, async text => void (await survive(new TextEncoder().encode(text)))),
+      { numRuns: 400 },
+    )
+    await fc.assert(
+      fc.asyncProperty(fc.array(change, { minLength: 1, maxLength: 4 }), async changes => {
+        const bytes = [...good]
+        for (const { at, drop, put } of changes) bytes.splice(at, drop, ...put)
+        await survive(Uint8Array.from(bytes))
+      }),
+      { numRuns: 400 },
+    )
+  })
+})
+
+/** Of three tries, so that a busy machine does not fail it. */
+async function fastest(bytes: Uint8Array): Promise<number> {
+  let best = Number.POSITIVE_INFINITY
+  for (let round = 0; round < 3 && best >= LIMIT_MS; round++) best = Math.min(best, await survive(bytes))
+  return best
+}
