@@ -83,9 +83,10 @@ function compilePhases(draft: Draft, nodes: readonly Node[], names: readonly str
     }
     if (name && seen.has(name)) draft.source.report(field(node, 'name')!, `another phase is named \`${name}\``)
     seen.add(name)
-    if (kindOfPhase(draft, node) === 'listener') listeners.push(compileListener(draft, node, name))
+    const kind = kindOfPhase(draft, node)
+    if (kind === 'listener') listeners.push(compileListener(draft, node, name))
     else {
-      phases.push(compilePhase(draft, node, name, phases.length, calls))
+      phases.push(compilePhase(draft, node, kind, { name, index: phases.length }, calls))
       graph.push({ name, node })
     }
   }

@@ -48,8 +48,14 @@ export function kindOfPhase(draft: Draft, node: Mapping): PhaseKind {
 type Own<P extends Phase> = Omit<P, Exclude<keyof Phase, 'type'>>
 
 /** Everything but listeners. Positions of dependencies are filled in by the graph. */
-export function compilePhase(draft: Draft, node: Mapping, name: string, index: number, calls: SubCall[]): Phase {
-  const kind = kindOfPhase(draft, node)
+export function compilePhase(
+  draft: Draft,
+  node: Mapping,
+  kind: PhaseKind,
+  at: { name: string; index: number },
+  calls: SubCall[],
+): Phase {
+  const { name, index } = at
   const base = compileBase(draft, node, name, index)
   switch (kind) {
     case 'gate':

@@ -3,7 +3,7 @@
 import Type, { type TObject, type TSchema } from 'typebox'
 import { DURATION_PATTERN } from '../duration.ts'
 
-export const MAX_PHASES = 1_000
+const MAX_PHASES = 1_000
 
 export const EVENTS = [
   'on_start',
@@ -26,7 +26,7 @@ const plain = { 'x-template': 'text' }
 const SLUG = '[a-z0-9][a-z0-9-]{0,62}'
 export const TEAM_NAME = `^@${SLUG}/${SLUG}$`
 /** https://semver.org, 2.0.0. */
-export const SEMVER =
+const SEMVER =
   '^(0|[1-9]\\d*)\\.(0|[1-9]\\d*)\\.(0|[1-9]\\d*)(-[0-9A-Za-z-]+(\\.[0-9A-Za-z-]+)*)?(\\+[0-9A-Za-z-]+(\\.[0-9A-Za-z-]+)*)?$'
 
 const PhaseName = Type.String({
@@ -53,7 +53,7 @@ const Env = Type.Record(
   { ...templated, 'x-expected': 'a mapping of variable names to values' },
 )
 
-export const InputField = Type.Object(
+const InputField = Type.Object(
   {
     name: InputName,
     type: Type.Optional(Type.Enum([...FIELD_TYPES], { default: 'string' })),
@@ -90,7 +90,7 @@ export const TeamSchema = Type.Object(
   closed,
 )
 
-export const Command = Type.Object(
+const Command = Type.Object(
   {
     name: EntryName,
     run: Type.String({ minLength: 1 }),
@@ -136,7 +136,7 @@ const subTeam = {
   inputs: Type.Optional(Values),
 }
 
-export const Notify = Type.Union(
+const Notify = Type.Union(
   [
     Type.Array(Type.Enum([...EVENTS]), { minItems: 1 }),
     Type.Partial(Type.Object(Object.fromEntries(EVENTS.map(event => [event, Type.Any()])), closed)),
@@ -183,11 +183,17 @@ export function ownFields(entry: TObject | undefined): Record<string, TSchema> {
   return fields
 }
 
+const entryLists = new WeakMap<TObject, TSchema>()
+
 /** The entries of `sources` or `target_entries`. */
 export function entryList(entry: TObject): TSchema {
-  const named = { ...entry, properties: { ...entry.properties, name: EntryName } } as unknown as TObject
+  const known = entryLists.get(entry)
+  if (known) return known
   const required = [...new Set(['name', ...(entry.required ?? [])])]
-  return Type.Array({ ...named, required } as unknown as TSchema, { minItems: 1, maxItems: 10_000, ...templated })
+  const named = { ...entry, properties: { ...entry.properties, name: EntryName }, required } as unknown as TSchema
+  const list = Type.Array(named, { minItems: 1, maxItems: 10_000, ...templated })
+  entryLists.set(entry, list)
+  return list
 }
 
 export function closedObject(fields: Record<string, TSchema>): TObject {

@@ -116,7 +116,7 @@ function checkObject(node: Mapping, shape: Shape, templates: Templates): Finding
 /** What a field that is not among the properties must be: a schema, anything (true), or nothing at all (null). */
 function schemaOfOther(shape: Shape, key: string): TSchema | true | null {
   for (const [pattern, schema] of Object.entries(shape.patternProperties ?? {})) {
-    if (new RegExp(pattern).test(key)) return schema
+    if (regex(pattern).test(key)) return schema
   }
   const other = shape.additionalProperties
   return typeof other === 'object' ? other : other === true ? true : null
@@ -158,7 +158,16 @@ function quoteHint({ value, written }: Scalar, shape: Shape): string {
 }
 
 function fits(value: string, { minLength = 0, maxLength = Number.POSITIVE_INFINITY, pattern }: Shape): boolean {
-  return value.length >= minLength && value.length <= maxLength && (!pattern || new RegExp(pattern, 'u').test(value))
+  return value.length >= minLength && value.length <= maxLength && (!pattern || regex(pattern).test(value))
+}
+
+const compiled = new Map<string, RegExp>()
+
+/** Patterns come from schemas: there are few, and each is met a thousand times. */
+function regex(pattern: string): RegExp {
+  const known = compiled.get(pattern) ?? new RegExp(pattern, 'u')
+  compiled.set(pattern, known)
+  return known
 }
 
 function within(value: number, shape: Shape): boolean {
