@@ -269,7 +269,7 @@ export function subRunInputs(
   const given = phase.inputs.evaluate(scopeOf(machine, live, item))
   const { values, problems } = inputsFor(team.inputs, given as JsonObject)
   if (problems.length > 0) {
-    const list = problems.map(({ path, message }) => `${path.slice(1)} ${message}`).join('; ')
+    const list = problems.map(({ message }) => message).join('; ')
     throw new CadreError('invalid_request', `${phase.inputs.place}: inputs of ${team.name}: ${list}`)
   }
   return resolveFiles(machine, live, team.inputs, values)
