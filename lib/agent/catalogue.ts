@@ -1,7 +1,7 @@
 // The catalogue: which agents there are. Files are found by name in three folders, a later folder shadowing an earlier
 // one. A file that cannot be an agent is named with the reason and skipped; it never hurts the others.
 
-import { existsSync, lstatSync, readdirSync, realpathSync } from 'node:fs'
+import { existsSync, lstatSync, readdirSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
 import type { TSchema } from 'typebox'
 import { messageOf } from '../error.ts'
@@ -58,9 +58,8 @@ export async function discover({ home, extra, timeout = 5_000 }: DiscoverOptions
   const skipped: Skipped[] = []
   const shadowed: Shadowed[] = []
   const agents = new Map<string, { agent: Agent; file: string }>()
-  const loads = [...new Set(folders)].flatMap((folder, index) => {
+  const loads = [...new Set(folders)].flatMap(folder => {
     const { files, odd } = filesIn(folder)
-    if (index > 0 && files.length > 0) sharePackages(realpathSync(folder))
     skipped.push(...odd)
     return files.map(async file => ({ file, loaded: await load(file, timeout) }))
   })
@@ -119,8 +118,10 @@ function oddity(entry: string, found: ReturnType<typeof lstatSync>): string | nu
 
 async function load(file: string, timeout: number): Promise<{ agent: Agent } | { reason: string }> {
   try {
-    const refused = refusedImport(file)
+    const packages = new Set<string>()
+    const refused = refusedImport(file, packages)
     if (refused) return { reason: refused }
+    if (!file.startsWith(`${REPOSITORY}/`)) sharePackages(packages)
     const module = await within(timeout, import(file))
     const exported: unknown = module.default
     if (!isObject(exported) || !(AGENT in exported)) {

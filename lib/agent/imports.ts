@@ -36,10 +36,11 @@ function isInstalled(specifier: string): boolean {
 
 /**
  * Why `file` must not be imported, or null: follows its imports through files named by path, and refuses every bare
- * name but `cadre`, Bun's and node's own modules, and packages of the repository; a file that cannot be parsed is refused too.
- * An import whose name is computed at run time cannot be seen here; `resolve` below still keeps it offline.
+ * name but `cadre`, Bun's and node's own modules, and packages of the repository; a file that cannot be parsed is
+ * refused too. `packages` collects the repository's packages that it names. An import whose name is computed at run
+ * time cannot be seen here.
  */
-export function refusedImport(file: string, seen = new Set<string>()): string | null {
+export function refusedImport(file: string, packages: Set<string>, seen = new Set<string>()): string | null {
   if (seen.has(file)) return null
   seen.add(file)
   const loader = LOADERS[extname(file)]
@@ -57,11 +58,11 @@ export function refusedImport(file: string, seen = new Set<string>()): string | 
     if (isPath(specifier) || specifier.startsWith('file:')) {
       const found = existing(specifier, file)
       if (!found) return `${file}:${lineOf(source, specifier)}: imports '${specifier}', which does not exist`
-      const refused = refusedImport(found, seen)
+      const refused = refusedImport(found, packages, seen)
       if (refused) return refused
     } else if (/^[a-z]+:/.test(specifier) || !isInstalled(specifier)) {
       return `${file}:${lineOf(source, specifier)}: imports '${specifier}', which is not installed with cadre: agents import from 'cadre', node:*, bun, the repository's own packages, and files beside them`
-    }
+    } else packages.add(specifier)
   }
   return null
 }
@@ -81,10 +82,7 @@ function lineOf(source: string, specifier: string): number {
 
 let registered = false
 
-/**
- * Makes `cadre` importable from any folder, with the very classes that the core uses, and lets agent files outside
- * the repository use its packages. Once a process.
- */
+/** Makes `cadre` importable from any folder, with the very classes that the core uses. Once a process. */
 export function registerCadre(): void {
   if (registered) return
   registered = true
@@ -96,16 +94,22 @@ export function registerCadre(): void {
   })
 }
 
-/** Resolves the bare names of files below `folder` from the repository's packages. */
-export function sharePackages(folder: string): void {
-  Bun.plugin({
-    name: `cadre packages for ${folder}`,
-    setup(build) {
-      build.onResolve({ filter: /^[@a-z][^:]*$/ }, ({ path, importer }) =>
-        importer.startsWith(`${folder}/`) && isInstalled(path)
-          ? { path: Bun.resolveSync(path, REPOSITORY) }
-          : undefined,
-      )
-    },
-  })
+const shared = new Set<string>()
+
+/**
+ * Lets files outside the repository import its packages by these names, whatever folder they lie in. As modules, for
+ * Bun asks a plugin's `onResolve` for no bare name without a dot.
+ */
+export function sharePackages(packages: Iterable<string>): void {
+  for (const specifier of packages) {
+    if (shared.has(specifier)) continue
+    shared.add(specifier)
+    const path = Bun.resolveSync(specifier, REPOSITORY)
+    Bun.plugin({
+      name: `cadre: ${specifier}`,
+      setup(build) {
+        build.module(specifier, async () => ({ exports: { ...(await import(path)) }, loader: 'object' }))
+      },
+    })
+  }
 }

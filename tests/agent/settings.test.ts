@@ -1,0 +1,283 @@
+import { describe, expect, test } from 'bun:test'
+import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Type } from 'typebox'
+import { type Agent, agent, secret } from '../../lib/agent/define.ts'
+import { openSettings, type SettingsOptions } from '../../lib/agent/settings.ts'
+import { CadreError } from '../../lib/error.ts'
+import { folder } from '../support/folder.ts'
+
+const noop = { effect: 'read' as const, entry: Type.Object({}), run: async () => ({ text: '' }) }
+const wiki = agent({
+  type: 'connector',
+  version: '1.0.0',
+  description: 'Wiki.',
+  settings: Type.Object({
+    base_url: Type.String(),
+    email: Type.String(),
+    api_token: secret(),
+    label: Type.Optional(secret()),
+  }),
+  source: noop,
+})
+const email = agent({
+  type: 'connector',
+  version: '1.0.0',
+  description: 'Mail.',
+  settings: Type.Object({
+    smtp_host: Type.String(),
+    smtp_port: Type.Integer({ default: 587 }),
+    tls: Type.Boolean({ default: true }),
+    password: Type.Optional(secret()),
+    channels: Type.Record(Type.String(), Type.Union([secret(), Type.Object({ webhook_url: secret() })])),
+    provider: Type.Optional(Type.Object({ name: Type.Optional(Type.String()) })),
+  }),
+  missing: ({ provider }) => (provider && !provider.name ? ['provider.name'] : []),
+  source: noop,
+})
+const known: Record<string, Agent> = { wiki, email }
+const agents = { get: (reference: string) => known[reference.split('@')[0]!] }
+
+async function opened(yaml?: string, options: Partial<SettingsOptions> = {}) {
+  const home = folder()
+  const file = join(home, 'settings.yml')
+  if (yaml !== undefined) writeFileSync(file, yaml, { mode: 0o600 })
+  const warnings: string[] = []
+  const settings = await openSettings(home, { log: { warn: event => warnings.push(event) }, env: {}, ...options })
+  return { home, file, settings, warnings }
+}
+
+async function refusal(work: () => unknown): Promise<CadreError> {
+  try {
+    await work()
+  } catch (error) {
+    if (error instanceof CadreError) return error
+    throw error
+  }
+  throw new Error('expected a refusal')
+}
+
+describe('the file', () => {
+  test('is made with mode 0600, whole, and keeps what people wrote in it', async () => {
+    const { home, file, settings } = await opened('# ours\nagents:\n  wiki:\n    email: a@b.test # hers\n')
+    await settings.set('agents.wiki.api_token', 'tok-1')
+    await settings.set('agents.wiki@eu.base_url', 'https://eu.test')
+    const text = readFileSync(file, 'utf8')
+    expect(text).toContain('# ours')
+    expect(text).toContain('a@b.test # hers')
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+    expect(readdirSync(home)).toEqual(['settings.yml'])
+    const again = await openSettings(home, { log: { warn() {} }, env: {} })
+    expect(again.value('agents.wiki.api_token')).toBe('tok-1')
+    expect(again.value('agents.wiki@eu.base_url')).toBe('https://eu.test')
+  })
+
+  test('in an empty home there are no settings, and no file until one is set', async () => {
+    const { file, settings } = await opened()
+    expect(settings.list(agents)).toEqual([])
+    expect(existsSync(file)).toBe(false)
+    await settings.set('sync', 'status')
+    expect(readFileSync(file, 'utf8')).toBe('sync: status\n')
+  })
+
+  test('that others may read is closed to them, with a warning', async () => {
+    const home = folder()
+    const file = join(home, 'settings.yml')
+    writeFileSync(file, 'sync: full\n')
+    chmodSync(file, 0o644)
+    const warnings: unknown[] = []
+    await openSettings(home, { log: { warn: (...warning) => warnings.push(warning) }, env: {} })
+    expect(statSync(file).mode & 0o777).toBe(0o600)
+    expect(warnings).toHaveLength(1)
+  })
+
+  test('that is no YAML is refused with its place and without its text', async () => {
+    const error = await refusal(() => opened('agents:\n  wiki: {api_token: s3cret-value\n'))
+    expect(error.code).toBe('invalid_request')
+    expect(error.message).toMatch(/settings\.yml:\d+:\d+: no valid YAML/)
+    expect(error.message).not.toContain('s3cret-value')
+    expect((await refusal(() => opened('- a\n'))).message).toContain('expected a mapping')
+  })
+
+  test('changes at once are all kept', async () => {
+    const { home, settings } = await opened()
+    await Promise.all(Array.from({ length: 20 }, (_, n) => settings.set(`agents.email.channels.c${n}`, `v${n}`)))
+    const again = await openSettings(home, { log: { warn() {} }, env: {} })
+    expect(Object.keys(again.value('agents.email.channels') as object)).toHaveLength(20)
+  })
+
+  test('null removes; a mapping replaces a value that is in its way', async () => {
+    const { settings } = await opened('agents: {email: {channels: none}}\n')
+    await settings.set('agents.email.channels.ops', 'https://hook.test')
+    expect(settings.value('agents.email.channels')).toEqual({ ops: 'https://hook.test' })
+    await settings.set('agents.email.channels.ops', null)
+    expect(settings.value('agents.email.channels.ops')).toBeUndefined()
+  })
+})
+
+describe('keys and values', () => {
+  test.each([
+    'nothing',
+    'agents',
+    'agents.wiki',
+    'agents..x',
+    'agents.Wiki.x',
+    'agents.wiki.__proto__',
+    'network.deny',
+    'hub.url',
+    'agents.wiki.api_tokn',
+    'agents.email.provider.nme',
+    'agents.wiki. x',
+  ])('%s is refused', async key => {
+    const { file, settings } = await opened()
+    const error = await refusal(() => settings.set(key, 'x', agents))
+    expect(error.code).toBe('invalid_request')
+    expect(error.details?.[0]?.path).toBe(key)
+    expect(existsSync(file)).toBe(false)
+  })
+
+  test('a misspelt key is told what was meant', async () => {
+    const { settings } = await opened()
+    expect((await refusal(() => settings.set('agents.wiki.api_tokn', 'x', agents))).message).toContain('`api_token`')
+  })
+
+  test.each([
+    ['sync', 'some'],
+    ['network.allow', 'http://x.test'],
+    ['network.allow', ['10.0.0.0/40']],
+    ['network.allow', 5],
+    ['hub.api_key', 7],
+    ['agents.wiki.email', ''],
+  ])('%s = %j is refused', async (key, value) => {
+    const { settings } = await opened()
+    expect((await refusal(() => settings.set(key, value))).code).toBe('invalid_request')
+  })
+
+  test('network.allow takes a list, or a line of them', async () => {
+    const { settings } = await opened()
+    await settings.set('network.allow', '10.0.0.0/8, wiki.corp')
+    expect(settings.networkAllow()).toEqual(['10.0.0.0/8', 'wiki.corp'])
+    await settings.set('network.allow', ['fd00::/8'])
+    expect(settings.networkAllow()).toEqual(['fd00::/8'])
+  })
+})
+
+describe("an agent's settings", () => {
+  test('all that is missing is told at once, with how to set it', async () => {
+    const { settings } = await opened('agents: {wiki: {email: a@b.test}}\n')
+    expect(settings.problems('wiki', wiki)).toEqual([
+      {
+        path: 'agents.wiki.base_url',
+        message: 'agents.wiki.base_url is not set; set it with: bun daemon.ts settings set agents.wiki.base_url -',
+      },
+      {
+        path: 'agents.wiki.api_token',
+        message: 'agents.wiki.api_token is not set; set it with: bun daemon.ts settings set agents.wiki.api_token -',
+      },
+    ])
+    expect(settings.problems('wiki@eu', wiki).map(({ path }) => path)).toContain('agents.wiki@eu.email')
+    const error = await refusal(() => settings.of('wiki', wiki))
+    expect(error.status).toBe(400)
+    expect(error.details).toHaveLength(2)
+  })
+
+  test('texts become the declared types, defaults are filled in', async () => {
+    const { settings } = await opened(
+      'agents: {email: {smtp_host: h, smtp_port: "2525", tls: "false", password: 0123, channels: {}}}\n',
+    )
+    expect(settings.of('email', email)).toEqual({
+      smtp_host: 'h',
+      smtp_port: 2525,
+      tls: false,
+      password: '0123',
+      channels: {},
+    })
+    await settings.set('agents.email.smtp_port', null)
+    expect(settings.of('email', email)).toMatchObject({ smtp_port: 587 })
+  })
+
+  test('what cannot be the declared type is a problem of its own place', async () => {
+    const { settings } = await opened('agents: {email: {smtp_host: h, smtp_port: many, channels: {}}}\n')
+    expect(settings.problems('email', email).map(({ path }) => path)).toEqual(['agents.email.smtp_port'])
+  })
+
+  test('what is required because of another value', async () => {
+    const { settings } = await opened('agents: {email: {smtp_host: h, channels: {}, provider: {}}}\n')
+    expect(settings.problems('email', email).map(({ path }) => path)).toEqual(['agents.email.provider.name'])
+  })
+})
+
+describe('references', () => {
+  const YAML = `agents:
+  wiki: {base_url: 'https://w.test', email: "\${env:MAIL}", api_token: "\${keychain:wiki}", label: "\${file:FILE}"}
+`
+  test('are resolved, shown as they are, and their values known as secrets', async () => {
+    const file = join(folder(), 'label')
+    writeFileSync(file, 'label-of-file\n')
+    const keychain = async (name: string) => (name === 'wiki' ? 'from-keychain' : null)
+    const { settings } = await opened(YAML.replace('FILE', file), { env: { MAIL: 'a@b.test' }, keychain })
+    expect(settings.of('wiki', wiki)).toEqual({
+      base_url: 'https://w.test',
+      email: 'a@b.test',
+      api_token: 'from-keychain',
+      label: 'label-of-file',
+    })
+    expect(settings.get('agents.wiki.api_token', agents)).toEqual({
+      key: 'agents.wiki.api_token',
+      value: '${keychain:wiki}',
+    })
+    expect(settings.secrets(agents)).toEqual([
+      { name: 'agents.wiki.api_token', value: 'from-keychain' },
+      { name: 'agents.wiki.label', value: 'label-of-file' },
+    ])
+  })
+
+  test('that lead nowhere are problems, one a key, that say why', async () => {
+    const { settings } = await opened(YAML.replace('FILE', '/nowhere/at/all'), { keychain: async () => null })
+    const problems = settings.problems('wiki', wiki)
+    expect(problems.map(({ path }) => path).sort()).toEqual([
+      'agents.wiki.api_token',
+      'agents.wiki.email',
+      'agents.wiki.label',
+    ])
+    expect(problems.map(({ message }) => message).join('\n')).toContain('the environment variable MAIL is not set')
+  })
+})
+
+describe('secrets', () => {
+  test('are masked by schema, by name, in get and in list', async () => {
+    const { settings } = await opened(`
+hub: {api_key: cadre_tok_abc}
+agents:
+  wiki: {base_url: 'https://w.test', api_token: tok-123456}
+  email: {channels: {ops: 'https://hook.test/x', dev: {webhook_url: 'https://hook.test/y'}}}
+  unknown: {client_secret: abcdefgh, project: p}
+`)
+    expect(settings.list(agents)).toEqual([
+      { key: 'hub.api_key', value: '***' },
+      { key: 'agents.wiki.base_url', value: 'https://w.test' },
+      { key: 'agents.wiki.api_token', value: '***' },
+      { key: 'agents.email.channels.ops', value: '***' },
+      { key: 'agents.email.channels.dev.webhook_url', value: '***' },
+      { key: 'agents.unknown.client_secret', value: '***' },
+      { key: 'agents.unknown.project', value: 'p' },
+    ])
+    expect(settings.get('agents.wiki', agents).value).toEqual({ base_url: 'https://w.test', api_token: '***' })
+    expect(settings.secrets(agents).map(({ value }) => value)).toEqual([
+      'cadre_tok_abc',
+      'tok-123456',
+      'https://hook.test/x',
+      'https://hook.test/y',
+      'abcdefgh',
+    ])
+    expect((await refusal(() => settings.get('agents.wiki.email', agents))).code).toBe('not_found')
+  })
+
+  test('in a credentials file that a setting names', async () => {
+    const file = join(folder(), 'service.json')
+    writeFileSync(file, JSON.stringify({ private_key: 'key-material', client_email: 'x@y.test' }))
+    const { settings } = await opened(`agents: {filestore: {credentials_file: '${file}'}}\n`)
+    expect(settings.secrets(agents).map(({ value }) => value)).toEqual(['key-material'])
+    expect(settings.get('agents.filestore.credentials_file', agents).value).toBe(file)
+  })
+})
