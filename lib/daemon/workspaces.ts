@@ -59,7 +59,7 @@ export class Workspaces {
   /** Forgets a workspace; the folder stays. Throws `not_found`, `conflict` while runs use it. */
   remove(reference: string): WorkspaceRecord {
     const row = this.#find(reference)
-    if (!row) throw this.#unknown(reference)
+    if (!row) throw new CadreError('not_found', `no workspace ${reference}`)
     const record = this.#record(row)
     if (record.active_runs > 0) {
       throw new CadreError(

@@ -1,0 +1,188 @@
+// The command line: exit codes, what goes to stdout, the lock, and homes that change hands.
+
+import { describe, expect, test } from 'bun:test'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { command, files, spawnDaemon, startCommand } from '../support/daemon.ts'
+import { folder } from '../support/folder.ts'
+import { FAILS, FIVE_MISTAKES, GATE, HELLO, NESTED, SLEEPS } from './teams.ts'
+
+const EXAMPLE = join(import.meta.dir, '../../examples/repo-report')
+
+describe('run without a daemon', () => {
+  test('prints outputs, files by their absolute path', async () => {
+    const home = folder()
+    const path = files({ 'team.yml': HELLO })
+    const { code, stdout } = await command(['run', path, '-i', 'who=ada', '-i', 'times=3'], { home })
+    expect(code).toBe(0)
+    const [greeting, times, end] = stdout.split('\n').map(line => line.split(/ {2,}/))
+    expect(readFileSync(greeting![1]!, 'utf8')).toBe('hello ada\n')
+    expect([greeting![0], times, end]).toEqual(['greeting', ['times', '3'], ['']])
+    expect(existsSync(join(home, 'daemon.lock'))).toBe(false)
+  })
+
+  test('--json prints the record; inputs from a file give way to -i', async () => {
+    const home = folder()
+    const path = files({ 'team.yml': HELLO, 'inputs.json': '{"who":"file","times":2}' })
+    const args = ['run', '.', '--inputs', 'inputs.json', '-i', 'who=arg', '--name', 'n', '--json']
+    const { stdout } = await command(args, { home, cwd: path })
+    expect(JSON.parse(stdout)).toMatchObject({
+      run_name: 'n',
+      state: 'completed',
+      inputs: { who: 'arg', times: 2 },
+      workspace: path,
+    })
+  })
+
+  test('a failed run exits 1 and says why', async () => {
+    const { code, stdout, stderr } = await command(['run', files({ 'team.yml': FAILS })], { home: folder() })
+    expect([code, stdout]).toEqual([1, ''])
+    expect(stderr).toContain('command c exited with code 4: no such thing')
+  })
+
+  test('what is invalid exits 2, every mistake with its place', async () => {
+    const home = folder()
+    const wrong = await command(['run', files({ 'team.yml': FIVE_MISTAKES })], { home })
+    expect(wrong.code).toBe(2)
+    for (const line of [3, 5, 7, 10, 11]) expect(wrong.stderr).toContain(`team.yml:${line}:`)
+    expect((await command(['run', files({ 'team.yml': HELLO }), '-i', 'times=many'], { home })).code).toBe(2)
+    expect((await command(['run', join(home, 'none')], { home })).code).toBe(2)
+    expect((await command(['run'], { home })).code).toBe(2)
+    expect((await command(['walk'], { home })).code).toBe(2)
+  })
+
+  test('a question to a person exits 3; the answer lets it go on', async () => {
+    const home = folder()
+    const waiting = await command(['run', files({ 'team.yml': GATE })], { home })
+    expect(waiting.code).toBe(3)
+    const { reviews } = JSON.parse((await command(['reviews', '--json'], { home })).stdout)
+    const args = ['decide', reviews[0].id, 'approve', '--values', '{"answer":"yes"}']
+    expect(await command(args, { home })).toMatchObject({ code: 0, stdout: 'said  yes\n' })
+  })
+
+  test('Ctrl-C cancels: exit 130', async () => {
+    const home = folder()
+    const child = startCommand(['run', files({ 'team.yml': SLEEPS })], { home })
+    await lineWith(child.stderr, 'running')
+    child.kill('SIGINT')
+    expect(await child.exited).toBe(130)
+    expect(JSON.parse((await command(['runs', '--json'], { home })).stdout).runs).toMatchObject([
+      { state: 'cancelled' },
+    ])
+  })
+
+  test('killed, it is continued by the next start', async () => {
+    const home = folder()
+    const path = files({
+      'team.yml': `name: "@local/waits"
+version: 1.0.0
+phases: [{ name: nap, agent: exec, commands: [{ name: c, run: "[ -e done ] || sleep 30" }] }]
+`,
+    })
+    const child = startCommand(['run', path], { home, cwd: path })
+    await lineWith(child.stderr, 'nap')
+    child.kill('SIGKILL')
+    await child.exited
+    writeFileSync(join(path, 'done'), '')
+    const daemon = await spawnDaemon({ home })
+    const { runs } = await daemon.call('/v1/runs/list')
+    expect(runs).toHaveLength(1)
+    expect(await daemon.ended(runs[0].run_id)).toMatchObject({ state: 'completed', attempt: 1 })
+  })
+
+  test('the example reports on a folder with odd names', async () => {
+    const home = folder()
+    const path = files({
+      'a b/one.ts': '1\n2\n',
+      'new\nline/x.md': '1\n',
+      'it\'s/$(q)|"z".py': '1\n2\n3\n',
+      'top.txt': '1\n',
+    })
+    const { code, stdout } = await command(['run', EXAMPLE, '-i', `folder=${path}`], { home })
+    expect(code).toBe(0)
+    const outputs = Object.fromEntries(
+      stdout
+        .trim()
+        .split('\n')
+        .map(line => line.split(/ {2,}/)),
+    )
+    expect(outputs).toMatchObject({ files: '4', lines: '7', bytes: '14' })
+    const report = readFileSync(outputs.report, 'utf8')
+    expect(report).toContain('| a b | 1 | 2 | 4 B | .ts |')
+    expect(report).toContain("| it's | 1 | 3 | 6 B | .py |")
+    expect(report).toContain('| (top) | 1 | 1 | 2 B | .txt |')
+    const { runs } = JSON.parse((await command(['runs', '--json'], { home })).stdout)
+    const tree = JSON.parse((await command(['tree', runs[0].run_id, '--json'], { home })).stdout)
+    expect(Math.max(...tree.runs.map((entry: { call_depth: number }) => entry.call_depth))).toBe(2)
+  })
+})
+
+describe('with a daemon', () => {
+  test('commands talk to the one that holds the home; a second serve exits 2 and names it', async () => {
+    const daemon = await spawnDaemon()
+    const { home } = daemon
+    const second = await command(['serve', '--port', '0'], { home })
+    expect(second.code).toBe(2)
+    expect(second.stderr).toContain(`process ${daemon.pid}`)
+    expect(second.stderr).toContain(daemon.url)
+
+    const ran = await command(['run', files(NESTED)], { home })
+    expect(ran.code).toBe(0)
+    const { runs } = JSON.parse((await command(['runs', '--json'], { home })).stdout)
+    expect(runs).toMatchObject([{ team: '@local/top', state: 'completed' }])
+    const runId = runs[0].run_id
+    expect((await command(['tree', runId], { home })).stdout.trim().split('\n')).toHaveLength(5)
+    expect((await command(['phases', runId], { home })).stdout).toContain('first')
+    expect((await command(['cancel', runId], { home })).code).toBe(2)
+    expect((await command(['settings', 'set', 'hub.api_key', '-'], { home, stdin: 'a secret value\n' })).code).toBe(0)
+    expect((await command(['settings', 'list'], { home })).stdout).toBe('hub.api_key  ***\n')
+    expect((await command(['run', files({ 'team.yml': FAILS })], { home })).code).toBe(1)
+  })
+
+  test('SIGTERM ends it within ten seconds, and what ran goes on at the next start', async () => {
+    const home = folder()
+    const path = files({ 'team.yml': SLEEPS })
+    const first = await spawnDaemon({ home })
+    const { run_id } = await first.call('/v1/runs/start', { path })
+    const { code, ms } = await first.stop()
+    expect(code).toBe(0)
+    expect(ms).toBeLessThan(10_000)
+    expect(existsSync(join(home, 'daemon.lock'))).toBe(false)
+    const next = await spawnDaemon({ home })
+    expect(await next.call('/v1/runs/get', { run_id })).toMatchObject({ state: 'running' })
+    await next.call('/v1/runs/cancel', { run_id })
+    expect(await next.ended(run_id)).toMatchObject({ state: 'cancelled' })
+  })
+
+  test('the lock of a process that is gone is taken over', async () => {
+    const home = folder()
+    const first = await spawnDaemon({ home })
+    await first.kill('SIGKILL')
+    expect(existsSync(join(home, 'daemon.lock'))).toBe(true)
+    const next = await spawnDaemon({ home })
+    expect(next.pid).not.toBe(first.pid)
+    expect(JSON.parse(readFileSync(join(home, 'daemon.lock'), 'utf8'))).toMatchObject({
+      pid: next.pid,
+      address: next.url,
+    })
+  })
+
+  test('strict: the local token is asked for everything', async () => {
+    const daemon = await spawnDaemon({ env: { CADRE_LOCAL_AUTH: 'strict' } })
+    expect((await daemon.post('/v1/runs/list')).status).toBe(401)
+    expect((await daemon.post('/v1/runs/list', {}, { authorization: `Bearer ${daemon.token}` })).status).toBe(200)
+    expect((await command(['runs'], { home: daemon.home })).code).toBe(0)
+  })
+})
+
+/** Waits until a stream has said `text`. */
+async function lineWith(stream: ReadableStream<Uint8Array>, text: string): Promise<void> {
+  const decoder = new TextDecoder()
+  const reader = stream.getReader()
+  for (let said = ''; !said.includes(text); ) {
+    const { done, value } = await reader.read()
+    if (done) throw new Error(`it ended without saying ${text}: ${said}`)
+    said += decoder.decode(value, { stream: true })
+  }
+  reader.releaseLock()
+}

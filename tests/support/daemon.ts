@@ -1,0 +1,176 @@
+// The real daemon and its command line as processes, each with a home of its own, stopped when the test file ends.
+
+import { afterAll } from 'bun:test'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import type { RunRecord } from '../../lib/run/records.ts'
+import { folder } from './folder.ts'
+
+const PROGRAM = join(import.meta.dir, '../../daemon.ts')
+
+export interface Reply {
+  status: number
+  headers: Headers
+  // biome-ignore lint/suspicious/noExplicitAny: the bodies of all calls.
+  body: any
+}
+
+export interface RunningDaemon {
+  readonly home: string
+  readonly url: string
+  readonly token: string
+  readonly pid: number
+  /** Everything on stdout and stderr so far. */
+  readonly output: { stdout: string; stderr: string }
+  /** A post with a JSON body; `headers` replace or add. */
+  post(path: string, body?: unknown, headers?: Record<string, string>): Promise<Reply>
+  /** `data` of a call that must succeed. */
+  // biome-ignore lint/suspicious/noExplicitAny: the data of all calls.
+  call<T = any>(path: string, body?: object, headers?: Record<string, string>): Promise<T>
+  /** `payload.data` of a call that takes the message envelope. */
+  // biome-ignore lint/suspicious/noExplicitAny: the data of all calls.
+  envelope<T = any>(path: string, type: string, payload?: object): Promise<T>
+  /** The record of a run once it has ended. */
+  ended(runId: string): Promise<RunRecord>
+  /** SIGTERM; the exit code and how long it took. */
+  stop(): Promise<{ code: number; ms: number }>
+  kill(signal: NodeJS.Signals): Promise<void>
+}
+
+export interface SpawnOptions {
+  home?: string
+  env?: Record<string, string>
+}
+
+const running = new Set<Bun.Subprocess>()
+
+afterAll(() => {
+  for (const child of running) child.kill('SIGKILL')
+})
+
+/** What a process of ours sees: nothing of the developer's own settings. */
+function environment(home: string, env: Record<string, string> = {}): Record<string, string> {
+  return { PATH: process.env.PATH!, HOME: home, LANG: 'C.UTF-8', CADRE_HOME: home, CADRE_LOG_FORMAT: 'json', ...env }
+}
+
+/** Starts `bun daemon.ts serve` on a free port and waits for its first line. */
+export async function spawnDaemon({ home = folder(), env }: SpawnOptions = {}): Promise<RunningDaemon> {
+  const child = Bun.spawn([process.execPath, PROGRAM, 'serve', '--port', '0'], {
+    cwd: home,
+    env: environment(home, env),
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  running.add(child)
+  const output = { stdout: '', stderr: '' }
+  const url = Promise.withResolvers<string>()
+  void collect(child.stderr, text => (output.stderr += text))
+  void collect(child.stdout, text => {
+    output.stdout += text
+    const listening = /^daemon listening on (\S+)\n/.exec(output.stdout)
+    if (listening) url.resolve(listening[1]!)
+  })
+  void child.exited.then(code => url.reject(new Error(`the daemon exited with ${code}: ${output.stderr}`)))
+  return control(child, home, await url.promise, output)
+}
+
+function control(child: Bun.Subprocess, home: string, url: string, output: RunningDaemon['output']): RunningDaemon {
+  const post: RunningDaemon['post'] = async (path, body = {}, headers = {}) => {
+    const reply = await fetch(url + path, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...headers },
+      body: typeof body === 'string' ? body : JSON.stringify(body),
+    })
+    return { status: reply.status, headers: reply.headers, body: await reply.json() }
+  }
+  const call: RunningDaemon['call'] = async (path, body, headers) => {
+    const reply = await post(path, body, headers)
+    if (!reply.body.ok) throw new Error(`${path} answered ${reply.status}: ${JSON.stringify(reply.body.error)}`)
+    return reply.body.data
+  }
+  const exit = async (signal: NodeJS.Signals) => {
+    child.kill(signal)
+    const code = await child.exited
+    running.delete(child)
+    return code
+  }
+  return {
+    home,
+    url,
+    token: readFileSync(join(home, 'token'), 'utf8').trim(),
+    pid: child.pid,
+    output,
+    post,
+    call,
+    async envelope(path, type, payload = {}) {
+      const message = { type, version: 1, id: 'test', timestamp: Date.now(), run_id: null, instance_id: null, payload }
+      const { status, body } = await post(path, message)
+      if (body.type !== 'ok') throw new Error(`${path} answered ${status}: ${JSON.stringify(body.payload)}`)
+      return body.payload.data
+    },
+    async ended(runId) {
+      for (;;) {
+        const run = await call<RunRecord>('/v1/runs/get', { run_id: runId })
+        if (run.completed_at !== null) return run
+        await Bun.sleep(20)
+      }
+    },
+    async stop() {
+      const started = performance.now()
+      const code = await exit('SIGTERM')
+      return { code, ms: performance.now() - started }
+    },
+    async kill(signal) {
+      await exit(signal)
+    },
+  }
+}
+
+async function collect(stream: ReadableStream<Uint8Array>, take: (text: string) => void): Promise<void> {
+  const decoder = new TextDecoder()
+  for await (const chunk of stream) take(decoder.decode(chunk, { stream: true }))
+}
+
+export interface CommandResult {
+  code: number
+  stdout: string
+  stderr: string
+}
+
+/** Runs `bun daemon.ts …` to its end. */
+export async function command(
+  args: string[],
+  options: { home: string; cwd?: string; stdin?: string; env?: Record<string, string> },
+): Promise<CommandResult> {
+  const child = startCommand(args, options)
+  const [stdout, stderr, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
+  return { code, stdout, stderr }
+}
+
+/** Starts `bun daemon.ts …` and leaves it running. */
+export function startCommand(
+  args: string[],
+  { home, cwd = home, stdin = '', env }: { home: string; cwd?: string; stdin?: string; env?: Record<string, string> },
+) {
+  const child = Bun.spawn([process.execPath, PROGRAM, ...args], {
+    cwd,
+    env: environment(home, env),
+    stdin: Buffer.from(stdin),
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  running.add(child)
+  void child.exited.then(() => running.delete(child))
+  return child
+}
+
+/** A folder with these files; returns its path. */
+export function files(contents: Record<string, string>): string {
+  const path = folder()
+  for (const [name, text] of Object.entries(contents)) {
+    mkdirSync(dirname(join(path, name)), { recursive: true })
+    writeFileSync(join(path, name), text)
+  }
+  return path
+}
