@@ -44,7 +44,7 @@ export interface DiscoverOptions {
 const NAME = /^[a-z][a-z0-9_-]*$/
 
 /** The agent's name in a reference: `issues` of `issues@eu`. */
-export function agentNameOf(reference: string): string {
+function agentNameOf(reference: string): string {
   return reference.split('@', 1)[0]!
 }
 
