@@ -34,14 +34,19 @@ export function isTransient(status: number): boolean {
 /**
  * An AgentError for a reply whose status was not expected; reads its body. `doing` begins the message, e.g. `create issue`.
  * A complete 4xx (408 excepted) is a definite refusal, so nothing was written: `sent` is `no`; of the rest it is `unknown`.
+ * `hints` by status go before the general ones.
  */
-export async function replyError(reply: Response, doing: string): Promise<AgentError> {
+export async function replyError(
+  reply: Response,
+  doing: string,
+  hints: Record<number, string> = {},
+): Promise<AgentError> {
   const body = await reply.text().catch(() => '')
   const isPage = reply.headers.get('content-type')?.includes('html') ?? false
   const said = isPage ? '' : body.replace(/\s+/g, ' ').trim().slice(0, QUOTED)
   const { status } = reply
   const refused = status >= 400 && status < 500 && status !== 408
-  const hint = HINTS[status]
+  const hint = hints[status] ?? HINTS[status]
   return new AgentError(`${doing}: HTTP ${status}${said && `: ${said}`}`, {
     code: CODES[status] ?? (status >= 500 ? 'vendor_error' : 'unexpected_status'),
     retryable: isTransient(status),

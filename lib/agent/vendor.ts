@@ -1,0 +1,168 @@
+// What agents of vendors' JSON APIs share: one way to call, one way to explain a refusal, one way to go through pages.
+// Vendors' own paths, fields and queries stay in the agents.
+
+import Type from 'typebox'
+import type { Json, JsonObject } from '../json.ts'
+import { type AgentContext, AgentError, type FetchOptions } from './define.ts'
+import { replyError } from './reply.ts'
+
+/** HTTP Basic (RFC 7617), UTF-8. */
+export function basicAuth(user: string, password: string): string {
+  return `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
+}
+
+/** Whose credential a call uses, for the hints of its errors. */
+export interface Credential {
+  /** The agent's name: messages begin with `[agent]`. */
+  agent: string
+  /** The key of the setting that holds the credential, e.g. `api_token`. */
+  setting: string
+  /** The permission or scope that the call needs, in the vendor's words. */
+  scope?: string | undefined
+}
+
+/**
+ * The error of a reply that was not expected: 401 names the setting, 403 the scope; 404 and 410 have codes of their own
+ * (`not_found`, `gone`); 408, 429 and 5xx are retryable. Reads the body. `doing` says what failed: `get ticket 7`.
+ */
+export function explain(reply: Response, doing: string, { agent, setting, scope }: Credential): Promise<AgentError> {
+  const key = `agents.${agent}.${setting}`
+  return replyError(reply, `[${agent}] ${doing}`, {
+    401: `the credential was refused or has expired: set ${key} anew`,
+    403: `the credential of ${key} lacks ${scope ? `the permission: ${scope}` : 'a permission'}`,
+  })
+}
+
+/** One segment of a URL's path. Throws an AgentError for what would lead to another path. */
+export function pathSegment(text: string): string {
+  if (text === '' || text === '.' || text === '..') {
+    const message = `${JSON.stringify(text)} is no identifier`
+    throw new AgentError(message, { code: 'invalid_request', hint: 'check ref', sent: 'no' })
+  }
+  return encodeURIComponent(text)
+}
+
+export interface Call extends Omit<FetchOptions, 'body'> {
+  /** Parameters that are undefined are left out. */
+  query?: Record<string, string | number | boolean | undefined>
+  /** Sent as JSON. */
+  body?: Json
+  scope?: string
+}
+
+/** A JSON API: `base` is the address in front of the vendor's paths, `headers` carry the credential. */
+export function jsonApi(
+  context: AgentContext<unknown>,
+  { base, headers, ...credential }: Omit<Credential, 'scope'> & { base: string; headers: Record<string, string> },
+) {
+  /** The reply's JSON, null when it is empty. Throws what `explain` says of any status outside 200–299. */
+  return async function call<T = JsonObject>(doing: string, path: string, options: Call = {}): Promise<T> {
+    const { query = {}, body, scope, ...init } = options
+    const url = new URL(base.replace(/\/+$/, '') + path)
+    for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, `${value}`)
+    const reply = await context.fetch(url, {
+      ...init,
+      headers: {
+        accept: 'application/json',
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...headers,
+        ...(init.headers as Record<string, string> | undefined),
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    })
+    if (!reply.ok) throw await explain(reply, doing, { ...credential, scope })
+    if (reply.status === 204 || reply.headers.get('content-length') === '0') return null as T
+    return (await reply.json()) as T
+  }
+}
+
+/** The field `limit` of every search and listing. */
+export const Limit = Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000 }))
+const LIMIT = 100
+
+/** What `data` holds of a listing's items; all of them, whole, are in its file. */
+const DATA_BYTES = 384 * 1024
+/** Pages without an item, one after the other, before a listing counts as one that never ends. */
+const EMPTY_PAGES = 20
+
+export interface Page<T, C> {
+  items: readonly T[]
+  /** What asks for the page after this one; null or undefined at the end. */
+  next?: C | null | undefined
+  /** Of all items, where the vendor counts them. */
+  total?: number | undefined
+}
+
+/** A type and no interface, so that it passes as Json. */
+export type Listing = {
+  items: Json[]
+  /** As the vendor counts, else how many were read. */
+  total: number
+  /** There are more items outside, or in the file, than stand here. */
+  truncated: boolean
+}
+
+export interface ListingRequest<T, C> {
+  /** Name of the file: `{items, total, truncated}` with every item whole, streamed. */
+  name: string
+  limit?: number | undefined
+  /** The page at `cursor` (undefined: the first), of at most `size` items; a vendor that has fixed pages may ignore it. */
+  page(cursor: C | undefined, size: number): Promise<Page<T, C>>
+  /** What stands in `data` of an item. */
+  brief(item: T): Json
+}
+
+/** Reads pages up to `limit` (default 100) into a file, one page in memory at a time, and gives what `data` shows. */
+export async function writeListing<T, C = string>(
+  context: AgentContext<unknown>,
+  { name, limit = LIMIT, page, brief }: ListingRequest<T, C>,
+): Promise<Listing> {
+  const listing: Listing = { items: [], total: 0, truncated: false }
+  let briefBytes = 0
+  async function* chunks() {
+    let read = 0
+    let total: number | undefined
+    let empty = 0
+    let cursor: C | undefined
+    yield '{"items":['
+    for (;;) {
+      const found = await page(cursor, limit - read)
+      total = found.total ?? total
+      const items = found.items.slice(0, limit - read)
+      for (const item of items) {
+        yield `${read++ === 0 ? '\n' : ',\n'}${JSON.stringify(item)}`
+        const short = brief(item)
+        briefBytes += Buffer.byteLength(JSON.stringify(short))
+        if (briefBytes <= DATA_BYTES) listing.items.push(short)
+      }
+      const more = found.next !== undefined && found.next !== null
+      if (!more || read === limit) {
+        listing.total = Math.max(total ?? 0, read)
+        listing.truncated = more || found.items.length > items.length || listing.total > read
+        break
+      }
+      empty = items.length === 0 ? empty + 1 : 0
+      if (empty >= EMPTY_PAGES || JSON.stringify(found.next) === JSON.stringify(cursor)) {
+        throw new AgentError(`the pages of ${name} never end: stopped after ${read} items`, {
+          code: 'endless',
+          hint: 'narrow the query, or set a smaller `limit`',
+        })
+      }
+      cursor = found.next!
+    }
+    yield `\n],"total":${listing.total},"truncated":${listing.truncated}}\n`
+    listing.truncated ||= listing.items.length < read
+  }
+  await context.write(name, streamOf(chunks()))
+  return listing
+}
+
+function streamOf(texts: AsyncGenerator<string>): ReadableStream<Uint8Array> {
+  return new ReadableStream({
+    async pull(controller) {
+      const { done, value } = await texts.next()
+      if (done) controller.close()
+      else controller.enqueue(Buffer.from(value))
+    },
+  })
+}
