@@ -43,6 +43,7 @@ export function compileCall(draft: Draft, node: Mapping, phase: string): AgentCa
   const definition = findAgent(draft, node)
   const handlers = definition && handlersOf(draft, node, definition)
   checkAgainst(draft, node, handlers ? schemaFor(draft, node, handlers) : OPEN)
+  if (!handlers) checkSpelling(draft, node)
   const site = siteOf(draft, phase)
   const core = new Set([...Object.keys(PHASE_FIELDS.standard), 'sources', 'target_entries'])
   const entriesOf = (key: string) =>
@@ -73,6 +74,15 @@ const OPEN = Type.Object(
   },
   { additionalProperties: Type.Any({ 'x-template': true }) },
 )
+
+/** Where the agent is not known its fields are not either; what nearly names one of every phase is still a slip. */
+function checkSpelling(draft: Draft, node: Mapping): void {
+  const core = [...Object.keys(PHASE_FIELDS.standard), 'sources', 'target_entries', 'commands']
+  for (const [key, entry] of node.entries) {
+    const near = core.includes(key) ? '' : didYouMean(key, core)
+    if (near) draft.source.report(entry.key, `unknown field \`${key}\`${near}`)
+  }
+}
 
 function handlersOf(draft: Draft, node: Mapping, definition: AgentDefinition): Handlers | undefined {
   const { actions = {}, source, target, phase } = definition
