@@ -152,6 +152,45 @@ program
   .option('--json')
   .action((_, command: Command) => act(async () => (await lists()).workspaces(command.optsWithGlobals())))
 
+const hub = () => import('./lib/daemon/commands/hub.ts')
+
+program
+  .command('login <username>')
+  .description('sign in at a hub; the password is read from stdin')
+  .option('--hub <url>', 'the hub (CADRE_HUB_URL)')
+  .action((username: string, _, command: Command) =>
+    act(async () => (await hub()).login(username, command.optsWithGlobals())),
+  )
+
+program
+  .command('logout')
+  .description('sign out')
+  .action((_, command: Command) => act(async () => (await hub()).logout(command.optsWithGlobals())))
+
+program
+  .command('publish <folder>')
+  .description('publish a team as a package')
+  .option('--hub <url>', 'the hub (CADRE_HUB_URL)')
+  .option('--scope <scope>', 'rewrite every @local name to this scope')
+  .option('--json')
+  .action((folder: string, _, command: Command) =>
+    act(async () => (await hub()).publish(folder, command.optsWithGlobals()), folder),
+  )
+
+program
+  .command('dispatch <team>')
+  .description('run a published team on a daemon of a realm')
+  .requiredOption('--realm <realm>', 'id, slug or name')
+  .option('--hub <url>', 'the hub (CADRE_HUB_URL)')
+  .option('-i, --input <name=value>', 'an input; name=@file reads a file', collect)
+  .option('--inputs <file>', 'inputs as a JSON object')
+  .option('--name <name>', 'name of the run')
+  .option('--workspace <name>', 'a workspace that the daemon must have')
+  .option('--json')
+  .action((team: string, _, command: Command) =>
+    act(async () => (await hub()).dispatch(team, command.optsWithGlobals())),
+  )
+
 try {
   await program.parseAsync()
 } catch (error) {

@@ -33,7 +33,9 @@ function createLiveTree(runId: string, stream: NodeJS.WriteStream): Screen {
     stream.write(`\x1b[?2026h${up}\x1b[0J${lines.join('\n')}\n\x1b[?2026l`)
     drawn = lines.length
   }
+  const showCursor = () => stream.write('\x1b[?25h')
   stream.write('\x1b[?25l')
+  process.on('exit', showCursor)
   const timer = setInterval(() => draw(true), REDRAW_MS)
   return {
     model,
@@ -41,7 +43,8 @@ function createLiveTree(runId: string, stream: NodeJS.WriteStream): Screen {
     close() {
       clearInterval(timer)
       draw(false)
-      stream.write('\x1b[?25h')
+      showCursor()
+      process.off('exit', showCursor)
     },
   }
 }

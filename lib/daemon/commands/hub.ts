@@ -1,0 +1,140 @@
+// Commands that talk to the hub as a person: login, logout, publish, dispatch. The credential is CADRE_API_KEY, else the
+// setting hub.api_key, else the session that `login` left in `<home>/session` (mode 0600).
+
+import { chmodSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { openSettings } from '../../agent/settings.ts'
+import { CadreError } from '../../error.ts'
+import type { JsonObject } from '../../json.ts'
+import { createLog } from '../../log.ts'
+import { homeFolder, makeHome } from '../home.ts'
+import { HubClient } from '../hub-client.ts'
+import { type InputOptions, readInputs } from './inputs.ts'
+import { inputsOf, type PackageFile, readPackage } from './package.ts'
+
+export interface HubOptions {
+  home?: string
+  hub?: string
+}
+
+interface Session {
+  hub: string
+  token: string
+}
+
+const sessionFile = (home: string) => join(home, 'session')
+
+/** The password is read from stdin. */
+export async function login(username: string, { home: given, hub }: HubOptions): Promise<void> {
+  const home = homeFolder(given)
+  const url = hub ?? process.env.CADRE_HUB_URL
+  if (!url) throw new CadreError('invalid_request', 'which hub? give --hub, or set CADRE_HUB_URL')
+  if (process.stdin.isTTY) process.stderr.write(`password of ${username} (end with Ctrl-D): `)
+  const password = (await Bun.stdin.text()).replace(/\r?\n$/, '')
+  const { token } = await new HubClient(url, null).call<{ token: string }>('/v1/session/create', { username, password })
+  makeHome(home)
+  const session: Session = { hub: url, token }
+  writeFileSync(sessionFile(home), JSON.stringify(session), { mode: 0o600, flush: true })
+  chmodSync(sessionFile(home), 0o600)
+  process.stdout.write(`signed in at ${url} as ${username}\n`)
+}
+
+/** Revokes the session. The daemon keeps its realm. */
+export async function logout({ home: given }: HubOptions): Promise<void> {
+  const home = homeFolder(given)
+  const session = readSession(home)
+  if (!session) return void process.stdout.write('not signed in\n')
+  try {
+    await new HubClient(session.hub, session.token).call('/v1/session/delete', {})
+  } catch (error) {
+    // A session that the hub does not know any more is over already.
+    if (!(error instanceof CadreError) || error.code !== 'unauthorized') throw error
+  }
+  rmSync(sessionFile(home))
+  process.stdout.write(`signed out of ${session.hub}\n`)
+}
+
+export async function publish(path: string, options: HubOptions & { scope?: string; json?: boolean }): Promise<void> {
+  const client = await hubOf(homeFolder(options.home), options)
+  const files = await readPackage(path)
+  const { scope, json } = options
+  const published = await client.call<{ name: string; version: string; sha256: string }>(
+    '/v1/teams/publish',
+    { files, ...(scope !== undefined && { scope }) },
+    { timeout: 120_000 },
+  )
+  if (json) return void process.stdout.write(`${JSON.stringify(published)}\n`)
+  process.stdout.write(`${published.name}@${published.version}  ${published.sha256}\n`)
+}
+
+export interface DispatchOptions extends HubOptions, InputOptions {
+  realm: string
+  name?: string
+  workspace?: string
+  json?: boolean
+}
+
+export async function dispatch(team: string, options: DispatchOptions): Promise<void> {
+  const client = await hubOf(homeFolder(options.home), options)
+  const realm_id = await realmOf(client, options.realm)
+  const { name, workspace } = options
+  const job = await client.call<{ run_id: string; state: string; waiting_for?: string }>('/v1/dispatch/run', {
+    realm_id,
+    team,
+    inputs: await givenInputs(client, team, options),
+    ...(name !== undefined && { run_name: name }),
+    ...(workspace !== undefined && { workspace }),
+  })
+  if (options.json) return void process.stdout.write(`${JSON.stringify(job)}\n`)
+  process.stdout.write(`${job.run_id}  ${job.state}${job.waiting_for ? `, waiting for ${job.waiting_for}` : ''}\n`)
+}
+
+/** `-i` is text until the team's own declaration says what it is. */
+async function givenInputs(client: HubClient, team: string, options: InputOptions): Promise<JsonObject> {
+  if (!options.input) return readInputs([], options)
+  const { files } = await client.call<{ files: PackageFile[] }>('/v1/teams/download', { team })
+  return readInputs(inputsOf(files), options)
+}
+
+async function hubOf(home: string, { hub }: HubOptions): Promise<HubClient> {
+  const session = readSession(home)
+  const url = hub ?? process.env.CADRE_HUB_URL ?? session?.hub
+  if (!url) throw new CadreError('invalid_request', 'which hub? give --hub, set CADRE_HUB_URL, or sign in with `login`')
+  const key = process.env.CADRE_API_KEY || (await storedKey(home))
+  // A session is only shown to the hub that gave it.
+  const token = key ?? (session?.hub === url ? session.token : null)
+  if (token) return new HubClient(url, token)
+  throw new CadreError('unauthorized', `no credential for ${url}: set CADRE_API_KEY, or sign in with \`login\``)
+}
+
+async function storedKey(home: string): Promise<string | null> {
+  const settings = await openSettings(home, { log: createLog({ level: 'warn' }) })
+  const key = settings.value('hub.api_key')
+  return typeof key === 'string' ? key : null
+}
+
+function readSession(home: string): Session | null {
+  const file = sessionFile(home)
+  return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : null
+}
+
+/** A realm by its id, its slug or its name. */
+async function realmOf(client: HubClient, wanted: string): Promise<string> {
+  if (/^[0-9a-f]{8}-[0-9a-f-]{27}$/.test(wanted)) return wanted
+  const limit = 100
+  for (let offset = 0; ; offset += limit) {
+    const { realms, total } = await client.call<{ realms: Realm[]; total: number }>('/v1/realms/list', {
+      limit,
+      offset,
+    })
+    const found = realms.find(({ slug, name }) => slug === wanted || name === wanted)
+    if (found) return found.id
+    if (offset + limit >= total) throw new CadreError('not_found', `no realm ${wanted} at ${client.url}`)
+  }
+}
+
+interface Realm {
+  id: string
+  slug: string
+  name: string
+}

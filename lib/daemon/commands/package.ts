@@ -1,0 +1,59 @@
+// A team as a package: its folder on the way to the hub, and the inputs of one that comes from there.
+
+import { existsSync, lstatSync, readdirSync } from 'node:fs'
+import { dirname, join, resolve } from 'node:path'
+import { CadreError } from '../../error.ts'
+import { bundleFromJson } from '../../team/bundle.ts'
+import type { Field } from '../../team/team.ts'
+
+export interface PackageFile {
+  path: string
+  content_base64: string
+}
+
+/** What the hub takes. */
+const MOST_BYTES = 10 * 1024 * 1024
+
+/**
+ * The files of a package: team.yml and all that lies beside and below it. Dot files, links and node_modules stay behind.
+ * Throws `invalid_request`, `too_large`.
+ */
+export async function readPackage(path: string): Promise<PackageFile[]> {
+  const folder = path.endsWith('team.yml') ? dirname(resolve(path)) : resolve(path)
+  if (!existsSync(join(folder, 'team.yml'))) {
+    throw new CadreError('invalid_request', `${path}: expected a folder with a team.yml`)
+  }
+  const files: PackageFile[] = []
+  let bytes = 0
+  for (const name of filesBelow(folder, '')) {
+    const content = await Bun.file(join(folder, name)).bytes()
+    bytes += content.length
+    if (bytes > MOST_BYTES) {
+      throw new CadreError(
+        'too_large',
+        `${path} holds more than ${MOST_BYTES / 1_048_576} MiB: move out what is not needed`,
+      )
+    }
+    files.push({ path: name, content_base64: Buffer.from(content).toString('base64') })
+  }
+  return files
+}
+
+/** What the root team of a package asks for. */
+export function inputsOf(files: readonly PackageFile[]): readonly Field[] {
+  const root = files.find(({ path }) => path === 'team.yml')
+  if (!root) throw new CadreError('invalid_request', 'the package has no team.yml')
+  const text = Buffer.from(root.content_base64, 'base64').toString()
+  const teams = { '.': { file: 'team.yml', folder: null, text, refs: {} } }
+  return bundleFromJson({ root: '.', teams }).team('.').inputs
+}
+
+function* filesBelow(base: string, folder: string): Generator<string> {
+  for (const name of readdirSync(join(base, folder)).sort()) {
+    if (name.startsWith('.') || name === 'node_modules') continue
+    const path = folder ? `${folder}/${name}` : name
+    const found = lstatSync(join(base, path))
+    if (found.isDirectory()) yield* filesBelow(base, path)
+    else if (found.isFile()) yield path
+  }
+}

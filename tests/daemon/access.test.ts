@@ -1,0 +1,256 @@
+// The guard for callers from elsewhere: every credential against every rule, and what counts once.
+
+import { describe, expect, test } from 'bun:test'
+import { exportSPKI, generateKeyPair, type JWTPayload, SignJWT } from 'jose'
+import { createGuard, isLoopback, type Rule } from '../../lib/daemon/access.ts'
+import { createCredentials, type Remote } from '../../lib/daemon/credentials.ts'
+import { CadreError } from '../../lib/error.ts'
+
+const DAEMON = '0b5c0a52-6f0e-4a60-9d6b-6a2f7e1c0001'
+const REALM = '0b5c0a52-6f0e-4a60-9d6b-6a2f7e1c0002'
+const USER_TOKEN = `cadre_tok_${'u'.repeat(49)}`
+const ELSEWHERE = '192.0.2.7'
+
+const own = await generateKeyPair('EdDSA')
+const old = await generateKeyPair('EdDSA')
+const foreign = await generateKeyPair('EdDSA')
+
+const READ: Rule = { local: 'open', remote: 'access' }
+const EXECUTE: Rule = { local: 'open', remote: 'execute' }
+const CANCEL: Rule = { local: 'open', remote: 'cancel' }
+const NEVER: Rule = { local: 'open', remote: null }
+const TOKEN: Rule = { local: 'token', remote: 'execute' }
+
+let now = Date.now()
+let connected = true
+let asked = 0
+let whoami: Record<string, unknown> | CadreError = {}
+
+const remote: Remote = {
+  daemonId: DAEMON,
+  realmId: REALM,
+  connected: () => connected,
+  keys: () => [],
+  async whoami() {
+    asked++
+    if (whoami instanceof CadreError) throw whoami
+    return whoami
+  },
+  lists: () => false,
+  stop: async () => {},
+}
+const keys = [
+  { kid: 'own', pem: await exportSPKI(own.publicKey) },
+  { kid: 'old', pem: await exportSPKI(old.publicKey), not_after: now - 1 },
+]
+const enrolled: Remote = { ...remote, keys: () => keys }
+
+function guardOf(link: Remote | null = enrolled, strict = false) {
+  return createGuard({
+    localToken: 'local-token',
+    strict,
+    credentials: createCredentials(
+      () => link,
+      () => now,
+    ),
+  })
+}
+
+/** What the guard says: the caller, or the status of the refusal. */
+async function ask(
+  guard: ReturnType<typeof guardOf>,
+  rule: Rule,
+  { bearer = null, peer = ELSEWHERE, headers = {} }: { bearer?: string | null; peer?: string | null; headers?: object },
+) {
+  const request = new Request('http://127.0.0.1:7401/v1/x', { headers: { host: '127.0.0.1:7401', ...headers } })
+  try {
+    const caller = await guard(rule).admit({ request, path: '/v1/x', bearer, peer: () => peer })
+    return caller.local ? 'local' : caller.name
+  } catch (error) {
+    return (error as CadreError).status
+  }
+}
+
+type Verdict = string | number
+
+interface TokenOptions {
+  key?: CryptoKey
+  header?: { alg?: string; kid?: string; typ?: string }
+  claims?: JWTPayload
+}
+
+function dispatchToken({ key = own.privateKey, header = {}, claims = {} }: TokenOptions = {}): Promise<string> {
+  const seconds = Math.floor(now / 1_000)
+  return new SignJWT({
+    iss: 'cadre-hub',
+    aud: DAEMON,
+    sub: 'ada',
+    realm_id: REALM,
+    action: 'access',
+    jti: crypto.randomUUID(),
+    exp: seconds + 300,
+    ...claims,
+  })
+    .setProtectedHeader({ alg: 'EdDSA', kid: 'own', typ: 'dispatch+jwt', ...header })
+    .sign(key)
+}
+
+test('loopback is 127.0.0.0/8 and ::1, nothing else', () => {
+  for (const address of ['127.0.0.1', '127.255.0.9', '::1', '::ffff:127.0.0.1']) expect(isLoopback(address)).toBe(true)
+  for (const address of [null, '10.0.0.1', '128.0.0.1', '::2', '::ffff:10.0.0.1', 'localhost', '127.0.0.1.example']) {
+    expect(isLoopback(address)).toBe(false)
+  }
+})
+
+describe('without a credential', () => {
+  test('this machine is let in where no token is asked', async () => {
+    const here = { peer: '127.0.0.1' }
+    expect(await ask(guardOf(), READ, here)).toBe('local')
+    expect(await ask(guardOf(null), NEVER, here)).toBe('local')
+    expect(await ask(guardOf(), TOKEN, here)).toBe(401)
+    expect(await ask(guardOf(enrolled, true), READ, here)).toBe(401)
+  })
+
+  test('elsewhere is 401, whatever its headers say', async () => {
+    for (const headers of [{}, { 'x-forwarded-for': '127.0.0.1' }, { host: 'localhost' }]) {
+      expect(await ask(guardOf(), READ, { headers })).toBe(401)
+    }
+    expect(await ask(guardOf(), READ, { peer: null })).toBe(401)
+  })
+})
+
+test('the local token counts on this machine only', async () => {
+  const bearer = 'local-token'
+  expect(await ask(guardOf(enrolled, true), TOKEN, { bearer, peer: '::1' })).toBe('local')
+  expect(await ask(guardOf(), READ, { bearer })).toBe(401)
+})
+
+describe('dispatch tokens', () => {
+  test('allow the one action that they name', async () => {
+    const allowed = { access: READ, execute: EXECUTE, cancel: CANCEL }
+    for (const [action, own] of Object.entries(allowed)) {
+      for (const rule of [READ, EXECUTE, CANCEL, NEVER]) {
+        const bearer = await dispatchToken({ claims: { action } })
+        expect([action, rule, await ask(guardOf(), rule, { bearer })]).toEqual([
+          action,
+          rule,
+          rule === own ? 'ada' : 403,
+        ])
+      }
+    }
+  })
+
+  test('on this machine a token that is present is what counts', async () => {
+    const bearer = await dispatchToken()
+    expect(await ask(guardOf(), READ, { bearer, peer: '127.0.0.1' })).toBe('ada')
+    expect(await ask(guardOf(), EXECUTE, { bearer, peer: '127.0.0.1' })).toBe(403)
+    expect(await ask(guardOf(), READ, { bearer: `${bearer}x`, peer: '127.0.0.1' })).toBe(401)
+  })
+
+  const seconds = Math.floor(now / 1_000)
+  const refused: [string, TokenOptions][] = [
+    ['signed by another key', { key: foreign.privateKey }],
+    ['signed by a key that is over', { key: old.privateKey, header: { kid: 'old' } }],
+    ['of an unknown key', { header: { kid: 'none' } }],
+    ['of another type', { header: { typ: 'JWT' } }],
+    ['expired', { claims: { exp: seconds - 31 } }],
+    ['for another daemon', { claims: { aud: REALM } }],
+    ['of another issuer', { claims: { iss: 'someone' } }],
+    ['for another realm', { claims: { realm_id: DAEMON } }],
+    ['for an unknown action', { claims: { action: 'admin' } }],
+    ['without an end', { claims: { exp: undefined as never } }],
+    ['without an id', { claims: { jti: undefined as never } }],
+  ]
+  for (const [what, options] of refused) {
+    test(`${what}: 401`, async () => {
+      expect(await ask(guardOf(), READ, { bearer: await dispatchToken(options) })).toBe(401)
+    })
+  }
+
+  test('unsigned, or signed with the public key as a secret: 401', async () => {
+    const [, payload] = (await dispatchToken()).split('.')
+    const encode = (value: object) => Buffer.from(JSON.stringify(value)).toString('base64url')
+    const unsigned = `${encode({ alg: 'none', kid: 'own', typ: 'dispatch+jwt' })}.${payload}.`
+    const secret = new TextEncoder().encode(keys[0]!.pem)
+    const confused = await new SignJWT({ sub: 'ada', action: 'access', realm_id: REALM, jti: 'j' })
+      .setProtectedHeader({ alg: 'HS256', kid: 'own', typ: 'dispatch+jwt' })
+      .setIssuer('cadre-hub')
+      .setAudience(DAEMON)
+      .setExpirationTime('5m')
+      .sign(secret)
+    for (const bearer of [unsigned, confused]) expect(await ask(guardOf(), READ, { bearer })).toBe(401)
+  })
+
+  test('a clock that is 30 s off is tolerated', async () => {
+    expect(await ask(guardOf(), READ, { bearer: await dispatchToken({ claims: { exp: seconds - 25 } }) })).toBe('ada')
+  })
+
+  test('that start work count once, and a refusal does not use them up', async () => {
+    const guard = guardOf()
+    const bearer = await dispatchToken({ claims: { action: 'execute' } })
+    expect(await ask(guard, READ, { bearer })).toBe(403)
+    expect(await ask(guard, EXECUTE, { bearer })).toBe('ada')
+    expect(await ask(guard, EXECUTE, { bearer })).toBe(401)
+    const reader = await dispatchToken()
+    expect([await ask(guard, READ, { bearer: reader }), await ask(guard, READ, { bearer: reader })]).toEqual([
+      'ada',
+      'ada',
+    ])
+  })
+
+  test('wait while the hub is away, a bad one does not', async () => {
+    connected = false
+    const bearer = await dispatchToken()
+    expect(await ask(guardOf(), NEVER, { bearer })).toBe(503)
+    expect(await ask(guardOf(), NEVER, { bearer: await dispatchToken({ key: foreign.privateKey }) })).toBe(401)
+    expect(await ask(guardOf(), READ, { bearer: USER_TOKEN })).toBe(503)
+    expect(await ask(guardOf(), READ, { bearer: 'cadre_tok_short' })).toBe(401)
+    connected = true
+    expect(await ask(guardOf(null), READ, { bearer })).toBe(401)
+  })
+
+  test('a configured key is trusted whatever the kid says', async () => {
+    const pinned: Remote = { ...remote, keys: () => [{ kid: '', pem: keys[0]!.pem }] }
+    expect(await ask(guardOf(pinned), READ, { bearer: await dispatchToken({ header: { kid: 'other' } }) })).toBe('ada')
+  })
+})
+
+describe('user tokens', () => {
+  const person = (realm_role: string | null, runs: string[]) => ({
+    type: 'user',
+    kind: 'durable',
+    user: { id: 1, username: 'ben' },
+    permissions: { domains: {}, access: { runs } },
+    realm_role,
+  })
+  const table: [what: string, reply: typeof whoami, read: Verdict, execute: Verdict, cancel: Verdict][] = [
+    ['an operator with runs write', person('operator', ['write']), 'ben', 'ben', 'ben'],
+    ['an admin with runs admin', person('admin', ['admin']), 'ben', 'ben', 'ben'],
+    ['an operator with runs read', person('operator', ['read']), 'ben', 403, 403],
+    ['a member with runs write', person('member', ['write']), 'ben', 403, 403],
+    ['a member without runs', person('member', []), 403, 403, 403],
+    ['a user outside the realm', person(null, ['admin']), 401, 401, 401],
+    ['a token the hub does not know', new CadreError('unauthorized', 'no'), 401, 401, 401],
+    ['a hub that does not answer', new CadreError('unavailable', 'away'), 503, 503, 503],
+  ]
+  for (const [what, reply, read, execute, cancel] of table) {
+    test(`${what}`, async () => {
+      whoami = reply
+      const guard = guardOf()
+      const verdicts: Verdict[] = []
+      for (const rule of [READ, EXECUTE, CANCEL]) verdicts.push(await ask(guard, rule, { bearer: USER_TOKEN }))
+      expect(verdicts).toEqual([read, execute, cancel])
+    })
+  }
+
+  test('are asked about once a minute', async () => {
+    whoami = person('operator', ['write'])
+    const guard = guardOf()
+    asked = 0
+    for (let call = 0; call < 3; call++) expect(await ask(guard, READ, { bearer: USER_TOKEN })).toBe('ben')
+    expect(asked).toBe(1)
+    whoami = new CadreError('unauthorized', 'revoked')
+    now += 60_001
+    expect(await ask(guard, READ, { bearer: USER_TOKEN })).toBe(401)
+  })
+})
