@@ -1,7 +1,7 @@
 // What commands do to runs: through the daemon that holds the home, or in this process, which holds the home meanwhile.
 
 import type { Log } from '../log.ts'
-import type { Decision } from '../run/reviews.ts'
+import type { Decision, ReviewRecord } from '../run/reviews.ts'
 import type { Field } from '../team/team.ts'
 import { connect } from './client.ts'
 import type { RunEvent } from './events.ts'
@@ -24,11 +24,15 @@ export interface Runner {
   /** Tells the run that goes on. */
   decide(reviewId: string, answer: Answer): Promise<{ run_id: string }>
   events(runId: string, signal: AbortSignal): AsyncGenerator<RunEvent>
+  /** Reviews that nobody has answered, newest first, at most 100. */
+  pending(): Promise<ReviewRecord[]>
   /** In this process: what still runs is interrupted, and continued by the next start. */
   close(): Promise<void>
   /** False: what runs stops with this process. */
   readonly remote: boolean
 }
+
+const PENDING = { state: 'pending', limit: 100, offset: 0 }
 
 export async function openRunner(home: string, log: Log): Promise<Runner> {
   const client = connect(home)
@@ -42,6 +46,7 @@ export async function openRunner(home: string, log: Log): Promise<Runner> {
     cancel: async run_id => void (await client.call('/v1/runs/cancel', { run_id })),
     decide: (review_id, answer) => client.call('/v1/reviews/decide', { review_id, ...answer }),
     events: (runId, signal) => client.events(runId, signal),
+    pending: async () => (await client.call<{ reviews: ReviewRecord[] }>('/v1/reviews/list', PENDING)).reviews,
     close: async () => {},
   }
 }
@@ -72,6 +77,10 @@ async function inProcess(home: string, log: Log): Promise<Runner> {
       return answerReview(engine, findReview(engine, reviewId), { ...answer, by })
     },
     events: (runId, signal) => runEvents(engine, runId, signal),
+    async pending() {
+      const { listReviewRecords } = await import('./reviews.ts')
+      return listReviewRecords(engine, PENDING).reviews
+    },
     close: () => daemon.close(),
   }
 }

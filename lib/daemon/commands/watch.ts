@@ -3,8 +3,10 @@
 import { join } from 'node:path'
 import type { JsonObject } from '../../json.ts'
 import type { RunRecord } from '../../run/records.ts'
+import { CHOICES } from '../../run/reviews.ts'
 import type { Runner } from '../runner.ts'
 import { createScreen } from '../terminal/live.ts'
+import type { RunModel } from '../terminal/model.ts'
 import { createPaint, printable, stateWord } from '../terminal/paint.ts'
 import { table } from '../terminal/table.ts'
 
@@ -55,6 +57,7 @@ export async function watch(runner: Runner, runId: string, { home, json }: Watch
   if (!record) return EXIT.interrupted
   if (json) process.stdout.write(`${JSON.stringify(record, null, 2)}\n`)
   else tellEnd(record, home)
+  if (record.state === 'awaiting_input' && !interrupted) await tellQuestions(runner, screen.model)
   if (interrupted) return EXIT.interrupted
   if (record.state === 'completed') return EXIT.done
   if (record.state === 'awaiting_input') return EXIT.waiting
@@ -71,8 +74,18 @@ function tellEnd(record: RunRecord, home: string): void {
   const say = (line: string) => process.stderr.write(`${line}\n`)
   say(`\n${stateWord(paint, state)}  ${record.team}  ${paint.dim(run_id)}`)
   if (error) say(printable(error.message))
-  if (state === 'awaiting_input') say('A person is asked: see `bun daemon.ts reviews`, then `bun daemon.ts decide`.')
-  else if (state === 'failed') say(paint.dim(`bun daemon.ts logs ${error?.run_id ?? run_id}`))
+  if (state === 'failed') say(paint.dim(`bun daemon.ts logs ${error?.run_id ?? run_id}`))
+}
+
+/** What people are asked, each with the command that answers it. */
+async function tellQuestions(runner: Runner, model: RunModel): Promise<void> {
+  const paint = createPaint(process.stderr)
+  for (const { id, run_id, phase, kind, reason, prompt } of await runner.pending()) {
+    if (!model.node(run_id)) continue
+    const place = [...model.path(run_id), phase].join('/')
+    process.stderr.write(`\n${paint.bold(printable(prompt || reason))}  ${paint.dim(printable(place))}\n`)
+    process.stderr.write(`  bun daemon.ts decide ${id} ${CHOICES[kind].join('|')}\n`)
+  }
 }
 
 /** Outputs aligned by name; files of the run as absolute paths. */

@@ -28,7 +28,7 @@ function createLiveTree(runId: string, stream: NodeJS.WriteStream): Screen {
     if (!model.root) return
     const { columns = 80, rows = 24 } = stream
     const lines = drawRun(model.root, { paint, now: Date.now(), live, columns, ...(live && { rows: rows - 1 }) })
-    const up = drawn > 0 ? `\x1b[${drawn}A` : ''
+    const up = drawn > 0 ? `\r\x1b[${drawn}A` : ''
     // One synchronized update, so that no half of a picture is ever seen.
     stream.write(`\x1b[?2026h${up}\x1b[0J${lines.join('\n')}\n\x1b[?2026l`)
     drawn = lines.length
