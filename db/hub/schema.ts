@@ -1,12 +1,9 @@
 // The hub's tables, once for both dialects. Rows are named as the wire names them.
 
+import type { Grant } from '../../lib/hub/grant.ts'
 import type { Json, JsonObject } from '../../lib/json.ts'
+import type { Field } from '../../lib/team/team.ts'
 import type { Columns } from './columns.ts'
-
-export interface Grant {
-  domains: { orgs?: number[] | '*'; realms?: string[] | '*' }
-  access: { [entity: string]: ('read' | 'write' | 'admin')[] }
-}
 
 export interface FileContent {
   path: string
@@ -82,9 +79,6 @@ export function tables({ table, index, uniqueIndex, primaryKey, id, text, int, b
       slug: text().notNull(),
       name: text().notNull(),
       created_at: int().notNull(),
-      /** Counts changes of the team list and of the members. */
-      teams_version: int().notNull(),
-      acl_version: int().notNull(),
     },
     row => [uniqueIndex('realms_slug').on(row.org_id, row.slug)],
   )
@@ -226,6 +220,10 @@ export function tables({ table, index, uniqueIndex, primaryKey, id, text, int, b
       description: text().notNull(),
       sha256: text().notNull(),
       bytes: int().notNull(),
+      /** What its team.yml declares, for checking a dispatch. */
+      inputs: json<Field[]>().notNull(),
+      /** Names of the packages that it calls. */
+      dependencies: json<string[]>().notNull(),
       published_at: int().notNull(),
       published_by: int().notNull(),
       yanked_at: int(),
@@ -266,7 +264,7 @@ export function tables({ table, index, uniqueIndex, primaryKey, id, text, int, b
       version: text(),
       state: text().notNull(),
       reason: text(),
-      error: text(),
+      error: json<Json>(),
       inputs: json<JsonObject>().notNull(),
       outputs: json<Json>(),
       deliveries: json<Json[]>(),
@@ -303,7 +301,7 @@ export function tables({ table, index, uniqueIndex, primaryKey, id, text, int, b
       depends_on: json<string[]>().notNull(),
       started_at: int(),
       completed_at: int(),
-      error: text(),
+      error: json<Json>(),
       ok: bool(),
       text: text().notNull(),
       data: json<Json>(),
@@ -380,6 +378,7 @@ export function tables({ table, index, uniqueIndex, primaryKey, id, text, int, b
       state: text().$type<'pending' | 'decided'>().notNull(),
       decision: text(),
       decided_by: text(),
+      comment: text(),
       created_at: int().notNull(),
       decided_at: int(),
     },

@@ -130,6 +130,8 @@ CREATE TABLE "packages" (
 	"description" text NOT NULL,
 	"sha256" text NOT NULL,
 	"bytes" bigint NOT NULL,
+	"inputs" text NOT NULL,
+	"dependencies" text NOT NULL,
 	"published_at" bigint NOT NULL,
 	"published_by" bigint NOT NULL,
 	"yanked_at" bigint
@@ -175,9 +177,7 @@ CREATE TABLE "realms" (
 	"org_id" bigint NOT NULL,
 	"slug" text NOT NULL,
 	"name" text NOT NULL,
-	"created_at" bigint NOT NULL,
-	"teams_version" bigint NOT NULL,
-	"acl_version" bigint NOT NULL
+	"created_at" bigint NOT NULL
 );
 --> statement-breakpoint
 CREATE TABLE "receipts" (
@@ -204,6 +204,7 @@ CREATE TABLE "reviews" (
 	"state" text NOT NULL,
 	"decision" text,
 	"decided_by" text,
+	"comment" text,
 	"created_at" bigint NOT NULL,
 	"decided_at" bigint
 );

@@ -151,6 +151,8 @@ CREATE TABLE `packages` (
 	`description` text NOT NULL,
 	`sha256` text NOT NULL,
 	`bytes` integer NOT NULL,
+	`inputs` text NOT NULL,
+	`dependencies` text NOT NULL,
 	`published_at` integer NOT NULL,
 	`published_by` integer NOT NULL,
 	`yanked_at` integer,
@@ -205,8 +207,6 @@ CREATE TABLE `realms` (
 	`slug` text NOT NULL,
 	`name` text NOT NULL,
 	`created_at` integer NOT NULL,
-	`teams_version` integer NOT NULL,
-	`acl_version` integer NOT NULL,
 	FOREIGN KEY (`org_id`) REFERENCES `orgs`(`id`) ON UPDATE no action ON DELETE no action
 );
 --> statement-breakpoint
@@ -236,6 +236,7 @@ CREATE TABLE `reviews` (
 	`state` text NOT NULL,
 	`decision` text,
 	`decided_by` text,
+	`comment` text,
 	`created_at` integer NOT NULL,
 	`decided_at` integer,
 	FOREIGN KEY (`run_id`) REFERENCES `runs`(`run_id`) ON UPDATE no action ON DELETE cascade

@@ -1,0 +1,66 @@
+#!/usr/bin/env bun
+// The hub: `bun hub.ts` serves, `bun hub.ts user …` keeps accounts. Configuration in lib/hub/config.ts, the database in
+// db/hub, every route in lib/hub/routes.ts.
+
+import { Command } from 'commander'
+import { CadreError } from './lib/error.ts'
+import { addAccount, listAccounts, onHub, setPassword, suspendAccount } from './lib/hub/commands.ts'
+import { type HubFlags, hubConfig } from './lib/hub/config.ts'
+import { serveHub } from './lib/hub/serve.ts'
+import { logFromEnvironment } from './lib/log.ts'
+
+const program = new Command('hub').description('Tokens, tenancy and dispatch for daemons.').exitOverride()
+
+const database = ['--database <location>', 'a SQLite file, or postgres://…'] as const
+const passwordStdin = ['--password-stdin', 'read the password from stdin instead of making one'] as const
+
+program
+  .command('serve', { isDefault: true })
+  .description('serve the API until SIGTERM or SIGINT')
+  .option('--host <address>', 'address to listen on (CADRE_HUB_HOST, default 127.0.0.1)')
+  .option('--port <number>', 'port to listen on, 0 for any (CADRE_HUB_PORT, default 7400)')
+  .option(...database)
+  .action((flags: HubFlags) => serveHub(hubConfig(flags), logFromEnvironment()))
+
+const user = program.command('user').description('accounts')
+
+user
+  .command('add <name>')
+  .description('add an account')
+  .option('--admin', 'make it a site admin')
+  .option(...passwordStdin)
+  .option(...database)
+  .action((name: string, flags: HubFlags & { admin?: boolean; passwordStdin?: boolean }) =>
+    onHub(hubConfig(flags), hub => addAccount(hub, name, flags)),
+  )
+
+user
+  .command('list')
+  .description('list accounts')
+  .option(...database)
+  .action((flags: HubFlags) => onHub(hubConfig(flags), listAccounts))
+
+user
+  .command('suspend <name>')
+  .description('refuse an account and all its tokens')
+  .option(...database)
+  .action((name: string, flags: HubFlags) => onHub(hubConfig(flags), hub => suspendAccount(hub, name)))
+
+user
+  .command('passwd <name>')
+  .description('set a new password')
+  .option(...passwordStdin)
+  .option(...database)
+  .action((name: string, flags: HubFlags & { passwordStdin?: boolean }) =>
+    onHub(hubConfig(flags), hub => setPassword(hub, name, flags)),
+  )
+
+try {
+  await program.parseAsync()
+} catch (error) {
+  if (error instanceof CadreError) process.stderr.write(`hub: ${error.message}\n`)
+  else if ((error as { code?: string }).code?.startsWith('commander.')) {
+    process.exit((error as { exitCode?: number }).exitCode === 0 ? 0 : 2)
+  } else throw error
+  process.exit(2)
+}

@@ -1,0 +1,273 @@
+// Who calls the hub, and what routes declare about it. `admit` knows the token, its owner and its grant; the role on an
+// object is asked through the caller, against the role that the route declared.
+
+import { and, eq, sql } from 'drizzle-orm'
+import type { Db } from '../../db/hub/store.ts'
+import { CadreError } from '../error.ts'
+import type { Access, Incoming } from '../http/api.ts'
+import { atLeast, decide, type Kind, ROLES, type Role, roleIn, type Standing } from './access.ts'
+import { type Ask, allows, type Grant, reaches } from './grant.ts'
+import type { Hub } from './hub.ts'
+import { hashSecret, isSecretForm, PREFIX } from './secret.ts'
+
+/** What a route of user tokens asks: the grant (any entity that is named; none when empty) and the role on its object. */
+export interface UserRule {
+  grant?: Ask
+  org?: Role<'org'>
+  scope?: Role<'scope'>
+  realm?: Role<'realm'>
+  /** Only site admins. */
+  site?: true
+}
+
+export interface TokenFacts {
+  id: number
+  type: 'user' | 'realm'
+  kind: 'durable' | 'session'
+  grant: Grant
+  expires_at: number | null
+  user: { id: number; username: string; siteAdmin: boolean }
+  /** Of a realm token: its realms, and those where its minter still is a member, with their org. */
+  realmIds: string[]
+  live: { realm_id: string; org_id: number }[]
+}
+
+export interface RealmCaller {
+  readonly kind: 'realm'
+  readonly token: TokenFacts
+  /** Throws 403 when the token does not grant the realm, or its minter has left it. */
+  within(realmId: string): void
+}
+
+export class UserCaller {
+  readonly kind = 'user'
+  readonly token: TokenFacts
+  readonly #hub: Hub
+  readonly #rule: UserRule
+
+  constructor(hub: Hub, token: TokenFacts, rule: UserRule) {
+    this.#hub = hub
+    this.token = token
+    this.#rule = rule
+  }
+
+  get user() {
+    return this.token.user
+  }
+
+  /** The org, if the grant reaches it and the live role is what the route declared (or `need`). */
+  async org(id: number, need = this.#rule.org, db = this.#hub.store.db) {
+    const { orgs, orgMembers } = this.#hub.store
+    const [row] = await db
+      .select({ org: orgs, role: orgMembers.role })
+      .from(orgs)
+      .leftJoin(orgMembers, and(eq(orgMembers.org_id, orgs.id), eq(orgMembers.user_id, this.user.id)))
+      .where(eq(orgs.id, id))
+    const role = this.#settle('org', need, row && { org_id: id }, { org: row?.role ?? null }, `org ${id}`)
+    return { ...row!.org, role }
+  }
+
+  /** The scope, likewise. */
+  async scope(key: { id: number } | { slug: string }, need = this.#rule.scope, db = this.#hub.store.db) {
+    const { scopes, scopeMembers, orgMembers } = this.#hub.store
+    const [row] = await db
+      .select({ scope: scopes, org: orgMembers.role, own: scopeMembers.role })
+      .from(scopes)
+      .leftJoin(orgMembers, and(eq(orgMembers.org_id, scopes.org_id), eq(orgMembers.user_id, this.user.id)))
+      .leftJoin(scopeMembers, and(eq(scopeMembers.scope_id, scopes.id), eq(scopeMembers.user_id, this.user.id)))
+      .where('id' in key ? eq(scopes.id, key.id) : eq(scopes.slug, key.slug))
+    const name = `scope ${'id' in key ? key.id : `@${key.slug}`}`
+    const standing = { org: row?.org ?? null, own: row?.own ?? null }
+    const role = this.#settle('scope', need, row && { org_id: row.scope.org_id }, standing, name)
+    return { ...row!.scope, role }
+  }
+
+  /** The realm, likewise. */
+  async realm(id: string, need = this.#rule.realm, db = this.#hub.store.db) {
+    const { realms, realmMembers, orgMembers } = this.#hub.store
+    const [row] = await db
+      .select({ realm: realms, org: orgMembers.role, own: realmMembers.role })
+      .from(realms)
+      .leftJoin(orgMembers, and(eq(orgMembers.org_id, realms.org_id), eq(orgMembers.user_id, this.user.id)))
+      .leftJoin(realmMembers, and(eq(realmMembers.realm_id, realms.id), eq(realmMembers.user_id, this.user.id)))
+      .where(eq(realms.id, id))
+    const target = row && { org_id: row.realm.org_id, realm_id: id }
+    const role = this.#settle('realm', need, target, { org: row?.org ?? null, own: row?.own ?? null }, `realm ${id}`)
+    return { ...row!.realm, role }
+  }
+
+  /** Like `realm`, but answers null instead of throwing. */
+  async realmRole(id: string): Promise<Role<'realm'> | null> {
+    try {
+      return (await this.realm(id, 'member')).role
+    } catch (error) {
+      if (error instanceof CadreError && error.code === 'not_found') return null
+      throw error
+    }
+  }
+
+  /** For what depends on the body: throws like a route whose grant is `ask`. */
+  mustAllow(ask: Ask): void {
+    if (!allows(this.token.grant, ask)) throw lacksGrant(ask)
+  }
+
+  reaches(target: { org_id: number; realm_id?: string }): boolean {
+    return reaches(this.token.grant, target)
+  }
+
+  #settle<K extends Kind>(
+    kind: K,
+    need: Role<K> | undefined,
+    target: { org_id: number; realm_id?: string } | undefined,
+    known: Omit<Standing, 'siteAdmin'>,
+    name: string,
+  ): Role<K> {
+    if (need === undefined) throw new Error(`the route declares no role for a ${kind}`)
+    const standing = { ...known, siteAdmin: this.user.siteAdmin }
+    const verdict = target ? decide(kind, need, this.token.grant, target, standing) : 'hidden'
+    if (verdict === 'hidden') throw new CadreError('not_found', `no ${name} that you may see`)
+    if (verdict === 'too_low') {
+      const enough = ROLES[kind].filter(role => atLeast(kind, role as Role<K>, need)).join(' or ')
+      throw new CadreError('forbidden', `your role in ${name} is too low: this takes ${enough}`)
+    }
+    return roleIn(kind, standing)!
+  }
+}
+
+export type Callers = ReturnType<typeof createCallers>
+
+/** The accesses that the hub's routes declare. */
+export function createCallers(hub: Hub) {
+  const { store, now } = hub
+
+  const find = store.db
+    .select({
+      id: store.tokens.id,
+      type: store.tokens.type,
+      kind: store.tokens.kind,
+      grant: store.tokens.grant,
+      expires_at: store.tokens.expires_at,
+      revoked_at: store.tokens.revoked_at,
+      user_id: store.users.id,
+      username: store.users.username,
+      site_admin: store.users.site_admin,
+      suspended_at: store.users.suspended_at,
+    })
+    .from(store.tokens)
+    .innerJoin(store.users, eq(store.users.id, store.tokens.user_id))
+    .where(eq(store.tokens.hash, sql.placeholder('hash')))
+    .prepare()
+
+  async function load(hash: string): Promise<TokenFacts | null> {
+    const [row] = await find.execute({ hash })
+    if (!row || row.revoked_at !== null || row.suspended_at !== null) return null
+    const user = { id: row.user_id, username: row.username, siteAdmin: row.site_admin }
+    const reach = row.type === 'realm' ? await liveRealms(store.db, row.id, user) : { realmIds: [], live: [] }
+    return { id: row.id, type: row.type, kind: row.kind, grant: row.grant, expires_at: row.expires_at, user, ...reach }
+  }
+
+  async function liveRealms(db: Db, tokenId: number, user: TokenFacts['user']) {
+    const { tokenRealms, realms, orgMembers, realmMembers } = store
+    const rows = await db
+      .select({ realm_id: realms.id, org_id: realms.org_id, org: orgMembers.role, own: realmMembers.role })
+      .from(tokenRealms)
+      .innerJoin(realms, eq(realms.id, tokenRealms.realm_id))
+      .leftJoin(orgMembers, and(eq(orgMembers.org_id, realms.org_id), eq(orgMembers.user_id, user.id)))
+      .leftJoin(realmMembers, and(eq(realmMembers.realm_id, realms.id), eq(realmMembers.user_id, user.id)))
+      .where(eq(tokenRealms.token_id, tokenId))
+    return {
+      realmIds: rows.map(row => row.realm_id),
+      live: rows
+        .filter(({ org, own }) => roleIn('realm', { siteAdmin: user.siteAdmin, org, own }) !== null)
+        .map(({ realm_id, org_id }) => ({ realm_id, org_id })),
+    }
+  }
+
+  /** The token of a request. Missing, malformed, unknown, revoked, expired and suspended answer alike. */
+  async function authenticate({ bearer }: Incoming): Promise<TokenFacts> {
+    if (bearer === null) throw new CadreError('unauthorized', 'this call needs a token: Authorization: Bearer <token>')
+    if (!isSecretForm(bearer) || bearer.startsWith(PREFIX.invitation)) throw invalid()
+    const hash = hashSecret(bearer)
+    const token = await hub.memo.get(`token ${hash}`, () => load(hash))
+    if (!token || (token.expires_at !== null && token.expires_at <= now())) throw invalid()
+    hub.touches.token(token.id)
+    return token
+  }
+
+  function asUser(token: TokenFacts, rule: UserRule): UserCaller {
+    if (token.type !== 'user') throw new CadreError('forbidden', 'a realm token is not accepted here; use a user token')
+    if (rule.grant && !allows(token.grant, rule.grant)) throw lacksGrant(rule.grant)
+    if (rule.site && !token.user.siteAdmin) throw new CadreError('forbidden', 'this takes a site admin')
+    return new UserCaller(hub, token, rule)
+  }
+
+  function asRealm(token: TokenFacts): RealmCaller {
+    return {
+      kind: 'realm',
+      token,
+      within(realmId) {
+        if (token.live.some(each => each.realm_id === realmId)) return
+        throw new CadreError('forbidden', `this token does not grant realm ${realmId}, or its owner has left it`)
+      },
+    }
+  }
+
+  return {
+    /** No credential. The caller is the peer's address. */
+    open(): Access<string> {
+      return {
+        rule: 'none',
+        admit({ request, peer }) {
+          const forwarded = hub.trustProxy ? request.headers.get('x-forwarded-for') : null
+          return forwarded?.split(',').at(-1)?.trim() || (peer() ?? 'unknown')
+        },
+      }
+    },
+    user(rule: UserRule): Access<UserCaller> {
+      return { rule: describe(rule), admit: async incoming => asUser(await authenticate(incoming), rule) }
+    },
+    /** Realm tokens only; a user token answers `refusal`. */
+    realm(refusal: 'unauthorized' | 'forbidden' = 'unauthorized'): Access<RealmCaller> {
+      return {
+        rule: 'realm token',
+        async admit(incoming) {
+          const token = await authenticate(incoming)
+          if (token.type === 'realm') return asRealm(token)
+          throw new CadreError(refusal, 'a user token is not accepted here; use a realm token (cadre_dt_…)')
+        },
+      }
+    },
+    either(rule: UserRule): Access<UserCaller | RealmCaller> {
+      return {
+        rule: `${describe(rule)}, or realm token`,
+        async admit(incoming) {
+          const token = await authenticate(incoming)
+          return token.type === 'realm' ? asRealm(token) : asUser(token, rule)
+        },
+      }
+    },
+    /** A user token where there is one; null without a credential. */
+    optional(rule: UserRule): Access<UserCaller | null> {
+      return {
+        rule: `none, or ${describe(rule)}`,
+        admit: async incoming => (incoming.bearer === null ? null : asUser(await authenticate(incoming), rule)),
+      }
+    },
+  }
+}
+
+const invalid = () => new CadreError('unauthorized', 'the token is not valid: unknown, revoked or expired')
+
+const lacksGrant = (ask: Ask) => new CadreError('forbidden', `the token’s grant lacks ${asked(ask)}`)
+
+const asked = (ask: Ask) =>
+  Object.entries(ask)
+    .map(([entity, level]) => `${entity}:${level}`)
+    .join(' or ')
+
+function describe({ grant, site, ...roles }: UserRule): string {
+  const parts = Object.entries(roles).map(([kind, role]) => `${kind} role ${role}`)
+  return ['user token', ...(grant ? [`grant ${asked(grant)}`] : []), ...parts, ...(site ? ['site admin'] : [])].join(
+    ', ',
+  )
+}

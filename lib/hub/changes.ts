@@ -1,0 +1,107 @@
+// What daemons may report about their runs: the forms of the changes of runs/sync. Unknown properties are ignored.
+
+import { type Static, type TProperties, Type } from 'typebox'
+import type { Json } from '../json.ts'
+
+const Text = (maxLength: number) => Type.String({ maxLength })
+const NullableText = (maxLength: number) => Type.Union([Text(maxLength), Type.Null()])
+const Time = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
+const NullableTime = Type.Union([Time, Type.Null()])
+const Count = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
+const Name = Type.String({ minLength: 1, maxLength: 300 })
+const AnyJson = Type.Unsafe<Json>(Type.Unknown())
+const AnyObject = Type.Unsafe<{ [key: string]: Json }>(Type.Record(Type.String(), Type.Unknown()))
+const RunId = Type.String({ pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' })
+
+/** Parents and their sub-runs: at most this deep (the top run is 0). */
+const MAX_DEPTH = 32
+
+export const RUN_STATES = ['queued', 'running', 'awaiting_input', 'completed', 'failed', 'cancelled'] as const
+const PHASE_STATES = ['pending', 'running', 'awaiting_input', 'completed', 'failed', 'skipped', 'cancelled'] as const
+
+const Run = Type.Object({
+  run_id: RunId,
+  run_name: NullableText(1_000),
+  root_run_id: RunId,
+  parent_run_id: Type.Union([RunId, Type.Null()]),
+  parent_phase: NullableText(300),
+  call_path: Type.Array(Text(300), { minItems: 1, maxItems: MAX_DEPTH + 1 }),
+  call_depth: Type.Integer({ minimum: 0, maximum: MAX_DEPTH }),
+  tree_key: Type.String({ pattern: '^([0-9a-z]{9})*$', maxLength: 9 * MAX_DEPTH }),
+  team: Name,
+  version: NullableText(100),
+  state: Type.Enum([...RUN_STATES]),
+  reason: NullableText(10_000),
+  error: AnyJson,
+  inputs: AnyObject,
+  outputs: AnyJson,
+  workspace: NullableText(4_000),
+  created_at: Type.Optional(Time),
+  started_at: NullableTime,
+  completed_at: NullableTime,
+  deliveries: Type.Optional(Type.Unsafe<Json[]>(Type.Array(Type.Unknown()))),
+})
+
+const Phase = Type.Object({
+  name: Name,
+  index: Type.Integer({ minimum: 0, maximum: 1_000 }),
+  type: Type.Enum(['standard', 'gate', 'team', 'map']),
+  agent: NullableText(300),
+  action: NullableText(300),
+  state: Type.Enum([...PHASE_STATES]),
+  reason: NullableText(10_000),
+  attempt: Count,
+  depends_on: Type.Array(Text(300), { maxItems: 1_000 }),
+  started_at: NullableTime,
+  completed_at: NullableTime,
+  error: AnyJson,
+  ok: Type.Union([Type.Boolean(), Type.Null()]),
+  text: Type.String(),
+  data: AnyJson,
+  files: Type.Unsafe<Json[]>(Type.Array(Type.Unknown())),
+})
+
+const Line = Type.Object({
+  seq: Count,
+  phase: NullableText(300),
+  at: Time,
+  stream: Text(20),
+  text: Type.String(),
+})
+
+const Review = Type.Object({
+  id: RunId,
+  run_name: NullableText(1_000),
+  phase: Name,
+  entries: Type.Unsafe<Json[]>(Type.Array(Type.Unknown())),
+  kind: Type.Enum(['gate', 'escalation']),
+  reason: NullableText(10_000),
+  prompt: NullableText(100_000),
+  inputs: Type.Optional(Type.Unsafe<Json[]>(Type.Array(Type.Unknown()))),
+  reviewers: Type.Optional(Type.Array(Text(300), { maxItems: 100 })),
+  state: Type.Enum(['pending', 'decided']),
+  decision: NullableText(100),
+  decided_by: NullableText(300),
+  comment: Type.Optional(NullableText(100_000)),
+  created_at: Time,
+  decided_at: NullableTime,
+})
+
+const change = <P extends TProperties>(body: P) =>
+  Type.Object({ seq: Count, run_id: RunId, attempt: Type.Integer({ minimum: 0 }), ...body })
+
+/** By kind. */
+export const CHANGES = {
+  run: change({ run: Run }),
+  phase: change({ phase: Phase }),
+  log: change({ lines: Type.Array(Line, { maxItems: 10_000 }) }),
+  event: change({ event: Type.Object({ name: Name, phase: NullableText(300), at: Time, data: AnyJson }) }),
+  artifact: change({
+    artifact: Type.Object({ phase: Name, name: Text(1_000), path: Text(2_000), bytes: Count, sha256: Text(64) }),
+  }),
+  receipt: change({ receipt: Type.Object({ phase: Name, entry: Text(300), state: Text(20) }) }),
+  review: change({ review: Review }),
+} as const
+
+export type ChangeKind = keyof typeof CHANGES
+export type Change<K extends ChangeKind> = Static<(typeof CHANGES)[K]>

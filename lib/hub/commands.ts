@@ -1,0 +1,81 @@
+// `bun hub.ts user …`: accounts, straight in the database. There is no public sign-up.
+
+import { eq } from 'drizzle-orm'
+import { openStore } from '../../db/hub/store.ts'
+import { CadreError } from '../error.ts'
+import { createLog } from '../log.ts'
+import { addUser, hashPassword, userNamed } from './accounts.ts'
+import { record } from './audit.ts'
+import type { HubConfig } from './config.ts'
+import { createHub, type Hub } from './hub.ts'
+
+const NAME = /^[a-z0-9][a-z0-9._-]{0,62}$/
+const SHORTEST_PASSWORD = 8
+
+/** Runs `command` on the hub of `config`; prints what it answers. */
+export async function onHub(config: HubConfig, command: (hub: Hub) => Promise<string>): Promise<void> {
+  const { key, home } = config
+  const log = createLog({ level: 'error' })
+  const hub = createHub({ store: await openStore(config.database), log, key, home })
+  try {
+    process.stdout.write(`${await command(hub)}\n`)
+  } finally {
+    await hub.close()
+  }
+}
+
+export async function addAccount(hub: Hub, name: string, options: { admin?: boolean; passwordStdin?: boolean }) {
+  if (!NAME.test(name)) throw new CadreError('invalid_request', `${name} is no user name: [a-z0-9][a-z0-9._-]*`)
+  const { password, shown } = await choosePassword(options.passwordStdin)
+  const hash = await hashPassword(password)
+  await hub.store.write(async tx => {
+    await addUser(hub, tx, name, hash, options.admin ?? false)
+    await record(hub, tx, null, { action: 'user add', target: name })
+  })
+  return `added ${name}${shown}`
+}
+
+export async function listAccounts({ store }: Hub): Promise<string> {
+  const rows = await store.db.select().from(store.users).orderBy(store.users.username)
+  return rows
+    .map(({ id, username, site_admin, suspended_at }) =>
+      [id, username, site_admin ? 'admin' : 'user', suspended_at === null ? 'active' : 'suspended'].join('\t'),
+    )
+    .join('\n')
+}
+
+export async function suspendAccount(hub: Hub, name: string): Promise<string> {
+  const { users } = hub.store
+  await hub.store.write(async tx => {
+    const row = await userNamed(hub, tx, name)
+    await tx
+      .update(users)
+      .set({ suspended_at: row.suspended_at ?? hub.now() })
+      .where(eq(users.id, row.id))
+    await record(hub, tx, null, { action: 'user suspend', target: name })
+  })
+  return `suspended ${name}: its tokens and sessions are refused from now on`
+}
+
+export async function setPassword(hub: Hub, name: string, options: { passwordStdin?: boolean }): Promise<string> {
+  const { users } = hub.store
+  const { password, shown } = await choosePassword(options.passwordStdin)
+  const password_hash = await hashPassword(password)
+  await hub.store.write(async tx => {
+    const row = await userNamed(hub, tx, name)
+    await tx.update(users).set({ password_hash }).where(eq(users.id, row.id))
+    await record(hub, tx, null, { action: 'user passwd', target: name })
+  })
+  return `changed the password of ${name}${shown}`
+}
+
+/** From stdin when asked, and then not shown; else a random one, shown once. */
+async function choosePassword(fromStdin = false): Promise<{ password: string; shown: string }> {
+  if (!fromStdin) {
+    const password = Buffer.from(crypto.getRandomValues(new Uint8Array(15))).toString('base64url')
+    return { password, shown: ` with password ${password} (shown only now)` }
+  }
+  const password = (await Bun.stdin.text()).replace(/\r?\n$/, '')
+  if (password.length >= SHORTEST_PASSWORD) return { password, shown: '' }
+  throw new CadreError('invalid_request', `the password on stdin is shorter than ${SHORTEST_PASSWORD} characters`)
+}

@@ -1,0 +1,51 @@
+// How the hub is configured: flags, then the environment, then defaults.
+
+import { homedir } from 'node:os'
+import { join } from 'node:path'
+import { CadreError } from '../error.ts'
+
+export interface HubFlags {
+  host?: string
+  port?: string
+  database?: string
+}
+
+export interface HubConfig {
+  host: string
+  port: number
+  /** Path of a SQLite file, or `postgres://…`. */
+  database: string
+  home: string
+  agentsFolder: string | undefined
+  admin: { username: string; password: string | undefined }
+  key: string | undefined
+  trustProxy: boolean
+  keepRunsDays: number
+}
+
+type Environment = Record<string, string | undefined>
+
+export function hubConfig(flags: HubFlags, env: Environment = process.env): HubConfig {
+  const home = env.CADRE_HOME || join(homedir(), '.cadre')
+  const username = env.CADRE_ADMIN_USERNAME || 'admin'
+  if (!/^[a-z0-9][a-z0-9._-]{0,62}$/.test(username)) {
+    throw new CadreError('invalid_request', `CADRE_ADMIN_USERNAME: ${username} is no user name: [a-z0-9][a-z0-9._-]*`)
+  }
+  return {
+    host: flags.host || env.CADRE_HUB_HOST || '127.0.0.1',
+    port: wholeNumber('--port', flags.port ?? env.CADRE_HUB_PORT ?? '7400', 65_535),
+    database: flags.database || env.CADRE_HUB_DATABASE || join(home, 'hub.db'),
+    home,
+    agentsFolder: env.CADRE_AGENTS || undefined,
+    admin: { username, password: env.CADRE_ADMIN_PASSWORD || undefined },
+    key: env.CADRE_HUB_KEY || undefined,
+    trustProxy: ['1', 'true', 'yes'].includes(env.CADRE_TRUST_PROXY ?? ''),
+    keepRunsDays: wholeNumber('CADRE_KEEP_RUNS_DAYS', env.CADRE_KEEP_RUNS_DAYS ?? '30', 36_500),
+  }
+}
+
+function wholeNumber(name: string, text: string, most: number): number {
+  const value = Number(text)
+  if (/^[0-9]+$/.test(text) && value <= most) return value
+  throw new CadreError('invalid_request', `${name}: expected a whole number from 0 to ${most}, got ${text}`)
+}

@@ -1,0 +1,75 @@
+// Daemons as the hub knows them: bound to the token that registered them, alive as long as they call.
+
+import { eq } from 'drizzle-orm'
+import type { Tables } from '../../db/hub/schema.ts'
+import type { Db } from '../../db/hub/store.ts'
+import { CadreError } from '../error.ts'
+import { type RealmFacts, realmFacts } from './acl.ts'
+import type { RealmCaller } from './callers.ts'
+import type { Hub } from './hub.ts'
+
+export type DaemonRow = Tables['daemons']['$inferSelect']
+
+export const ONLINE_MS = 45_000
+const STALE_MS = 86_400_000
+/** A daemon that is silent for this long leaves its runs `crashed` until it comes back. */
+export const CRASHED_MS = 300_000
+/** What daemons are told to wait between heartbeats. */
+export const BEAT_MS = 15_000
+/** The protocol that this hub speaks. */
+const PROTOCOL = 1
+
+export type DaemonStatus = 'online' | 'stale' | 'offline' | 'removed'
+
+export function statusOf({ touches, now }: Hub, daemon: DaemonRow): DaemonStatus {
+  if (daemon.removed_at !== null) return 'removed'
+  const silent = now() - touches.heard(daemon.id, daemon.last_seen_at)
+  return silent < ONLINE_MS ? 'online' : silent < STALE_MS ? 'stale' : 'offline'
+}
+
+export function daemonRecord(hub: Hub, daemon: DaemonRow) {
+  const { id, token_id: _, epoch: __, acked_seq: ___, ...row } = daemon
+  return {
+    id,
+    daemon_id: id,
+    ...row,
+    status: statusOf(hub, daemon),
+    last_seen_at: hub.touches.heard(id, daemon.last_seen_at),
+  }
+}
+
+/** Refuses a protocol that this hub does not speak, and says which side to upgrade. */
+export function checkProtocol(protocol: number | undefined): void {
+  if (protocol === undefined || protocol === PROTOCOL) return
+  const side = protocol > PROTOCOL ? 'hub' : 'daemon'
+  throw new CadreError('conflict', `the daemon speaks protocol ${protocol}, this hub ${PROTOCOL}: upgrade the ${side}`)
+}
+
+/** The daemon that calls. Throws 404 for an unknown one, 403 for one that is bound to another token. */
+export async function callingDaemon(hub: Hub, caller: RealmCaller, id: string): Promise<DaemonRow> {
+  const row = await hub.memo.get(`daemon ${id}`, () => findDaemon(hub, hub.store.db, id))
+  if (!row || row.removed_at !== null) throw new CadreError('not_found', `no daemon ${id}; register it`)
+  if (row.token_id !== caller.token.id) {
+    throw new CadreError('forbidden', `daemon ${id} is registered with another token; register it with this one`)
+  }
+  caller.within(row.realm_id)
+  hub.touches.daemon(id)
+  return row
+}
+
+export async function findDaemon({ store }: Hub, db: Db, id: string): Promise<DaemonRow | undefined> {
+  const [row] = await db.select().from(store.daemons).where(eq(store.daemons.id, id))
+  return row
+}
+
+/** What register and heartbeat both tell: keys, and the team list when the daemon has another. */
+export async function bulletin(hub: Hub, realmId: string, knownTeams: unknown) {
+  const facts: RealmFacts = await realmFacts(hub, realmId)
+  return {
+    dispatch_public_key: facts.keys[0]!.pem,
+    dispatch_keys: facts.keys,
+    acl_version: facts.aclVersion,
+    teams_version: facts.teamsVersion,
+    ...(knownTeams !== facts.teamsVersion && { teams: facts.teams }),
+  }
+}

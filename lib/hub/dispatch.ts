@@ -1,0 +1,302 @@
+// How a run gets into the queue, and the orders about it afterwards. The run id is made here, so that a second delivery
+// starts nothing twice.
+
+import { and, eq, isNull } from 'drizzle-orm'
+import type { Db } from '../../db/hub/store.ts'
+import { formatDuration, parseDuration } from '../duration.ts'
+import { CadreError } from '../error.ts'
+import type { JsonObject } from '../json.ts'
+import { inputsFor } from '../team/inputs.ts'
+import { record } from './audit.ts'
+import type { UserCaller } from './callers.ts'
+import { findDaemon, statusOf } from './daemons.ts'
+import type { Hub } from './hub.ts'
+import { TERMINAL } from './live.ts'
+import { findPackage, type PackageRow, splitReference } from './packages.ts'
+import { enqueue, type JobRow } from './queue.ts'
+import { loseRuns, readableRun } from './runs.ts'
+
+export interface DispatchRequest {
+  realm_id?: string
+  daemon_id?: string
+  team: string
+  inputs?: Record<string, unknown>
+  run_name?: string
+  workspace?: string
+  queue_timeout?: string
+  priority?: number
+  idempotency_key?: string
+}
+
+export interface Dispatched {
+  run_id: string
+  job_id: string
+  state: string
+  waiting_for?: string
+}
+
+/** Queues a run. Throws 409 when the team is not on the realm's list, 400 for inputs that it does not take. */
+export async function dispatchRun(hub: Hub, caller: UserCaller, request: DispatchRequest): Promise<Dispatched> {
+  const { store } = hub
+  const wait = request.queue_timeout === undefined ? null : durationOf(request.queue_timeout)
+  const realmId = await realmOf(hub, caller, request)
+  const realm = await caller.realm(realmId)
+  const { name } = splitReference(request.team)
+  const [listed] = await store.db
+    .select()
+    .from(store.realmTeams)
+    .where(and(eq(store.realmTeams.realm_id, realmId), eq(store.realmTeams.team, name)))
+  if (!listed) {
+    throw new CadreError(
+      'conflict',
+      `${name} is not on the team list of realm ${realm.slug}; add it with realms/add_team`,
+    )
+  }
+  const found = await findPackage(store, store.db, request.team)
+  if (!found) throw new CadreError('not_found', `no published version of ${name} fits ${request.team}`)
+  const inputs = checkInputs(found, (request.inputs ?? {}) as JsonObject)
+  const { job, state } = await store.write(async tx => {
+    const before = await idempotent(hub, tx, realmId, request.idempotency_key)
+    if (before) return before
+    return queueRun(hub, tx, caller, {
+      realm,
+      found,
+      inputs,
+      runName: request.run_name ?? null,
+      workspace: request.workspace ?? null,
+      daemonId: request.daemon_id ?? null,
+      priority: request.priority ?? 0,
+      expiresAt: wait === null ? null : hub.now() + wait,
+      idempotencyKey: request.idempotency_key ?? null,
+      action: 'dispatch/run',
+    })
+  })
+  hub.bell.ring(`realm ${realmId}`)
+  const waiting = job.state === 'waiting' ? await waitingFor(hub, job) : null
+  return { run_id: job.run_id, job_id: job.id, state, ...(waiting !== null && { waiting_for: waiting }) }
+}
+
+interface Queued {
+  realm: { id: string; org_id: number }
+  found: Pick<PackageRow, 'name' | 'version' | 'sha256'>
+  inputs: JsonObject
+  runName: string | null
+  workspace: string | null
+  daemonId: string | null
+  priority: number
+  expiresAt: number | null
+  idempotencyKey: string | null
+  action: string
+}
+
+async function queueRun(hub: Hub, tx: Db, caller: UserCaller, queued: Queued): Promise<{ job: JobRow; state: string }> {
+  const { store } = hub
+  const { realm, found, inputs, runName, workspace } = queued
+  const run_id = Bun.randomUUIDv7()
+  await tx.insert(store.runs).values({
+    run_id,
+    realm_id: realm.id,
+    run_name: runName,
+    root_run_id: run_id,
+    call_path: [found.name],
+    call_depth: 0,
+    tree_key: '',
+    team: found.name,
+    version: found.version,
+    state: 'queued',
+    inputs,
+    workspace,
+    attempt: 0,
+    created_at: hub.now(),
+  })
+  const team = `${found.name}@${found.version}`
+  const job = await enqueue(
+    store,
+    tx,
+    {
+      realm_id: realm.id,
+      run_id,
+      kind: 'run',
+      payload: { team, sha256: found.sha256, inputs, run_name: runName, workspace },
+      created_by: caller.user.id,
+      daemon_id: queued.daemonId,
+      workspace,
+      priority: queued.priority,
+      expires_at: queued.expiresAt,
+      idempotency_key: queued.idempotencyKey,
+    },
+    hub.now(),
+  )
+  await tx.update(store.runs).set({ job_id: job.id }).where(eq(store.runs.run_id, run_id))
+  const deed = { action: queued.action, target: `${team} as ${run_id}`, org_id: realm.org_id, realm_id: realm.id }
+  await record(hub, tx, caller.token, deed)
+  return { job, state: 'queued' }
+}
+
+/** Cancels or resumes a run, or has a review decided: at once where the queue still holds it, else by its daemon. */
+export async function orderRun(
+  hub: Hub,
+  caller: UserCaller,
+  runId: string,
+  kind: 'cancel' | 'resume' | 'decide',
+  payload: JsonObject,
+): Promise<{ id: string; run_id: string; job_id: string; state: string }> {
+  const { store } = hub
+  const done = await store.write(async tx => {
+    const { row, realm } = await readableRun(hub, caller, runId, tx)
+    const over = TERMINAL.includes(row.state)
+    if (kind === 'resume' ? !over || row.state === 'completed' : over) {
+      throw new CadreError('invalid_state', `run ${runId} is ${row.state}: there is nothing to ${kind}`)
+    }
+    const [first] = await tx
+      .select()
+      .from(store.jobs)
+      .where(and(eq(store.jobs.run_id, row.root_run_id), eq(store.jobs.kind, 'run')))
+    const daemonId = row.daemon_id ?? first?.leased_to ?? null
+    if (kind === 'resume' && row.daemon_id === null) {
+      throw new CadreError('invalid_state', `run ${runId} never reached a daemon; dispatch it again`)
+    }
+    const order = { realm_id: realm.id, run_id: runId, kind, payload, created_by: caller.user.id, daemon_id: daemonId }
+    const job = await enqueue(store, tx, order, hub.now())
+    const action = kind === 'decide' ? 'reviews/decide' : `dispatch/${kind}`
+    await record(hub, tx, caller.token, { action, target: runId, org_id: realm.org_id, realm_id: realm.id })
+    if (kind === 'cancel' && first?.state === 'waiting') await loseRuns(hub, tx, realm.id)
+    const [after] = await tx.select().from(store.runs).where(eq(store.runs.run_id, runId))
+    return { job, state: after!.state, realmId: realm.id }
+  })
+  hub.bell.ring(`realm ${done.realmId}`)
+  return { id: runId, run_id: runId, job_id: done.job.id, state: done.state }
+}
+
+/** A new run of the same team and inputs on another daemon. The old one is cancelled when its daemon comes back. */
+export async function moveRun(
+  hub: Hub,
+  caller: UserCaller,
+  request: { run_id: string; daemon_id: string; force?: boolean },
+): Promise<Dispatched & { moved_from: string }> {
+  const { store } = hub
+  const { receipts, runs, jobs } = store
+  const queued = await store.write(async tx => {
+    const { row, realm } = await readableRun(hub, caller, request.run_id, tx)
+    if (row.run_id !== row.root_run_id) throw new CadreError('invalid_state', 'only a top run can be moved')
+    if (TERMINAL.includes(row.state)) throw new CadreError('invalid_state', `run ${row.run_id} is ${row.state} already`)
+    const daemon = await findDaemon(hub, tx, request.daemon_id)
+    if (!daemon || daemon.removed_at !== null || daemon.realm_id !== realm.id) {
+      throw new CadreError('not_found', `no daemon ${request.daemon_id} in the realm of the run`)
+    }
+    if (daemon.id === row.daemon_id) throw new CadreError('conflict', 'the run is on that daemon already')
+    const written = await tx
+      .select({ entry: receipts.entry })
+      .from(receipts)
+      .innerJoin(runs, eq(runs.run_id, receipts.run_id))
+      .where(eq(runs.root_run_id, row.run_id))
+      .limit(1)
+    if (written.length > 0 && !request.force) {
+      throw new CadreError('conflict', 'the run has written outside, which would happen again: move it with `force`')
+    }
+    const [first] = await tx
+      .select()
+      .from(jobs)
+      .where(and(eq(jobs.run_id, row.run_id), eq(jobs.kind, 'run')))
+    const found = await findPackage(store, tx, String(first?.payload.team ?? `${row.team}@${row.version}`))
+    if (!found) throw new CadreError('conflict', `${row.team} is not published; start it on the daemon itself`)
+    const order = { realm_id: realm.id, run_id: row.run_id, kind: 'cancel' as const, payload: {} }
+    await enqueue(store, tx, { ...order, created_by: caller.user.id, daemon_id: row.daemon_id }, hub.now())
+    if (first?.state === 'waiting') await loseRuns(hub, tx, realm.id)
+    return queueRun(hub, tx, caller, {
+      realm,
+      found,
+      inputs: row.inputs,
+      runName: row.run_name,
+      workspace: row.workspace,
+      daemonId: daemon.id,
+      priority: first?.priority ?? 0,
+      expiresAt: null,
+      idempotencyKey: null,
+      action: 'dispatch/move',
+    })
+  })
+  hub.bell.ring(`realm ${queued.job.realm_id}`)
+  const { id: job_id, run_id } = queued.job
+  return { run_id, job_id, state: 'queued', moved_from: request.run_id }
+}
+
+/** What a waiting job waits for, in words; null when a daemon that may take it is online. */
+export async function waitingFor(
+  hub: Hub,
+  job: Pick<JobRow, 'realm_id' | 'daemon_id' | 'workspace'>,
+): Promise<string | null> {
+  const { daemons, db } = hub.store
+  const rows = await db
+    .select()
+    .from(daemons)
+    .where(and(eq(daemons.realm_id, job.realm_id), isNull(daemons.removed_at)))
+  const meant = rows.filter(row => job.daemon_id === null || row.id === job.daemon_id)
+  const fitting = meant.filter(row => job.workspace === null || row.workspaces.includes(job.workspace))
+  if (fitting.some(row => statusOf(hub, row) === 'online')) return null
+  if (job.daemon_id !== null) {
+    const daemon = meant[0]
+    if (daemon && fitting.length > 0) return `daemon ${daemon.name} (${statusOf(hub, daemon)})`
+    return daemon ? `workspace ${job.workspace} on daemon ${daemon.name}` : `daemon ${job.daemon_id}`
+  }
+  return job.workspace === null
+    ? 'a daemon that is online'
+    : `a daemon that is online and has workspace ${job.workspace}`
+}
+
+async function realmOf(hub: Hub, caller: UserCaller, { realm_id, daemon_id }: DispatchRequest): Promise<string> {
+  if (daemon_id === undefined) {
+    if (realm_id !== undefined) return realm_id
+    throw new CadreError('invalid_request', 'name a realm or a daemon', {
+      details: [{ path: '/realm_id', message: 'is required without a daemon_id' }],
+    })
+  }
+  const daemon = await findDaemon(hub, hub.store.db, daemon_id)
+  const missing = new CadreError('not_found', `no daemon ${daemon_id} that you may see`)
+  if (!daemon || daemon.removed_at !== null || (realm_id !== undefined && daemon.realm_id !== realm_id)) throw missing
+  if ((await caller.realmRole(daemon.realm_id)) === null) throw missing
+  return daemon.realm_id
+}
+
+function checkInputs(found: PackageRow, given: JsonObject): JsonObject {
+  const secrets = found.inputs.filter(field => field.secret)
+  const leaked = secrets.filter(field => Object.hasOwn(given, field.name))
+  if (leaked.length > 0) {
+    throw new CadreError(
+      'invalid_request',
+      'secret inputs are never sent through the hub; they belong in the daemon’s settings',
+      {
+        details: leaked.map(({ name }) => ({ path: `/inputs/${name}`, message: 'is secret' })),
+      },
+    )
+  }
+  const open = found.inputs.filter(field => !field.secret)
+  const { problems } = inputsFor(open, given)
+  if (problems.length === 0) return given
+  throw new CadreError('invalid_request', `${found.name}@${found.version} does not take these inputs`, {
+    details: problems,
+  })
+}
+
+async function idempotent({ store }: Hub, tx: Db, realmId: string, key: string | undefined) {
+  if (key === undefined) return null
+  const { jobs, runs } = store
+  const [found] = await tx
+    .select({ job: jobs, state: runs.state })
+    .from(jobs)
+    .innerJoin(runs, eq(runs.run_id, jobs.run_id))
+    .where(and(eq(jobs.realm_id, realmId), eq(jobs.idempotency_key, key)))
+  return found ?? null
+}
+
+function durationOf(text: string): number {
+  const ms = parseDuration(text)
+  if (ms !== null && ms > 0) return ms
+  throw new CadreError(
+    'invalid_request',
+    `queue_timeout: expected a duration such as ${formatDuration(90_000)}, got ${text}`,
+    {
+      details: [{ path: '/queue_timeout', message: 'must be a duration with a unit, such as 30m' }],
+    },
+  )
+}

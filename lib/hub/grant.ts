@@ -1,0 +1,93 @@
+// The grant of a token: which objects it reaches (domains) and what it may do there (access). Pure; what is absent is
+// denied, and admin implies write implies read.
+
+import { type Static, Type } from 'typebox'
+import { closed } from '../http/schema.ts'
+
+export const ENTITIES = ['users', 'orgs', 'scopes', 'teams', 'tokens', 'realms', 'daemons', 'runs', 'dispatch'] as const
+export type Entity = (typeof ENTITIES)[number]
+
+export const LEVELS = ['read', 'write', 'admin'] as const
+export type Level = (typeof LEVELS)[number]
+
+const Levels = Type.Array(Type.Enum([...LEVELS]), { uniqueItems: true })
+
+/** `permissions` of a request. Domains that are absent reach nothing. */
+export const Permissions = closed({
+  domains: Type.Optional(
+    closed({
+      orgs: Type.Optional(Type.Union([Type.Array(Type.Integer(), { maxItems: 1_000 }), Type.Literal('*')])),
+      realms: Type.Optional(Type.Union([Type.Array(Type.String(), { maxItems: 1_000 }), Type.Literal('*')])),
+    }),
+  ),
+  access: closed(
+    Object.fromEntries(ENTITIES.map(entity => [entity, Type.Optional(Levels)])) as {
+      [E in Entity]: ReturnType<typeof Type.Optional<typeof Levels>>
+    },
+  ),
+})
+
+export interface Grant {
+  domains: { orgs?: number[] | '*'; realms?: string[] | '*' }
+  access: { [E in Entity]?: Level[] }
+}
+
+export function grantOf({ domains = {}, access }: Static<typeof Permissions>): Grant {
+  return { domains, access } as Grant
+}
+
+/** What a session may: everything that its owner's live roles allow. */
+export const FULL_GRANT: Grant = {
+  domains: { orgs: '*', realms: '*' },
+  access: Object.fromEntries(ENTITIES.map(entity => [entity, ['admin']])),
+}
+
+/** What every realm token may, on its realms. */
+export function realmGrant(realmIds: string[]): Grant {
+  return {
+    domains: { realms: realmIds },
+    access: { daemons: ['write'], runs: ['write'], dispatch: ['read'], teams: ['read'] },
+  }
+}
+
+/** What a route asks: any of these is enough. */
+export type Ask = { readonly [E in Entity]?: Level }
+
+export function allows(grant: Grant, ask: Ask): boolean {
+  return Object.entries(ask).some(([entity, level]) => rank(grant, entity as Entity) >= LEVELS.indexOf(level))
+}
+
+/** The highest level of `entity` as an index into LEVELS; -1 for none. */
+function rank(grant: Grant, entity: Entity): number {
+  return Math.max(-1, ...(grant.access[entity] ?? []).map(level => LEVELS.indexOf(level)))
+}
+
+/** The highest level of all; null when the grant gives nothing. */
+export function highestLevel(grant: Grant): Level | null {
+  return LEVELS[Math.max(-1, ...ENTITIES.map(entity => rank(grant, entity)))] ?? null
+}
+
+/** A place in the tenancy: an org (or what belongs to it), or a realm of an org. */
+export interface Target {
+  org_id: number
+  realm_id?: string
+}
+
+/** A realm is inside when it is listed or its org is. */
+export function reaches({ domains }: Grant, { org_id, realm_id }: Target): boolean {
+  if (domains.orgs === '*' || domains.orgs?.includes(org_id)) return true
+  return realm_id !== undefined && (domains.realms === '*' || (domains.realms?.includes(realm_id) ?? false))
+}
+
+/**
+ * Whether `inner` gives nothing that `outer` does not give. `orgOf` tells the org of a realm, for a realm is inside a
+ * grant that lists its org.
+ */
+export function within(inner: Grant, outer: Grant, orgOf: (realmId: string) => number | undefined): boolean {
+  if (ENTITIES.some(entity => rank(inner, entity) > rank(outer, entity))) return false
+  const { orgs = [], realms = [] } = inner.domains
+  const hasOrgs = orgs === '*' ? outer.domains.orgs === '*' : orgs.every(id => reaches(outer, { org_id: id }))
+  if (!hasOrgs) return false
+  if (realms === '*') return outer.domains.realms === '*' || outer.domains.orgs === '*'
+  return realms.every(realm_id => reaches(outer, { org_id: orgOf(realm_id) ?? -1, realm_id }))
+}

@@ -1,0 +1,67 @@
+// What the hub's routes share: the database, the clock, and the few things that live in memory beside it.
+
+import type { Store } from '../../db/hub/store.ts'
+import type { Log } from '../log.ts'
+import type { AgentLookup } from '../team/draft.ts'
+import { type Bell, createBell } from './bell.ts'
+import { createSealer, type Sealer } from './keys.ts'
+import { createMemo, type Memo } from './memo.ts'
+import { createThrottle, type Throttle } from './throttle.ts'
+import { Touches } from './touches.ts'
+
+export interface Hub {
+  readonly store: Store
+  readonly log: Log
+  /** Epoch milliseconds. */
+  readonly now: () => number
+  readonly memo: Memo
+  readonly touches: Touches
+  readonly bell: Bell
+  readonly throttle: Throttle
+  readonly sealer: Sealer
+  /** Take the caller's address from `X-Forwarded-For` (`CADRE_TRUST_PROXY`). */
+  readonly trustProxy: boolean
+  /** The agents that published teams may name: looked for once, when first asked. */
+  agents(): Promise<AgentLookup>
+  close(): Promise<void>
+}
+
+export interface HubOptions {
+  store: Store
+  log: Log
+  now?: () => number
+  /** Encrypts private dispatch keys at rest (`CADRE_HUB_KEY`). */
+  key?: string | undefined
+  trustProxy?: boolean
+  /** Where dropped-in agents lie: the hub's home, and the folder `CADRE_AGENTS`. */
+  home: string
+  agentsFolder?: string | undefined
+}
+
+export function createHub(options: HubOptions): Hub {
+  const { store, log, now = Date.now, key, trustProxy = false } = options
+  if (!key) log.warn('CADRE_HUB_KEY is not set: private dispatch keys are stored unencrypted')
+  let catalogue: Promise<AgentLookup> | undefined
+  const touches = new Touches(store, log, now)
+  return {
+    store,
+    log,
+    now,
+    memo: createMemo(() => store.epoch()),
+    touches,
+    bell: createBell(),
+    throttle: createThrottle(now),
+    sealer: createSealer(key),
+    trustProxy,
+    agents() {
+      catalogue ??= import('../agent/catalogue.ts').then(({ discover }) =>
+        discover({ home: options.home, extra: options.agentsFolder }),
+      )
+      return catalogue
+    },
+    async close() {
+      await touches.close()
+      await store.close()
+    },
+  }
+}

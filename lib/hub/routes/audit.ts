@@ -1,0 +1,52 @@
+// The audit log over the wire.
+
+import { and, desc, eq, gte, inArray, lt } from 'drizzle-orm'
+import { Type } from 'typebox'
+import type { Api } from '../../http/api.ts'
+import { listBody, OrgId, orgId, page } from '../bodies.ts'
+import type { Callers, UserCaller } from '../callers.ts'
+import { countOf } from '../counting.ts'
+import type { Hub } from '../hub.ts'
+
+export function auditRoutes(api: Api, hub: Hub, { user }: Callers): void {
+  const { store } = hub
+  const { audit, orgMembers } = store
+
+  api.post(
+    '/v1/audit/list',
+    {
+      access: user({ grant: { orgs: 'admin' }, org: 'admin' }),
+      body: listBody({
+        org_id: Type.Optional(OrgId),
+        action: Type.Optional(Type.String({ maxLength: 100 })),
+        since: Type.Optional(Type.Integer({ minimum: 0 })),
+        until: Type.Optional(Type.Integer({ minimum: 0 })),
+      }),
+      summary: 'What was done in an org, newest first',
+    },
+    async ({ body, caller }) => {
+      const org = body.org_id === undefined ? undefined : await caller.org(orgId(body.org_id))
+      const where = and(
+        org ? eq(audit.org_id, org.id) : administered(caller),
+        body.action === undefined ? undefined : eq(audit.action, body.action),
+        body.since === undefined ? undefined : gte(audit.at, body.since),
+        body.until === undefined ? undefined : lt(audit.at, body.until),
+      )
+      const { limit, offset } = page(body)
+      const rows = await store.db.select().from(audit).where(where).orderBy(desc(audit.id)).limit(limit).offset(offset)
+      return { entries: rows, total: await countOf(store.db, audit, where) }
+    },
+  )
+
+  /** Without an org: those that the grant reaches and the caller administers; for site admins, what belongs to none too. */
+  function administered(caller: UserCaller) {
+    const { orgs = [] } = caller.token.grant.domains
+    const reached = orgs === '*' ? undefined : inArray(audit.org_id, orgs)
+    if (caller.user.siteAdmin) return reached
+    const led = store.db
+      .select({ id: orgMembers.org_id })
+      .from(orgMembers)
+      .where(and(eq(orgMembers.user_id, caller.user.id), inArray(orgMembers.role, ['owner', 'admin'])))
+    return and(reached, inArray(audit.org_id, led))
+  }
+}

@@ -1,0 +1,209 @@
+// Tokens over the wire, and who a token is.
+
+import { desc, eq, inArray } from 'drizzle-orm'
+import { Type } from 'typebox'
+import { CadreError } from '../../error.ts'
+import type { Api } from '../../http/api.ts'
+import { closed } from '../../http/schema.ts'
+import { accessList } from '../acl.ts'
+import { record } from '../audit.ts'
+import { Id, iso, listBody, page, Title, Uuid } from '../bodies.ts'
+import type { Callers, UserCaller } from '../callers.ts'
+import { countOf } from '../counting.ts'
+import { type Grant, grantOf, Permissions, realmGrant, within } from '../grant.ts'
+import type { Hub } from '../hub.ts'
+import { mint, realmsOfTokens, renewSecret, tokenRecords } from '../tokens.ts'
+
+const Generate = closed({
+  type: Type.Enum(['user', 'realm']),
+  name: Title,
+  permissions: Type.Optional(Permissions),
+  realm_ids: Type.Optional(Type.Array(Uuid, { minItems: 1, maxItems: 100, uniqueItems: true })),
+  expires_in_days: Type.Optional(Type.Integer({ minimum: 1, maximum: 3_650 })),
+})
+
+export function authRoutes(api: Api, hub: Hub, { user, realm, either }: Callers): void {
+  const { store } = hub
+  const { tokens, tokenRealms, realms } = store
+
+  api.post(
+    '/v1/auth/generate_token',
+    { access: user({ grant: { tokens: 'write' }, realm: 'member' }), body: Generate, summary: 'Mint a token' },
+    async ({ body, caller, set }) => {
+      const { type, name, permissions, realm_ids: realmIds = [], expires_in_days: days } = body
+      checkForm(body)
+      for (const id of realmIds) await caller.realm(id)
+      const grant = type === 'realm' ? realmGrant(realmIds) : permissions ? grantOf(permissions) : caller.token.grant
+      if (type === 'user' && permissions) await mustCover(caller, grant)
+      const expiresAt = days === undefined ? null : hub.now() + days * 86_400_000
+      const { row, token } = await store.write(async tx => {
+        const minted = await mint(hub, tx, caller.user.id, { type, name, grant, realmIds, expiresAt })
+        await record(hub, tx, caller.token, { action: 'auth/generate_token', target: String(minted.row.id) })
+        return minted
+      })
+      set.status = 201
+      return { id: row.id, name, type, token, realm_ids: realmIds, permissions: grant, expires_at: iso(expiresAt) }
+    },
+  )
+
+  api.post(
+    '/v1/auth/get_tokens',
+    {
+      access: user({ grant: { tokens: 'read' }, realm: 'admin' }),
+      body: listBody({ realm_id: Type.Optional(Uuid) }),
+      summary: 'List tokens: one’s own, or those of a realm',
+    },
+    async ({ body, caller }) => {
+      if (body.realm_id) await caller.realm(body.realm_id)
+      const where = body.realm_id
+        ? inArray(
+            tokens.id,
+            store.db
+              .select({ id: tokenRealms.token_id })
+              .from(tokenRealms)
+              .where(eq(tokenRealms.realm_id, body.realm_id)),
+          )
+        : eq(tokens.user_id, caller.user.id)
+      const { limit, offset } = page(body)
+      const rows = await store.db
+        .select()
+        .from(tokens)
+        .where(where)
+        .orderBy(desc(tokens.id))
+        .limit(limit)
+        .offset(offset)
+      return { tokens: await tokenRecords(hub, caller.user, rows), total: await countOf(store.db, tokens, where) }
+    },
+  )
+
+  api.post(
+    '/v1/auth/revoke_token',
+    { access: user({ realm: 'admin' }), body: closed({ id: Id }), summary: 'Revoke a token' },
+    async ({ body, caller }) => {
+      if (body.id !== caller.token.id) caller.mustAllow({ tokens: 'write' })
+      const row = await ownToken(caller, body.id, { orOfRealms: true })
+      const [revoked] = await store.write(async tx => {
+        const rows = await tx
+          .update(tokens)
+          .set({ revoked_at: row.revoked_at ?? hub.now() })
+          .where(eq(tokens.id, row.id))
+          .returning()
+        await record(hub, tx, caller.token, { action: 'auth/revoke_token', target: String(row.id) })
+        return rows
+      })
+      return (await tokenRecords(hub, caller.user, [revoked!]))[0]
+    },
+  )
+
+  api.post(
+    '/v1/auth/rotate_token',
+    { access: user({ grant: { tokens: 'write' } }), body: closed({ id: Id }), summary: 'Give a token a new secret' },
+    async ({ body, caller }) => {
+      const row = await ownToken(caller, body.id)
+      if (row.revoked_at !== null) throw new CadreError('invalid_state', `token ${row.id} is revoked; mint a new one`)
+      // A new secret is a new way in: it must not open more than the caller's own.
+      if (row.id !== caller.token.id && row.type === 'user') await mustCover(caller, row.grant)
+      const token = await store.write(async tx => {
+        const secret = await renewSecret(hub, tx, row)
+        await record(hub, tx, caller.token, { action: 'auth/rotate_token', target: String(row.id) })
+        return secret
+      })
+      return { ...(await tokenRecords(hub, caller.user, [row]))[0], token }
+    },
+  )
+
+  api.post(
+    '/v1/auth/whoami',
+    {
+      access: either({ realm: 'member' }),
+      body: closed({ realm_id: Type.Optional(Type.Union([Uuid, Type.Null()])) }),
+      summary: 'Who a token is',
+    },
+    async ({ body, caller }) => {
+      const { type, kind, user: owner, grant, realmIds, expires_at } = caller.token
+      const facts = { type, kind, permissions: grant, realm_ids: realmIds, expires_at }
+      if (caller.kind === 'realm') return { ...facts, user: null }
+      return {
+        ...facts,
+        user: { id: owner.id, username: owner.username },
+        ...(body.realm_id && { realm_role: await caller.realmRole(body.realm_id) }),
+      }
+    },
+  )
+
+  api.post(
+    '/v1/auth/acl',
+    {
+      access: realm('forbidden'),
+      body: closed({ daemon_id: Uuid, realm_id: Type.Optional(Uuid) }),
+      summary: 'Who may call a daemon from elsewhere',
+    },
+    async ({ body, caller }) => {
+      if (body.realm_id) caller.within(body.realm_id)
+      const { daemons } = store
+      const daemon = await hub.memo.get(`daemon ${body.daemon_id}`, async () => {
+        const [row] = await store.db.select().from(daemons).where(eq(daemons.id, body.daemon_id))
+        return row
+      })
+      if (!daemon || daemon.removed_at !== null) throw new CadreError('not_found', `no daemon ${body.daemon_id}`)
+      const bound = daemon.token_id === caller.token.id ? daemon.realm_id : undefined
+      const realmId = body.realm_id ?? bound ?? onlyOne(caller.token.realmIds)
+      caller.within(realmId)
+      if (daemon.realm_id !== realmId) {
+        throw new CadreError('forbidden', `daemon ${body.daemon_id} is not registered in realm ${realmId}`)
+      }
+      return accessList(hub, realmId, body.daemon_id)
+    },
+  )
+
+  /** Minting and rotating never give more than the caller has. */
+  async function mustCover(caller: UserCaller, grant: Grant): Promise<void> {
+    const listed = Array.isArray(grant.domains.realms) ? grant.domains.realms : []
+    const rows = listed.length
+      ? await store.db.select({ id: realms.id, org_id: realms.org_id }).from(realms).where(inArray(realms.id, listed))
+      : []
+    const orgOf = new Map(rows.map(row => [row.id, row.org_id]))
+    if (within(grant, caller.token.grant, id => orgOf.get(id))) return
+    throw new CadreError('forbidden', 'a token cannot be given more than the token that mints it: narrow `permissions`')
+  }
+
+  async function ownToken(caller: UserCaller, id: number, { orOfRealms = false } = {}) {
+    const [row] = await store.db.select().from(tokens).where(eq(tokens.id, id))
+    if (row?.user_id === caller.user.id) return row
+    if (row && orOfRealms) {
+      const reach = (await realmsOfTokens(store, store.db, [id])).get(id)!
+      const roles = await Promise.all(reach.map(each => caller.realmRole(each)))
+      if (roles.length > 0 && roles.every(role => role === 'admin')) return row
+    }
+    throw new CadreError('not_found', `no token ${id} of yours`)
+  }
+}
+
+function checkForm({
+  type,
+  permissions,
+  realm_ids,
+}: {
+  type: string
+  permissions?: unknown
+  realm_ids?: unknown
+}): void {
+  const wrong =
+    type === 'realm'
+      ? permissions !== undefined
+        ? { path: '/permissions', message: 'a realm token’s grant is fixed; leave this out' }
+        : realm_ids === undefined
+          ? { path: '/realm_ids', message: 'is required for a realm token' }
+          : null
+      : realm_ids !== undefined
+        ? { path: '/realm_ids', message: 'only a realm token takes realms; use permissions.domains.realms' }
+        : null
+  if (wrong) throw new CadreError('invalid_request', `${wrong.path.slice(1)} ${wrong.message}`, { details: [wrong] })
+}
+
+function onlyOne(realmIds: string[]): string {
+  if (realmIds.length === 1) return realmIds[0]!
+  throw new CadreError('invalid_request', 'name the realm: this token grants several', {
+    details: [{ path: '/realm_id', message: 'is required' }],
+  })
+}

@@ -1,0 +1,263 @@
+// The protocol of daemons (realm tokens): enrolment, heartbeat, the long poll for jobs, answers. The daemon always calls.
+// Bodies ignore unknown properties, so that either side may be newer.
+
+import { and, eq, inArray } from 'drizzle-orm'
+import { Type } from 'typebox'
+import { CadreError } from '../../error.ts'
+import type { Api } from '../../http/api.ts'
+import { accessList } from '../acl.ts'
+import { record } from '../audit.ts'
+import { Title, Uuid } from '../bodies.ts'
+import type { Callers, RealmCaller } from '../callers.ts'
+import { BEAT_MS, bulletin, callingDaemon, checkProtocol, type DaemonRow, findDaemon } from '../daemons.ts'
+import type { Hub } from '../hub.ts'
+import { answer, claim, hasWork, nextDeadline, renew } from '../queue.ts'
+import { loseRuns, refuseRun } from '../runs.ts'
+
+const Protocol = Type.Optional(Type.Integer())
+/** Polls look again this often, whatever wakes them. */
+const LOOK_MS = 5_000
+
+const Register = Type.Object({
+  daemon_id: Type.Optional(Uuid),
+  realm_id: Type.Optional(Uuid),
+  name: Title,
+  hostname: Type.Optional(Type.String({ maxLength: 255 })),
+  version: Type.Optional(Type.String({ maxLength: 100 })),
+  protocol: Protocol,
+  capacity: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000 })),
+  agents: Type.Optional(
+    Type.Array(Type.Object({ name: Type.String({ maxLength: 100 }), version: Type.String({ maxLength: 100 }) }), {
+      maxItems: 1_000,
+    }),
+  ),
+  workspaces: Type.Optional(Type.Array(Type.String({ maxLength: 200 }), { maxItems: 1_000 })),
+  teams_version: Type.Optional(Type.Unknown()),
+})
+
+export function daemonProtocolRoutes(api: Api, hub: Hub, { realm }: Callers): void {
+  const { store } = hub
+  const { daemons, jobs, runs, tokens } = store
+
+  api.post(
+    '/v1/daemons/register',
+    { access: realm(), body: Register, summary: 'Enrol a daemon in a realm' },
+    async ({ body, caller }) => {
+      checkProtocol(body.protocol)
+      const realmId = await realmOf(body, caller)
+      const values = {
+        realm_id: realmId,
+        token_id: caller.token.id,
+        name: body.name,
+        hostname: body.hostname ?? null,
+        version: body.version ?? null,
+        capacity: body.capacity ?? null,
+        agents: (body.agents ?? []).map(({ name, version }) => ({ name, version })),
+        workspaces: body.workspaces ?? [],
+        last_seen_at: hub.now(),
+        stuck: false,
+        removed_at: null,
+      }
+      const id = await store.write(async tx => {
+        const known = body.daemon_id ? await findDaemon(hub, tx, body.daemon_id) : undefined
+        if (known) await mayTakeOver(tx, known, caller, realmId)
+        const daemonId = body.daemon_id ?? crypto.randomUUID()
+        const fresh = { id: daemonId, registered_at: hub.now(), acked_seq: 0, ...values }
+        await tx.insert(daemons).values(fresh).onConflictDoUpdate({ target: daemons.id, set: values })
+        if (!known || known.removed_at !== null) {
+          const deed = { action: 'daemons/register', target: daemonId, realm_id: realmId }
+          await record(hub, tx, caller.token, { ...deed, org_id: orgOf(caller, realmId) })
+        }
+        return daemonId
+      })
+      hub.touches.daemon(id)
+      hub.bell.ring(`realm ${realmId}`)
+      return {
+        daemon_id: id,
+        realm_id: realmId,
+        ...(await bulletin(hub, realmId, body.teams_version)),
+        acl: await accessList(hub, realmId, id),
+      }
+    },
+  )
+
+  api.post(
+    '/v1/daemons/heartbeat',
+    {
+      access: realm(),
+      body: Type.Object({
+        daemon_id: Uuid,
+        running: Type.Optional(Type.Array(Type.String({ maxLength: 100 }), { maxItems: 10_000 })),
+        clock: Type.Optional(Type.Number()),
+        stuck: Type.Optional(Type.Boolean()),
+        protocol: Protocol,
+        teams_version: Type.Optional(Type.Unknown()),
+      }),
+      summary: 'Say that a daemon is alive',
+    },
+    async ({ body, caller }) => {
+      checkProtocol(body.protocol)
+      const daemon = await callingDaemon(hub, caller, body.daemon_id)
+      const { running = [], stuck = false } = body
+      if (running.length > 0 && (await holdsLeases(daemon.id, running))) {
+        await store.write(tx => renew(store, tx, daemon.id, running, hub.now()))
+      }
+      if (stuck !== daemon.stuck) {
+        await store.write(tx => tx.update(daemons).set({ stuck }).where(eq(daemons.id, daemon.id)))
+      }
+      return {
+        status: 'online',
+        server_time: hub.now(),
+        next_ms: BEAT_MS,
+        ...(await bulletin(hub, daemon.realm_id, body.teams_version)),
+      }
+    },
+  )
+
+  api.post(
+    '/v1/daemons/poll',
+    {
+      access: realm(),
+      body: Type.Object({
+        daemon_id: Uuid,
+        slots: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000 })),
+        wait_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 30_000 })),
+        protocol: Protocol,
+      }),
+      summary: 'Wait for jobs',
+    },
+    async ({ body, caller, request, server }) => {
+      checkProtocol(body.protocol)
+      const daemon = await callingDaemon(hub, caller, body.daemon_id)
+      const { slots = 1, wait_ms = 0 } = body
+      if (wait_ms > 0) server?.timeout(request, 0)
+      const until = AbortSignal.any([request.signal, api.stopping])
+      const end = hub.now() + wait_ms
+      for (;;) {
+        await sweepRealm(daemon.realm_id)
+        const leased = until.aborted ? [] : await take(daemon, slots)
+        if (leased.length > 0 || until.aborted || hub.now() >= end) return { jobs: leased }
+        const deadline = (await nextDeadline(store, daemon.realm_id)) ?? Number.POSITIVE_INFINITY
+        const ms = Math.min(LOOK_MS, end - hub.now(), Math.max(50, deadline - hub.now()))
+        await hub.bell.wait(`realm ${daemon.realm_id}`, ms, until)
+        hub.touches.daemon(daemon.id)
+      }
+    },
+  )
+
+  api.post(
+    '/v1/daemons/ack',
+    {
+      access: realm(),
+      body: Type.Object({
+        daemon_id: Uuid,
+        job_id: Uuid,
+        lease_id: Uuid,
+        status: Type.Enum(['accepted', 'done', 'failed']),
+        error: Type.Optional(Type.String({ maxLength: 100_000 })),
+        protocol: Protocol,
+      }),
+      summary: 'Answer for a job',
+    },
+    async ({ body, caller }) => {
+      checkProtocol(body.protocol)
+      const daemon = await callingDaemon(hub, caller, body.daemon_id)
+      const job = await store.write(async tx => {
+        const given = {
+          daemonId: daemon.id,
+          jobId: body.job_id,
+          leaseId: body.lease_id,
+          error: body.error?.slice(0, 4_000),
+        }
+        const row = await answer(store, tx, { ...given, status: body.status as 'accepted' }, hub.now())
+        if (row.kind !== 'run') return row
+        if (body.status === 'accepted') {
+          await tx.update(runs).set({ daemon_id: daemon.id }).where(eq(runs.run_id, row.run_id))
+        } else if (body.status === 'failed') await refuseRun(hub, tx, row)
+        return row
+      })
+      hub.bell.ring(`realm ${daemon.realm_id}`)
+      return { id: job.id, job_id: job.id, status: job.state }
+    },
+  )
+
+  api.post(
+    '/v1/daemons/deregister',
+    { access: realm(), body: Type.Object({ daemon_id: Uuid, protocol: Protocol }), summary: 'Leave the realm' },
+    async ({ body, caller }) => {
+      checkProtocol(body.protocol)
+      const daemon = await callingDaemon(hub, caller, body.daemon_id)
+      await store.write(async tx => {
+        await tx.update(daemons).set({ removed_at: hub.now() }).where(eq(daemons.id, daemon.id))
+        const deed = { action: 'daemons/deregister', target: daemon.id, realm_id: daemon.realm_id }
+        await record(hub, tx, caller.token, { ...deed, org_id: orgOf(caller, daemon.realm_id) })
+      })
+      return { id: daemon.id, daemon_id: daemon.id }
+    },
+  )
+
+  /** The realm to enrol in: as asked, else the one that the daemon is in, else the token's only one. */
+  async function realmOf(body: { realm_id?: string; daemon_id?: string }, caller: RealmCaller): Promise<string> {
+    const { realmIds } = caller.token
+    const known = body.daemon_id && !body.realm_id ? await findDaemon(hub, store.db, body.daemon_id) : undefined
+    const realmId = body.realm_id ?? (realmIds.length === 1 ? realmIds[0] : undefined) ?? known?.realm_id
+    if (realmId === undefined) {
+      throw new CadreError('invalid_request', 'name the realm: this token grants several', {
+        details: [{ path: '/realm_id', message: 'is required' }],
+      })
+    }
+    caller.within(realmId)
+    return realmId
+  }
+
+  /** A known id may come with another token of the same owner, or when the old token is dead; never from elsewhere. */
+  async function mayTakeOver(
+    tx: typeof store.db,
+    known: DaemonRow,
+    caller: RealmCaller,
+    realmId: string,
+  ): Promise<void> {
+    const [old] = await tx.select().from(tokens).where(eq(tokens.id, known.token_id))
+    const dead = old!.revoked_at !== null || (old!.expires_at !== null && old!.expires_at <= hub.now())
+    const same = known.token_id === caller.token.id || old!.user_id === caller.token.user.id
+    if (known.realm_id === realmId && (same || dead)) return
+    throw new CadreError(
+      'conflict',
+      known.realm_id === realmId
+        ? `daemon ${known.id} is registered with a token of another user: revoke that token, or register without daemon_id`
+        : `daemon ${known.id} is registered in another realm: register without daemon_id to get a new id`,
+    )
+  }
+
+  async function holdsLeases(daemonId: string, ids: string[]): Promise<boolean> {
+    const held = and(inArray(jobs.id, ids.slice(0, 1_000)), eq(jobs.leased_to, daemonId), eq(jobs.state, 'leased'))
+    return (await store.db.select({ id: jobs.id }).from(jobs).where(held).limit(1)).length > 0
+  }
+
+  async function sweepRealm(realmId: string): Promise<void> {
+    const deadline = await nextDeadline(store, realmId)
+    if (deadline === null || deadline > hub.now()) return
+    await store.write(tx => loseRuns(hub, tx, realmId))
+  }
+
+  async function take(daemon: DaemonRow, slots: number) {
+    if (!(await hasWork(store, daemon, hub.now()))) return []
+    const rows = await store.write(async tx => {
+      await loseRuns(hub, tx, daemon.realm_id)
+      return claim(store, tx, daemon, slots, hub.now())
+    })
+    return rows.map(job => ({
+      job_id: job.id,
+      lease_id: job.lease_id,
+      attempt: job.deliveries,
+      lease_until: job.lease_until,
+      kind: job.kind,
+      run_id: job.run_id,
+      payload: job.payload,
+    }))
+  }
+}
+
+function orgOf(caller: RealmCaller, realmId: string): number {
+  return caller.token.live.find(each => each.realm_id === realmId)!.org_id
+}

@@ -1,0 +1,222 @@
+// Orgs: the tenants. Each has members, scopes, realms and its dispatch keys.
+
+import { and, eq, inArray, sql } from 'drizzle-orm'
+import { Type } from 'typebox'
+import { type Db, isDuplicate } from '../../../db/hub/store.ts'
+import { CadreError } from '../../error.ts'
+import type { Api } from '../../http/api.ts'
+import { closed } from '../../http/schema.ts'
+import { addOrg, userNamed } from '../accounts.ts'
+import { record } from '../audit.ts'
+import { checkSlug, listBody, OrgId, orgId, page, Slug, Title, Username } from '../bodies.ts'
+import type { Callers, UserCaller } from '../callers.ts'
+import { countOf } from '../counting.ts'
+import type { Hub } from '../hub.ts'
+import { endLiveRuns, hasLiveRuns } from '../live.ts'
+
+const Role = Type.Enum(['owner', 'admin', 'member'])
+
+export function orgRoutes(api: Api, hub: Hub, { user }: Callers): void {
+  const { store } = hub
+  const { orgs, orgMembers, users, scopes, scopeMembers, packages, realms, realmMembers } = store
+
+  api.post(
+    '/v1/orgs/create',
+    {
+      access: user({ grant: { orgs: 'admin' }, site: true }),
+      body: closed({ slug: Slug, display_name: Title }),
+      summary: 'Create an org',
+    },
+    async ({ body, caller }) => {
+      checkSlug(body.slug, 'org')
+      return store.write(async tx => {
+        const org = await addOrg(hub, tx, body, caller.user.id)
+        await record(hub, tx, caller.token, { action: 'orgs/create', target: org.slug, org_id: org.id })
+        return { ...org, my_role: 'owner' }
+      })
+    },
+  )
+
+  api.post(
+    '/v1/orgs/list',
+    { access: user({ grant: { orgs: 'read' }, org: 'member' }), body: listBody({}), summary: 'List one’s orgs' },
+    async ({ body, caller }) => {
+      const { limit, offset } = page(body)
+      const where = visibleOrgs(caller)
+      const rows = await store.db
+        .select({ org: orgs, role: orgMembers.role })
+        .from(orgs)
+        .leftJoin(orgMembers, and(eq(orgMembers.org_id, orgs.id), eq(orgMembers.user_id, caller.user.id)))
+        .where(where)
+        .orderBy(orgs.slug)
+        .limit(limit)
+        .offset(offset)
+      return {
+        orgs: rows.map(({ org, role }) => ({ ...org, my_role: role ?? 'owner' })),
+        total: await countOf(store.db, orgs, where),
+      }
+    },
+  )
+
+  api.post(
+    '/v1/orgs/get_by_id',
+    {
+      access: user({ grant: { orgs: 'read' }, org: 'member' }),
+      body: closed({ org_id: OrgId }),
+      summary: 'An org with its members and scopes',
+    },
+    async ({ body, caller }) => {
+      const { role, ...org } = await caller.org(orgId(body.org_id))
+      const members = await store.db
+        .select({ user_id: orgMembers.user_id, username: users.username, role: orgMembers.role })
+        .from(orgMembers)
+        .innerJoin(users, eq(users.id, orgMembers.user_id))
+        .where(eq(orgMembers.org_id, org.id))
+        .orderBy(users.username)
+      return { ...org, my_role: role, members, scopes: await scopesOf(org.id) }
+    },
+  )
+
+  api.post(
+    '/v1/orgs/update',
+    {
+      access: user({ grant: { orgs: 'write' }, org: 'admin' }),
+      body: closed({ org_id: OrgId, display_name: Type.Optional(Title), slug: Type.Optional(Slug) }),
+      summary: 'Rename an org',
+    },
+    ({ body: { org_id, ...changes }, caller }) =>
+      store.write(async tx => {
+        const { role, ...org } = await caller.org(orgId(org_id), 'admin', tx)
+        if (changes.slug) checkSlug(changes.slug, 'org')
+        await record(hub, tx, caller.token, { action: 'orgs/update', target: org.slug, org_id: org.id })
+        if (Object.keys(changes).length === 0) return { ...org, my_role: role }
+        const [row] = await tx.update(orgs).set(changes).where(eq(orgs.id, org.id)).returning().catch(taken)
+        return { ...row!, my_role: role }
+      }),
+  )
+
+  api.post(
+    '/v1/orgs/delete',
+    {
+      access: user({ grant: { orgs: 'admin' }, org: 'owner' }),
+      body: closed({ org_id: OrgId }),
+      summary: 'Delete an org with all that it holds',
+    },
+    ({ body, caller }) =>
+      store.write(async tx => {
+        const org = await caller.org(orgId(body.org_id), 'owner', tx)
+        const within = tx.select({ id: realms.id }).from(realms).where(eq(realms.org_id, org.id))
+        if (await hasLiveRuns(hub, tx, within)) throw endLiveRuns(`org ${org.slug}`)
+        await tx.delete(realms).where(eq(realms.org_id, org.id))
+        await tx.delete(orgs).where(eq(orgs.id, org.id))
+        await record(hub, tx, caller.token, { action: 'orgs/delete', target: org.slug, org_id: org.id })
+        return { id: org.id }
+      }),
+  )
+
+  api.post(
+    '/v1/orgs/add_member',
+    {
+      access: user({ grant: { orgs: 'write' }, org: 'admin' }),
+      body: closed({ org_id: OrgId, username: Username, role: Role }),
+      summary: 'Set the role of an account in an org, adding it',
+    },
+    ({ body, caller }) =>
+      store.write(async tx => {
+        const org = await caller.org(orgId(body.org_id), 'admin', tx)
+        const account = await userNamed(hub, tx, body.username)
+        await mayChange(tx, org, account.id, body.role)
+        await tx
+          .insert(orgMembers)
+          .values({ org_id: org.id, user_id: account.id, role: body.role })
+          .onConflictDoUpdate({ target: [orgMembers.org_id, orgMembers.user_id], set: { role: body.role } })
+        await record(hub, tx, caller.token, {
+          action: 'orgs/add_member',
+          target: `${body.username} as ${body.role}`,
+          org_id: org.id,
+        })
+        return { id: account.id, org_id: org.id, user_id: account.id, username: body.username, role: body.role }
+      }),
+  )
+
+  api.post(
+    '/v1/orgs/remove_member',
+    {
+      access: user({ grant: { orgs: 'write' }, org: 'admin' }),
+      body: closed({ org_id: OrgId, username: Username }),
+      summary: 'Remove an account from an org, its scopes and its realms',
+    },
+    ({ body, caller }) =>
+      store.write(async tx => {
+        const org = await caller.org(orgId(body.org_id), 'admin', tx)
+        const account = await userNamed(hub, tx, body.username)
+        await mayChange(tx, org, account.id, null)
+        const scopeIds = tx.select({ id: scopes.id }).from(scopes).where(eq(scopes.org_id, org.id))
+        const realmIds = tx.select({ id: realms.id }).from(realms).where(eq(realms.org_id, org.id))
+        await tx
+          .delete(scopeMembers)
+          .where(and(eq(scopeMembers.user_id, account.id), inArray(scopeMembers.scope_id, scopeIds)))
+        await tx
+          .delete(realmMembers)
+          .where(and(eq(realmMembers.user_id, account.id), inArray(realmMembers.realm_id, realmIds)))
+        const gone = await tx
+          .delete(orgMembers)
+          .where(and(eq(orgMembers.org_id, org.id), eq(orgMembers.user_id, account.id)))
+          .returning()
+        if (gone.length === 0) throw new CadreError('not_found', `${body.username} is no member of ${org.slug}`)
+        await record(hub, tx, caller.token, { action: 'orgs/remove_member', target: body.username, org_id: org.id })
+        return { id: account.id, org_id: org.id, user_id: account.id, username: body.username }
+      }),
+  )
+
+  /** Only owners make or unmake owners, and one always remains. */
+  async function mayChange(
+    tx: Db,
+    org: { id: number; slug: string; role: string },
+    userId: number,
+    role: string | null,
+  ): Promise<void> {
+    const members = await tx.select().from(orgMembers).where(eq(orgMembers.org_id, org.id))
+    const current = members.find(member => member.user_id === userId)?.role
+    if ((current === 'owner' || role === 'owner') && org.role !== 'owner') {
+      throw new CadreError('forbidden', `only an owner of ${org.slug} changes its owners`)
+    }
+    const owners = members.filter(member => member.role === 'owner')
+    if (current === 'owner' && role !== 'owner' && owners.length === 1) {
+      throw new CadreError('conflict', `the last owner of ${org.slug} cannot be removed or demoted; make another first`)
+    }
+  }
+
+  function scopesOf(id: number) {
+    const members = sql<number>`(SELECT count(*) FROM ${scopeMembers} WHERE ${scopeMembers.scope_id} = ${scopes.id})`
+    const teams = sql<number>`(SELECT count(DISTINCT ${packages.name}) FROM ${packages} WHERE ${packages.scope_id} = ${scopes.id})`
+    return store.db
+      .select({
+        id: scopes.id,
+        slug: scopes.slug,
+        display_name: scopes.display_name,
+        member_count: members.mapWith(Number),
+        team_count: teams.mapWith(Number),
+      })
+      .from(scopes)
+      .where(eq(scopes.org_id, id))
+      .orderBy(scopes.slug)
+  }
+
+  /** Orgs that the grant reaches and where the caller has a role; undefined: all. */
+  function visibleOrgs(caller: UserCaller) {
+    const { orgs: listed = [] } = caller.token.grant.domains
+    const reached = listed === '*' ? undefined : inArray(orgs.id, listed)
+    if (caller.user.siteAdmin) return reached
+    const own = store.db
+      .select({ id: orgMembers.org_id })
+      .from(orgMembers)
+      .where(eq(orgMembers.user_id, caller.user.id))
+    return and(reached, inArray(orgs.id, own))
+  }
+}
+
+function taken(error: unknown): never {
+  if (isDuplicate(error)) throw new CadreError('conflict', 'another org has this slug')
+  throw error
+}

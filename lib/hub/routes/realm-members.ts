@@ -1,0 +1,200 @@
+// Who belongs to a realm: by invitation, or set by an admin of the realm.
+
+import { and, eq } from 'drizzle-orm'
+import { Type } from 'typebox'
+import type { Db } from '../../../db/hub/store.ts'
+import { CadreError } from '../../error.ts'
+import type { Api } from '../../http/api.ts'
+import { closed } from '../../http/schema.ts'
+import { addUser, hashPassword, userNamed } from '../accounts.ts'
+import { record } from '../audit.ts'
+import { listBody, Password, page, Secret, Username, Uuid } from '../bodies.ts'
+import type { Callers } from '../callers.ts'
+import { countOf } from '../counting.ts'
+import type { Hub } from '../hub.ts'
+import { hashSecret, mintSecret } from '../secret.ts'
+
+const Role = Type.Enum(['admin', 'operator', 'member'])
+type Role = 'admin' | 'operator' | 'member'
+
+const INVITATION_MS = 14 * 86_400_000
+
+export function realmMemberRoutes(api: Api, hub: Hub, { user, optional }: Callers): void {
+  const { store } = hub
+  const { realms, realmMembers, orgMembers, users, invitations } = store
+
+  api.post(
+    '/v1/realms/members',
+    {
+      access: user({ grant: { realms: 'read' }, realm: 'member' }),
+      body: listBody({ realm_id: Uuid }),
+      summary: 'The members of a realm',
+    },
+    async ({ body, caller }) => {
+      await caller.realm(body.realm_id)
+      const where = eq(realmMembers.realm_id, body.realm_id)
+      const { limit, offset } = page(body)
+      const rows = await store.db
+        .select({ user_id: users.id, username: users.username, role: realmMembers.role })
+        .from(realmMembers)
+        .innerJoin(users, eq(users.id, realmMembers.user_id))
+        .where(where)
+        .orderBy(users.username)
+        .limit(limit)
+        .offset(offset)
+      return { members: rows, total: await countOf(store.db, realmMembers, where) }
+    },
+  )
+
+  api.post(
+    '/v1/realms/invite',
+    {
+      access: user({ grant: { realms: 'admin' }, realm: 'admin' }),
+      body: closed({ realm_id: Uuid, role: Type.Optional(Role), username: Type.Optional(Username) }),
+      summary: 'Make an invitation, for one use within 14 days',
+    },
+    ({ body: { realm_id, role = 'member', username }, caller }) =>
+      store.write(async tx => {
+        const realm = await caller.realm(realm_id, 'admin', tx)
+        const token = mintSecret('invitation')
+        const row = {
+          id: crypto.randomUUID(),
+          realm_id,
+          role: role as Role,
+          username: username ?? null,
+          hash: hashSecret(token),
+          created_by: caller.user.id,
+          created_at: hub.now(),
+          expires_at: hub.now() + INVITATION_MS,
+        }
+        await tx.insert(invitations).values(row)
+        const target = `${username ?? 'anyone'} as ${role}`
+        const deed = { action: 'realms/invite', target, org_id: realm.org_id, realm_id }
+        await record(hub, tx, caller.token, deed)
+        return { id: row.id, realm_id, role, username: row.username, token, expires_at: row.expires_at }
+      }),
+  )
+
+  api.post(
+    '/v1/realms/accept_invite',
+    {
+      access: optional({}),
+      body: closed({ token: Secret, username: Type.Optional(Username), password: Type.Optional(Password) }),
+      summary: 'Join a realm, signed in or with the new account that the invitation admits',
+    },
+    async ({ body: { token, username, password }, caller }) => {
+      if (caller && (username !== undefined || password !== undefined)) {
+        throw new CadreError('invalid_request', 'either sign in, or give user name and password of a new account')
+      }
+      if (!caller && (username === undefined || password === undefined)) {
+        throw new CadreError('invalid_request', 'sign in, or give user name and password of a new account', {
+          details: ['username', 'password'].map(name => ({ path: `/${name}`, message: 'is required without a token' })),
+        })
+      }
+      const passwordHash = password === undefined ? '' : await hashPassword(password)
+      return store.write(async tx => {
+        const invitation = await openInvitation(tx, token)
+        const account = caller?.user ?? (await addUser(hub, tx, username!, passwordHash))
+        if (invitation.username !== null && invitation.username !== account.username) {
+          throw new CadreError('forbidden', 'this invitation is for another user name')
+        }
+        const [realm] = await tx.select().from(realms).where(eq(realms.id, invitation.realm_id))
+        await join(tx, realm!, account.id, invitation.role, { keepHigher: true })
+        await tx.update(invitations).set({ accepted_at: hub.now() }).where(eq(invitations.id, invitation.id))
+        await record(hub, tx, caller?.token ?? null, {
+          action: 'realms/accept_invite',
+          target: account.username,
+          org_id: realm!.org_id,
+          realm_id: realm!.id,
+        })
+        const { id, username: name } = account
+        return { id: realm!.id, realm_id: realm!.id, role: invitation.role, user: { id, username: name } }
+      })
+    },
+  )
+
+  api.post(
+    '/v1/realms/add_member',
+    {
+      access: user({ grant: { realms: 'admin' }, realm: 'admin' }),
+      body: closed({ realm_id: Uuid, username: Username, role: Role }),
+      summary: 'Set the role of an account in a realm, adding it',
+    },
+    ({ body: { realm_id, username, role }, caller }) =>
+      store.write(async tx => {
+        const realm = await caller.realm(realm_id, 'admin', tx)
+        const account = await userNamed(hub, tx, username)
+        if (role !== 'admin') await keepAnAdmin(tx, realm, account.id)
+        await join(tx, realm, account.id, role as Role)
+        const target = `${username} as ${role}`
+        await record(hub, tx, caller.token, { action: 'realms/add_member', target, org_id: realm.org_id, realm_id })
+        return { id: account.id, realm_id, user_id: account.id, username, role }
+      }),
+  )
+
+  api.post(
+    '/v1/realms/remove_member',
+    {
+      access: user({ grant: { realms: 'admin' }, realm: 'admin' }),
+      body: closed({ realm_id: Uuid, username: Username }),
+      summary: 'Take an account out of a realm',
+    },
+    ({ body: { realm_id, username }, caller }) =>
+      store.write(async tx => {
+        const realm = await caller.realm(realm_id, 'admin', tx)
+        const account = await userNamed(hub, tx, username)
+        await keepAnAdmin(tx, realm, account.id)
+        const gone = await tx
+          .delete(realmMembers)
+          .where(and(eq(realmMembers.realm_id, realm_id), eq(realmMembers.user_id, account.id)))
+          .returning()
+        if (gone.length === 0) throw new CadreError('not_found', `${username} is no member of realm ${realm.slug}`)
+        const deed = { action: 'realms/remove_member', target: username, org_id: realm.org_id, realm_id }
+        await record(hub, tx, caller.token, deed)
+        return { id: account.id, realm_id, user_id: account.id, username }
+      }),
+  )
+
+  /** Unknown, used and expired: the first is 404, the others say what to do. */
+  async function openInvitation(tx: Db, token: string) {
+    const [found] = await tx
+      .select()
+      .from(invitations)
+      .where(eq(invitations.hash, hashSecret(token)))
+    if (!found) throw new CadreError('not_found', 'no such invitation; ask for a new one')
+    if (found.accepted_at !== null) throw new CadreError('expired', 'this invitation has been used; ask for a new one')
+    if (found.expires_at <= hub.now()) throw new CadreError('expired', 'this invitation is over; ask for a new one')
+    return found
+  }
+
+  /** Sets the role in the realm, and makes the account a member of the org. */
+  async function join(
+    tx: Db,
+    realm: { id: string; org_id: number },
+    userId: number,
+    role: Role,
+    { keepHigher = false } = {},
+  ): Promise<void> {
+    const [current] = await tx
+      .select()
+      .from(realmMembers)
+      .where(and(eq(realmMembers.realm_id, realm.id), eq(realmMembers.user_id, userId)))
+    const order = ['member', 'operator', 'admin']
+    if (!(keepHigher && current && order.indexOf(current.role) >= order.indexOf(role))) {
+      await tx
+        .insert(realmMembers)
+        .values({ realm_id: realm.id, user_id: userId, role })
+        .onConflictDoUpdate({ target: [realmMembers.realm_id, realmMembers.user_id], set: { role } })
+    }
+    await tx.insert(orgMembers).values({ org_id: realm.org_id, user_id: userId, role: 'member' }).onConflictDoNothing()
+  }
+
+  async function keepAnAdmin(tx: Db, realm: { id: string; slug: string }, userId: number): Promise<void> {
+    const admins = await tx
+      .select()
+      .from(realmMembers)
+      .where(and(eq(realmMembers.realm_id, realm.id), eq(realmMembers.role, 'admin')))
+    if (admins.length !== 1 || admins[0]!.user_id !== userId) return
+    throw new CadreError('conflict', `the last admin of realm ${realm.slug} cannot be removed or demoted`)
+  }
+}

@@ -1,0 +1,189 @@
+// Realms: what daemons enrol in. Each belongs to an org and has its own members and list of teams.
+
+import { and, eq } from 'drizzle-orm'
+import { Type } from 'typebox'
+import { type Db, isDuplicate } from '../../../db/hub/store.ts'
+import { CadreError } from '../../error.ts'
+import type { Api } from '../../http/api.ts'
+import { closed } from '../../http/schema.ts'
+import { addRealm } from '../accounts.ts'
+import { record } from '../audit.ts'
+import { checkSlug, listBody, OrgId, orgId, page, Slug, TeamName, Title, Uuid } from '../bodies.ts'
+import type { Callers, UserCaller } from '../callers.ts'
+import { countOf } from '../counting.ts'
+import type { Hub } from '../hub.ts'
+import { endLiveRuns, hasLiveRuns } from '../live.ts'
+import { realmsReached } from '../reach.ts'
+
+const Realm = closed({ realm_id: Uuid })
+const RealmTeam = closed({ realm_id: Uuid, team: TeamName })
+
+export function realmRoutes(api: Api, hub: Hub, { user }: Callers): void {
+  const { store } = hub
+  const { realms, realmTeams } = store
+
+  api.post(
+    '/v1/realms/create',
+    {
+      access: user({ grant: { realms: 'admin' }, org: 'admin' }),
+      body: closed({ org_id: OrgId, slug: Slug, name: Title }),
+      summary: 'Create a realm; its creator is its admin',
+    },
+    ({ body: { org_id, slug, name }, caller }) =>
+      store.write(async tx => {
+        const org = await caller.org(orgId(org_id), 'admin', tx)
+        checkSlug(slug, 'realm')
+        const realm = await addRealm(hub, tx, { org_id: org.id, slug, name }, caller.user.id)
+        await record(hub, tx, caller.token, {
+          action: 'realms/create',
+          target: slug,
+          org_id: org.id,
+          realm_id: realm.id,
+        })
+        return { ...realm, my_role: 'admin' }
+      }),
+  )
+
+  api.post(
+    '/v1/realms/list',
+    {
+      access: user({ grant: { realms: 'read' }, realm: 'member' }),
+      body: listBody({ org_id: Type.Optional(OrgId) }),
+      summary: 'List the realms that one belongs to',
+    },
+    async ({ body, caller }) => {
+      const inOrg = body.org_id === undefined ? undefined : eq(realms.org_id, orgId(body.org_id))
+      const where = and(inOrg, realmsReached(store, caller))
+      const { limit, offset } = page(body)
+      const rows = await store.db
+        .select()
+        .from(realms)
+        .where(where)
+        .orderBy(realms.created_at, realms.id)
+        .limit(limit)
+        .offset(offset)
+      return { realms: rows, total: await countOf(store.db, realms, where) }
+    },
+  )
+
+  api.post(
+    '/v1/realms/get',
+    { access: user({ grant: { realms: 'read' }, realm: 'member' }), body: Realm, summary: 'A realm' },
+    async ({ body, caller }) => {
+      const { role, ...realm } = await caller.realm(body.realm_id)
+      return { ...realm, my_role: role }
+    },
+  )
+
+  api.post(
+    '/v1/realms/update',
+    {
+      access: user({ grant: { realms: 'admin' }, realm: 'admin' }),
+      body: closed({ realm_id: Uuid, name: Type.Optional(Title), slug: Type.Optional(Slug) }),
+      summary: 'Rename a realm',
+    },
+    ({ body: { realm_id, ...changes }, caller }) =>
+      store.write(async tx => {
+        const { role, ...realm } = await caller.realm(realm_id, 'admin', tx)
+        if (changes.slug) checkSlug(changes.slug, 'realm')
+        await record(hub, tx, caller.token, { action: 'realms/update', org_id: realm.org_id, realm_id })
+        if (Object.keys(changes).length === 0) return { ...realm, my_role: role }
+        const [row] = await tx.update(realms).set(changes).where(eq(realms.id, realm_id)).returning().catch(taken)
+        return { ...row!, my_role: role }
+      }),
+  )
+
+  api.post(
+    '/v1/realms/delete',
+    {
+      access: user({ grant: { realms: 'admin' }, realm: 'admin' }),
+      body: Realm,
+      summary: 'Delete a realm with its daemons and runs',
+    },
+    ({ body: { realm_id }, caller }) =>
+      store.write(async tx => {
+        const realm = await caller.realm(realm_id, 'admin', tx)
+        if (await hasLiveRuns(hub, tx, [realm_id])) throw endLiveRuns(`realm ${realm.slug}`)
+        await tx.delete(realms).where(eq(realms.id, realm_id))
+        await record(hub, tx, caller.token, {
+          action: 'realms/delete',
+          target: realm.slug,
+          org_id: realm.org_id,
+          realm_id,
+        })
+        return { id: realm_id }
+      }),
+  )
+
+  api.post(
+    '/v1/realms/teams',
+    {
+      access: user({ grant: { realms: 'read' }, realm: 'member' }),
+      body: listBody({ realm_id: Uuid }),
+      summary: 'The teams that a realm runs',
+    },
+    async ({ body, caller }) => {
+      await caller.realm(body.realm_id)
+      const where = eq(realmTeams.realm_id, body.realm_id)
+      const { limit, offset } = page(body)
+      const rows = await store.db
+        .select({ team: realmTeams.team, added_at: realmTeams.added_at })
+        .from(realmTeams)
+        .where(where)
+        .orderBy(realmTeams.team)
+        .limit(limit)
+        .offset(offset)
+      return { teams: rows, total: await countOf(store.db, realmTeams, where) }
+    },
+  )
+
+  api.post(
+    '/v1/realms/add_team',
+    {
+      access: user({ grant: { realms: 'write' }, realm: 'operator', scope: 'org' }),
+      body: RealmTeam,
+      summary: 'Put a team on the list of a realm',
+    },
+    ({ body: { realm_id, team }, caller }) =>
+      store.write(async tx => {
+        const realm = await caller.realm(realm_id, 'operator', tx)
+        await mustKnowScope(caller, team, tx)
+        const row = { realm_id, team, added_at: hub.now() }
+        await tx.insert(realmTeams).values(row).onConflictDoNothing()
+        const deed = { action: 'realms/add_team', target: team, org_id: realm.org_id, realm_id }
+        await record(hub, tx, caller.token, deed)
+        return { id: team, realm_id, team }
+      }),
+  )
+
+  api.post(
+    '/v1/realms/remove_team',
+    {
+      access: user({ grant: { realms: 'write' }, realm: 'operator' }),
+      body: RealmTeam,
+      summary: 'Take a team off the list of a realm',
+    },
+    ({ body: { realm_id, team }, caller }) =>
+      store.write(async tx => {
+        const realm = await caller.realm(realm_id, 'operator', tx)
+        const gone = await tx
+          .delete(realmTeams)
+          .where(and(eq(realmTeams.realm_id, realm_id), eq(realmTeams.team, team)))
+          .returning()
+        if (gone.length === 0) throw new CadreError('not_found', `${team} is not on the list of realm ${realm.slug}`)
+        const deed = { action: 'realms/remove_team', target: team, org_id: realm.org_id, realm_id }
+        await record(hub, tx, caller.token, deed)
+        return { id: team, realm_id, team }
+      }),
+  )
+
+  /** The namespace must be one of the caller's; the team itself may be published later, or run from a folder only. */
+  async function mustKnowScope(caller: UserCaller, team: string, tx: Db): Promise<void> {
+    await caller.scope({ slug: team.slice(1, team.indexOf('/')) }, 'org', tx)
+  }
+}
+
+function taken(error: unknown): never {
+  if (isDuplicate(error)) throw new CadreError('conflict', 'the org has another realm with this slug')
+  throw error
+}

@@ -1,0 +1,101 @@
+// Reviews: what runs ask people. A decision goes to the daemon that the run lives on.
+
+import { and, desc, eq, inArray } from 'drizzle-orm'
+import { Type } from 'typebox'
+import type { Tables } from '../../../db/hub/schema.ts'
+import { CadreError } from '../../error.ts'
+import type { Api } from '../../http/api.ts'
+import { closed } from '../../http/schema.ts'
+import type { JsonObject } from '../../json.ts'
+import { listBody, page, Uuid } from '../bodies.ts'
+import type { Callers } from '../callers.ts'
+import { countOf } from '../counting.ts'
+import { orderRun } from '../dispatch.ts'
+import type { Hub } from '../hub.ts'
+import { realmsReached } from '../reach.ts'
+import { readableRun } from '../runs.ts'
+
+const ANSWERS = { gate: ['approve', 'reject'], escalation: ['retry', 'skip', 'complete', 'fail'] } as const
+
+export function reviewRoutes(api: Api, hub: Hub, { user }: Callers): void {
+  const { store } = hub
+  const { reviews, realms } = store
+
+  api.post(
+    '/v1/reviews/list',
+    {
+      access: user({ grant: { runs: 'read', dispatch: 'read' }, realm: 'member' }),
+      body: listBody({
+        realm_id: Type.Optional(Uuid),
+        run_id: Type.Optional(Uuid),
+        state: Type.Optional(Type.Enum(['pending', 'decided'])),
+      }),
+      summary: 'Reviews, newest first',
+    },
+    async ({ body, caller }) => {
+      if (body.realm_id) await caller.realm(body.realm_id)
+      const reached = store.db.select({ id: realms.id }).from(realms).where(realmsReached(store, caller))
+      const where = and(
+        body.realm_id ? eq(reviews.realm_id, body.realm_id) : inArray(reviews.realm_id, reached),
+        body.run_id ? eq(reviews.run_id, body.run_id) : undefined,
+        body.state ? eq(reviews.state, body.state as 'pending') : undefined,
+      )
+      const { limit, offset } = page(body)
+      const rows = await store.db
+        .select()
+        .from(reviews)
+        .where(where)
+        .orderBy(desc(reviews.created_at), desc(reviews.id))
+        .limit(limit)
+        .offset(offset)
+      return { reviews: rows, total: await countOf(store.db, reviews, where) }
+    },
+  )
+
+  api.post(
+    '/v1/reviews/decide',
+    {
+      access: user({ grant: { runs: 'write', dispatch: 'write' }, realm: 'operator' }),
+      body: closed({
+        review_id: Uuid,
+        decision: Type.Enum([...ANSWERS.gate, ...ANSWERS.escalation]),
+        comment: Type.Optional(Type.String({ maxLength: 10_000 })),
+        values: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+      }),
+      summary: 'Answer a review',
+    },
+    async ({ body: { review_id, decision, comment, values }, caller }) => {
+      const [review] = await store.db.select().from(reviews).where(eq(reviews.id, review_id))
+      const missing = new CadreError('not_found', `no review ${review_id} that you may see`)
+      if (!review) throw missing
+      await readableRun(hub, caller, review.run_id).catch(error => {
+        throw error instanceof CadreError && error.code === 'not_found' ? missing : error
+      })
+      checkAnswer(review, decision, caller.user.username)
+      const payload: JsonObject = {
+        review_id,
+        decision,
+        by: caller.user.username,
+        ...(comment !== undefined && { comment }),
+        ...(values && { values: values as JsonObject }),
+      }
+      const { job_id } = await orderRun(hub, caller, review.run_id, 'decide', payload)
+      return { ...review, id: review_id, job_id }
+    },
+  )
+}
+
+function checkAnswer(review: Tables['reviews']['$inferSelect'], decision: string, username: string): void {
+  if (review.state === 'decided') {
+    throw new CadreError('invalid_state', `the review is decided already: ${review.decision} by ${review.decided_by}`)
+  }
+  const allowed: readonly string[] = ANSWERS[review.kind]
+  if (!allowed.includes(decision)) {
+    throw new CadreError('invalid_request', `a ${review.kind} takes ${allowed.join(', ')}`, {
+      details: [{ path: '/decision', message: `must be one of ${allowed.join(', ')}` }],
+    })
+  }
+  const { reviewers } = review
+  if (reviewers.length === 0 || reviewers.includes('any') || reviewers.includes(username)) return
+  throw new CadreError('forbidden', `this review is for ${reviewers.join(', ')}`)
+}

@@ -1,0 +1,152 @@
+// Scopes: the namespaces that teams are published in (`@slug/…`), each of one org.
+
+import { and, eq } from 'drizzle-orm'
+import { Type } from 'typebox'
+import { CadreError } from '../../error.ts'
+import type { Api } from '../../http/api.ts'
+import { closed } from '../../http/schema.ts'
+import { addScope, userNamed } from '../accounts.ts'
+import { record } from '../audit.ts'
+import { checkSlug, Id, listBody, OrgId, orgId, page, Slug, Title, Username } from '../bodies.ts'
+import type { Callers } from '../callers.ts'
+import { countOf } from '../counting.ts'
+import type { Hub } from '../hub.ts'
+import { scopesReached } from '../reach.ts'
+
+const Scope = closed({ scope_id: Id })
+
+export function scopeRoutes(api: Api, hub: Hub, { user }: Callers): void {
+  const { store } = hub
+  const { scopes, scopeMembers, packages, users } = store
+
+  api.post(
+    '/v1/scopes/create',
+    {
+      access: user({ grant: { scopes: 'admin' }, org: 'admin' }),
+      body: closed({ org_id: OrgId, slug: Slug, display_name: Type.Optional(Title) }),
+      summary: 'Create a scope',
+    },
+    ({ body, caller }) =>
+      store.write(async tx => {
+        const org = await caller.org(orgId(body.org_id), 'admin', tx)
+        checkSlug(body.slug, 'scope')
+        const { slug, display_name = slug } = body
+        const scope = await addScope(hub, tx, { org_id: org.id, slug, display_name }, caller.user.id)
+        await record(hub, tx, caller.token, { action: 'scopes/create', target: slug, org_id: org.id })
+        return scope
+      }),
+  )
+
+  api.post(
+    '/v1/scopes/list',
+    {
+      access: user({ grant: { scopes: 'read' }, scope: 'org' }),
+      body: listBody({ org_id: Type.Optional(OrgId) }),
+      summary: 'List the scopes that one belongs to',
+    },
+    async ({ body, caller }) => {
+      const inOrg = body.org_id === undefined ? undefined : eq(scopes.org_id, orgId(body.org_id))
+      const where = and(inOrg, scopesReached(store, caller))
+      const { limit, offset } = page(body)
+      const rows = await store.db.select().from(scopes).where(where).orderBy(scopes.slug).limit(limit).offset(offset)
+      return { scopes: rows, total: await countOf(store.db, scopes, where) }
+    },
+  )
+
+  api.post(
+    '/v1/scopes/get',
+    { access: user({ grant: { scopes: 'read' }, scope: 'org' }), body: Scope, summary: 'A scope with its members' },
+    async ({ body, caller }) => {
+      const { role, ...scope } = await caller.scope({ id: body.scope_id })
+      const members = await store.db
+        .select({ user_id: users.id, username: users.username, role: scopeMembers.role })
+        .from(scopeMembers)
+        .innerJoin(users, eq(users.id, scopeMembers.user_id))
+        .where(eq(scopeMembers.scope_id, scope.id))
+        .orderBy(users.username)
+      return { ...scope, my_role: role, members }
+    },
+  )
+
+  api.post(
+    '/v1/scopes/delete',
+    { access: user({ grant: { scopes: 'admin' }, scope: 'owned' }), body: Scope, summary: 'Delete an empty scope' },
+    ({ body, caller }) =>
+      store.write(async tx => {
+        const scope = await caller.scope({ id: body.scope_id }, 'owned', tx)
+        const [published] = await tx
+          .select({ id: packages.id })
+          .from(packages)
+          .where(eq(packages.scope_id, scope.id))
+          .limit(1)
+        if (published) {
+          throw new CadreError('conflict', `@${scope.slug} has published teams, which runs may be pinned to`)
+        }
+        await tx.delete(scopes).where(eq(scopes.id, scope.id))
+        await record(hub, tx, caller.token, { action: 'scopes/delete', target: scope.slug, org_id: scope.org_id })
+        return { id: scope.id }
+      }),
+  )
+
+  api.post(
+    '/v1/scopes/add_member',
+    {
+      access: user({ grant: { scopes: 'write' }, scope: 'owned' }),
+      body: closed({ scope_id: Id, username: Username, role: Type.Optional(Type.Enum(['owned', 'member'])) }),
+      summary: 'Let an account publish in a scope',
+    },
+    ({ body: { scope_id, username, role = 'member' }, caller }) =>
+      store.write(async tx => {
+        const scope = await caller.scope({ id: scope_id }, 'owned', tx)
+        const account = await userNamed(hub, tx, username)
+        await keepAnOwner(tx, scope, account.id, role)
+        await tx
+          .insert(scopeMembers)
+          .values({ scope_id, user_id: account.id, role })
+          .onConflictDoUpdate({ target: [scopeMembers.scope_id, scopeMembers.user_id], set: { role } })
+        const target = `${username} as ${role} of @${scope.slug}`
+        await record(hub, tx, caller.token, { action: 'scopes/add_member', target, org_id: scope.org_id })
+        return { id: account.id, scope_id, user_id: account.id, username, role }
+      }),
+  )
+
+  api.post(
+    '/v1/scopes/remove_member',
+    {
+      access: user({ grant: { scopes: 'write' }, scope: 'owned' }),
+      body: closed({ scope_id: Id, username: Username }),
+      summary: 'Take an account out of a scope',
+    },
+    ({ body: { scope_id, username }, caller }) =>
+      store.write(async tx => {
+        const scope = await caller.scope({ id: scope_id }, 'owned', tx)
+        const account = await userNamed(hub, tx, username)
+        await keepAnOwner(tx, scope, account.id, null)
+        const gone = await tx
+          .delete(scopeMembers)
+          .where(and(eq(scopeMembers.scope_id, scope_id), eq(scopeMembers.user_id, account.id)))
+          .returning()
+        if (gone.length === 0) throw new CadreError('not_found', `${username} is no member of @${scope.slug}`)
+        const target = `${username} of @${scope.slug}`
+        await record(hub, tx, caller.token, { action: 'scopes/remove_member', target, org_id: scope.org_id })
+        return { id: account.id, scope_id, user_id: account.id, username }
+      }),
+  )
+
+  async function keepAnOwner(
+    tx: typeof store.db,
+    scope: { id: number; slug: string },
+    userId: number,
+    role: string | null,
+  ): Promise<void> {
+    const owners = await tx
+      .select()
+      .from(scopeMembers)
+      .where(and(eq(scopeMembers.scope_id, scope.id), eq(scopeMembers.role, 'owned')))
+    if (role === 'owned' || owners.length !== 1 || owners[0]!.user_id !== userId) return
+    throw new CadreError(
+      'conflict',
+      `the last owner of @${scope.slug} cannot be removed or demoted; make another first`,
+    )
+  }
+}

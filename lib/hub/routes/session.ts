@@ -1,0 +1,57 @@
+// Signing in and out: a session is a user token of kind `session`.
+
+import { eq } from 'drizzle-orm'
+import { Type } from 'typebox'
+import { CadreError } from '../../error.ts'
+import type { Api } from '../../http/api.ts'
+import { closed } from '../../http/schema.ts'
+import { hashPassword } from '../accounts.ts'
+import { record } from '../audit.ts'
+import type { Callers } from '../callers.ts'
+import type { Hub } from '../hub.ts'
+import { mintSession } from '../tokens.ts'
+
+const Credentials = closed({
+  username: Type.String({ minLength: 1, maxLength: 100 }),
+  password: Type.String({ minLength: 1, maxLength: 1_000 }),
+})
+
+export function sessionRoutes(api: Api, hub: Hub, { open, user }: Callers): void {
+  const { store, throttle } = hub
+  const { users, tokens } = store
+  // Checked where there is no account, so that the time tells nothing.
+  const decoy = hashPassword(crypto.randomUUID())
+
+  api.post(
+    '/v1/session/create',
+    { access: open(), body: Credentials, summary: 'Sign in' },
+    async ({ body: { username, password }, caller: address }) => {
+      await throttle.admit(username, address)
+      const [account] = await store.db.select().from(users).where(eq(users.username, username))
+      const matches = await Bun.password.verify(password, account?.password_hash ?? (await decoy))
+      if (!account || !matches || account.suspended_at !== null) {
+        throttle.failed(username, address)
+        throw new CadreError('unauthorized', 'wrong user name or password')
+      }
+      throttle.succeeded(username, address)
+      const { row, token } = await store.write(tx => mintSession(hub, tx, account.id))
+      return { token, expires_at: row.expires_at, user: { id: account.id, username, site_admin: account.site_admin } }
+    },
+  )
+
+  api.post(
+    '/v1/session/delete',
+    { access: user({}), body: closed({}), summary: 'Sign out: revokes the session that calls' },
+    async ({ caller }) => {
+      const { id, kind } = caller.token
+      if (kind !== 'session') {
+        throw new CadreError('invalid_state', 'this token is no session; use auth/revoke_token to revoke it')
+      }
+      await store.write(async tx => {
+        await tx.update(tokens).set({ revoked_at: hub.now() }).where(eq(tokens.id, id))
+        await record(hub, tx, caller.token, { action: 'session/delete', target: String(id) })
+      })
+      return { id }
+    },
+  )
+}

@@ -1,0 +1,174 @@
+// Accounts. They are made by site admins; there is no public sign-up.
+
+import { and, eq, inArray } from 'drizzle-orm'
+import { Type } from 'typebox'
+import type { Tables } from '../../../db/hub/schema.ts'
+import type { Db } from '../../../db/hub/store.ts'
+import { CadreError } from '../../error.ts'
+import type { Api } from '../../http/api.ts'
+import { closed } from '../../http/schema.ts'
+import { addUser, hashPassword } from '../accounts.ts'
+import { record } from '../audit.ts'
+import { Id, listBody, Password, page, Username } from '../bodies.ts'
+import type { Callers } from '../callers.ts'
+import { countOf } from '../counting.ts'
+import type { Hub } from '../hub.ts'
+
+const ByUser = closed({ user_id: Type.Optional(Id), username: Type.Optional(Username) })
+
+export function userRoutes(api: Api, hub: Hub, { user }: Callers): void {
+  const { store } = hub
+  const { users, orgMembers, tokens } = store
+
+  api.post(
+    '/v1/users/create',
+    {
+      access: user({ grant: { users: 'write' }, site: true }),
+      body: closed({ username: Username, password: Password, site_admin: Type.Optional(Type.Boolean()) }),
+      summary: 'Create an account',
+    },
+    async ({ body: { username, password, site_admin = false }, caller }) => {
+      const hash = await hashPassword(password)
+      return store.write(async tx => {
+        const row = await addUser(hub, tx, username, hash, site_admin)
+        await record(hub, tx, caller.token, { action: 'users/create', target: username })
+        return userRecord(row)
+      })
+    },
+  )
+
+  api.post(
+    '/v1/users/list',
+    { access: user({ grant: { users: 'read' }, site: true }), body: listBody({}), summary: 'List accounts' },
+    async ({ body }) => {
+      const { limit, offset } = page(body)
+      const rows = await store.db.select().from(users).orderBy(users.username).limit(limit).offset(offset)
+      return { users: rows.map(userRecord), total: await countOf(store.db, users) }
+    },
+  )
+
+  api.post(
+    '/v1/users/get',
+    {
+      access: user({ grant: { users: 'read' } }),
+      body: ByUser,
+      summary: 'An account: one’s own, one of a shared org, or any for a site admin',
+    },
+    async ({ body, caller }) => {
+      const own = body.user_id === undefined && body.username === undefined
+      const row = await find(store.db, own ? { user_id: caller.user.id } : body)
+      if (row.id === caller.user.id || caller.user.siteAdmin) return userRecord(row)
+      const mine = store.db
+        .select({ id: orgMembers.org_id })
+        .from(orgMembers)
+        .where(eq(orgMembers.user_id, caller.user.id))
+      const [shared] = await store.db
+        .select()
+        .from(orgMembers)
+        .where(and(eq(orgMembers.user_id, row.id), inArray(orgMembers.org_id, mine)))
+        .limit(1)
+      if (!shared) throw missing(body)
+      return { id: row.id, username: row.username, created_at: row.created_at }
+    },
+  )
+
+  api.post(
+    '/v1/users/update',
+    {
+      access: user({ grant: { users: 'admin' }, site: true }),
+      body: closed({
+        user_id: Id,
+        username: Type.Optional(Username),
+        site_admin: Type.Optional(Type.Boolean()),
+        password: Type.Optional(Password),
+      }),
+      summary: 'Rename an account, make it a site admin or not, set its password',
+    },
+    async ({ body: { user_id, password, ...changes }, caller }) => {
+      const hash = password === undefined ? {} : { password_hash: await hashPassword(password) }
+      return store.write(async tx => {
+        const row = await find(tx, { user_id })
+        if (changes.site_admin === false) await keepASiteAdmin(tx, row.id)
+        if (changes.username !== undefined && changes.username !== row.username) {
+          const [other] = await tx.select().from(users).where(eq(users.username, changes.username))
+          if (other) throw new CadreError('conflict', `the user name ${changes.username} is taken`)
+        }
+        const set = { ...changes, ...hash }
+        if (Object.keys(set).length === 0) return userRecord(row)
+        const [updated] = await tx.update(users).set(set).where(eq(users.id, row.id)).returning()
+        await record(hub, tx, caller.token, { action: 'users/update', target: row.username })
+        return userRecord(updated!)
+      })
+    },
+  )
+
+  api.post(
+    '/v1/users/suspend',
+    {
+      access: user({ grant: { users: 'admin' }, site: true }),
+      body: closed({ user_id: Id, suspended: Type.Optional(Type.Boolean()) }),
+      summary: 'Suspend an account, or let it in again',
+    },
+    ({ body: { user_id, suspended = true }, caller }) =>
+      store.write(async tx => {
+        const row = await find(tx, { user_id })
+        if (suspended) await keepASiteAdmin(tx, row.id)
+        const set = { suspended_at: suspended ? (row.suspended_at ?? hub.now()) : null }
+        const [updated] = await tx.update(users).set(set).where(eq(users.id, row.id)).returning()
+        await record(hub, tx, caller.token, { action: 'users/suspend', target: `${row.username} ${suspended}` })
+        return userRecord(updated!)
+      }),
+  )
+
+  api.post(
+    '/v1/users/change_password',
+    {
+      access: user({}),
+      body: closed({ password: Type.String({ minLength: 1, maxLength: 1_000 }), new_password: Password }),
+      summary: 'Change one’s own password; other sessions end',
+    },
+    async ({ body, caller }) => {
+      const { id, username } = caller.user
+      await hub.throttle.admit(username, 'change_password')
+      const row = await find(store.db, { user_id: id })
+      if (!(await Bun.password.verify(body.password, row.password_hash))) {
+        hub.throttle.failed(username, 'change_password')
+        throw new CadreError('forbidden', 'the present password is wrong')
+      }
+      hub.throttle.succeeded(username, 'change_password')
+      const password_hash = await hashPassword(body.new_password)
+      return store.write(async tx => {
+        await tx.update(users).set({ password_hash }).where(eq(users.id, id))
+        const sessions = and(eq(tokens.user_id, id), eq(tokens.kind, 'session'))
+        const others = (await tx.select().from(tokens).where(sessions)).filter(token => token.id !== caller.token.id)
+        for (const token of others) {
+          if (token.revoked_at === null)
+            await tx.update(tokens).set({ revoked_at: hub.now() }).where(eq(tokens.id, token.id))
+        }
+        await record(hub, tx, caller.token, { action: 'users/change_password', target: username })
+        return userRecord(row)
+      })
+    },
+  )
+
+  async function find(tx: Db, { user_id, username }: { user_id?: number; username?: string }) {
+    const where = user_id === undefined ? eq(users.username, username!) : eq(users.id, user_id)
+    const [row] = await tx.select().from(users).where(where)
+    if (!row || (username !== undefined && row.username !== username)) throw missing({ user_id, username })
+    return row
+  }
+
+  async function keepASiteAdmin(tx: Db, userId: number): Promise<void> {
+    const admins = (await tx.select().from(users).where(eq(users.site_admin, true))).filter(row => !row.suspended_at)
+    if (admins.length !== 1 || admins[0]!.id !== userId) return
+    throw new CadreError('conflict', 'the last site admin cannot be suspended or demoted')
+  }
+}
+
+function missing({ user_id, username }: { user_id?: number | undefined; username?: string | undefined }) {
+  return new CadreError('not_found', `no user ${username ?? user_id} that you may see`)
+}
+
+function userRecord({ password_hash: _, ...row }: Tables['users']['$inferSelect']) {
+  return row
+}

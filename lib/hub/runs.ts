@@ -1,0 +1,147 @@
+// Runs as the hub tells them. Their state comes from the daemons; what the hub itself knows is the queue before, and
+// that a silent daemon's runs have crashed, which is not final.
+
+import { and, asc, eq, gt, inArray, lt, type SQL, sql } from 'drizzle-orm'
+import type { Tables } from '../../db/hub/schema.ts'
+import type { Db, Store } from '../../db/hub/store.ts'
+import { CadreError } from '../error.ts'
+import type { UserCaller } from './callers.ts'
+import { CRASHED_MS } from './daemons.ts'
+import type { Hub } from './hub.ts'
+import { TERMINAL } from './live.ts'
+import { type JobRow, sweep } from './queue.ts'
+
+export type RunRow = Tables['runs']['$inferSelect']
+
+/** The state that is told: `crashed` while the daemon of a run that is not over is silent. */
+export function stateColumn({ runs, daemons }: Store, now: number): SQL<string> {
+  const live = and(
+    sql`${runs.state} NOT IN ('completed', 'failed', 'cancelled')`,
+    lt(daemons.last_seen_at, now - CRASHED_MS),
+  )
+  return sql<string>`CASE WHEN ${live} THEN 'crashed' ELSE ${runs.state} END`
+}
+
+/** The run record of decisions: a row without what is the hub's own business. */
+export function runRecord({ tree_key: _, deliveries: __, job_id, ...row }: RunRow, state = row.state) {
+  return { ...row, job_id, state }
+}
+
+/** A run that the caller may read. A foreign one looks like a missing one. */
+export async function readableRun({ store, now }: Hub, caller: UserCaller, runId: string, db = store.db) {
+  const { runs, daemons } = store
+  const [found] = await db
+    .select({ row: runs, state: stateColumn(store, now()) })
+    .from(runs)
+    .leftJoin(daemons, eq(daemons.id, runs.daemon_id))
+    .where(eq(runs.run_id, runId))
+  const missing = new CadreError('not_found', `no run ${runId} that you may see`)
+  if (!found) throw missing
+  try {
+    const realm = await caller.realm(found.row.realm_id, undefined, db)
+    return { ...found, realm }
+  } catch (error) {
+    throw error instanceof CadreError && error.code === 'not_found' ? missing : error
+  }
+}
+
+/** Gives up what the queue of a realm cannot deliver, and ends the runs that waited for it. */
+export async function loseRuns({ store, now, bell }: Hub, tx: Db, realmId: string): Promise<void> {
+  for (const { job, reason, cancelled } of await sweep(store, tx, realmId, now())) {
+    const state = cancelled ? 'cancelled' : 'failed'
+    const error = cancelled ? null : { code: 'not_delivered', message: `no daemon took the run: ${reason}` }
+    await endQueued(store, tx, job.run_id, { state, reason, error, completed_at: now() })
+    bell.ring(`run ${job.run_id}`)
+  }
+}
+
+/** Ends the run of a job that its daemon refused, unless the run was started and has a story of its own. */
+export async function refuseRun({ store, now, bell }: Hub, tx: Db, job: JobRow): Promise<void> {
+  const error = { code: 'refused', message: job.error ?? 'the daemon refused the run' }
+  await endQueued(store, tx, job.run_id, { state: 'failed', reason: 'refused', error, completed_at: now() })
+  bell.ring(`run ${job.run_id}`)
+}
+
+async function endQueued({ runs }: Store, tx: Db, runId: string, end: Partial<RunRow>): Promise<void> {
+  const queued = and(eq(runs.run_id, runId), eq(runs.state, 'queued'))
+  await tx.update(runs).set(end).where(queued)
+}
+
+export interface TreeEntry {
+  run_id: string
+  run_name: string | null
+  state: string
+  call_path: string[]
+  call_depth: number
+  parent_phase: string | null
+  started_at: number | null
+  completed_at: number | null
+}
+
+const TREE_PAGE = 500
+
+/** Every run of a tree, depth first: a range scan of (root_run_id, tree_key), a page at a time. */
+export async function* treeEntries({ store, now }: Hub, rootId: string): AsyncGenerator<TreeEntry> {
+  const { runs, daemons, db } = store
+  for (let after: string | null = null; ; ) {
+    const rows: (TreeEntry & { tree_key: string })[] = await db
+      .select({
+        run_id: runs.run_id,
+        run_name: runs.run_name,
+        state: stateColumn(store, now()),
+        call_path: runs.call_path,
+        call_depth: runs.call_depth,
+        parent_phase: runs.parent_phase,
+        started_at: runs.started_at,
+        completed_at: runs.completed_at,
+        tree_key: runs.tree_key,
+      })
+      .from(runs)
+      .leftJoin(daemons, eq(daemons.id, runs.daemon_id))
+      .where(and(eq(runs.root_run_id, rootId), after === null ? undefined : gt(runs.tree_key, after)))
+      .orderBy(asc(runs.tree_key))
+      .limit(TREE_PAGE)
+    for (const { tree_key: _, ...entry } of rows) yield entry
+    if (rows.length < TREE_PAGE) return
+    after = rows.at(-1)!.tree_key
+  }
+}
+
+/** The runs that `parent`'s phases started, in order. */
+export function subRuns(store: Store, parent: RunRow, now: number) {
+  const { runs, daemons, db } = store
+  return db
+    .select({
+      run_id: runs.run_id,
+      run_name: runs.run_name,
+      state: stateColumn(store, now),
+      parent_phase: runs.parent_phase,
+    })
+    .from(runs)
+    .leftJoin(daemons, eq(daemons.id, runs.daemon_id))
+    .where(
+      and(
+        eq(runs.root_run_id, parent.root_run_id),
+        gt(runs.tree_key, parent.tree_key),
+        lt(runs.tree_key, `${parent.tree_key}~`),
+        eq(runs.parent_run_id, parent.run_id),
+      ),
+    )
+    .orderBy(asc(runs.tree_key))
+}
+
+/** Deletes root runs that ended before `before`, with their trees. Answers how many runs went. */
+export async function forgetRuns({ store }: Hub, before: number): Promise<number> {
+  const { runs } = store
+  return store.write(async tx => {
+    const old = tx
+      .select({ id: runs.run_id })
+      .from(runs)
+      .where(and(eq(runs.run_id, runs.root_run_id), inArray(runs.state, [...TERMINAL]), lt(runs.completed_at, before)))
+      .limit(200)
+    const roots = (await old).map(({ id }) => id)
+    if (roots.length === 0) return 0
+    const gone = await tx.delete(runs).where(inArray(runs.root_run_id, roots)).returning({ id: runs.run_id })
+    return gone.length
+  })
+}

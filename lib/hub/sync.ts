@@ -1,0 +1,282 @@
+// runs/sync: what a daemon's runs did, applied exactly once and in order. The batch and how far it went are one
+// transaction. The hub distrusts what it is told: a daemon speaks for its own runs only, of teams on the realm's list,
+// and a change that does not fit is refused without holding up the rest.
+
+import { and, eq } from 'drizzle-orm'
+import type { Db } from '../../db/hub/store.ts'
+import { CadreError } from '../error.ts'
+import { matches } from '../http/schema.ts'
+import { isObject, type JsonObject } from '../json.ts'
+import { CHANGES, type Change, type ChangeKind } from './changes.ts'
+import type { DaemonRow } from './daemons.ts'
+import type { Hub } from './hub.ts'
+import { TERMINAL } from './live.ts'
+import type { RunRow } from './runs.ts'
+
+/** A change is at most this large, by construction. */
+const MAX_CHANGE = 1024 * 1024
+
+export type Refusal = 'invalid_request' | 'forbidden' | 'conflict' | 'too_large' | 'not_found'
+
+export interface Batch {
+  epoch: string
+  from_seq: number
+  changes: readonly unknown[]
+}
+
+export interface Applied {
+  acked_seq: number
+  rejected: { seq: number; code: Refusal }[]
+  /** Root runs that something happened in. */
+  touched: Set<string>
+}
+
+/** Applies what is new of `batch`. Throws `conflict` for a gap. */
+export async function applyBatch(hub: Hub, tx: Db, daemonId: string, batch: Batch): Promise<Applied> {
+  const { daemons } = hub.store
+  const [daemon] = await tx.select().from(daemons).where(eq(daemons.id, daemonId))
+  let acked = daemon!.epoch === batch.epoch ? daemon!.acked_seq : 0
+  if (batch.from_seq > acked + 1) {
+    throw new CadreError(
+      'conflict',
+      `gap: expected change ${acked + 1}, got ${batch.from_seq}; acked_seq is ${acked}`,
+      {
+        details: [{ path: '/acked_seq', message: String(acked) }],
+      },
+    )
+  }
+  const rejected: Applied['rejected'] = []
+  const touched = new Set<string>()
+  for (const [offset, change] of batch.changes.entries()) {
+    const seq = batch.from_seq + offset
+    if (!isObject(change) || change.seq !== seq) {
+      throw new CadreError('invalid_request', `change ${offset} of the batch must have seq ${seq}`, {
+        details: [{ path: `/changes/${offset}/seq`, message: `must be ${seq}` }],
+      })
+    }
+    if (seq <= acked) continue
+    const refusal = await apply(hub, tx, daemon!, change, touched)
+    if (refusal) rejected.push({ seq, code: refusal })
+    acked = seq
+  }
+  await tx.update(daemons).set({ epoch: batch.epoch, acked_seq: acked }).where(eq(daemons.id, daemonId))
+  return { acked_seq: acked, rejected, touched }
+}
+
+async function apply(
+  hub: Hub,
+  tx: Db,
+  daemon: DaemonRow,
+  change: Record<string, unknown>,
+  touched: Set<string>,
+): Promise<Refusal | null> {
+  const kind = String(change.kind)
+  if (!Object.hasOwn(CHANGES, kind) || !matches(CHANGES[kind as ChangeKind], change)) return 'invalid_request'
+  const text = JSON.stringify(change)
+  if (Buffer.byteLength(text) > MAX_CHANGE) return 'too_large'
+  // PostgreSQL has no NUL in text.
+  const clean = text.includes('\\u0000') ? withoutNul(change) : change
+  const [known] = await tx
+    .select()
+    .from(hub.store.runs)
+    .where(eq(hub.store.runs.run_id, String(clean.run_id)))
+  if (known && !(await speaksFor(hub, tx, daemon, known))) return 'forbidden'
+  if (known && (clean.attempt as number) < known.attempt) return 'conflict'
+  if (kind === 'run') {
+    const refusal = await applyRun(hub, tx, daemon, clean as Change<'run'>, known)
+    if (!refusal) touched.add((clean as Change<'run'>).run.root_run_id)
+    return refusal
+  }
+  if (!known) return 'not_found'
+  touched.add(known.root_run_id)
+  return await DETAILS[kind as Exclude<ChangeKind, 'run'>](hub, tx, known, clean as never)
+}
+
+/** A run is its daemon's: the one that it is pinned to, or that holds the job while it is not pinned. */
+async function speaksFor({ store }: Hub, tx: Db, daemon: DaemonRow, run: RunRow): Promise<boolean> {
+  if (run.realm_id !== daemon.realm_id) return false
+  if (run.daemon_id !== null) return run.daemon_id === daemon.id
+  const { jobs } = store
+  const [job] = await tx
+    .select()
+    .from(jobs)
+    .where(and(eq(jobs.run_id, run.run_id), eq(jobs.kind, 'run')))
+  return job?.leased_to === daemon.id
+}
+
+async function applyRun(
+  hub: Hub,
+  tx: Db,
+  daemon: DaemonRow,
+  { run_id, attempt, run }: Change<'run'>,
+  known: RunRow | undefined,
+): Promise<Refusal | null> {
+  const { runs, jobs } = hub.store
+  if (run.run_id !== run_id) return 'invalid_request'
+  const { started_at, completed_at } = run
+  const told = {
+    run_name: run.run_name,
+    team: run.team,
+    version: run.version,
+    state: run.state,
+    reason: run.reason,
+    error: run.error,
+    inputs: run.inputs as JsonObject,
+    outputs: run.outputs,
+    workspace: run.workspace,
+    attempt,
+    started_at,
+    // Clocks step back; time in a record does not.
+    completed_at: completed_at !== null && started_at !== null ? Math.max(completed_at, started_at) : completed_at,
+    ...(run.deliveries && { deliveries: run.deliveries }),
+    daemon_id: daemon.id,
+  }
+  const over = TERMINAL.includes(run.state)
+  if (over !== (completed_at !== null)) return 'invalid_request'
+  if (known) {
+    const again = TERMINAL.includes(known.state) && attempt === known.attempt
+    if (again && (run.state !== known.state || told.completed_at !== known.completed_at)) return 'conflict'
+    if (!sameIdentity(known, run)) return 'conflict'
+    await tx.update(runs).set(told).where(eq(runs.run_id, run_id))
+  } else {
+    const refusal =
+      run.parent_run_id === null ? await admitRoot(hub, tx, daemon, run) : await admitSubRun(hub, tx, daemon, run)
+    if (refusal) return refusal
+    const { root_run_id, parent_run_id, parent_phase, call_path, call_depth, tree_key } = run
+    const place = { root_run_id, parent_run_id, parent_phase, call_path, call_depth, tree_key }
+    const created_at = run.created_at ?? started_at ?? hub.now()
+    await tx.insert(runs).values({ run_id, realm_id: daemon.realm_id, ...place, ...told, created_at })
+  }
+  if (over && run.parent_run_id === null) {
+    const held = and(eq(jobs.run_id, run_id), eq(jobs.kind, 'run'), eq(jobs.state, 'accepted'))
+    await tx.update(jobs).set({ state: 'done', finished_at: hub.now() }).where(held)
+  }
+  return null
+}
+
+/** A run does not move in its tree, and stays a run of its team. */
+function sameIdentity(known: RunRow, run: Change<'run'>['run']): boolean {
+  return (
+    known.root_run_id === run.root_run_id &&
+    known.parent_run_id === run.parent_run_id &&
+    known.tree_key === run.tree_key &&
+    known.team === run.team
+  )
+}
+
+/** A run that was started on the daemon itself: only of a team on the realm's list. */
+async function admitRoot(
+  { store }: Hub,
+  tx: Db,
+  daemon: DaemonRow,
+  run: Change<'run'>['run'],
+): Promise<Refusal | null> {
+  const { realmTeams } = store
+  const top = run.root_run_id === run.run_id && run.tree_key === '' && run.call_depth === 0
+  if (!top || run.call_path.length !== 1 || run.parent_phase !== null) return 'invalid_request'
+  const listed = and(eq(realmTeams.realm_id, daemon.realm_id), eq(realmTeams.team, run.team))
+  const [row] = await tx.select().from(realmTeams).where(listed)
+  return row ? null : 'forbidden'
+}
+
+/** A sub-run stands right below its parent, in the same tree, on the same daemon. */
+async function admitSubRun(
+  { store }: Hub,
+  tx: Db,
+  daemon: DaemonRow,
+  run: Change<'run'>['run'],
+): Promise<Refusal | null> {
+  const { runs } = store
+  const [parent] = await tx.select().from(runs).where(eq(runs.run_id, run.parent_run_id!))
+  if (!parent) return 'not_found'
+  if (parent.realm_id !== daemon.realm_id || parent.daemon_id !== daemon.id) return 'forbidden'
+  const below =
+    parent.root_run_id === run.root_run_id &&
+    run.parent_phase !== null &&
+    run.call_depth === parent.call_depth + 1 &&
+    run.call_path.length === run.call_depth + 1 &&
+    parent.call_path.every((name, depth) => run.call_path[depth] === name) &&
+    run.tree_key.length === parent.tree_key.length + 9 &&
+    run.tree_key.startsWith(parent.tree_key)
+  return below ? null : 'invalid_request'
+}
+
+const DETAILS: {
+  [K in Exclude<ChangeKind, 'run'>]: (hub: Hub, tx: Db, run: RunRow, change: Change<K>) => Promise<Refusal | null>
+} = {
+  async phase({ store: { phases } }, tx, { run_id }, { phase }) {
+    const [known] = await tx
+      .select({ attempt: phases.attempt })
+      .from(phases)
+      .where(and(eq(phases.run_id, run_id), eq(phases.index, phase.index)))
+    if (known && phase.attempt < known.attempt) return 'conflict'
+    const { index, name, type, agent, action, state, reason, attempt, depends_on, error, ok, text, data, files } = phase
+    const { started_at, completed_at } = phase
+    const told = { name, type, agent, action, state, reason, attempt, depends_on, error, ok, text, data, files }
+    const row = { ...told, started_at, completed_at }
+    await tx
+      .insert(phases)
+      .values({ run_id, index, ...row })
+      .onConflictDoUpdate({ target: [phases.run_id, phases.index], set: row })
+    return null
+  },
+  async log({ store: { logs } }, tx, { run_id }, { lines }) {
+    const rows = lines.map(({ seq, phase, at, stream, text }) => ({ run_id, seq, phase, at, stream, text }))
+    for (let i = 0; i < rows.length; i += 500) {
+      await tx
+        .insert(logs)
+        .values(rows.slice(i, i + 500))
+        .onConflictDoNothing()
+    }
+    return null
+  },
+  async event({ store: { events } }, tx, { run_id }, { event: { name, phase, at, data } }) {
+    await tx.insert(events).values({ run_id, name, phase, at, data })
+    return null
+  },
+  async artifact({ store: { artifacts } }, tx, { run_id }, { artifact: { path, phase, name, bytes, sha256 } }) {
+    const row = { phase, name, bytes, sha256 }
+    await tx
+      .insert(artifacts)
+      .values({ run_id, path, ...row })
+      .onConflictDoUpdate({ target: [artifacts.run_id, artifacts.path], set: row })
+    return null
+  },
+  async receipt({ store: { receipts } }, tx, { run_id }, { receipt }) {
+    const { phase, entry, state } = receipt
+    const row = { state, receipt: receipt as JsonObject }
+    await tx
+      .insert(receipts)
+      .values({ run_id, phase, entry, ...row })
+      .onConflictDoUpdate({ target: [receipts.run_id, receipts.phase, receipts.entry], set: row })
+    return null
+  },
+  async review({ store: { reviews } }, tx, { run_id, realm_id }, { review }) {
+    const [known] = await tx.select().from(reviews).where(eq(reviews.id, review.id))
+    if (known && known.run_id !== run_id) return 'forbidden'
+    if (known?.state === 'decided' && review.state !== 'decided') return 'conflict'
+    const { id, run_name, phase, entries, kind, reason, prompt, state, decision, decided_by, created_at, decided_at } =
+      review
+    const told = { run_name, phase, entries, reason, prompt, state, decision, decided_by, decided_at }
+    const row = {
+      ...told,
+      kind: kind as 'gate',
+      state: state as 'pending',
+      comment: review.comment ?? null,
+      inputs: review.inputs ?? [],
+      reviewers: review.reviewers ?? [],
+      created_at,
+    }
+    await tx
+      .insert(reviews)
+      .values({ id, run_id, realm_id, ...row })
+      .onConflictDoUpdate({ target: reviews.id, set: row })
+    return null
+  },
+}
+
+function withoutNul<T>(value: T): T {
+  return JSON.parse(
+    JSON.stringify(value, (_, each) => (typeof each === 'string' ? each.replaceAll('\0', '\ufffd') : each)),
+  )
+}
