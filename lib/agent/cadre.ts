@@ -7,4 +7,4 @@ export type { AgentContext, AgentResult, Effect, FetchOptions, FileRecord, Notif
 export { AgentError, agent, secret } from './define.ts'
 export { safeName } from './files.ts'
 export { replyError } from './reply.ts'
-export { basicAuth, explain, jsonApi, Limit, type Page, pathSegment, writeListing } from './vendor.ts'
+export { basicAuth, explain, jsonApi, Limit, pagesOf, pathSegment, writeListing } from './vendor.ts'

@@ -35,7 +35,7 @@ export function explain(reply: Response, doing: string, { agent, setting, scope 
 
 /** One segment of a URL's path. Throws an AgentError for what would lead to another path. */
 export function pathSegment(text: string): string {
-  if (text === '' || text === '.' || text === '..') {
+  if (/^\.{0,2}$/.test(text)) {
     const message = `${JSON.stringify(text)} is no identifier`
     throw new AgentError(message, { code: 'invalid_request', hint: 'check ref', sent: 'no' })
   }
@@ -43,8 +43,8 @@ export function pathSegment(text: string): string {
 }
 
 export interface Call extends Omit<FetchOptions, 'body'> {
-  /** Parameters that are undefined are left out. */
-  query?: Record<string, string | number | boolean | undefined>
+  /** Parameters that are undefined are left out; of a list each item stands on its own. */
+  query?: Record<string, string | number | boolean | readonly string[] | undefined>
   /** Sent as JSON. */
   body?: Json
   scope?: string
@@ -59,7 +59,9 @@ export function jsonApi(
   return async function call<T = JsonObject>(doing: string, path: string, options: Call = {}): Promise<T> {
     const { query = {}, body, scope, ...init } = options
     const url = new URL(base.replace(/\/+$/, '') + path)
-    for (const [name, value] of Object.entries(query)) if (value !== undefined) url.searchParams.set(name, `${value}`)
+    for (const [name, value = []] of Object.entries(query)) {
+      for (const each of [value].flat()) url.searchParams.append(name, `${each}`)
+    }
     const reply = await context.fetch(url, {
       ...init,
       headers: {
@@ -93,6 +95,21 @@ export interface Page<T, C> {
   total?: number | undefined
 }
 
+/** Pages one after the other, until the last. Throws an AgentError `endless` when they lead nowhere. */
+export async function* pagesOf<T, C = string>(page: (cursor: C | undefined) => Promise<Page<T, C>>) {
+  let cursor: C | undefined
+  for (let empty = 0; empty < EMPTY_PAGES; ) {
+    const found = await page(cursor)
+    yield found
+    if (found.next === undefined || found.next === null) return
+    if (JSON.stringify(found.next) === JSON.stringify(cursor)) break
+    empty = found.items.length === 0 ? empty + 1 : 0
+    cursor = found.next
+  }
+  const hint = 'narrow the query, or set a smaller `limit`'
+  throw new AgentError('the vendor’s pages never end', { code: 'endless', hint })
+}
+
 /** A type and no interface, so that it passes as Json. */
 export type Listing = {
   items: Json[]
@@ -106,8 +123,8 @@ export interface ListingRequest<T, C> {
   /** Name of the file: `{items, total, truncated}` with every item whole, streamed. */
   name: string
   limit?: number | undefined
-  /** The page at `cursor` (undefined: the first), of at most `size` items; a vendor that has fixed pages may ignore it. */
-  page(cursor: C | undefined, size: number): Promise<Page<T, C>>
+  /** The page at `cursor` (undefined: the first). `wanted` items are still wanted; a vendor may send more or fewer. */
+  page(cursor: C | undefined, wanted: number): Promise<Page<T, C>>
   /** What stands in `data` of an item. */
   brief(item: T): Json
 }
@@ -117,44 +134,30 @@ export async function writeListing<T, C = string>(
   context: AgentContext<unknown>,
   { name, limit = LIMIT, page, brief }: ListingRequest<T, C>,
 ): Promise<Listing> {
-  const listing: Listing = { items: [], total: 0, truncated: false }
-  let briefBytes = 0
-  async function* chunks() {
-    let read = 0
-    let total: number | undefined
-    let empty = 0
-    let cursor: C | undefined
+  const shown: Json[] = []
+  let shownBytes = 0
+  let read = 0
+  let total = 0
+  let truncated = false
+  async function* texts() {
     yield '{"items":['
-    for (;;) {
-      const found = await page(cursor, limit - read)
-      total = found.total ?? total
+    for await (const found of pagesOf((cursor: C | undefined) => page(cursor, limit - read))) {
       const items = found.items.slice(0, limit - read)
       for (const item of items) {
         yield `${read++ === 0 ? '\n' : ',\n'}${JSON.stringify(item)}`
         const short = brief(item)
-        briefBytes += Buffer.byteLength(JSON.stringify(short))
-        if (briefBytes <= DATA_BYTES) listing.items.push(short)
+        shownBytes += Buffer.byteLength(JSON.stringify(short))
+        if (shownBytes <= DATA_BYTES) shown.push(short)
       }
+      total = Math.max(total, found.total ?? 0, read)
       const more = found.next !== undefined && found.next !== null
-      if (!more || read === limit) {
-        listing.total = Math.max(total ?? 0, read)
-        listing.truncated = more || found.items.length > items.length || listing.total > read
-        break
-      }
-      empty = items.length === 0 ? empty + 1 : 0
-      if (empty >= EMPTY_PAGES || JSON.stringify(found.next) === JSON.stringify(cursor)) {
-        throw new AgentError(`the pages of ${name} never end: stopped after ${read} items`, {
-          code: 'endless',
-          hint: 'narrow the query, or set a smaller `limit`',
-        })
-      }
-      cursor = found.next!
+      truncated = more || found.items.length > items.length || total > read
+      if (read === limit) break
     }
-    yield `\n],"total":${listing.total},"truncated":${listing.truncated}}\n`
-    listing.truncated ||= listing.items.length < read
+    yield `\n],"total":${total},"truncated":${truncated}}\n`
   }
-  await context.write(name, streamOf(chunks()))
-  return listing
+  await context.write(name, streamOf(texts()))
+  return { items: shown, total, truncated: truncated || shown.length < read }
 }
 
 function streamOf(texts: AsyncGenerator<string>): ReadableStream<Uint8Array> {
