@@ -55,6 +55,16 @@ program
   )
 
 program
+  .command('plan <team>')
+  .description('print what a run would do')
+  .option('-i, --input <name=value>', 'an input; name=@file reads a file', collect)
+  .option('--inputs <file>', 'inputs as a JSON object')
+  .option('--json')
+  .action((team: string, _, command: Command) =>
+    act(async () => (await import('./lib/daemon/commands/plan.ts')).plan(team, command.optsWithGlobals()), team),
+  )
+
+program
   .command('schema')
   .description('print the JSON Schema of team.yml')
   .action((_, command: Command) =>
@@ -98,6 +108,21 @@ program
   .option('--phase <name>')
   .option('--json')
   .action((run: string, _, command: Command) => act(async () => (await lists()).logs(run, command.optsWithGlobals())))
+
+program
+  .command('why <run>')
+  .description('tell why a run ended as it did')
+  .option('--json')
+  .action((run: string, _, command: Command) => act(async () => (await lists()).why(run, command.optsWithGlobals())))
+
+program
+  .command('resume <run>')
+  .description('continue an ended run; what completed stays')
+  .option('--from <phase>', 'repeat this phase and what depends on it')
+  .option('--json', 'print the run record')
+  .action((run: string, _, command: Command) =>
+    act(async () => (await import('./lib/daemon/commands/change.ts')).resume(run, command.optsWithGlobals())),
+  )
 
 program
   .command('cancel <run>')

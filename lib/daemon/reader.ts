@@ -10,6 +10,7 @@ import type { RunRecord } from '../run/records.ts'
 import type { ReviewRecord } from '../run/reviews.ts'
 import { RunStore } from '../run/store.ts'
 import { rootOf, type TreeEntry, treeEntries } from '../run/tree.ts'
+import { type Why, why } from '../run/why.ts'
 import { bundleFromJson } from '../team/bundle.ts'
 import { type Client, connect } from './client.ts'
 import { type RunDetail, runDetail } from './detail.ts'
@@ -27,6 +28,7 @@ export interface Reader {
     query: { phase?: string; afterSeq: number; limit: number },
   ): Promise<{ lines: LogLine[]; next: number }>
   reviews(query: { state?: string; limit: number; offset: number }): Promise<{ reviews: ReviewRecord[]; total: number }>
+  why(id: string): Promise<Why>
   workspaces(): Promise<WorkspaceRecord[]>
 }
 
@@ -44,6 +46,7 @@ function overHttp(client: Client): Reader {
     logs: (run_id, { phase, afterSeq, limit }) =>
       client.call('/v1/runs/logs', { run_id, after_seq: afterSeq, limit, ...(phase !== undefined && { phase }) }),
     reviews: query => client.call('/v1/reviews/list', query),
+    why: run_id => client.call('/v1/runs/why', { run_id }),
     workspaces: async () =>
       (await client.envelope<{ workspaces: WorkspaceRecord[] }>('/v1/workspaces/get', 'workspace_list')).workspaces,
   }
@@ -63,6 +66,7 @@ function fromDatabase(home: string): Reader {
     },
     phases: async id => runPhases(store, id, bundle),
     logs: async (id, query) => readLines(join(home, 'runs', runDetail(store, id).run_id), query),
+    why: async id => why(store, id, bundle),
     reviews: async query => listReviewRecords({ store, bundle }, query),
     workspaces: async () => new Workspaces(store.db).list(),
   }

@@ -8,6 +8,7 @@ import type { Daemon } from './daemon.ts'
 import { localToken } from './home.ts'
 import { agentRoutes } from './routes/agents.ts'
 import { artifactRoutes } from './routes/artifacts.ts'
+import { metricRoutes } from './routes/metrics.ts'
 import { reviewRoutes } from './routes/reviews.ts'
 import { runRoutes } from './routes/runs.ts'
 import { settingRoutes } from './routes/settings.ts'
@@ -40,5 +41,6 @@ export function daemonApi(daemon: Daemon, options: { strict: boolean }): Api {
   teamRoutes(routing)
   agentRoutes(routing)
   settingRoutes(routing)
+  metricRoutes(routing)
   return api
 }

@@ -5,6 +5,7 @@ import type { Decision, ReviewRecord } from '../run/reviews.ts'
 import type { Field } from '../team/team.ts'
 import { connect } from './client.ts'
 import type { RunEvent } from './events.ts'
+import type { Plan } from './plan.ts'
 import type { RunRequest } from './start.ts'
 
 export type Answer = Omit<Decision, 'by'>
@@ -20,7 +21,10 @@ export interface Prepared {
 export interface Runner {
   /** Throws `invalid_request` with every problem of the team. */
   prepare(which: Which): Promise<Prepared>
+  plan(request: RunRequest): Promise<Plan>
   cancel(runId: string): Promise<void>
+  /** Tells what will run again. */
+  resume(runId: string, fromPhase: string | null): Promise<{ repeats: string[] }>
   /** Tells the run that goes on. */
   decide(reviewId: string, answer: Answer): Promise<{ run_id: string }>
   events(runId: string, signal: AbortSignal): AsyncGenerator<RunEvent>
@@ -43,6 +47,8 @@ export async function openRunner(home: string, log: Log): Promise<Runner> {
       const { inputs } = await client.call<{ inputs: Field[] }>('/v1/teams/validate', which)
       return { inputs, start: request => client.call('/v1/runs/start', { ...which, ...request }) }
     },
+    plan: request => client.call('/v1/teams/plan', request),
+    resume: (run_id, from) => client.call('/v1/runs/resume', { run_id, ...(from !== null && { from_phase: from }) }),
     cancel: async run_id => void (await client.call('/v1/runs/cancel', { run_id })),
     decide: (review_id, answer) => client.call('/v1/reviews/decide', { review_id, ...answer }),
     events: (runId, signal) => client.events(runId, signal),
@@ -68,6 +74,15 @@ async function inProcess(home: string, log: Log): Promise<Runner> {
         inputs: bundle.team(bundle.root).inputs,
         start: request => startBundle(daemon, bundle, { ...which, ...request }, { local: true }),
       }
+    },
+    async plan(request) {
+      const { planRun } = await import('./plan.ts')
+      return planRun(daemon, request)
+    },
+    async resume(runId, from) {
+      const { repeats } = engine.planResume(runId, from)
+      await engine.resume(runId, from)
+      return { repeats }
     },
     cancel: async runId => void (await engine.cancel(runId)),
     async decide(reviewId, answer) {

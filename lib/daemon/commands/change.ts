@@ -1,4 +1,4 @@
-// Commands that act on a run: cancel, decide.
+// Commands that act on a run: cancel, resume, decide.
 
 import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
@@ -12,6 +12,22 @@ export async function cancel(runId: string, { home }: { home?: string }): Promis
   const runner = await openRunner(homeFolder(home), createLog({ level: 'warn' }))
   try {
     await runner.cancel(runId)
+  } finally {
+    await runner.close()
+  }
+}
+
+/** Says what will be repeated, then follows the run. Returns the exit code. */
+export async function resume(
+  runId: string,
+  options: { home?: string; from?: string; json?: boolean },
+): Promise<number> {
+  const home = homeFolder(options.home)
+  const runner = await openRunner(home, createLog({ level: 'warn' }))
+  try {
+    const { repeats } = await runner.resume(runId, options.from ?? null)
+    process.stderr.write(`runs again: ${repeats.join(', ') || 'nothing'}\n`)
+    return await watch(runner, runId, { home, json: options.json ?? false })
   } finally {
     await runner.close()
   }

@@ -1,4 +1,4 @@
-// Commands that show what is recorded: runs, tree, phases, logs, reviews, workspaces.
+// Commands that show what is recorded: runs, tree, phases, logs, why, reviews, workspaces.
 
 import { formatDuration } from '../../duration.ts'
 import type { LogLine } from '../../run/logs.ts'
@@ -57,6 +57,11 @@ export async function phases(runId: string, { home, json }: ListOptions): Promis
       printable((error?.message ?? text).split('\n', 1)[0]!),
     ]),
   )
+}
+
+export async function why(runId: string, { home, json }: ListOptions): Promise<void> {
+  const found = await openReader(homeFolder(home)).why(runId)
+  process.stdout.write(`${json ? JSON.stringify(found, null, 2) : printable(found.text)}\n`)
 }
 
 export async function reviews({ home, json, limit, all }: ListOptions): Promise<void> {

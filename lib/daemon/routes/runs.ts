@@ -1,4 +1,4 @@
-// runs/*: start and cancel, and everything that is recorded of a run.
+// runs/*: start, cancel, resume, delete, and everything that is recorded of a run.
 
 import { type Static, Type } from 'typebox'
 import { CadreError } from '../../error.ts'
@@ -11,9 +11,11 @@ import { readLines } from '../../run/logs.ts'
 import { listRuns, runPhases } from '../../run/queries.ts'
 import { RUN_STATES } from '../../run/transitions.ts'
 import { rootOf, treeEntries } from '../../run/tree.ts'
+import { why } from '../../run/why.ts'
 import type { Caller } from '../access.ts'
 import type { Daemon } from '../daemon.ts'
 import { runDetail } from '../detail.ts'
+import { deleteTree } from '../retention.ts'
 import type { Routing } from '../routes.ts'
 import { startRun } from '../start.ts'
 import { envelope, Name, PAGE, page, RunId } from './bodies.ts'
@@ -32,6 +34,7 @@ const List = closed({
   root_only: Type.Optional(Type.Boolean()),
 })
 const OneRun = closed({ run_id: RunId })
+const Resume = closed({ run_id: RunId, from_phase: Type.Optional(Name) })
 const Logs = closed({
   run_id: RunId,
   phase: Type.Optional(Name),
@@ -59,6 +62,28 @@ export function runRoutes({ api, daemon, guard }: Routing): void {
   )
   api.post('/v1/runs/cancel', { access: cancel, body: OneRun, summary: 'Cancel a run and all below it' }, call =>
     engine.cancel(target(daemon, call)),
+  )
+  api.post(
+    '/v1/runs/resume',
+    { access: execute, body: Resume, summary: 'Continue an ended run, as a new attempt' },
+    async call => {
+      const runId = target(daemon, call)
+      const from = call.body.from_phase ?? null
+      const { repeats } = engine.planResume(runId, from)
+      return { ...(await engine.resume(runId, from)), repeats }
+    },
+  )
+  api.post(
+    '/v1/runs/delete',
+    { access: guard({ local: 'open', remote: null }), body: OneRun, summary: 'Delete an ended run and all below it' },
+    async call => {
+      const record = engine.record(target(daemon, call))
+      await deleteTree(daemon, record.run_id)
+      return record
+    },
+  )
+  api.post('/v1/runs/why', { access: read, body: OneRun, summary: 'Why a run ended as it did' }, call =>
+    why(store, target(daemon, call), id => engine.bundle(id)),
   )
   api.post('/v1/runs/tree', { access: read, body: OneRun, summary: 'The whole tree of a run' }, call => {
     const root = rootOf(daemon.db, target(daemon, call))

@@ -1,7 +1,9 @@
-// teams/validate: reads a team with all that it reaches and tells every problem; starts nothing.
+// teams/validate, teams/plan: read a team with all that it reaches and tell every problem; start nothing.
 
 import { Type } from 'typebox'
 import { closed } from '../../http/schema.ts'
+import type { JsonObject } from '../../json.ts'
+import { planRun } from '../plan.ts'
 import type { Routing } from '../routes.ts'
 import { loadTeam, missingSettings } from '../start.ts'
 import { Name } from './bodies.ts'
@@ -25,5 +27,11 @@ export function teamRoutes({ api, daemon, guard }: Routing): void {
       teams: Object.keys(bundle.json().teams).map(key => bundle.team(key).name),
       missing_settings: missingSettings(daemon, bundle),
     }
+  })
+
+  const Plan = closed({ ...Validate.properties, inputs: Type.Optional(Type.Record(Type.String(), Type.Unknown())) })
+  api.post('/v1/teams/plan', { access, body: Plan, summary: 'What a run would do' }, ({ body }) => {
+    const { inputs, ...which } = body
+    return planRun(daemon, { ...which, ...(inputs && { inputs: inputs as JsonObject }) })
   })
 }

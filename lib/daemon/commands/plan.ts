@@ -1,0 +1,70 @@
+// `plan PATH|TEAM`: prints what a run would do, and does none of it.
+
+import { createLog } from '../../log.ts'
+import { homeFolder } from '../home.ts'
+import type { Plan, PlannedTeam } from '../plan.ts'
+import { openRunner } from '../runner.ts'
+import { createPaint, type Paint } from '../terminal/paint.ts'
+import { table } from '../terminal/table.ts'
+import { type InputOptions, readInputs } from './inputs.ts'
+import { whichTeam } from './run.ts'
+import { EXIT } from './watch.ts'
+
+/** Exit code 2 when something is missing. */
+export async function plan(
+  reference: string,
+  options: InputOptions & { home?: string; json?: boolean },
+): Promise<number> {
+  const runner = await openRunner(homeFolder(options.home), createLog({ level: 'warn' }))
+  try {
+    const which = whichTeam(reference)
+    const { inputs } = await runner.prepare(which)
+    const found = await runner.plan({ ...which, inputs: await readInputs(inputs, options) })
+    const lines = options.json ? [JSON.stringify(found, null, 2)] : drawPlan(found, createPaint(process.stdout))
+    process.stdout.write(`${lines.join('\n')}\n`)
+    return found.missing.length > 0 ? EXIT.usage : EXIT.done
+  } finally {
+    await runner.close()
+  }
+}
+
+function drawPlan({ inputs, missing, team, writes }: Plan, paint: Paint): string[] {
+  const section = (title: string, lines: string[]) => (lines.length > 0 ? ['', paint.bold(title), ...lines] : [])
+  return [
+    ...table([[paint.bold(team.name), team.version], ...teamRows(team, 1, paint)]),
+    ...section('inputs', table(Object.entries(inputs).map(([name, value]) => [`  ${name}`, JSON.stringify(value)]))),
+    ...section(
+      'written outside',
+      table(
+        writes.map(({ phase, agent, action, effect, to, credentials }) => [
+          `  ${phase.join('/')}`,
+          [agent, action].filter(part => part !== null).join('.'),
+          effect,
+          to,
+          paint.dim(credentials.join(', ')),
+        ]),
+      ),
+    ),
+    ...section(
+      'missing',
+      missing.map(({ message }) => `  ${paint.yellow(message)}`),
+    ),
+  ]
+}
+
+function teamRows(team: PlannedTeam, depth: number, paint: Paint): string[][] {
+  return team.phases.flatMap(({ name, type, agent, action, when, depends_on, below }) => {
+    const what = agent
+      ? [agent, action].filter(part => part !== undefined).join('.')
+      : below
+        ? `${type} ${below.name}`
+        : type
+    const notes = [
+      ...(depends_on.length > 0 ? [`after ${depends_on.join(', ')}`] : []),
+      ...(when ? [`when ${when}`] : []),
+      ...(below?.recursive ? ['calls itself'] : []),
+    ]
+    const row = [`${'  '.repeat(depth)}${name}`, what, paint.dim(notes.join('; '))]
+    return [row, ...(below ? teamRows(below, depth + 1, paint) : [])]
+  })
+}

@@ -1,0 +1,166 @@
+// What a run would do, without doing it: every phase at every depth, the inputs as they would be passed, the settings
+// that are missing, and each write to the outside with the phase that makes it and the credential that it uses.
+
+import type { AgentDefinition, Effect, Handler } from '../agent/define.ts'
+import { isSecret } from '../agent/define.ts'
+import type { Detail } from '../error.ts'
+import type { Json, JsonObject } from '../json.ts'
+import { inputsFor } from '../team/inputs.ts'
+import type { Bundle, Phase, StandardPhase } from '../team/team.ts'
+import type { Daemon } from './daemon.ts'
+import { loadTeam, missingSettings, type RunRequest } from './start.ts'
+
+export interface PlannedPhase {
+  name: string
+  type: Phase['type']
+  depends_on: string[]
+  when?: string
+  agent?: string
+  action?: string
+  /** As written; templates are evaluated when the phase runs. */
+  inputs?: Json
+  items?: Json
+  entries?: Json[]
+  below?: PlannedTeam
+}
+
+export interface PlannedTeam {
+  name: string
+  version: string
+  /** The team is above already: it calls itself. */
+  recursive?: boolean
+  phases: PlannedPhase[]
+}
+
+export interface PlannedWrite {
+  /** Names of the phases from the top team down. */
+  phase: string[]
+  agent: string
+  action: string | null
+  effect: Effect | 'by entry'
+  /** Where it goes, as far as settings and the file tell. */
+  to: string
+  /** Settings that authorize it. */
+  credentials: string[]
+}
+
+export interface Plan {
+  inputs: JsonObject
+  /** Inputs and settings without which it cannot start. */
+  missing: Detail[]
+  team: PlannedTeam
+  writes: PlannedWrite[]
+}
+
+/** Throws `invalid_request` with every problem of the team. */
+export async function planRun(daemon: Daemon, request: RunRequest): Promise<Plan> {
+  const bundle = await loadTeam(daemon, request)
+  const { values, problems } = inputsFor(bundle.team(bundle.root).inputs, request.inputs ?? {})
+  const writes: PlannedWrite[] = []
+  const team = planTeam(daemon, bundle, bundle.root, [], [], writes)
+  return { inputs: values, missing: [...problems, ...missingSettings(daemon, bundle)], team, writes }
+}
+
+function planTeam(
+  daemon: Daemon,
+  bundle: Bundle,
+  key: string,
+  above: readonly string[],
+  path: readonly string[],
+  writes: PlannedWrite[],
+): PlannedTeam {
+  const { name, version, phases, listeners } = bundle.team(key)
+  if (above.includes(key)) return { name, version, recursive: true, phases: [] }
+  for (const { name, agent } of listeners) addWrite(daemon, writes, [...path, name], agent, null, 'notify')
+  return {
+    name,
+    version,
+    phases: phases.map(phase => {
+      const planned: PlannedPhase = {
+        name: phase.name,
+        type: phase.type,
+        depends_on: phase.dependsOn.map(position => phases[position]!.name),
+        ...(phase.when && { when: phase.when.source }),
+      }
+      const place = [...path, phase.name]
+      if (phase.type === 'gate') return planned
+      if (phase.type === 'standard') {
+        planWrites(daemon, writes, place, phase)
+        const entries = [...phase.sources, ...phase.targets].map(({ entry }) => entry.source)
+        return {
+          ...planned,
+          agent: phase.agent,
+          ...(phase.action !== undefined && { action: phase.action }),
+          entries: entries.length > 0 ? entries : [phase.fields.source],
+        }
+      }
+      const below = planTeam(daemon, bundle, phase.team, [...above, key], place, writes)
+      const items = phase.type === 'map' ? { items: phase.items.source } : {}
+      return { ...planned, inputs: phase.inputs.source, ...items, below }
+    }),
+  }
+}
+
+function planWrites(daemon: Daemon, writes: PlannedWrite[], place: string[], phase: StandardPhase): void {
+  const { agent, action = null } = phase
+  const kinds = [
+    ['source', phase.sources],
+    ['target', phase.targets],
+  ] as const
+  for (const [kind, entries] of kinds) {
+    for (const { entry } of entries) addWrite(daemon, writes, place, agent, action, kind, entry.source)
+  }
+  if (phase.sources.length + phase.targets.length === 0) {
+    addWrite(daemon, writes, place, agent, action, 'phase', phase.fields.source)
+  }
+}
+
+function addWrite(
+  daemon: Daemon,
+  writes: PlannedWrite[],
+  phase: string[],
+  agent: string,
+  action: string | null,
+  kind: 'source' | 'target' | 'phase' | 'notify',
+  entry?: Json,
+): void {
+  const definition = daemon.catalogue.get(agent)
+  const handler: Handler | undefined = action === null ? definition?.[kind] : definition?.actions?.[action]
+  if (!definition || !handler || agent === 'exec') return
+  const effect = effectOf(handler, entry)
+  if (effect === 'read') return
+  writes.push({
+    phase,
+    agent,
+    action,
+    effect,
+    to: target(daemon, agent, entry),
+    credentials: secrets(agent, definition),
+  })
+}
+
+/** A handler whose effect depends on the entry may stumble over a template that stands where a value will. */
+function effectOf({ effect }: Handler, entry: Json | undefined): Effect | 'by entry' {
+  if (typeof effect !== 'function') return effect
+  try {
+    return effect(entry)
+  } catch {
+    return 'by entry'
+  }
+}
+
+function target(daemon: Daemon, agent: string, entry: Json | undefined): string {
+  const url = (entry as JsonObject | undefined)?.url
+  if (typeof url === 'string') return url
+  for (const name of ['base_url', 'endpoint', 'smtp_host', 'subdomain', 'provider']) {
+    const value = daemon.settings.value(`agents.${agent}.${name}`)
+    if (typeof value === 'string') return value
+  }
+  return agent
+}
+
+function secrets(agent: string, { settings }: AgentDefinition): string[] {
+  return Object.entries(settings.properties ?? {})
+    .filter(([, schema]) => isSecret(schema))
+    .map(([name]) => `agents.${agent}.${name}`)
+}

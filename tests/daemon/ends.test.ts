@@ -1,0 +1,152 @@
+// After the end of a run: why, resume, delete; and before its start: plan. Metrics meanwhile.
+
+import { beforeAll, describe, expect, test } from 'bun:test'
+import { existsSync, rmSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { openDatabase } from '../../db/open.ts'
+import { command, files, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
+import { folder } from '../support/folder.ts'
+import { HELLO, NESTED, SLEEPS } from './teams.ts'
+
+const PICKY = {
+  'team.yml': `name: "@local/picky"
+version: 1.0.0
+phases:
+  - { name: before, agent: exec, commands: [{ name: c, run: "echo x >> before" }] }
+  - { name: below, type: team, depends_on: [before], team: ./below }
+  - { name: after, agent: exec, depends_on: [below], commands: [{ name: c, run: "true" }] }
+`,
+  'below/team.yml': `name: "@local/below"
+version: 1.0.0
+phases: [{ name: needs, agent: exec, commands: [{ name: c, run: "cat needed" }] }]
+`,
+}
+
+let daemon: RunningDaemon
+beforeAll(async () => {
+  daemon = await spawnDaemon()
+})
+
+async function run(path: string): Promise<string> {
+  const { run_id } = await daemon.call('/v1/runs/start', { path })
+  await daemon.ended(run_id)
+  return run_id
+}
+
+test('a failed run explains itself, and resume repeats only what did not complete', async () => {
+  const path = files(PICKY)
+  const runId = await run(path)
+  const { text, chain, cancelled } = await daemon.call('/v1/runs/why', { run_id: runId })
+  expect(text).toContain('needed')
+  expect(chain.map((step: { phase: string }) => step.phase)).toEqual(['below', 'needs'])
+  expect(cancelled).toEqual([{ run_id: runId, phase: 'after', state: 'skipped' }])
+
+  writeFileSync(join(path, 'needed'), '')
+  const resumed = await daemon.call('/v1/runs/resume', { run_id: runId })
+  expect(resumed).toMatchObject({ run_id: runId, attempt: 2, repeats: ['below', 'after'] })
+  expect(await daemon.ended(runId)).toMatchObject({ state: 'completed', attempt: 2 })
+  expect(await Bun.file(join(path, 'before')).text()).toBe('x\n')
+  expect((await daemon.post('/v1/runs/resume', { run_id: runId })).body.error.code).toBe('invalid_state')
+  const unknown = await daemon.post('/v1/runs/resume', { run_id: runId, from_phase: 'none' })
+  expect([unknown.status, unknown.body.error.details[0].path]).toEqual([400, '/from_phase'])
+})
+
+test('delete takes an ended tree, whole, with its files', async () => {
+  const runId = await run(files({ 'team.yml': HELLO }))
+  const state = join(daemon.home, 'runs', runId)
+  expect(existsSync(state)).toBe(true)
+  expect((await daemon.call('/v1/runs/delete', { run_id: runId })).run_id).toBe(runId)
+  expect(existsSync(state)).toBe(false)
+  expect((await daemon.post('/v1/runs/get', { run_id: runId })).status).toBe(404)
+
+  const top = await run(files(NESTED))
+  const { runs } = await daemon.call('/v1/runs/tree', { run_id: top })
+  expect((await daemon.post('/v1/runs/delete', { run_id: runs[1].run_id })).body.error.code).toBe('invalid_state')
+  await daemon.call('/v1/runs/delete', { run_id: top })
+  for (const { run_id } of runs) expect((await daemon.post('/v1/runs/get', { run_id })).status).toBe(404)
+
+  const { run_id } = await daemon.call('/v1/runs/start', { path: files({ 'team.yml': SLEEPS }) })
+  expect((await daemon.post('/v1/runs/delete', { run_id })).body.error.code).toBe('invalid_state')
+  await daemon.call('/v1/runs/cancel', { run_id })
+})
+
+test('runs older than is kept are deleted at the next start', async () => {
+  const home = folder()
+  const path = files({ 'team.yml': HELLO })
+  for (let times = 0; times < 2; times++) await command(['run', path], { home })
+  const db = openDatabase(join(home, 'daemon.db'))
+  const [old, young] = db.query<{ id: string }, []>('SELECT id FROM runs ORDER BY id').all()
+  db.query('UPDATE runs SET completed_at = ? WHERE id = ?').run(Date.now() - 2 * 86_400_000, old!.id)
+  db.close()
+  const keeper = await spawnDaemon({ home, env: { CADRE_KEEP_RUNS_DAYS: '1' } })
+  while (existsSync(join(home, 'runs', old!.id))) await Bun.sleep(10)
+  const { runs } = await keeper.call('/v1/runs/list')
+  expect(runs.map((run: { run_id: string }) => run.run_id)).toEqual([young!.id])
+})
+
+describe('plan', () => {
+  const PUSH = {
+    'team.yml': `name: "@local/push"
+version: 1.0.0
+inputs: [{ name: to, type: string, required: true }]
+phases:
+  - { name: below, type: team, team: ./below, inputs: { to: "{{ inputs.to }}" } }
+`,
+    'below/team.yml': `name: "@local/below"
+version: 1.0.0
+inputs: [{ name: to, type: string, required: true }]
+phases:
+  - { name: fetch, agent: http, sources: [{ name: page, url: "https://pages.example/a" }] }
+  - name: send
+    agent: http
+    depends_on: [fetch]
+    when: phases.fetch.data.bytes > 0
+    target_entries: [{ name: post, url: "https://sink.example/b", file: files/fetch/page }]
+`,
+  }
+
+  test('shows every depth, what is missing and what would be written, and starts nothing', async () => {
+    const path = files(PUSH)
+    const before = (await daemon.call('/v1/runs/list')).total
+    const plan = await daemon.call('/v1/teams/plan', { path })
+    expect(plan.missing).toMatchObject([{ path: '/inputs/to' }])
+    expect(plan.team.phases[0].below.phases).toMatchObject([
+      { name: 'fetch', agent: 'http' },
+      { name: 'send', depends_on: ['fetch'], when: 'phases.fetch.data.bytes > 0' },
+    ])
+    expect(plan.writes).toEqual([
+      {
+        phase: ['below', 'send'],
+        agent: 'http',
+        action: null,
+        effect: 'once',
+        to: 'https://sink.example/b',
+        credentials: [],
+      },
+    ])
+    expect((await daemon.call('/v1/runs/list')).total).toBe(before)
+    const missing = await command(['plan', path], { home: daemon.home })
+    expect(missing.code).toBe(2)
+    const shown = await command(['plan', path, '-i', 'to=x'], { home: daemon.home })
+    expect([shown.code, shown.stdout.includes('below/send')]).toEqual([0, true])
+  })
+
+  test('a team that calls itself ends', async () => {
+    const path = files({
+      'team.yml': `name: "@local/self"
+version: 1.0.0
+phases: [{ name: again, type: team, team: ./ }]
+`,
+    })
+    const { team } = await daemon.call('/v1/teams/plan', { path })
+    expect(team.phases[0].below).toEqual({ name: '@local/self', version: '1.0.0', recursive: true, phases: [] })
+    rmSync(path, { recursive: true })
+  })
+})
+
+test('metrics count runs by state', async () => {
+  const reply = await fetch(`${daemon.url}/metrics`)
+  expect(reply.headers.get('content-type')).toStartWith('text/plain; version=0.0.4')
+  const { total } = await daemon.call('/v1/runs/list', { state: 'completed' })
+  expect(await reply.text()).toContain(`\ncadre_runs{state="completed"} ${total}\n`)
+})
