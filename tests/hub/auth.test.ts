@@ -1,0 +1,204 @@
+// Sessions, tokens, and what realm tokens reach, over real HTTP.
+
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { ADMIN_PASSWORD, startTestHub, type TestHub } from '../support/hub.ts'
+
+let hub: TestHub
+beforeAll(async () => {
+  hub = await startTestHub()
+})
+afterAll(() => hub.stop())
+
+describe('sessions', () => {
+  test('sign in, act, sign out', async () => {
+    const made = await hub.ok(null, 'session/create', { username: 'admin', password: ADMIN_PASSWORD })
+    expect(made.token).toMatch(/^cadre_tok_[0-9A-Za-z]{49}$/)
+    expect(made.expires_at).toBeGreaterThan(Date.now() + 29 * 86_400_000)
+    expect(await hub.ok(made.token, 'auth/whoami')).toMatchObject({
+      type: 'user',
+      kind: 'session',
+      user: { id: 1, username: 'admin' },
+      permissions: { domains: { orgs: '*', realms: '*' } },
+    })
+    await hub.ok(made.token, 'session/delete')
+    expect(await hub.call(made.token, 'auth/whoami')).toMatchObject({ status: 401, error: { code: 'unauthorized' } })
+  })
+  test('a wrong password and an unknown name answer alike', async () => {
+    const wrong = await hub.call(null, 'session/create', { username: 'admin', password: 'nope' })
+    const unknown = await hub.call(null, 'session/create', { username: 'nobody', password: 'nope' })
+    expect(wrong.status).toBe(401)
+    expect(wrong.error).toEqual(unknown.error)
+  })
+  test('ten failures make the pair wait', async () => {
+    const { token } = await hub.account('tried')
+    for (let i = 0; i < 10; i++) {
+      expect((await hub.call(null, 'session/create', { username: 'tried', password: 'x' })).status).toBe(401)
+    }
+    const refused = await hub.call(null, 'session/create', { username: 'tried', password: 'password of a test' })
+    expect(refused).toMatchObject({ status: 429, error: { code: 'rate_limited' } })
+    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(500)
+    expect((await hub.call(token, 'auth/whoami')).status).toBe(200)
+  })
+  test('a suspended account is out at once', async () => {
+    const { token, id } = await hub.account('gone')
+    await hub.ok(hub.admin, 'users/suspend', { user_id: id })
+    expect((await hub.call(token, 'auth/whoami')).status).toBe(401)
+    const again = await hub.call(null, 'session/create', { username: 'gone', password: 'password of a test' })
+    expect(again.status).toBe(401)
+  })
+})
+
+describe('tokens', () => {
+  test('plaintext once; the listing has metadata only', async () => {
+    const { token: session } = await hub.account('lister')
+    const made = await hub.call(session, 'auth/generate_token', { type: 'user', name: 'ci' })
+    expect(made.status).toBe(201)
+    expect(made.data).toMatchObject({ name: 'ci', type: 'user', realm_ids: [], expires_at: null })
+    const { tokens, total } = await hub.ok(made.data.token, 'auth/get_tokens', { limit: 1, offset: 0 })
+    expect(total).toBe(2)
+    expect(tokens).toHaveLength(1)
+    expect(tokens[0]).toMatchObject({
+      id: made.data.id,
+      name: 'ci',
+      type: 'user',
+      kind: 'durable',
+      permissions: { org_ids: [], access: 'admin' },
+      revoked_at: null,
+    })
+    expect(new Date(tokens[0].created_at).toISOString()).toBe(tokens[0].created_at)
+    expect(JSON.stringify(tokens)).not.toContain(made.data.token.slice(12, 40))
+    expect(Object.keys(tokens[0])).not.toContain('hash')
+  })
+  test('the resolved orgs and the use of a token are told', async () => {
+    await hub.hub.touches.flush()
+    const { tokens } = await hub.ok(hub.admin, 'auth/get_tokens')
+    expect(tokens[0].permissions).toEqual({ org_ids: [1], access: 'admin' })
+    expect(tokens[0].last_used_at).not.toBeNull()
+  })
+  test('rotation kills the old secret, revocation the token', async () => {
+    const { token: session } = await hub.account('rotator')
+    const made = await hub.ok(session, 'auth/generate_token', { type: 'user', name: 'a' })
+    const { token } = await hub.ok(session, 'auth/rotate_token', { id: made.id })
+    expect((await hub.call(made.token, 'auth/whoami')).status).toBe(401)
+    expect((await hub.call(token, 'auth/whoami')).status).toBe(200)
+    await hub.ok(session, 'auth/revoke_token', { id: made.id })
+    expect((await hub.call(token, 'auth/whoami')).status).toBe(401)
+    expect((await hub.call(session, 'auth/rotate_token', { id: made.id })).status).toBe(409)
+  })
+  test('a token without grants may still revoke itself', async () => {
+    const { token: session } = await hub.account('bare')
+    const made = await hub.ok(session, 'auth/generate_token', { type: 'user', name: 'a', permissions: { access: {} } })
+    expect((await hub.call(made.token, 'auth/get_tokens')).status).toBe(403)
+    await hub.ok(made.token, 'auth/revoke_token', { id: made.id })
+    expect((await hub.call(made.token, 'auth/whoami')).status).toBe(401)
+  })
+  test('expiry', async () => {
+    const { token: session } = await hub.account('short')
+    const made = await hub.ok(session, 'auth/generate_token', { type: 'user', name: 'a', expires_in_days: 1 })
+    hub.clock.skew = 25 * 3_600_000
+    expect((await hub.call(made.token, 'auth/whoami')).status).toBe(401)
+    hub.clock.skew = 0
+  })
+  test('minting never exceeds the minter, nor does rotating', async () => {
+    const { token: session } = await hub.account('minter')
+    const strong = await hub.ok(session, 'auth/generate_token', { type: 'user', name: 'strong' })
+    const permissions = { domains: { orgs: [1] }, access: { tokens: ['write'], runs: ['read'] } }
+    const weak = await hub.ok(session, 'auth/generate_token', { type: 'user', name: 'weak', permissions })
+    const mint = (wanted: unknown) =>
+      hub.call(weak.token, 'auth/generate_token', { type: 'user', name: 'x', permissions: wanted })
+    expect((await mint({ domains: { orgs: [1] }, access: { runs: ['read'] } })).status).toBe(201)
+    expect((await mint({ domains: { orgs: [1, 2] }, access: {} })).status).toBe(403)
+    expect((await mint({ domains: { orgs: '*' }, access: {} })).status).toBe(403)
+    expect((await mint({ access: { runs: ['write'] } })).status).toBe(403)
+    expect((await hub.call(weak.token, 'auth/rotate_token', { id: strong.id })).status).toBe(403)
+    const copy = await hub.ok(weak.token, 'auth/generate_token', { type: 'user', name: 'copy' })
+    expect(copy.permissions).toEqual(permissions)
+  })
+  test('another user’s token does not exist', async () => {
+    const { token } = await hub.account('stranger')
+    expect((await hub.call(token, 'auth/revoke_token', { id: 1 })).status).toBe(404)
+    expect((await hub.call(token, 'auth/rotate_token', { id: 1 })).status).toBe(404)
+  })
+  test.each([
+    ['a realm token with permissions', { type: 'realm', name: 'x', permissions: { access: {} } }, '/permissions'],
+    ['a realm token without realms', { type: 'realm', name: 'x' }, '/realm_ids'],
+    ['a user token with realms', { type: 'user', name: 'x', realm_ids: [crypto.randomUUID()] }, '/realm_ids'],
+    [
+      'an unknown entity',
+      { type: 'user', name: 'x', permissions: { access: { moon: ['read'] } } },
+      '/permissions/access/moon',
+    ],
+    ['a coerced number', { type: 'user', name: 'x', expires_in_days: '3' }, '/expires_in_days'],
+  ])('%s is refused', async (_, body, path) => {
+    const reply = await hub.call(hub.admin, 'auth/generate_token', body)
+    expect(reply.status).toBe(400)
+    expect(reply.error.details!.map(detail => detail.path)).toContain(path)
+  })
+  test('garbage, other prefixes and broken checksums are 401', async () => {
+    const good = hub.admin
+    const flipped = good.slice(0, -1) + (good.endsWith('a') ? 'b' : 'a')
+    for (const token of ['x', 'cadre_tok_', 'ghp_abc', flipped, `${good}x`, good.replace('_tok_', '_dt_')]) {
+      const reply = await hub.call(token, 'auth/whoami')
+      expect(reply).toMatchObject({ status: 401, error: { code: 'unauthorized' } })
+      expect(reply.headers.get('www-authenticate')).toBe('Bearer')
+    }
+  })
+})
+
+describe('realm tokens', () => {
+  test('are minted by members only, and reach only their own routes', async () => {
+    const stranger = await hub.account('outsider')
+    const mint = { type: 'realm', name: 'd', realm_ids: [hub.realm] }
+    expect((await hub.call(stranger.token, 'auth/generate_token', mint)).status).toBe(404)
+    const made = await hub.call(hub.admin, 'auth/generate_token', mint)
+    expect(made.status).toBe(201)
+    expect(made.data.token).toMatch(/^cadre_dt_/)
+    expect(made.data.realm_ids).toEqual([hub.realm])
+    for (const path of ['orgs/list', 'auth/get_tokens', 'realms/list', 'runs/list', 'dispatch/queue']) {
+      expect(await hub.call(made.data.token, path)).toMatchObject({ status: 403, error: { code: 'forbidden' } })
+    }
+    expect(await hub.ok(made.data.token, 'auth/whoami')).toMatchObject({ type: 'realm', user: null })
+  })
+  test('acl: who may call, with which key', async () => {
+    const org = await hub.ok(hub.admin, 'orgs/create', { slug: 'acl-org', display_name: 'A' })
+    const realm = await hub.ok(hub.admin, 'realms/create', { org_id: org.id, slug: 'r', name: 'R' })
+    const member = await hub.account('acl-member')
+    const org_admin = await hub.account('acl-admin')
+    await hub.ok(hub.admin, 'realms/add_member', { realm_id: realm.id, username: 'acl-member', role: 'member' })
+    await hub.ok(hub.admin, 'orgs/add_member', { org_id: org.id, username: 'acl-admin', role: 'admin' })
+    const { token } = await hub.realmToken(member.token, realm.id)
+    const { daemon_id } = await hub.ok(token, 'daemons/register', { name: 'd' })
+    const acl = await hub.ok(token, 'auth/acl', { daemon_id })
+    expect(acl).toEqual({
+      realm_id: realm.id,
+      allowed: ['acl-admin', 'acl-member', 'admin'],
+      dispatch_public_key: expect.stringContaining('BEGIN PUBLIC KEY'),
+      daemon_id,
+    })
+    expect(org_admin.id).toBeGreaterThan(0)
+    const refused = [
+      await hub.call(hub.admin, 'auth/acl', { daemon_id }),
+      await hub.call(token, 'auth/acl', { daemon_id, realm_id: hub.realm }),
+    ]
+    for (const reply of refused) expect(reply).toMatchObject({ status: 403, error: { code: 'forbidden' } })
+    expect((await hub.call(token, 'auth/acl', { daemon_id: crypto.randomUUID() })).status).toBe(404)
+    const other = await hub.realmToken(hub.admin, hub.realm)
+    expect((await hub.call(other.token, 'auth/acl', { daemon_id })).status).toBe(403)
+    const both = await hub.realmToken(hub.admin, hub.realm, realm.id)
+    expect((await hub.call(both.token, 'auth/acl', { daemon_id })).status).toBe(400)
+    // The minter left: the token is worth nothing any more.
+    await hub.ok(hub.admin, 'orgs/remove_member', { org_id: org.id, username: 'acl-member' })
+    expect((await hub.call(token, 'auth/acl', { daemon_id })).status).toBe(403)
+    expect((await hub.call(token, 'daemons/heartbeat', { daemon_id })).status).toBe(403)
+  })
+})
+
+test('no secret is in the log or the database', async () => {
+  const made = await hub.ok(hub.admin, 'auth/generate_token', { type: 'user', name: 'secret' })
+  await hub.call(made.token, 'auth/whoami')
+  const rows = JSON.stringify(await hub.hub.store.db.select().from(hub.hub.store.tokens))
+  for (const text of [hub.log.join('\n'), rows]) {
+    expect(text).not.toContain(made.token)
+    expect(text).not.toContain(ADMIN_PASSWORD)
+  }
+})
