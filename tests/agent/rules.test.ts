@@ -6,7 +6,7 @@ import { join } from 'node:path'
 
 const FOLDER = join(import.meta.dir, '../../agents')
 const FORBIDDEN = [/(?<![.\w])fetch\(/, /process\.env/, /console\./, /Bun\.(env|connect|fetch)\b/, /globalThis\.fetch/]
-const ALLOWED_IMPORTS = /^(cadre|node:[a-z/_]+|bun|nodemailer|@octokit\/rest|\.{1,2}\/.+\.ts)$/
+const ALLOWED_IMPORTS = /^(cadre|node:[a-z/_]+|bun|nodemailer|@octokit\/rest|jose|\.{1,2}\/.+\.ts)$/
 
 const files = [...new Bun.Glob('*.ts').scanSync(FOLDER)]
 
