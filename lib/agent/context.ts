@@ -4,7 +4,7 @@ import type { JsonObject } from '../json.ts'
 import type { Redactor } from '../redact.ts'
 import { type AgentContext, AgentError, type Effect, type NotifyEvent } from './define.ts'
 import { guardedFetch, type NetworkPolicy } from './fetch.ts'
-import { readable, writeArtifact } from './files.ts'
+import { folderAt, readable, writeArtifact } from './files.ts'
 
 export interface ContextOptions {
   /** Resolved: `${env:…}` and its like replaced, checked against the agent's schema. */
@@ -45,6 +45,7 @@ export function createContext(options: ContextOptions): AgentContext {
       if (typeof path !== 'string' || !path) throw new AgentError('no file is named', { code: 'not_found' })
       return readable(path, { stateDir, workspace, outside })
     },
+    folder: path => folderAt(path, { stateDir, workspace, outside }),
     env: Object.fromEntries(SHARED_ENVIRONMENT.flatMap(name => (process.env[name] ? [[name, process.env[name]]] : []))),
     mask: () => redactor.stream(),
     key,

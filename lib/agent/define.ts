@@ -51,6 +51,8 @@ export interface AgentContext<S = Record<string, unknown>> {
   write(name: string, content: FileContent): Promise<FileRecord>
   /** A file of the run (`files/…`) or the workspace. Throws an AgentError when it is missing or lies outside. */
   read(path: string): Promise<ReturnType<typeof Bun.file>>
+  /** The absolute path of a folder that lies where `read` finds files; `.` is the workspace. Throws likewise. */
+  folder(path: string): Promise<string>
   /** Idempotency key of this entry, the same over all attempts. */
   readonly key: string
   readonly attempt: number

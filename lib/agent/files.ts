@@ -185,34 +185,47 @@ function explain(error: unknown, path: string): unknown {
   return error
 }
 
+interface Places {
+  stateDir: string
+  workspace: string
+  /** Lets absolute paths and what lies beyond the workspace pass: runs started on this machine from a path. */
+  outside: boolean
+}
+
 /**
- * The file that `path` names: `files/…` of the run, else of the workspace. `outside` lets absolute paths and what lies
- * beyond the workspace pass (runs started on this machine from a path). Throws an AgentError when it is missing, is no
+ * The file that `path` names: `files/…` of the run, else of the workspace. Throws an AgentError when it is missing, is no
  * regular file, or lies outside, links included.
  */
-export async function readable(
-  path: string,
-  { stateDir, workspace, outside }: { stateDir: string; workspace: string; outside: boolean },
-): Promise<Bun.BunFile> {
+export async function readable(path: string, places: Places): Promise<Bun.BunFile> {
+  const real = await locate(path, places)
+  if ((await stat(real)).isFile()) return Bun.file(real)
+  throw new AgentError(`${path} is not a regular file`, { code: 'not_found', hint: 'name one file, not a folder' })
+}
+
+/** The absolute path of a folder, where `readable` would find its files. */
+export async function folderAt(path: string, places: Places): Promise<string> {
+  const real = await locate(path, places)
+  if ((await stat(real)).isDirectory()) return real
+  throw new AgentError(`${path} is not a folder`, { code: 'not_found', hint: 'name a folder' })
+}
+
+async function locate(path: string, { stateDir, workspace, outside }: Places): Promise<string> {
   const ofRun = path.startsWith('files/')
   const base = ofRun ? join(stateDir, 'files') : workspace
   const full = ofRun ? resolve(stateDir, path) : resolve(workspace, path)
   const refused = new AgentError(`${JSON.stringify(path)} lies outside the run's files and its workspace`, {
     code: 'outside',
-    hint: 'name a file below the workspace, or `files/<phase>/<name>` of an earlier phase',
+    hint: 'name what lies in the workspace, or in `files/<phase>/` of an earlier phase',
   })
   const free = outside && !ofRun
   if (path.includes('\0') || (!free && (isAbsolute(path) || !within(full, base)))) throw refused
   try {
     const [real, realBase] = await Promise.all([realpath(full), free ? base : realpath(base)])
     if (!free && !within(real, realBase)) throw refused
-    if (!(await stat(real)).isFile()) {
-      throw new AgentError(`${path} is not a regular file`, { code: 'not_found', hint: 'name one file, not a folder' })
-    }
-    return Bun.file(real)
+    return real
   } catch (error) {
     if (error instanceof AgentError) throw error
-    throw new AgentError(`no file ${path}`, {
+    throw new AgentError(`${path} does not exist`, {
       code: 'not_found',
       hint: ofRun ? 'does the phase that writes it stand in depends_on?' : `looked in ${workspace}`,
       cause: error,

@@ -2,7 +2,7 @@ import { describe, expect, test } from 'bun:test'
 import { existsSync, linkSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { AgentError, type FileContent } from '../../lib/agent/define.ts'
-import { isSafeName, readable, recordFiles, safeName, writeArtifact } from '../../lib/agent/files.ts'
+import { folderAt, isSafeName, readable, recordFiles, safeName, writeArtifact } from '../../lib/agent/files.ts'
 import { folder } from '../support/folder.ts'
 
 const BAD = [
@@ -192,6 +192,18 @@ describe('read', () => {
     ]
     for (const path of beyond) expect(await read(at, path, false)).toBe('outside')
     for (const path of beyond.slice(0, 4)) expect(await read(at, path, true)).toBe('elsewhere')
+  })
+
+  test('a folder is found by the same rules', async () => {
+    const at = places()
+    const find = (path: string, outside: boolean) =>
+      folderAt(path, { ...at, outside }).catch(error => (error instanceof AgentError ? error.code : String(error)))
+    expect(await find('.', false)).toBe(at.workspace)
+    expect(await find('dir', false)).toBe(join(at.workspace, 'dir'))
+    expect(await find('files/p', false)).toBe(join(at.stateDir, 'files/p'))
+    for (const missing of ['w', 'none']) expect(await find(missing, true)).toBe('not_found')
+    for (const path of [at.elsewhere, 'linkdir', '..']) expect(await find(path, false)).toBe('outside')
+    expect(await find('linkdir', true)).toBe(at.elsewhere)
   })
 })
 
