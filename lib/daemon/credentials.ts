@@ -6,14 +6,14 @@ import { CadreError } from '../error.ts'
 import type { RemoteAction } from './access.ts'
 
 /** A public key of the hub. An empty `kid`: it was configured here and fits any. `not_after`: epoch milliseconds. */
-export interface DispatchKey {
+interface DispatchKey {
   kid: string
   pem: string
   not_after?: number
 }
 
 /** What the hub's auth/whoami says of a user token, asked with this daemon's `realm_id`. */
-export interface Whoami {
+interface Whoami {
   type: string
   user: { id: number; username: string } | null
   permissions: { access?: Record<string, readonly string[]> }

@@ -5,7 +5,7 @@ import type { JsonObject } from '../json.ts'
 import { type RunRecord, runRecord } from '../run/records.ts'
 import type { RunStore } from '../run/store.ts'
 
-export interface Delivery {
+interface Delivery {
   phase: string
   event: string
   state: string

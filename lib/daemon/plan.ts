@@ -10,7 +10,7 @@ import type { Bundle, Phase, StandardPhase } from '../team/team.ts'
 import type { Daemon } from './daemon.ts'
 import { loadTeam, missingSettings, type RunRequest } from './start.ts'
 
-export interface PlannedPhase {
+interface PlannedPhase {
   name: string
   type: Phase['type']
   depends_on: string[]
@@ -32,7 +32,7 @@ export interface PlannedTeam {
   phases: PlannedPhase[]
 }
 
-export interface PlannedWrite {
+interface PlannedWrite {
   /** Names of the phases from the top team down. */
   phase: string[]
   agent: string

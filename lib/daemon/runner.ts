@@ -8,12 +8,12 @@ import type { RunEvent } from './events.ts'
 import type { Plan } from './plan.ts'
 import type { RunRequest } from './start.ts'
 
-export type Answer = Omit<Decision, 'by'>
+type Answer = Omit<Decision, 'by'>
 
 type Which = Pick<RunRequest, 'team' | 'path'>
 
 /** A team that was read and found valid. */
-export interface Prepared {
+interface Prepared {
   inputs: readonly Field[]
   start(request: Omit<RunRequest, keyof Which>): Promise<{ run_id: string }>
 }

@@ -47,12 +47,20 @@ export async function serve(options: ServeOptions): Promise<void> {
 
 /** A hub that is slow to answer does not hold up the local API; one that refuses this daemon ends the start. */
 async function withinPatience(linking: Promise<unknown>, log: Log): Promise<void> {
+  const { promise: patience, resolve } = Promise.withResolvers<void>()
   let late = false
+  const timer = setTimeout(() => {
+    late = true
+    resolve()
+  }, PATIENCE_MS)
   linking.catch(error => {
     if (late) log.error('the hub refused this daemon', { error: messageOf(error) })
   })
-  await Promise.race([linking, Bun.sleep(PATIENCE_MS)])
-  late = true
+  try {
+    await Promise.race([linking, patience])
+  } finally {
+    clearTimeout(timer)
+  }
 }
 
 function portOf(text: string): number {

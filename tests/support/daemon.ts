@@ -8,7 +8,7 @@ import { folder } from './folder.ts'
 
 const PROGRAM = join(import.meta.dir, '../../daemon.ts')
 
-export interface Reply {
+interface Reply {
   status: number
   headers: Headers
   // biome-ignore lint/suspicious/noExplicitAny: the bodies of all calls.

@@ -1,7 +1,8 @@
-// Commands that talk to the hub as a person: login, logout, publish, dispatch. The credential is CADRE_API_KEY, else the
+// Commands that talk to the hub as a person: login, logout, realm-token, publish, dispatch. The credential is CADRE_API_KEY, else the
 // setting hub.api_key, else the session that `login` left in `<home>/session` (mode 0600).
 
 import { chmodSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { hostname } from 'node:os'
 import { join } from 'node:path'
 import { openSettings } from '../../agent/settings.ts'
 import { CadreError } from '../../error.ts'
@@ -24,19 +25,52 @@ interface Session {
 
 const sessionFile = (home: string) => join(home, 'session')
 
-/** The password is read from stdin. */
+/** The password is typed unseen, or read from stdin. */
 export async function login(username: string, { home: given, hub }: HubOptions): Promise<void> {
   const home = homeFolder(given)
   const url = hub ?? process.env.CADRE_HUB_URL
   if (!url) throw new CadreError('invalid_request', 'which hub? give --hub, or set CADRE_HUB_URL')
-  if (process.stdin.isTTY) process.stderr.write(`password of ${username} (end with Ctrl-D): `)
-  const password = (await Bun.stdin.text()).replace(/\r?\n$/, '')
+  const password = process.stdin.isTTY
+    ? await typedPassword(`password of ${username}: `)
+    : (await Bun.stdin.text()).replace(/\r?\n$/, '')
   const { token } = await new HubClient(url, null).call<{ token: string }>('/v1/session/create', { username, password })
   makeHome(home)
   const session: Session = { hub: url, token }
   writeFileSync(sessionFile(home), JSON.stringify(session), { mode: 0o600, flush: true })
   chmodSync(sessionFile(home), 0o600)
   process.stdout.write(`signed in at ${url} as ${username}\n`)
+}
+
+/** What is typed up to Enter, without showing it. */
+async function typedPassword(prompt: string): Promise<string> {
+  process.stderr.write(prompt)
+  process.stdin.setRawMode(true)
+  let typed = ''
+  try {
+    for await (const chunk of process.stdin) {
+      for (const key of String(chunk)) {
+        if (key === '\r' || key === '\n' || key === '\x04') return typed
+        if (key === '\x03') throw new CadreError('invalid_request', 'not signed in')
+        typed = key === '\x7f' || key === '\b' ? typed.slice(0, -1) : typed + key
+      }
+    }
+    return typed
+  } finally {
+    process.stdin.setRawMode(false)
+    process.stdin.unref()
+    process.stderr.write('\n')
+  }
+}
+
+/** Prints a new realm token, with which a daemon enrols (CADRE_REALM_TOKEN). The hub never shows it again. */
+export async function realmToken(realm: string, options: HubOptions & { name?: string; json?: boolean }): Promise<void> {
+  const client = await hubOf(homeFolder(options.home), options)
+  const minted = await client.call<{ token: string }>('/v1/auth/generate_token', {
+    type: 'realm',
+    name: options.name ?? `daemon on ${hostname()}`,
+    realm_ids: [await realmOf(client, realm)],
+  })
+  process.stdout.write(`${options.json ? JSON.stringify(minted) : minted.token}\n`)
 }
 
 /** Revokes the session. The daemon keeps its realm. */
@@ -54,15 +88,24 @@ export async function logout({ home: given }: HubOptions): Promise<void> {
   process.stdout.write(`signed out of ${session.hub}\n`)
 }
 
-export async function publish(path: string, options: HubOptions & { scope?: string; json?: boolean }): Promise<void> {
+export interface PublishOptions extends HubOptions {
+  scope?: string
+  /** Puts the team on this realm's list too, so that it can be dispatched there. */
+  realm?: string
+  json?: boolean
+}
+
+export async function publish(path: string, options: PublishOptions): Promise<void> {
   const client = await hubOf(homeFolder(options.home), options)
   const files = await readPackage(path)
-  const { scope, json } = options
+  const { scope, realm, json } = options
+  const realm_id = realm === undefined ? null : await realmOf(client, realm)
   const published = await client.call<{ name: string; version: string; sha256: string }>(
     '/v1/teams/publish',
     { files, ...(scope !== undefined && { scope }) },
     { timeout: 120_000 },
   )
+  if (realm_id) await client.call('/v1/realms/add_team', { realm_id, team: published.name })
   if (json) return void process.stdout.write(`${JSON.stringify(published)}\n`)
   process.stdout.write(`${published.name}@${published.version}  ${published.sha256}\n`)
 }

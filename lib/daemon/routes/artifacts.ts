@@ -39,7 +39,7 @@ export function artifactRoutes({ api, daemon, guard }: Routing): void {
 }
 
 /** Absolute path of `files/<phase>/<name>` of a run. What is no safe name, or leads out by a link, is not there. */
-export async function artifactFile(daemon: Daemon, runId: string, path: string): Promise<string> {
+async function artifactFile(daemon: Daemon, runId: string, path: string): Promise<string> {
   const missing = () => new CadreError('not_found', `run ${runId} has no file ${path}`)
   if (!path.startsWith('files/') || !isSafeName(path)) throw missing()
   const base = join(daemon.engine.stateDir(runId), 'files')
