@@ -6,5 +6,17 @@ export type { Json, JsonObject } from '../json.ts'
 export type { AgentContext, AgentResult, Effect, FetchOptions, FileRecord, NotifyEvent } from './define.ts'
 export { AgentError, agent, secret } from './define.ts'
 export { safeName } from './files.ts'
+export { persist, within } from './persist.ts'
 export { replyError } from './reply.ts'
-export { basicAuth, explain, jsonApi, Limit, pagesOf, pathSegment, writeListing } from './vendor.ts'
+export {
+  BaseUrl,
+  basicAuth,
+  entryOf,
+  explain,
+  jsonApi,
+  Limit,
+  pagesOf,
+  pathSegment,
+  readText,
+  writeListing,
+} from './vendor.ts'

@@ -1,7 +1,7 @@
 // What agents of vendors' JSON APIs share: one way to call, one way to explain a refusal, one way to go through pages.
 // Vendors' own paths, fields and queries stay in the agents.
 
-import Type from 'typebox'
+import Type, { type TProperties } from 'typebox'
 import type { Json, JsonObject } from '../json.ts'
 import { type AgentContext, AgentError, type FetchOptions } from './define.ts'
 import { replyError } from './reply.ts'
@@ -77,6 +77,24 @@ export function jsonApi(
     return (await reply.json()) as T
   }
 }
+
+/** A text of the run or the workspace that is sent whole: at most `most` bytes, and not empty. */
+export async function readText(context: AgentContext<unknown>, path: string, most: number): Promise<string> {
+  const file = await context.read(path)
+  const refuse = (why: string) => new AgentError(`${path} ${why}`, { code: 'invalid_request', sent: 'no' })
+  if (file.size > most) throw refuse(`has ${file.size} bytes, and the vendor takes at most ${most}`)
+  const text = await file.text()
+  if (!text.trim()) throw refuse('is empty')
+  return text
+}
+
+/** The schema of an entry: its name and these fields, no others. */
+export function entryOf<P extends TProperties>(fields: P) {
+  return Type.Object({ name: Type.String({ minLength: 1 }), ...fields }, { additionalProperties: false })
+}
+
+/** The setting `base_url`: an address in front of the vendor's own paths. */
+export const BaseUrl = Type.Optional(Type.String({ pattern: '^https?://[^/]' }))
 
 /** The field `limit` of every search and listing. */
 export const Limit = Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000 }))

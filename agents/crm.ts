@@ -1,0 +1,277 @@
+// crm: reads contacts, companies and deals in HubSpot, searches them and tickets, and adds notes.
+//
+//   settings: access_token (of a private app), base_url? (instead of https://api.hubapi.com)
+//   get_contact   sources: [{ name, ref: id or e-mail, properties?, associations? }]
+//   get_company   sources: [{ name, ref: id or domain, properties?, associations? }]
+//   get_deal      sources: [{ name, ref: id, properties?, associations? }]
+//   search        sources: [{ name, ref: text and/or filters, object?, properties?, limit? }]
+//                 filters: [{ property, operator, value | values }], all must hold; BETWEEN takes two values
+//   add_note      target_entries: [{ name, ref: <object>/<id>, file }]   plain text, or HTML when it ends in .html
+//
+// Scopes of the private app: crm.objects.contacts.read, .companies.read, .deals.read, `tickets`; to add notes also
+// crm.objects.contacts.write. `url` is the one HubSpot gives, else the record's address in the API. A note ends with a
+// line `cadre:<key>`, so that one whose reply was lost is found again.
+// https://developers.hubspot.com/docs/api-reference/crm-contacts-v3/guide
+// https://developers.hubspot.com/docs/api-reference/search/guide
+// https://developers.hubspot.com/docs/api-reference/crm-notes-v3/guide
+
+import {
+  type AgentContext,
+  AgentError,
+  type AgentResult,
+  agent,
+  BaseUrl,
+  entryOf,
+  type JsonObject,
+  jsonApi,
+  Limit,
+  pagesOf,
+  pathSegment,
+  readText,
+  secret,
+  Type,
+  writeListing,
+} from 'cadre'
+
+const PAGE = 200
+const ASSOCIATION_PAGE = 500
+const BATCH = 100
+/** Of the 65,536 characters of a note; the rest is room for tags and the marker. */
+const NOTE_MOST = 60_000
+const TYPE_OF_NOTE_TO = { contacts: 202, companies: 190, deals: 214, tickets: 228 }
+const OPERATORS = [
+  ...['EQ', 'NEQ', 'LT', 'LTE', 'GT', 'GTE', 'BETWEEN', 'IN', 'NOT_IN'],
+  ...['HAS_PROPERTY', 'NOT_HAS_PROPERTY', 'CONTAINS_TOKEN', 'NOT_CONTAINS_TOKEN'],
+]
+const SCOPES = {
+  contacts: 'crm.objects.contacts.read',
+  companies: 'crm.objects.companies.read',
+  deals: 'crm.objects.deals.read',
+  tickets: 'tickets',
+}
+type ObjectName = keyof typeof SCOPES
+
+const Settings = Type.Object({
+  access_token: secret(),
+  base_url: BaseUrl,
+})
+type Context = AgentContext<Type.Static<typeof Settings>>
+
+const Text = Type.String({ minLength: 1 })
+const Names = Type.Optional(Type.Array(Text))
+const Value = Type.Union([Type.String(), Type.Number(), Type.Boolean()])
+const Filter = Type.Object(
+  {
+    property: Text,
+    operator: Type.Enum(OPERATORS),
+    value: Type.Optional(Value),
+    values: Type.Optional(Type.Array(Value, { minItems: 1 })),
+  },
+  { additionalProperties: false },
+)
+const Get = entryOf({ ref: Text, properties: Names, associations: Names })
+
+interface Page<T> {
+  results: T[]
+  total?: number
+  paging?: { next?: { after: string } }
+}
+
+interface Item extends JsonObject {
+  id: string
+  properties: Record<string, string | null>
+}
+
+type Found = Item & { associations?: Record<string, Page<{ id: string }>> }
+
+export default agent({
+  type: 'connector',
+  version: '1.0.0',
+  description: 'Reads contacts, companies, deals and tickets in HubSpot, and adds notes.',
+  settings: Settings,
+  actions: {
+    get_contact: {
+      direction: 'source',
+      effect: 'read',
+      entry: Get,
+      run: (entry, context) => get('contacts', entry, context, entry.ref.includes('@') ? 'email' : undefined),
+    },
+    get_deal: {
+      direction: 'source',
+      effect: 'read',
+      entry: Get,
+      run: (entry, context) => get('deals', entry, context),
+    },
+    get_company: {
+      direction: 'source',
+      effect: 'read',
+      entry: Get,
+      async run(entry, context) {
+        const ref = entry.ref.includes('.') ? await companyOf(entry.ref, context) : entry.ref
+        return get('companies', { ...entry, ref }, context)
+      },
+    },
+    search: {
+      direction: 'source',
+      effect: 'read',
+      entry: entryOf({
+        ref: Type.Optional(Text),
+        filters: Type.Optional(Type.Array(Filter, { minItems: 1 })),
+        object: Type.Optional(Type.Enum(['contacts', 'companies', 'deals', 'tickets'])),
+        properties: Names,
+        limit: Limit,
+      }),
+      async run({ name, ref, filters, object = 'contacts', properties, limit }, context) {
+        if (ref === undefined && filters === undefined) throw invalid('a search needs `ref`, `filters`, or both')
+        const query = {
+          ...(ref !== undefined && { query: ref }),
+          ...(filters && { filterGroups: [{ filters: filters.map(toFilter) }] }),
+          ...(properties && { properties }),
+        }
+        const data = await writeListing(context, {
+          name,
+          limit,
+          page: (after: string | undefined, wanted) =>
+            search(object, { ...query, limit: Math.min(wanted, PAGE) }, after, context),
+          brief: item => brief(object, item, context),
+        })
+        return { text: `${data.items.length} of ${data.total} ${object}`, data }
+      },
+    },
+    add_note: {
+      direction: 'target',
+      effect: 'once',
+      entry: entryOf({
+        ref: Type.String({
+          pattern: '^(contacts|companies|deals|tickets)/[^/]+$',
+          'x-expected': '`<object>/<id>`, such as contacts/42',
+        }),
+        file: Text,
+      }),
+      async run({ ref, file }, context) {
+        const [object, id] = ref.split('/') as [ObjectName, string]
+        const text = await readText(context, file, NOTE_MOST)
+        const shown = /\.html?$/i.test(file) ? text : Bun.escapeHTML(text).replaceAll('\n', '<br>')
+        const hs_note_body = `${shown}<p>${markOf(context)}</p>`
+        const types = [{ associationCategory: 'HUBSPOT_DEFINED', associationTypeId: TYPE_OF_NOTE_TO[object] }]
+        const note = await hubspot(context)<Item>(`add a note to ${ref}`, '/crm/v3/objects/notes', {
+          method: 'POST',
+          body: {
+            properties: { hs_timestamp: new Date().toISOString(), hs_note_body },
+            associations: [{ to: { id }, types }],
+          },
+          scope: 'crm.objects.contacts.write',
+        })
+        return noted(ref, note, context)
+      },
+      /** Through the object's associations, which unlike the search index know a note at once. */
+      async find({ ref }, context) {
+        const [object, id] = ref.split('/') as [ObjectName, string]
+        const pages = pagesOf((after?: string) => associated(object, id, 'notes', after, context))
+        for await (const { items } of pages) {
+          for (let at = 0; at < items.length; at += BATCH) {
+            const inputs = items.slice(at, at + BATCH).map(id => ({ id }))
+            const body = { properties: ['hs_note_body'], inputs }
+            const path = '/crm/v3/objects/notes/batch/read'
+            const { results } = await hubspot(context)<Page<Item>>('read notes', path, { method: 'POST', body })
+            const mine = results.find(note => note.properties.hs_note_body?.includes(markOf(context)))
+            if (mine) return noted(ref, mine, context)
+          }
+        }
+        return null
+      },
+    },
+  },
+})
+
+function hubspot(context: Context) {
+  const headers = { authorization: `Bearer ${context.settings.access_token}` }
+  return jsonApi(context, { agent: 'crm', setting: 'access_token', base: baseOf(context), headers })
+}
+
+function baseOf({ settings }: Context): string {
+  return (settings.base_url ?? 'https://api.hubapi.com').replace(/\/+$/, '')
+}
+
+async function get(
+  object: ObjectName,
+  { name, ref, properties, associations }: Type.Static<typeof Get>,
+  context: Context,
+  idProperty?: string,
+): Promise<AgentResult> {
+  const scope = SCOPES[object]
+  const query = { properties, associations, idProperty }
+  const path = `/crm/v3/objects/${object}/${pathSegment(ref)}`
+  const found = await hubspot(context)<Found>(`get ${object}/${ref}`, path, { query, scope })
+  const ids: Record<string, string[]> = {}
+  for (const [to, page] of Object.entries(found.associations ?? {})) {
+    ids[to] = page.results.map(({ id }) => id)
+    // Here HubSpot gives the first of them only.
+    if (page.paging?.next) ids[to] = await Array.fromAsync(allAssociated(object, found.id, to, context))
+  }
+  const whole = associations ? { ...found, associations: ids } : found
+  await context.write(name, whole as JsonObject)
+  const data = { ...brief(object, found, context), ...(associations && { associations: ids }) }
+  return { text: `${object}/${found.id}`, data }
+}
+
+async function* allAssociated(object: ObjectName, id: string, to: string, context: Context) {
+  for await (const { items } of pagesOf((after?: string) => associated(object, id, to, after, context))) yield* items
+}
+
+async function associated(object: ObjectName, id: string, to: string, after: string | undefined, context: Context) {
+  const path = `/crm/v4/objects/${object}/${pathSegment(id)}/associations/${pathSegment(to)}`
+  const query = { limit: ASSOCIATION_PAGE, after }
+  const call = hubspot(context)<Page<{ toObjectId: string | number }>>
+  const { results, paging } = await call(`get ${to} of ${object}/${id}`, path, { query, scope: SCOPES[object] })
+  return { items: results.map(({ toObjectId }) => String(toObjectId)), next: paging?.next?.after }
+}
+
+/** A domain is no unique property of a company: it is searched for. */
+async function companyOf(domain: string, context: Context): Promise<string> {
+  const filters = [{ propertyName: 'domain', operator: 'EQ', value: domain.toLowerCase() }]
+  const { items } = await search('companies', { filterGroups: [{ filters }], limit: 2 }, undefined, context)
+  if (items.length === 1) return items[0]!.id
+  const [code, what] = items.length === 0 ? ['not_found', 'no company has'] : ['ambiguous', 'several companies have']
+  throw new AgentError(`[crm] ${what} the domain ${domain}`, { code, hint: 'give the company’s id in `ref`' })
+}
+
+async function search(object: ObjectName, query: JsonObject, after: string | undefined, context: Context) {
+  const call = hubspot(context)<Page<Item>>
+  const { results, total, paging } = await call(`search ${object}`, `/crm/v3/objects/${object}/search`, {
+    method: 'POST',
+    body: { ...query, ...(after !== undefined && { after }) },
+    scope: SCOPES[object],
+  })
+  return { items: results, total, next: paging?.next?.after }
+}
+
+function toFilter({ property, operator, value, values }: Type.Static<typeof Filter>): JsonObject {
+  const filter = { propertyName: property, operator }
+  if (operator !== 'BETWEEN') {
+    return {
+      ...filter,
+      ...(value !== undefined && { value: `${value}` }),
+      ...(values && { values: values.map(String) }),
+    }
+  }
+  if (values?.length !== 2) throw invalid(`filter of ${property}: BETWEEN takes \`values: [lowest, highest]\``)
+  return { ...filter, value: `${values[0]}`, highValue: `${values[1]}` }
+}
+
+function noted(ref: string, { id }: Item, context: Context): AgentResult {
+  const url = `${baseOf(context)}/crm/v3/objects/notes/${id}`
+  return { text: `added note ${id} to ${ref}`, data: { id, url }, external: { id, url } }
+}
+
+function brief(object: ObjectName, { id, properties, url }: Item, context: Context) {
+  return { id, url: typeof url === 'string' ? url : `${baseOf(context)}/crm/v3/objects/${object}/${id}`, properties }
+}
+
+function markOf({ key }: Context): string {
+  return `cadre:${key}`
+}
+
+function invalid(message: string): AgentError {
+  return new AgentError(`[crm] ${message}`, { code: 'invalid_request', sent: 'no' })
+}

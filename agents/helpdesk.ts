@@ -1,0 +1,245 @@
+// helpdesk: reads and answers tickets in Zendesk Support.
+//
+//   settings: subdomain (acme of acme.zendesk.com), email, api_token, base_url? (instead of https://<subdomain>.zendesk.com)
+//   get_ticket     sources: [{ name, ref: ticket id }]                    the ticket as JSON
+//   get_comments   sources: [{ name, ref: ticket id, limit? }]            oldest first
+//   search         sources: [{ name, ref: query, limit? }]                add `type:ticket` to find tickets only
+//   add_comment    target_entries: [{ name, ref, file, public? }]         an internal note unless `public: true`
+//   update_status  target_entries: [{ name, ref, status | file }]         new, open, pending, hold, solved, closed
+//
+// Permissions: the account of `email` is an agent with access to the tickets; API tokens are switched on by an admin.
+// The vendor's search ends at 1,000 results: `truncated` says so. A comment carries the idempotency key in its metadata,
+// so that one whose reply was lost is found again.
+// https://developer.zendesk.com/api-reference/ticketing/tickets/tickets/
+// https://developer.zendesk.com/api-reference/ticketing/tickets/ticket_comments/
+// https://developer.zendesk.com/api-reference/ticketing/ticket-management/search/
+
+import {
+  type AgentContext,
+  AgentError,
+  type AgentResult,
+  agent,
+  BaseUrl,
+  basicAuth,
+  entryOf,
+  type JsonObject,
+  jsonApi,
+  Limit,
+  pagesOf,
+  pathSegment,
+  readText,
+  secret,
+  Type,
+  writeListing,
+} from 'cadre'
+
+const PAGE = 100
+const SEARCH_MOST = 1_000
+/** Bytes that Zendesk keeps of a comment. */
+const COMMENT_MOST = 65_535
+const STATUSES = ['new', 'open', 'pending', 'hold', 'solved', 'closed'] as const
+/** Where a comment's metadata holds the idempotency key. */
+const MARK = 'cadre_key'
+
+const Settings = Type.Object({
+  subdomain: Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9-]*$' }),
+  email: Type.String({ minLength: 3 }),
+  api_token: secret(),
+  base_url: BaseUrl,
+})
+type Context = AgentContext<Type.Static<typeof Settings>>
+
+const Text = Type.String({ minLength: 1 })
+const ticketId = Type.String({ pattern: '^[0-9]+$', 'x-expected': 'the number of a ticket' })
+
+interface Ticket {
+  id: number
+  status: string
+  subject: string | null
+}
+
+interface Comment {
+  id: number
+  body: string
+  public: boolean
+  author_id: number
+  created_at: string
+  metadata?: { custom?: Record<string, unknown> }
+}
+
+interface Found extends JsonObject {
+  id: number
+  result_type: string
+  url: string
+}
+
+/** Cursor pagination, and the offsets of accounts and searches that do not have it. */
+interface Paging {
+  meta?: { has_more: boolean; after_cursor: string | null }
+  next_page?: string | null
+  count?: number
+}
+
+export default agent({
+  type: 'connector',
+  version: '1.0.0',
+  description: 'Reads and answers tickets in Zendesk.',
+  settings: Settings,
+  actions: {
+    get_ticket: {
+      direction: 'source',
+      effect: 'read',
+      entry: entryOf({ ref: ticketId }),
+      async run({ name, ref }, context) {
+        const { ticket } = await zendesk(context)<{ ticket: Ticket & JsonObject }>(`get ticket ${ref}`, pathOf(ref))
+        await context.write(name, ticket)
+        return { text: `ticket ${ref} is ${ticket.status}: ${ticket.subject}`, data: brief(ticket, context) }
+      },
+    },
+    get_comments: {
+      direction: 'source',
+      effect: 'read',
+      entry: entryOf({ ref: ticketId, limit: Limit }),
+      async run({ name, ref, limit }, context) {
+        const data = await writeListing(context, {
+          name,
+          limit,
+          page: cursor => commentsPage(ref, cursor, context),
+          brief: ({ id, body, public: isPublic, author_id, created_at }) => {
+            return { id, body, public: isPublic, author_id, created_at }
+          },
+        })
+        return { text: `${data.items.length} of ${data.total} comments of ticket ${ref}`, data }
+      },
+    },
+    search: {
+      direction: 'source',
+      effect: 'read',
+      entry: entryOf({ ref: Text, limit: Limit }),
+      async run({ name, ref, limit }, context) {
+        const data = await writeListing(context, {
+          name,
+          limit,
+          page: cursor => searchPage(ref, cursor, context),
+          brief: found => (found.result_type === 'ticket' ? brief(found as never, context) : briefOther(found)),
+        })
+        return { text: `${data.items.length} of ${data.total} results`, data }
+      },
+    },
+    add_comment: {
+      direction: 'target',
+      effect: 'once',
+      entry: entryOf({ ref: ticketId, file: Text, public: Type.Optional(Type.Boolean()) }),
+      async run(entry, context) {
+        const body = await readText(context, entry.file, COMMENT_MOST)
+        const change = { comment: { body, public: entry.public ?? false }, metadata: { [MARK]: context.key } }
+        const { ticket, audit } = await update(entry.ref, 'comment on', change, context)
+        return commented(ticket, audit?.events?.find(event => event.type === 'Comment')?.id, context)
+      },
+      async find({ ref }, context) {
+        for await (const { items } of pagesOf((cursor?: string) => commentsPage(ref, cursor, context))) {
+          const mine = items.find(comment => comment.metadata?.custom?.[MARK] === context.key)
+          if (!mine) continue
+          const { ticket } = await zendesk(context)<{ ticket: Ticket }>(`get ticket ${ref}`, pathOf(ref))
+          return commented(ticket, mine.id, context)
+        }
+        return null
+      },
+    },
+    update_status: {
+      direction: 'target',
+      effect: 'idempotent',
+      entry: entryOf({ ref: ticketId, status: Type.Optional(Type.Enum([...STATUSES])), file: Type.Optional(Text) }),
+      async run({ ref, status, file }, context) {
+        const wanted = status ?? (file === undefined ? '' : (await readText(context, file, 100)).trim().toLowerCase())
+        if (!(STATUSES as readonly string[]).includes(wanted)) {
+          const problem = wanted ? `${JSON.stringify(wanted.slice(0, 40))} is no status` : 'no status is given'
+          const hint = `give \`status\`, or a \`file\` that holds one of ${STATUSES.join(', ')}`
+          throw new AgentError(`[helpdesk] ticket ${ref}: ${problem}`, { code: 'invalid_request', hint, sent: 'no' })
+        }
+        const { ticket } = await update(ref, 'set the status of', { status: wanted }, context)
+        return { text: `ticket ${ref} is ${ticket.status}`, data: brief(ticket, context) }
+      },
+    },
+  },
+})
+
+function zendesk(context: Context) {
+  const { email, api_token } = context.settings
+  const headers = { authorization: basicAuth(`${email}/token`, api_token) }
+  return jsonApi(context, { agent: 'helpdesk', setting: 'api_token', base: baseOf(context), headers })
+}
+
+function baseOf({ settings: { base_url, subdomain } }: Context): string {
+  return (base_url ?? `https://${subdomain}.zendesk.com`).replace(/\/+$/, '')
+}
+
+function pathOf(ticket: string): string {
+  return `/api/v2/tickets/${pathSegment(ticket)}`
+}
+
+async function commentsPage(ticket: string, cursor: string | undefined, context: Context) {
+  const query = { 'page[size]': PAGE, ...fromCursor(cursor) }
+  const path = `${pathOf(ticket)}/comments`
+  const reply = await zendesk(context)<Paging & { comments: Comment[] }>(`get comments of ticket ${ticket}`, path, {
+    query,
+  })
+  return { items: reply.comments, next: nextOf(reply), total: reply.count }
+}
+
+async function searchPage(text: string, cursor: string | undefined, context: Context) {
+  const query = { query: text, per_page: PAGE, ...fromCursor(cursor) }
+  const reply = await zendesk(context)<Paging & { results: Found[] }>('search', '/api/v2/search', { query })
+  const next = nextOf(reply)
+  // The page after the thousandth result is answered 422.
+  const isLast = Number(/^page=(\d+)$/.exec(next ?? '')?.[1]) > SEARCH_MOST / PAGE
+  return { items: reply.results, next: isLast ? null : next, total: reply.count }
+}
+
+/** What asks for the next page, as `parameter=value`. */
+function nextOf({ meta, next_page }: Paging): string | null {
+  if (meta) return meta.has_more && meta.after_cursor ? `page[after]=${meta.after_cursor}` : null
+  const page = next_page && URL.parse(next_page)?.searchParams.get('page')
+  return page ? `page=${page}` : null
+}
+
+function fromCursor(cursor: string | undefined): Record<string, string> {
+  const [name, ...value] = cursor?.split('=') ?? []
+  return name ? { [name]: value.join('=') } : {}
+}
+
+interface Updated {
+  ticket: Ticket
+  audit?: { events?: { id: number; type: string }[] }
+}
+
+/** Sends it once more on 409, which says that another update of the ticket was under way and this one was not done. */
+async function update(ref: string, doing: string, ticket: JsonObject, context: Context): Promise<Updated> {
+  const send = () =>
+    zendesk(context)<Updated>(`${doing} ticket ${ref}`, pathOf(ref), { method: 'PUT', body: { ticket } })
+  try {
+    return await send()
+  } catch (error) {
+    if (!(error instanceof AgentError) || error.code !== 'conflict') throw error
+    context.log(`ticket ${ref} was being updated by someone else: trying once more`)
+    return send()
+  }
+}
+
+function commented(ticket: Ticket, comment: number | undefined, context: Context): AgentResult {
+  const data = { ...brief(ticket, context), comment_id: comment ?? null }
+  return {
+    text: `commented on ticket ${ticket.id}`,
+    data,
+    external: { id: String(comment ?? ticket.id), url: data.url },
+  }
+}
+
+function brief({ id, status, subject }: Ticket, context: Context) {
+  return { id, url: `${baseOf(context)}/agent/tickets/${id}`, status, subject }
+}
+
+/** Users, groups and organizations are found by a query that does not say `type:ticket`. */
+function briefOther({ id, url, result_type, name }: Found) {
+  return { id, url, status: null, type: result_type, name: name ?? null }
+}
