@@ -22,10 +22,7 @@ beforeAll(async () => {
   const { daemons } = await hub.ok(hub.admin, 'daemons/list', { realm_id: hub.realm })
   daemonId = daemons[0].id ?? daemons[0].daemon_id
 })
-afterAll(async () => {
-  await daemon.stop()
-  await hub.stop()
-})
+afterAll(() => hub.stop())
 
 const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
 const mint = async (action: string, more: object = {}) =>
