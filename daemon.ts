@@ -92,6 +92,7 @@ program
 program
   .command('tree <run>')
   .description('show the whole tree of a run')
+  .option('--hub [url]', 'as the hub has it')
   .option('--json')
   .action((run: string, _, command: Command) => act(async () => (await lists()).tree(run, command.optsWithGlobals())))
 
@@ -193,10 +194,21 @@ program
   .action((_, command: Command) => act(async () => (await hub()).logout(command.optsWithGlobals())))
 
 program
+  .command('realm-token <realm>')
+  .description('print a new token with which a daemon enrols in a realm')
+  .option('--hub <url>', 'the hub (CADRE_HUB_URL)')
+  .option('--name <name>', 'name of the token')
+  .option('--json')
+  .action((realm: string, _, command: Command) =>
+    act(async () => (await hub()).realmToken(realm, command.optsWithGlobals())),
+  )
+
+program
   .command('publish <folder>')
   .description('publish a team as a package')
   .option('--hub <url>', 'the hub (CADRE_HUB_URL)')
   .option('--scope <scope>', 'rewrite every @local name to this scope')
+  .option('--realm <realm>', 'put it on the list of this realm too')
   .option('--json')
   .action((folder: string, _, command: Command) =>
     act(async () => (await hub()).publish(folder, command.optsWithGlobals()), folder),

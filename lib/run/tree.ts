@@ -52,6 +52,9 @@ export function* treeEntries(db: Database, rootId: string): Generator<TreeEntry>
   }
 }
 
-function entry({ tree_key: _, call_path, ...row }: Row): TreeEntry {
-  return { ...row, call_path: JSON.parse(call_path) }
+/** The keys stand in one order, so that every tree of the same runs is the same text, here and on the hub. */
+function entry(row: Row): TreeEntry {
+  const { run_id, run_name, state, call_depth, parent_phase, started_at, completed_at } = row
+  const call_path = JSON.parse(row.call_path)
+  return { run_id, run_name, state, call_path, call_depth, parent_phase, started_at, completed_at }
 }

@@ -63,7 +63,10 @@ async function typedPassword(prompt: string): Promise<string> {
 }
 
 /** Prints a new realm token, with which a daemon enrols (CADRE_REALM_TOKEN). The hub never shows it again. */
-export async function realmToken(realm: string, options: HubOptions & { name?: string; json?: boolean }): Promise<void> {
+export async function realmToken(
+  realm: string,
+  options: HubOptions & { name?: string; json?: boolean },
+): Promise<void> {
   const client = await hubOf(homeFolder(options.home), options)
   const minted = await client.call<{ token: string }>('/v1/auth/generate_token', {
     type: 'realm',
@@ -139,7 +142,8 @@ async function givenInputs(client: HubClient, team: string, options: InputOption
   return readInputs(inputsOf(files), options)
 }
 
-async function hubOf(home: string, { hub }: HubOptions): Promise<HubClient> {
+/** The hub that is meant, with the credential for it. */
+export async function hubOf(home: string, { hub }: HubOptions): Promise<HubClient> {
   const session = readSession(home)
   const url = hub ?? process.env.CADRE_HUB_URL ?? session?.hub
   if (!url) throw new CadreError('invalid_request', 'which hub? give --hub, set CADRE_HUB_URL, or sign in with `login`')

@@ -3,6 +3,7 @@
 import { formatDuration } from '../../duration.ts'
 import type { LogLine } from '../../run/logs.ts'
 import { runEnded } from '../../run/transitions.ts'
+import type { TreeEntry } from '../../run/tree.ts'
 import { homeFolder } from '../home.ts'
 import { openReader, type Reader } from '../reader.ts'
 import { createPaint, type Paint, printable, stateWord, symbol } from '../terminal/paint.ts'
@@ -32,8 +33,16 @@ export async function runs({ home, json, limit, all }: ListOptions): Promise<voi
   )
 }
 
-export async function tree(runId: string, { home, json }: ListOptions): Promise<void> {
-  const found = await openReader(homeFolder(home)).tree(runId)
+async function treeOfHub(runId: string, home: string | undefined, hub: string | true) {
+  const { hubOf } = await import('./hub.ts')
+  const client = await hubOf(homeFolder(home), hub === true ? {} : { hub })
+  return client.call<{ root_run_id: string; runs: TreeEntry[] }>('/v1/runs/tree', { run_id: runId })
+}
+
+/** `hub`: as the hub has it; a text is its address. */
+export async function tree(runId: string, options: ListOptions & { hub?: string | true }): Promise<void> {
+  const { home, json, hub } = options
+  const found = hub ? await treeOfHub(runId, home, hub) : await openReader(homeFolder(home)).tree(runId)
   show(json, found, paint =>
     found.runs.map(({ run_id, run_name, state, call_path, call_depth, parent_phase, started_at, completed_at }) => {
       const name = call_depth === 0 ? call_path[0]! : [parent_phase, run_name].filter(part => part !== null).join('/')
