@@ -2,9 +2,10 @@
 
 import type { JsonObject } from '../json.ts'
 import type { Redactor } from '../redact.ts'
-import { type AgentContext, AgentError, type Effect, type NotifyEvent } from './define.ts'
-import { guardedFetch, type NetworkPolicy } from './fetch.ts'
+import { type AgentContext, AgentError, type Effect, type NotifyEvent, type RunIdentity } from './define.ts'
+import { guardedFetch, guardOf, type NetworkPolicy } from './fetch.ts'
 import { folderAt, readable, writeArtifact } from './files.ts'
+import { vet } from './guard.ts'
 
 export interface ContextOptions {
   /** Resolved: `${env:…}` and its like replaced, checked against the agent's schema. */
@@ -21,7 +22,7 @@ export interface ContextOptions {
   outside: boolean
   key: string
   attempt: number
-  run: { id: string; name: string | null }
+  run: RunIdentity
   phase: { name: string }
   /** Of this call: where a handler's effect is a function, its answer for the entry. */
   effect: Effect
@@ -40,6 +41,9 @@ export function createContext(options: ContextOptions): AgentContext {
     signal,
     log,
     fetch: guardedFetch({ settings, network, effect, signal, log }),
+    async vet(url) {
+      await vet(new URL(url), guardOf({ settings, network }))
+    },
     write: (name, content) => writeArtifact(stateDir, phase.name, name, content, signal),
     async read(path) {
       if (typeof path !== 'string' || !path) throw new AgentError('no file is named', { code: 'not_found' })

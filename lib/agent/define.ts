@@ -40,6 +40,15 @@ export interface FetchOptions extends Omit<RequestInit, 'signal' | 'redirect'> {
   follow?: boolean
 }
 
+export interface RunIdentity {
+  readonly id: string
+  readonly name: string | null
+  /** `@scope/name`. */
+  readonly team: string
+  /** Its page on the daemon's dashboard; null while no daemon listens. */
+  readonly url: string | null
+}
+
 export interface AgentContext<S = Record<string, unknown>> {
   readonly settings: S
   /** Fires when the run is cancelled, the phase times out, or the daemon stops. */
@@ -47,6 +56,8 @@ export interface AgentContext<S = Record<string, unknown>> {
   log(message: string, fields?: JsonObject): void
   /** The guarded fetch (SSRF rules, retries, bounds). Resolves with any status once retries are used up; rejects with a retryable AgentError when no reply came. */
   fetch(url: string | URL, options?: FetchOptions): Promise<Response>
+  /** Refuses what `fetch` would refuse to reach; for a client that makes its own connections. Throws an AgentError `refused` or `dns`. */
+  vet(url: string): Promise<void>
   /** Writes `files/<phase>/<name>` whole or not at all. Objects become indented JSON. */
   write(name: string, content: FileContent): Promise<FileRecord>
   /** A file of the run (`files/…`) or the workspace. Throws an AgentError when it is missing or lies outside. */
@@ -56,7 +67,7 @@ export interface AgentContext<S = Record<string, unknown>> {
   /** Idempotency key of this entry, the same over all attempts. */
   readonly key: string
   readonly attempt: number
-  readonly run: { readonly id: string; readonly name: string | null }
+  readonly run: RunIdentity
   readonly phase: { readonly name: string }
   /** Absolute path. */
   readonly workspace: string

@@ -72,8 +72,7 @@ export function guardedFetch(
   options: Partial<FetchWorld> = {},
 ): (url: string | URL, options?: FetchOptions) => Promise<Response> {
   const { lookup = systemLookup, env = process.env, now = Date.now, random = Math.random, sleep = pause } = options
-  const { allow, literalOrigins } = policy.network
-  const guard = { origins: new Set([...originsOf(policy.settings), ...literalOrigins]), allow, lookup, env }
+  const guard = { ...guardOf(policy), lookup, env }
 
   return async (address, init = {}) => {
     const url = URL.parse(String(address))
@@ -112,6 +111,13 @@ export function guardedFetch(
       await sleep(wait, policy.signal)
     }
   }
+}
+
+/** What the guard lets pass for an agent with these settings. */
+export function guardOf({ settings, network }: Pick<FetchPolicy, 'settings' | 'network'>): Guard {
+  const { allow, literalOrigins } = network
+  const origins = new Set([...originsOf(settings), ...literalOrigins])
+  return { origins, allow, lookup: systemLookup, env: process.env }
 }
 
 function isReading(method: string): boolean {
@@ -275,7 +281,9 @@ function placeOf({ method, url }: Request): string {
   return `${method} ${url.origin}`
 }
 
-async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+/** Rejects with the signal's reason when it fires first; the work itself goes on. */
+export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
+  signal.throwIfAborted()
   const { promise, reject } = Promise.withResolvers<never>()
   const stop = () => reject(signal.reason)
   signal.addEventListener('abort', stop, { once: true })
@@ -286,7 +294,8 @@ async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<
   }
 }
 
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
+/** Throws an AgentError `aborted`, of which nothing was sent, when `signal` fires first. */
+export async function pause(ms: number, signal: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   const timer = setTimeout(resolve, ms)
   try {

@@ -48,6 +48,8 @@ export class Daemon {
   readonly outbox: SyncOutbox
   /** Born with the database, the same over restarts. */
   readonly instanceId: string
+  /** Where it listens, while it does. */
+  address: string | null = null
   /** The link to the hub, when there is one. */
   remote: Remote | null = null
   readonly #mask: Mask
@@ -123,8 +125,8 @@ export class Daemon {
         }
         return { definition, settings: settings.of(reference, definition) }
       },
-      context(place, binding, event) {
-        return createContext({
+      context: (place, binding, event) =>
+        createContext({
           settings: binding.settings,
           network: {
             allow: settings.networkAllow(),
@@ -138,12 +140,11 @@ export class Daemon {
           outside: place.fromPath,
           key: binding.key,
           attempt: place.attempt,
-          run: place.run,
+          run: { ...place.run, url: this.address && `${this.address}/#/runs/${place.run.id}` },
           phase: place.phase,
           effect: binding.effect,
           event,
-        })
-      },
+        }),
       mask: (value, values) => mask.redactor(values).json(value),
       restoreBundle: (_, json) => bundleFromJson(json),
     }

@@ -34,6 +34,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     const listening = listen(daemonApi(daemon, { strict }), { host, port })
     // The lock first: who reads the line may call a command, which looks there.
     daemon.lock.announce(listening.url)
+    daemon.address = listening.url
     process.stdout.write(`daemon listening on ${listening.url}\n`)
     stopOnSignal(listening, log, () => {
       stopSweeping()

@@ -5,7 +5,7 @@ import type { Database } from 'bun:sqlite'
 import { mkdirSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { AgentContext, NotifyEvent } from '../agent/define.ts'
+import type { AgentContext, NotifyEvent, RunIdentity } from '../agent/define.ts'
 import { CadreError, messageOf } from '../error.ts'
 import type { JsonObject } from '../json.ts'
 import type { Log } from '../log.ts'
@@ -37,7 +37,7 @@ export interface EngineHost {
 
 /** Where an agent works. */
 export interface RunPlace {
-  run: { id: string; name: string | null }
+  run: Omit<RunIdentity, 'url'>
   rootId: string
   phase: { name: string }
   attempt: number
@@ -408,7 +408,7 @@ export class Engine {
     const { row } = live
     const secrets = this.#options.secrets.values(row.root_id)
     return {
-      run: { id: live.id, name: row.run_name },
+      run: { id: live.id, name: row.run_name, team: row.team },
       rootId: row.root_id,
       phase: { name: phase },
       attempt,

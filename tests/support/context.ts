@@ -29,7 +29,7 @@ export function testContext(options: Partial<ContextOptions> & { secrets?: strin
     outside: false,
     key: '00000000-0000-8000-a000-000000000000',
     attempt: 1,
-    run: { id: '01900000-0000-7000-8000-000000000000', name: null },
+    run: { id: '01900000-0000-7000-8000-000000000000', name: null, team: '@local/team', url: null },
     phase: { name: 'phase' },
     effect: 'read',
     ...rest,

@@ -62,7 +62,7 @@ export async function testEngine(
           outside: place.fromPath,
           key: binding.key,
           attempt: place.attempt,
-          run: place.run,
+          run: { ...place.run, url: null },
           phase: place.phase,
           effect: binding.effect,
           event,
