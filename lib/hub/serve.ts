@@ -3,7 +3,7 @@
 import { openStore } from '../../db/hub/store.ts'
 import manifest from '../../package.json'
 import { messageOf } from '../error.ts'
-import { createApi } from '../http/api.ts'
+import { type Api, createApi } from '../http/api.ts'
 import { health, type Listening, listen, stopOnSignal } from '../http/listen.ts'
 import type { Log } from '../log.ts'
 import { firstStart } from './accounts.ts'
@@ -39,7 +39,7 @@ export function startHub(
   hub: Hub,
   config: Pick<HubConfig, 'host' | 'port' | 'keepRunsDays'>,
   { name }: { name?: string } = {},
-): { listening: Listening; chores: Timer } {
+): { api: Api; listening: Listening; chores: Timer } {
   const api = createApi({ log: hub.log })
   health(api, () => ({ version: manifest.version }))
   hubRoutes(api, hub)
@@ -47,7 +47,7 @@ export function startHub(
   const forget = () => void forgetOldRuns(hub, config.keepRunsDays)
   const chores = setInterval(forget, HOUR_MS)
   chores.unref()
-  return { listening, chores }
+  return { api, listening, chores }
 }
 
 async function forgetOldRuns(hub: Hub, days: number): Promise<void> {

@@ -11,7 +11,10 @@ import { createLog } from '../../lib/log.ts'
 
 export const ADMIN_PASSWORD = 'correct horse battery'
 
-export interface Reply<T = any> {
+// biome-ignore lint/suspicious/noExplicitAny: tests say what they expect by asserting it
+type Data = any
+
+export interface Reply<T = Data> {
   status: number
   headers: Headers
   data: T
@@ -21,13 +24,15 @@ export interface Reply<T = any> {
 export interface TestHub {
   url: string
   hub: Hub
+  /** Every route with its rule. */
+  routes: { method: string; path: string; rule: string }[]
   /** Lines of the log. */
   log: string[]
   clock: { skew: number }
   /** Posts `body`; `token` null means no credential. */
-  call<T = any>(token: string | null, path: string, body?: unknown): Promise<Reply<T>>
+  call<T = Data>(token: string | null, path: string, body?: unknown): Promise<Reply<T>>
   /** Like `call`, but throws unless it succeeded. */
-  ok<T = any>(token: string | null, path: string, body?: unknown): Promise<T>
+  ok<T = Data>(token: string | null, path: string, body?: unknown): Promise<T>
   /** A session of the site admin, who owns org 1 and scope `admin`. */
   admin: string
   /** The id of the first realm. */
@@ -50,7 +55,7 @@ export async function startTestHub({ database }: { database?: string } = {}): Pr
     home: folder,
   })
   await firstStart(hub, { username: 'admin', password: ADMIN_PASSWORD })
-  const { listening, chores } = startHub(hub, { host: '127.0.0.1', port: 0, keepRunsDays: 30 })
+  const { api, listening, chores } = startHub(hub, { host: '127.0.0.1', port: 0, keepRunsDays: 30 })
 
   async function call(token: string | null, path: string, body: unknown = {}): Promise<Reply> {
     const response = await fetch(`${listening.url}/v1/${path}`, {
@@ -78,6 +83,7 @@ export async function startTestHub({ database }: { database?: string } = {}): Pr
   return {
     url: listening.url,
     hub,
+    routes: api.routes(),
     log: lines,
     clock,
     call,

@@ -1,0 +1,322 @@
+// runs/sync and what is read of it: exactly once, in order, and nothing that a daemon has no say in.
+
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { startTestHub, type TestHub } from '../support/hub.ts'
+
+let hub: TestHub
+let realm: string
+let token: string
+let daemon_id: string
+let epoch: string
+let seq: number
+
+beforeAll(async () => {
+  hub = await startTestHub()
+  realm = hub.realm
+  await hub.ok(hub.admin, 'realms/add_team', { realm_id: realm, team: '@admin/t' })
+  token = (await hub.realmToken(hub.admin, realm)).token
+})
+afterAll(() => hub.stop())
+
+beforeEach(async () => {
+  daemon_id = (await hub.ok(token, 'daemons/register', { name: 'd' })).daemon_id
+  epoch = crypto.randomUUID()
+  seq = 0
+})
+
+const send = (changes: object[], from_seq = seq + 1) =>
+  hub.call(token, 'runs/sync', {
+    daemon_id,
+    epoch,
+    from_seq,
+    protocol: 1,
+    changes: changes.map((change, index) => ({ seq: from_seq + index, attempt: 1, ...change })),
+  })
+
+/** Sends and counts on. */
+async function report(...changes: object[]) {
+  const { status, data } = await send(changes)
+  expect(status).toBe(200)
+  seq = data.acked_seq
+  return data.rejected.map((each: { seq: number; code: string }) => each.code)
+}
+
+function runChange(run_id: string, run: object = {}, attempt = 1) {
+  const record = {
+    run_id,
+    run_name: null,
+    root_run_id: run_id,
+    parent_run_id: null,
+    parent_phase: null,
+    call_path: ['@admin/t'],
+    call_depth: 0,
+    tree_key: '',
+    team: '@admin/t',
+    version: '1.0.0',
+    state: 'running',
+    reason: null,
+    error: null,
+    inputs: { a: 1 },
+    outputs: null,
+    workspace: null,
+    started_at: 1_000,
+    completed_at: null,
+    ...run,
+  }
+  return { kind: 'run', run_id, attempt, run: record }
+}
+
+const done = { state: 'completed', completed_at: 2_000, outputs: { x: 1 } }
+const get = (run_id: string) => hub.ok(hub.admin, 'runs/get', { run_id })
+
+const phaseChange = (run_id: string, index: number, phase: object = {}) => ({
+  kind: 'phase',
+  run_id,
+  phase: {
+    name: `p${index}`,
+    index,
+    type: 'standard',
+    agent: 'http',
+    action: null,
+    state: 'completed',
+    reason: null,
+    attempt: 1,
+    depends_on: [],
+    started_at: 1,
+    completed_at: 2,
+    error: null,
+    ok: true,
+    text: 'fine',
+    data: { n: index },
+    files: [],
+    ...phase,
+  },
+})
+
+describe('delivery', () => {
+  test('a batch lands once, however often it is sent', async () => {
+    const id = crypto.randomUUID()
+    const changes = [
+      runChange(id),
+      { kind: 'event', run_id: id, event: { name: 'on_start', phase: null, at: 1, data: null } },
+    ]
+    expect((await send(changes, 1)).data).toEqual({ acked_seq: 2, rejected: [] })
+    expect((await send(changes, 1)).data).toEqual({ acked_seq: 2, rejected: [] })
+    const { events, db } = hub.hub.store
+    expect((await db.select().from(events)).filter(event => event.run_id === id)).toHaveLength(1)
+  })
+  test('what overlaps is skipped, what is new is applied', async () => {
+    const id = crypto.randomUUID()
+    await send([runChange(id)], 1)
+    expect((await send([runChange(id), runChange(id, done)], 1)).data.acked_seq).toBe(2)
+    expect((await get(id)).state).toBe('completed')
+  })
+  test('a gap is 409 and says how far it went', async () => {
+    await send([runChange(crypto.randomUUID())], 1)
+    const reply = await send([runChange(crypto.randomUUID())], 3)
+    expect(reply).toMatchObject({ status: 409, error: { code: 'conflict' } })
+    expect(reply.error.message).toContain('gap')
+    expect(reply.error.details).toEqual([{ path: '/acked_seq', message: '1' }])
+  })
+  test('a new epoch starts at 1', async () => {
+    const id = crypto.randomUUID()
+    await send([runChange(id)], 1)
+    epoch = crypto.randomUUID()
+    expect((await send([runChange(id)], 2)).status).toBe(409)
+    expect((await send([runChange(id)], 1)).data.acked_seq).toBe(1)
+  })
+  test('a refused change is acknowledged and holds up nothing', async () => {
+    const [good, bad] = [crypto.randomUUID(), crypto.randomUUID()]
+    const codes = await report(
+      runChange(bad, { team: '@admin/unlisted' }),
+      { kind: 'moon', run_id: good },
+      runChange(good),
+    )
+    expect(codes).toEqual(['forbidden', 'invalid_request'])
+    expect((await hub.call(hub.admin, 'runs/get', { run_id: bad })).status).toBe(404)
+    expect((await get(good)).state).toBe('running')
+  })
+})
+
+describe('what is refused', () => {
+  test('another daemon’s run', async () => {
+    const id = crypto.randomUUID()
+    await report(runChange(id))
+    daemon_id = (await hub.ok(token, 'daemons/register', { name: 'other' })).daemon_id
+    seq = 0
+    expect(await report(runChange(id, done), phaseChange(id, 0))).toEqual(['forbidden', 'forbidden'])
+    expect((await get(id)).state).toBe('running')
+  })
+  test('an older attempt, and a change of what is over', async () => {
+    const id = crypto.randomUUID()
+    await report(runChange(id, done))
+    expect(await report(runChange(id, { state: 'failed', completed_at: 3_000 }))).toEqual(['conflict'])
+    expect(await report(runChange(id, {}, 2), runChange(id, done, 1))).toEqual(['conflict'])
+    expect(await get(id)).toMatchObject({ state: 'running', attempt: 2, completed_at: null })
+  })
+  test.each([
+    ['a depth that does not fit', { call_depth: 2 }],
+    ['a path that does not fit', { call_path: ['@admin/other', '@admin/s'] }],
+    ['a place that does not fit', { tree_key: '000' }],
+    ['no phase', { parent_phase: null }],
+  ])('a sub-run with %s', async (_, wrong) => {
+    const [root, sub] = [crypto.randomUUID(), crypto.randomUUID()]
+    const place = {
+      root_run_id: root,
+      parent_run_id: root,
+      parent_phase: 'p',
+      call_path: ['@admin/t', '@admin/s'],
+      call_depth: 1,
+      tree_key: '000000000',
+      team: '@admin/s',
+    }
+    await report(runChange(root))
+    expect(await report(runChange(sub, { ...place, ...wrong }))).toEqual(['invalid_request'])
+    expect(await report(runChange(sub, place))).toEqual([])
+  })
+  test('details of a run that nobody knows, and a terminal run without an end', async () => {
+    const id = crypto.randomUUID()
+    expect(await report(phaseChange(id, 0), runChange(id, { state: 'failed' }))).toEqual([
+      'not_found',
+      'invalid_request',
+    ])
+  })
+})
+
+describe('reading', () => {
+  test('phases, logs, artifacts, reviews', async () => {
+    const id = crypto.randomUUID()
+    const line = (n: number, phase: string | null) => ({
+      seq: n,
+      phase,
+      at: n,
+      stream: 'stdout',
+      text: `line ${n}\u0000`,
+    })
+    await report(
+      runChange(id),
+      phaseChange(id, 1, { files: [{ name: 'a', path: 'files/p1/a', bytes: 1, sha256: 'x' }] }),
+      phaseChange(id, 0),
+      { kind: 'log', run_id: id, phase: null, lines: [line(1, 'p0'), line(2, 'p1'), line(3, null)] },
+      { kind: 'log', run_id: id, phase: null, lines: [line(3, null)] },
+    )
+    const { phases } = await hub.ok(hub.admin, 'runs/phases', { run_id: id })
+    expect(phases.map((phase: { name: string }) => phase.name)).toEqual(['p0', 'p1'])
+    expect(phases[0]).toMatchObject({ ok: true, text: 'fine', data: { n: 0 }, sub_runs: [] })
+    const { lines, next } = await hub.ok(hub.admin, 'runs/logs', { run_id: id, after_seq: 1 })
+    expect(lines.map((each: { seq: number }) => each.seq)).toEqual([2, 3])
+    expect(next).toBe(3)
+    expect((await hub.ok(hub.admin, 'runs/logs', { run_id: id, phase: 'p1' })).lines).toHaveLength(1)
+    expect((await hub.ok(hub.admin, 'runs/artifacts', { run_id: id })).artifacts).toMatchObject([
+      { phase: 'p1', name: 'a' },
+    ])
+  })
+  test('the tree is the same from every run of it, depth first', async () => {
+    const ids = Array.from({ length: 700 }, () => crypto.randomUUID())
+    const [root, ...subs] = ids as [string, ...string[]]
+    const changes = subs.map((id, index) =>
+      runChange(id, {
+        root_run_id: root,
+        parent_run_id: root,
+        parent_phase: 'each',
+        run_name: `i${index}`,
+        call_path: ['@admin/t', '@admin/s'],
+        call_depth: 1,
+        tree_key: `000${index.toString(36).padStart(6, '0')}`,
+        team: '@admin/s',
+      }),
+    )
+    // Reported in any order: the tree has its own.
+    expect(await report(runChange(root), ...changes.toReversed())).toEqual([])
+    const tree = await hub.ok(hub.admin, 'runs/tree', { run_id: root })
+    expect(tree.root_run_id).toBe(root)
+    expect(tree.runs.map((each: { run_id: string }) => each.run_id)).toEqual(ids)
+    expect(tree.runs[0]).toEqual({
+      run_id: root,
+      run_name: null,
+      state: 'running',
+      call_path: ['@admin/t'],
+      call_depth: 0,
+      parent_phase: null,
+      started_at: 1_000,
+      completed_at: null,
+    })
+    expect(await hub.ok(hub.admin, 'runs/tree', { run_id: subs[300] })).toEqual(tree)
+    await report(phaseChange(root, 0, { name: 'each', type: 'map', agent: null }))
+    const { phases } = await hub.ok(hub.admin, 'runs/phases', { run_id: root })
+    expect(phases[0].sub_runs).toHaveLength(699)
+    const roots = await hub.ok(hub.admin, 'runs/list', { realm_id: realm, root_only: true, limit: 1 })
+    expect(roots.runs[0].root_run_id).toBe(roots.runs[0].run_id)
+  })
+  test('a silent daemon’s runs have crashed, until it calls again', async () => {
+    const [live, over] = [crypto.randomUUID(), crypto.randomUUID()]
+    await report(runChange(live), runChange(over, done))
+    await hub.hub.touches.flush()
+    hub.clock.skew = 301_000
+    expect([(await get(live)).state, (await get(over)).state]).toEqual(['crashed', 'completed'])
+    const crashed = await hub.ok(hub.admin, 'runs/list', { state: 'crashed', root_only: true, limit: 100 })
+    expect(crashed.runs.map((run: { run_id: string }) => run.run_id)).toContain(live)
+    await hub.ok(token, 'daemons/heartbeat', { daemon_id })
+    await hub.hub.touches.flush()
+    expect((await get(live)).state).toBe('running')
+    hub.clock.skew = 0
+  })
+  test('a review reaches people, and their decision the daemon', async () => {
+    const [id, review] = [crypto.randomUUID(), crypto.randomUUID()]
+    const record = {
+      id: review,
+      run_name: null,
+      phase: 'p',
+      entries: [],
+      kind: 'gate',
+      reason: 'review',
+      prompt: 'Publish?',
+      state: 'pending',
+      decision: null,
+      decided_by: null,
+      created_at: 1,
+      decided_at: null,
+    }
+    await report(runChange(id, { state: 'awaiting_input' }), { kind: 'review', run_id: id, review: record })
+    const { reviews } = await hub.ok(hub.admin, 'reviews/list', { run_id: id, state: 'pending' })
+    expect(reviews).toMatchObject([{ id: review, prompt: 'Publish?' }])
+    expect((await hub.call(hub.admin, 'reviews/decide', { review_id: review, decision: 'retry' })).status).toBe(400)
+    await hub.ok(hub.admin, 'reviews/decide', { review_id: review, decision: 'approve', values: { a: 1 } })
+    const { jobs } = await hub.ok(token, 'daemons/poll', { daemon_id, slots: 0 })
+    expect(jobs).toMatchObject([
+      {
+        kind: 'decide',
+        run_id: id,
+        payload: { review_id: review, decision: 'approve', by: 'admin', values: { a: 1 } },
+      },
+    ])
+    await report({
+      kind: 'review',
+      run_id: id,
+      review: { ...record, state: 'decided', decision: 'approve', decided_by: 'admin', decided_at: 2 },
+    })
+    expect((await hub.call(hub.admin, 'reviews/decide', { review_id: review, decision: 'approve' })).status).toBe(409)
+  })
+  test('the stream tells changes and ends with the run', async () => {
+    const id = crypto.randomUUID()
+    await report(runChange(id))
+    const reply = await fetch(`${hub.url}/v1/runs/stream?run_id=${id}`, {
+      headers: { authorization: `Bearer ${hub.admin}` },
+    })
+    const text = reply.text()
+    await Bun.sleep(50)
+    await report(phaseChange(id, 0), runChange(id, done))
+    const events = [...(await text).matchAll(/^event: (\w+)$/gm)].map(match => match[1])
+    expect(events).toEqual(['run', 'run', 'phase', 'end'])
+  })
+  test('a run of a realm that one is not in does not exist', async () => {
+    const { token: stranger } = await hub.account(`s${Date.now()}`)
+    const id = crypto.randomUUID()
+    await report(runChange(id))
+    for (const path of ['get', 'tree', 'phases', 'logs', 'artifacts']) {
+      expect((await hub.call(stranger, `runs/${path}`, { run_id: id })).status).toBe(404)
+    }
+    expect((await hub.ok(stranger, 'runs/list')).total).toBe(0)
+    expect((await hub.call(stranger, 'dispatch/cancel', { run_id: id })).status).toBe(404)
+  })
+})
