@@ -67,7 +67,9 @@ export async function watch(runner: Runner, runId: string, { home, json }: Watch
 function tellEnd(record: RunRecord, home: string): void {
   const { run_id, state, outputs, error } = record
   if (state === 'completed') {
-    for (const line of outputLines(outputs ?? {}, join(home, 'runs', run_id))) process.stdout.write(`${line}\n`)
+    const lines = outputLines(outputs ?? {}, join(home, 'runs', run_id))
+    if (lines.length > 0 && process.stderr.isTTY) process.stderr.write('\n')
+    for (const line of lines) process.stdout.write(`${line}\n`)
     return
   }
   const paint = createPaint(process.stderr)
