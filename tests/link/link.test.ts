@@ -1,0 +1,185 @@
+// A real hub and a real daemon: enrol, dispatch, run, sync the tree back; also while either is away.
+
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { files, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
+import { folder } from '../support/folder.ts'
+import { startTestHub, type TestHub } from '../support/hub.ts'
+
+let hub: TestHub
+let daemon: RunningDaemon
+let env: Record<string, string>
+
+beforeAll(async () => {
+  hub = await startTestHub()
+  const { token } = await hub.realmToken(hub.admin, hub.realm)
+  env = { CADRE_HUB_URL: hub.url, CADRE_REALM_TOKEN: token, CADRE_DAEMON_NAME: 'one' }
+  daemon = await spawnDaemon({ env })
+})
+afterAll(async () => {
+  await daemon.stop()
+  await hub.stop()
+})
+
+const packageOf = (contents: Record<string, string>) =>
+  Object.entries(contents).map(([path, text]) => ({ path, content_base64: Buffer.from(text).toString('base64') }))
+
+const tree = {
+  'team.yml': `
+name: "@admin/top"
+version: 1.0.0
+inputs: [{ name: items, type: list, required: true }]
+outputs: [{ name: done, type: number, value: "{{ phases.each.data.completed }}" }]
+phases:
+  - { name: each, type: map, items: "{{ inputs.items }}", key: "k{{ item }}", team: ./middle, inputs: { v: "{{ item }}" }, on_item_failure: continue }
+`,
+  'middle/team.yml': `
+name: "@admin/middle"
+version: 1.0.0
+inputs: [{ name: v, type: number, required: true }]
+phases:
+  - { name: down, type: team, team: ./leaf, inputs: { v: "{{ inputs.v }}" } }
+`,
+  'middle/leaf/team.yml': `
+name: "@admin/leaf"
+version: 1.0.0
+inputs: [{ name: v, type: number, required: true }]
+phases:
+  - name: say
+    agent: exec
+    commands: [{ name: say, env: { V: "{{ inputs.v }}" }, run: 'echo "item $V"; sleep 0.0$V; test "$V" != 3' }]
+`,
+}
+
+async function publish(contents: Record<string, string>): Promise<void> {
+  const { name } = await hub.ok(hub.admin, 'teams/publish', { files: packageOf(contents) })
+  await hub.ok(hub.admin, 'realms/add_team', { realm_id: hub.realm, team: name })
+}
+
+const dispatch = (team: string, inputs: object) =>
+  hub.ok(hub.admin, 'dispatch/run', { realm_id: hub.realm, team, inputs }) as Promise<{ run_id: string }>
+
+/** What `look` gives once it gives something. */
+async function eventually<T>(look: () => Promise<T | null | undefined | false>, ms = 10_000): Promise<T> {
+  const until = Date.now() + ms
+  for (;;) {
+    const seen = await look()
+    if (seen) return seen
+    if (Date.now() > until) throw new Error('it did not happen in time')
+    await Bun.sleep(25)
+  }
+}
+
+const endedOnHub = (run_id: string) =>
+  eventually(async () => {
+    const run = await hub.ok(hub.admin, 'runs/get', { run_id })
+    return run.completed_at !== null && run
+  })
+
+test('a dispatched run gives the same tree on both sides, for every run of it', async () => {
+  await publish(tree)
+  const { run_id } = await dispatch('@admin/top', { items: [1, 2, 3] })
+  const run = await endedOnHub(run_id)
+  expect(run).toMatchObject({ state: 'completed', team: '@admin/top', version: '1.0.0', outputs: { done: 2 } })
+  const here = await daemon.call('/v1/runs/tree', { run_id })
+  expect(here.runs).toHaveLength(7)
+  expect(here.runs.map((entry: { state: string }) => entry.state)).toEqual([
+    'completed',
+    ...['completed', 'completed'],
+    ...['completed', 'completed'],
+    ...['failed', 'failed'],
+  ])
+  for (const entry of here.runs) {
+    expect(await hub.ok(hub.admin, 'runs/tree', { run_id: entry.run_id })).toEqual(here)
+    expect(await daemon.call('/v1/runs/tree', { run_id: entry.run_id })).toEqual(here)
+  }
+})
+
+test('phases and logs of each run arrive', async () => {
+  const { run_id } = await dispatch('@admin/top@1.0.0', { items: [1] })
+  await endedOnHub(run_id)
+  const { runs } = await daemon.call('/v1/runs/tree', { run_id })
+  const leaf = runs.at(-1).run_id
+  const [say] = (await daemon.envelope('/v1/runs/phases', 'run_phases', { run_id: leaf })).phases
+  const { phases } = await hub.ok(hub.admin, 'runs/phases', { run_id: leaf })
+  expect(phases).toMatchObject([{ name: 'say', state: 'completed', agent: 'exec', attempt: 1, data: say.data }])
+  const lines = await eventually(async () => {
+    const { lines } = await hub.ok(hub.admin, 'runs/logs', { run_id: leaf })
+    return lines.length > 0 && lines
+  })
+  expect(lines).toMatchObject([{ seq: 1, phase: 'say', text: 'item 1' }])
+})
+
+test('what cannot start is told to the hub, with what is wrong', async () => {
+  await publish({
+    'team.yml': `
+name: "@admin/unset"
+version: 1.0.0
+phases:
+  - { name: ask, agent: helpdesk, action: get_ticket, sources: [{ name: ticket.json, ref: 1 }] }
+`,
+  })
+  const { run_id } = await dispatch('@admin/unset', {})
+  const run = await endedOnHub(run_id)
+  expect(run.state).toBe('failed')
+  expect(JSON.stringify(run.error)).toContain('agents.helpdesk.api_token')
+  await expect(dispatch('@admin/top', { items: 'text' })).rejects.toThrow('expected a list')
+})
+
+test('cancel from the hub ends the run on the daemon', async () => {
+  await publish({
+    'team.yml': `
+name: "@admin/slow"
+version: 1.0.0
+phases:
+  - { name: wait, agent: exec, commands: [{ name: wait, run: "sleep 60" }] }
+`,
+  })
+  const { run_id } = await dispatch('@admin/slow', {})
+  await eventually(async () => (await hub.ok(hub.admin, 'runs/get', { run_id })).state === 'running')
+  await hub.ok(hub.admin, 'dispatch/cancel', { run_id })
+  expect((await endedOnHub(run_id)).state).toBe('cancelled')
+  expect((await daemon.ended(run_id)).state).toBe('cancelled')
+})
+
+test('a daemon killed in the middle goes on, and the hub hears everything once and in order', async () => {
+  const { run_id } = await dispatch('@admin/top', { items: [11, 12, 13, 14, 15, 16, 17, 18, 19] })
+  await eventually(async () => (await hub.call(hub.admin, 'runs/get', { run_id })).data?.state === 'running')
+  await Bun.sleep(40)
+  const { home } = daemon
+  await daemon.kill('SIGKILL')
+  daemon = await spawnDaemon({ home, env })
+  expect((await endedOnHub(run_id)).outputs).toEqual({ done: 9 })
+  expect(await hub.ok(hub.admin, 'runs/tree', { run_id })).toEqual(await daemon.call('/v1/runs/tree', { run_id }))
+})
+
+test('a run that the daemon starts by itself is synced when its team is on the list, and only then', async () => {
+  const listed = await daemon.call('/v1/runs/start', { team: '@admin/top', inputs: { items: [] } })
+  expect((await endedOnHub(listed.run_id)).state).toBe('completed')
+  const path = files({ 'team.yml': tree['team.yml'].replace('@admin/top', '@local/top'), ...middle() })
+  const own = await daemon.call('/v1/runs/start', { path, inputs: { items: [] } })
+  await daemon.ended(own.run_id)
+  expect(await hub.call(hub.admin, 'runs/get', { run_id: own.run_id })).toMatchObject({ status: 404 })
+})
+
+test('credentials of both never reach the home, but for the settings', () => {
+  const texts = readdirSync(daemon.home, { recursive: true, withFileTypes: true })
+    .filter(entry => entry.isFile())
+    .map(entry => readFileSync(join(entry.parentPath, entry.name), 'latin1'))
+  expect(texts.length).toBeGreaterThan(3)
+  expect(texts.filter(text => text.includes(env.CADRE_REALM_TOKEN!))).toEqual([])
+  expect(daemon.output.stderr + daemon.output.stdout).not.toContain(env.CADRE_REALM_TOKEN!)
+})
+
+test('a session token as api key is refused at start, and so is a user token as realm token', async () => {
+  const session = { ...env, CADRE_API_KEY: hub.admin }
+  await expect(spawnDaemon({ home: folder(), env: session })).rejects.toThrow(/exited with 2.*durable/s)
+  const user = { ...env, CADRE_REALM_TOKEN: hub.admin }
+  await expect(spawnDaemon({ home: folder(), env: user })).rejects.toThrow(/exited with 2.*realm token/s)
+})
+
+function middle(): Record<string, string> {
+  const { 'team.yml': _, ...rest } = tree
+  return rest
+}
