@@ -1,0 +1,236 @@
+// metrics: queries metrics, monitors and events in Datadog, and posts events.
+//
+//   settings: api_key, app_key, site? (default datadoghq.com; datadoghq.eu, us5.datadoghq.com …), base_url? (instead of
+//             https://api.<site>)
+//   query_metrics  sources: [{ name, ref: query, window? }]               the last hour; `data.series`
+//   get_monitors   sources: [{ name, query?, tags?, limit? }]             by name, by tags of the scope
+//   get_events     sources: [{ name, query?, window?, limit? }]           the last 24 hours, newest first
+//   post_event     target_entries: [{ name, file }]                       JSON: { title, text, tags?, alert_type?, … }
+//
+// Permissions of the application key: timeseries_query, monitors_read, events_read; an event is posted with the API key.
+// Datadog answers 403 to a wrong key too. An event carries the tag `cadre_key:<key>`, so that one whose reply was lost is
+// found again. Datadog takes events in before it lists them: one that is not found may still come, and a person decides.
+// https://docs.datadoghq.com/api/latest/metrics/#query-timeseries-points
+// https://docs.datadoghq.com/api/latest/monitors/#get-all-monitors
+// https://docs.datadoghq.com/api/latest/events/
+
+import {
+  type AgentContext,
+  AgentError,
+  type AgentResult,
+  agent,
+  BaseUrl,
+  DURATION_PATTERN,
+  entryOf,
+  type Json,
+  type JsonObject,
+  jsonApi,
+  Limit,
+  parseDuration,
+  readText,
+  secret,
+  Type,
+  writeListing,
+} from 'cadre'
+
+const HOUR = 3_600_000
+const DAY = 24 * HOUR
+const MONITOR_PAGE = 1_000
+const EVENT_PAGE = 1_000
+/** Characters of an event's text; Datadog cuts the rest silently. */
+const TEXT_MOST = 4_000
+/** What `data.series` holds with all points; above it the points are in the file only. */
+const SERIES_BYTES = 256 * 1024
+/** How far back a posted event is looked for; `date_happened` is at most 18 hours old. */
+const LOOK_BACK = 7 * DAY
+
+const Settings = Type.Object({
+  api_key: secret(),
+  app_key: secret(),
+  site: Type.Optional(Type.String({ pattern: '^[a-z0-9-]+(\\.[a-z0-9-]+)+$' })),
+  base_url: BaseUrl,
+})
+type Context = AgentContext<Type.Static<typeof Settings>>
+
+const Text = Type.String({ minLength: 1 })
+const Window = Type.Optional(Type.String({ pattern: DURATION_PATTERN }))
+const Tags = Type.Optional(Type.Union([Text, Type.Array(Text, { minItems: 1 })]))
+
+interface Monitor extends JsonObject {
+  id: number
+  name: string
+  type: string
+}
+
+interface ListedEvent extends JsonObject {
+  id: string
+}
+
+/** `id` has more digits than a number keeps. */
+interface PostedEvent {
+  id?: number
+  id_str?: string
+  url?: string
+  tags?: string[]
+}
+
+export default agent({
+  type: 'connector',
+  version: '1.0.0',
+  description: 'Queries metrics, monitors and events in Datadog, and posts events.',
+  settings: Settings,
+  actions: {
+    query_metrics: {
+      direction: 'source',
+      effect: 'read',
+      entry: entryOf({ ref: Text, window: Window }),
+      async run({ name, ref, window }, context) {
+        const { from, to } = span(window, HOUR)
+        const query = { from: seconds(from), to: seconds(to), query: ref }
+        const reply = await datadog(context)('query metrics', '/api/v1/query', { query, scope: 'timeseries_query' })
+        if (reply.status === 'error') {
+          throw new AgentError(`[metrics] query metrics: ${reply.error}`, { code: 'rejected', hint: 'check ref' })
+        }
+        await context.write(name, reply)
+        const series = (reply.series ?? []) as JsonObject[]
+        const isWhole = Buffer.byteLength(JSON.stringify(series)) <= SERIES_BYTES
+        const shown: Json[] = isWhole ? series : series.map(({ pointlist: _, ...rest }) => rest)
+        return { text: `${series.length} series`, data: { series: shown, total: series.length, truncated: !isWhole } }
+      },
+    },
+    get_monitors: {
+      direction: 'source',
+      effect: 'read',
+      entry: entryOf({ query: Type.Optional(Text), tags: Tags, limit: Limit }),
+      async run({ name, query, tags, limit = 100 }, context) {
+        // One more than wanted tells whether there are more.
+        const page_size = Math.min(limit + 1, MONITOR_PAGE)
+        const data = await writeListing<Monitor, number>(context, {
+          name,
+          limit,
+          async page(page = 0) {
+            const asked = { page, page_size, name: query, tags: tags && [tags].flat().join(',') }
+            const options = { query: asked, scope: 'monitors_read' }
+            const items = await datadog(context)<Monitor[]>('get monitors', '/api/v1/monitor', options)
+            return { items, next: items.length < page_size ? null : page + 1 }
+          },
+          brief: ({ id, name, type, overall_state = null, tags = [] }) => {
+            return { id, name, type, status: overall_state, tags, url: `${appOf(context)}/monitors/${id}` }
+          },
+        })
+        return { text: `${data.items.length} monitors`, data }
+      },
+    },
+    get_events: {
+      direction: 'source',
+      effect: 'read',
+      entry: entryOf({ query: Type.Optional(Text), window: Window, limit: Limit }),
+      async run({ name, query, window, limit }, context) {
+        const { from, to } = span(window, DAY)
+        const asked = { 'filter[query]': query, 'filter[from]': from, 'filter[to]': to, sort: '-timestamp' }
+        const data = await writeListing(context, {
+          name,
+          limit,
+          page: (cursor: string | undefined, wanted) =>
+            eventsPage({ ...asked, 'page[limit]': Math.min(wanted, EVENT_PAGE), 'page[cursor]': cursor }, context),
+          brief: briefEvent,
+        })
+        return { text: `${data.items.length} events`, data }
+      },
+    },
+    post_event: {
+      direction: 'target',
+      effect: 'once',
+      entry: entryOf({ file: Text }),
+      async run({ file }, context) {
+        const event = await readEvent(file, context)
+        const body = { ...event, tags: [...((event.tags as string[] | undefined) ?? []), tagOf(context)] }
+        const call = datadog(context)<{ event: PostedEvent }>
+        const reply = await call('post an event', '/api/v1/events', { method: 'POST', body })
+        return posted(reply.event, context)
+      },
+      async find(_, context) {
+        const now = Date.now()
+        const query = {
+          start: seconds(now - LOOK_BACK),
+          end: seconds(now + HOUR),
+          tags: tagOf(context),
+          unaggregated: true,
+        }
+        const call = datadog(context)<{ events?: PostedEvent[] }>
+        const { events } = await call('look for the event', '/api/v1/events', { query, scope: 'events_read' })
+        const mine = events?.find(event => event.tags?.includes(tagOf(context)))
+        if (mine) return posted(mine, context)
+        throw new AgentError('[metrics] the event is not listed, and Datadog may still list it', { code: 'unknown' })
+      },
+    },
+  },
+})
+
+function datadog(context: Context) {
+  const { api_key, app_key } = context.settings
+  const headers = { 'dd-api-key': api_key, 'dd-application-key': app_key }
+  return jsonApi(context, { agent: 'metrics', setting: 'api_key or app_key', base: baseOf(context), headers })
+}
+
+function baseOf({ settings: { base_url, site = 'datadoghq.com' } }: Context): string {
+  return (base_url ?? `https://api.${site}`).replace(/\/+$/, '')
+}
+
+/** Where people look: app.datadoghq.com, but us5.datadoghq.com. */
+function appOf(context: Context): string {
+  const { protocol, host } = new URL(baseOf(context))
+  const site = /^api\.(.+)$/.exec(host)?.[1]
+  if (!site) return `${protocol}//${host}`
+  return `https://${site.split('.').length === 2 ? 'app.' : ''}${site}`
+}
+
+/** Epoch milliseconds. */
+function span(window: string | undefined, standard: number): { from: number; to: number } {
+  const to = Date.now()
+  return { from: to - (window === undefined ? standard : parseDuration(window)!), to }
+}
+
+function seconds(ms: number): number {
+  return Math.floor(ms / 1_000)
+}
+
+async function eventsPage(query: Record<string, string | number | undefined>, context: Context) {
+  const call = datadog(context)<{ data?: ListedEvent[]; meta?: { page?: { after?: string } } }>
+  const { data = [], meta } = await call('get events', '/api/v2/events', { query, scope: 'events_read' })
+  return { items: data, next: meta?.page?.after }
+}
+
+function briefEvent({ id, attributes }: ListedEvent): JsonObject {
+  const { timestamp = null, message = null, tags = [], attributes: more } = (attributes ?? {}) as JsonObject
+  return { id, timestamp, title: ((more as JsonObject | undefined)?.title ?? message) as Json, tags }
+}
+
+async function readEvent(file: string, context: Context): Promise<JsonObject> {
+  const text = await readText(context, file, 1024 * 1024)
+  const problem = (what: string) =>
+    new AgentError(`[metrics] ${file} ${what}`, {
+      code: 'invalid_request',
+      hint: 'an event is JSON: {"title": …, "text": …, "tags"?: […], "alert_type"?: …}',
+      sent: 'no',
+    })
+  let event: JsonObject
+  try {
+    event = JSON.parse(text) as JsonObject
+  } catch {
+    throw problem('is no JSON')
+  }
+  for (const field of ['title', 'text']) if (typeof event?.[field] !== 'string') throw problem(`has no \`${field}\``)
+  if ((event.text as string).length > TEXT_MOST) throw problem(`has a text of more than ${TEXT_MOST} characters`)
+  if (event.tags !== undefined && !Array.isArray(event.tags)) throw problem('has `tags` that are no list')
+  return event
+}
+
+function tagOf({ key }: Context): string {
+  return `cadre_key:${key}`
+}
+
+function posted({ id, id_str, url }: PostedEvent, context: Context): AgentResult {
+  const event = { id: id_str ?? String(id), url: url ? new URL(url, appOf(context)).href : appOf(context) }
+  return { text: `posted event ${event.id}`, data: event, external: event }
+}
