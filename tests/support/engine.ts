@@ -31,7 +31,13 @@ export interface TestEngine {
 }
 
 export async function testEngine(
-  options: { agents?: Record<string, Agent>; slots?: number; home?: string } = {},
+  options: {
+    agents?: Record<string, Agent>
+    /** By agent. */
+    settings?: Record<string, Record<string, unknown>>
+    slots?: number
+    home?: string
+  } = {},
 ): Promise<TestEngine> {
   const home = options.home ?? mkdtempSync(join(tmpdir(), 'cadre-engine-'))
   const agents: Record<string, Agent> = { exec, ...options.agents }
@@ -48,7 +54,7 @@ export async function testEngine(
       agent(reference) {
         const definition = agents[reference]
         if (!definition) throw new CadreError('invalid_request', `no agent ${reference}`)
-        return { definition, settings: {} }
+        return { definition, settings: options.settings?.[reference] ?? {} }
       },
       context: (place, binding, event) =>
         createContext({
