@@ -9,7 +9,7 @@ import { FAILS, FIVE_MISTAKES, GATE, HELLO, NESTED, SLEEPS } from './teams.ts'
 
 const EXAMPLE = join(import.meta.dir, '../../examples/repo-report')
 
-describe.concurrent('run without a daemon', () => {
+describe('run without a daemon', () => {
   test('prints outputs, files by their absolute path', async () => {
     const home = folder()
     const path = files({ 'team.yml': HELLO })
@@ -117,7 +117,7 @@ phases: [{ name: nap, agent: exec, commands: [{ name: c, run: "[ -e done ] || sl
   })
 })
 
-describe.concurrent('with a daemon', () => {
+describe('with a daemon', () => {
   test('commands talk to the one that holds the home; a second serve exits 2 and names it', async () => {
     const daemon = await spawnDaemon()
     const { home } = daemon
