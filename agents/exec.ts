@@ -9,7 +9,17 @@
 
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type AgentContext, AgentError, agent, DURATION_PATTERN, type Json, parseDuration, Type } from 'cadre'
+import {
+  type AgentContext,
+  AgentError,
+  agent,
+  DURATION_PATTERN,
+  type Json,
+  parseDuration,
+  signalGroup,
+  Type,
+  withSent,
+} from 'cadre'
 
 /** SIGTERM, then SIGKILL after this many milliseconds. */
 const GRACE = 2_000
@@ -58,7 +68,7 @@ export default agent({
           reports.push(await execute(command, context, environment(context, { ...env, ...command.env }, resultFile)))
         } catch (error) {
           // Before the first command with effect `once` nothing was written that a repetition would write again.
-          throw wrote || !(error instanceof AgentError) ? error : unsent(error)
+          throw wrote || !(error instanceof AgentError) ? error : withSent(error, 'no')
         }
       }
       const text = reports.length === 1 ? `${reports[0]!.name} passed` : `${reports.length} commands passed`
@@ -66,11 +76,6 @@ export default agent({
     },
   },
 })
-
-function unsent(error: AgentError): AgentError {
-  const { message, code, hint, cause } = error
-  return new AgentError(message, { code, sent: 'no', cause, ...(hint && { hint }) })
-}
 
 function environment(
   context: AgentContext<unknown>,
@@ -143,13 +148,6 @@ function spawn(name: string, run: string, cwd: string, env: Record<string, strin
       cause,
     })
   }
-}
-
-/** Signals a whole process group; one that is gone already is no error. */
-function signalGroup(pid: number, signal: NodeJS.Signals): void {
-  try {
-    process.kill(-pid, signal)
-  } catch {}
 }
 
 function failure(

@@ -3,11 +3,19 @@
 export { Type } from 'typebox'
 export { DURATION_PATTERN, parseDuration } from '../duration.ts'
 export type { Json, JsonObject } from '../json.ts'
+export { adfToMarkdown } from './adf-read.ts'
+export { type AdfNode, markdownToAdf } from './adf-write.ts'
+export { type AtlassianContext, AtlassianSettings, atlassian, siteOf } from './atlassian.ts'
 export type { AgentContext, AgentResult, Effect, FetchOptions, FileRecord, NotifyEvent } from './define.ts'
-export { AgentError, agent, secret } from './define.ts'
+export { AgentError, agent, secret, withSent } from './define.ts'
 export { safeName } from './files.ts'
+export { type Git, type GitRemote, gitIn } from './git.ts'
+export { chosenChannels, messageFields, standardMessage } from './message.ts'
 export { persist, within } from './persist.ts'
+export { signalGroup } from './processes.ts'
 export { replyError } from './reply.ts'
+export { storageToMarkdown } from './storage-read.ts'
+export { markdownToStorage } from './storage-write.ts'
 export {
   BaseUrl,
   basicAuth,

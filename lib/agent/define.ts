@@ -204,3 +204,8 @@ export class AgentError extends Error {
     this.sent = options.sent
   }
 }
+
+/** The same error with another answer to whether the request may have reached the outside. */
+export function withSent({ message, code, hint, retryable, cause }: AgentError, sent: 'no' | 'unknown'): AgentError {
+  return new AgentError(message, { code, retryable, sent, cause, ...(hint && { hint }) })
+}

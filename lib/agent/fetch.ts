@@ -7,7 +7,7 @@
 import type { JsonObject } from '../json.ts'
 import { backoff, retryAfter } from './backoff.ts'
 import { bound } from './body.ts'
-import { AgentError, type Effect, type FetchOptions } from './define.ts'
+import { AgentError, type Effect, type FetchOptions, withSent } from './define.ts'
 import { type Guard, originsOf, systemLookup, vet } from './guard.ts'
 import { isTransient } from './reply.ts'
 
@@ -270,10 +270,6 @@ function classify(error: unknown, { place, late, timeout, aborted }: Circumstanc
     sent: 'unknown',
     cause: error,
   })
-}
-
-function withSent({ message, code, hint, retryable, cause }: AgentError, sent: 'no' | 'unknown'): AgentError {
-  return new AgentError(message, { code, retryable, sent, cause, ...(hint && { hint }) })
 }
 
 /** Without path and query: they may hold what must not be shown, such as a webhook's key. */

@@ -1,0 +1,145 @@
+// The git binary as agents use it: an argument array and no shell, no hooks, no prompts, no signing, nothing left running.
+// A command that talks to a remote may reach that one address and no other; the credential goes there in a header, handed
+// over in the environment, and stands in no argument, URL or .git/config.
+
+import { messageOf } from '../error.ts'
+import { type AgentContext, AgentError } from './define.ts'
+import { signalGroup } from './processes.ts'
+
+/** SIGTERM lets git remove its lock files; SIGKILL comes this many milliseconds later. */
+const GRACE = 2_000
+/** Characters of what git said that an error quotes. */
+const QUOTED = 500
+
+/** What a command may talk to. */
+export interface GitRemote {
+  /** An http(s) URL, or the name of a remote that is reached by ssh or in the file system. */
+  address: string
+  /** The value of an `Authorization` header, for http(s). */
+  authorization?: string
+  /** The setting that holds it, for errors. */
+  setting?: string
+}
+
+export interface GitCommand {
+  remote?: GitRemote
+  env?: Record<string, string>
+}
+
+/** stdout, trimmed at its end. Throws an AgentError that nothing was written outside, as every use here can be repeated. */
+export type Git = (args: readonly string[], command?: GitCommand) => Promise<string>
+
+/** git in a folder. Needs git 2.31 or later. */
+export function gitIn(folder: string, context: AgentContext<unknown>): Git {
+  return async (args, { remote, env = {} } = {}) => {
+    context.signal.throwIfAborted()
+    const child = spawn(args, folder, { ...environment(context.env, remote), ...env })
+    let kill: Timer | undefined
+    const stop = () => {
+      signalGroup(child.pid, 'SIGTERM')
+      kill = setTimeout(() => signalGroup(child.pid, 'SIGKILL'), GRACE)
+    }
+    context.signal.addEventListener('abort', stop, { once: true })
+    try {
+      const [stdout, stderr, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
+      if (context.signal.aborted) throw new AgentError(`git ${args[0]} was stopped`, { code: 'aborted', sent: 'no' })
+      if (code !== 0) throw failure(args[0]!, `${stdout}\n${stderr}`, remote)
+      return stdout.trimEnd()
+    } finally {
+      clearTimeout(kill)
+      context.signal.removeEventListener('abort', stop)
+    }
+  }
+}
+
+function spawn(args: readonly string[], cwd: string, env: Record<string, string>) {
+  try {
+    return Bun.spawn(['git', ...args], { cwd, env, detached: true, stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' })
+  } catch (cause) {
+    const hint = 'git 2.31 or later has to be in the PATH of the daemon'
+    throw new AgentError(`git did not start: ${messageOf(cause)}`, { code: 'not_started', hint, sent: 'no', cause })
+  }
+}
+
+function environment(base: Readonly<Record<string, string>>, remote: GitRemote | undefined): Record<string, string> {
+  const overHttp = remote !== undefined && /^https?:/.test(remote.address)
+  const config = [...CONFIG, ...(overHttp ? pinned(remote) : [])]
+  return {
+    ...base,
+    LC_ALL: 'C',
+    GIT_TERMINAL_PROMPT: '0',
+    GIT_ALLOW_PROTOCOL: overHttp ? new URL(remote.address).protocol.slice(0, -1) : remote ? 'ssh:file' : 'none',
+    GIT_CONFIG_COUNT: String(config.length),
+    ...Object.fromEntries(
+      config.flatMap(([key, value], at) => [
+        [`GIT_CONFIG_KEY_${at}`, key],
+        [`GIT_CONFIG_VALUE_${at}`, value],
+      ]),
+    ),
+  }
+}
+
+/** These win over the files of the machine, the person and the repository. */
+const CONFIG: readonly [key: string, value: string][] = [
+  ['core.hooksPath', '/dev/null'],
+  ['core.fsmonitor', 'false'],
+  ['core.askPass', ''],
+  ['credential.helper', ''],
+  ['commit.gpgSign', 'false'],
+  ['push.gpgSign', 'false'],
+  ['push.recurseSubmodules', 'no'],
+  ['fetch.recurseSubmodules', 'no'],
+  ['submodule.recurse', 'false'],
+  ['gc.auto', '0'],
+  ['maintenance.auto', 'false'],
+  ['http.lowSpeedLimit', '1'],
+  ['http.lowSpeedTime', '60'],
+]
+
+/** The whole URL is the most specific of all keys, so no other setting sends this remote, or its credential, elsewhere. */
+function pinned({ address, authorization }: GitRemote): [key: string, value: string][] {
+  return [
+    [`url.${address}.insteadOf`, address],
+    [`url.${address}.pushInsteadOf`, address],
+    [`http.${address}.followRedirects`, 'false'],
+    [`http.${address}.sslVerify`, 'true'],
+    // An empty value first: it drops the headers that others have set, such as a CI's own token.
+    [`http.${address}.extraHeader`, ''],
+    ...(authorization ? [[`http.${address}.extraHeader`, `Authorization: ${authorization}`] as [string, string]] : []),
+  ]
+}
+
+/** What git's own words mean, in the C locale; the first that fits. */
+const MEANINGS: readonly [said: RegExp, code: string, hint?: string][] = [
+  [/returned error: (429|5\d\d)|HTTP 5\d\d/, 'network'],
+  [/returned error: 401|could not read Username|Authentication failed/, 'unauthorized'],
+  [
+    /returned error: 403|Permission denied/,
+    'forbidden',
+    'the credential lacks the permission to write to the repository',
+  ],
+  [
+    /unable to update url base from redirection|returned error: 30\d/,
+    'redirects',
+    'the repository has moved: give the remote its present address with `git remote set-url`',
+  ],
+  [/not found|does not appear to be a git repository/, 'not_found', 'check the address of the remote'],
+  [
+    /fetch first|non-fast-forward/,
+    'conflict',
+    'the branch has commits outside that are not here: pull them, or choose another `branch`',
+  ],
+  [/Could not resolve|Couldn't connect|Failed to connect|timed out|hung up|early EOF/, 'network'],
+]
+
+function failure(command: string, output: string, remote: GitRemote | undefined): AgentError {
+  const said = output.trim().replace(/\s*\n\s*/g, '; ')
+  const [, code = 'git', meant] = (remote && MEANINGS.find(([pattern]) => pattern.test(output))) ?? []
+  const hint = code === 'unauthorized' && remote?.setting ? `set agents.git.${remote.setting} anew` : meant
+  return new AgentError(`[git] git ${command}: ${said.slice(-QUOTED) || 'failed'}`, {
+    code,
+    sent: 'no',
+    retryable: code === 'network',
+    ...(hint && { hint }),
+  })
+}
