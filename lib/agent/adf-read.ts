@@ -1,0 +1,156 @@
+// ADF → Markdown. Reads any document: what Markdown has no word for becomes its text.
+// https://developer.atlassian.com/cloud/jira/platform/apis/document/structure/
+
+import type { ListItem } from 'mdast'
+import type { AdfMark, AdfNode } from './adf-write.ts'
+import {
+  type Block,
+  emphasised,
+  type Inline,
+  image,
+  link,
+  mention,
+  paragraph,
+  printMarkdown,
+  table,
+  textNode,
+} from './markdown.ts'
+
+/** Null and undefined, an empty field of Jira, are an empty text. */
+export async function adfToMarkdown(document: AdfNode | null | undefined): Promise<string> {
+  return printMarkdown(readBlocks(document?.content ?? []))
+}
+
+function readBlocks(nodes: readonly AdfNode[]): Block[] {
+  return nodes.flatMap((node): Block[] => {
+    const content = node.content ?? []
+    switch (node.type) {
+      case 'paragraph':
+        return [paragraph(readInline(content))]
+      case 'heading': {
+        const depth = Math.min(Math.max(Number(node.attrs?.level ?? 1), 1), 6) as 1 | 2 | 3 | 4 | 5 | 6
+        return [{ type: 'heading', depth, children: paragraph(readInline(content)).children }]
+      }
+      case 'codeBlock': {
+        const value = content.map(({ text = '' }) => text).join('')
+        return [{ type: 'code', lang: (node.attrs?.language as string | undefined) ?? null, value }]
+      }
+      case 'blockquote':
+      case 'panel':
+        return [{ type: 'blockquote', children: readBlocks(content) as never }]
+      case 'bulletList':
+      case 'decisionList':
+        return [{ type: 'list', ordered: false, spread: false, children: content.map(item => readItem(item, null)) }]
+      case 'orderedList': {
+        const start = Number(node.attrs?.order ?? 1)
+        return [
+          { type: 'list', ordered: true, start, spread: false, children: content.map(item => readItem(item, null)) },
+        ]
+      }
+      case 'taskList':
+        return [{ type: 'list', ordered: false, spread: false, children: readTasks(content) }]
+      case 'table': {
+        const rows = content.map(row => (row.content ?? []).map(cell => readBlocks(cell.content ?? [])))
+        const first = content[0]?.content ?? []
+        return table(rows, first.length > 0 && first.every(({ type }) => type === 'tableHeader'))
+      }
+      case 'rule':
+        return [{ type: 'thematicBreak' }]
+      case 'mediaSingle':
+      case 'mediaGroup':
+        return [paragraph(readInline(content))]
+      case 'expand':
+      case 'nestedExpand': {
+        const title = node.attrs?.title
+        const heading = title ? [paragraph([{ type: 'strong', children: [textNode(`${title}`)] }])] : []
+        return [...heading, ...readBlocks(content)]
+      }
+      case 'blockCard':
+      case 'embedCard':
+        return [paragraph(readInline([{ ...node, type: 'inlineCard' }]))]
+      default:
+        return readBlocks(content)
+    }
+  })
+}
+
+function readItem({ content = [] }: AdfNode, checked: boolean | null): ListItem {
+  const isInline = content.some(({ type }) => type === 'text' || type === 'mention' || type === 'hardBreak')
+  const children = isInline ? [paragraph(readInline(content))] : readBlocks(content)
+  return { type: 'listItem', spread: false, checked, children: children as never }
+}
+
+/** A nested task list stands beside the items, not in one: it belongs to the item before it. */
+function readTasks(content: readonly AdfNode[]): ListItem[] {
+  const items: ListItem[] = []
+  for (const node of content) {
+    if (node.type === 'taskItem') items.push(readItem(node, node.attrs?.state === 'DONE'))
+    else if (items.length > 0) items.at(-1)!.children.push(...(readBlocks([node]) as never[]))
+  }
+  return items
+}
+
+const WRAPPERS: Record<string, 'strong' | 'emphasis' | 'delete'> = {
+  strong: 'strong',
+  em: 'emphasis',
+  strike: 'delete',
+}
+const NESTING = ['link', 'strong', 'em', 'strike', 'code']
+
+/** Marks lie flat on each text; the tree nests them: what shares its outermost mark is wrapped together. */
+function readInline(nodes: readonly AdfNode[]): Inline[] {
+  const read: Inline[] = []
+  for (let at = 0; at < nodes.length; ) {
+    const mark = outermost(nodes[at]!)
+    if (!mark) {
+      read.push(...readLeaf(nodes[at++]!))
+      continue
+    }
+    const run: AdfNode[] = []
+    for (let same: AdfMark | undefined = mark; same && isSame(same, mark); same = nodes[at] && outermost(nodes[at]!)) {
+      const { marks = [], ...node } = nodes[at++]!
+      run.push({ ...node, marks: marks.filter(other => !isSame(other, mark)) })
+    }
+    if (mark.type === 'link') read.push(link(mark.attrs?.href ?? '', readInline(run)))
+    else if (mark.type === 'code') read.push({ type: 'inlineCode', value: run.map(({ text = '' }) => text).join('') })
+    else read.push(...emphasised(WRAPPERS[mark.type]!, readInline(run)))
+  }
+  return read
+}
+
+function outermost({ marks = [] }: AdfNode): AdfMark | undefined {
+  for (const type of NESTING) {
+    const found = marks.find(mark => mark.type === type)
+    if (found) return found
+  }
+  return undefined
+}
+
+const isSame = (a: AdfMark, b: AdfMark) => a.type === b.type && a.attrs?.href === b.attrs?.href
+
+function readLeaf({ type, text = '', attrs = {}, content = [] }: AdfNode): Inline[] {
+  switch (type) {
+    case 'text':
+      return text ? [textNode(text.replace(/\s*\n\s*/g, ' '))] : []
+    case 'hardBreak':
+      return [{ type: 'break' }]
+    case 'mention':
+      return [mention(`${attrs.id}`, `${attrs.text || attrs.id}`)]
+    case 'emoji':
+      return [textNode(`${attrs.text || attrs.shortName || ''}`)]
+    case 'status':
+      return [textNode(`${attrs.text ?? ''}`)]
+    case 'date': {
+      const time = new Date(Number(attrs.timestamp))
+      return Number.isNaN(time.getTime()) ? [] : [textNode(time.toISOString().slice(0, 10))]
+    }
+    case 'inlineCard':
+    case 'blockCard':
+      return attrs.url ? [link(`${attrs.url}`, [textNode(`${attrs.url}`)])] : []
+    case 'media':
+    case 'mediaInline':
+      return [image(attrs.url ? `${attrs.url}` : `attachment:${attrs.id ?? ''}`, `${attrs.alt ?? ''}`)]
+    default:
+      return readInline(content)
+  }
+}

@@ -1,0 +1,28 @@
+// What the agents of Atlassian's clouds share: the settings of a site, and calls signed with an account's API token.
+// https://developer.atlassian.com/cloud/jira/platform/basic-auth-for-rest-apis/
+
+import Type from 'typebox'
+import { type AgentContext, secret } from './define.ts'
+import { basicAuth, jsonApi } from './vendor.ts'
+
+export const AtlassianSettings = Type.Object({
+  base_url: Type.String({
+    pattern: '^https?://[^/]',
+    description: 'The site, such as https://acme.atlassian.net; a trailing /wiki is accepted.',
+  }),
+  email: Type.String({ minLength: 3, description: 'Of the account that the token belongs to.' }),
+  api_token: secret(),
+})
+
+export type AtlassianContext = AgentContext<Type.Static<typeof AtlassianSettings>>
+
+/** The site's address without what follows its host. */
+export function siteOf({ settings }: AtlassianContext): string {
+  return settings.base_url.replace(/\/+$/, '').replace(/\/wiki$/, '')
+}
+
+export function atlassian(context: AtlassianContext, agent: string) {
+  const { email, api_token } = context.settings
+  const headers = { authorization: basicAuth(email, api_token) }
+  return jsonApi(context, { agent, setting: 'api_token', base: siteOf(context), headers })
+}

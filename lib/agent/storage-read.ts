@@ -1,0 +1,247 @@
+// Storage format → Markdown. Macros with a body become it (panels a quote, code a code block), the others vanish.
+// https://confluence.atlassian.com/doc/confluence-storage-format-790796544.html
+
+import type { ListItem } from 'mdast'
+import {
+  type Block,
+  emphasised,
+  flat,
+  type Inline,
+  image,
+  link,
+  mention,
+  paragraph,
+  printMarkdown,
+  table,
+  textNode,
+} from './markdown.ts'
+
+interface Element {
+  name: string
+  attributes: Record<string, string>
+  children: (Element | string)[]
+}
+type Node = Element | string
+
+export async function storageToMarkdown(storage: string): Promise<string> {
+  const { Parser } = await import('htmlparser2')
+  const root: Element = { name: '', attributes: {}, children: [] }
+  const open = [root]
+  const parser = new Parser(
+    {
+      onopentag(name, attributes) {
+        const element = { name, attributes, children: [] }
+        open.at(-1)!.children.push(element)
+        open.push(element)
+      },
+      ontext: text => open.at(-1)!.children.push(text),
+      onclosetag: () => void open.pop(),
+    },
+    // Not XML: pages hold HTML's named entities.
+    { recognizeCDATA: true, recognizeSelfClosing: true },
+  )
+  parser.end(storage)
+  return printMarkdown(blocksOf(root.children))
+}
+
+const HEADING = /^h([1-6])$/
+const PANELS = ['info', 'note', 'tip', 'warning', 'panel']
+const CONTAINERS = [
+  'div',
+  'section',
+  'article',
+  'ac:layout',
+  'ac:layout-section',
+  'ac:layout-cell',
+  'ac:rich-text-body',
+]
+const INLINE_MACROS = ['status', 'anchor']
+
+const elements = (nodes: readonly Node[], name: string): Element[] =>
+  nodes.filter((node): node is Element => typeof node !== 'string' && node.name === name)
+
+const textOf = (nodes: readonly Node[]): string =>
+  nodes.map(node => (typeof node === 'string' ? node : textOf(node.children))).join('')
+
+/** Blocks, with a paragraph for each run of text between them. */
+function blocksOf(nodes: readonly Node[]): Block[] {
+  const blocks: Block[] = []
+  let run: Node[] = []
+  const flush = () => {
+    const content = paragraph(inlineOf(run))
+    if (content.children.length > 0) blocks.push(content)
+    run = []
+  }
+  for (const node of nodes) {
+    const read = typeof node === 'string' ? null : blockOf(node)
+    if (!read) run.push(node)
+    else {
+      flush()
+      blocks.push(...read)
+    }
+  }
+  flush()
+  return blocks
+}
+
+/** Null: it is inline content. */
+function blockOf({ name, attributes, children }: Element): Block[] | null {
+  const depth = HEADING.exec(name)?.[1]
+  if (depth) return [{ type: 'heading', depth: Number(depth) as 1, children: paragraph(inlineOf(children)).children }]
+  if (CONTAINERS.includes(name)) return blocksOf(children)
+  switch (name) {
+    case 'p':
+      return blocksOf(children)
+    case 'ul':
+    case 'ol': {
+      const start = name === 'ol' ? Number.parseInt(attributes.start ?? '1', 10) || 1 : null
+      const items = elements(children, 'li').map(item => itemOf(item.children, null))
+      return items.length === 0 ? [] : [{ type: 'list', ordered: name === 'ol', start, spread: false, children: items }]
+    }
+    case 'ac:task-list': {
+      const items = elements(children, 'ac:task').map(task => {
+        const done = textOf(elements(task.children, 'ac:task-status')).trim() === 'complete'
+        return itemOf(
+          elements(task.children, 'ac:task-body').flatMap(body => body.children),
+          done,
+        )
+      })
+      return items.length === 0 ? [] : [{ type: 'list', ordered: false, spread: false, children: items }]
+    }
+    case 'table':
+      return tableOf(children)
+    case 'blockquote':
+      return [{ type: 'blockquote', children: blocksOf(children) as never }]
+    case 'pre':
+      return [{ type: 'code', value: textOf(children).replace(/\n$/, '') }]
+    case 'hr':
+      return [{ type: 'thematicBreak' }]
+    case 'ac:structured-macro':
+      return macroOf(attributes['ac:name'] ?? '', children)
+    case 'ac:adf-extension':
+      return blocksOf(elements(children, 'ac:adf-fallback').flatMap(fallback => fallback.children))
+    default:
+      return null
+  }
+}
+
+function itemOf(children: readonly Node[], checked: boolean | null): ListItem {
+  return { type: 'listItem', spread: false, checked, children: blocksOf(children) as never }
+}
+
+function parameter(children: readonly Node[], name: string): string {
+  const found = elements(children, 'ac:parameter').find(({ attributes }) => attributes['ac:name'] === name)
+  return found ? textOf(found.children) : ''
+}
+
+function macroOf(name: string, children: readonly Node[]): Block[] | null {
+  if (INLINE_MACROS.includes(name)) return null
+  const plain = elements(children, 'ac:plain-text-body')[0]
+  if (plain) return [{ type: 'code', lang: parameter(children, 'language') || null, value: textOf(plain.children) }]
+  const body = blocksOf(elements(children, 'ac:rich-text-body').flatMap(rich => rich.children))
+  const title = parameter(children, 'title')
+  const titled: Block[] =
+    title && body.length > 0 ? [paragraph([{ type: 'strong', children: [textNode(title)] }]), ...body] : body
+  return PANELS.includes(name) && titled.length > 0 ? [{ type: 'blockquote', children: titled as never }] : titled
+}
+
+/** Wide cells stand in their first column. */
+function tableOf(children: readonly Node[]): Block[] {
+  const rows = ['thead', 'tbody', 'tfoot']
+    .flatMap(group => elements(children, group).flatMap(section => elements(section.children, 'tr')))
+    .concat(elements(children, 'tr'))
+  const cells = rows.map(
+    row => row.children.filter(cell => typeof cell !== 'string' && /^t[hd]$/.test(cell.name)) as Element[],
+  )
+  const columns = cells.map(row =>
+    row.flatMap(({ attributes, children: content }) => {
+      const span = Math.min(Math.max(Number.parseInt(attributes.colspan ?? '1', 10) || 1, 1), 100)
+      return [blocksOf(content), ...Array.from({ length: span - 1 }, (): Block[] => [])]
+    }),
+  )
+  return table(columns, cells[0]?.every(({ name }) => name === 'th') ?? false)
+}
+
+function inlineOf(nodes: readonly Node[]): Inline[] {
+  return nodes.flatMap((node): Inline[] => {
+    if (typeof node !== 'string') return leafOf(node)
+    const value = node.replace(/\s+/g, ' ')
+    return value ? [textNode(value)] : []
+  })
+}
+
+function leafOf(element: Element): Inline[] {
+  const { name, attributes, children } = element
+  switch (name) {
+    case 'strong':
+    case 'b':
+      return emphasised('strong', inlineOf(children))
+    case 'em':
+    case 'i':
+      return emphasised('emphasis', inlineOf(children))
+    case 'del':
+    case 's':
+      return emphasised('delete', inlineOf(children))
+    case 'span': {
+      const inner = inlineOf(children)
+      return /line-through/.test(attributes.style ?? '') ? emphasised('delete', inner) : inner
+    }
+    case 'code':
+      return textOf(children) ? [{ type: 'inlineCode', value: textOf(children) }] : []
+    case 'a':
+      return attributes.href ? [link(attributes.href, inlineOf(children))] : inlineOf(children)
+    case 'br':
+      return [{ type: 'break' }]
+    case 'img':
+      return attributes.src ? [image(attributes.src, attributes.alt ?? '')] : []
+    case 'time':
+      return attributes.datetime ? [textNode(attributes.datetime)] : []
+    case 'ac:image':
+      return imageOf(element)
+    case 'ac:link':
+      return linkOf(element)
+    case 'ac:emoticon':
+      return [
+        textNode(attributes['ac:emoji-fallback'] || attributes['ac:emoji-shortname'] || `(${attributes['ac:name']})`),
+      ]
+    case 'ac:structured-macro': {
+      const title = attributes['ac:name'] === 'status' ? parameter(children, 'title') : ''
+      return title ? [textNode(title)] : []
+    }
+    case 'ac:placeholder':
+    case 'ac:parameter':
+      return []
+    default: {
+      const block = blockOf(element)
+      return block ? block.flatMap(flat) : inlineOf(children)
+    }
+  }
+}
+
+function imageOf({ attributes, children }: Element): Inline[] {
+  const alt = attributes['ac:alt'] ?? ''
+  const url = elements(children, 'ri:url')[0]?.attributes['ri:value']
+  if (url) return [image(url, alt)]
+  const name = elements(children, 'ri:attachment')[0]?.attributes['ri:filename']
+  return name ? [image(`attachment:${encodeURIComponent(name)}`, alt)] : []
+}
+
+function linkOf({ attributes, children }: Element): Inline[] {
+  const target = (name: string) => elements(children, name)[0]?.attributes
+  const user = target('ri:user')?.['ri:account-id']
+  if (user) return [mention(user, user)]
+  const rich = elements(children, 'ac:link-body').flatMap(body => inlineOf(body.children))
+  const plain = textOf(elements(children, 'ac:plain-text-link-body'))
+  const body = (standard: string) => (rich.length > 0 ? rich : [textNode(plain || standard)])
+  const page = target('ri:page')
+  const title = page?.['ri:content-title']
+  if (page && title) {
+    const space = page['ri:space-key']
+    const key = space ? `${encodeURIComponent(space)}/` : ''
+    return [link(`page:${key}${encodeURIComponent(title)}`, body(title))]
+  }
+  const file = target('ri:attachment')?.['ri:filename']
+  if (file) return [link(`attachment:${encodeURIComponent(file)}`, body(file))]
+  const anchor = attributes['ac:anchor']
+  return anchor ? [link(`#${anchor}`, body(anchor))] : body('')
+}
