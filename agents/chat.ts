@@ -1,0 +1,154 @@
+// chat: posts messages to Slack-compatible incoming webhooks (Slack, Mattermost, Rocket.Chat, Discord's /slack address).
+//
+//   settings: channels   { <name>: <webhook URL> } or { <name>: { webhook_url: <URL> } }
+//   notify:              [on_complete, …], or { on_fail: { channels?, subject?, message? } }
+//   a phase with depends_on and without notify sends then: channels?, subject?, message? (default: all channels, and
+//   a sentence that names team, run and state)
+//
+// A webhook's URL is its credential: whoever knows it may post. Slack's app needs the scope `incoming-webhook`.
+// What the run says is escaped and mentions in it do not expand; Slack's own marks (*bold*, `code`) do work.
+// `data.channels.<name>.status` is the HTTP status of each channel. A message is sent again only when every channel
+// definitely refused it; where one may have got it, or one did and another did not, a person decides.
+//
+// https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks
+// https://docs.slack.dev/reference/block-kit/blocks
+
+import {
+  type AgentContext,
+  AgentError,
+  type AgentResult,
+  agent,
+  chosenChannels,
+  messageFields,
+  replyError,
+  secret,
+  standardMessage,
+  Type,
+} from 'cadre'
+
+/** Of a section block's text. */
+const SECTION_MOST = 3_000
+/** With every character escaped still fewer sections than the 50 blocks of a message. */
+const MESSAGE_MOST = 20_000
+
+const Settings = Type.Object({
+  channels: Type.Record(Type.String(), Type.Union([secret(), Type.Object({ webhook_url: secret() })]), {
+    minProperties: 1,
+    description: 'Names of channels, each with the URL of its incoming webhook.',
+  }),
+})
+type Context = AgentContext<Type.Static<typeof Settings>>
+type Channel = Type.Static<typeof Settings>['channels'][string]
+
+const Message = Type.Object(messageFields, { additionalProperties: false })
+type Message = Type.Static<typeof Message>
+
+export default agent({
+  type: 'connector',
+  version: '1.0.0',
+  description: 'Posts messages to Slack-compatible incoming webhooks.',
+  settings: Settings,
+  phase: { effect: 'once', entry: Message, run: send },
+  notify: { effect: 'once', entry: Message, run: send },
+})
+
+async function send(message: Message, context: Context): Promise<AgentResult> {
+  const channels = chosenChannels(context.settings.channels, message.channels)
+  const body = JSON.stringify(payload(message, context))
+  const sent = await Promise.allSettled(channels.map(([name, channel]) => post(name, channel, body, context)))
+  const statuses = channels.map(([name], index) => ({ name, ...outcome(sent[index]!) }))
+  const text = statuses.map(({ name, said }) => `${name}: ${said}`).join('; ')
+  const failures = statuses.flatMap(({ error }) => error ?? [])
+  if (failures.length > 0) throw notDelivered(text, failures, statuses.length)
+  return {
+    text: `sent to ${statuses.map(({ name }) => name).join(', ')}`,
+    data: { channels: Object.fromEntries(statuses.map(({ name, status }) => [name, { status }])) },
+  }
+}
+
+/** Posts to one webhook; gives the HTTP status. A sign-in page in between answers 200 as well, and has sent nothing on. */
+async function post(name: string, channel: Channel, body: string, context: Context): Promise<number> {
+  const url = typeof channel === 'string' ? channel : channel.webhook_url
+  const reply = await context.fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body })
+  if (!reply.ok) {
+    const gone = `the webhook of agents.chat.channels.${name} is gone, or its channel: make a new one`
+    const forbidden = `an administrator restricts the webhook of agents.chat.channels.${name}`
+    throw await replyError(reply, 'post', { 403: forbidden, 404: gone, 410: gone })
+  }
+  // A body that breaks off takes nothing back.
+  const said = (await reply.text().catch(() => '')).trimStart()
+  if (!/^<(!doctype|html)/i.test(said)) return reply.status
+  const hint = `is agents.chat.channels.${name} the address of a webhook, and not behind a sign-in?`
+  throw new AgentError(`HTTP ${reply.status} with a web page, which no webhook answers`, {
+    code: 'unexpected_reply',
+    hint,
+    sent: 'unknown',
+  })
+}
+
+function outcome(result: PromiseSettledResult<number>): { said: string; status: number | null; error?: AgentError } {
+  if (result.status === 'fulfilled') return { said: 'sent', status: result.value }
+  if (!(result.reason instanceof AgentError)) throw result.reason
+  return { said: result.reason.message, status: null, error: result.reason }
+}
+
+/** Nothing is sent twice to a channel that has it, so only a refusal by all of them leaves the whole to be sent again. */
+function notDelivered(text: string, failures: AgentError[], channels: number): AgentError {
+  const refused = failures.length === channels && failures.every(({ sent }) => sent === 'no')
+  const doubtful = failures.some(({ sent }) => sent !== 'no')
+  const [{ code, hint }] = failures as [AgentError]
+  return new AgentError(`[chat] ${text}`, {
+    code: failures.length === 1 ? code : 'not_delivered',
+    retryable: refused && failures.some(({ retryable }) => retryable),
+    ...(refused && { sent: 'no' }),
+    ...(doubtful && { sent: 'unknown' }),
+    ...(hint && { hint }),
+  })
+}
+
+/** Blocks for Slack, and the same as `text` for notifications and for servers that know no blocks. */
+function payload({ subject, message }: Message, context: Context) {
+  const { run } = context
+  const whole = (subject ? `*${subject.replace(/\s+/g, ' ')}*\n` : '') + (message ?? standardMessage(context))
+  const parts = [...sections(shortened(whole))]
+  const link = run.url ? `<${run.url}|${escaped(run.name ?? run.id)}>` : escaped(run.name ?? run.id)
+  return {
+    text: run.url ? `${parts.join('')}\n${link}` : parts.join(''),
+    blocks: [
+      ...parts.map(text => ({ type: 'section', text: { type: 'mrkdwn', text } })),
+      { type: 'context', elements: [{ type: 'mrkdwn', text: `${escaped(run.team)} · run ${link}` }] },
+    ],
+    link_names: false,
+    unfurl_links: false,
+  }
+}
+
+function shortened(text: string): string {
+  if (text.length <= MESSAGE_MOST) return text
+  const rest = text.length - MESSAGE_MOST
+  return `${text.slice(0, MESSAGE_MOST).replace(/[\ud800-\udbff]$/, '')} … (${rest} more characters: see the run)`
+}
+
+/** The text, escaped, in pieces that fit into a section. */
+function* sections(text: string): Generator<string> {
+  let part = ''
+  for (const character of inert(text)) {
+    const shown = escaped(character)
+    if (part.length + shown.length > SECTION_MOST) {
+      yield part
+      part = ''
+    }
+    part += shown
+  }
+  yield part
+}
+
+/** Slack's control characters; `<!here>`, `<@U1>` and links with a false face stay plain text. */
+function escaped(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
+}
+
+/** Other servers expand a plain @all as well: an invisible joiner parts the sign from the name. */
+function inert(text: string): string {
+  return text.replace(/(?<![\p{L}\p{N}_.+-])@(?=[\p{L}\p{N}_])/gu, '@\u2060')
+}
