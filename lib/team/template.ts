@@ -162,7 +162,9 @@ export function compileExpression(scalar: Scalar, site: Site, types: readonly st
   const inner = 'parts' in pieces ? pieces.parts.filter(part => typeof part !== 'string' || part.trim() !== '') : []
   const piece = inner.length === 1 && typeof inner[0] === 'object' ? inner[0] : { text: value, offset: 0 }
   const parsed = parseAt(scalar, piece.text, piece.offset, site)
-  if (parsed.mistakes.length === 0 && parsed.type !== 'dyn' && !types.includes(parsed.type)) {
+  // `list<string>` is a list.
+  const type = parsed.type.replace(/<.*$/, '')
+  if (parsed.mistakes.length === 0 && type !== 'dyn' && !types.includes(type)) {
     const start = piece.offset + (piece.text.length - piece.text.trimStart().length)
     report(scalar, site, start, `${expected}, and this gives ${parsed.type}`)
   }

@@ -266,6 +266,7 @@ phases:
 
   test('an empty list completes; a duplicate key names both indexes; a wrong type fails', async () => {
     expect((await t.run(items('items: []'))).state).toBe('completed')
+    expect((await t.run(items('items: "{{ [1, 3] }}"'))).state).toBe('completed')
     const twice = await t.run(items(`items: [1, 3, 1], key: "k{{ item }}"`))
     expect(twice.error!.message).toMatch(/items 0 and 2 have the same key "k1"/)
     const wrong = await t.run(items(`items: ["text"]`))
