@@ -8,8 +8,8 @@ export { type AdfNode, markdownToAdf } from './adf-write.ts'
 export { type AtlassianContext, AtlassianSettings, atlassian, siteOf } from './atlassian.ts'
 export type { AgentContext, AgentResult, Effect, FetchOptions, FileRecord, NotifyEvent } from './define.ts'
 export { AgentError, agent, secret, withSent } from './define.ts'
+export { type DispatchIssue, readDispatch } from './dispatch.ts'
 export { safeName } from './files.ts'
-export { type Git, type GitRemote, gitIn } from './git.ts'
 export { chosenChannels, messageFields, standardMessage } from './message.ts'
 export { persist, within } from './persist.ts'
 export { signalGroup } from './processes.ts'
@@ -19,6 +19,7 @@ export { markdownToStorage } from './storage-write.ts'
 export {
   BaseUrl,
   basicAuth,
+  beforehand,
   entryOf,
   explain,
   jsonApi,
@@ -28,3 +29,4 @@ export {
   readText,
   writeListing,
 } from './vendor.ts'
+export { commitAndPush, headOf, openWorktree, type Worktree } from './worktree.ts'

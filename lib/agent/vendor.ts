@@ -3,7 +3,7 @@
 
 import Type, { type TProperties } from 'typebox'
 import type { Json, JsonObject } from '../json.ts'
-import { type AgentContext, AgentError, type FetchOptions } from './define.ts'
+import { type AgentContext, AgentError, type FetchOptions, withSent } from './define.ts'
 import { replyError } from './reply.ts'
 
 /** HTTP Basic (RFC 7617), UTF-8. */
@@ -75,6 +75,15 @@ export function jsonApi(
     if (!reply.ok) throw await explain(reply, doing, { ...credential, scope })
     if (reply.status === 204 || reply.headers.get('content-length') === '0') return null as T
     return (await reply.json()) as T
+  }
+}
+
+/** What is read before anything is written: a failure of it says that nothing was sent. */
+export async function beforehand<T>(read: () => Promise<T>): Promise<T> {
+  try {
+    return await read()
+  } catch (error) {
+    throw error instanceof AgentError ? withSent(error, 'no') : error
   }
 }
 

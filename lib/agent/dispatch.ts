@@ -1,0 +1,66 @@
+// dispatch.json: issues as data, for the agents that write them. One issue may stand alone, without the list around it.
+//
+//   { issues: [{ id?, key?, project, type, summary, description, labels, parent, fields }] }
+//
+// `id` names an issue within the file, `key` one that exists; `parent` is a key, or the `id` of an earlier issue.
+
+import Type, { type Static } from 'typebox'
+import { problems } from '../http/schema.ts'
+import { isObject, type JsonObject } from '../json.ts'
+import { type AgentContext, AgentError } from './define.ts'
+import { readText } from './vendor.ts'
+
+const MOST_BYTES = 16 * 1024 * 1024
+const Text = Type.String({ minLength: 1 })
+const closed = { additionalProperties: false }
+
+const DispatchIssue = Type.Object(
+  {
+    id: Type.Optional(Type.Union([Text, Type.Integer()])),
+    key: Type.Optional(Text),
+    project: Type.Optional(Text),
+    type: Type.Optional(Text),
+    summary: Type.Optional(Text),
+    description: Type.Optional(Type.String()),
+    labels: Type.Optional(Type.Array(Type.String({ pattern: '^\\S+$' }))),
+    parent: Type.Optional(Type.Union([Text, Type.Integer()])),
+    fields: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+  },
+  closed,
+)
+const Dispatch = Type.Object({ issues: Type.Array(DispatchIssue, { minItems: 1, maxItems: 1_000 }) }, closed)
+
+export type DispatchIssue = Omit<Static<typeof DispatchIssue>, 'fields'> & { fields?: JsonObject }
+
+/** The issues of `file`. Throws an AgentError `invalid_request` that names every problem; `needs` must stand on each. */
+export async function readDispatch(
+  context: AgentContext<unknown>,
+  file: string,
+  needs: (issue: DispatchIssue) => readonly (keyof DispatchIssue)[] = () => [],
+): Promise<DispatchIssue[]> {
+  const text = await readText(context, file, MOST_BYTES)
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch (cause) {
+    throw refused(file, [`no JSON: ${(cause as Error).message}`])
+  }
+  const dispatch = isObject(value) && !('issues' in value) ? { issues: [value] } : value
+  const wrong = problems(Dispatch, dispatch).map(({ path, message }) => `${path || 'the file'} ${message}`)
+  if (wrong.length > 0) throw refused(file, wrong)
+  const { issues } = dispatch as { issues: DispatchIssue[] }
+  const known = new Set<string>()
+  for (const [at, issue] of issues.entries()) {
+    for (const key of needs(issue)) if (issue[key] === undefined) wrong.push(`/issues/${at}/${key} is required`)
+    if (issue.id === undefined) continue
+    if (known.has(`${issue.id}`)) wrong.push(`/issues/${at}/id ${issue.id} stands there twice`)
+    known.add(`${issue.id}`)
+  }
+  if (wrong.length > 0) throw refused(file, wrong)
+  return issues
+}
+
+function refused(file: string, wrong: readonly string[]): AgentError {
+  const hint = '{"issues": [{"project": "KEY", "type": "Story", "summary": "…"}]}'
+  return new AgentError(`${file}: ${wrong.join('; ')}`, { code: 'invalid_request', hint, sent: 'no' })
+}
