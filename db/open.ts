@@ -1,7 +1,7 @@
 // How a SQLite database is opened and brought up to date: durable by default, one writer, numbered migrations.
 
 import { Database } from 'bun:sqlite'
-import { existsSync, mkdirSync } from 'node:fs'
+import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { CadreError } from '../lib/error.ts'
 
@@ -25,7 +25,11 @@ export async function readMigrations(folder: string): Promise<Migration[]> {
  * Bun's own defaults (busy timeout 0, foreign keys off, rollback journal) fit none of our uses.
  */
 export function openDatabase(file: string, options: { readonly?: boolean } = {}): Database {
-  if (file !== ':memory:') mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+  if (file !== ':memory:' && !options.readonly) {
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+    // Only its owner reads it; the files that SQLite puts beside it take over the mode.
+    closeSync(openSync(file, 'a', 0o600))
+  }
   const db = new Database(file, options.readonly ? { readonly: true, strict: true } : { create: true, strict: true })
   db.run('PRAGMA busy_timeout = 5000')
   if (!options.readonly) {

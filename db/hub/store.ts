@@ -23,7 +23,14 @@ export interface Store extends Tables {
    * what was read stays true as long as it does not change.
    */
   epoch(): number | null
+  /** Carries a word to every process on the database (LISTEN and NOTIFY); null where there is only this one. */
+  readonly channel: Channel | null
   close(): Promise<void>
+}
+
+export interface Channel {
+  send(word: string): void
+  receive(listener: (word: string) => void): void
 }
 
 /** Opens and migrates: `postgres://…`, else the path of a SQLite file. */
@@ -61,6 +68,7 @@ async function openSqlite(file: string): Promise<Store> {
       return next
     },
     epoch: () => version.get()!.data_version,
+    channel: null,
     async close() {
       await last
       reader.close()
@@ -72,11 +80,18 @@ async function openSqlite(file: string): Promise<Store> {
 /** SQLSTATE of a serialization failure and of a deadlock: the transaction did not happen and may be tried again. */
 const RETRIED = new Set(['40001', '40P01'])
 const TRIES = 10
+const CHANNEL = 'cadre_hub'
 
 async function openPostgres(url: string): Promise<Store> {
   const client = new Bun.SQL(url)
   const db = drizzlePostgres({ client })
-  await migratePostgres(db, { migrationsFolder: `${import.meta.dir}/migrations/postgres`, migrationsSchema: 'public' })
+  await oneAtATime(client, () =>
+    migratePostgres(db, { migrationsFolder: `${import.meta.dir}/migrations/postgres`, migrationsSchema: 'public' }),
+  )
+  const listeners = new Set<(word: string) => void>()
+  const subscription = await client.listen(CHANNEL, word => {
+    for (const listener of listeners) listener(word)
+  })
   return {
     ...(postgresTables as unknown as Tables),
     dialect: 'postgres',
@@ -94,7 +109,27 @@ async function openPostgres(url: string): Promise<Store> {
       }
     },
     epoch: () => null,
-    close: () => client.close(),
+    channel: {
+      // A word that is lost costs a moment: who waits looks again by itself.
+      send: word => void client.notify(CHANNEL, word).catch(() => {}),
+      receive: listener => listeners.add(listener),
+    },
+    async close() {
+      await subscription.unlisten()
+      await client.close()
+    },
+  }
+}
+
+/** Hubs that start together migrate one after the other. */
+async function oneAtATime(client: Bun.SQL, work: () => Promise<void>): Promise<void> {
+  const connection = await client.reserve()
+  try {
+    await connection`SELECT pg_advisory_lock(hashtext(${CHANNEL}))`
+    await work()
+  } finally {
+    await connection`SELECT pg_advisory_unlock(hashtext(${CHANNEL}))`
+    connection.release()
   }
 }
 

@@ -92,17 +92,19 @@ export async function addRealm(
  * Returns the password when it was made here; null when nothing had to be done or the password was given.
  */
 export async function firstStart(hub: Hub, admin: { username: string; password?: string | undefined }) {
-  const [anyone] = await hub.store.db.select().from(hub.store.users).limit(1)
-  if (anyone) return null
+  const isEmpty = async (db: Db) => (await db.select().from(hub.store.users).limit(1)).length === 0
+  if (!(await isEmpty(hub.store.db))) return null
   const { username } = admin
   const password = admin.password ?? Buffer.from(crypto.getRandomValues(new Uint8Array(15))).toString('base64url')
   const hash = await hashPassword(password)
-  await hub.store.write(async tx => {
+  const made = await hub.store.write(async tx => {
+    if (!(await isEmpty(tx))) return false
     const user = await addUser(hub, tx, username, hash, true)
     const slug = username.replaceAll(/[._]/g, '-')
     const org = await addOrg(hub, tx, { slug, display_name: username }, user.id)
     await addScope(hub, tx, { org_id: org.id, slug, display_name: username }, user.id)
     await addRealm(hub, tx, { org_id: org.id, slug, name: username }, user.id)
+    return true
   })
-  return admin.password === undefined ? password : null
+  return made && admin.password === undefined ? password : null
 }

@@ -1,4 +1,7 @@
-// Wakes those who wait for something to change: polls for jobs (by realm), streams (by root run).
+// Wakes those who wait for something to change, in every process on the database: polls for jobs (by realm), streams
+// (by root run).
+
+import type { Channel } from '../../db/hub/store.ts'
 
 export interface Bell {
   ring(name: string): void
@@ -6,11 +9,16 @@ export interface Bell {
   wait(name: string, ms: number, signal: AbortSignal): Promise<void>
 }
 
-export function createBell(): Bell {
+export function createBell(channel: Channel | null): Bell {
   const waiting = new Map<string, Set<() => void>>()
+  const wakeAll = (name: string) => {
+    for (const wake of waiting.get(name) ?? []) wake()
+  }
+  channel?.receive(wakeAll)
   return {
     ring(name) {
-      for (const wake of waiting.get(name) ?? []) wake()
+      wakeAll(name)
+      channel?.send(name)
     },
     wait(name, ms, signal) {
       const { promise, resolve } = Promise.withResolvers<void>()

@@ -49,7 +49,7 @@ export function createHub(options: HubOptions): Hub {
     now,
     memo: createMemo(() => store.epoch()),
     touches,
-    bell: createBell(),
+    bell: createBell(store.channel),
     throttle: createThrottle(now),
     sealer: createSealer(key),
     trustProxy,

@@ -130,10 +130,7 @@ export async function answer(
   now: number,
 ): Promise<JobRow> {
   const [job] = await tx.select().from(jobs).where(eq(jobs.id, given.jobId))
-  if (!job || (job.leased_to !== null && job.leased_to !== given.daemonId && job.lease_id !== given.leaseId)) {
-    if (!job) throw new CadreError('not_found', `no job ${given.jobId}`)
-    throw new CadreError('conflict', `job ${job.id} has been given to another daemon`)
-  }
+  if (!job) throw new CadreError('not_found', `no job ${given.jobId}`)
   if (job.lease_id !== given.leaseId || job.leased_to !== given.daemonId) {
     throw new CadreError('conflict', `lease ${given.leaseId} of job ${job.id} is over`)
   }

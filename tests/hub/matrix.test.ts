@@ -2,8 +2,8 @@
 // nothing.
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { getTableName, is } from 'drizzle-orm'
-import { SQLiteTable } from 'drizzle-orm/sqlite-core'
+import { getTableName, is, Table } from 'drizzle-orm'
+import type { SQLiteTable } from 'drizzle-orm/sqlite-core'
 import { ENTITIES, type Entity, LEVELS, type Level } from '../../lib/hub/grant.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
 
@@ -141,9 +141,10 @@ async function contents(): Promise<string> {
   const { store } = hub.hub
   const parts: string[] = []
   for (const table of Object.values(store) as unknown[]) {
-    if (!is(table, SQLiteTable)) continue
-    const rows = (await store.db.select().from(table)) as Record<string, unknown>[]
-    parts.push(getTableName(table), JSON.stringify(rows.map(row => ({ ...row, last_used_at: 0, last_seen_at: 0 }))))
+    if (!is(table, Table)) continue
+    const rows = (await store.db.select().from(table as SQLiteTable)) as Record<string, unknown>[]
+    const lines = rows.map(row => JSON.stringify({ ...row, last_used_at: 0, last_seen_at: 0 }))
+    parts.push(getTableName(table), ...lines.sort())
   }
   expect(parts.length).toBeGreaterThan(40)
   return parts.join('\n')

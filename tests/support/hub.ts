@@ -44,12 +44,36 @@ export interface TestHub {
   stop(): Promise<void>
 }
 
-export async function startTestHub({ database }: { database?: string } = {}): Promise<TestHub> {
+/**
+ * A database of its own: a SQLite file in `folder`, or, for the run of the whole suite that postgres.test.ts starts, a
+ * new database on the server of `TEST_POSTGRES_URL`.
+ */
+async function freshDatabase(folder: string): Promise<{ location: string; drop(): Promise<void> }> {
+  const server = process.env.TEST_POSTGRES_URL
+  if (process.env.TEST_HUB_ON !== 'postgres' || !server) {
+    return { location: join(folder, 'hub.db'), drop: async () => {} }
+  }
+  const sql = new Bun.SQL(server, { max: 1 })
+  const name = `hub_${crypto.randomUUID().replaceAll('-', '')}`
+  await sql.unsafe(`CREATE DATABASE ${name}`)
+  const location = new URL(server)
+  location.pathname = name
+  return {
+    location: location.href,
+    async drop() {
+      await sql.unsafe(`DROP DATABASE ${name} WITH (FORCE)`)
+      await sql.close()
+    },
+  }
+}
+
+export async function startTestHub(): Promise<TestHub> {
   const folder = mkdtempSync(join(tmpdir(), 'cadre-hub-'))
   const lines: string[] = []
   const clock = { skew: 0 }
+  const database = await freshDatabase(folder)
   const hub = createHub({
-    store: await openStore(database ?? join(folder, 'hub.db')),
+    store: await openStore(database.location),
     log: createLog({ level: 'debug', format: 'json', write: line => lines.push(line) }),
     now: () => Date.now() + clock.skew,
     home: folder,
@@ -102,6 +126,7 @@ export async function startTestHub({ database }: { database?: string } = {}): Pr
       clearInterval(chores)
       await listening.stop()
       await hub.close()
+      await database.drop()
       rmSync(folder, { recursive: true, force: true })
     },
   }

@@ -1,0 +1,123 @@
+// The queue against a model: random daemons take, accept, fall silent, answer late, while time jumps. A job runs at most
+// once at a time, is never lost while it may still be delivered, and is never accepted twice.
+
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import { CadreError } from '../../lib/error.ts'
+import { answer, claim, enqueue, LEASE_MS, MOST_DELIVERIES, sweep } from '../../lib/hub/queue.ts'
+import { startTestHub, type TestHub } from '../support/hub.ts'
+
+let hub: TestHub
+beforeAll(async () => {
+  hub = await startTestHub()
+})
+afterAll(() => hub.stop())
+
+interface Model {
+  state: 'waiting' | 'leased' | 'accepted' | 'done' | 'failed' | 'dead'
+  holder: string | null
+  lease: string | null
+  until: number
+  deliveries: number
+  pin: string | null
+}
+
+const steps = fc.array(
+  fc.oneof(
+    fc.record({ kind: fc.constant('add' as const), pin: fc.option(fc.constantFrom('d1', 'd2')) }),
+    fc.record({
+      kind: fc.constant('claim' as const),
+      by: fc.constantFrom('d1', 'd2', 'd3'),
+      slots: fc.integer({ min: 0, max: 3 }),
+    }),
+    fc.record({
+      kind: fc.constant('answer' as const),
+      job: fc.nat(5),
+      status: fc.constantFrom('accepted' as const, 'done' as const, 'failed' as const),
+      stale: fc.boolean(),
+    }),
+    fc.record({ kind: fc.constant('pass' as const), ms: fc.constantFrom(1_000, LEASE_MS - 1, LEASE_MS) }),
+    fc.record({ kind: fc.constant('sweep' as const) }),
+  ),
+  { maxLength: 40 },
+)
+
+test('random histories agree with the model', async () => {
+  const { store } = hub.hub
+  await fc.assert(
+    fc.asyncProperty(steps, async history => {
+      const { id: realm } = await hub.ok(hub.admin, 'realms/create', {
+        org_id: 1,
+        slug: `r${crypto.randomUUID()}`,
+        name: 'x',
+      })
+      const jobs = new Map<string, Model>()
+      const leases: string[] = []
+      let now = 1_000_000
+      const lapsed = (job: Model) => job.state === 'leased' && job.until <= now
+      for (const step of history) {
+        if (step.kind === 'pass') now += step.ms
+        else if (step.kind === 'add') {
+          const row = await store.write(async tx => {
+            const run_id = crypto.randomUUID()
+            const place = { root_run_id: run_id, call_path: ['t'], call_depth: 0, tree_key: '', team: 't' }
+            await tx
+              .insert(store.runs)
+              .values({ run_id, realm_id: realm, ...place, state: 'queued', inputs: {}, attempt: 0, created_at: now })
+            const job = {
+              realm_id: realm,
+              run_id,
+              kind: 'run' as const,
+              payload: {},
+              created_by: 1,
+              daemon_id: step.pin,
+            }
+            return enqueue(store, tx, job, now)
+          })
+          jobs.set(row.id, { state: 'waiting', holder: null, lease: null, until: 0, deliveries: 0, pin: step.pin })
+        } else if (step.kind === 'sweep') {
+          await store.write(tx => sweep(store, tx, realm, now))
+          for (const job of jobs.values()) {
+            if ((job.state === 'waiting' || lapsed(job)) && job.deliveries >= MOST_DELIVERIES) job.state = 'dead'
+          }
+        } else if (step.kind === 'claim') {
+          const taker = { id: step.by, realm_id: realm, workspaces: [] }
+          const rows = await store.write(tx => claim(store, tx, taker, step.slots, now))
+          const open = [...jobs.values()].filter(
+            job => (job.state === 'waiting' || lapsed(job)) && (job.pin === null || job.pin === step.by),
+          )
+          expect(rows).toHaveLength(Math.min(step.slots, open.length))
+          for (const row of rows) {
+            const job = jobs.get(row.id)!
+            expect(open).toContain(job)
+            Object.assign(job, { state: 'leased', holder: step.by, lease: row.lease_id, until: now + LEASE_MS })
+            job.deliveries++
+            leases.push(row.lease_id!)
+            expect(row).toMatchObject({ deliveries: job.deliveries, lease_until: job.until })
+          }
+        } else {
+          const [id, job] = [...jobs][step.job] ?? []
+          if (!id || !job?.lease) continue
+          const lease = step.stale ? leases.find(each => each !== job.lease) : job.lease
+          if (!lease) continue
+          const tried = await store
+            .write(tx =>
+              answer(store, tx, { daemonId: job.holder!, jobId: id, leaseId: lease, status: step.status }, now),
+            )
+            .then(() => true)
+            .catch(error => {
+              expect(error).toBeInstanceOf(CadreError)
+              return false
+            })
+          const ended = ['done', 'failed', 'dead'].includes(job.state)
+          const legal = lease === job.lease && (!ended || job.state === step.status)
+          expect(tried).toBe(legal)
+          if (tried) job.state = step.status
+        }
+      }
+      const rows = await store.db.select().from(store.jobs)
+      for (const row of rows.filter(each => each.realm_id === realm)) expect(row.state).toBe(jobs.get(row.id)!.state)
+    }),
+    { numRuns: 60 },
+  )
+}, 20_000)

@@ -1,0 +1,206 @@
+// Users, orgs, scopes, realms and their members, over real HTTP.
+
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { startTestHub, type TestHub } from '../support/hub.ts'
+
+let hub: TestHub
+let org: number
+let realm: string
+
+beforeAll(async () => {
+  hub = await startTestHub()
+  org = (await hub.ok(hub.admin, 'orgs/create', { slug: 'acme', display_name: 'Acme' })).id
+  realm = (await hub.ok(hub.admin, 'realms/create', { org_id: String(org), slug: 'prod', name: 'Production' })).id
+})
+afterAll(() => hub.stop())
+
+test('the first start made an account, an org, a scope and a realm of its name', async () => {
+  const detail = await hub.ok(hub.admin, 'orgs/get_by_id', { org_id: 1 })
+  expect(detail).toMatchObject({
+    id: 1,
+    slug: 'admin',
+    display_name: 'admin',
+    my_role: 'owner',
+    members: [{ user_id: 1, username: 'admin' }],
+    scopes: [{ id: 1, slug: 'admin', display_name: 'admin', member_count: 1, team_count: 0 }],
+  })
+  expect(await hub.ok(hub.admin, 'realms/get', { realm_id: hub.realm })).toMatchObject({ org_id: 1, slug: 'admin' })
+})
+
+describe('orgs', () => {
+  test('are unique by slug, and renamed by their admins', async () => {
+    expect((await hub.call(hub.admin, 'orgs/create', { slug: 'acme', display_name: 'x' })).status).toBe(409)
+    expect((await hub.call(hub.admin, 'orgs/create', { slug: 'new', display_name: 'x' })).status).toBe(400)
+    expect((await hub.call(hub.admin, 'orgs/create', { slug: 'Upper', display_name: 'x' })).status).toBe(400)
+    expect(await hub.ok(hub.admin, 'orgs/update', { org_id: org, display_name: 'Acme Inc.' })).toMatchObject({
+      slug: 'acme',
+    })
+    expect((await hub.call(hub.admin, 'orgs/update', { org_id: org, slug: 'admin' })).status).toBe(409)
+  })
+  test('the last owner stays; only owners make owners', async () => {
+    const add = (token: string, username: string, role: string) =>
+      hub.call(token, 'orgs/add_member', { org_id: org, username, role })
+    expect((await add(hub.admin, 'admin', 'member')).status).toBe(409)
+    expect((await hub.call(hub.admin, 'orgs/remove_member', { org_id: org, username: 'admin' })).status).toBe(409)
+    const ann = await hub.account('ann')
+    await hub.account('abe')
+    expect((await add(hub.admin, 'ann', 'admin')).status).toBe(200)
+    expect((await add(ann.token, 'abe', 'admin')).status).toBe(200)
+    expect((await add(ann.token, 'abe', 'owner')).status).toBe(403)
+    expect((await add(ann.token, 'admin', 'member')).status).toBe(403)
+    expect((await add(ann.token, 'nobody', 'member')).status).toBe(404)
+    // An org's admin is admin of its realms without being a member there.
+    expect(await hub.ok(ann.token, 'realms/get', { realm_id: realm })).toMatchObject({ my_role: 'admin' })
+  })
+  test('lists are paged, and have only what is one’s own', async () => {
+    const ann = (await hub.ok(null, 'session/create', { username: 'ann', password: 'password of a test' })).token
+    expect(await hub.ok(ann, 'orgs/list')).toMatchObject({ orgs: [{ slug: 'acme', my_role: 'admin' }], total: 1 })
+    expect((await hub.ok(hub.admin, 'orgs/list', { limit: 1, offset: 1 })).orgs).toHaveLength(1)
+    for (const bad of [{ limit: 0 }, { limit: 101 }, { offset: -1 }, { limit: '5' }]) {
+      expect((await hub.call(hub.admin, 'orgs/list', bad)).status).toBe(400)
+    }
+  })
+  test('deleting one takes what it holds, but not over live runs', async () => {
+    const { id } = await hub.ok(hub.admin, 'orgs/create', { slug: 'brief', display_name: 'x' })
+    const made = await hub.ok(hub.admin, 'realms/create', { org_id: id, slug: 'r', name: 'x' })
+    const run_id = crypto.randomUUID()
+    const { runs } = hub.hub.store
+    const place = {
+      root_run_id: run_id,
+      call_path: ['t'],
+      call_depth: 0,
+      tree_key: '',
+      team: 't',
+      inputs: {},
+      attempt: 1,
+    }
+    await hub.hub.store.write(tx =>
+      tx.insert(runs).values({ run_id, realm_id: made.id, ...place, state: 'running', created_at: 1 }),
+    )
+    expect((await hub.call(hub.admin, 'orgs/delete', { org_id: id })).status).toBe(409)
+    expect((await hub.call(hub.admin, 'realms/delete', { realm_id: made.id })).status).toBe(409)
+    await hub.hub.store.write(tx => tx.update(runs).set({ state: 'completed', completed_at: 2 }))
+    await hub.ok(hub.admin, 'orgs/delete', { org_id: id })
+    expect((await hub.call(hub.admin, 'realms/get', { realm_id: made.id })).status).toBe(404)
+  })
+})
+
+describe('scopes', () => {
+  test('members publish, others of the org only see', async () => {
+    const scope = await hub.ok(hub.admin, 'scopes/create', { org_id: org, slug: 'tools' })
+    expect(scope).toMatchObject({ slug: 'tools', display_name: 'tools', org_id: org })
+    const sam = await hub.account('sam')
+    await hub.ok(hub.admin, 'orgs/add_member', { org_id: org, username: 'sam', role: 'member' })
+    expect(await hub.ok(sam.token, 'scopes/get', { scope_id: scope.id })).toMatchObject({ my_role: 'org' })
+    expect(
+      (await hub.call(sam.token, 'teams/publish', { scope: 'tools', files: [{ path: 'a', content_base64: '' }] }))
+        .status,
+    ).toBe(403)
+    await hub.ok(hub.admin, 'scopes/add_member', { scope_id: scope.id, username: 'sam' })
+    expect(await hub.ok(sam.token, 'scopes/get', { scope_id: scope.id })).toMatchObject({ my_role: 'member' })
+    expect((await hub.call(hub.admin, 'scopes/remove_member', { scope_id: scope.id, username: 'admin' })).status).toBe(
+      409,
+    )
+    await hub.ok(hub.admin, 'scopes/delete', { scope_id: scope.id })
+  })
+  test.each(['local', 'admin', 'api', 'new', 'settings', '-a', 'a_b', ''])('the slug %p is refused', async slug => {
+    expect((await hub.call(hub.admin, 'scopes/create', { org_id: org, slug })).status).toBe(400)
+  })
+})
+
+describe('realms', () => {
+  test('an invitation admits one account, once, for two weeks', async () => {
+    const invite = (extra: object = {}) => hub.ok(hub.admin, 'realms/invite', { realm_id: realm, ...extra })
+    const first = await invite({ role: 'operator' })
+    expect(first.expires_at - Date.now()).toBeWithin(13.9 * 86_400_000, 14.1 * 86_400_000)
+    const accept = { token: first.token, username: 'newcomer', password: 'long enough' }
+    expect(await hub.ok(null, 'realms/accept_invite', accept)).toMatchObject({ realm_id: realm, role: 'operator' })
+    const again = await hub.call(null, 'realms/accept_invite', { ...accept, username: 'second' })
+    expect(again).toMatchObject({ status: 410, error: { code: 'expired' } })
+    const { token } = await hub.ok(null, 'session/create', { username: 'newcomer', password: 'long enough' })
+    expect(await hub.ok(token, 'realms/get', { realm_id: realm })).toMatchObject({ my_role: 'operator' })
+    expect((await hub.ok(token, 'orgs/list')).total).toBe(1)
+
+    const named = await invite({ username: 'ivy' })
+    const ivy = await hub.account('ivy')
+    expect((await hub.call(token, 'realms/accept_invite', { token: named.token })).status).toBe(403)
+    await hub.ok(ivy.token, 'realms/accept_invite', { token: named.token })
+    const late = await invite()
+    hub.clock.skew = 15 * 86_400_000
+    expect((await hub.call(ivy.token, 'realms/accept_invite', { token: late.token })).status).toBe(410)
+    hub.clock.skew = 0
+    expect((await hub.call(ivy.token, 'realms/accept_invite', { token: 'nothing' })).status).toBe(404)
+    expect((await hub.call(null, 'realms/accept_invite', { token: late.token })).status).toBe(400)
+  })
+  test('an invitation never lowers a role, and its token is no credential', async () => {
+    const { token } = await hub.ok(hub.admin, 'realms/invite', { realm_id: realm })
+    expect((await hub.call(token, 'auth/whoami')).status).toBe(401)
+    await hub.ok(hub.admin, 'realms/accept_invite', { token })
+    expect(await hub.ok(hub.admin, 'realms/members', { realm_id: realm })).toMatchObject({
+      members: expect.arrayContaining([{ user_id: 1, username: 'admin', role: 'admin' }]),
+    })
+  })
+  test('the last admin stays', async () => {
+    const set = (role: string) => hub.call(hub.admin, 'realms/add_member', { realm_id: realm, username: 'admin', role })
+    expect((await set('member')).status).toBe(409)
+    expect((await hub.call(hub.admin, 'realms/remove_member', { realm_id: realm, username: 'admin' })).status).toBe(409)
+  })
+  test('teams are listed once', async () => {
+    await hub.ok(hub.admin, 'scopes/create', { org_id: org, slug: 'acme' })
+    for (const team of ['@acme/b', '@acme/a', '@acme/b'])
+      await hub.ok(hub.admin, 'realms/add_team', { realm_id: realm, team })
+    expect(await hub.ok(hub.admin, 'realms/teams', { realm_id: realm })).toMatchObject({
+      teams: [{ team: '@acme/a' }, { team: '@acme/b' }],
+      total: 2,
+    })
+    await hub.ok(hub.admin, 'realms/remove_team', { realm_id: realm, team: '@acme/a' })
+    expect((await hub.call(hub.admin, 'realms/remove_team', { realm_id: realm, team: '@acme/a' })).status).toBe(404)
+  })
+})
+
+describe('users', () => {
+  test('are made by site admins, seen by those who share an org', async () => {
+    const made = await hub.ok(hub.admin, 'users/create', { username: 'uma', password: 'long enough' })
+    expect(made).not.toHaveProperty('password_hash')
+    expect((await hub.call(hub.admin, 'users/create', { username: 'uma', password: 'long enough' })).status).toBe(409)
+    const { token } = await hub.ok(null, 'session/create', { username: 'uma', password: 'long enough' })
+    expect(await hub.ok(token, 'users/get')).toMatchObject({ username: 'uma' })
+    expect((await hub.call(token, 'users/get', { username: 'admin' })).status).toBe(404)
+    await hub.ok(hub.admin, 'orgs/add_member', { org_id: org, username: 'uma', role: 'member' })
+    expect(await hub.ok(token, 'users/get', { username: 'admin' })).toMatchObject({ id: 1 })
+    expect((await hub.call(token, 'users/list')).status).toBe(403)
+  })
+  test('a new password ends the other sessions', async () => {
+    const vic = await hub.account('vic')
+    const other = (await hub.ok(null, 'session/create', { username: 'vic', password: 'password of a test' })).token
+    const change = (password: string) =>
+      hub.call(vic.token, 'users/change_password', { password, new_password: 'another one' })
+    expect((await change('wrong')).status).toBe(403)
+    expect((await change('password of a test')).status).toBe(200)
+    expect((await hub.call(other, 'auth/whoami')).status).toBe(401)
+    expect((await hub.call(vic.token, 'auth/whoami')).status).toBe(200)
+    await hub.ok(null, 'session/create', { username: 'vic', password: 'another one' })
+  })
+  test('the last site admin stays', async () => {
+    expect((await hub.call(hub.admin, 'users/suspend', { user_id: 1 })).status).toBe(409)
+    expect((await hub.call(hub.admin, 'users/update', { user_id: 1, site_admin: false })).status).toBe(409)
+  })
+})
+
+test('the audit log has what was done, by whom, and no secret', async () => {
+  const { entries, total } = await hub.ok(hub.admin, 'audit/list', { org_id: org, limit: 100 })
+  expect(total).toBe(entries.length)
+  const actions = new Set(entries.map((entry: { action: string }) => entry.action))
+  for (const action of [
+    'realms/create',
+    'orgs/add_member',
+    'scopes/create',
+    'realms/invite',
+    'realms/accept_invite',
+    'realms/add_team',
+  ]) {
+    expect(actions).toContain(action)
+  }
+  expect(entries.every((entry: { at: number }) => entry.at > 0)).toBe(true)
+  expect(JSON.stringify(entries)).not.toContain('cadre_')
+})
