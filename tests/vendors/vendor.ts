@@ -66,12 +66,6 @@ export function refusal(status: number, body: unknown = '', headers: Record<stri
 
 /** The beginning of a reply, and then nothing more. */
 export function halfReply(): Response {
-  const body = new ReadableStream({
-    async start(controller) {
-      controller.enqueue(Buffer.from('{"half":'))
-      await Bun.sleep(5)
-      controller.error(new Error('the connection broke'))
-    },
-  })
-  return new Response(body, { headers: { 'content-type': 'application/json' } })
+  const half = Bun.gzipSync(JSON.stringify({ items: 'x'.repeat(10_000) })).subarray(0, 30)
+  return new Response(half, { headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' } })
 }

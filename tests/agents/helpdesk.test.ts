@@ -1,0 +1,198 @@
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import helpdesk from '../../agents/helpdesk.ts'
+import type { AgentContext, Effect } from '../../lib/agent/define.ts'
+import { phaseFolder, type TestContext, testContext } from '../support/context.ts'
+import { outcomeOf } from '../support/outcome.ts'
+import { badDays, failureOf } from '../vendors/bad-days.ts'
+import { ACCOUNT, addComment, type FakeHelpdesk, fakeHelpdesk } from '../vendors/helpdesk.ts'
+import { refusal } from '../vendors/vendor.ts'
+
+const actions = helpdesk.actions!
+const settings = (url: string) => ({ ...ACCOUNT, base_url: url })
+
+let zendesk: FakeHelpdesk
+beforeEach(() => {
+  zendesk = fakeHelpdesk()
+})
+afterEach(() => zendesk[Symbol.dispose]())
+
+const begin = (effect: Effect = 'read') =>
+  testContext({ settings: settings(zendesk.url), network: { allow: [], literalOrigins: [] }, effect })
+const run = (action: string, entry: object, at: TestContext) =>
+  actions[action]!.run(entry, at.context as AgentContext<never>)
+const written = (at: TestContext, name: string) => JSON.parse(readFileSync(join(phaseFolder(at), name), 'utf8'))
+const lastBody = () => zendesk.seen.at(-1)!.body
+
+badDays({
+  open: fakeHelpdesk,
+  settings,
+  read: context => actions.get_ticket!.run({ name: 'out.json', ref: '35436' }, context),
+  request: /^GET \/api\/v2\/tickets\/35436$/,
+  setting: 'agents.helpdesk.api_token',
+  canaries: [ACCOUNT.api_token, btoa(`${ACCOUNT.email}/token:${ACCOUNT.api_token}`)],
+})
+
+describe('reading', () => {
+  test('a ticket', async () => {
+    const at = begin()
+    const { data } = await run('get_ticket', { name: 't.json', ref: '35436' }, at)
+    const url = `${zendesk.url}/agent/tickets/35436`
+    expect(data).toEqual({ id: 35436, url, status: 'open', subject: 'Printer on fire' })
+    expect(written(at, 't.json')).toEqual(zendesk.ticket)
+  })
+
+  test('a ticket that is not there', async () => {
+    expect((await failureOf(run('get_ticket', { name: 't', ref: '1' }, begin()))).code).toBe('not_found')
+  })
+
+  test('comments, over pages and up to the limit', async () => {
+    for (let n = 1; n <= 230; n++) addComment(zendesk, `comment ${n} 🎉`)
+    const all = begin()
+    const { data } = await run('get_comments', { name: 'c.json', ref: '35436', limit: 500 }, all)
+    expect(data).toMatchObject({ total: 230, truncated: false })
+    const file = written(all, 'c.json')
+    expect(file.items.map((item: { body: string }) => item.body)).toEqual(zendesk.comments.map(({ body }) => body))
+    expect(file).toMatchObject({ total: 230, truncated: false })
+    expect(zendesk.seen.filter(({ path }) => path.endsWith('/comments'))).toHaveLength(3)
+    const some = await run('get_comments', { name: 'c.json', ref: '35436' }, begin())
+    expect(some.data).toMatchObject({ truncated: true })
+    expect((some.data as { items: unknown[] }).items).toHaveLength(100)
+  })
+
+  test('a ticket without comments', async () => {
+    const { data } = await run('get_comments', { name: 'c.json', ref: '35436' }, begin())
+    expect(data).toEqual({ items: [], total: 0, truncated: false })
+  })
+
+  test('pages that never end', async () => {
+    const meta = () => ({ has_more: true, after_cursor: crypto.randomUUID() })
+    zendesk.fail(/comments$/, () => Response.json({ comments: [], meta: meta() }), { times: 1_000 })
+    expect((await failureOf(run('get_comments', { name: 'c', ref: '35436' }, begin()))).code).toBe('endless')
+    expect(zendesk.seen.length).toBeLessThan(50)
+  })
+
+  test('a search sends the query as it is and says what it left out', async () => {
+    const at = begin()
+    const query = 'status:open "a & b" ü'
+    const { data } = await run('search', { name: 's.json', ref: query, limit: 120 }, at)
+    const { items, total, truncated } = data as { items: unknown[]; total: number; truncated: boolean }
+    expect([items.length, total, truncated]).toEqual([120, 250, true])
+    const url = `${zendesk.url}/agent/tickets/1`
+    expect(items[0]).toEqual({ id: 1, url, status: 'open', subject: 'Ticket 1' })
+    expect(items[1]).toEqual({
+      id: 2,
+      url: `${zendesk.url}/api/v2/things/2.json`,
+      status: null,
+      type: 'user',
+      name: 'A user',
+    })
+    expect(written(at, 's.json').items[0].description).toContain('long')
+    expect(zendesk.seen[0]!.query.get('query')).toBe(query)
+  })
+
+  test('a search ends where the vendor ends it', async () => {
+    zendesk.results = 1_500
+    const { data } = await run('search', { name: 's', ref: 'x', limit: 10_000 }, begin())
+    const { items, total, truncated } = data as { items: unknown[]; total: number; truncated: boolean }
+    expect([items.length, total, truncated]).toEqual([1_000, 1_500, true])
+  })
+})
+
+describe('commenting', () => {
+  const comment = async (entry: object, at: TestContext, text = 'On it.') => {
+    writeFileSync(join(at.workspace, 'c.md'), text)
+    return run('add_comment', { name: 'c', ref: '35436', file: 'c.md', ...entry }, at)
+  }
+
+  test('is internal unless it says public', async () => {
+    const { data, external } = await comment({}, begin('once'))
+    const url = `${zendesk.url}/agent/tickets/35436`
+    expect(data).toMatchObject({ id: 35436, url, status: 'open', comment_id: 5_000 })
+    expect(external).toEqual({ id: '5000', url })
+    await comment({ public: true }, begin('once'))
+    expect(zendesk.comments.map(({ body, public: isPublic }) => [body, isPublic])).toEqual([
+      ['On it.', false],
+      ['On it.', true],
+    ])
+  })
+
+  test('is sent once more after a conflict, and never after a doubtful end', async () => {
+    zendesk.fail(/^PUT/, () => refusal(409, { error: 'DatabaseConflict' }))
+    await comment({}, begin('once'))
+    expect(zendesk.comments).toHaveLength(1)
+    zendesk.fail(/^PUT/, () => refusal(502), { times: 9 })
+    const error = await failureOf(comment({}, begin('once')))
+    expect(error).toMatchObject({ sent: 'unknown', retryable: true })
+    expect(zendesk.seen.filter(({ method }) => method === 'PUT')).toHaveLength(3)
+  })
+
+  test('that is empty or too long, or of a closed ticket, is not sent', async () => {
+    for (const text of [' \n', 'x'.repeat(65_536)]) {
+      expect(await failureOf(comment({}, begin('once'), text))).toMatchObject({ code: 'invalid_request', sent: 'no' })
+    }
+    expect(zendesk.seen).toHaveLength(0)
+    zendesk.ticket.status = 'closed'
+    expect(await failureOf(comment({}, begin('once')))).toMatchObject({ code: 'rejected', sent: 'no' })
+  })
+
+  test('is found by its key, on any page, and not by another’s', async () => {
+    const at = begin('once')
+    const find = () => actions.add_comment!.find!({ name: 'c', ref: '35436', file: 'c.md' }, at.context as never)
+    for (let n = 0; n < 130; n++) addComment(zendesk, 'x', true, { cadre_key: 'another' })
+    expect(await find()).toBeNull()
+    await comment({}, at)
+    expect((await find())!.data).toMatchObject({ id: 35436, comment_id: 5_130 })
+  })
+
+  test.each([
+    ['was written', true],
+    ['was not written', false],
+  ])('whose reply is lost and that %s is there once in the end', async (_, done) => {
+    zendesk.fail(/^PUT/, () => refusal(504), { done })
+    const phase = await outcomeOf({
+      agent: helpdesk,
+      name: 'helpdesk',
+      settings: settings(zendesk.url),
+      files: { 'answer.md': 'On it.' },
+      phase: {
+        action: 'add_comment',
+        retry: { attempts: 3, backoff: '1ms' },
+        target_entries: [{ name: 'note', ref: 35436, file: 'answer.md' }],
+      },
+    })
+    expect(phase).toMatchObject({ state: 'completed', data: { id: 35436, status: 'open', comment_id: 5_000 } })
+    expect(zendesk.comments).toHaveLength(1)
+  })
+})
+
+describe('the status', () => {
+  test('is set from the entry or a file', async () => {
+    const at = begin('idempotent')
+    const { data } = await run('update_status', { name: 's', ref: '35436', status: 'pending' }, at)
+    expect(data).toMatchObject({ id: 35436, status: 'pending' })
+    expect(lastBody()).toEqual({ ticket: { status: 'pending' } })
+    writeFileSync(join(at.workspace, 'status.txt'), 'Solved\n')
+    await run('update_status', { name: 's', ref: '35436', file: 'status.txt' }, at)
+    expect(zendesk.ticket.status).toBe('solved')
+  })
+
+  test.each([
+    ['nothing', undefined],
+    ['no status', 'finished'],
+  ])('%s is refused before anything is sent', async (_, text) => {
+    const at = begin('idempotent')
+    if (text) writeFileSync(join(at.workspace, 's.txt'), text)
+    const entry = { name: 's', ref: '35436', ...(text && { file: 's.txt' }) }
+    const error = await failureOf(run('update_status', entry, at))
+    expect(error.hint).toContain('new, open, pending, hold, solved, closed')
+    expect(zendesk.seen).toHaveLength(0)
+  })
+
+  test('is set again after a lost reply', async () => {
+    zendesk.fail(/^PUT/, () => refusal(500, '', { 'retry-after': '0' }), { done: true })
+    await run('update_status', { name: 's', ref: '35436', status: 'solved' }, begin('idempotent'))
+    expect(zendesk.seen).toHaveLength(2)
+  })
+})

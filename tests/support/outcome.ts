@@ -1,0 +1,35 @@
+// A run of one phase of one agent in a real engine, to its end or to the person that it asks.
+
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Agent } from '../../lib/agent/define.ts'
+import type { JsonObject } from '../../lib/json.ts'
+import { runPhases } from '../../lib/run/queries.ts'
+import { testEngine } from './engine.ts'
+import { folder } from './folder.ts'
+
+export interface OnePhase {
+  agent: Agent
+  /** The agent's name in team.yml. */
+  name: string
+  settings: Record<string, unknown>
+  /** Fields of the phase beside `name` and `agent`, as in team.yml. */
+  phase: JsonObject
+  /** Files of the workspace by name. */
+  files?: Record<string, string>
+}
+
+/** The phase as `runs/phases` shows it, when the run has ended or waits for a person. */
+export async function outcomeOf({ agent, name, settings, phase, files = {} }: OnePhase) {
+  const workspace = folder()
+  for (const [file, text] of Object.entries(files)) writeFileSync(join(workspace, file), text)
+  const t = await testEngine({ agents: { [name]: agent }, settings: { [name]: settings } })
+  try {
+    const team = { name: '@local/one', version: '1.0.0', phases: [{ name: 'one', agent: name, ...phase }] }
+    const { run_id } = await t.start(JSON.stringify(team), {}, { workspace })
+    while (['queued', 'running'].includes(t.engine.store.run(run_id)!.state)) await Bun.sleep(5)
+    return runPhases(t.engine.store, run_id, id => t.engine.bundle(id)).phases[0]!
+  } finally {
+    await t.close()
+  }
+}
