@@ -19,7 +19,12 @@ import { inputsFor } from '../../lib/team/inputs.ts'
 export interface TestEngine {
   engine: Engine
   home: string
-  /** Starts a team given as team.yml texts by path; the root is `team.yml`. */
+  /** Reads and checks a team given as team.yml texts by path (the root is `team.yml`), to be started any number of times. */
+  prepare(
+    files: Record<string, string> | string,
+    inputs?: JsonObject,
+  ): Promise<(request?: Partial<StartRequest>) => ReturnType<Engine['start']>>
+  /** Reads, checks and starts a team. */
   start(
     files: Record<string, string> | string,
     inputs?: JsonObject,
@@ -80,16 +85,18 @@ export async function testEngine(
   })
   await engine.recover()
   const lookup = { get: (name: string) => agents[name], names: () => Object.keys(agents) }
-  const start: TestEngine['start'] = async (files, inputs = {}, request = {}) => {
+  const prepare: TestEngine['prepare'] = async (files, inputs = {}) => {
     const map: FileMap = new Map(Object.entries(typeof files === 'string' ? { 'team.yml': files } : files))
     const bundle = await loadBundle(map, { agents: lookup })
     const { values, problems } = inputsFor(bundle.team(bundle.root).inputs, inputs)
     if (problems.length > 0) throw new CadreError('invalid_request', 'inputs', { details: problems })
-    return engine.start({ bundle, inputs: values, ...request })
+    return request => engine.start({ bundle, inputs: values, ...request })
   }
+  const start: TestEngine['start'] = async (files, inputs, request) => (await prepare(files, inputs))(request)
   return {
     engine,
     home,
+    prepare,
     start,
     run: async (files, inputs) => engine.ended((await start(files, inputs)).run_id),
     async close() {
