@@ -1,0 +1,231 @@
+// email: sends mail over SMTP (nodemailer), as text and HTML.
+//
+//   settings: smtp_host; channels { <name>: <address> }; smtp_port 587, username, password, tls true, from_address
+//             (default: username), from_name, plain_auth false
+//   notify:   [on_complete, …], or { on_fail: { channels?, subject?, message?, files? } }
+//   a phase with depends_on and without notify sends then: channels?, subject?, message?, files?
+//
+// All chosen channels (default: all there are) get one message; `files` are attached. `tls: true` means STARTTLS, which
+// the server must offer, and TLS from the first byte on port 465; certificates are checked. Without TLS a password is
+// sent to this machine only, unless `plain_auth` allows more. The account needs the right to send as `from_address`.
+// `data` has message_id, accepted and, where some were refused, rejected.
+//
+// Mail is sent again only when it certainly was not taken: the connection failed before the end of DATA, or the server
+// refused it (RFC 5321, 4.2.5: only its reply to the end of DATA makes it responsible for the message).
+//
+// https://nodemailer.com/smtp  https://www.rfc-editor.org/rfc/rfc5321  https://www.rfc-editor.org/rfc/rfc3207
+
+import { basename } from 'node:path'
+import { PassThrough, Readable } from 'node:stream'
+import {
+  type AgentContext,
+  AgentError,
+  type AgentResult,
+  agent,
+  chosenChannels,
+  messageFields,
+  persist,
+  secret,
+  standardMessage,
+  Type,
+  withSent,
+} from 'cadre'
+
+const PORT = 587
+/** TLS from the first byte (RFC 8314). */
+const TLS_PORT = 465
+const CONNECT_TIMEOUT = 30_000
+const SILENCE_TIMEOUT = 60_000
+const SUBJECT_MOST = 150
+
+/** One line: what has more could smuggle in a header. */
+const line = (options = {}) => Type.String({ minLength: 1, pattern: '^[^\\r\\n\\0]+$', ...options })
+
+const Settings = Type.Object({
+  smtp_host: line(),
+  channels: Type.Record(Type.String(), line({ pattern: '^[^\\r\\n\\0]+@[^\\r\\n\\0]+$' }), {
+    minProperties: 1,
+    description: 'Names of channels, each with its e-mail address.',
+  }),
+  smtp_port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65_535, default: PORT })),
+  username: Type.Optional(line()),
+  password: Type.Optional(secret()),
+  tls: Type.Optional(Type.Boolean({ default: true })),
+  from_address: Type.Optional(line()),
+  from_name: Type.Optional(line()),
+  plain_auth: Type.Optional(Type.Boolean({ default: false, description: 'Let the password pass without TLS.' })),
+})
+type Settings = Type.Static<typeof Settings>
+type Context = AgentContext<Settings>
+
+const Message = Type.Object(
+  { ...messageFields, files: Type.Optional(Type.Array(Type.String({ minLength: 1 }))) },
+  { additionalProperties: false },
+)
+type Message = Type.Static<typeof Message>
+
+export default agent({
+  type: 'connector',
+  version: '1.0.0',
+  description: 'Sends mail over SMTP.',
+  settings: Settings,
+  missing({ username, password, from_address }) {
+    const unset = username && !password ? ['password'] : []
+    return from_address || username?.includes('@') ? unset : [...unset, 'from_address']
+  },
+  phase: { effect: 'once', entry: Message, run: send },
+  notify: { effect: 'once', entry: Message, run: send },
+})
+
+async function send(message: Message, context: Context): Promise<AgentResult> {
+  const to = chosenChannels(context.settings.channels, message.channels).map(([, address]) => address)
+  const files = await attachable(message.files ?? [], context)
+  const sent = await persist(context, () => deliver({ ...compose(message, context), to }, files, context))
+  const accepted = sent.accepted.map(String)
+  const refusals = (sent.rejectedErrors ?? []).map(({ recipient, response }) => `${recipient} (${response})`)
+  if (refusals.length > 0) context.log(`refused: ${refusals.join('; ')}`)
+  return {
+    text: `sent to ${accepted.join(', ')}${refusals.length > 0 ? `; refused: ${refusals.join('; ')}` : ''}`,
+    data: {
+      message_id: sent.messageId,
+      accepted,
+      ...(refusals.length > 0 && { rejected: sent.rejected.map(String) }),
+    },
+    external: { id: sent.messageId },
+  }
+}
+
+async function attachable(paths: string[], context: Context): Promise<[string, Bun.BunFile][]> {
+  try {
+    return await Promise.all(
+      paths.map(async path => [basename(path), await context.read(path)] as [string, Bun.BunFile]),
+    )
+  } catch (error) {
+    throw error instanceof AgentError ? withSent(error, 'no') : error
+  }
+}
+
+/** One connection, one message. */
+async function deliver(
+  mail: ReturnType<typeof compose> & { to: string[] },
+  files: [string, Bun.BunFile][],
+  context: Context,
+) {
+  const { createTransport } = await import('nodemailer')
+  const transport = createTransport(connection(context.settings))
+  let ended = false
+  transport.use('stream', ({ message }, done) => {
+    message.transform(() =>
+      new PassThrough().on('end', () => {
+        ended = true
+      }),
+    )
+    done()
+  })
+  const attachments = files.map(([filename, file]) => ({ filename, content: Readable.fromWeb(file.stream() as never) }))
+  try {
+    return await transport.sendMail({ ...mail, attachments, signal: context.signal })
+  } catch (error) {
+    throw explain(error as SmtpError, ended, context.settings)
+  }
+}
+
+function connection({
+  smtp_host,
+  smtp_port = PORT,
+  username,
+  password = '',
+  tls = true,
+  plain_auth = false,
+}: Settings) {
+  if (!tls && username && !plain_auth && !isLoopback(smtp_host)) {
+    throw new AgentError(`[email] refused to send the password to ${smtp_host} without TLS`, {
+      code: 'refused',
+      hint: 'set agents.email.tls to true, or agents.email.plain_auth to true if the network is to be trusted',
+      sent: 'no',
+    })
+  }
+  const secure = tls && smtp_port === TLS_PORT
+  return {
+    host: smtp_host,
+    port: smtp_port,
+    secure,
+    requireTLS: tls && !secure,
+    ignoreTLS: !tls,
+    ...(username && { auth: { user: username, pass: password } }),
+    connectionTimeout: CONNECT_TIMEOUT,
+    greetingTimeout: CONNECT_TIMEOUT,
+    socketTimeout: SILENCE_TIMEOUT,
+    disableFileAccess: true,
+    disableUrlAccess: true,
+  }
+}
+
+function isLoopback(host: string): boolean {
+  return /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/i.test(host)
+}
+
+/** The key makes the id the same over all attempts, so that a mailbox can tell a second copy. */
+function compose({ subject, message }: Message, context: Context) {
+  const { run, key, settings } = context
+  const { from_address = settings.username!, from_name = '' } = settings
+  const words = message ?? standardMessage(context)
+  const name = `${run.team} · run ${run.name ? `${run.name} (${run.id})` : run.id}`
+  const link = run.url ? `<a href="${escaped(run.url)}">${escaped(name)}</a>` : escaped(name)
+  const paragraphs = words.split(/\n{2,}/).map(text => `<p>${escaped(text).replaceAll('\n', '<br>\n')}</p>`)
+  return {
+    from: { name: from_name, address: from_address },
+    subject: (subject ?? standardMessage(context)).replace(/[\s\0]+/g, ' ').slice(0, SUBJECT_MOST),
+    messageId: `<${key}@${from_address.split('@').at(-1)}>`,
+    headers: { 'Auto-Submitted': 'auto-generated' },
+    text: `${words}\n\n-- \n${name}${run.url ? `\n${run.url}` : ''}\n`,
+    html: `${paragraphs.join('\n')}\n<hr>\n<p>${link}</p>\n`,
+  }
+}
+
+function escaped(text: string): string {
+  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;').replaceAll('"', '&quot;')
+}
+
+interface SmtpError extends Error {
+  code?: string
+  responseCode?: number
+}
+
+const TRANSIENT = ['ECONNECTION', 'ESOCKET', 'ETIMEDOUT', 'EDNS']
+
+/** `ended`: the last byte of the message had been handed to the connection. A reply that refuses it settles the matter. */
+function explain(error: SmtpError, ended: boolean, { smtp_host, smtp_port = PORT }: Settings): AgentError {
+  const { code = '', responseCode, message } = error
+  const sent = ended && responseCode === undefined ? 'unknown' : 'no'
+  const place = `[email] ${smtp_host}:${smtp_port}`
+  const options = { sent, cause: error } as const
+  if (code === 'EABORT') return new AgentError(`${place}: stopped`, { ...options, code: 'aborted' })
+  if (code === 'EAUTH') {
+    const hint = 'check agents.email.username and agents.email.password'
+    const retryable = responseCode !== undefined && responseCode < 500
+    return new AgentError(`${place}: the server refused the credentials (${responseCode})`, {
+      ...options,
+      code: 'unauthorized',
+      retryable,
+      hint,
+    })
+  }
+  if (code === 'ETLS' || /certificate|self.signed|STARTTLS|altname/i.test(message)) {
+    const hint =
+      'does the server offer STARTTLS on this port (465: TLS at once)? For a private CA set NODE_EXTRA_CA_CERTS before the daemon starts'
+    return new AgentError(`${place}: no TLS: ${message}`, { ...options, code: 'tls', hint })
+  }
+  if (responseCode !== undefined) {
+    const retryable = responseCode < 500
+    return new AgentError(`${place}: ${message}`, { ...options, code: 'rejected', retryable })
+  }
+  const doubt = sent === 'unknown' ? ', after the whole message was sent' : ''
+  const retryable = sent === 'no' && TRANSIENT.includes(code)
+  return new AgentError(`${place}: ${message}${doubt}`, {
+    ...options,
+    code: code === 'ETIMEDOUT' ? 'timeout' : 'network',
+    retryable,
+    hint: 'is agents.email.smtp_host right, and its port open from here?',
+  })
+}

@@ -1,0 +1,74 @@
+// A mail server that is not ours (smtp-server), with what it received, and ways to make it refuse.
+
+import type { AddressInfo } from 'node:net'
+import PostalMime, { type Email } from 'postal-mime'
+import { SMTPServer, type SMTPServerOptions } from 'smtp-server'
+
+export interface Received {
+  from: string
+  to: string[]
+  user: string | undefined
+  secure: boolean
+  mail: Email
+}
+
+export interface MailVendor {
+  port: number
+  received: Received[]
+  /** Recipients that are refused, each with the server's reply; always, or so many `times`. */
+  refuse: Map<string, { code: number; text: string; times?: number }>
+  /** The reply to the end of DATA, while it is set. */
+  atEnd: { code: number; text: string } | null
+  close(): Promise<void>
+}
+
+export const USER = 'robot@example.org'
+export const PASSWORD = 'canary-mail-password'
+
+export async function mailVendor(options: SMTPServerOptions = {}): Promise<MailVendor> {
+  const refuse: MailVendor['refuse'] = new Map()
+  const received: Received[] = []
+  const refusal = ({ code, text }: { code: number; text: string }) =>
+    Object.assign(new Error(text), { responseCode: code })
+  const server = new SMTPServer({
+    authOptional: true,
+    disabledCommands: ['STARTTLS'],
+    // A look-up of the client's name would leave the machine.
+    disableReverseLookup: true,
+    closeTimeout: 100,
+    onAuth({ username = '', password }, _, done) {
+      if (username === USER && password === PASSWORD) done(null, { user: username })
+      else done(refusal({ code: 535, text: 'Authentication credentials invalid' }))
+    },
+    onRcptTo({ address }, _, done) {
+      const reply = refuse.get(address)
+      if (reply?.times !== undefined && --reply.times === 0) refuse.delete(address)
+      done(reply ? refusal(reply) : null)
+    },
+    async onData(stream, { envelope, user, secure }, done) {
+      const chunks: Buffer[] = []
+      for await (const chunk of stream) chunks.push(chunk as Buffer)
+      if (vendor.atEnd) return done(refusal(vendor.atEnd))
+      received.push({
+        from: envelope.mailFrom ? envelope.mailFrom.address : '',
+        to: envelope.rcptTo.map(({ address }) => address),
+        user: user as string | undefined,
+        secure,
+        mail: await PostalMime.parse(Buffer.concat(chunks)),
+      })
+      done()
+    },
+    ...options,
+  })
+  // What broken connections say is for the client to report.
+  server.on('error', () => {})
+  await new Promise<void>(resolve => server.listen(0, '127.0.0.1', resolve))
+  const vendor: MailVendor = {
+    port: (server.server.address() as AddressInfo).port,
+    received,
+    refuse,
+    atEnd: null,
+    close: () => new Promise(resolve => server.close(() => resolve())),
+  }
+  return vendor
+}
