@@ -113,6 +113,8 @@ const LIMIT = 100
 const DATA_BYTES = 384 * 1024
 /** Pages without an item, one after the other, before a listing counts as one that never ends. */
 const EMPTY_PAGES = 20
+/** Pages in all, however many items they hold. */
+const PAGES_MOST = 10_000
 
 export interface Page<T, C> {
   items: readonly T[]
@@ -125,7 +127,7 @@ export interface Page<T, C> {
 /** Pages one after the other, until the last. Throws an AgentError `endless` when they lead nowhere. */
 export async function* pagesOf<T, C = string>(page: (cursor: C | undefined) => Promise<Page<T, C>>) {
   let cursor: C | undefined
-  for (let empty = 0; empty < EMPTY_PAGES; ) {
+  for (let pages = 0, empty = 0; pages < PAGES_MOST && empty < EMPTY_PAGES; pages++) {
     const found = await page(cursor)
     yield found
     if (found.next === undefined || found.next === null) return

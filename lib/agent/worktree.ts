@@ -1,0 +1,180 @@
+// A folder of a git repository as the source of a pull request: where its remote is, which branch the work is on, and how
+// what changed gets there. Commits stay within the folder, pushes only add, and a credential goes to its own host only.
+
+import { type AgentContext, AgentError } from './define.ts'
+import { type Git, type GitRemote, gitIn } from './git.ts'
+import { basicAuth } from './vendor.ts'
+
+export interface WorktreeRequest {
+  /** As `context.folder` takes it. */
+  folder: string
+  /** Name of the remote. */
+  remote: string
+  /** The only host that is sent the login. */
+  host: string
+  login: { user: string; password: string; setting: string }
+  base: string | undefined
+  branch: string | undefined
+}
+
+export interface Worktree {
+  git: Git
+  remote: GitRemote
+  /** The last two segments of the remote's address. */
+  owner: string
+  repo: string
+  base: string
+  branch: string
+  /** The branch that is checked out; empty when none is. */
+  current: string
+  /** Branches of the remote, with their commits. */
+  heads: ReadonlyMap<string, string>
+  changed: boolean
+  /** Whether HEAD has commits that the base has not. */
+  ahead: boolean
+}
+
+/** Reads what is here and what the remote has; changes nothing. Errors say that nothing was written outside. */
+export async function openWorktree(request: WorktreeRequest, context: AgentContext<unknown>): Promise<Worktree> {
+  const git = gitIn(await context.folder(request.folder), context)
+  const place = placeOf(await git(['remote', 'get-url', '--push', '--', request.remote]), request)
+  const { heads, standard } = await headsOf(git, place.remote)
+  const base = request.base ?? standard ?? 'main'
+  const current = await git(['branch', '--show-current'])
+  const own = `cadre/${context.phase.name}-${context.key.slice(0, 8)}`
+  const branch = request.branch ?? (current && current !== base ? current : own)
+  for (const name of [base, branch]) await checkName(git, name)
+  if (branch === base) throw refusal(`branch and base are both ${base}`, 'choose another `branch`')
+  const tip = heads.get(base)
+  if (!tip) throw refusal(`the remote has no branch ${base}`, 'push it first, or set another base_branch')
+  await obtain(git, place.remote, base, tip)
+  return {
+    ...place,
+    git,
+    base,
+    branch,
+    current,
+    heads,
+    changed: (await git(['status', '--porcelain', '--', '.'])) !== '',
+    ahead: await hasMore(git, [tip, 'HEAD']),
+  }
+}
+
+/**
+ * Commits what changed in the folder to the branch and pushes it. Gives its commit, or null where there was nothing to
+ * push. Doing it again with nothing new does nothing.
+ */
+export async function commitAndPush(tree: Worktree, message: string): Promise<string | null> {
+  const { git, remote, branch, heads, changed, ahead } = tree
+  if (!changed && !ahead) return null
+  if (branch !== tree.current) await checkOut(tree)
+  if (changed) {
+    await git(['add', '--all', '--', '.'])
+    const env = await identity(git)
+    await git(['commit', '--quiet', '--no-verify', `--message=${message}`, '--', '.'], { env })
+  }
+  const commit = await headOf(tree)
+  if (heads.get(branch) !== commit) {
+    await git(['push', '--quiet', '--', remote.address, `${commit}:refs/heads/${branch}`], { remote })
+  }
+  return commit
+}
+
+export function headOf({ git }: Worktree): Promise<string> {
+  return git(['rev-parse', 'HEAD'])
+}
+
+/** What was changed comes along, unless it would overwrite what the branch holds: then git refuses. */
+async function checkOut({ git, remote, base, branch, heads, ahead }: Worktree): Promise<void> {
+  const local = await git(['for-each-ref', '--format=%(objectname)', `refs/heads/${branch}`])
+  const target = local || heads.get(branch)
+  if (!local && target) await obtain(git, remote, branch, target)
+  if (target && ahead && (await hasMore(git, [heads.get(base)!, target, 'HEAD']))) {
+    const hint = 'merge them into it, or choose another `branch`'
+    throw new AgentError(`[git] HEAD has commits that ${branch} lacks`, { code: 'conflict', hint, sent: 'no' })
+  }
+  const create = ['switch', '--quiet', '--no-track', '--create', branch, target ?? 'HEAD']
+  await git(local ? ['switch', '--quiet', '--no-guess', branch] : create)
+}
+
+/** Whether the last of these has commits that none of the others has. */
+async function hasMore(git: Git, commits: readonly string[]): Promise<boolean> {
+  const others = commits.slice(0, -1).map(commit => `^${commit}`)
+  return (await git(['rev-list', '--max-count=1', commits.at(-1)!, ...others])) !== ''
+}
+
+/** Makes sure that the commit of a remote's branch is here. */
+async function obtain(git: Git, remote: GitRemote, branch: string, commit: string): Promise<void> {
+  const known = await git(['cat-file', '-e', `${commit}^{commit}`]).then(
+    () => true,
+    () => false,
+  )
+  const quiet = ['--quiet', '--no-tags', '--no-write-fetch-head']
+  if (!known) await git(['fetch', ...quiet, '--', remote.address, `refs/heads/${branch}`], { remote })
+}
+
+async function headsOf(git: Git, remote: GitRemote) {
+  const listed = await git(['ls-remote', '--symref', '--', remote.address, 'HEAD', 'refs/heads/*'], { remote })
+  const heads = new Map<string, string>()
+  let standard: string | undefined
+  for (const line of listed.split('\n')) {
+    const [value = '', ref = ''] = line.split('\t')
+    if (ref.startsWith('refs/heads/')) heads.set(ref.slice('refs/heads/'.length), value)
+    standard ??= ref === 'HEAD' ? /^ref: refs\/heads\/(.+)$/.exec(value)?.[1] : undefined
+  }
+  return { heads, standard }
+}
+
+async function checkName(git: Git, name: string): Promise<void> {
+  const valid =
+    !name.startsWith('-') && (await git(['check-ref-format', `refs/heads/${name}`]).then(isDone, () => false))
+  if (!valid) throw refusal(`${JSON.stringify(name)} is no name of a branch`, 'see: git help check-ref-format')
+}
+
+const isDone = () => true
+
+/** Who commits: as git is configured, else the program itself. */
+async function identity(git: Git): Promise<Record<string, string>> {
+  const configured = (key: string) => git(['config', '--get', key]).catch(() => '')
+  const name = (await configured('user.name')) || 'cadre'
+  const email = (await configured('user.email')) || 'cadre@localhost'
+  return {
+    GIT_AUTHOR_NAME: name,
+    GIT_AUTHOR_EMAIL: email,
+    GIT_COMMITTER_NAME: name,
+    GIT_COMMITTER_EMAIL: email,
+  }
+}
+
+/** How the remote at `address` is reached, and what its repository is called. */
+function placeOf(address: string, { remote, host, login }: WorktreeRequest) {
+  const url = /^(https?|ssh):\/\//i.test(address) ? URL.parse(address) : null
+  const scp = url || address.includes('://') ? null : /^(?:[^@:/\s]+@)?([^@:/\s]+):(.+)$/.exec(address)
+  const at = url?.hostname ?? scp?.[1]?.toLowerCase()
+  const [owner, repo] = (url?.pathname ?? scp?.[2] ?? address)
+    .replace(/\/+$/, '')
+    .replace(/\.git$/, '')
+    .split('/')
+    .filter(Boolean)
+    .slice(-2)
+  if (!owner || !repo) throw refusal(`remote ${remote} names no repository`, 'expected …/<owner>/<repository>')
+  const overHttp = url !== null && url.protocol !== 'ssh:'
+  if (at !== host) {
+    if (!overHttp) return { owner, repo, remote: { address: remote } }
+    throw refusal(`remote ${remote} is at ${at}: the credential goes to ${host} only`, 'is base_url right?')
+  }
+  if (overHttp && url.protocol === 'http:' && !isLoopback(at)) {
+    throw refusal(`remote ${remote} is reached by http, which would show the credential`, 'give it an https address')
+  }
+  const reached = overHttp ? `${url.protocol}//${url.host}${url.pathname}` : `https://${host}/${owner}/${repo}.git`
+  const authorization = basicAuth(login.user, login.password)
+  return { owner, repo, remote: { address: reached, authorization, setting: login.setting } }
+}
+
+function isLoopback(host: string): boolean {
+  return host === 'localhost' || host === '[::1]' || /^127(\.\d{1,3}){3}$/.test(host)
+}
+
+function refusal(message: string, hint: string): AgentError {
+  return new AgentError(`[git] ${message}`, { code: 'invalid_request', hint, sent: 'no' })
+}
