@@ -7,7 +7,7 @@ export interface Memo {
 }
 
 /** Keys kept at most; past that all are forgotten. */
-const MOST = 10_000
+const MOST = 5_000
 
 export function createMemo(epoch: () => number | null): Memo {
   const known = new Map<string, Promise<unknown>>()

@@ -1,8 +1,9 @@
 // Published teams: immutable packages `@scope/name@version`, checked by the daemon's own validator before they are kept.
 
 import { eq } from 'drizzle-orm'
-import type { FileContent, Tables } from '../../db/hub/schema.ts'
+import type { Tables } from '../../db/hub/schema.ts'
 import type { Db, Store } from '../../db/hub/store.ts'
+import type { FileContent } from '../../db/hub/work.ts'
 import { CadreError } from '../error.ts'
 import { loadBundle, type ResolvePackage } from '../team/bundle.ts'
 import type { AgentLookup } from '../team/draft.ts'

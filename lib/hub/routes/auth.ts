@@ -55,24 +55,19 @@ export function authRoutes(api: Api, hub: Hub, { user, realm, either }: Callers)
     },
     async ({ body, caller }) => {
       if (body.realm_id) await caller.realm(body.realm_id)
-      const where = body.realm_id
-        ? inArray(
-            tokens.id,
-            store.db
-              .select({ id: tokenRealms.token_id })
-              .from(tokenRealms)
-              .where(eq(tokenRealms.realm_id, body.realm_id)),
-          )
-        : eq(tokens.user_id, caller.user.id)
       const { limit, offset } = page(body)
-      const rows = await store.db
-        .select()
-        .from(tokens)
-        .where(where)
-        .orderBy(desc(tokens.id))
-        .limit(limit)
-        .offset(offset)
-      return { tokens: await tokenRecords(hub, caller.user, rows), total: await countOf(store.db, tokens, where) }
+      const key = `tokens ${caller.user.id} ${body.realm_id ?? ''} ${limit} ${offset}`
+      return hub.memo.get(key, async () => {
+        const where = body.realm_id ? inArray(tokens.id, tokensOf(body.realm_id)) : eq(tokens.user_id, caller.user.id)
+        const rows = await store.db
+          .select()
+          .from(tokens)
+          .where(where)
+          .orderBy(desc(tokens.id))
+          .limit(limit)
+          .offset(offset)
+        return { tokens: await tokenRecords(hub, caller.user, rows), total: await countOf(store.db, tokens, where) }
+      })
     },
   )
 
@@ -155,6 +150,10 @@ export function authRoutes(api: Api, hub: Hub, { user, realm, either }: Callers)
       return accessList(hub, realmId, body.daemon_id)
     },
   )
+
+  function tokensOf(realmId: string) {
+    return store.db.select({ id: tokenRealms.token_id }).from(tokenRealms).where(eq(tokenRealms.realm_id, realmId))
+  }
 
   /** Minting and rotating never give more than the caller has. */
   async function mustCover(caller: UserCaller, grant: Grant): Promise<void> {

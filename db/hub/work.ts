@@ -1,0 +1,259 @@
+// The hub's tables of work: daemons, published teams, runs and what they did, and the queue.
+
+import type { Json, JsonObject } from '../../lib/json.ts'
+import type { Field } from '../../lib/team/team.ts'
+import type { Columns } from './columns.ts'
+import type { tenancyTables } from './tenancy.ts'
+
+export interface FileContent {
+  path: string
+  content_base64: string
+}
+
+export function workTables(
+  { table, index, uniqueIndex, primaryKey, id, text, int, bool, json }: Columns,
+  { realms, tokens, scopes }: ReturnType<typeof tenancyTables>,
+) {
+  const daemons = table(
+    'daemons',
+    {
+      id: text().primaryKey(),
+      realm_id: text()
+        .notNull()
+        .references(() => realms.id, { onDelete: 'cascade' }),
+      token_id: int()
+        .notNull()
+        .references(() => tokens.id),
+      name: text().notNull(),
+      hostname: text(),
+      version: text(),
+      capacity: int(),
+      agents: json<{ name: string; version: string }[]>().notNull(),
+      workspaces: json<string[]>().notNull(),
+      registered_at: int().notNull(),
+      last_seen_at: int().notNull(),
+      stuck: bool().notNull(),
+      removed_at: int(),
+      /** Of its outbox: what has been applied. */
+      epoch: text(),
+      acked_seq: int().notNull(),
+    },
+    row => [index('daemons_realm').on(row.realm_id), index('daemons_token').on(row.token_id)],
+  )
+
+  const packages = table(
+    'packages',
+    {
+      id: id(),
+      scope_id: int()
+        .notNull()
+        .references(() => scopes.id, { onDelete: 'cascade' }),
+      /** `@scope/name`. */
+      name: text().notNull(),
+      version: text().notNull(),
+      description: text().notNull(),
+      sha256: text().notNull(),
+      bytes: int().notNull(),
+      /** What its team.yml declares, for checking a dispatch. */
+      inputs: json<Field[]>().notNull(),
+      /** Names of the packages that it calls. */
+      dependencies: json<string[]>().notNull(),
+      published_at: int().notNull(),
+      published_by: int().notNull(),
+      yanked_at: int(),
+    },
+    row => [uniqueIndex('packages_version').on(row.name, row.version), index('packages_scope').on(row.scope_id)],
+  )
+
+  const packageFiles = table(
+    'package_files',
+    {
+      package_id: int()
+        .notNull()
+        .references(() => packages.id, { onDelete: 'cascade' }),
+      files: json<FileContent[]>().notNull(),
+    },
+    row => [primaryKey({ columns: [row.package_id] })],
+  )
+
+  const runs = table(
+    'runs',
+    {
+      run_id: text().primaryKey(),
+      realm_id: text()
+        .notNull()
+        .references(() => realms.id, { onDelete: 'cascade' }),
+      /** The daemon that it is pinned to; null while it waits. */
+      daemon_id: text(),
+      job_id: text(),
+      run_name: text(),
+      root_run_id: text().notNull(),
+      parent_run_id: text(),
+      parent_phase: text(),
+      call_path: json<string[]>().notNull(),
+      call_depth: int().notNull(),
+      /** Sorts the runs of a tree depth first. */
+      tree_key: text().notNull(),
+      team: text().notNull(),
+      version: text(),
+      state: text().notNull(),
+      reason: text(),
+      error: json<Json>(),
+      inputs: json<JsonObject>().notNull(),
+      outputs: json<Json>(),
+      deliveries: json<Json[]>(),
+      workspace: text(),
+      attempt: int().notNull(),
+      created_at: int().notNull(),
+      started_at: int(),
+      completed_at: int(),
+    },
+    row => [
+      index('runs_tree').on(row.root_run_id, row.tree_key),
+      index('runs_realm').on(row.realm_id, row.created_at),
+      index('runs_completed').on(row.completed_at),
+    ],
+  )
+
+  const runOf = () =>
+    text()
+      .notNull()
+      .references(() => runs.run_id, { onDelete: 'cascade' })
+
+  const phases = table(
+    'phases',
+    {
+      run_id: runOf(),
+      index: int().notNull(),
+      name: text().notNull(),
+      type: text().notNull(),
+      agent: text(),
+      action: text(),
+      state: text().notNull(),
+      reason: text(),
+      attempt: int().notNull(),
+      depends_on: json<string[]>().notNull(),
+      started_at: int(),
+      completed_at: int(),
+      error: json<Json>(),
+      ok: bool(),
+      text: text().notNull(),
+      data: json<Json>(),
+      files: json<Json[]>().notNull(),
+    },
+    row => [primaryKey({ columns: [row.run_id, row.index] })],
+  )
+
+  const logs = table(
+    'logs',
+    {
+      run_id: runOf(),
+      seq: int().notNull(),
+      phase: text(),
+      at: int().notNull(),
+      stream: text().notNull(),
+      text: text().notNull(),
+    },
+    row => [primaryKey({ columns: [row.run_id, row.seq] })],
+  )
+
+  const events = table(
+    'events',
+    {
+      id: id(),
+      run_id: runOf(),
+      name: text().notNull(),
+      phase: text(),
+      at: int().notNull(),
+      data: json<Json>(),
+    },
+    row => [index('events_run').on(row.run_id, row.id)],
+  )
+
+  const artifacts = table(
+    'artifacts',
+    {
+      run_id: runOf(),
+      path: text().notNull(),
+      phase: text().notNull(),
+      name: text().notNull(),
+      bytes: int().notNull(),
+      sha256: text().notNull(),
+    },
+    row => [primaryKey({ columns: [row.run_id, row.path] })],
+  )
+
+  const receipts = table(
+    'receipts',
+    {
+      run_id: runOf(),
+      phase: text().notNull(),
+      entry: text().notNull(),
+      state: text().notNull(),
+      receipt: json<JsonObject>().notNull(),
+    },
+    row => [primaryKey({ columns: [row.run_id, row.phase, row.entry] })],
+  )
+
+  const reviews = table(
+    'reviews',
+    {
+      id: text().primaryKey(),
+      run_id: runOf(),
+      realm_id: text().notNull(),
+      run_name: text(),
+      phase: text().notNull(),
+      entries: json<Json[]>().notNull(),
+      kind: text().$type<'gate' | 'escalation'>().notNull(),
+      reason: text(),
+      prompt: text(),
+      inputs: json<Json[]>().notNull(),
+      reviewers: json<string[]>().notNull(),
+      state: text().$type<'pending' | 'decided'>().notNull(),
+      decision: text(),
+      decided_by: text(),
+      comment: text(),
+      created_at: int().notNull(),
+      decided_at: int(),
+    },
+    row => [index('reviews_realm').on(row.realm_id, row.state), index('reviews_run').on(row.run_id)],
+  )
+
+  const jobs = table(
+    'jobs',
+    {
+      id: text().primaryKey(),
+      realm_id: text()
+        .notNull()
+        .references(() => realms.id, { onDelete: 'cascade' }),
+      run_id: runOf(),
+      kind: text().$type<'run' | 'cancel' | 'resume' | 'decide'>().notNull(),
+      payload: json<JsonObject>().notNull(),
+      priority: int().notNull(),
+      state: text().$type<'waiting' | 'leased' | 'accepted' | 'done' | 'failed' | 'dead' | 'cancelled'>().notNull(),
+      /** Who alone may take it: chosen at dispatch, or the daemon that the run is pinned to. */
+      daemon_id: text(),
+      /** A workspace name that the daemon must have. */
+      workspace: text(),
+      /** Who holds or held it. */
+      leased_to: text(),
+      lease_id: text(),
+      lease_until: int(),
+      deliveries: int().notNull(),
+      created_at: int().notNull(),
+      /** From `queue_timeout`. */
+      expires_at: int(),
+      finished_at: int(),
+      error: text(),
+      idempotency_key: text(),
+      created_by: int().notNull(),
+    },
+    row => [
+      index('jobs_queue').on(row.realm_id, row.state, row.priority, row.created_at),
+      index('jobs_run').on(row.run_id),
+      uniqueIndex('jobs_idempotency').on(row.realm_id, row.idempotency_key),
+    ],
+  )
+
+  return { daemons, packages, packageFiles, runs, phases, logs, events, artifacts, receipts, reviews, jobs }
+}
