@@ -1,0 +1,122 @@
+import { describe, expect, test } from 'bun:test'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import {
+  basicAuth,
+  explain,
+  type Json,
+  jsonApi,
+  pagesOf,
+  pathSegment,
+  readText,
+  writeListing,
+} from '../../lib/agent/cadre.ts'
+import { phaseFolder, testContext } from '../support/context.ts'
+import { failureOf } from '../vendors/bad-days.ts'
+import { refusal, vendor } from '../vendors/vendor.ts'
+
+test('basic credentials are UTF-8', () => {
+  expect(basicAuth('kim@acme.test/token', 'pä:ss')).toBe(
+    `Basic ${Buffer.from('kim@acme.test/token:pä:ss').toString('base64')}`,
+  )
+})
+
+test.each(['', '.', '..'])('%p is no segment of a path', text => {
+  expect(() => pathSegment(text)).toThrow('no identifier')
+})
+
+test('a segment stays one segment', () => {
+  expect(pathSegment('a/../b?c#d 🎉')).toBe('a%2F..%2Fb%3Fc%23d%20%F0%9F%8E%89')
+})
+
+describe('a call', () => {
+  const api = (url: string, { context } = testContext({ settings: { base_url: url } })) =>
+    jsonApi(context, { agent: 'stock', setting: 'token', base: `${url}/`, headers: { authorization: 'Bearer t' } })
+
+  test('sends JSON, its query and its credential, and reads JSON or nothing', async () => {
+    using server = vendor(({ path }) =>
+      path === '/none' ? new Response(null, { status: 204 }) : Response.json({ a: 1 }),
+    )
+    const call = api(server.url)
+    const query = { one: 'a&b', many: ['x', 'y'], none: undefined, zero: 0, no: false }
+    expect(await call<Json>('do it', '/it', { method: 'POST', query, body: { b: [2] } })).toEqual({ a: 1 })
+    const [seen] = server.seen
+    expect(String(seen!.query)).toBe('one=a%26b&many=x&many=y&zero=0&no=false')
+    expect(seen!.body).toEqual({ b: [2] })
+    expect(seen!.headers.get('authorization')).toBe('Bearer t')
+    expect(await call<Json>('do it', '/none')).toBeNull()
+    expect(server.seen[1]!.headers.get('content-type')).toBeNull()
+  })
+
+  test('that is refused begins with the agent and says what was tried', async () => {
+    using server = vendor(() => refusal(404, 'gone fishing'))
+    expect((await failureOf(api(server.url)('get the stock', '/x'))).message).toBe(
+      '[stock] get the stock: HTTP 404: gone fishing',
+    )
+  })
+})
+
+test('a refusal names the setting or the scope', async () => {
+  const of = (status: number, scope?: string) => explain(refusal(status), 'x', { agent: 'a', setting: 'key', scope })
+  expect((await of(401)).hint).toContain('agents.a.key')
+  expect((await of(403, 'read:stock')).hint).toContain('read:stock')
+  expect((await of(403)).hint).toContain('lacks a permission')
+})
+
+describe('pages', () => {
+  test('that repeat their cursor end', async () => {
+    const pages = pagesOf(async (_?: string) => ({ items: [1], next: 'same' }))
+    expect((await failureOf(Array.fromAsync(pages))).code).toBe('endless')
+  })
+
+  test('may be empty now and then', async () => {
+    const pages = pagesOf(async (at: number = 0) => ({
+      items: at % 15 === 14 ? [at] : [],
+      next: at < 100 ? at + 1 : null,
+    }))
+    expect((await Array.fromAsync(pages)).flatMap(({ items }) => items)).toEqual([14, 29, 44, 59, 74, 89])
+  })
+})
+
+describe('a listing', () => {
+  test('shows what fits into data and has the rest in its file', async () => {
+    const at = testContext()
+    const page = async (from = 0) => ({
+      items: Array.from({ length: 100 }, (_, n) => ({ n: from + n })),
+      next: from + 100,
+    })
+    const big = 'x'.repeat(1_000)
+    const listing = await writeListing(at.context, {
+      name: 'l.json',
+      limit: 1_000,
+      page,
+      brief: ({ n }) => ({ n, big }),
+    })
+    expect(listing).toMatchObject({ total: 1_000, truncated: true })
+    expect(listing.items.length).toBeLessThan(400)
+    expect(listing.items.length).toBeGreaterThan(350)
+    const file = JSON.parse(readFileSync(join(phaseFolder(at), 'l.json'), 'utf8'))
+    expect(file.items).toHaveLength(1_000)
+    expect(file.items[999]).toEqual({ n: 999 })
+  })
+
+  test('takes 100 where no limit is given, and no more than the page that was needed', async () => {
+    const wanted: number[] = []
+    const page = async (_: string | undefined, size: number) => {
+      wanted.push(size)
+      return { items: Array.from({ length: 60 }, () => 1), next: crypto.randomUUID() }
+    }
+    const listing = await writeListing(testContext().context, { name: 'l', page, brief: item => item })
+    expect([listing.items.length, listing.total, listing.truncated, wanted]).toEqual([100, 100, true, [100, 40]])
+  })
+})
+
+test('a text that is sent whole is bounded and not empty', async () => {
+  const at = testContext()
+  writeFileSync(join(at.workspace, 'a'), 'äb')
+  writeFileSync(join(at.workspace, 'empty'), ' \n')
+  expect(await readText(at.context, 'a', 3)).toBe('äb')
+  expect(await failureOf(readText(at.context, 'a', 2))).toMatchObject({ code: 'invalid_request', sent: 'no' })
+  expect(await failureOf(readText(at.context, 'empty', 9))).toMatchObject({ code: 'invalid_request', sent: 'no' })
+  expect(await failureOf(readText(at.context, '../a', 9))).toMatchObject({ code: 'outside' })
+})
