@@ -17,6 +17,7 @@ import {
 import { basename, dirname, isAbsolute, join } from 'node:path'
 import type { FileRecord } from '../agent/define.ts'
 import { CadreError, messageOf } from '../error.ts'
+import { failpoint } from '../failpoint.ts'
 import type { JsonObject } from '../json.ts'
 import type { MapPhase, TeamPhase } from '../team/team.ts'
 import type { LiveRun } from './live.ts'
@@ -69,7 +70,9 @@ export function handOver(
       if (existsSync(temporary)) renameSync(temporary, target)
       if (path.startsWith('files/')) linkSync(source, temporary)
       else copyFileSync(source, temporary)
+      failpoint()
       renameSync(temporary, target)
+      failpoint()
     } catch (thrown) {
       throw new CadreError(
         'internal',
