@@ -10,6 +10,7 @@ export type { AgentContext, AgentResult, Effect, FetchOptions, FileRecord, Notif
 export { AgentError, agent, secret, withSent } from './define.ts'
 export { type DispatchIssue, readDispatch } from './dispatch.ts'
 export { safeName } from './files.ts'
+export * as jira from './jira.ts'
 export { chosenChannels, messageFields, standardMessage } from './message.ts'
 export { persist, within } from './persist.ts'
 export { signalGroup } from './processes.ts'

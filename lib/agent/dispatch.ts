@@ -49,12 +49,16 @@ export async function readDispatch(
   const wrong = problems(Dispatch, dispatch).map(({ path, message }) => `${path || 'the file'} ${message}`)
   if (wrong.length > 0) throw refused(file, wrong)
   const { issues } = dispatch as { issues: DispatchIssue[] }
-  const known = new Set<string>()
+  const places = new Map<string, number>()
+  for (const [at, { id }] of issues.entries()) {
+    if (id === undefined) continue
+    if (places.has(`${id}`)) wrong.push(`/issues/${at}/id ${id} stands there twice`)
+    else places.set(`${id}`, at)
+  }
   for (const [at, issue] of issues.entries()) {
     for (const key of needs(issue)) if (issue[key] === undefined) wrong.push(`/issues/${at}/${key} is required`)
-    if (issue.id === undefined) continue
-    if (known.has(`${issue.id}`)) wrong.push(`/issues/${at}/id ${issue.id} stands there twice`)
-    known.add(`${issue.id}`)
+    const parent = places.get(`${issue.parent}`)
+    if (parent !== undefined && parent >= at) wrong.push(`/issues/${at}/parent must stand before its children`)
   }
   if (wrong.length > 0) throw refused(file, wrong)
   return issues

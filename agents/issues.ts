@@ -1,0 +1,297 @@
+// issues: reads and writes issues of Jira Cloud.
+//
+//   settings: base_url (https://acme.atlassian.net), email, api_token
+//   get_issue       sources: [{ name, ref: key }]
+//   get_issue_tree  sources: [{ name, ref: key, depth?, limit? }]   its children down to `depth` (3), and the links of each
+//   get_comments    sources: [{ name, ref: key, limit? }]           oldest first
+//   search          sources: [{ name, ref: JQL, limit? }]           bounded JQL: `project = WEB and status = Open`
+//   add_comment     target_entries: [{ name, ref, file }]           Markdown
+//   transition      target_entries: [{ name, ref, to | file, comment? }]      name or id of a transition, or of a status
+//   create_issue    target_entries: [{ name, file }]                dispatch.json; issues with a `key` exist already
+//   update_issue    target_entries: [{ name, ref?, file }]          summary, description, labels, parent
+//   update_fields   target_entries: [{ name, ref?, file }]          `fields`, by id or name
+//   notify          { action: add_comment | transition, ref, message?, to? }
+//
+// dispatch.json: {issues: [{id?, key?, project, type, summary, description, labels, parent, fields}]}, see dispatch.ts.
+// Permissions: Browse, Create, Edit and Transition Issues, Add Comments. Scopes: read:jira-work, write:jira-work.
+// A comment ends in a line with the idempotency key, a transition and a created issue carry it unseen, so that a write
+// whose reply was lost is found again.
+// https://developer.atlassian.com/cloud/jira/platform/rest/v3/intro/
+
+import {
+  type AdfNode,
+  AgentError,
+  type AgentResult,
+  type AtlassianContext,
+  AtlassianSettings,
+  adfToMarkdown,
+  agent,
+  beforehand,
+  type DispatchIssue,
+  entryOf,
+  type JsonObject,
+  jira,
+  Limit,
+  markdownToAdf,
+  readDispatch,
+  readText,
+  Type,
+  writeListing,
+} from 'cadre'
+
+type Context = AtlassianContext
+
+const COMMENT_MOST = 256 * 1024
+const Text = Type.String({ minLength: 1 })
+const Key = Type.String({ pattern: '^[A-Za-z0-9_-]+$', 'x-expected': 'the key or number of an issue' })
+const To = Type.Union([Text, Type.Integer()])
+
+export default agent({
+  type: 'connector',
+  version: '1.2.1',
+  description: 'Reads and writes issues of Jira.',
+  settings: AtlassianSettings,
+  actions: {
+    get_issue: {
+      direction: 'source',
+      effect: 'read',
+      entry: entryOf({ ref: Key }),
+      async run({ name, ref }, context) {
+        const issue = await jira.getIssue(ref, context)
+        await context.write(name, issue)
+        const description = await adfToMarkdown(issue.fields.description)
+        const brief = jira.briefOf(issue, context)
+        return { text: `${brief.key} is ${brief.status}: ${brief.summary}`, data: { ...brief, description } }
+      },
+    },
+    get_issue_tree: {
+      direction: 'source',
+      effect: 'read',
+      entry: entryOf({ ref: Key, depth: Type.Optional(Type.Integer({ minimum: 0, maximum: 10 })), limit: Limit }),
+      async run({ name, ref, depth = 3, limit }, context) {
+        const levels = jira.treeOf(ref, depth, context)
+        // One step ahead, so that the last page knows that it is.
+        let ahead = await levels.next()
+        const data = await writeListing(context, {
+          name,
+          limit,
+          async page(step: number = 0) {
+            const items = ahead.done ? [] : ahead.value
+            ahead = await levels.next()
+            return { items, next: ahead.done ? null : step + 1 }
+          },
+          brief: ({ issue, ...place }) => ({ ...jira.briefOf(issue, context), ...place }),
+        })
+        const { key, url, type, status } = data.items[0] as Record<string, string>
+        return {
+          text: `${data.items.length} issues in the tree of ${ref}`,
+          data: { key, url, type, status, ...data } as JsonObject,
+        }
+      },
+    },
+    get_comments: {
+      direction: 'source',
+      effect: 'read',
+      entry: entryOf({ ref: Key, limit: Limit }),
+      async run({ name, ref, limit }, context) {
+        const data = await writeListing(context, {
+          name,
+          limit,
+          async page(start: number = 0) {
+            const found = await jira.commentsPage(ref, start, 'created', context)
+            const read = async (each: jira.JiraComment) => ({ ...each, text: await adfToMarkdown(each.body) })
+            return { ...found, items: await Promise.all(found.items.map(read)) }
+          },
+          brief: ({ id, author, created, text }) => ({ id, author: author?.displayName ?? null, created, text }),
+        })
+        return { text: `${data.items.length} of ${data.total} comments of ${ref}`, data }
+      },
+    },
+    search: {
+      direction: 'source',
+      effect: 'read',
+      entry: entryOf({ ref: Text, limit: Limit }),
+      async run({ name, ref, limit }, context) {
+        const data = await writeListing(context, {
+          name,
+          limit,
+          page: (cursor: string | undefined, wanted) =>
+            jira.searchPage(ref, { cursor, wanted, fields: ['*navigable'] }, context),
+          brief: issue => jira.briefOf(issue, context),
+        })
+        return { text: `${data.items.length} issues${data.truncated ? ', and there are more' : ''}`, data }
+      },
+    },
+    add_comment: {
+      direction: 'target',
+      effect: 'once',
+      entry: entryOf({ ref: Key, file: Text }),
+      async run({ ref, file }, context) {
+        return addComment(ref, await markdownToAdf(await readText(context, file, COMMENT_MOST)), context)
+      },
+      async find({ ref }, context) {
+        const found = await jira.commented(ref, context)
+        return found && commentResult(await jira.getIssue(ref, context), found.id, context)
+      },
+    },
+    transition: {
+      direction: 'target',
+      effect: 'once',
+      entry: entryOf({ ref: Key, to: Type.Optional(To), file: Type.Optional(Text), comment: Type.Optional(Text) }),
+      async run(entry, context) {
+        return transition(entry.ref, await destination(entry, context), entry.comment, context)
+      },
+      async find(entry, context) {
+        if (!(await jira.moved(entry.ref, await destination(entry, context), context))) return null
+        if (entry.comment !== undefined && !(await jira.commented(entry.ref, context))) return null
+        return moveResult(await jira.getIssue(entry.ref, context), context)
+      },
+    },
+    create_issue: {
+      direction: 'target',
+      effect: 'once',
+      entry: entryOf({ file: Text }),
+      async run({ file }, context) {
+        const issues = await newIssues(file, context)
+        // What an earlier attempt created stays: it went wrong in the middle of the list.
+        const again = issues.length > 1 && context.attempt > 1
+        const done = again ? await beforehand(() => jira.created(issues, context)) : new Map<number, string>()
+        const fields = await beforehand(() => jira.fieldsFor(issues, context))
+        const keys = keysOf(issues)
+        const made: string[] = []
+        for (const [at, issue] of issues.entries()) {
+          const key = issue.key ?? done.get(at) ?? (await jira.create(issue, at, { fields, keys }, context))
+          if (issue.id !== undefined) keys.set(`${issue.id}`, key)
+          made.push(key)
+        }
+        return issuesResult('created', await readBack(made, context), context)
+      },
+      async find({ file }, context) {
+        const issues = await newIssues(file, context)
+        const done = await jira.created(issues, context)
+        const made = issues.map(({ key }, at) => key ?? done.get(at))
+        if (!made.every(key => key !== undefined)) return null
+        return issuesResult('created', await readBack(made, context), context)
+      },
+    },
+    update_issue: {
+      direction: 'target',
+      effect: 'idempotent',
+      entry: entryOf({ ref: Type.Optional(Key), file: Text }),
+      run: (entry, context) => update(entry, jira.mainFields, context),
+    },
+    update_fields: {
+      direction: 'target',
+      effect: 'idempotent',
+      entry: entryOf({ ref: Type.Optional(Key), file: Text }),
+      run: (entry, context) => update(entry, jira.ownFields, context),
+    },
+  },
+  notify: {
+    effect: 'once',
+    entry: Type.Object({
+      action: Type.Enum(['add_comment', 'transition']),
+      ref: Key,
+      message: Type.Optional(Text),
+      to: Type.Optional(To),
+    }),
+    async run({ action, ref, message, to }, context) {
+      if (action === 'transition') return transition(ref, await destination({ to }, context), message, context)
+      return addComment(
+        ref,
+        message === undefined ? jira.plainDocument(context.event!.message) : await markdownToAdf(message),
+        context,
+      )
+    },
+  },
+})
+
+async function addComment(ref: string, document: AdfNode, context: Context): Promise<AgentResult> {
+  const issue = await beforehand(() => jira.getIssue(ref, context))
+  const { id } = await jira.comment(ref, document, context)
+  return commentResult(issue, id, context)
+}
+
+function commentResult(issue: jira.Issue, id: string, context: Context): AgentResult {
+  const brief = jira.briefOf(issue, context)
+  const url = `${brief.url}?focusedCommentId=${id}`
+  return { text: `commented on ${brief.key}`, data: { ...brief, comment_id: id }, external: { id, url } }
+}
+
+/** Where a transition leads: given in the entry, or all that a file holds. */
+async function destination(
+  { to, file }: { to?: string | number | undefined; file?: string | undefined },
+  context: Context,
+): Promise<string> {
+  if (to !== undefined) return `${to}`
+  if (file !== undefined) return (await readText(context, file, 1_000)).trim()
+  const hint = 'give `to`, the name or id of a transition or a status, or a `file` that holds it'
+  throw new AgentError('[issues] the transition leads nowhere', { code: 'invalid_request', hint, sent: 'no' })
+}
+
+async function transition(ref: string, to: string, comment: string | undefined, context: Context) {
+  const before = context.attempt > 1
+  const issue = await beforehand(() => jira.getIssue(ref, context))
+  if (!before || !(await beforehand(() => jira.moved(ref, to, context)))) await jira.move(issue, to, context)
+  if (comment !== undefined && !(before && (await jira.commented(ref, context)))) {
+    await jira.comment(ref, await markdownToAdf(comment), context)
+  }
+  return moveResult(await jira.getIssue(ref, context), context)
+}
+
+function moveResult(issue: jira.Issue, context: Context): AgentResult {
+  const brief = jira.briefOf(issue, context)
+  return { text: `${brief.key} is ${brief.status}`, data: brief, external: { id: brief.key, url: brief.url } }
+}
+
+function newIssues(file: string, context: Context): Promise<DispatchIssue[]> {
+  return readDispatch(context, file, ({ key }) => (key === undefined ? ['project', 'type', 'summary'] : []))
+}
+
+function keysOf(issues: readonly DispatchIssue[]): Map<string, string> {
+  return new Map(issues.flatMap(({ id, key }) => (id === undefined || key === undefined ? [] : [[`${id}`, key]])))
+}
+
+async function readBack(keys: readonly string[], context: Context): Promise<jira.Issue[]> {
+  const issues: jira.Issue[] = []
+  for (const key of keys) issues.push(await jira.getIssue(key, context))
+  return issues
+}
+
+function issuesResult(done: string, issues: readonly jira.Issue[], context: Context): AgentResult {
+  const items = issues.map(issue => jira.briefOf(issue, context))
+  const [first, ...rest] = items
+  const keys = items.map(({ key }) => key).join(', ')
+  return {
+    text: `${done} ${keys}`,
+    data: { ...(rest.length === 0 && first), items, total: items.length },
+    external: { id: keys, url: first!.url },
+  }
+}
+
+/** Writes to each issue of the file what `fieldsOf` takes of it; one that has nothing of the kind is left as it is. */
+async function update(
+  { ref, file }: { ref?: string | undefined; file: string },
+  fieldsOf: (issue: DispatchIssue, known: jira.Known) => Promise<JsonObject>,
+  context: Context,
+): Promise<AgentResult> {
+  const issues = await readDispatch(context, file, () => (ref === undefined ? ['key'] : []))
+  if (ref !== undefined && issues.length > 1) {
+    const hint = 'leave out ref, and give each issue its key'
+    throw new AgentError(`[issues] ref is one issue, and ${file} holds ${issues.length}`, {
+      code: 'invalid_request',
+      hint,
+      sent: 'no',
+    })
+  }
+  const known = { fields: await jira.fieldsFor(issues, context), keys: keysOf(issues) }
+  const written: jira.Issue[] = []
+  for (const issue of issues) {
+    const key = ref ?? issue.key!
+    const fields = await fieldsOf(issue, known)
+    if (Object.keys(fields).length > 0) written.push(await jira.edit(key, fields, context))
+    else context.log(`${file} has nothing to write to ${key}`)
+  }
+  if (written.length > 0) return issuesResult('updated', written, context)
+  throw new AgentError(`[issues] ${file} has nothing to write`, { code: 'invalid_request', sent: 'no' })
+}

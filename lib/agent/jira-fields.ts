@@ -1,0 +1,67 @@
+// Fields of Jira issues as people write them: by name or id, texts as Markdown, choices and people as plain text.
+// https://developer.atlassian.com/cloud/jira/platform/rest/v3/api-group-issue-fields/
+
+import type { Json, JsonObject } from '../json.ts'
+import { markdownToAdf } from './adf-write.ts'
+import { AgentError } from './define.ts'
+
+/** As `GET /rest/api/3/field` lists them. */
+export interface JiraField {
+  id: string
+  name: string
+  schema?: { type: string; items?: string; system?: string; custom?: string }
+}
+
+/** What holds a plain text of these types. */
+const HOLDERS: Record<string, string> = {
+  option: 'value',
+  user: 'accountId',
+  issuelink: 'key',
+  component: 'name',
+  issuetype: 'name',
+  priority: 'name',
+  project: 'key',
+  resolution: 'name',
+  securitylevel: 'name',
+  version: 'name',
+}
+
+/**
+ * The `fields` of a request: keys become ids, values what the field's type wants; what is no plain text stays as it is.
+ * Throws an AgentError `invalid_request` for a name that no field has, or several.
+ */
+export async function jiraFields(given: JsonObject, known: readonly JiraField[]): Promise<JsonObject> {
+  const fields: JsonObject = {}
+  for (const [name, value] of Object.entries(given)) {
+    const field = fieldNamed(name, known)
+    fields[field.id] = await valueFor(field, value)
+  }
+  return fields
+}
+
+function fieldNamed(name: string, known: readonly JiraField[]): JiraField {
+  const byId = known.find(({ id }) => id === name)
+  if (byId) return byId
+  const named = known.filter(field => field.name.toLowerCase() === name.toLowerCase())
+  if (named.length === 1) return named[0]!
+  const ids = named.map(({ id }) => id).join(', ')
+  const message = named.length > 1 ? `several fields are named "${name}": ${ids}` : `no field is named "${name}"`
+  const hint = named.length > 1 ? 'give its id instead' : 'check the spelling, or whether the account may see it'
+  throw new AgentError(`[issues] ${message}`, { code: 'invalid_request', hint, sent: 'no' })
+}
+
+async function valueFor({ schema }: JiraField, value: Json): Promise<Json> {
+  if (!schema) return value
+  if (typeof value === 'string' && holdsDocument(schema)) return markdownToAdf(value)
+  if (Array.isArray(value)) return value.map(item => held(schema.items, item))
+  return held(schema.type, value)
+}
+
+function holdsDocument({ system, custom }: NonNullable<JiraField['schema']>): boolean {
+  return system === 'description' || system === 'environment' || (custom?.endsWith(':textarea') ?? false)
+}
+
+function held(type: string | undefined, value: Json): Json {
+  const holder = type === undefined ? undefined : HOLDERS[type]
+  return holder && typeof value === 'string' ? { [holder]: value } : value
+}

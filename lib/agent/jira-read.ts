@@ -1,0 +1,163 @@
+// Reading Jira: issues, searches, comments, trees. Paths and fields are the vendor's (REST API v3).
+// https://developer.atlassian.com/cloud/jira/platform/rest/v3/intro/
+
+import type { JsonObject } from '../json.ts'
+import type { AdfNode } from './adf-write.ts'
+import { type AtlassianContext, atlassian, siteOf } from './atlassian.ts'
+import { type Page, pagesOf, pathSegment } from './vendor.ts'
+
+export const BROWSE = 'Browse Projects (read:jira-work)'
+/** The vendor sends at most this many issues with their fields. */
+const PAGE = 100
+/** Keys in one query for children. */
+const PARENTS = 50
+
+export interface Issue extends JsonObject {
+  id: string
+  key: string
+  fields: JsonObject & {
+    summary?: string
+    status?: { id: string; name: string }
+    issuetype?: { name: string }
+    description?: AdfNode | null
+    issuelinks?: IssueLink[]
+  }
+}
+
+type IssueLink = {
+  type: { inward: string; outward: string }
+  inwardIssue?: Issue
+  outwardIssue?: Issue
+}
+
+/** A type and no interface, so that it passes as Json. */
+export type JiraComment = {
+  id: string
+  created: string
+  author?: { displayName: string; accountId: string }
+  body: AdfNode
+}
+
+const BRIEF_FIELDS = ['summary', 'status', 'issuetype', 'priority', 'assignee', 'labels', 'parent', 'updated']
+
+export function jira(context: AtlassianContext) {
+  return atlassian(context, 'issues')
+}
+
+export function issuePath(key: string, rest = ''): string {
+  return `/rest/api/3/issue/${pathSegment(key)}${rest}`
+}
+
+export async function getIssue(
+  key: string,
+  context: AtlassianContext,
+  query: { fields?: string; expand?: string } = {},
+): Promise<Issue> {
+  return await jira(context)<Issue>(`get issue ${key}`, issuePath(key), { query, scope: BROWSE })
+}
+
+/** What results show of an issue; linked issues come with few fields. */
+export function briefOf({ id, key, fields }: Issue, context: AtlassianContext) {
+  const { issuetype, status, summary, priority, assignee, labels, parent, updated } = fields
+  return {
+    key,
+    id,
+    url: `${siteOf(context)}/browse/${key}`,
+    type: issuetype?.name ?? null,
+    status: status?.name ?? null,
+    summary: summary ?? null,
+    priority: (priority as { name?: string } | null | undefined)?.name ?? null,
+    assignee: (assignee as { displayName?: string } | null | undefined)?.displayName ?? null,
+    labels: labels ?? [],
+    parent: (parent as { key?: string } | null | undefined)?.key ?? null,
+    updated: updated ?? null,
+  }
+}
+
+/** The next issues of a query, with these fields. The vendor counts nothing. */
+export async function searchPage(
+  jql: string,
+  options: { cursor: string | undefined; wanted: number; fields: string[]; properties?: string[] },
+  context: AtlassianContext,
+): Promise<Page<Issue, string>> {
+  const { cursor, wanted, fields, properties } = options
+  const body = {
+    jql,
+    fields,
+    maxResults: Math.min(wanted, PAGE),
+    ...(cursor !== undefined && { nextPageToken: cursor }),
+    ...(properties && { properties }),
+  }
+  const { issues, nextPageToken } = await jira(context)<{ issues: Issue[]; nextPageToken?: string | null }>(
+    'search',
+    '/rest/api/3/search/jql',
+    { method: 'POST', body, scope: BROWSE },
+  )
+  return { items: issues, next: nextPageToken }
+}
+
+/** From the oldest comment on, or from the newest. */
+export async function commentsPage(
+  key: string,
+  start: number,
+  order: 'created' | '-created',
+  context: AtlassianContext,
+): Promise<Page<JiraComment, number>> {
+  const query = { startAt: start, maxResults: PAGE, orderBy: order }
+  const options = { query, scope: BROWSE }
+  const path = issuePath(key, '/comment')
+  const reply = await jira(context)<{ comments: JiraComment[]; total: number }>(`get comments of ${key}`, path, options)
+  const next = start + reply.comments.length
+  return { items: reply.comments, total: reply.total, next: next < reply.total ? next : null }
+}
+
+/** An issue of a tree: how it belongs there, and to which issue. */
+export type TreeNode = { issue: Issue; parent: string | null; relation: string; depth: number }
+
+/** The issue, its children down to `depth`, and after each issue what it links to. A linked issue is not followed. */
+export async function* treeOf(key: string, depth: number, context: AtlassianContext): AsyncGenerator<TreeNode[]> {
+  const fields = [...BRIEF_FIELDS, 'issuelinks']
+  const root = await getIssue(key, context, { fields: fields.join(',') })
+  const seen = new Set([root.key])
+  yield withLinks({ issue: root, parent: null, relation: 'root', depth: 0 })
+  let level = [root.key]
+  for (let down = 1; down <= depth && level.length > 0; down++) {
+    const parents = level
+    level = []
+    for (let at = 0; at < parents.length; at += PARENTS) {
+      const jql = `parent in (${parents
+        .slice(at, at + PARENTS)
+        .map(parent => `"${parent}"`)
+        .join(', ')}) ORDER BY key`
+      const pages = pagesOf((cursor?: string) => searchPage(jql, { cursor, wanted: PAGE, fields }, context))
+      for await (const { items } of pages) {
+        const fresh = items.filter(issue => !seen.has(issue.key))
+        for (const issue of fresh) {
+          seen.add(issue.key)
+          level.push(issue.key)
+        }
+        const nodes = fresh.map(issue => ({
+          issue,
+          parent: (issue.fields.parent as { key: string } | undefined)?.key ?? null,
+          relation: 'child',
+          depth: down,
+        }))
+        if (nodes.length > 0) yield nodes.flatMap(withLinks)
+      }
+    }
+  }
+}
+
+function withLinks(node: TreeNode): TreeNode[] {
+  const links = (node.issue.fields.issuelinks ?? []).flatMap(({ type, inwardIssue, outwardIssue }) => {
+    const issue = outwardIssue ?? inwardIssue
+    const relation = outwardIssue ? type.outward : type.inward
+    return issue ? [{ issue, parent: node.issue.key, relation, depth: node.depth + 1 }] : []
+  })
+  return [node, ...links]
+}
+
+/** Text that is no Markdown, as a document. */
+export function plainDocument(text: string): AdfNode {
+  return { type: 'doc', version: 1, content: [{ type: 'paragraph', content: text ? [{ type: 'text', text }] : [] }] }
+}

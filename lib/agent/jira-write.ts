@@ -1,0 +1,172 @@
+// Writing to Jira so that a write whose reply was lost is found again: a comment's last line, a transition's history
+// metadata and a created issue's property hold the idempotency key.
+// https://developer.atlassian.com/cloud/jira/platform/rest/v3/intro/
+
+import { setTimeout as pause } from 'node:timers/promises'
+import type { JsonObject } from '../json.ts'
+import { type AdfNode, markdownToAdf } from './adf-write.ts'
+import type { AtlassianContext } from './atlassian.ts'
+import { AgentError } from './define.ts'
+import type { DispatchIssue } from './dispatch.ts'
+import { type JiraField, jiraFields } from './jira-fields.ts'
+import {
+  BROWSE,
+  commentsPage,
+  getIssue,
+  type Issue,
+  issuePath,
+  type JiraComment,
+  jira,
+  searchPage,
+} from './jira-read.ts'
+import { pagesOf } from './vendor.ts'
+
+/** The key of issues' properties and of histories' extra data. */
+const MARK = 'cadre'
+const DAY = 24 * 3_600_000
+/** Milliseconds until a search sees an issue that was just created. */
+const INDEXED = 2_000
+const EDIT = 'Edit Issues (write:jira-work)'
+
+export async function comment(key: string, document: AdfNode, context: AtlassianContext): Promise<JiraComment> {
+  const last = { type: 'paragraph', content: [{ type: 'text', text: markOf(context), marks: [{ type: 'code' }] }] }
+  const body = { ...document, content: [...(document.content ?? []), last] }
+  const options = { method: 'POST', body: { body }, scope: 'Add Comments (write:jira-work)' }
+  return await jira(context)<JiraComment>(`comment on ${key}`, issuePath(key, '/comment'), options)
+}
+
+/** The comment that this entry left, or null. Looks no further back than the run reaches. */
+export async function commented(key: string, context: AtlassianContext): Promise<JiraComment | null> {
+  const page = (start = 0) => commentsPage(key, start, '-created', context)
+  for await (const { items } of pagesOf(page)) {
+    const mine = items.find(({ body }) => JSON.stringify(body).includes(markOf(context)))
+    if (mine) return mine
+    if (items.some(({ created }) => Date.parse(created) < startOf(context) - DAY)) return null
+  }
+  return null
+}
+
+const markOf = ({ key }: AtlassianContext) => `cadre ${key}`
+
+/** A run's id is a UUIDv7: it begins with the time that it was made. */
+function startOf({ run }: AtlassianContext): number {
+  return Number.parseInt(run.id.replaceAll('-', '').slice(0, 12), 16)
+}
+
+interface Transition {
+  id: string
+  name: string
+  to: { name: string; id: string }
+}
+
+/** Moves an issue by the name or id of a transition, or to a status. One that is in that status already stays there. */
+export async function move(issue: Issue, to: string, context: AtlassianContext): Promise<void> {
+  const { key } = issue
+  const same = (name: string | undefined) => name?.toLowerCase() === to.toLowerCase()
+  if (same(issue.fields.status?.name)) return
+  const path = issuePath(key, '/transitions')
+  const options = { scope: BROWSE }
+  const { transitions } = await jira(context)<{ transitions: Transition[] }>(`get transitions of ${key}`, path, options)
+  const chosen =
+    transitions.find(({ id }) => id === to) ??
+    transitions.find(({ name }) => same(name)) ??
+    transitions.find(each => same(each.to.name) || each.to.id === to)
+  if (!chosen) {
+    const there = transitions.map(({ name, to: status }) => `${name} (to ${status.name})`).join(', ') || 'none'
+    const message = `[issues] ${key} has no transition ${JSON.stringify(to)} from ${issue.fields.status?.name}`
+    throw new AgentError(message, { code: 'invalid_request', hint: `there are: ${there}`, sent: 'no' })
+  }
+  const historyMetadata = { type: MARK, description: `run ${context.run.id}`, extraData: { [MARK]: context.key } }
+  const body = { transition: { id: chosen.id }, historyMetadata }
+  await jira(context)(`move ${key} by ${chosen.name}`, path, {
+    method: 'POST',
+    body,
+    scope: 'Transition Issues (write:jira-work)',
+  })
+}
+
+interface History {
+  historyMetadata?: { extraData?: Record<string, string> }
+}
+
+/** Whether this entry has moved the issue, or it stands where it was to go. */
+export async function moved(key: string, to: string, context: AtlassianContext): Promise<boolean> {
+  const issue = await getIssue(key, context, { fields: 'status', expand: 'changelog' })
+  if (issue.fields.status?.name.toLowerCase() === to.toLowerCase()) return true
+  const { histories } = issue.changelog as unknown as { histories: History[] }
+  return histories.some(({ historyMetadata }) => historyMetadata?.extraData?.[MARK] === context.key)
+}
+
+/** Issues of a file that this entry has created already: keys by their place in the file. */
+export async function created(issues: readonly DispatchIssue[], context: AtlassianContext) {
+  const wanted = issues.filter(({ key }) => key === undefined).length
+  const found = await lookForCreated(issues, context)
+  if (found.size === wanted) return found
+  await pause(INDEXED, undefined, { signal: context.signal })
+  return lookForCreated(issues, context)
+}
+
+async function lookForCreated(issues: readonly DispatchIssue[], context: AtlassianContext) {
+  const found = new Map<number, string>()
+  const projects = [...new Set(issues.flatMap(({ project }) => (project === undefined ? [] : [project])))]
+  const days = Math.ceil((Date.now() - startOf(context)) / DAY) + 1
+  const list = projects.map(project => `"${project.replace(/["\\]/g, '')}"`).join(', ')
+  const jql = `project in (${list}) AND created >= -${days}d AND creator = currentUser() ORDER BY created DESC`
+  const page = (cursor?: string) =>
+    searchPage(jql, { cursor, wanted: 100, fields: ['id'], properties: [MARK] }, context)
+  for await (const { items } of pagesOf(page)) {
+    for (const issue of items) {
+      const mark = (issue.properties as Record<string, { key?: string; index?: number }> | undefined)?.[MARK]
+      if (mark?.key === context.key && mark.index !== undefined) found.set(mark.index, issue.key)
+    }
+  }
+  return found
+}
+
+/** Creates the issue at `index` of its file; `parent` is the key of an issue. */
+export async function create(issue: DispatchIssue, index: number, known: Known, context: AtlassianContext) {
+  const { project = '', type = '' } = issue
+  const fields = {
+    project: /^\d+$/.test(project) ? { id: project } : { key: project },
+    issuetype: /^\d+$/.test(type) ? { id: type } : { name: type },
+    ...(await mainFields(issue, known)),
+    ...(await ownFields(issue, known)),
+  }
+  const properties = [{ key: MARK, value: { key: context.key, index } }]
+  const options = { method: 'POST', body: { fields, properties }, scope: 'Create Issues (write:jira-work)' }
+  const made = await jira(context)<{ key: string }>(`create "${issue.summary}"`, '/rest/api/3/issue', options)
+  return made.key
+}
+
+/** Writes these fields of an issue and gives it as it is then. */
+export async function edit(key: string, fields: JsonObject, context: AtlassianContext): Promise<Issue> {
+  const options = { method: 'PUT', query: { returnIssue: true }, body: { fields }, scope: EDIT }
+  return (await jira(context)<Issue | null>(`edit ${key}`, issuePath(key), options)) ?? (await getIssue(key, context))
+}
+
+/** What the issues of a file are written with. */
+export interface Known {
+  fields: readonly JiraField[]
+  /** Keys of the issues of the file, by their `id`. */
+  keys: ReadonlyMap<string, string>
+}
+
+/** The vendor's fields, asked for only when an issue of the file names some. */
+export async function fieldsFor(issues: readonly DispatchIssue[], context: AtlassianContext): Promise<JiraField[]> {
+  if (!issues.some(({ fields }) => fields && Object.keys(fields).length > 0)) return []
+  return await jira(context)<JiraField[]>('get fields', '/rest/api/3/field', { scope: BROWSE })
+}
+
+export async function mainFields(issue: DispatchIssue, { keys }: Known): Promise<JsonObject> {
+  const { summary, description, labels, parent } = issue
+  return {
+    ...(summary !== undefined && { summary }),
+    ...(description !== undefined && { description: await markdownToAdf(description) }),
+    ...(labels !== undefined && { labels }),
+    ...(parent !== undefined && { parent: { key: keys.get(`${parent}`) ?? `${parent}` } }),
+  }
+}
+
+export async function ownFields({ fields = {} }: DispatchIssue, known: Known): Promise<JsonObject> {
+  return jiraFields(fields, known.fields)
+}

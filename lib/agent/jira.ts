@@ -1,0 +1,25 @@
+// Jira as the agent of issues uses it: what it reads, and what it writes so that it is found again.
+
+export {
+  briefOf,
+  commentsPage,
+  getIssue,
+  type Issue,
+  type JiraComment,
+  plainDocument,
+  searchPage,
+  treeOf,
+} from './jira-read.ts'
+export {
+  comment,
+  commented,
+  create,
+  created,
+  edit,
+  fieldsFor,
+  type Known,
+  mainFields,
+  move,
+  moved,
+  ownFields,
+} from './jira-write.ts'
