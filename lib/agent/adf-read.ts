@@ -25,8 +25,10 @@ function readBlocks(nodes: readonly AdfNode[]): Block[] {
   return nodes.flatMap((node): Block[] => {
     const content = node.content ?? []
     switch (node.type) {
-      case 'paragraph':
-        return [paragraph(readInline(content))]
+      case 'paragraph': {
+        const read = paragraph(readInline(content))
+        return read.children.length > 0 ? [read] : []
+      }
       case 'heading': {
         const depth = Math.min(Math.max(Number(node.attrs?.level ?? 1), 1), 6) as 1 | 2 | 3 | 4 | 5 | 6
         return [{ type: 'heading', depth, children: paragraph(readInline(content)).children }]

@@ -40,7 +40,8 @@ function writeBlocks(blocks: readonly Block[], everywhere: boolean): AdfNode[] {
       }
       case 'blockquote': {
         const content = writeBlocks(block.children, false)
-        return everywhere ? [{ type: 'blockquote', content: startingWithText(content) }] : content
+        if (!everywhere) return content
+        return [{ type: 'blockquote', content: content.length > 0 ? content : [paragraphOf([])] }]
       }
       case 'list':
         if (everywhere && block.children.every(isTask)) return [writeTasks(block.children)]

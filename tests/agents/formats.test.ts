@@ -1,0 +1,258 @@
+// Markdown to storage format and to ADF, and back: what people write arrives, and reading it gives the same text.
+
+import { describe, expect, test } from 'bun:test'
+import fc from 'fast-check'
+import {
+  type AdfNode,
+  adfToMarkdown,
+  markdownToAdf,
+  markdownToStorage,
+  storageToMarkdown,
+} from '../../lib/agent/cadre.ts'
+
+const throughStorage = async (markdown: string) => storageToMarkdown(await markdownToStorage(markdown))
+const throughAdf = async (markdown: string) => adfToMarkdown(await markdownToAdf(markdown))
+
+/** Texts as our own printer writes them: they come back to the letter. */
+const SAME: Record<string, string> = {
+  headings: '# One\n\n## Two _em_\n\n###### Six\n',
+  emphasis: 'a **strong _both_** ~~gone~~ `a < b` text\n',
+  'line breaks': 'one\\\ntwo\n',
+  'nested lists': '- a\n  - b\n\n    more of b\n- c\n  1. x\n  2. y\n',
+  'numbered from three': '3. three\n4. four\n',
+  tasks: '- [ ] to do\n- [x] done\n',
+  quotes: '> one\n>\n> two\n',
+  tables: '| a | b |\n| - | - |\n| **1** | x \\| y<br>z |\n| | `c` |\n',
+  'a table without header': '| | |\n| - | - |\n| 1 | 2 |\n',
+  code: '```ts\nif (a < b && c > d) x = "]]>"\n```\n',
+  'code without language': '```\n\n  two\n\n```\n',
+  links: '[text **bold**](https://a.example/b?c=1\\&d="2") <https://b.example>\n',
+  images: '![alt "text"](https://a.example/i.png)\n',
+  mentions: '[@557058:f58131cb](accountid:557058:f58131cb) please\n',
+  rules: 'a\n\n---\n\nb\n',
+  'what looks like Markdown': '1\\. not \\* a list, snake_case, # no heading, \\[x] \\<b>\n',
+  unicode: '🎉 ünï — „quotes“ & < >\n',
+}
+
+describe.each(Object.entries(SAME))('%s', (_, markdown) => {
+  test('through storage format', async () => expect(await throughStorage(markdown)).toBe(markdown))
+  test('through ADF', async () => expect(await throughAdf(markdown)).toBe(markdown))
+})
+
+const letters = [...' !"#$%&\'()*+,-./0123456789:;<=>?@[\\]^_`{|}~abcxyzAé🎉']
+const words = fc.array(fc.constantFrom(...letters), { minLength: 1, maxLength: 12 }).map(all => all.join(''))
+const inline = fc.oneof(
+  { weight: 4, arbitrary: words },
+  words.map(text => `**${text.trim() || 'x'}**`),
+  words.map(text => `[${text.replace(/[[\]<>`\\]/g, '') || 'x'}](https://a.example/${encodeURIComponent(text)})`),
+  words.map(text => `\`${text.replaceAll('`', '') || 'x'}\``),
+)
+const paragraph = fc.array(inline, { minLength: 1, maxLength: 5 }).map(parts => parts.join(' '))
+const block = fc.oneof(
+  paragraph,
+  paragraph.map(text => `## ${text}`),
+  fc.array(paragraph, { minLength: 1, maxLength: 3 }).map(items => items.map(item => `- ${item}`).join('\n')),
+  paragraph.map(text => `> ${text}`),
+  fc.array(words, { minLength: 1, maxLength: 4 }).map(lines => `~~~\n${lines.join('\n').replaceAll('~', '-')}\n~~~`),
+)
+const documents = fc.array(block, { minLength: 1, maxLength: 5 }).map(blocks => blocks.join('\n\n'))
+
+describe('any text', () => {
+  const settings = { numRuns: 150 }
+  test('is the same after it has been through storage format once', () =>
+    fc.assert(
+      fc.asyncProperty(documents, async markdown => {
+        const once = await throughStorage(markdown)
+        expect(await throughStorage(once)).toBe(once)
+      }),
+      settings,
+    ))
+
+  test('is the same after it has been through ADF once', () =>
+    fc.assert(
+      fc.asyncProperty(documents, async markdown => {
+        const once = await throughAdf(markdown)
+        expect(await throughAdf(once)).toBe(once)
+      }),
+      settings,
+    ))
+
+  test('makes documents that Jira’s schema allows', () =>
+    fc.assert(
+      fc.asyncProperty(documents, async markdown => {
+        expect(misplaced(await markdownToAdf(markdown))).toEqual([])
+      }),
+      settings,
+    ))
+})
+
+/** What may stand in what, as far as Markdown leads there. */
+const CONTENT: Record<string, string> = {
+  doc: 'paragraph heading bulletList orderedList taskList codeBlock blockquote rule table mediaSingle',
+  blockquote: 'paragraph bulletList orderedList codeBlock mediaSingle',
+  bulletList: 'listItem',
+  orderedList: 'listItem',
+  listItem: 'paragraph bulletList orderedList codeBlock mediaSingle',
+  taskList: 'taskItem',
+  table: 'tableRow',
+  tableRow: 'tableHeader tableCell',
+  tableHeader: 'paragraph',
+  tableCell: 'paragraph',
+  mediaSingle: 'media',
+  paragraph: 'text hardBreak mention',
+  heading: 'text hardBreak mention',
+  taskItem: 'text hardBreak mention',
+  codeBlock: 'text',
+}
+
+function misplaced(node: AdfNode): string[] {
+  const marks = node.marks?.map(({ type }) => type) ?? []
+  const wrong =
+    marks.includes('code') && marks.some(mark => mark !== 'code' && mark !== 'link') ? ['marks on code'] : []
+  if (node.type === 'text' && !node.text) wrong.push('an empty text')
+  if (node.type === 'listItem' && !/^(paragraph|codeBlock)$/.test(node.content?.[0]?.type ?? '')) wrong.push('listItem')
+  const allowed = CONTENT[node.type]?.split(' ') ?? []
+  for (const child of node.content ?? []) {
+    if (!allowed.includes(child.type)) wrong.push(`${child.type} in ${node.type}`)
+    wrong.push(...misplaced(child))
+  }
+  return wrong
+}
+
+test('blocks where Jira has no place for them become what it has', async () => {
+  const document = await markdownToAdf(
+    '- # head\n\n  > quote\n\n  | a |\n  | - |\n  | b |\n- [x] with\n\n  more\n-\n\n> # head\n>\n> ---\n>\n> > deep\n\n> - x',
+  )
+  expect(misplaced(document)).toEqual([])
+  expect(await adfToMarkdown(document)).toBe(
+    '- **head**\n\n  quote\n\n  a\n\n  b\n- ☑ with\n\n  more\n-\n\n> **head**\n>\n> deep\n\n> - x\n',
+  )
+})
+
+describe('writing', () => {
+  test('raw HTML is text, comments vanish, a script link has no target', async () => {
+    const markdown =
+      'a <b>x</b> <!-- no --> [click](javascript:alert(1)) ![i](data:text/html,x)\n\n<div>\n\n<!-- no -->\n'
+    expect(await markdownToStorage(markdown)).toBe('<p>a &lt;b&gt;x&lt;/b&gt;  click i</p><p>&lt;div&gt;</p>')
+    expect(JSON.stringify(await markdownToAdf(markdown))).not.toContain('javascript')
+  })
+
+  test('references and footnotes are resolved', async () => {
+    const markdown = '[a][r] ![b][r] c[^1]\n\n[r]: https://r.example "t"\n[^1]: note\n'
+    expect(await throughStorage(markdown)).toBe(
+      '[a](https://r.example) ![b](https://r.example) c\\[1]\n\n\\[1]\n\nnote\n',
+    )
+  })
+
+  test('storage format escapes what XML does not allow', async () => {
+    const markdown = 'a\u0000\u0007 & "q" \ud800\n\n```a"b\nx]]>y\n```\n'
+    const storage = await markdownToStorage(markdown)
+    expect(storage).not.toMatch(/[\x00-\x08]/)
+    expect(storage).toContain('&amp; &quot;q&quot; \ufffd')
+    expect(storage).toContain('ac:name="language">a&quot;b<')
+    expect(storage).toContain('<![CDATA[x]]]]><![CDATA[>y]]>')
+  })
+
+  test('mentions, links to pages and attachments have forms of their own', async () => {
+    const markdown =
+      '[@Ada](accountid:5b1) [see](page:DOCS/A%2FB%20%26) [f](attachment:a%20b.pdf) ![i](img/c.png) [x](#y)\n'
+    const storage = await markdownToStorage(markdown)
+    expect(storage).toContain('<ac:link><ri:user ri:account-id="5b1" /></ac:link>')
+    expect(storage).toContain('<ri:page ri:content-title="A/B &amp;" ri:space-key="DOCS" /><ac:link-body>see<')
+    expect(storage).toContain('<ri:attachment ri:filename="a b.pdf" />')
+    expect(storage).toContain('<ac:image ac:alt="i"><ri:attachment ri:filename="c.png" /></ac:image>')
+    expect(await storageToMarkdown(storage)).toBe(
+      '[@5b1](accountid:5b1) [see](page:DOCS/A%2FB%20%26) [f](attachment:a%20b.pdf) ![i](attachment:c.png) [x](#y)\n',
+    )
+    const [paragraph] = (await markdownToAdf('[@Ada](accountid:5b1)')).content!
+    expect(paragraph!.content).toEqual([{ type: 'mention', attrs: { id: '5b1', text: '@Ada' } }])
+    expect(await throughAdf('[@Ada](accountid:5b1)\n')).toBe('[@Ada](accountid:5b1)\n')
+  })
+})
+
+describe('reading', () => {
+  test('storage format of a real page', async () => {
+    const storage = `<ac:layout><ac:layout-section><ac:layout-cell>
+      <ac:structured-macro ac:name="toc" ac:schema-version="1"><ac:parameter ac:name="maxLevel">2</ac:parameter></ac:structured-macro>
+      <h2>A&nbsp;title&rsquo;s <strong>end </strong>now</h2><p />
+      <p>Text <ac:link><ri:page ri:content-title="Home" /></ac:link> and <ac:link ac:anchor="top"><ac:plain-text-link-body><![CDATA[up <>]]></ac:plain-text-link-body></ac:link>
+        <time datetime="2026-01-02" /> <ac:emoticon ac:name="smile" ac:emoji-fallback="🙂" />
+        <ac:structured-macro ac:name="status"><ac:parameter ac:name="title">DONE</ac:parameter></ac:structured-macro></p>
+      <ac:structured-macro ac:name="info"><ac:parameter ac:name="title">Mind</ac:parameter><ac:rich-text-body><p>the gap</p></ac:rich-text-body></ac:structured-macro>
+      <table class="x"><colgroup><col /></colgroup><tbody><tr><td colspan="2"><p>a</p><ul><li>b</li><li>c</li></ul></td></tr><tr><td>1</td><td>2</td></tr></tbody></table>
+      <p><s>old</s><u>new</u><br /></p><pre>x
+y</pre><ol><li>one<ol><li>two</li></ol></li></ol>
+    </ac:layout-cell></ac:layout-section></ac:layout>`
+    expect(await storageToMarkdown(storage)).toBe(`## A title’s **end** now
+
+Text [Home](page:Home) and [up <>](#top) 2026-01-02 🙂 DONE
+
+> **Mind**
+>
+> the gap
+
+| | |
+| - | - |
+| a<br>• b<br>• c | |
+| 1 | 2 |
+
+~~old~~new
+
+\`\`\`
+x
+y
+\`\`\`
+
+1. one
+   1. two
+`)
+  })
+
+  test('what is no document at all', async () => {
+    expect(await storageToMarkdown('')).toBe('')
+    expect(await storageToMarkdown('<p>open <strong>and <li>never</p> closed &bogus; </b>')).toContain('open')
+    expect(await adfToMarkdown(null)).toBe('')
+    expect(await adfToMarkdown({ type: 'doc', content: [{ type: 'unknown', content: [{ type: 'paragraph' }] }] })).toBe(
+      '',
+    )
+  })
+
+  test('ADF that Markdown has no words for becomes its text', async () => {
+    const text = (value: string, ...marks: string[]) => ({
+      type: 'text',
+      text: value,
+      marks: marks.map(type => ({ type })),
+    })
+    const document: AdfNode = {
+      type: 'doc',
+      content: [
+        { type: 'panel', attrs: { panelType: 'info' }, content: [{ type: 'paragraph', content: [text('note')] }] },
+        {
+          type: 'paragraph',
+          content: [
+            text('a ', 'strong'),
+            text('b', 'strong', 'em', 'underline'),
+            text(' c', 'em'),
+            { type: 'emoji', attrs: { shortName: ':x:', text: '✗' } },
+            { type: 'status', attrs: { text: 'OPEN' } },
+            { type: 'date', attrs: { timestamp: '1767312000000' } },
+            { type: 'inlineCard', attrs: { url: 'https://c.example' } },
+            { type: 'hardBreak' },
+          ],
+        },
+        { type: 'expand', attrs: { title: 'More' }, content: [{ type: 'paragraph', content: [text('hidden')] }] },
+        { type: 'mediaSingle', content: [{ type: 'media', attrs: { type: 'file', id: 'f-1', alt: 'shot' } }] },
+        {
+          type: 'taskList',
+          content: [
+            { type: 'taskItem', attrs: { state: 'DONE' }, content: [text('one')] },
+            { type: 'taskList', content: [{ type: 'taskItem', attrs: { state: 'TODO' }, content: [text('two')] }] },
+          ],
+        },
+      ],
+    }
+    expect(await adfToMarkdown(document)).toBe(
+      '> note\n\n**a _b_** _c_✗OPEN2026-01-02<https://c.example>\n\n**More**\n\nhidden\n\n![shot](attachment:f-1)\n\n- [x] one\n  - [ ] two\n',
+    )
+  })
+})
