@@ -34,8 +34,8 @@ import {
 } from 'cadre'
 
 const PAGE = 200
-const ASSOCIATION_PAGE = 500
-const BATCH = 100
+/** Associations of a page: as many notes as one batch reads. */
+const ASSOCIATION_PAGE = 100
 /** Of the 65,536 characters of a note; the rest is room for tags and the marker. */
 const NOTE_MOST = 60_000
 const TYPE_OF_NOTE_TO = { contacts: 202, companies: 190, deals: 214, tickets: 228 }
@@ -51,10 +51,7 @@ const SCOPES = {
 }
 type ObjectName = keyof typeof SCOPES
 
-const Settings = Type.Object({
-  access_token: secret(),
-  base_url: BaseUrl,
-})
+const Settings = Type.Object({ access_token: secret(), base_url: BaseUrl })
 type Context = AgentContext<Type.Static<typeof Settings>>
 
 const Text = Type.String({ minLength: 1 })
@@ -90,27 +87,9 @@ export default agent({
   description: 'Reads contacts, companies, deals and tickets in HubSpot, and adds notes.',
   settings: Settings,
   actions: {
-    get_contact: {
-      direction: 'source',
-      effect: 'read',
-      entry: Get,
-      run: (entry, context) => get('contacts', entry, context, entry.ref.includes('@') ? 'email' : undefined),
-    },
-    get_deal: {
-      direction: 'source',
-      effect: 'read',
-      entry: Get,
-      run: (entry, context) => get('deals', entry, context),
-    },
-    get_company: {
-      direction: 'source',
-      effect: 'read',
-      entry: Get,
-      async run(entry, context) {
-        const ref = entry.ref.includes('.') ? await companyOf(entry.ref, context) : entry.ref
-        return get('companies', { ...entry, ref }, context)
-      },
-    },
+    get_contact: reader('contacts'),
+    get_deal: reader('deals'),
+    get_company: reader('companies'),
     search: {
       direction: 'source',
       effect: 'read',
@@ -142,10 +121,7 @@ export default agent({
       direction: 'target',
       effect: 'once',
       entry: entryOf({
-        ref: Type.String({
-          pattern: '^(contacts|companies|deals|tickets)/[^/]+$',
-          'x-expected': '`<object>/<id>`, such as contacts/42',
-        }),
+        ref: Type.String({ pattern: '^(contacts|companies|deals|tickets)/[^/]+$', 'x-expected': '`<object>/<id>`' }),
         file: Text,
       }),
       async run({ ref, file }, context) {
@@ -153,13 +129,11 @@ export default agent({
         const text = await readText(context, file, NOTE_MOST)
         const shown = /\.html?$/i.test(file) ? text : Bun.escapeHTML(text).replaceAll('\n', '<br>')
         const hs_note_body = `${shown}<p>${markOf(context)}</p>`
+        const properties = { hs_timestamp: new Date().toISOString(), hs_note_body }
         const types = [{ associationCategory: 'HUBSPOT_DEFINED', associationTypeId: TYPE_OF_NOTE_TO[object] }]
         const note = await hubspot(context)<Item>(`add a note to ${ref}`, '/crm/v3/objects/notes', {
           method: 'POST',
-          body: {
-            properties: { hs_timestamp: new Date().toISOString(), hs_note_body },
-            associations: [{ to: { id }, types }],
-          },
+          body: { properties, associations: [{ to: { id }, types }] },
           scope: 'crm.objects.contacts.write',
         })
         return noted(ref, note, context)
@@ -169,14 +143,13 @@ export default agent({
         const [object, id] = ref.split('/') as [ObjectName, string]
         const pages = pagesOf((after?: string) => associated(object, id, 'notes', after, context))
         for await (const { items } of pages) {
-          for (let at = 0; at < items.length; at += BATCH) {
-            const inputs = items.slice(at, at + BATCH).map(id => ({ id }))
-            const body = { properties: ['hs_note_body'], inputs }
-            const path = '/crm/v3/objects/notes/batch/read'
-            const { results } = await hubspot(context)<Page<Item>>('read notes', path, { method: 'POST', body })
-            const mine = results.find(note => note.properties.hs_note_body?.includes(markOf(context)))
-            if (mine) return noted(ref, mine, context)
-          }
+          if (items.length === 0) continue
+          const { results } = await hubspot(context)<Page<Item>>('read notes', '/crm/v3/objects/notes/batch/read', {
+            method: 'POST',
+            body: { properties: ['hs_note_body'], inputs: items.map(id => ({ id })) },
+          })
+          const mine = results.find(note => note.properties.hs_note_body?.includes(markOf(context)))
+          if (mine) return noted(ref, mine, context)
         }
         return null
       },
@@ -193,30 +166,28 @@ function baseOf({ settings }: Context): string {
   return (settings.base_url ?? 'https://api.hubapi.com').replace(/\/+$/, '')
 }
 
-async function get(
-  object: ObjectName,
-  { name, ref, properties, associations }: Type.Static<typeof Get>,
-  context: Context,
-  idProperty?: string,
-): Promise<AgentResult> {
+function reader(object: ObjectName) {
+  const run = (entry: Type.Static<typeof Get>, context: Context) => get(object, entry, context)
+  return { direction: 'source' as const, effect: 'read' as const, entry: Get, run }
+}
+
+async function get(object: ObjectName, entry: Type.Static<typeof Get>, context: Context): Promise<AgentResult> {
+  const { name, properties, associations } = entry
   const scope = SCOPES[object]
+  const idProperty = object === 'contacts' && entry.ref.includes('@') ? 'email' : undefined
+  const ref = object === 'companies' && entry.ref.includes('.') ? await companyOf(entry.ref, context) : entry.ref
   const query = { properties, associations, idProperty }
   const path = `/crm/v3/objects/${object}/${pathSegment(ref)}`
   const found = await hubspot(context)<Found>(`get ${object}/${ref}`, path, { query, scope })
   const ids: Record<string, string[]> = {}
   for (const [to, page] of Object.entries(found.associations ?? {})) {
-    ids[to] = page.results.map(({ id }) => id)
-    // Here HubSpot gives the first of them only.
-    if (page.paging?.next) ids[to] = await Array.fromAsync(allAssociated(object, found.id, to, context))
+    // Where there is a next page, these are the first of them only.
+    const pages = page.paging?.next && pagesOf((after?: string) => associated(object, found.id, to, after, context))
+    ids[to] = pages ? (await Array.fromAsync(pages)).flatMap(({ items }) => items) : page.results.map(({ id }) => id)
   }
-  const whole = associations ? { ...found, associations: ids } : found
-  await context.write(name, whole as JsonObject)
-  const data = { ...brief(object, found, context), ...(associations && { associations: ids }) }
-  return { text: `${object}/${found.id}`, data }
-}
-
-async function* allAssociated(object: ObjectName, id: string, to: string, context: Context) {
-  for await (const { items } of pagesOf((after?: string) => associated(object, id, to, after, context))) yield* items
+  const more = associations && { associations: ids }
+  await context.write(name, { ...found, ...more } as JsonObject)
+  return { text: `${object}/${found.id}`, data: { ...brief(object, found, context), ...more } }
 }
 
 async function associated(object: ObjectName, id: string, to: string, after: string | undefined, context: Context) {
