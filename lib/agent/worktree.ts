@@ -37,7 +37,7 @@ export interface Worktree {
 /** Reads what is here and what the remote has; changes nothing. Errors say that nothing was written outside. */
 export async function openWorktree(request: WorktreeRequest, context: AgentContext<unknown>): Promise<Worktree> {
   const git = gitIn(await context.folder(request.folder), context)
-  const place = placeOf(await git(['remote', 'get-url', '--push', '--', request.remote]), request)
+  const place = placeOf(await addressOf(git, request.remote), request)
   const { heads, standard } = await headsOf(git, place.remote)
   const base = request.base ?? standard ?? 'main'
   const current = await git(['branch', '--show-current'])
@@ -144,6 +144,15 @@ async function identity(git: Git): Promise<Record<string, string>> {
     GIT_COMMITTER_NAME: name,
     GIT_COMMITTER_EMAIL: email,
   }
+}
+
+/** As it stands in the configuration, without what `insteadOf` would make of it. */
+async function addressOf(git: Git, remote: string): Promise<string> {
+  for (const key of ['pushurl', 'url']) {
+    const address = await git(['config', '--get', `remote.${remote}.${key}`]).catch(() => '')
+    if (address) return address
+  }
+  throw refusal(`there is no remote ${remote}`, 'is project_dir a git repository? add one with `git remote add`')
 }
 
 /** How the remote at `address` is reached, and what its repository is called. */

@@ -17,11 +17,12 @@ export interface OnePhase {
   phase: JsonObject
   /** Files of the workspace by name. */
   files?: Record<string, string>
+  /** A folder of its own when absent. */
+  workspace?: string
 }
 
 /** The phase as `runs/phases` shows it, when the run has ended or waits for a person. */
-export async function outcomeOf({ agent, name, settings, phase, files = {} }: OnePhase) {
-  const workspace = folder()
+export async function outcomeOf({ agent, name, settings, phase, files = {}, workspace = folder() }: OnePhase) {
   for (const [file, text] of Object.entries(files)) writeFileSync(join(workspace, file), text)
   const t = await testEngine({ agents: { [name]: agent }, settings: { [name]: settings } })
   try {
