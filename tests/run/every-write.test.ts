@@ -1,0 +1,90 @@
+// Kill at every write: the canonical run dies by SIGKILL at its first write, at its second, and so on to the last, each
+// time as a new run. Whenever it died, the next process completes it, changes nothing that was recorded, and the vendor
+// has got each entry once.
+
+import { afterAll, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { openDatabase } from '../../db/open.ts'
+import { canonical, RUN_ID } from '../support/canonical.ts'
+import { folder } from '../support/folder.ts'
+import { checkInvariants, checkKept } from '../support/invariants.ts'
+
+const PROGRAM = join(import.meta.dir, '../support/canonical.ts')
+const AT_ONCE = 3
+const MOST = 200
+
+/** Posts by `<N> <path> <key>`: every run has a vendor's address of its own. */
+const posts = new Map<string, number>()
+const vendor = Bun.serve({
+  port: 0,
+  async fetch(request) {
+    const url = new URL(request.url)
+    if (request.method === 'GET') {
+      return new Response('found', { status: posts.has(`${url.pathname} ${url.searchParams.get('key')}`) ? 200 : 404 })
+    }
+    const { key } = (await request.json()) as { key: string }
+    posts.set(`${url.pathname} ${key}`, (posts.get(`${url.pathname} ${key}`) ?? 0) + 1)
+    return new Response('written')
+  },
+})
+afterAll(() => vendor.stop(true))
+
+const posted = (n: number, what: string) =>
+  [...posts].filter(([place]) => place.startsWith(`/${n}/${what} `)).map(([, count]) => count)
+
+/** Lets the run die at its write number `n`. False when it had fewer. */
+async function dieAt(n: number): Promise<{ died: boolean; asked: boolean }> {
+  const home = folder()
+  const url = `http://127.0.0.1:${vendor.port}/${n}`
+  const child = Bun.spawn([process.execPath, PROGRAM, home, url], {
+    env: { PATH: process.env.PATH!, HOME: home, CADRE_FAILPOINT: String(n) },
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  const [code, said] = await Promise.all([child.exited, child.stderr.text()])
+  if (child.signalCode !== 'SIGKILL') expect([code, said]).toEqual([0, ''])
+  const before = checkInvariants(home)
+
+  const asked = (await canonical(home, url)) === 'awaiting_input'
+  if (asked) {
+    expect(questions(home)).toEqual([{ phase: 3, reason: 'unknown', entries: '["m"]' }])
+    expect(posted(n, 'mail').length).toBeLessThanOrEqual(1)
+    expect(await canonical(home, url, 'complete')).toBe('completed')
+  }
+  checkKept(before, checkInvariants(home))
+  expect(posted(n, 'ticket')).toEqual([1, 1])
+  expect(posted(n, 'mail').every(count => count === 1)).toBe(true)
+  expect(posted(n, 'event').every(count => count === 1)).toBe(true)
+  if (!asked) expect(posted(n, 'mail')).toEqual([1])
+  return { died: child.signalCode === 'SIGKILL', asked }
+}
+
+/** What a person was asked. */
+function questions(home: string) {
+  const db = openDatabase(join(home, 'daemon.db'), { readonly: true })
+  try {
+    return db.query('SELECT position AS phase, reason, entries FROM reviews WHERE run_id = ?').all(RUN_ID)
+  } finally {
+    db.close()
+  }
+}
+
+test('wherever it dies, it is completed, and nothing is written twice', async () => {
+  let next = 1
+  let last = 0
+  let asked = 0
+  const walk = async () => {
+    while (last === 0 && next <= MOST) {
+      const n = next++
+      const end = await dieAt(n)
+      if (!end.died) last = last === 0 ? n : Math.min(last, n)
+      if (end.asked) asked++
+    }
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, walk))
+  console.log(`kill at every write: ${last - 1} writes, ${asked} times a person was asked`)
+  expect(last).toBeGreaterThan(40)
+  // Between the receipt and the record of the reply nobody can know; everywhere else nobody is asked.
+  expect(asked).toBeGreaterThanOrEqual(1)
+  expect(asked).toBeLessThanOrEqual(3)
+}, 120_000)

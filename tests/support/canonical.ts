@@ -1,0 +1,117 @@
+// The canonical run as a process of its own, to be killed: a team phase, a map, artifacts, logs, and entries that must
+// not be written twice. Starts it, or continues it, and ends when it has ended or waits for a person.
+//
+//   bun tests/support/canonical.ts HOME VENDOR_URL
+
+import { agent, Type } from '../../lib/agent/cadre.ts'
+import { listReviews } from '../../lib/run/reviews.ts'
+import { type RunState, runEnded } from '../../lib/run/transitions.ts'
+import { testEngine } from './engine.ts'
+
+export const RUN_ID = '01900000-0000-7000-8000-000000000001'
+
+const note = agent({
+  type: 'connector',
+  version: '1.0.0',
+  description: 'Writes what it is told into a file.',
+  settings: Type.Object({}),
+  source: {
+    effect: 'idempotent',
+    entry: Type.Object({ name: Type.String(), value: Type.Any() }),
+    async run({ name, value }, context) {
+      context.log(`writes ${name}`)
+      await context.write(name, `${value}\n`)
+      return { text: `wrote ${name}`, data: { value } }
+    },
+  },
+})
+
+const Post = Type.Object({ name: Type.String(), title: Type.String() })
+const Settings = Type.Object({ base_url: Type.String() })
+
+/** What is posted there is written; nothing may be written twice. */
+const post = async (url: string, title: string, context: { key: string; fetch: typeof fetch }) => {
+  const reply = await context.fetch(url, { method: 'POST', body: JSON.stringify({ key: context.key, title }) })
+  return { text: title, data: { title }, external: { id: await reply.text() } }
+}
+
+const vendor = agent({
+  type: 'connector',
+  version: '1.0.0',
+  description: 'Tickets can be looked for, mails cannot.',
+  settings: Settings,
+  actions: {
+    ticket: {
+      direction: 'target',
+      effect: 'once',
+      entry: Post,
+      run: ({ title }, context) => post(`${context.settings.base_url}/ticket`, title, context as never),
+      async find({ title }, context) {
+        const reply = await context.fetch(`${context.settings.base_url}/ticket?key=${context.key}`)
+        return reply.status === 404 ? null : { text: title, data: { title }, external: { id: await reply.text() } }
+      },
+    },
+    mail: {
+      direction: 'target',
+      effect: 'once',
+      entry: Post,
+      run: ({ title }, context) => post(`${context.settings.base_url}/mail`, title, context as never),
+    },
+  },
+  notify: {
+    effect: 'once',
+    entry: Type.Object({}),
+    async run(_, context) {
+      return post(`${context.settings.base_url}/event`, context.event!.name, context as never)
+    },
+  },
+})
+
+const TEAM = {
+  'team.yml': `
+name: "@local/canonical"
+version: 1.0.0
+outputs:
+  - { name: total, type: number, value: "{{ phases.each.data.items.map(i, i.outputs.value)[1] + phases.down.data.value }}" }
+phases:
+  - { name: down, type: team, team: ./one, inputs: { value: 1 } }
+  - { name: each, type: map, items: [10, 20], key: "k{{ item }}", team: ./one, inputs: { value: "{{ item }}" }, concurrency: 1 }
+  - { name: ticket, agent: vendor, action: ticket, depends_on: [down, each], target_entries: [{ name: t1, title: First }, { name: t2, title: Second }] }
+  - { name: mail, agent: vendor, action: mail, depends_on: [ticket], target_entries: [{ name: m, title: Mail }] }
+  - { name: last, agent: note, depends_on: [mail], sources: [{ name: last.txt, value: "{{ phases.down.data.value }}" }] }
+  - { name: tell, agent: vendor, notify: [on_complete] }
+`,
+  'one/team.yml': `
+name: "@local/one"
+version: 1.0.0
+inputs: [{ name: value, type: number, required: true }]
+outputs:
+  - { name: value, type: number, value: "{{ phases.a.data.value }}" }
+  - { name: file, type: file, value: "{{ phases.a.files[0].path }}" }
+phases:
+  - { name: a, agent: note, sources: [{ name: a.txt, value: "{{ inputs.value + 1 }}" }] }
+`,
+}
+
+/** Runs it to its end, or to the question of a person; `complete` answers that. Gives the state. */
+export async function canonical(home: string, base_url: string, answer?: 'complete'): Promise<RunState> {
+  const t = await testEngine({ home, agents: { note, vendor }, settings: { vendor: { base_url } } })
+  try {
+    await t.start(TEAM, {}, { runId: RUN_ID })
+    for (;;) {
+      const { state } = t.engine.record(RUN_ID)
+      if (runEnded(state)) return (await t.engine.ended(RUN_ID)).state
+      if (state === 'awaiting_input') {
+        if (!answer) return state
+        for (const { id } of listReviews(t.engine.store, { state: 'pending', limit: 10, offset: 0 }).rows) {
+          await t.engine.decide(id, { decision: answer, by: 'the test' })
+        }
+      }
+      await Bun.sleep(1)
+    }
+  } finally {
+    await t.close()
+  }
+}
+
+if (import.meta.main) console.log(await canonical(process.argv[2]!, process.argv[3]!))
