@@ -23,6 +23,7 @@ import {
   AtlassianSettings,
   agent,
   atlassian,
+  beforehand,
   entryOf,
   type JsonObject,
   Limit,
@@ -105,7 +106,7 @@ export default agent({
       async run({ ref, title, file, parent }, context) {
         const value = (await storageOf(file, context)) + markOf(context)
         const body = {
-          spaceId: await spaceId(ref, context),
+          spaceId: await beforehand(() => spaceId(ref, context)),
           status: 'current',
           title,
           ...(parent !== undefined && { parentId: `${parent}` }),

@@ -133,7 +133,7 @@ const isSame = (a: AdfMark, b: AdfMark) => a.type === b.type && a.attrs?.href ==
 function readLeaf({ type, text = '', attrs = {}, content = [] }: AdfNode): Inline[] {
   switch (type) {
     case 'text':
-      return text ? [textNode(text.replace(/\s*\n\s*/g, ' '))] : []
+      return text ? [textNode(text.replace(/\s+/g, ' '))] : []
     case 'hardBreak':
       return [{ type: 'break' }]
     case 'mention':

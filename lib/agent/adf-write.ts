@@ -118,9 +118,20 @@ function writeTable(block: Table): AdfNode {
 
 const MARKS = { strong: 'strong', emphasis: 'em', delete: 'strike' } as const
 
-function writeInline(nodes: readonly Inline[], marks: AdfMark[] = []): AdfNode[] {
+function writeInline(nodes: readonly Inline[]): AdfNode[] {
+  const merged: AdfNode[] = []
+  for (const node of writeMarked(nodes, [])) {
+    const last = merged.at(-1)
+    const joins = last?.type === 'text' && node.type === 'text' && Bun.deepEquals(last.marks, node.marks)
+    if (joins) merged[merged.length - 1] = { ...last, text: `${last.text}${node.text}` }
+    else merged.push(node)
+  }
+  return merged
+}
+
+function writeMarked(nodes: readonly Inline[], marks: AdfMark[]): AdfNode[] {
   const written = (text: string, of = marks): AdfNode[] =>
-    text ? [{ type: 'text', text: text.replace(/\s*\n\s*/g, ' '), ...(of.length > 0 && { marks: of }) }] : []
+    text ? [{ type: 'text', text: text.replace(/\s+/g, ' '), ...(of.length > 0 && { marks: of }) }] : []
   const linked = (url: string): AdfMark[] => [
     ...marks.filter(({ type }) => type !== 'link'),
     { type: 'link', attrs: { href: url } },
@@ -135,11 +146,11 @@ function writeInline(nodes: readonly Inline[], marks: AdfMark[] = []): AdfNode[]
       case 'emphasis':
       case 'delete': {
         const type = MARKS[node.type]
-        return writeInline(node.children, marks.some(mark => mark.type === type) ? marks : [...marks, { type }])
+        return writeMarked(node.children, marks.some(mark => mark.type === type) ? marks : [...marks, { type }])
       }
       case 'link': {
         const id = mentioned(node.url)
-        if (id === null) return writeInline(node.children, linked(node.url))
+        if (id === null) return writeMarked(node.children, linked(node.url))
         const [label] = writeInline(node.children)
         return [{ type: 'mention', attrs: { id, text: label?.text ?? `@${id}` } }]
       }

@@ -18,7 +18,8 @@ export type Block = RootContent
 export type Inline = PhrasingContent
 
 /** What a link may lead to; the text of any other (`javascript:` …) stays, its target is dropped. */
-const SCHEME = /^(https?|mailto|tel|ftp|accountid|page|attachment):|^(?![a-z][a-z0-9+.-]*:)/i
+const SCHEME =
+  /^((https?|tel|ftp|accountid|page|attachment):|mailto:[^\s@<>]+@[a-z0-9-]+(\.[a-z0-9-]+)*|(?![a-z][a-z0-9+.-]*:))/i
 const LINE_BREAK = /^<br\s*\/?>$/i
 const COMMENT = /^<!--[\s\S]*-->$/
 

@@ -93,7 +93,7 @@ function writeInline(nodes: readonly Inline[]): string {
 function writeLeaf(node: Inline): string {
   switch (node.type) {
     case 'text':
-      return escapeXml(node.value)
+      return escapeXml(node.value.replace(/\s+/g, ' '))
     case 'inlineCode':
       return `<code>${escapeXml(node.value)}</code>`
     case 'strong':
