@@ -4,6 +4,7 @@
 import { type Static, type TObject, type TProperties, type TSchema, Type } from 'typebox'
 import { Compile, type Validator } from 'typebox/compile'
 import type { TLocalizedValidationError } from 'typebox/error'
+import { Settings } from 'typebox/system'
 import type { Detail } from '../error.ts'
 
 /** A schema behind the interface of https://standardschema.dev, with the JSON Schema kept for OpenAPI. */
@@ -43,14 +44,15 @@ export function matches<S extends TSchema>(schema: S, value: unknown): value is 
 /** Most problems that a reply lists. */
 const MOST = 64
 
+// TypeBox stops at eight, and counts an unknown property twice: a reply would not list all.
+Settings.Set({ maxErrors: 2 * MOST })
+
 /** What is wrong with `value`, in document order, one problem a place; paths are JSON pointers. */
 export function problems(schema: TSchema, value: unknown): Detail[] {
   const found = new Map<string, string>()
   const errors = validator(schema).Errors(value)
   const unions = errors.filter(error => error.keyword === 'anyOf').map(error => error.instancePath)
   for (const error of errors) {
-    // The echo of an unknown property, which has been named already.
-    if (error.keyword === 'boolean') continue
     for (const { path, message } of details(error)) {
       // The branches of a union contradict each other: only the union itself is reported.
       const inUnion = unions.some(union => path === union || path.startsWith(`${union}/`))
@@ -64,6 +66,9 @@ export function problems(schema: TSchema, value: unknown): Detail[] {
 function details(error: TLocalizedValidationError): Detail[] {
   const at = (name: string) => `${error.instancePath}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`
   switch (error.keyword) {
+    // An unknown property, for its own sake; that the object has one is told again with the object.
+    case 'boolean':
+      return [{ path: error.instancePath, message: 'unknown property' }]
     case 'additionalProperties':
       return error.params.additionalProperties.map(name => ({ path: at(name), message: 'unknown property' }))
     case 'required':

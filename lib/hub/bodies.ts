@@ -4,9 +4,10 @@ import { type TProperties, Type } from 'typebox'
 import { CadreError } from '../error.ts'
 import { closed } from '../http/schema.ts'
 
-export const Id = Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER })
+/** As large as PostgreSQL's `integer`. */
+export const Id = Type.Integer({ minimum: 1, maximum: 2 ** 31 - 1 })
 /** An integer, or its decimal string. */
-export const OrgId = Type.Union([Id, Type.String({ pattern: '^[1-9][0-9]{0,14}$' })])
+export const OrgId = Type.Union([Id, Type.String({ pattern: '^[1-9][0-9]{0,8}$' })])
 export const Uuid = Type.String({ pattern: '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$' })
 export const Slug = Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,62}$' })
 export const Username = Type.String({ pattern: '^[a-z0-9][a-z0-9._-]{0,62}$' })

@@ -2,7 +2,7 @@
 // starts nothing twice.
 
 import { and, eq, isNull } from 'drizzle-orm'
-import type { Db } from '../../db/hub/store.ts'
+import { type Db, isDuplicate } from '../../db/hub/store.ts'
 import { formatDuration, parseDuration } from '../duration.ts'
 import { CadreError } from '../error.ts'
 import type { JsonObject } from '../json.ts'
@@ -55,10 +55,9 @@ export async function dispatchRun(hub: Hub, caller: UserCaller, request: Dispatc
   const found = await findPackage(store, store.db, request.team)
   if (!found) throw new CadreError('not_found', `no published version of ${name} fits ${request.team}`)
   const inputs = checkInputs(found, (request.inputs ?? {}) as JsonObject)
-  const { job, state } = await store.write(async tx => {
-    const before = await idempotent(hub, tx, realmId, request.idempotency_key)
-    if (before) return before
-    return queueRun(hub, tx, caller, {
+  const queueOnce = async (tx: Db) =>
+    (await idempotent(hub, tx, realmId, request.idempotency_key)) ??
+    queueRun(hub, tx, caller, {
       realm,
       found,
       inputs,
@@ -70,6 +69,10 @@ export async function dispatchRun(hub: Hub, caller: UserCaller, request: Dispatc
       idempotencyKey: request.idempotency_key ?? null,
       action: 'dispatch/run',
     })
+  // Two calls with one key at the same moment: the loser of the unique index finds the other's run.
+  const { job, state } = await store.write(queueOnce).catch(error => {
+    if (request.idempotency_key === undefined || !isDuplicate(error)) throw error
+    return store.write(queueOnce)
   })
   hub.bell.ring(`realm ${realmId}`)
   const waiting = job.state === 'waiting' ? await waitingFor(hub, job) : null

@@ -45,6 +45,7 @@ export function startHub(
   hubRoutes(api, hub)
   const listening = listen(api, { host: config.host, port: config.port, ...(name !== undefined && { name }) })
   const forget = () => void forgetOldRuns(hub, config.keepRunsDays)
+  forget()
   const chores = setInterval(forget, HOUR_MS)
   chores.unref()
   return { api, listening, chores }

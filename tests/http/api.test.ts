@@ -162,6 +162,15 @@ describe('bodies', () => {
     )
     expect(details).toHaveLength(3)
   })
+  test('many problems are listed, up to a bound', async () => {
+    const unknown = (count: number) => Object.fromEntries(Array.from({ length: count }, (_, i) => [`k${i}`, i]))
+    const listed = async (count: number) => {
+      const { details } = await failure(post('/greet', JSON.stringify(unknown(count)), good))
+      return (details as unknown[]).length
+    }
+    expect(await listed(20)).toBe(21)
+    expect(await listed(1_000)).toBe(64)
+  })
   test('what is missing is named', async () => {
     expect((await failure(post('/greet', '{}', good))).details).toEqual([{ path: '/name', message: 'is required' }])
   })

@@ -72,7 +72,7 @@ export function daemonAdminRoutes(api: Api, hub: Hub, { user }: Callers): void {
   async function visible(caller: UserCaller, id: string, need: 'member' | 'admin', db: Db) {
     const missing = new CadreError('not_found', `no daemon ${id} that you may see`)
     const row = await findDaemon(hub, db, id)
-    if (!row || row.removed_at !== null) throw missing
+    if (!row) throw missing
     await caller.realm(row.realm_id, need, db).catch(error => {
       throw error instanceof CadreError && error.code === 'not_found' ? missing : error
     })

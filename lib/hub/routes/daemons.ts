@@ -151,8 +151,8 @@ export function daemonProtocolRoutes(api: Api, hub: Hub, { realm }: Callers): vo
       access: realm(),
       body: Type.Object({
         daemon_id: Uuid,
-        job_id: Uuid,
-        lease_id: Uuid,
+        job_id: Type.String({ maxLength: 100 }),
+        lease_id: Type.String({ maxLength: 100 }),
         status: Type.Enum(['accepted', 'done', 'failed']),
         error: Type.Optional(Type.String({ maxLength: 100_000 })),
         protocol: Protocol,

@@ -49,7 +49,7 @@ export function realmMemberRoutes(api: Api, hub: Hub, { user, optional }: Caller
   api.post(
     '/v1/realms/invite',
     {
-      access: user({ grant: { realms: 'admin' }, realm: 'admin' }),
+      access: user({ grant: { realms: 'write' }, realm: 'admin' }),
       body: closed({ realm_id: Uuid, role: Type.Optional(Role), username: Type.Optional(Username) }),
       summary: 'Make an invitation, for one use within 14 days',
     },
@@ -116,7 +116,7 @@ export function realmMemberRoutes(api: Api, hub: Hub, { user, optional }: Caller
   api.post(
     '/v1/realms/add_member',
     {
-      access: user({ grant: { realms: 'admin' }, realm: 'admin' }),
+      access: user({ grant: { realms: 'write' }, realm: 'admin' }),
       body: closed({ realm_id: Uuid, username: Username, role: Role }),
       summary: 'Set the role of an account in a realm, adding it',
     },
@@ -135,7 +135,7 @@ export function realmMemberRoutes(api: Api, hub: Hub, { user, optional }: Caller
   api.post(
     '/v1/realms/remove_member',
     {
-      access: user({ grant: { realms: 'admin' }, realm: 'admin' }),
+      access: user({ grant: { realms: 'write' }, realm: 'admin' }),
       body: closed({ realm_id: Uuid, username: Username }),
       summary: 'Take an account out of a realm',
     },

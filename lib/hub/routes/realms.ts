@@ -25,7 +25,7 @@ export function realmRoutes(api: Api, hub: Hub, { user }: Callers): void {
   api.post(
     '/v1/realms/create',
     {
-      access: user({ grant: { realms: 'admin' }, org: 'admin' }),
+      access: user({ grant: { realms: 'write' }, org: 'admin' }),
       body: closed({ org_id: OrgId, slug: Slug, name: Title }),
       summary: 'Create a realm; its creator is its admin',
     },
@@ -78,7 +78,7 @@ export function realmRoutes(api: Api, hub: Hub, { user }: Callers): void {
   api.post(
     '/v1/realms/update',
     {
-      access: user({ grant: { realms: 'admin' }, realm: 'admin' }),
+      access: user({ grant: { realms: 'write' }, realm: 'admin' }),
       body: closed({ realm_id: Uuid, name: Type.Optional(Title), slug: Type.Optional(Slug) }),
       summary: 'Rename a realm',
     },

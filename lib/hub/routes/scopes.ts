@@ -22,7 +22,7 @@ export function scopeRoutes(api: Api, hub: Hub, { user }: Callers): void {
   api.post(
     '/v1/scopes/create',
     {
-      access: user({ grant: { scopes: 'admin' }, org: 'admin' }),
+      access: user({ grant: { scopes: 'write' }, org: 'admin' }),
       body: closed({ org_id: OrgId, slug: Slug, display_name: Type.Optional(Title) }),
       summary: 'Create a scope',
     },

@@ -75,7 +75,7 @@ export function userRoutes(api: Api, hub: Hub, { user }: Callers): void {
   api.post(
     '/v1/users/update',
     {
-      access: user({ grant: { users: 'admin' }, site: true }),
+      access: user({ grant: { users: 'write' }, site: true }),
       body: closed({
         user_id: Id,
         username: Type.Optional(Username),

@@ -1,0 +1,42 @@
+// The log's two forms, its levels and its configuration.
+
+import { expect, test } from 'bun:test'
+import { createLog, logFromEnvironment } from '../../lib/log.ts'
+
+function written(options: Parameters<typeof createLog>[0], act: (log: ReturnType<typeof createLog>) => void): string[] {
+  const lines: string[] = []
+  act(createLog({ ...options, write: line => lines.push(line), now: () => 0 }))
+  return lines
+}
+
+test('JSON: one object a line, whatever the values', () => {
+  const [line] = written({ format: 'json' }, log => log.warn('odd', { text: 'a\nb', n: 1 }))
+  expect(line).not.toContain('\n')
+  expect(JSON.parse(line!)).toEqual({
+    time: '1970-01-01T00:00:00.000Z',
+    level: 'warn',
+    event: 'odd',
+    text: 'a\nb',
+    n: 1,
+  })
+})
+test('human: fields that could be misread are quoted', () => {
+  const [line] = written({ format: 'human' }, log =>
+    log.info('started', { url: 'http://x', name: 'a b', eq: 'a=b', none: null }),
+  )
+  expect(line).toEndWith(' info  started url=http://x name="a b" eq="a=b" none=null')
+  expect(line).toMatch(/^\d\d:\d\d:\d\d /)
+})
+test('lower levels are not written', () => {
+  const lines = written({ level: 'warn', format: 'json' }, log => {
+    log.debug('a')
+    log.info('b')
+    log.warn('c')
+    log.error('d')
+  })
+  expect(lines.map(line => JSON.parse(line).event)).toEqual(['c', 'd'])
+})
+test('a wrong setting is named', () => {
+  expect(() => logFromEnvironment({ CADRE_LOG_LEVEL: 'loud' })).toThrow(/CADRE_LOG_LEVEL: expected one of debug/)
+  expect(() => logFromEnvironment({ CADRE_LOG_FORMAT: 'xml' })).toThrow(/CADRE_LOG_FORMAT/)
+})
