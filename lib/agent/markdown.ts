@@ -86,7 +86,6 @@ export async function printMarkdown(blocks: readonly Block[]): Promise<string> {
     { type: 'root', children: [...blocks] },
     {
       bullet: '-',
-      emphasis: '_',
       rule: '-',
       listItemIndent: 'one',
       extensions: [gfmToMarkdown({ tablePipeAlign: false })],
