@@ -22,13 +22,13 @@ import {
   AgentError,
   type AgentResult,
   agent,
+  beforehand,
   chosenChannels,
   messageFields,
   persist,
   secret,
   standardMessage,
   Type,
-  withSent,
 } from 'cadre'
 
 const PORT = 587
@@ -79,7 +79,7 @@ export default agent({
 
 async function send(message: Message, context: Context): Promise<AgentResult> {
   const to = chosenChannels(context.settings.channels, message.channels).map(([, address]) => address)
-  const files = await attachable(message.files ?? [], context)
+  const files = await beforehand(() => Promise.all((message.files ?? []).map(path => attachment(path, context))))
   const sent = await persist(context, () => deliver({ ...compose(message, context), to }, files, context))
   const accepted = sent.accepted.map(String)
   const refusals = (sent.rejectedErrors ?? []).map(({ recipient, response }) => `${recipient} (${response})`)
@@ -95,14 +95,8 @@ async function send(message: Message, context: Context): Promise<AgentResult> {
   }
 }
 
-async function attachable(paths: string[], context: Context): Promise<[string, Bun.BunFile][]> {
-  try {
-    return await Promise.all(
-      paths.map(async path => [basename(path), await context.read(path)] as [string, Bun.BunFile]),
-    )
-  } catch (error) {
-    throw error instanceof AgentError ? withSent(error, 'no') : error
-  }
+async function attachment(path: string, context: Context): Promise<[name: string, file: Bun.BunFile]> {
+  return [basename(path), await context.read(path)]
 }
 
 /** One connection, one message. */

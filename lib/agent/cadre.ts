@@ -9,10 +9,11 @@ export { type AtlassianContext, AtlassianSettings, atlassian, siteOf } from './a
 export type { AgentContext, AgentResult, Effect, FetchOptions, FileRecord, NotifyEvent } from './define.ts'
 export { AgentError, agent, secret, withSent } from './define.ts'
 export { type DispatchIssue, readDispatch } from './dispatch.ts'
+export * as drive from './drive.ts'
 export { safeName } from './files.ts'
 export * as jira from './jira.ts'
 export { chosenChannels, messageFields, standardMessage } from './message.ts'
-export { persist, within } from './persist.ts'
+export { flowing, persist, within } from './persist.ts'
 export { signalGroup } from './processes.ts'
 export { replyError } from './reply.ts'
 export { storageToMarkdown } from './storage-read.ts'
@@ -21,9 +22,11 @@ export {
   BaseUrl,
   basicAuth,
   beforehand,
+  DATA_BYTES,
   entryOf,
   explain,
   jsonApi,
+  LIMIT,
   Limit,
   pagesOf,
   pathSegment,

@@ -22,17 +22,47 @@ export async function persist<T>(context: AgentContext<unknown>, work: () => Pro
 }
 
 /**
- * The result of `work`, when it comes within `timeout` milliseconds and before the run is stopped; the work itself goes on.
- * Throws an AgentError: `timeout` (retryable) or `aborted`, both with `sent` unknown.
+ * The result of `work`, when it comes before the run is stopped, and within `timeout` milliseconds; the work itself goes
+ * on. Throws an AgentError: `timeout` (retryable) or `aborted`, both with `sent` unknown.
  */
-export async function within<T>(context: AgentContext<unknown>, timeout: number, work: Promise<T>): Promise<T> {
-  const late = AbortSignal.timeout(timeout)
-  const { signal } = context
+export async function within<T>(context: AgentContext<unknown>, work: Promise<T>, timeout?: number): Promise<T> {
+  const { promise: late, reject } = Promise.withResolvers<never>()
+  const message = `no answer within ${timeout} ms`
+  const error = () => new AgentError(message, { code: 'timeout', retryable: true, sent: 'unknown' })
+  const timer = timeout === undefined ? undefined : setTimeout(() => reject(error()), timeout)
   try {
-    return await unlessAborted(work, AbortSignal.any([signal, late]))
+    return await unlessAborted(Promise.race([work, late]), context.signal)
   } catch (cause) {
-    if (signal.aborted) throw new AgentError('stopped', { code: 'aborted', sent: 'unknown', cause })
-    if (!late.aborted) throw cause
-    throw new AgentError(`no answer within ${timeout} ms`, { code: 'timeout', retryable: true, sent: 'unknown', cause })
+    if (!context.signal.aborted) throw cause
+    throw new AgentError('stopped', { code: 'aborted', sent: 'unknown', cause })
+  } finally {
+    clearTimeout(timer)
   }
+}
+
+/** The same bytes; fails as `within` does when the run is stopped, or when nothing comes for `silence` milliseconds. */
+export function flowing(
+  context: AgentContext<unknown>,
+  source: ReadableStream<Uint8Array>,
+  silence: number,
+): ReadableStream<Uint8Array> {
+  const reader = source.getReader()
+  const cancel = (reason?: unknown) => reader.cancel(reason).catch(() => {})
+  return new ReadableStream(
+    {
+      async pull(controller) {
+        try {
+          const { done, value } = await within(context, reader.read(), silence)
+          if (done) controller.close()
+          else controller.enqueue(value)
+        } catch (error) {
+          void cancel(error)
+          throw error
+        }
+      },
+      cancel,
+    },
+    // Nothing is read ahead of the one who reads.
+    { highWaterMark: 0 },
+  )
 }

@@ -107,10 +107,11 @@ export const BaseUrl = Type.Optional(Type.String({ pattern: '^https?://[^/]' }))
 
 /** The field `limit` of every search and listing. */
 export const Limit = Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000 }))
-const LIMIT = 100
+/** Where an entry gives none. */
+export const LIMIT = 100
 
 /** What `data` holds of a listing's items; all of them, whole, are in its file. */
-const DATA_BYTES = 384 * 1024
+export const DATA_BYTES = 384 * 1024
 /** Pages without an item, one after the other, before a listing counts as one that never ends. */
 const EMPTY_PAGES = 20
 /** Pages in all, however many items they hold. */

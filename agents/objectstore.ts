@@ -1,0 +1,250 @@
+// objectstore: fetches objects from S3 and compatible stores, and puts files there, through Bun's S3 client.
+//
+//   settings:       access_key_id, secret_access_key, endpoint (default: AWS in `region`), region (default us-east-1)
+//   sources:        [{ name, ref, limit? }]   ref: s3://bucket/key, bucket/key, or a prefix that ends with /
+//   target_entries: [{ name, ref, file }]     ref: an object, or a prefix to put the file under, with its own name
+//
+// An object goes to files/<phase>/<name>, one that is stored gzipped comes unpacked; those under a prefix go to
+// files/<phase>/<name>/<key after the prefix>, at most `limit` of them (`truncated` says that there are more). `data` has
+// etag, size and last_modified, of a prefix items. Above 8 MiB an upload is multipart; files of any size are streamed.
+//
+// The key needs s3:GetObject, for a prefix s3:ListBucket, and to write s3:PutObject and s3:AbortMultipartUpload.
+// Redirects are followed by Bun's client itself, which sends no credential to another host.
+//
+// https://docs.aws.amazon.com/AmazonS3/latest/API  https://bun.com/docs/runtime/s3
+
+import { basename } from 'node:path'
+import {
+  type AgentContext,
+  AgentError,
+  agent,
+  BaseUrl,
+  DATA_BYTES,
+  entryOf,
+  flowing,
+  type Json,
+  LIMIT,
+  Limit,
+  pagesOf,
+  persist,
+  safeName,
+  secret,
+  Type,
+  within,
+} from 'cadre'
+
+const PART = 8 * 1024 * 1024
+const MOST_PARTS = 10_000
+const PAGE = 1_000
+/** Objects of a prefix that are fetched at once. */
+const ABREAST = 8
+/** Milliseconds without an answer, or in the middle of one without a byte. */
+const SILENCE = 60_000
+
+const Settings = Type.Object({
+  access_key_id: secret(),
+  secret_access_key: secret(),
+  endpoint: BaseUrl,
+  region: Type.Optional(Type.String({ minLength: 1 })),
+})
+type Context = AgentContext<Type.Static<typeof Settings>>
+
+const Ref = Type.String({ minLength: 1 })
+const Source = entryOf({ ref: Ref, limit: Limit })
+type Source = Type.Static<typeof Source>
+const Target = entryOf({ ref: Ref, file: Type.String({ minLength: 1 }) })
+
+export default agent({
+  type: 'connector',
+  version: '1.0.0',
+  description: 'Fetches objects from S3 and compatible stores, and puts files there.',
+  settings: Settings,
+  source: {
+    effect: 'read',
+    entry: Source,
+    async run(entry, context) {
+      const place = placeOf(entry.ref)
+      const client = await open(place.bucket, context)
+      return (isPrefix(place.key) ? fetchPrefix : fetchObject)(client, place, entry, context)
+    },
+  },
+  target: {
+    effect: 'idempotent',
+    entry: Target,
+    async run({ ref, file: path }, context) {
+      const file = await context.read(path)
+      const given = placeOf(ref)
+      const place = isPrefix(given.key) ? { ...given, key: given.key + basename(path) } : given
+      return upload(await open(place.bucket, context), place, file, context)
+    },
+  },
+})
+
+type Place = { bucket: string; key: string }
+
+function placeOf(ref: string): Place {
+  const [, bucket, key] = /^(?:s3:\/\/)?([a-z0-9][a-z0-9._-]{1,61}[a-z0-9])\/(.*)$/is.exec(ref) ?? []
+  if (bucket !== undefined && key !== undefined && (isPrefix(key) || isReachable(key))) return { bucket, key }
+  throw new AgentError(`[objectstore] ${JSON.stringify(ref)} names no object and no prefix`, {
+    code: 'invalid_request',
+    hint: 'expected s3://bucket/key, or s3://bucket/prefix/ for all below it; no `.` or `..` between slashes, no backslash',
+  })
+}
+
+function isPrefix(key: string): boolean {
+  return key === '' || key.endsWith('/')
+}
+
+/** Bun's client would ask for another key in place of these (a scheme or a slash is dropped), or leave the bucket. */
+function isReachable(key: string): boolean {
+  return !/^\/|\/$|\\|(^|\/)\.{1,2}(\/|$)|^[a-z][a-z0-9+.-]*:\/\//i.test(key)
+}
+
+async function open(bucket: string, { settings, vet }: Context): Promise<Bun.S3Client> {
+  const { access_key_id: accessKeyId, secret_access_key: secretAccessKey, region = 'us-east-1' } = settings
+  const endpoint = settings.endpoint ?? `https://s3.${region}.amazonaws.com`
+  await vet(endpoint)
+  // What is not given here Bun takes from the daemon's environment.
+  return new Bun.S3Client({ accessKeyId, secretAccessKey, sessionToken: '', endpoint, region, bucket })
+}
+
+async function fetchObject(client: Bun.S3Client, place: Place, { name }: Source, context: Context) {
+  const found = await describe(client, place, context)
+  await download(client, place, name, context)
+  return { text: `${urlOf(place)}: ${found.size} bytes`, data: found }
+}
+
+async function upload(client: Bun.S3Client, place: Place, file: Bun.BunFile, context: Context) {
+  const options = { type: file.type, partSize: Math.max(PART, Math.ceil(file.size / MOST_PARTS)), queueSize: 2 }
+  await trying(context, place, 's3:PutObject', async () => {
+    // A stream that fails makes Bun abort the multipart upload, so a stopped run leaves no half object.
+    const body = file.size <= PART ? await file.bytes() : new Response(flowing(context, file.stream(), SILENCE))
+    return within(context, client.write(place.key, body, options))
+  })
+  const data = await describe(client, place, context)
+  return { text: `${urlOf(place)}: ${data.size} bytes written`, data, external: { url: urlOf(place) } }
+}
+
+async function fetchPrefix(client: Bun.S3Client, place: Place, { name, limit = LIMIT }: Source, context: Context) {
+  const { objects, more } = await list(client, place, limit, context)
+  const nameOf = fileNames(objects.map(({ key }) => key.slice(place.key.length)))
+  const items: Json[] = []
+  let bytes = 0
+  for (let at = 0; at < objects.length; at += ABREAST) {
+    const fetched = objects.slice(at, at + ABREAST).map(async ({ key, ...about }) => {
+      const file = isReachable(key) ? `${name}/${nameOf(key.slice(place.key.length))}` : null
+      if (file) await download(client, { ...place, key }, file, context)
+      else context.log(`not fetched: Bun's client cannot name the key ${JSON.stringify(key)}`)
+      return { key, ...about, file }
+    })
+    for (const item of await Promise.all(fetched)) {
+      bytes += Buffer.byteLength(JSON.stringify(item))
+      if (bytes <= DATA_BYTES) items.push(item)
+    }
+  }
+  const total = objects.length
+  return {
+    text: `${urlOf(place)}: ${total} objects${more ? `, and there are more` : ''}`,
+    data: { items, total, truncated: more || items.length < total },
+  }
+}
+
+/** The objects below a prefix, in the order of their keys, without the empty ones that consoles make for folders. */
+async function list(client: Bun.S3Client, place: Place, limit: number, context: Context) {
+  const objects: { key: string; size: number; etag: string | null; last_modified: string | null }[] = []
+  const pages = pagesOf(async (continuationToken?: string) => {
+    const request = { prefix: place.key, maxKeys: PAGE, ...(continuationToken && { continuationToken }) }
+    const reply = await trying(context, place, 's3:ListBucket', () => within(context, client.list(request), SILENCE))
+    return { items: reply.contents ?? [], next: reply.isTruncated ? reply.nextContinuationToken : null }
+  })
+  for await (const { items } of pages) {
+    for (const { key, size = 0, eTag = null, lastModified = null } of items) {
+      if (key.endsWith('/') && size === 0) continue
+      if (objects.length === limit) return { objects, more: true }
+      objects.push({ key, size, etag: eTag, last_modified: lastModified })
+    }
+  }
+  return { objects, more: false }
+}
+
+/** Safe names for keys. Where a key is also the folder of another, which no disk can hold, the file's has a mark. */
+function fileNames(keys: string[]): (key: string) => string {
+  const partsOf = (key: string) => key.split('/').map(safeName)
+  const folders = new Set(keys.flatMap(key => partsOf(key).map((_, depth, parts) => parts.slice(0, depth).join('/'))))
+  return key => {
+    const name = partsOf(key).join('/')
+    return folders.has(name) ? [...partsOf(key).slice(0, -1), safeName(`${key.split('/').at(-1)}/`)].join('/') : name
+  }
+}
+
+async function download(client: Bun.S3Client, place: Place, name: string, context: Context): Promise<void> {
+  await trying(context, place, 's3:GetObject', () =>
+    context.write(name, flowing(context, client.file(place.key).stream(), SILENCE)),
+  )
+}
+
+async function describe(client: Bun.S3Client, place: Place, context: Context) {
+  const head = async () => {
+    try {
+      return await client.stat(place.key)
+    } catch (error) {
+      // A reply to HEAD has no body, and so no reason: that to GET has one.
+      if (codeOf(error) === 'UnknownError') await client.file(place.key).slice(0, 1).bytes()
+      throw error
+    }
+  }
+  const { etag, size, lastModified } = await trying(context, place, 's3:GetObject', () =>
+    within(context, head(), SILENCE),
+  )
+  return { etag, size, last_modified: Number.isNaN(lastModified.getTime()) ? null : lastModified.toISOString() }
+}
+
+async function trying<T>(context: Context, place: Place, permission: string, work: () => Promise<T>): Promise<T> {
+  return persist(context, async () => {
+    try {
+      return await work()
+    } catch (error) {
+      throw error instanceof Error && error.name === 'S3Error' ? explain(error, place, permission) : error
+    }
+  })
+}
+
+const codeOf = (error: unknown) => (error as { code?: string }).code ?? ''
+
+const SETTING = 'agents.objectstore'
+/** S3's codes, what they are to us, and what to do: docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html */
+const REASONS: [codes: RegExp, code: string, hint: string][] = [
+  [/^NoSuch(Key|Bucket)$/, 'not_found', 'check ref: bucket and key, capitals included'],
+  [
+    /^(InvalidAccessKeyId|SignatureDoesNotMatch|(Invalid|Expired)Token)$/,
+    'unauthorized',
+    `check ${SETTING}.access_key_id and ${SETTING}.secret_access_key`,
+  ],
+  [/^AccessDenied$/, 'forbidden', `the credentials of ${SETTING} lack the permission `],
+  [
+    /^(PermanentRedirect|AuthorizationHeaderMalformed|IllegalLocationConstraintException)$/,
+    'rejected',
+    `the bucket lies elsewhere: check ${SETTING}.region and ${SETTING}.endpoint`,
+  ],
+  [/^RequestTimeTooSkewed$/, 'rejected', 'set the clock of this machine'],
+  [/^InvalidObjectState$/, 'rejected', 'the object is archived: restore it first'],
+]
+const TRANSIENT =
+  /^(UnknownError|InternalError|SlowDown|ServiceUnavailable|RequestTimeout|TooManyRequests|OperationAborted|Timeout|Connection\w+|DNS\w+)$/
+
+function explain(error: Error, place: Place, permission: string): AgentError {
+  const code = codeOf(error)
+  const [, kind, hint] = REASONS.find(([codes]) => codes.test(code)) ?? []
+  const retryable = TRANSIENT.test(code)
+  return new AgentError(`[objectstore] ${urlOf(place)}: ${error.message} (${code})`, {
+    code: kind ?? (retryable ? 'vendor_error' : 'rejected'),
+    retryable,
+    cause: error,
+    ...(retryable && { hint: `is ${SETTING}.endpoint right, and the store well?` }),
+    ...(hint && { hint: kind === 'forbidden' ? hint + permission : hint }),
+  })
+}
+
+function urlOf({ bucket, key }: Place): string {
+  return `s3://${bucket}/${key}`
+}
