@@ -1,0 +1,114 @@
+// Access tokens of Google accounts: a service account's by a signed assertion (RFC 7523), a person's by a refresh token
+// (RFC 6749, 6). They are kept in memory until shortly before they expire.
+// https://developers.google.com/identity/protocols/oauth2/service-account#httprest
+
+import { isObject } from '../json.ts'
+import { type AgentContext, AgentError } from './define.ts'
+import { replyError } from './reply.ts'
+
+export interface GoogleAccount {
+  /** Of the agent: messages begin with it, and name its setting `credentials_file`. */
+  agent: string
+  file: string
+  /** What kind of file it is: a service account's key, or `client_id`, `client_secret` and `refresh_token`. */
+  mode: 'service_account' | 'oauth'
+  scope: string
+  /** Where tokens are asked for, when the file has no `token_uri`. */
+  tokenUri: string
+}
+
+interface Kept {
+  token: string
+  /** Epoch milliseconds. */
+  until: number
+}
+
+const kept = new Map<string, Kept>()
+/** A token that expires sooner than this is not used any more. */
+const MARGIN = 5 * 60_000
+const FIELDS = {
+  service_account: ['client_email', 'private_key'],
+  oauth: ['client_id', 'client_secret', 'refresh_token'],
+}
+
+/** An access token; with `renew`, another one than the last. Throws an AgentError that nothing was sent. */
+export async function googleToken(context: AgentContext<unknown>, account: GoogleAccount, renew = false) {
+  const credentials = await readCredentials(account)
+  const key = Bun.hash(JSON.stringify([account, credentials])).toString(36)
+  const found = kept.get(key)
+  if (found && !renew && found.until > Date.now() + MARGIN) return found.token
+  const fresh = await ask(context, account, credentials)
+  kept.set(key, fresh)
+  return fresh.token
+}
+
+async function readCredentials(account: GoogleAccount): Promise<Record<string, string>> {
+  const { agent, file, mode } = account
+  const setting = `agents.${agent}.credentials_file`
+  const refuse = (what: string, hint: string) =>
+    new AgentError(`[${agent}] ${file} ${what}`, { code: 'unauthorized', hint, sent: 'no' })
+  let content: unknown
+  try {
+    content = await Bun.file(file).json()
+  } catch {
+    throw refuse('cannot be read as JSON', `set ${setting} to the path of the credentials file`)
+  }
+  const credentials = isObject(content) ? (content as Record<string, string>) : {}
+  const missing = FIELDS[mode].filter(name => typeof credentials[name] !== 'string')
+  if (missing.length === 0) return credentials
+  const other = mode === 'oauth' ? 'service_account' : 'oauth'
+  const fits = FIELDS[other].every(name => typeof credentials[name] === 'string')
+  const hint = fits ? `set agents.${agent}.auth_mode to ${other}` : `set ${setting} to another file`
+  throw refuse(`has no ${missing.join(', ')}, which auth_mode ${mode} needs`, hint)
+}
+
+async function ask(
+  context: AgentContext<unknown>,
+  account: GoogleAccount,
+  credentials: Record<string, string>,
+): Promise<Kept> {
+  const { agent, mode, scope } = account
+  const uri = credentials.token_uri ?? account.tokenUri
+  const form: Record<string, string> =
+    mode === 'oauth'
+      ? {
+          grant_type: 'refresh_token',
+          client_id: credentials.client_id!,
+          client_secret: credentials.client_secret!,
+          refresh_token: credentials.refresh_token!,
+        }
+      : {
+          grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer',
+          assertion: await signAssertion(agent, credentials, scope, uri),
+        }
+  const asked = Date.now()
+  const reply = await context.fetch(uri, {
+    method: 'POST',
+    headers: { 'content-type': 'application/x-www-form-urlencoded', accept: 'application/json' },
+    body: new URLSearchParams(form).toString(),
+  })
+  if (!reply.ok) {
+    const error = await replyError(reply, `[${agent}] sign in to Google`)
+    if (reply.status !== 400 && reply.status !== 401) throw error
+    const hint = `the credentials were refused: set agents.${agent}.credentials_file anew, and check this machine’s clock`
+    throw new AgentError(error.message, { code: 'unauthorized', hint, sent: 'no' })
+  }
+  const { access_token, expires_in = 3_600 } = (await reply.json()) as { access_token: string; expires_in?: number }
+  return { token: access_token, until: asked + expires_in * 1_000 }
+}
+
+async function signAssertion(agent: string, credentials: Record<string, string>, scope: string, audience: string) {
+  const { importPKCS8, SignJWT } = await import('jose')
+  const key = await importPKCS8(credentials.private_key!, 'RS256').catch(() => {
+    const hint = `set agents.${agent}.credentials_file to the file as Google made it`
+    throw new AgentError(`[${agent}] private_key is no PKCS #8 key`, { code: 'unauthorized', hint, sent: 'no' })
+  })
+  const { private_key_id: kid } = credentials
+  return new SignJWT({ scope })
+    .setProtectedHeader({ alg: 'RS256', typ: 'JWT', ...(kid && { kid }) })
+    .setIssuer(credentials.client_email!)
+    .setAudience(audience)
+    .setIssuedAt()
+    .setExpirationTime('1h')
+    .sign(key)
+}
