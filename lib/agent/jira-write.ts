@@ -25,7 +25,7 @@ import { pagesOf } from './vendor.ts'
 const MARK = 'cadre'
 const DAY = 24 * 3_600_000
 /** Milliseconds until a search sees an issue that was just created. */
-const INDEXED = 2_000
+const INDEXED = 1_500
 const EDIT = 'Edit Issues (write:jira-work)'
 
 export async function comment(key: string, document: AdfNode, context: AtlassianContext): Promise<JiraComment> {
