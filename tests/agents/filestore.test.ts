@@ -1,0 +1,297 @@
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
+import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import filestore from '../../agents/filestore.ts'
+import type { AgentContext, Effect } from '../../lib/agent/define.ts'
+import { phaseFolder, type TestContext, testContext } from '../support/context.ts'
+import { outcomeOf } from '../support/outcome.ts'
+import { badDays, failureOf } from '../vendors/bad-days.ts'
+import { add, CANARIES, credentials, type FakeDrive, fakeDrive } from '../vendors/filestore.ts'
+import { refusal } from '../vendors/vendor.ts'
+
+const { source, target } = filestore as Required<typeof filestore>
+const FILE = credentials('service_account')
+const settings = (url: string) => ({ credentials_file: FILE, base_url: url })
+const FOLDER = 'application/vnd.google-apps.folder'
+
+let drive: FakeDrive
+beforeEach(() => {
+  drive = fakeDrive()
+})
+afterEach(() => drive[Symbol.dispose]())
+
+const begin = (effect: Effect = 'read', extra: object = {}) =>
+  testContext({ settings: { ...settings(drive.url), ...extra }, network: { allow: [], literalOrigins: [] }, effect })
+const read = (entry: object, at: TestContext = begin()) =>
+  source.run({ name: 'out', ...entry }, at.context as AgentContext<never>)
+const write = (content: string, entry: object = {}, at: TestContext = begin('once')) => {
+  writeFileSync(join(at.workspace, 'report.md'), content)
+  return target.run({ name: 'up', ref: 'folder-1', file: 'report.md', ...entry }, at.context as AgentContext<never>)
+}
+const file = (at: TestContext) => readFileSync(join(phaseFolder(at), 'out'), 'utf8')
+const big = (bytes: number) => 'abcdefghijklmnop'.repeat(Math.ceil(bytes / 16)).slice(0, bytes)
+const MiB = 1024 * 1024
+const puts = () =>
+  drive.seen.filter(({ method }) => method === 'PUT').map(({ headers }) => headers.get('content-range'))
+
+badDays({
+  open: fakeDrive,
+  settings,
+  read: context => source.run({ name: 'out.json', ref: 'file-1' }, context),
+  request: /^GET \/drive\/v3\/files\/file-1$/,
+  setting: 'agents.filestore.credentials_file',
+  scope: 'https://www.googleapis.com/auth/drive',
+  canaries: CANARIES,
+})
+
+describe('signing in', () => {
+  test('one token serves many requests, until it is refused', async () => {
+    await read({ ref: 'file-1' })
+    await read({ ref: 'file-1' })
+    expect(drive.tokens).toBe(1)
+    drive.revoke()
+    await read({ ref: 'file-1' })
+    expect(drive.tokens).toBe(2)
+  })
+
+  test('with a refresh token', async () => {
+    const extra = { credentials_file: credentials('oauth'), auth_mode: 'oauth' }
+    expect((await read({ ref: 'file-1' }, begin('read', extra))).data).toMatchObject({ id: 'file-1' })
+  })
+
+  test('a token is asked for where the file says', async () => {
+    const token_uri = `${drive.url}/token`
+    await read({ ref: 'file-1' }, begin('read', { credentials_file: credentials('service_account', { token_uri }) }))
+    expect(drive.seen[0]!.path).toBe('/token')
+  })
+
+  test.each([
+    ['is not there', () => '/nowhere/credentials.json', 'cannot be read', 'credentials_file'],
+    ['is for the other mode', () => credentials('oauth'), 'has no client_email, private_key', 'auth_mode to oauth'],
+    ['has a broken key', () => credentials('service_account', { private_key: 'x' }), 'no PKCS #8', 'credentials_file'],
+    ['was revoked', () => credentials('service_account', { client_email: 'x@y' }), 'invalid_grant', 'credentials_file'],
+  ])('a file that %s', async (_, path, said, hint) => {
+    const error = await failureOf(read({ ref: 'file-1' }, begin('once', { credentials_file: path() })))
+    expect(error).toMatchObject({ code: 'unauthorized', sent: 'no' })
+    expect(error.message).toContain(said)
+    expect(error.hint).toContain(hint)
+    for (const canary of CANARIES) expect(`${error.message} ${error.hint} ${error.cause}`).not.toContain(canary)
+  })
+})
+
+describe('downloading', () => {
+  test('a file, under the name of the entry', async () => {
+    const at = begin()
+    const { data } = await read({ ref: 'file-1' }, at)
+    expect(data).toEqual({
+      id: 'file-1',
+      name: 'plan 🎉/..',
+      size: 8,
+      md5: new Bun.CryptoHasher('md5').update('the plan').digest('hex'),
+      url: 'https://drive.test/file/d/file-1/view',
+      type: 'text/plain',
+    })
+    expect(file(at)).toBe('the plan')
+  })
+
+  test.each([
+    ['document', undefined, 'text/plain'],
+    ['document', 'application/pdf', 'application/pdf'],
+    ['document', 'md', 'text/markdown'],
+    ['spreadsheet', undefined, 'text/csv'],
+    ['spreadsheet', 'xlsx', 'application/vnd.openxmlformats-officedocument.spreadsheetml.sheet'],
+    ['drawing', undefined, 'image/png'],
+  ])('a %s exported as %p', async (kind, as, type) => {
+    add(drive, { id: 'doc', name: 'Doc', mimeType: `application/vnd.google-apps.${kind}`, parents: ['root'] })
+    const at = begin()
+    const { data } = await read({ ref: 'doc', ...(as && { export: as }) }, at)
+    expect(file(at)).toBe(`Doc as ${type}`)
+    expect(data).toMatchObject({ id: 'doc', type, md5: null, size: file(at).length })
+  })
+
+  test('what cannot be exported', async () => {
+    add(drive, { id: 'form', name: 'F', mimeType: 'application/vnd.google-apps.form', parents: ['root'] })
+    expect((await failureOf(read({ ref: 'form' }))).code).toBe('invalid_request')
+    expect((await failureOf(read({ ref: 'file-1', export: 'pdf' }))).code).toBe('invalid_request')
+    drive.fail(/\/export$/, () => refusal(403, { error: { errors: [{ reason: 'exportSizeLimitExceeded' }] } }))
+    expect((await failureOf(read({ ref: 'form', export: 'pdf' }))).hint).toContain('10 MB')
+  })
+
+  test('a shortcut leads to its file', async () => {
+    const mimeType = 'application/vnd.google-apps.shortcut'
+    add(drive, { id: 's', name: 'S', mimeType, parents: ['root'], shortcutDetails: { targetId: 'file-1' } })
+    expect((await read({ ref: 's' })).data).toMatchObject({ id: 'file-1', name: 'plan 🎉/..' })
+  })
+
+  test('a file that changes meanwhile leaves nothing', async () => {
+    const stale = { id: 'file-1', name: 'x', mimeType: 'text/plain', md5Checksum: '0'.repeat(32) }
+    drive.fail(/file-1$/, () => Response.json(stale))
+    const at = begin()
+    expect(await failureOf(read({ ref: 'file-1' }, at))).toMatchObject({ code: 'conflict', retryable: true })
+    expect(existsSync(join(phaseFolder(at), 'out'))).toBe(false)
+  })
+
+  test.each(['', '.', '..'])('%p is no id', async ref => {
+    expect((await failureOf(read({ ref }))).code).toBe('invalid_request')
+  })
+})
+
+describe('listing', () => {
+  const fill = (count: number) => {
+    for (let n = 0; n < count; n++) {
+      add(drive, { id: `id-${n}`, name: `${n}`, mimeType: 'text/plain', parents: ['folder-1'], content: `${n}` })
+    }
+  }
+
+  test.each(['folder-1', 'folder/folder-1'])('%s, up to the limit', async ref => {
+    fill(120)
+    const at = begin()
+    const { data } = await read({ ref }, at)
+    expect(data).toMatchObject({ truncated: true })
+    const { items } = data as { items: object[] }
+    expect(items).toHaveLength(100)
+    expect(items[0]).toMatchObject({ id: 'id-0', name: '0', size: 1, type: 'text/plain' })
+    expect(JSON.parse(file(at)).items).toHaveLength(100)
+  })
+
+  test('over pages', async () => {
+    fill(1_100)
+    const { data } = await read({ ref: 'folder/folder-1', limit: 5_000 })
+    expect(data).toMatchObject({ total: 1_100, truncated: false })
+  })
+
+  test('a folder that is empty, one that is none, one that is not there', async () => {
+    expect((await read({ ref: 'folder/folder-1' })).data).toEqual({ items: [], total: 0, truncated: false })
+    expect((await failureOf(read({ ref: 'folder/file-1' }))).code).toBe('not_found')
+    const error = await failureOf(read({ ref: "folder/it's\\" }))
+    expect(error).toMatchObject({ code: 'not_found' })
+    expect(error.hint).toContain('share it')
+  })
+
+  test('pages that never end', async () => {
+    drive.fail(/files$/, () => Response.json({ files: [], nextPageToken: crypto.randomUUID() }), { times: 1_000 })
+    add(drive, { id: 'f', name: 'f', mimeType: FOLDER, parents: ['root'] })
+    expect((await failureOf(read({ ref: 'folder/f' }))).code).toBe('endless')
+  })
+})
+
+describe('uploading', () => {
+  const uploaded = () => drive.files.filter(({ parents }) => parents.includes('folder-1'))
+
+  test.each([0, 9, 5 * MiB])('%d bytes, in one request', async size => {
+    const { data, external } = await write(big(size))
+    const [made] = uploaded()
+    expect(made).toMatchObject({ name: 'report.md', content: big(size) })
+    const url = `https://drive.test/file/d/${made!.id}/view`
+    expect(data).toMatchObject({ id: made!.id, name: 'report.md', size, url })
+    expect(external).toEqual({ id: made!.id, url })
+    expect(puts()).toEqual([])
+  })
+
+  test('above 5 MiB in chunks', async () => {
+    const content = big(17 * MiB + 5)
+    const { data } = await write(content, { title: "it's 🎉/.." })
+    expect(uploaded()).toMatchObject([{ name: "it's 🎉/..", content }])
+    expect(data).toMatchObject({ size: content.length })
+    const total = content.length
+    expect(puts()).toEqual([
+      `bytes 0-${8 * MiB - 1}/${total}`,
+      `bytes ${8 * MiB}-${16 * MiB - 1}/${total}`,
+      `bytes ${16 * MiB}-${total - 1}/${total}`,
+    ])
+  })
+
+  test('goes on where it broke off, and where Drive kept less than it was sent', async () => {
+    const content = big(9 * MiB)
+    drive.fail(/^PUT/, () => refusal(503))
+    drive.fail(/^PUT/, () => refusal(500), { done: true })
+    drive.keep = 6 * MiB
+    await write(content)
+    expect(uploaded()).toMatchObject([{ content }])
+    expect(puts().filter(range => range!.includes('*')).length).toBeGreaterThan(0)
+  })
+
+  test('whose last reply was lost is complete', async () => {
+    drive.fail(/^PUT/, () => refusal(500), { done: true })
+    const { data } = await write(big(6 * MiB))
+    expect(uploaded()).toHaveLength(1)
+    expect(data).toMatchObject({ id: uploaded()[0]!.id })
+  })
+
+  test('whose session is gone: nobody knows', async () => {
+    drive.fail(/^PUT/, () => refusal(404))
+    expect(await failureOf(write(big(6 * MiB)))).toMatchObject({ code: 'not_found', sent: 'unknown' })
+  })
+
+  test('that was refused was not done; a 5xx leaves it open', async () => {
+    drive.fail(/^POST \/upload/, () => refusal(403, { error: { errors: [{ reason: 'storageQuotaExceeded' }] } }))
+    const error = await failureOf(write('x'))
+    expect(error).toMatchObject({ code: 'forbidden', sent: 'no' })
+    expect(error.hint).toContain('shared drive')
+    drive.fail(/^POST \/upload/, () => refusal(502), { times: 2 })
+    expect((await failureOf(write('x'))).sent).toBe('unknown')
+    expect((await failureOf(write(big(6 * MiB)))).sent).toBe('no')
+  })
+
+  test('waits when Drive says 403 for asking too often', async () => {
+    const reason = { error: { message: 'long '.repeat(100), errors: [{ reason: 'userRateLimitExceeded' }] } }
+    drive.fail(/^POST \/upload/, () => refusal(403, reason))
+    await write('x')
+    expect(uploaded()).toHaveLength(1)
+  })
+
+  test('replaces the one file of that name, or makes it', async () => {
+    const at = () => begin('idempotent')
+    const entry = { mode: 'replace', title: "it's" }
+    await write('one', entry, at())
+    await write(big(6 * MiB), entry, at())
+    await write('three', entry, at())
+    expect(uploaded()).toMatchObject([{ name: "it's", content: 'three' }])
+    add(drive, { id: 'twin', name: "it's", mimeType: 'text/plain', parents: ['folder-1'], content: '' })
+    expect(await failureOf(write('four', entry, at()))).toMatchObject({ code: 'conflict', sent: 'no' })
+  })
+
+  test('creates beside another of that name', async () => {
+    await write('one')
+    await write('two')
+    expect(uploaded()).toHaveLength(2)
+  })
+
+  test('is found by its key', async () => {
+    const at = begin('once')
+    const find = () => target.find!({ name: 'up', ref: 'folder-1', file: 'report.md' }, at.context as never)
+    expect(await find()).toBeNull()
+    await write('x', {}, at)
+    expect((await find())!.data).toMatchObject({ id: uploaded()[0]!.id })
+    at.context = { ...at.context, key: 'another' }
+    expect(await find()).toBeNull()
+  })
+
+  test.each([true, false])(
+    'in a run: one file, whether a lost reply was of one that was written (%p) or not',
+    async done => {
+      drive.fail(/^POST \/upload/, () => refusal(502), { done })
+      const outcome = await outcomeOf({
+        agent: filestore,
+        name: 'filestore',
+        settings: settings(drive.url),
+        phase: {
+          retry: { attempts: 2, backoff: '1ms' },
+          target_entries: [{ name: 'up', ref: 'folder-1', file: 'report.md' }],
+        },
+        files: { 'report.md': 'x' },
+      })
+      expect(outcome).toMatchObject({ state: 'completed', data: { name: 'report.md' } })
+      expect(uploaded()).toHaveLength(1)
+    },
+  )
+
+  test('the effect follows the mode', () => {
+    const effect = target.effect as (entry: object) => Effect
+    expect([effect({}), effect({ mode: 'create' }), effect({ mode: 'replace' })]).toEqual([
+      'once',
+      'once',
+      'idempotent',
+    ])
+  })
+})
