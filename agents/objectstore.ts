@@ -1,6 +1,6 @@
 // objectstore: fetches objects from S3 and compatible stores, and puts files there, through Bun's S3 client.
 //
-//   settings:       access_key_id, secret_access_key, endpoint (default: AWS in `region`), region (default us-east-1)
+//   settings:       access_key_id, secret_access_key, session_token?, region (default us-east-1), endpoint (default AWS)
 //   sources:        [{ name, ref, limit? }]   ref: s3://bucket/key, bucket/key, or a prefix that ends with /
 //   target_entries: [{ name, ref, file }]     ref: an object, or a prefix to put the file under, with its own name
 //
@@ -29,6 +29,7 @@ import {
   persist,
   safeName,
   secret,
+  storeClient,
   Type,
   within,
 } from 'cadre'
@@ -44,6 +45,7 @@ const SILENCE = 60_000
 const Settings = Type.Object({
   access_key_id: secret(),
   secret_access_key: secret(),
+  session_token: Type.Optional(secret()),
   endpoint: BaseUrl,
   region: Type.Optional(Type.String({ minLength: 1 })),
 })
@@ -104,8 +106,7 @@ async function open(bucket: string, { settings, vet }: Context): Promise<Bun.S3C
   const { access_key_id: accessKeyId, secret_access_key: secretAccessKey, region = 'us-east-1' } = settings
   const endpoint = settings.endpoint ?? `https://s3.${region}.amazonaws.com`
   await vet(endpoint)
-  // What is not given here Bun takes from the daemon's environment.
-  return new Bun.S3Client({ accessKeyId, secretAccessKey, sessionToken: '', endpoint, region, bucket })
+  return storeClient({ accessKeyId, secretAccessKey, sessionToken: settings.session_token, endpoint, region, bucket })
 }
 
 async function fetchObject(client: Bun.S3Client, place: Place, { name }: Source, context: Context) {

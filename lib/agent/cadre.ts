@@ -8,7 +8,7 @@ export { type AdfNode, markdownToAdf } from './adf-write.ts'
 export { type AtlassianContext, AtlassianSettings, atlassian, siteOf } from './atlassian.ts'
 export type { AgentContext, AgentResult, Effect, FetchOptions, FileRecord, NotifyEvent } from './define.ts'
 export { AgentError, agent, secret, withSent } from './define.ts'
-export { type DispatchIssue, readDispatch } from './dispatch.ts'
+export { type DispatchIssue, keysById, readDispatch, readNewIssues } from './dispatch.ts'
 export * as drive from './drive.ts'
 export { safeName } from './files.ts'
 export * as jira from './jira.ts'
@@ -18,6 +18,7 @@ export { signalGroup } from './processes.ts'
 export { replyError } from './reply.ts'
 export { storageToMarkdown } from './storage-read.ts'
 export { markdownToStorage } from './storage-write.ts'
+export { storeClient } from './store.ts'
 export {
   BaseUrl,
   basicAuth,

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, spyOn, test } from 'bun:test'
 import { join } from 'node:path'
 import objectstore from '../../agents/objectstore.ts'
 import type { AgentError, AgentResult } from '../../lib/agent/define.ts'
+import { storeClient } from '../../lib/agent/store.ts'
 import { type TestContext, testContext } from '../support/context.ts'
 import { rawServer } from '../support/faults.ts'
 import { folder } from '../support/folder.ts'
@@ -221,6 +222,33 @@ describe('bad days', () => {
     await Bun.sleep(20)
     stop.abort()
     expect(await failureOf(work)).toMatchObject({ code: 'aborted' })
+  })
+})
+
+describe('the environment', () => {
+  const access = { accessKeyId: 'a', secretAccessKey: 'b', endpoint: 'http://127.0.0.1:1', region: 'r', bucket: BUCKET }
+
+  test('lends no session token to other keys', () => {
+    for (const name of ['AWS_SESSION_TOKEN', 'S3_SESSION_TOKEN']) {
+      expect(() => storeClient(access, { [name]: 'canary' })).toThrow(`the daemon's environment has ${name}`)
+    }
+    expect(storeClient({ ...access, sessionToken: 'own' }, { AWS_SESSION_TOKEN: 'canary' })).toBeInstanceOf(
+      Bun.S3Client,
+    )
+  })
+
+  test('is what Bun would use otherwise: once it does not, the refusal can go', async () => {
+    const program = `
+      const server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: request => {
+        console.log(request.headers.get('x-amz-security-token'))
+        return new Response('x')
+      } })
+      const access = { accessKeyId: 'a', secretAccessKey: 'b', sessionToken: '', bucket: 'b' }
+      await new Bun.S3Client({ ...access, endpoint: server.url.origin }).file('k').text()
+      process.exit()`
+    const env = { PATH: process.env.PATH ?? '', AWS_SESSION_TOKEN: 'from-outside' }
+    const child = Bun.spawn([process.execPath, '-e', program], { env, stdout: 'pipe', stderr: 'inherit' })
+    expect(await child.stdout.text()).toBe('from-outside\n')
   })
 })
 
