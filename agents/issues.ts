@@ -31,9 +31,11 @@ import {
   entryOf,
   type JsonObject,
   jira,
+  keysById,
   Limit,
   markdownToAdf,
   readDispatch,
+  readNewIssues,
   readText,
   Type,
   writeListing,
@@ -144,7 +146,7 @@ export default agent({
       async find(entry, context) {
         if (!(await jira.moved(entry.ref, await destination(entry, context), context))) return null
         if (entry.comment !== undefined && !(await jira.commented(entry.ref, context))) return null
-        return moveResult(await jira.getIssue(entry.ref, context), context)
+        return moveResult(await jira.readWritten(entry.ref, context), context)
       },
     },
     create_issue: {
@@ -152,12 +154,12 @@ export default agent({
       effect: 'once',
       entry: entryOf({ file: Text }),
       async run({ file }, context) {
-        const issues = await newIssues(file, context)
+        const issues = await readNewIssues(context, file)
         // What an earlier attempt created stays: it went wrong in the middle of the list.
         const again = issues.length > 1 && context.attempt > 1
         const done = again ? await beforehand(() => jira.created(issues, context)) : new Map<number, string>()
         const fields = await beforehand(() => jira.fieldsFor(issues, context))
-        const keys = keysOf(issues)
+        const keys = keysById(issues)
         const made: string[] = []
         for (const [at, issue] of issues.entries()) {
           const key = issue.key ?? done.get(at) ?? (await jira.create(issue, at, { fields, keys }, context))
@@ -167,7 +169,7 @@ export default agent({
         return issuesResult('created', await readBack(made, context), context)
       },
       async find({ file }, context) {
-        const issues = await newIssues(file, context)
+        const issues = await readNewIssues(context, file)
         const done = await jira.created(issues, context)
         const made = issues.map(({ key }, at) => key ?? done.get(at))
         if (!made.every(key => key !== undefined)) return null
@@ -236,7 +238,7 @@ async function transition(ref: string, to: string, comment: string | undefined, 
   if (comment !== undefined && !(before && (await jira.commented(ref, context)))) {
     await jira.comment(ref, await markdownToAdf(comment), context)
   }
-  return moveResult(await jira.getIssue(ref, context), context)
+  return moveResult(await jira.readWritten(ref, context), context)
 }
 
 function moveResult(issue: jira.Issue, context: Context): AgentResult {
@@ -244,17 +246,9 @@ function moveResult(issue: jira.Issue, context: Context): AgentResult {
   return { text: `${brief.key} is ${brief.status}`, data: brief, external: { id: brief.key, url: brief.url } }
 }
 
-function newIssues(file: string, context: Context): Promise<DispatchIssue[]> {
-  return readDispatch(context, file, ({ key }) => (key === undefined ? ['project', 'type', 'summary'] : []))
-}
-
-function keysOf(issues: readonly DispatchIssue[]): Map<string, string> {
-  return new Map(issues.flatMap(({ id, key }) => (id === undefined || key === undefined ? [] : [[`${id}`, key]])))
-}
-
 async function readBack(keys: readonly string[], context: Context): Promise<jira.Issue[]> {
   const issues: jira.Issue[] = []
-  for (const key of keys) issues.push(await jira.getIssue(key, context))
+  for (const key of keys) issues.push(await jira.readWritten(key, context))
   return issues
 }
 
@@ -284,7 +278,7 @@ async function update(
       sent: 'no',
     })
   }
-  const known = { fields: await jira.fieldsFor(issues, context), keys: keysOf(issues) }
+  const known = { fields: await jira.fieldsFor(issues, context), keys: keysById(issues) }
   const written: jira.Issue[] = []
   for (const issue of issues) {
     const key = ref ?? issue.key!

@@ -64,6 +64,16 @@ export async function readDispatch(
   return issues
 }
 
+/** The same, of issues that are to be created; those with a key exist already. */
+export function readNewIssues(context: AgentContext<unknown>, file: string): Promise<DispatchIssue[]> {
+  return readDispatch(context, file, ({ key }) => (key === undefined ? ['project', 'type', 'summary'] : []))
+}
+
+/** Keys of the issues that exist already, by their `id` in the file. */
+export function keysById(issues: readonly DispatchIssue[]): Map<string, string> {
+  return new Map(issues.flatMap(({ id, key }) => (id === undefined || key === undefined ? [] : [[`${id}`, key]])))
+}
+
 function refused(file: string, wrong: readonly string[]): AgentError {
   const hint = '{"issues": [{"project": "KEY", "type": "Story", "summary": "…"}]}'
   return new AgentError(`${file}: ${wrong.join('; ')}`, { code: 'invalid_request', hint, sent: 'no' })

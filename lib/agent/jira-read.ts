@@ -61,7 +61,7 @@ export function briefOf({ id, key, fields }: Issue, context: AtlassianContext) {
   const { issuetype, status, summary, priority, assignee, labels, parent, updated } = fields
   return {
     key,
-    id,
+    id: id || null,
     url: `${siteOf(context)}/browse/${key}`,
     type: issuetype?.name ?? null,
     status: status?.name ?? null,

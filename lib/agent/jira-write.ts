@@ -3,6 +3,7 @@
 // https://developer.atlassian.com/cloud/jira/platform/rest/v3/intro/
 
 import { setTimeout as pause } from 'node:timers/promises'
+import { messageOf } from '../error.ts'
 import type { JsonObject } from '../json.ts'
 import { type AdfNode, markdownToAdf } from './adf-write.ts'
 import type { AtlassianContext } from './atlassian.ts'
@@ -93,13 +94,14 @@ interface History {
 export async function moved(key: string, to: string, context: AtlassianContext): Promise<boolean> {
   const issue = await getIssue(key, context, { fields: 'status', expand: 'changelog' })
   if (issue.fields.status?.name.toLowerCase() === to.toLowerCase()) return true
-  const { histories } = issue.changelog as unknown as { histories: History[] }
+  const { histories = [] } = (issue.changelog ?? {}) as { histories?: History[] }
   return histories.some(({ historyMetadata }) => historyMetadata?.extraData?.[MARK] === context.key)
 }
 
 /** Issues of a file that this entry has created already: keys by their place in the file. */
 export async function created(issues: readonly DispatchIssue[], context: AtlassianContext) {
   const wanted = issues.filter(({ key }) => key === undefined).length
+  if (wanted === 0) return new Map<number, string>()
   const found = await lookForCreated(issues, context)
   if (found.size === wanted) return found
   await pause(INDEXED, undefined, { signal: context.signal })
@@ -142,6 +144,16 @@ export async function create(issue: DispatchIssue, index: number, known: Known, 
 export async function edit(key: string, fields: JsonObject, context: AtlassianContext): Promise<Issue> {
   const options = { method: 'PUT', query: { returnIssue: true }, body: { fields }, scope: EDIT }
   return (await jira(context)<Issue | null>(`edit ${key}`, issuePath(key), options)) ?? (await getIssue(key, context))
+}
+
+/** An issue as it is after a write. One that cannot be read (some may create what they may not see) is only its key. */
+export async function readWritten(key: string, context: AtlassianContext): Promise<Issue> {
+  try {
+    return await getIssue(key, context)
+  } catch (error) {
+    context.log(`${key} was written, and cannot be read: ${messageOf(error)}`)
+    return { id: '', key, fields: {} }
+  }
 }
 
 /** What the issues of a file are written with. */

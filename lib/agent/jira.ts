@@ -22,4 +22,5 @@ export {
   move,
   moved,
   ownFields,
+  readWritten,
 } from './jira-write.ts'

@@ -271,6 +271,23 @@ describe('creating issues', () => {
     expect(web('WEB-2').fields.parent).toEqual({ key: 'WEB-1' })
   })
 
+  test('that the account may not see afterwards is done all the same', async () => {
+    site.fail(/^GET .*WEB-2$/, () => refusal(404))
+    const at = begin('once')
+    give(at, 'd.json', STORIES.issues[0]!)
+    const { data, external } = await run('create_issue', { file: 'd.json' }, at)
+    expect(data).toMatchObject({ key: 'WEB-2', status: null })
+    expect(external).toMatchObject({ id: 'WEB-2' })
+  })
+
+  test('from a file of issues that all exist writes nothing', async () => {
+    const at = begin('once', { attempt: 2 })
+    give(at, 'd.json', { issues: [{ key: 'WEB-1' }, { key: 'WEB-1' }] })
+    expect((await run('create_issue', { file: 'd.json' }, at)).data).toMatchObject({ total: 2 })
+    expect((await find('create_issue', { file: 'd.json' }, at))!.data).toMatchObject({ total: 2 })
+    expect(writes()).toEqual([])
+  })
+
   test.each([
     ['no JSON', '{', 'no JSON'],
     ['missing fields', { summary: 's' }, '/issues/0/project is required; /issues/0/type is required'],
