@@ -4,9 +4,9 @@
 //   sources:        [{ name, ref, limit? }]   ref: s3://bucket/key, bucket/key, or a prefix that ends with /
 //   target_entries: [{ name, ref, file }]     ref: an object, or a prefix to put the file under, with its own name
 //
-// An object goes to files/<phase>/<name>, one that is stored gzipped comes unpacked; those under a prefix go to
-// files/<phase>/<name>/<key after the prefix>, at most `limit` of them (`truncated` says that there are more). `data` has
-// etag, size and last_modified, of a prefix items. Above 8 MiB an upload is multipart; files of any size are streamed.
+// An object goes to files/<phase>/<name> (stored gzipped it comes unpacked), those under a prefix, at most `limit`, to
+// files/<phase>/<name>/<key after the prefix>. `data` has etag, size and last_modified, of a prefix items, total and
+// truncated. Above 8 MiB an upload is multipart; files of any size are streamed.
 //
 // The key needs s3:GetObject, for a prefix s3:ListBucket, and to write s3:PutObject and s3:AbortMultipartUpload.
 // Redirects are followed by Bun's client itself, which sends no credential to another host.
