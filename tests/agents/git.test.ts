@@ -335,11 +335,11 @@ describe('a lost reply', () => {
   test.each([true, false])('in a run: one pull request, whether it was opened (%p) or not', async done => {
     hub.fail(/^POST .*\/pulls$/, () => refusal(502), { done })
     edit()
-    const phase = { action: 'create_pr', title: 'T', retry: { attempts: 2, backoff: '1ms' } }
+    const phase = { action: 'create_pr', title: 'T', labels: ['bug'], retry: { attempts: 2, backoff: '1ms' } }
     const settings = { provider: 'host_a', host_a: { token: TOKEN, base_url: hub.url } }
     const outcome = await outcomeOf({ agent: gitAgent, name: 'git', settings, phase, workspace })
     expect(outcome).toMatchObject({ state: 'completed', data: { number: 1 } })
-    expect(hub.pullRequests).toHaveLength(1)
+    expect(hub.pullRequests).toMatchObject([{ labels: ['bug'] }])
   })
 })
 
