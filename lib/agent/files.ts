@@ -2,8 +2,11 @@
 // Names are allow-listed before they touch a path; then every step down from the state folder must be a real folder.
 
 import { randomUUID } from 'node:crypto'
-import { constants, type FileHandle, lstat, mkdir, open, readdir, realpath, rename, rm, stat } from 'node:fs/promises'
+import { closeSync, constants, fsync, lstatSync, mkdirSync, openSync, renameSync, write } from 'node:fs'
+import { lstat, open, readdir, realpath, rm, stat } from 'node:fs/promises'
 import { dirname, isAbsolute, join, resolve, sep } from 'node:path'
+import { promisify } from 'node:util'
+import { failpoint } from '../failpoint.ts'
 import { AgentError, type FileContent, type FileRecord } from './define.ts'
 
 const SEGMENT = /^[\p{L}\p{N}_.][\p{L}\p{N}\p{M} _.,;@+=~()[\]#&'!%$-]*$/u
@@ -58,12 +61,13 @@ export async function writeArtifact(
   const target = join(stateDir, path)
   const temporary = join(stateDir, 'tmp', randomUUID())
   try {
-    await makeStateDir(stateDir)
-    await makeFolders(stateDir, ['tmp'])
-    await makeFolders(stateDir, path.split('/').slice(0, -1))
+    const folders = [...makeStateDir(stateDir), ...makeFolders(stateDir, path.split('/').slice(0, -1))]
+    makeFolders(stateDir, ['tmp'])
     const { bytes, sha256 } = await writeWhole(temporary, content, signal)
-    await rename(temporary, target)
-    await syncFolder(dirname(target))
+    failpoint()
+    renameSync(temporary, target)
+    failpoint()
+    await Promise.all([syncFolder(dirname(target)), makeDurable(folders)])
     return { name, path, bytes, sha256 }
   } catch (error) {
     await rm(temporary, { force: true })
@@ -71,30 +75,31 @@ export async function writeArtifact(
   }
 }
 
+/** Opening, closing and naming cost microseconds and happen at once; what waits for the disk does not hold up others. */
 async function writeWhole(path: string, content: FileContent, signal?: AbortSignal) {
-  const handle = await open(
-    path,
-    constants.O_WRONLY | constants.O_CREAT | constants.O_EXCL | constants.O_NOFOLLOW,
-    0o600,
-  )
+  const { O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW } = constants
+  const file = openSync(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)
   try {
     const hasher = new Bun.CryptoHasher('sha256')
     let bytes = 0
     for await (const chunk of chunksOf(content)) {
       signal?.throwIfAborted()
       hasher.update(chunk)
-      await writeFully(handle, chunk)
+      await writeFully(file, chunk)
       bytes += chunk.byteLength
     }
-    await handle.sync()
+    await sync(file)
     return { bytes, sha256: hasher.digest('hex') }
   } finally {
-    await handle.close()
+    closeSync(file)
   }
 }
 
-async function writeFully(handle: FileHandle, chunk: Uint8Array): Promise<void> {
-  for (let at = 0; at < chunk.byteLength; ) at += (await handle.write(chunk, at)).bytesWritten
+const sync = promisify(fsync)
+const writeLater = promisify(write)
+/** Later, each time: a stream that always has more must not keep everything else from running. */
+async function writeFully(file: number, chunk: Uint8Array): Promise<void> {
+  for (let at = 0; at < chunk.byteLength; ) at += (await writeLater(file, chunk, at)).bytesWritten
 }
 
 function chunksOf(content: FileContent): AsyncIterable<Uint8Array> | Iterable<Uint8Array> {
@@ -105,37 +110,51 @@ function chunksOf(content: FileContent): AsyncIterable<Uint8Array> | Iterable<Ui
   return [Buffer.from(`${JSON.stringify(content, null, 2)}\n`)]
 }
 
-/** Made when first written to, and durable in its parent. */
-async function makeStateDir(stateDir: string): Promise<void> {
-  const first = await mkdir(stateDir, { recursive: true, mode: 0o700 })
-  if (first === undefined) return
-  for (let at = stateDir; ; at = dirname(at)) {
-    await syncFolder(dirname(at))
-    if (at === first) return
+/** Made when first written to. Gives the folders on the way to it whose place in their parent is not durable for sure. */
+function makeStateDir(stateDir: string): string[] {
+  if (durable.has(stateDir)) return []
+  const first = mkdirSync(stateDir, { recursive: true, mode: 0o700 }) ?? stateDir
+  const folders = [stateDir]
+  for (let at = stateDir; at !== first; ) {
+    at = dirname(at)
+    folders.push(at)
   }
+  return folders
 }
 
-/** Steps down from the state folder, making what is missing; every step is a real folder, never a link. */
-async function makeFolders(stateDir: string, names: readonly string[]): Promise<void> {
+/** Steps down from the state folder, making what is missing; every step is a real folder, never a link. Gives the steps. */
+function makeFolders(stateDir: string, names: readonly string[]): string[] {
+  const folders: string[] = []
   let at = stateDir
   for (const name of names) {
-    const parent = at
     at = join(at, name)
-    const made = await mkdir(at, { mode: 0o700 }).then(
-      () => true,
-      error => {
-        if (error.code === 'EEXIST') return false
-        throw error
-      },
-    )
-    if (made) await syncFolder(parent)
-    else if (!(await lstat(at)).isDirectory()) {
+    folders.push(at)
+    try {
+      mkdirSync(at, { mode: 0o700 })
+      // One of this name may have been durable before it was removed.
+      durable.delete(at)
+    } catch (error) {
+      if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+      if (lstatSync(at).isDirectory()) continue
       throw new AgentError(`${at.slice(stateDir.length + 1)} is no plain folder`, {
         code: 'invalid_name',
         hint: 'artifacts are written into plain folders only: remove the link or file, or rename the entry',
       })
     }
   }
+  return folders
+}
+
+/** Folders whose place in their parent this process has made durable. What an earlier process left is not known to be. */
+const durable = new Set<string>()
+const MOST_DURABLE = 20_000
+
+/** All at once, for the file system joins what is synced at the same time. */
+async function makeDurable(folders: readonly string[]): Promise<void> {
+  const open = folders.filter(folder => !durable.has(folder))
+  await Promise.all([...new Set(open.map(dirname))].map(syncFolder))
+  if (durable.size > MOST_DURABLE) durable.clear()
+  for (const folder of open) durable.add(folder)
 }
 
 const syncs = new Map<string, { running: Promise<void>; next: Promise<void> | null }>()
@@ -158,11 +177,11 @@ function syncFolder(folder: string): Promise<void> {
 }
 
 async function syncNow(folder: string): Promise<void> {
-  const handle = await open(folder, constants.O_RDONLY | constants.O_DIRECTORY)
+  const handle = openSync(folder, constants.O_RDONLY | constants.O_DIRECTORY)
   try {
-    await handle.sync()
+    await sync(handle)
   } finally {
-    await handle.close()
+    closeSync(handle)
   }
 }
 
