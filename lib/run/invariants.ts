@@ -39,6 +39,37 @@ export const INVARIANTS: Record<string, string> = {
     SELECT phases.run_id FROM phases WHERE state = 'awaiting_input'
       AND NOT EXISTS (SELECT 1 FROM reviews WHERE reviews.run_id = phases.run_id AND reviews.position = phases.position AND reviews.state = 'pending')
       AND NOT EXISTS (SELECT 1 FROM runs WHERE parent_id = phases.run_id AND parent_position = phases.position AND completed_at IS NULL)`,
+  'a phase that waits has one question at most, of its own attempt': `
+    SELECT reviews.run_id FROM reviews JOIN phases USING (run_id, position)
+    WHERE reviews.state = 'pending' AND (phases.state <> 'awaiting_input' OR reviews.attempt <> phases.attempt)
+    UNION ALL SELECT run_id FROM reviews WHERE state = 'pending' GROUP BY run_id, position HAVING count(*) > 1`,
+  'a sub-run that waits for a person makes the phase above it wait, and nothing else does': `
+    SELECT run_id FROM phases WHERE completed_at IS NULL AND (state = 'awaiting_input') <> (
+      EXISTS (SELECT 1 FROM runs WHERE parent_id = run_id AND parent_position = position AND runs.state = 'awaiting_input')
+      OR EXISTS (SELECT 1 FROM reviews WHERE reviews.run_id = phases.run_id AND reviews.position = phases.position AND reviews.state = 'pending'))`,
+  'a failed run has a failed phase, or says what else it was': `
+    SELECT id FROM runs WHERE state = 'failed' AND coalesce(reason, '') NOT IN ('timeout', 'outputs')
+      AND NOT EXISTS (SELECT 1 FROM phases WHERE run_id = id AND state = 'failed')`,
+  'only an open run has been asked to end': 'SELECT id FROM runs WHERE ending IS NOT NULL AND completed_at IS NOT NULL',
+  'an open run below one that was asked to end was asked too, or waits for nothing': `
+    SELECT child.id FROM runs AS child JOIN runs AS parent ON parent.id = child.parent_id
+    WHERE parent.ending IS NOT NULL AND child.completed_at IS NULL AND child.ending IS NULL AND child.state <> 'queued'`,
+  'only a sub-run that is opened again waits in the queue': `
+    SELECT id FROM runs WHERE state = 'queued' AND (attempt < 2 OR parent_id IS NULL)`,
+  'the clock of a run stands while a person is asked, and only then': `
+    SELECT id FROM runs WHERE (time_left IS NOT NULL AND state <> 'awaiting_input') OR (deadline IS NOT NULL AND state <> 'running')`,
+  'what an ended phase wrote outside is known, or a person has answered for it': `
+    SELECT receipts.run_id FROM receipts JOIN phases USING (run_id, position)
+    WHERE phases.state IN ('completed', 'skipped') AND receipts.state <> 'done'
+      AND NOT EXISTS (SELECT 1 FROM reviews WHERE reviews.run_id = phases.run_id AND reviews.position = phases.position AND reviews.state = 'decided')`,
+  'no receipt is of an attempt that has not begun': `
+    SELECT receipts.run_id FROM receipts JOIN phases USING (run_id, position) WHERE receipts.attempt > phases.attempt`,
+  'a sub-run of a map is that of its item': `
+    SELECT runs.id FROM runs JOIN items ON items.run_id = parent_id AND items.position = parent_position AND items.item = runs.item
+    WHERE items.key <> run_name`,
+  'an ended phase has the result that belongs to its state': `
+    SELECT run_id FROM phases WHERE (state = 'completed') <> (data IS NOT NULL)
+      AND completed_at IS NOT NULL AND NOT (state = 'failed' AND data IS NOT NULL)`,
 }
 
 /** The rules that `db` breaks, each with how many rows do. */

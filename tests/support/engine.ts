@@ -42,6 +42,7 @@ export async function testEngine(
     settings?: Record<string, Record<string, unknown>>
     slots?: number
     home?: string
+    now?: () => number
   } = {},
 ): Promise<TestEngine> {
   const home = options.home ?? mkdtempSync(join(tmpdir(), 'cadre-engine-'))
@@ -54,6 +55,7 @@ export async function testEngine(
     db,
     log: createLog({ level: 'error' }),
     slots: options.slots ?? 64,
+    ...(options.now && { now: options.now }),
     secrets: new RootSecrets(home),
     host: {
       agent(reference) {

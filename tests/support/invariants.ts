@@ -11,7 +11,7 @@ import { rootOf, treeEntries } from '../../lib/run/tree.ts'
 
 /** What has been recorded for good, by its place. */
 export interface Recorded {
-  /** Ended phases of every attempt of a run. */
+  /** Ended phases of every attempt of a run; one that waits for its next attempt still shows the last. */
   phases: Map<string, string>
   /** Whole lines, by run. */
   logs: Map<string, string>
@@ -49,7 +49,7 @@ export function checkInvariants(home: string): Recorded {
     const phases = db
       .query<Phase, []>(
         `SELECT phases.*, runs.attempt AS run_attempt FROM phases JOIN runs ON runs.id = run_id
-         WHERE phases.completed_at IS NOT NULL`,
+         WHERE phases.completed_at IS NOT NULL AND runs.state <> 'queued'`,
       )
       .all()
     for (const { run_id, files } of phases) {
