@@ -9,7 +9,7 @@
 // truncated. Above 8 MiB an upload is multipart; files of any size are streamed.
 //
 // The key needs s3:GetObject, for a prefix s3:ListBucket, and to write s3:PutObject and s3:AbortMultipartUpload.
-// Redirects are followed by Bun's client itself, which sends no credential to another host.
+// Redirects are followed by Bun's client itself, to another host without the signature.
 //
 // https://docs.aws.amazon.com/AmazonS3/latest/API  https://bun.com/docs/runtime/s3
 
