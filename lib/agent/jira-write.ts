@@ -20,7 +20,7 @@ import {
   jira,
   searchPage,
 } from './jira-read.ts'
-import { pagesOf } from './vendor.ts'
+import { beforehand, pagesOf } from './vendor.ts'
 
 /** The key of issues' properties and of histories' extra data. */
 const MARK = 'cadre'
@@ -67,7 +67,9 @@ export async function move(issue: Issue, to: string, context: AtlassianContext):
   if (same(issue.fields.status?.name)) return
   const path = issuePath(key, '/transitions')
   const options = { scope: BROWSE }
-  const { transitions } = await jira(context)<{ transitions: Transition[] }>(`get transitions of ${key}`, path, options)
+  const { transitions } = await beforehand(() =>
+    jira(context)<{ transitions: Transition[] }>(`get transitions of ${key}`, path, options),
+  )
   const chosen =
     transitions.find(({ id }) => id === to) ??
     transitions.find(({ name }) => same(name)) ??

@@ -203,6 +203,12 @@ describe('a transition', () => {
     expect(await failureOf(run('transition', { ref: 'WEB-1' }, begin('once')))).toMatchObject({ sent: 'no' })
   })
 
+  test('an outage before it is sent leaves no doubt', async () => {
+    site.fail(/^GET .*transitions$/, () => refusal(503, '', { 'retry-after': '0' }), { times: 4 })
+    const error = await failureOf(run('transition', { ref: 'WEB-1', to: 'Start' }, begin('once')))
+    expect(error).toMatchObject({ sent: 'no', retryable: true })
+  })
+
   test('whose comment failed is finished by the next attempt', async () => {
     site.fail(/^POST .*comment$/, () => refusal(503), { times: 1 })
     const entry = { ref: 'WEB-1', to: 'Start', comment: 'on it' }
