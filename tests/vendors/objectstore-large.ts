@@ -52,6 +52,7 @@ await objectstore.target!.run({ name: 'x', ref: `${BUCKET}/large`, file: 'large'
 await objectstore.source!.run({ name: 'back', ref: `${BUCKET}/large` }, context)
 clearInterval(watch)
 store.kill()
+await store.exited
 
 const hash = async (path: string) => {
   const hasher = new Bun.CryptoHasher('sha256')

@@ -89,4 +89,11 @@ function isSigned(request: Request, path: string): boolean {
   return signature(given) !== undefined && signature(given) === signature(expected.headers?.Authorization)
 }
 
-if (import.meta.main) console.log((await objectVendor()).endpoint)
+if (import.meta.main) {
+  const vendor = await objectVendor()
+  process.on('SIGTERM', async () => {
+    await vendor[Symbol.asyncDispose]()
+    process.exit()
+  })
+  console.log(vendor.endpoint)
+}
