@@ -2,6 +2,7 @@
 // https://developers.google.com/workspace/drive/api/guides/manage-uploads
 // https://developers.google.com/workspace/drive/api/guides/handle-errors
 
+import { type FileHandle, open } from 'node:fs/promises'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type AgentContext, AgentError, type FetchOptions, withSent } from './define.ts'
 import { googleToken } from './google.ts'
@@ -184,33 +185,53 @@ export async function upload({ file, name, folder, existing }: Upload, context: 
   return sendChunks(file, doing, session.pathname + session.search, context)
 }
 
-/** Chunk after chunk; after a failure Drive is asked how much it has, and gets the rest. */
+/** Chunk after chunk, each in the same bytes of memory; after a failure Drive is asked how much it has. */
 async function sendChunks(file: Bun.BunFile, doing: string, session: string, context: Context): Promise<DriveFile> {
   const { size, type } = file
-  let received = 0
-  let asking = false
-  for (let failures = 0; ; ) {
-    const end = Math.min(received + CHUNK, size)
-    const range = asking ? `bytes */${size}` : `bytes ${received}-${end - 1}/${size}`
-    const body = asking ? '' : await file.slice(received, end).bytes()
-    const headers = { 'content-range': range, 'content-type': type }
-    const put = { method: 'PUT', headers, body, timeout: CHUNK_TIMEOUT, attempts: 1 }
-    const reply = await settled(request(doing, session, context, put))
-    if (reply instanceof Response && reply.ok) return (await reply.json()) as DriveFile
-    if (reply instanceof AgentError) {
-      if (++failures >= TRIES || !reply.retryable) throw reply
-      asking = true
-    } else {
-      const has = Number(/-(\d+)$/.exec(reply.headers.get('range') ?? '')?.[1] ?? -1) + 1
-      if (has > received) failures = 0
-      else if (!asking && ++failures >= TRIES) {
-        throw new AgentError(`[filestore] ${doing}: Drive keeps no byte of it`, { code: 'vendor_error' })
+  const handle = await open(file.name!, 'r')
+  try {
+    const chunk = new Uint8Array(CHUNK)
+    let received = 0
+    let asking = false
+    for (let failures = 0; ; ) {
+      const body = asking ? '' : await fill(handle, chunk.subarray(0, size - received), received)
+      const range = asking ? `bytes */${size}` : `bytes ${received}-${received + body.length - 1}/${size}`
+      const headers = { 'content-range': range, 'content-type': type }
+      const put = { method: 'PUT', headers, body, timeout: CHUNK_TIMEOUT, attempts: 1 }
+      const reply = await settled(request(doing, session, context, put))
+      if (reply instanceof Response && reply.ok) return (await reply.json()) as DriveFile
+      if (reply instanceof AgentError) {
+        if (++failures >= TRIES || !reply.retryable) throw reply
+        asking = true
+      } else {
+        const has = Number(/-(\d+)$/.exec(reply.headers.get('range') ?? '')?.[1] ?? -1) + 1
+        if (has > received) failures = 0
+        else if (!asking && ++failures >= TRIES) {
+          throw new AgentError(`[filestore] ${doing}: Drive keeps no byte of it`, { code: 'vendor_error' })
+        }
+        received = has
+        asking = false
       }
-      received = has
-      asking = false
+      if (failures > 0) await pause(failures, context)
     }
-    if (failures > 0) await pause(failures, context)
+  } finally {
+    await handle.close()
   }
+}
+
+async function fill(
+  handle: FileHandle,
+  bytes: Uint8Array<ArrayBuffer>,
+  from: number,
+): Promise<Uint8Array<ArrayBuffer>> {
+  for (let at = 0; at < bytes.length; ) {
+    const { bytesRead } = await handle.read(bytes, at, bytes.length - at, from + at)
+    if (bytesRead === 0) {
+      throw new AgentError('[filestore] the file became shorter while it was sent', { code: 'conflict', sent: 'no' })
+    }
+    at += bytesRead
+  }
+  return bytes
 }
 
 /** A refusal may come after the last byte, whose own reply was lost: nobody can say that nothing was written. */
