@@ -130,11 +130,12 @@ export class Engine {
     this.#journal = new Journal(
       options.db,
       {
+        afterBegin: () => this.#machine.refresh(),
         beforeCommit: () => options.outbox?.record([...this.#changes.values()]),
         afterCommit: () => this.#committed(),
         afterRollback: () => {
           this.#changes.clear()
-          this.#machine.recover()
+          this.#machine.distrust()
         },
       },
       options.log,

@@ -13,11 +13,13 @@ interface Pending {
 }
 
 export interface JournalHooks {
+  /** Inside the transaction, before the first change of a group. */
+  afterBegin(): void
   /** Inside the transaction, after the last change of a group. */
   beforeCommit(): void
   /** The group is durable: what waited for it may happen now. */
   afterCommit(): void
-  /** The group was rolled back: memory must be read anew from the database. */
+  /** The group was rolled back: memory is ahead of the database. Nothing can be written here; `afterBegin` is next. */
   afterRollback(): void
 }
 
@@ -86,6 +88,7 @@ export class Journal {
     const results: unknown[] = []
     this.#db
       .transaction(() => {
+        this.#hooks.afterBegin()
         for (const { change } of group) results.push(change())
         this.#hooks.beforeCommit()
         failpoint()

@@ -77,11 +77,11 @@ export class LiveRun {
     return made
   }
 
-  /** Puts a phase among those that may start, in file order. */
+  /** Puts a phase among those that may start, in file order. Two clocks may say so of the same one. */
   makeReady(position: number): void {
     let at = this.ready.length
     while (at > 0 && this.ready[at - 1]! > position) at--
-    this.ready.splice(at, 0, position)
+    if (this.ready[at - 1] !== position) this.ready.splice(at, 0, position)
   }
 
   /** Records a new state in memory and keeps the counters right. */

@@ -1,0 +1,81 @@
+// A disk that takes no more: the engine waits, loses nothing, and goes on when there is space again.
+
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { AgentError, agent, Type } from '../../lib/agent/cadre.ts'
+import { brokenInvariants } from '../../lib/run/invariants.ts'
+import { runPhases } from '../../lib/run/queries.ts'
+import { type TestEngine, testEngine } from '../support/engine.ts'
+
+const calls: string[] = []
+const big = agent({
+  type: 'connector',
+  version: '1.0.0',
+  description: 'Gives more than fits a page.',
+  settings: Type.Object({}),
+  source: {
+    effect: 'read',
+    entry: Type.Object({ name: Type.String() }),
+    async run(_, context) {
+      calls.push(`${context.run.id} ${context.phase.name} ${context.attempt}`)
+      await Bun.sleep(2)
+      if (context.phase.name === 'again' && context.attempt === 1) throw new AgentError('not yet', { retryable: true })
+      return { text: 'much', data: { text: 'x'.repeat(20_000) } }
+    },
+  },
+})
+
+let t: TestEngine
+beforeEach(async () => {
+  calls.length = 0
+  t = await testEngine({ agents: { big }, slots: 5 })
+})
+afterEach(() => t.close())
+
+const phases = Array.from({ length: 24 }, (_, n) => {
+  const depends = n >= 6 ? `depends_on: [p${n - 6}], ` : ''
+  return `  - { name: p${n}, agent: big, ${depends}sources: [{ name: x }] }`
+})
+// Its time comes while nothing can be written.
+phases.push('  - { name: again, agent: big, retry: { attempts: 2, backoff: 200ms }, sources: [{ name: x }] }')
+const team = `name: "@local/big"\nversion: 1.0.0\nphases:\n${phases.join('\n')}\n`
+
+/** How the file system refuses, and how it is made to take writes again. */
+const REFUSALS: Record<string, [refuse: () => string, allow: string]> = {
+  full: [() => `PRAGMA max_page_count = ${pages() + 20}`, 'PRAGMA max_page_count = 1000000'],
+  readonly: [() => 'PRAGMA query_only = ON', 'PRAGMA query_only = OFF'],
+}
+
+const pages = () => t.engine.store.db.query<{ page_count: number }, []>('PRAGMA page_count').get()!.page_count
+
+for (const [kind, [refuse, allow]] of Object.entries(REFUSALS)) {
+  test(`a disk that is ${kind} stalls, and space lets everything go on`, async () => {
+    const { engine } = t
+    const runs = [await t.start(team), await t.start(team)]
+    await Bun.sleep(30)
+    engine.store.db.run(refuse())
+    for (let n = 0; n < 500 && !engine.load.stalled; n++) await Bun.sleep(4)
+    expect(engine.load.stalled).toContain(kind)
+    expect(engine.load.free).toBe(0)
+    const called = calls.length
+    await Bun.sleep(1_200)
+    expect(calls.length).toBe(called)
+    expect(brokenInvariants(engine.store.db)).toEqual([])
+
+    // What is asked meanwhile waits too.
+    const late = t.start(team)
+    engine.store.db.run(allow)
+    runs.push(await late)
+    for (const { run_id } of runs) {
+      expect((await engine.ended(run_id)).state).toBe('completed')
+      const rows = runPhases(engine.store, run_id, id => engine.bundle(id)).phases
+      expect(rows.map(phase => [phase.state, phase.attempt])).toEqual([
+        ...Array(24).fill(['completed', 1]),
+        ['completed', 2],
+      ])
+    }
+    expect(calls.length).toBe(78)
+    expect(new Set(calls).size).toBe(78)
+    expect(engine.load).toMatchObject({ runs: 0, slots: 0, stalled: null })
+    expect(brokenInvariants(engine.store.db)).toEqual([])
+  })
+}
