@@ -78,6 +78,7 @@ export class Machine {
   #slotQueue: LiveRun[] = []
   readonly #stepping = new Set<LiveRun>()
   #after: (() => void)[] = []
+  #stale = false
 
   constructor(store: RunStore, host: MachineHost, slots: number) {
     this.store = store
@@ -127,8 +128,20 @@ export class Machine {
     this.drain()
   }
 
-  /** Puts everything that has not ended back into memory, as after a restart or a rollback. */
+  /** A rollback took back what memory holds, and what was to happen after it. */
+  distrust(): void {
+    this.#stale = true
+    this.#after = []
+  }
+
+  /** Makes memory what the rows say again, where a rollback left it ahead of them. */
+  refresh(): void {
+    if (this.#stale) this.recover()
+  }
+
+  /** Puts everything that has not ended back into memory, as after a restart or a rollback. Goes on with it: it writes. */
   recover(): void {
+    this.#stale = false
     this.lives.clear()
     this.#stepping.clear()
     this.#slotQueue = []
@@ -221,6 +234,11 @@ export class Machine {
   ): void {
     this.#endRow(live, position, state, change)
     this.#settle(live, position)
+  }
+
+  /** Sub-runs that a resume put into the queue go with the phase that does not open them any more. */
+  cancelQueued({ row }: LiveRun, position: number): void {
+    this.store.cancelQueued(row.root_id, row.tree_key, position, this.host.now())
   }
 
   failPhase(live: LiveRun, position: number, error: RunError, change: PhaseChange = {}): void {
@@ -436,6 +454,7 @@ export class Machine {
     change: PhaseChange,
   ) {
     const { attempt } = live.phases[position]!
+    if (!isLeaf(live.phase(position))) this.cancelQueued(live, position)
     if (!this.store.endPhase(live.id, position, attempt, state, this.host.now(), change)) {
       throw new CadreError(
         'internal',

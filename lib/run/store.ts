@@ -186,13 +186,22 @@ export class RunStore {
       .get(runId, position)
   }
 
-  cancelQueued(runId: string, position: number, at: number): void {
+  /** Ends the runs below a phase that wait for an attempt which does not come any more, and what was open in them. */
+  cancelQueued(rootId: string, treeKey: string, position: number, at: number): void {
+    const prefix = treeKey + position.toString(36).padStart(3, '0')
+    const below =
+      "root_id = ?1 AND tree_key > ?2 AND tree_key < ?2 || '~' AND state = 'queued' AND completed_at IS NULL"
     this.db
       .query(
-        `UPDATE runs SET state = 'cancelled', reason = 'parent', completed_at = max(?3, coalesce(started_at, 0))
-         WHERE parent_id = ?1 AND parent_position = ?2 AND state = 'queued'`,
+        `UPDATE phases SET state = 'cancelled', reason = 'parent', completed_at = max(?3, coalesce(started_at, 0)), due_at = NULL
+         WHERE completed_at IS NULL AND run_id IN (SELECT id FROM runs WHERE ${below})`,
       )
-      .run(runId, position, at)
+      .run(rootId, prefix, at)
+    this.db
+      .query(
+        `UPDATE runs SET state = 'cancelled', reason = 'parent', completed_at = max(?3, coalesce(started_at, 0)) WHERE ${below}`,
+      )
+      .run(rootId, prefix, at)
   }
 
   /** Begins the new attempt of a run: what completed stays, the rest is open again. Gives the positions that are. */

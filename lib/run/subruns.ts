@@ -144,7 +144,7 @@ function startItem(machine: Machine, live: LiveRun, phase: MapPhase, progress: M
 }
 
 function endMap(machine: Machine, live: LiveRun, phase: MapPhase, progress: MapProgress): void {
-  if (progress.reopened) machine.store.cancelQueued(live.id, phase.index, machine.host.now())
+  if (progress.reopened) machine.cancelQueued(live, phase.index)
   const { data, files } = mapData(machine, live, phase, progress.total)
   if (live.ending) return machine.endPhase(live, phase.index, 'cancelled', { reason: live.ending.reason })
   const text = `${data.completed} of ${data.total} completed`
