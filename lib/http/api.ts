@@ -18,6 +18,8 @@ export interface Access<Caller> {
   admit(incoming: Incoming): Caller | Promise<Caller>
 }
 
+export const anyone: Access<null> = { rule: 'none', admit: () => null }
+
 /** What is known of a request before its body. */
 export interface Incoming {
   readonly request: Request
@@ -35,7 +37,6 @@ export interface Call<Body = unknown, Caller = unknown> {
   readonly request: Request
   readonly requestId: string
   readonly server: Server<unknown> | null
-  readonly set: { status?: number | string; headers: Record<string, string | number> }
 }
 
 /** What a handler of a GET route gets: the query instead of a body, its values as strings. */
@@ -55,6 +56,8 @@ export interface PostDeclaration<Caller, Body extends TSchema> extends Declarati
   limit?: number
   /** The form of replies; default `{ok, data}`. */
   frame?: Frame
+  /** Of success; default 200. */
+  status?: 200 | 201
 }
 
 export interface GetDeclaration<Caller, Query extends TSchema> extends Declaration<Caller> {
@@ -66,6 +69,17 @@ interface Endpoint {
   limit: number
   frame: Frame
   schema: TSchema
+  status: 200 | 201
+}
+
+/** A route as it was declared. */
+export interface Route {
+  method: string
+  path: string
+  /** What its access asks, in words. */
+  rule: string
+  /** Of success. */
+  status: number
 }
 
 export interface Api {
@@ -84,7 +98,7 @@ export interface Api {
     handler: (visit: Visit<Static<Query>, Caller>) => unknown,
   ): void
   /** Every route with what it asks, sorted by path. */
-  routes(): { method: string; path: string; rule: string }[]
+  routes(): Route[]
 }
 
 export function createApi(options: { log: Log }): Api {
@@ -110,9 +124,11 @@ export function createApi(options: { log: Log }): Api {
       context.caller = await endpoint.access.admit({ request, path, bearer: bearerOf(request), peer })
     })
     .onParse(({ request, endpoint }) => readJson(request, endpoint!.limit))
-    .onAfterHandle(({ response, endpoint, body }) =>
-      response instanceof Response ? response : endpoint!.frame.success(response ?? null, body),
-    )
+    .onAfterHandle(({ response, endpoint, body, set }) => {
+      if (response instanceof Response) return response
+      set.status = endpoint!.status
+      return endpoint!.frame.success(response ?? null, body)
+    })
     .onError(function fail(context) {
       const { error, set, request, path, requestId, endpoint } = context
       const failure = asFailure(error, endpoint?.schema)
@@ -139,12 +155,12 @@ export function createApi(options: { log: Log }): Api {
     app: app as unknown as Elysia,
     stopping: stopping.signal,
     stop: () => stopping.abort(),
-    post(path, { access, body, limit = MIB, frame = plainFrame, summary }, handler) {
-      declare('POST', path, { access, limit, frame, schema: body })
+    post(path, { access, body, limit = MIB, frame = plainFrame, status = 200, summary }, handler) {
+      declare('POST', path, { access, limit, frame, schema: body, status })
       app.post(path, handler as never, { body: standard(body), detail: detail(access, summary) })
     },
     get(path, { access, query, summary }, handler) {
-      declare('GET', path, { access, limit: 0, frame: plainFrame, schema: query })
+      declare('GET', path, { access, limit: 0, frame: plainFrame, schema: query, status: 200 })
       app.get(path, handler as never, { query: standard(query), detail: detail(access, summary) })
     },
     routes() {
@@ -154,7 +170,9 @@ export function createApi(options: { log: Log }): Api {
         throw new Error(`routes without a declared access: ${names}; declare them with api.post or api.get`)
       }
       return [...endpoints]
-        .flatMap(([path, methods]) => [...methods].map(([method, { access }]) => ({ method, path, rule: access.rule })))
+        .flatMap(([path, methods]) =>
+          [...methods].map(([method, { access, status }]) => ({ method, path, rule: access.rule, status })),
+        )
         .sort((a, b) => (a.path < b.path ? -1 : 1))
     },
   }

@@ -4,7 +4,7 @@ import type { Server } from 'bun'
 import { Type } from 'typebox'
 import { CadreError } from '../error.ts'
 import type { Log } from '../log.ts'
-import type { Access, Api } from './api.ts'
+import { type Api, anyone } from './api.ts'
 import { MIB } from './body.ts'
 
 /** Requests in flight get this long to end once a stop is asked. */
@@ -84,8 +84,6 @@ export function stopOnSignal(listening: Listening, log: Log, close: () => void |
   }
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void stop(signal))
 }
-
-const anyone: Access<null> = { rule: 'none', admit: () => null }
 
 /** `GET /health`, without credential. */
 export function health(api: Api, report: () => Record<string, unknown>): void {

@@ -5,6 +5,7 @@ import manifest from '../../package.json'
 import { messageOf } from '../error.ts'
 import { type Api, createApi } from '../http/api.ts'
 import { health, type Listening, listen, stopOnSignal } from '../http/listen.ts'
+import { openapiRoutes } from '../http/openapi/routes.ts'
 import type { Log } from '../log.ts'
 import { firstStart } from './accounts.ts'
 import type { HubConfig } from './config.ts'
@@ -13,6 +14,12 @@ import { hubRoutes } from './routes.ts'
 import { forgetRuns } from './runs.ts'
 
 const HOUR_MS = 3_600_000
+
+const INFO = {
+  title: 'cadre hub',
+  version: manifest.version,
+  description: 'Tokens, tenancy, packages, dispatch, and the runs of all daemons.',
+}
 
 export async function openHub(config: HubConfig, log: Log): Promise<Hub> {
   const { database, key, trustProxy, home, agentsFolder } = config
@@ -43,6 +50,7 @@ export function startHub(
   const api = createApi({ log: hub.log })
   health(api, () => ({ version: manifest.version }))
   hubRoutes(api, hub)
+  openapiRoutes(api, INFO)
   const listening = listen(api, { host: config.host, port: config.port, ...(name !== undefined && { name }) })
   const forget = () => void forgetOldRuns(hub, config.keepRunsDays)
   forget()

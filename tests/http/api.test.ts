@@ -29,10 +29,7 @@ const Greeting = closed({ name: Type.String({ maxLength: 5 }), times: Type.Optio
 health(api, () => ({ version: '1.2.3' }))
 api.post('/greet', { access: token, body: Greeting }, ({ body, caller }) => `${caller.name} greets ${body.name}`)
 api.post('/peer', { access: anyone, body: closed({}) }, ({ caller }) => caller)
-api.post('/made', { access: anyone, body: Type.Object({}) }, ({ set }) => {
-  set.status = 201
-  return { id: 1 }
-})
+api.post('/made', { access: anyone, body: Type.Object({}), status: 201 }, () => ({ id: 1 }))
 api.post('/small', { access: anyone, body: Type.Unknown(), limit: 1000 }, ({ body }) => body)
 api.post('/fault', { access: anyone, body: closed({}) }, () => {
   throw new Error('the disk says\nparams: hunter2')
@@ -82,7 +79,7 @@ describe('replies', () => {
     expect(response.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/)
     expect(response.headers.get('content-type')).toStartWith('application/json')
   })
-  test('a handler sets another status', async () => expect((await post('/made', '{}', json)).status).toBe(201))
+  test('a route declares another status', async () => expect((await post('/made', '{}', json)).status).toBe(201))
   test('an empty body counts as {}', async () => {
     expect(await (await post('/peer')).json()).toEqual({ ok: true, data: '127.0.0.1' })
   })

@@ -155,6 +155,8 @@ test('the table has every route', () => {
   expect([...Object.keys(USER), ...REALM, ...BOTH, ...OPEN].sort()).toEqual(declared.sort())
   expect(hub.routes.filter(({ method }) => method === 'GET').map(({ path }) => path)).toEqual([
     '/health',
+    '/openapi',
+    '/openapi/json',
     '/v1/runs/stream',
   ])
 })

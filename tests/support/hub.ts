@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openStore } from '../../db/hub/store.ts'
+import type { Route } from '../../lib/http/api.ts'
 import { firstStart } from '../../lib/hub/accounts.ts'
 import { createHub, type Hub } from '../../lib/hub/hub.ts'
 import { startHub } from '../../lib/hub/serve.ts'
@@ -25,7 +26,7 @@ export interface TestHub {
   url: string
   hub: Hub
   /** Every route with its rule. */
-  routes: { method: string; path: string; rule: string }[]
+  routes: Route[]
   /** Lines of the log. */
   log: string[]
   clock: { skew: number }

@@ -28,8 +28,13 @@ export function authRoutes(api: Api, hub: Hub, { user, realm, either }: Callers)
 
   api.post(
     '/v1/auth/generate_token',
-    { access: user({ grant: { tokens: 'write' }, realm: 'member' }), body: Generate, summary: 'Mint a token' },
-    async ({ body, caller, set }) => {
+    {
+      access: user({ grant: { tokens: 'write' }, realm: 'member' }),
+      body: Generate,
+      status: 201,
+      summary: 'Mint a token',
+    },
+    async ({ body, caller }) => {
       const { type, name, permissions, realm_ids: realmIds = [], expires_in_days: days } = body
       checkForm(body)
       for (const id of realmIds) await caller.realm(id)
@@ -41,7 +46,6 @@ export function authRoutes(api: Api, hub: Hub, { user, realm, either }: Callers)
         await record(hub, tx, caller.token, { action: 'auth/generate_token', target: String(minted.row.id) })
         return minted
       })
-      set.status = 201
       return { id: row.id, name, type, token, realm_ids: realmIds, permissions: grant, expires_at: iso(expiresAt) }
     },
   )

@@ -38,12 +38,10 @@ export function dispatchRoutes(api: Api, hub: Hub, { user }: Callers): void {
         priority: Type.Optional(Type.Integer({ minimum: -1_000, maximum: 1_000 })),
         idempotency_key: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
       }),
+      status: 201,
       summary: 'Queue a run for a daemon of a realm',
     },
-    async ({ body, caller, set }) => {
-      set.status = 201
-      return dispatchRun(hub, caller, body)
-    },
+    ({ body, caller }) => dispatchRun(hub, caller, body),
   )
 
   api.post(

@@ -1,0 +1,133 @@
+// The OpenAPI document of an API, from the schemas that check its requests. Made when it is first asked for.
+// Document: https://spec.openapis.org/oas/v3.1.1 · schemas: JSON Schema 2020-12
+
+import { toOpenAPISchema } from '@elysiajs/openapi/openapi'
+import { STATUS } from '../../error.ts'
+import type { Api, Route } from '../api.ts'
+import type { Standard } from '../schema.ts'
+
+export interface Info {
+  title: string
+  version: string
+  description: string
+}
+
+export interface Operation {
+  summary?: string
+  description?: string
+  operationId?: string
+  tags: string[]
+  security: Record<string, string[]>[]
+  parameters?: { name: string; in: string; required: boolean; schema: unknown }[]
+  requestBody?: { required: boolean; content: Record<string, { schema: unknown }> }
+  responses: Record<string, unknown>
+}
+
+export interface Document {
+  openapi: string
+  info: Info
+  paths: Record<string, Record<string, Operation>>
+  components: Record<string, Record<string, unknown>>
+}
+
+/** Every route of `api` with its body or query, its access rule, and the errors that it may answer. */
+export function openapiDocument(api: Api, info: Info): Document {
+  const { paths } = toOpenAPISchema(asJson(api) as never, undefined, undefined, {
+    typebox: (body: Standard<unknown>) => body.schema,
+  }) as unknown as Pick<Document, 'paths'>
+  for (const route of api.routes()) {
+    const operation = paths[route.path]![route.method.toLowerCase()]!
+    operation.tags = [route.path.split('/').at(-2) || 'service']
+    operation.security = securityOf(route)
+    operation.responses = responsesOf(route)
+    // An empty body counts as `{}`.
+    if (operation.requestBody) operation.requestBody.required = false
+  }
+  return { openapi: '3.1.1', info, paths: { ...paths }, components }
+}
+
+/** The kit parses bodies by a function of its own, which the generator takes for no type at all: they are JSON. */
+function asJson({ app }: Api) {
+  const routes = app.routes.map(route => ({ ...route, hooks: { ...route.hooks, parse: [{ fn: 'json' }] } }))
+  return { getGlobalRoutes: () => routes }
+}
+
+function securityOf({ rule }: Route): Operation['security'] {
+  if (rule === 'none') return []
+  return rule.startsWith('none, or ') ? [{}, { bearer: [] }] : [{ bearer: [] }]
+}
+
+function responsesOf({ method, path, rule, status }: Route): Operation['responses'] {
+  const inapplicable: number[] = [STATUS.method_not_allowed]
+  if (rule === 'none') inapplicable.push(STATUS.forbidden)
+  if (method === 'GET') inapplicable.push(STATUS.too_large, STATUS.unsupported_media_type)
+  const errors = [...new Set(Object.values(STATUS))].filter(each => !inapplicable.includes(each))
+  const success = path.endsWith('/stream')
+    ? { description: 'Server-sent events', content: { 'text/event-stream': { schema: { type: 'string' } } } }
+    : { $ref: '#/components/responses/success' }
+  return {
+    [status]: success,
+    ...Object.fromEntries(errors.map(each => [each, { $ref: `#/components/responses/${each}` }])),
+  }
+}
+
+const headers = { 'x-request-id': { description: 'Names the request in the log', schema: { type: 'string' } } }
+
+function failure(status: number): unknown {
+  const codes = Object.entries(STATUS).flatMap(([code, its]) => (its === status ? [code] : []))
+  const code = { type: 'object', properties: { code: { enum: codes } } }
+  const more =
+    status === STATUS.rate_limited
+      ? { 'retry-after': { description: 'Seconds', schema: { type: 'integer' } } }
+      : status === STATUS.unauthorized
+        ? { 'www-authenticate': { schema: { const: 'Bearer' } } }
+        : {}
+  const schema = { allOf: [{ $ref: '#/components/schemas/failure' }, { properties: { error: code } }] }
+  return {
+    description: codes.join(' or '),
+    headers: { ...headers, ...more },
+    content: { 'application/json': { schema } },
+  }
+}
+
+const detail = {
+  type: 'object',
+  required: ['path', 'message'],
+  properties: {
+    path: { type: 'string', description: 'JSON pointer into the request' },
+    message: { type: 'string' },
+  },
+}
+
+const components: Document['components'] = {
+  securitySchemes: {
+    bearer: { type: 'http', scheme: 'bearer', description: 'A user token (cadre_tok_…) or a realm token (cadre_dt_…)' },
+  },
+  schemas: {
+    success: { type: 'object', required: ['ok', 'data'], properties: { ok: { const: true }, data: {} } },
+    failure: {
+      type: 'object',
+      required: ['ok', 'error'],
+      properties: {
+        ok: { const: false },
+        error: {
+          type: 'object',
+          required: ['code', 'message'],
+          properties: {
+            code: { enum: Object.keys(STATUS) },
+            message: { type: 'string' },
+            details: { type: 'array', items: detail },
+          },
+        },
+      },
+    },
+  },
+  responses: {
+    success: {
+      description: 'Done',
+      headers,
+      content: { 'application/json': { schema: { $ref: '#/components/schemas/success' } } },
+    },
+    ...Object.fromEntries([...new Set(Object.values(STATUS))].map(status => [status, failure(status)])),
+  },
+}

@@ -1,0 +1,74 @@
+// The OpenAPI document: every route, with the schema that checks it, its access rule and its errors.
+
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { STATUS } from '../../lib/error.ts'
+import type { Document } from '../../lib/http/openapi/document.ts'
+import { startTestHub, type TestHub } from '../support/hub.ts'
+
+let hub: TestHub
+let doc: Document
+beforeAll(async () => {
+  hub = await startTestHub()
+  doc = (await (await fetch(`${hub.url}/openapi/json`)).json()) as Document
+})
+afterAll(() => hub.stop())
+
+const operation = (path: string, method = 'post') => doc.paths[path]![method]!
+const bodyOf = (path: string) => operation(path).requestBody!.content['application/json']!.schema as never as Schema
+
+interface Schema {
+  type: string
+  properties: Record<string, unknown>
+  required?: string[]
+  additionalProperties?: boolean
+}
+
+test('has every route, with its body, rule and errors', () => {
+  const documented = Object.entries(doc.paths).flatMap(([path, methods]) =>
+    Object.keys(methods).map(method => `${method.toUpperCase()} ${path}`),
+  )
+  expect(documented.sort()).toEqual(hub.routes.map(({ method, path }) => `${method} ${path}`).sort())
+  for (const { method, path, rule, status } of hub.routes) {
+    const { requestBody, description, responses, security } = operation(path, method.toLowerCase())
+    expect(description).toBe(`Access: ${rule}.`)
+    expect(security.some(each => 'bearer' in each)).toBe(rule !== 'none')
+    expect(Object.keys(responses)).toContain(String(status))
+    expect(Object.keys(responses)).toContain('500')
+    if (method === 'GET') continue
+    expect(Object.keys(requestBody!.content)).toEqual(['application/json'])
+    expect([path, bodyOf(path).type]).toEqual([path, 'object'])
+  }
+})
+
+test('a body’s schema is the one that checks it', async () => {
+  const body = bodyOf('/v1/auth/generate_token')
+  expect(body).toMatchObject({ required: ['type', 'name'], additionalProperties: false })
+  expect(body.properties.type).toMatchObject({ enum: ['user', 'realm'] })
+  for (const path of ['/v1/orgs/create', '/v1/dispatch/run', '/v1/daemons/ack']) {
+    const token = path.includes('daemons') ? (await hub.realmToken(hub.admin, hub.realm)).token : hub.admin
+    const { status, error } = await hub.call(token, path.slice(4), {})
+    expect(status).toBe(400)
+    expect(error.details!.map(each => each.path.slice(1)).sort()).toEqual(bodyOf(path).required!.toSorted())
+  }
+  expect(operation('/v1/runs/stream', 'get').parameters).toMatchObject([
+    { name: 'run_id', in: 'query', required: true },
+  ])
+})
+
+test('errors are those of the wire, and every reference leads somewhere', () => {
+  for (const [code, status] of Object.entries(STATUS)) {
+    expect(JSON.stringify(doc.components.responses![status])).toContain(`"${code}"`)
+  }
+  const references = JSON.stringify(doc).matchAll(/"\$ref":"#\/components\/(\w+)\/(\w+)"/g)
+  for (const [, kind, name] of references) expect(doc.components[kind!]).toHaveProperty(name!)
+  expect(JSON.stringify(doc).match(/"\$ref":"(?!#\/components\/)/)).toBeNull()
+})
+
+test('the page shows every route and loads nothing from elsewhere', async () => {
+  const reply = await fetch(`${hub.url}/openapi`)
+  expect(reply.headers.get('content-type')).toStartWith('text/html')
+  expect(reply.headers.get('content-security-policy')).toStartWith("default-src 'none'")
+  const html = await reply.text()
+  for (const { method, path } of hub.routes) expect(html).toContain(`<code>${method} ${path}</code>`)
+  expect(html).not.toMatch(/https?:|<script|src=/)
+})
