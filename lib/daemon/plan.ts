@@ -5,6 +5,7 @@ import type { AgentDefinition, Effect, Handler } from '../agent/define.ts'
 import { isSecret } from '../agent/define.ts'
 import type { Detail } from '../error.ts'
 import type { Json, JsonObject } from '../json.ts'
+import { maskInputs } from '../run/subruns.ts'
 import { inputsFor } from '../team/inputs.ts'
 import type { Bundle, Phase, StandardPhase } from '../team/team.ts'
 import type { Daemon } from './daemon.ts'
@@ -55,10 +56,16 @@ export interface Plan {
 /** Throws `invalid_request` with every problem of the team. */
 export async function planRun(daemon: Daemon, request: RunRequest): Promise<Plan> {
   const bundle = await loadTeam(daemon, request)
-  const { values, problems } = inputsFor(bundle.team(bundle.root).inputs, request.inputs ?? {})
+  const fields = bundle.team(bundle.root).inputs
+  const { values, problems } = inputsFor(fields, request.inputs ?? {})
   const writes: PlannedWrite[] = []
   const team = planTeam(daemon, bundle, bundle.root, [], [], writes)
-  return { inputs: values, missing: [...problems, ...missingSettings(daemon, bundle)], team, writes }
+  return {
+    inputs: maskInputs(fields, values),
+    missing: [...problems, ...missingSettings(daemon, bundle)],
+    team,
+    writes,
+  }
 }
 
 function planTeam(

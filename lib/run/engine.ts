@@ -168,6 +168,7 @@ export class Engine {
         runEnded: live => this.#runEnded(live),
         stateDir: runId => this.stateDir(runId),
         bundle: id => this.bundle(id),
+        mask: (rootId, value) => options.host.mask(value, options.secrets.values(rootId)),
         secretInputs: rootId => options.secrets.read(rootId),
       },
       options.slots,

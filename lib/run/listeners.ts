@@ -80,9 +80,9 @@ function payloadOf(
   try {
     if (when && when.evaluate(scope) !== true) return [null, null]
     const entry = { ...(listener.fields.evaluate(scope) as JsonObject), ...(options.evaluate(scope) as JsonObject) }
-    return [{ agent: listener.agent, entry, event: notice(machine, live, event, position) }, null]
+    return [machine.mask(live, { agent: listener.agent, entry, event: notice(machine, live, event, position) }), null]
   } catch (thrown) {
-    return [null, messageOf(thrown)]
+    return [null, machine.mask(live, messageOf(thrown))]
   }
 }
 

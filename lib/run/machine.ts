@@ -58,6 +58,8 @@ export interface MachineHost {
   /** The state folder of a run; sub-runs' files are linked from one to the other. */
   stateDir(runId: string): string
   bundle(id: string): Bundle
+  /** Replaces every secret that a tree knows. What expressions give may hold one, and goes through it before it is recorded. */
+  mask<T>(rootId: string, value: T): T
   /** The secret inputs of a top run, which its row holds masked. */
   secretInputs(rootId: string): JsonObject
 }
@@ -254,8 +256,13 @@ export class Machine {
     this.endPhase(live, position, 'failed', { ...change, error })
   }
 
+  mask<T>({ row }: LiveRun, value: T): T {
+    return this.host.mask(row.root_id, value)
+  }
+
   /** Puts a phase before a person. */
-  ask(live: LiveRun, position: number, question: Question): void {
+  ask(live: LiveRun, position: number, asked: Question): void {
+    const question = this.mask(live, asked)
     this.#enter(live, position, 'awaiting_input', question.reason)
     this.awaitingChanged(live)
     openReview(this, live, position, question)
@@ -451,8 +458,9 @@ export class Machine {
     live: LiveRun,
     position: number,
     state: 'completed' | 'failed' | 'skipped' | 'cancelled',
-    change: PhaseChange,
+    given: PhaseChange,
   ) {
+    const change = given.error ? { ...given, error: this.mask(live, given.error) } : given
     const { attempt } = live.phases[position]!
     if (!isLeaf(live.phase(position))) this.cancelQueued(live, position)
     if (!this.store.endPhase(live.id, position, attempt, state, this.host.now(), change)) {
@@ -515,7 +523,7 @@ export class Machine {
   }
 
   #finish(live: LiveRun): void {
-    const end = endOf(this, live)
+    const end = this.mask(live, endOf(this, live))
     this.store.endRun(live.id, end.state, { ...end, at: this.host.now() })
     live.row.state = end.state
     this.lives.delete(live.id)

@@ -141,13 +141,14 @@ export function closeReview(machine: Machine, live: LiveRun, position: number): 
 }
 
 /** Applies a person's answer. Throws `not_found`, `invalid_state` when it was answered already, `invalid_request`. */
-export function decide(machine: Machine, reviewId: string, answer: Decision): void {
+export function decide(machine: Machine, reviewId: string, given: Decision): void {
   const review = machine.store.db.query<ReviewRow, [string]>('SELECT * FROM reviews WHERE id = ?').get(reviewId)
   if (!review) throw new CadreError('not_found', `no review ${reviewId}`)
   const live = machine.lives.get(review.run_id)
   if (review.state !== 'pending' || !live) {
     throw new CadreError('invalid_state', `review ${reviewId} was decided already (${review.decision ?? 'run ended'})`)
   }
+  const answer = machine.mask(live, given)
   if (!CHOICES[review.kind].includes(answer.decision)) {
     throw new CadreError(
       'invalid_request',

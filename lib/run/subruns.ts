@@ -100,7 +100,7 @@ function stopMap(
   thrown: unknown,
 ): void {
   progress.stopped = true
-  const error = errorOf(thrown)
+  const error = machine.mask(live, errorOf(thrown))
   machine.store.setPhaseError(live.id, phase.index, { ...error, message: `item ${item} (${key}): ${error.message}` })
 }
 
@@ -194,7 +194,7 @@ function mapData(machine: Machine, live: LiveRun, phase: MapPhase, total: number
 }
 
 function freezeItems(machine: Machine, live: LiveRun, phase: MapPhase): void {
-  const list = phase.items.evaluate(scopeOf(machine, live))
+  const list = machine.mask(live, phase.items.evaluate(scopeOf(machine, live)))
   if (!Array.isArray(list)) {
     throw new CadreError(
       'invalid_request',
@@ -204,7 +204,7 @@ function freezeItems(machine: Machine, live: LiveRun, phase: MapPhase): void {
   const seen = new Map<string, number>()
   const items = list.map((value, index) => {
     const key = phase.key
-      ? keyText(phase.key.evaluate(scopeOf(machine, live, { value, index })), phase, index)
+      ? keyText(machine.mask(live, phase.key.evaluate(scopeOf(machine, live, { value, index }))), phase, index)
       : String(index)
     const first = seen.get(key)
     if (first !== undefined) {
