@@ -79,7 +79,9 @@ test('runs older than is kept are deleted at the next start', async () => {
   db.query('UPDATE runs SET completed_at = ? WHERE id = ?').run(Date.now() - 2 * 86_400_000, old!.id)
   db.close()
   const keeper = await spawnDaemon({ home, env: { CADRE_KEEP_RUNS_DAYS: '1' } })
-  while (existsSync(join(home, 'runs', old!.id))) await Bun.sleep(10)
+  // Files go first, rows last.
+  while ((await keeper.call('/v1/runs/list')).total > 1) await Bun.sleep(10)
+  expect(existsSync(join(home, 'runs', old!.id))).toBe(false)
   const { runs } = await keeper.call('/v1/runs/list')
   expect(runs.map((run: { run_id: string }) => run.run_id)).toEqual([young!.id])
 })
