@@ -23,6 +23,8 @@ import type { RunError } from './records.ts'
 
 /** Results above this belong into a file. */
 const MAX_DATA_BYTES = 1_048_576
+/** How long the outside may take to say what it has, once the clock of the phase is over. */
+const ASK_MS = 30_000
 
 /** What a call of an agent is bound to, beside what its surroundings know. */
 export interface Binding {
@@ -99,15 +101,18 @@ async function perform(
   const { runId, position, signal } = attempt
   const effect = typeof handler.effect === 'function' ? handler.effect(entry) : handler.effect
   const key = idempotencyKey(runId, position, name)
-  const bound = around.context({ ...agent, effect, key, signal })
-  const context: AgentContext = {
-    ...bound,
-    async write(file, content) {
-      const record = await bound.write(file, content)
-      written.push(record)
-      return record
-    },
+  const contextUntil = (until: AbortSignal): AgentContext => {
+    const bound = around.context({ ...agent, effect, key, signal: until })
+    return {
+      ...bound,
+      async write(file, content) {
+        const record = await bound.write(file, content)
+        written.push(record)
+        return record
+      },
+    }
   }
+  const context = contextUntil(signal)
   const mask = (result: AgentResult) => around.mask(result)
   if (effect !== 'once') return mask(await handler.run(entry, context))
   return around.ledger.once({
@@ -117,7 +122,9 @@ async function perform(
     entry: name,
     mask,
     send: () => handler.run(entry, context),
-    find: handler.find && (() => handler.find!(entry, context)),
+    find:
+      handler.find &&
+      (() => handler.find!(entry, timedOut(signal) ? contextUntil(AbortSignal.timeout(ASK_MS)) : context)),
   })
 }
 
@@ -198,14 +205,15 @@ function bounded(data: Json, around: Surroundings): Json {
   )
 }
 
+const timedOut = ({ aborted, reason }: AbortSignal): boolean => aborted && reason?.name === 'TimeoutError'
+
 function failure(thrown: unknown, signal: AbortSignal, around: Surroundings): Outcome {
-  const timedOut = signal.aborted && (signal.reason as { name?: string })?.name === 'TimeoutError'
-  if (signal.aborted && !timedOut) return { kind: 'cancelled' }
+  if (signal.aborted && !timedOut(signal)) return { kind: 'cancelled' }
   if (thrown instanceof UnknownWrite) {
     const error = around.mask<RunError>({ code: 'unknown', message: thrown.message, hint: 'look outside, then decide' })
     return { kind: 'unknown', error, entries: [thrown.entry] }
   }
-  if (timedOut) {
+  if (timedOut(signal)) {
     const error = { code: 'timeout', message: messageOf(signal.reason) }
     return { kind: 'failed', error, retryable: true }
   }

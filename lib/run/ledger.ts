@@ -54,7 +54,12 @@ export class Ledger {
       const found = await this.#ask(write, `an earlier attempt may have written ${entry}, and its reply was lost`)
       if (found) return this.#confirm(write, found)
     }
-    await this.#journal.write(() => this.#store.insertReceipt(runId, position, entry, attempt, this.#now()))
+    const opened = await this.#journal.write(() =>
+      this.#store.insertReceipt(runId, position, entry, attempt, this.#now()),
+    )
+    if (!opened) {
+      throw new AgentError(`attempt ${attempt} is over: ${entry} was not sent`, { code: 'aborted', sent: 'no' })
+    }
     let result: AgentResult
     try {
       result = await write.send()

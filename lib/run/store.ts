@@ -462,12 +462,14 @@ export class RunStore {
       .all(runId, position)
   }
 
-  /** Before the first byte leaves. False when a receipt stands: the entry was sent before. */
+  /** Before the first byte leaves. False when a receipt stands, or the attempt is not the live one any more. */
   insertReceipt(runId: string, position: number, entry: string, attempt: number, at: number): boolean {
     return (
       this.db
         .query(
-          `INSERT INTO receipts (run_id, position, entry, state, attempt, sent_at) VALUES (?, ?, ?, 'sent', ?, ?)
+          `INSERT INTO receipts (run_id, position, entry, state, attempt, sent_at)
+           SELECT ?1, ?2, ?3, 'sent', ?4, ?5 FROM phases
+           WHERE run_id = ?1 AND position = ?2 AND attempt = ?4 AND state = 'running'
            ON CONFLICT DO NOTHING`,
         )
         .run(runId, position, entry, attempt, at).changes === 1

@@ -6,7 +6,7 @@ import { why } from '../../lib/run/why.ts'
 import { type TestEngine, testEngine } from '../support/engine.ts'
 
 /** An outside that counts what reaches it, and can lose its reply. */
-const outside = { written: [] as string[], lose: false, refuse: 0, canTell: true, broken: false }
+const outside = { written: [] as string[], lose: false, hang: false, refuse: 0, canTell: true, broken: false }
 
 const vendor = agent({
   type: 'connector',
@@ -24,6 +24,9 @@ const vendor = agent({
           throw new AgentError('not now', { code: 'rate_limited', retryable: true, sent: 'no' })
         }
         outside.written.push(`${title} ${context.key}`)
+        if (outside.hang) {
+          await new Promise((_, reject) => context.signal.addEventListener('abort', () => reject(new Error('stopped'))))
+        }
         if (outside.lose) {
           outside.lose = false
           throw new AgentError('connection reset', { retryable: true })
@@ -31,6 +34,7 @@ const vendor = agent({
         return { text: title, data: { title }, external: { id: 'T-1', url: 'http://tickets/T-1' } }
       },
       async find({ title }, context) {
+        context.signal.throwIfAborted()
         if (!outside.canTell) throw new AgentError('cannot be asked')
         const found = outside.written.includes(`${title} ${context.key}`)
         return found ? { text: title, data: { title, found: true }, external: { id: 'T-1' } } : null
@@ -58,7 +62,7 @@ const vendor = agent({
 
 let t: TestEngine
 beforeEach(async () => {
-  Object.assign(outside, { written: [], lose: false, refuse: 0, canTell: true, broken: false })
+  Object.assign(outside, { written: [], lose: false, hang: false, refuse: 0, canTell: true, broken: false })
   t = await testEngine({ agents: { vendor } })
 })
 afterEach(() => t.close())
@@ -123,6 +127,32 @@ describe('once entries', () => {
       expect(new Set(keys).size).toBe(1)
       expect(keys).toHaveLength(decision === 'retry' ? 2 : 1)
     }
+  })
+
+  test('an entry whose time was over is asked for, outside that time', async () => {
+    outside.hang = true
+    const run = await t.run(`
+name: "@local/slow"
+version: 1.0.0
+phases:
+  - { name: make, agent: vendor, action: create, timeout: 20ms, target_entries: [{ name: one, title: First }] }
+`)
+    expect(run.state).toBe('completed')
+    expect(outside.written).toHaveLength(1)
+    expect(phasesOf(run.run_id)[0]!.data).toMatchObject({ found: true })
+  })
+
+  test('an attempt that is not the live one opens no receipt', async () => {
+    Object.assign(outside, { lose: true, canTell: false })
+    const { run_id } = await t.start(team())
+    await until(() => pending().length === 1)
+    await t.engine.decide(pending()[0]!.id, { decision: 'retry', by: 'me' })
+    await t.engine.ended(run_id)
+    const { store } = t.engine
+    store.db.run("UPDATE phases SET state = 'running', completed_at = NULL WHERE position = 0")
+    expect(store.insertReceipt(run_id, 0, 'late', 1, 0)).toBe(false)
+    expect(store.insertReceipt(run_id, 0, 'late', 2, 0)).toBe(true)
+    expect(store.insertReceipt(run_id, 0, 'late', 2, 0)).toBe(false)
   })
 
   test('after a crash the receipt is in doubt: found, or asked about; never sent again', async () => {
