@@ -182,6 +182,10 @@ export class Engine {
       this.#machine.recover()
     })
     this.#deliveries.recover()
+    // What a kill left: secrets of a run that had just ended, or that had not begun. What is still to be told needs them.
+    const { secrets } = this.#options
+    const old = secrets.kept().filter(id => !this.#machine.lives.has(id))
+    void this.#deliveries.settled().then(() => Promise.all(old.map(id => secrets.forget(id))))
   }
 
   async start(request: StartRequest): Promise<RunRecord> {
@@ -281,9 +285,9 @@ export class Engine {
     this.#stopping = true
     for (const timer of this.#timers) clearTimeout(timer)
     for (const controller of this.#executions.values()) controller.abort(new Error('the daemon stops'))
-    const deadline = this.#now() + 6_000
+    const deadline = performance.now() + 6_000
     await this.#deliveries.stop()
-    while (this.#executions.size > 0 && this.#now() < deadline) await Bun.sleep(20)
+    while (this.#executions.size > 0 && performance.now() < deadline) await Bun.sleep(20)
     this.logs.flush()
     this.#journal.close()
   }

@@ -145,6 +145,11 @@ export class Deliveries {
   /** Resolves when what is being sent has been, or was interrupted. */
   async stop(): Promise<void> {
     this.#stop.abort()
+    await this.settled()
+  }
+
+  /** Resolves when nothing that is being sent now is any more. */
+  async settled(): Promise<void> {
     await Promise.all(this.#sending.values())
   }
 

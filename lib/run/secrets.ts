@@ -2,7 +2,7 @@
 // only until the root run has ended. The run database and everything that is shown hold them masked.
 
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { CadreError } from '../error.ts'
@@ -70,10 +70,16 @@ export class RootSecrets {
     return texts(this.read(rootId))
   }
 
+  /** Top runs that have a file here. */
+  kept(): string[] {
+    const folder = join(this.#home, 'secrets')
+    return existsSync(folder) ? readdirSync(folder) : []
+  }
+
   async forget(rootId: string): Promise<void> {
-    const empty = Object.keys(this.read(rootId)).length === 0
+    const known = this.#known.get(rootId)
     this.#known.delete(rootId)
-    if (!empty) await rm(join(this.#home, 'secrets', rootId), { force: true })
+    if (!known || Object.keys(known).length > 0) await rm(join(this.#home, 'secrets', rootId), { force: true })
   }
 
   #key(): Buffer {
