@@ -22,6 +22,7 @@ const MAX_BYTES = 64 * 1_048_576
 interface OpenLog {
   file: string
   last: number
+  /** Of whole lines, on disk and buffered. */
   bytes: number
   dropped: number
   buffer: string[]
@@ -41,17 +42,23 @@ export class RunLogs {
   }
 
   append(runId: string, line: Omit<LogLine, 'seq'>): void {
+    this.#push(runId, line, MAX_BYTES)
+  }
+
+  #push(runId: string, line: Omit<LogLine, 'seq'>, most: number): void {
     const open = this.#open.get(runId) ?? this.#reopen(runId)
     const text =
       line.text.length > 65_536 ? `${line.text.slice(0, 65_536)}… (${line.text.length} characters)` : line.text
-    const size = text.length + 120
-    if (open.bytes + size > MAX_BYTES) {
+    const numbered: LogLine = { seq: open.last + 1, ...line, text }
+    const written = `${JSON.stringify(numbered)}\n`
+    const size = Buffer.byteLength(written)
+    if (open.bytes + size > most) {
       open.dropped += size
       return
     }
     open.bytes += size
-    const numbered: LogLine = { seq: ++open.last, ...line, text }
-    open.buffer.push(`${JSON.stringify(numbered)}\n`)
+    open.last++
+    open.buffer.push(written)
     const fresh = this.#fresh.get(runId)
     if (fresh) fresh.push(numbered)
     else this.#fresh.set(runId, [numbered])
@@ -69,8 +76,11 @@ export class RunLogs {
         appendFileSync(open.file, open.buffer.join(''), { mode: 0o600 })
         this.#onLines(runId, lines)
       } catch {
+        const lost = Buffer.byteLength(open.buffer.join(''))
         open.last -= lines.length
-        open.dropped += open.buffer.reduce((sum, text) => sum + text.length, 0)
+        open.bytes -= lost
+        open.dropped += lost
+        cutBack(open)
       }
       open.buffer = []
     }
@@ -88,10 +98,9 @@ export class RunLogs {
     const open = this.#open.get(runId)
     if (!open) return
     if (open.dropped > 0) {
-      const { dropped } = open
-      open.bytes = 0
+      const text = `${open.dropped} bytes dropped`
       open.dropped = 0
-      this.append(runId, { phase: null, at: Date.now(), stream: 'log', text: `${dropped} bytes dropped` })
+      this.#push(runId, { phase: null, at: Date.now(), stream: 'log', text }, Number.POSITIVE_INFINITY)
     }
     this.flush()
     this.#open.delete(runId)
@@ -103,6 +112,15 @@ export class RunLogs {
     const open: OpenLog = { file, last, bytes, dropped: 0, buffer: [] }
     this.#open.set(runId, open)
     return open
+  }
+}
+
+/** A full disk may have taken half of a line: what comes next must not be glued to it. */
+function cutBack({ file, bytes }: OpenLog): void {
+  try {
+    if (statSync(file).size > bytes) truncateSync(file, bytes)
+  } catch {
+    // There is no file: nothing of it was taken.
   }
 }
 
