@@ -8,7 +8,7 @@ import type { Daemon } from './daemon.ts'
 const DAY_MS = 24 * 3_600_000
 const DEFAULT_DAYS = 30
 const SWEEP_MS = 3_600_000
-/** Folders that are removed at once. */
+/** Runs that are removed at once. */
 const BATCH = 200
 
 /** Deletes the tree of an ended top run. Throws `not_found`, `invalid_state`. */
@@ -19,14 +19,25 @@ export async function deleteTree(daemon: Daemon, runId: string): Promise<void> {
     throw new CadreError('invalid_state', `run ${runId} is a sub-run: delete its top run ${root_run_id}`)
   }
   if (!runEnded(state)) throw new CadreError('invalid_state', `run ${runId} is ${state}: cancel it first`)
-  const ids = db.query<{ id: string }, [string]>('SELECT id FROM runs WHERE root_id = ?').all(runId)
-  // Files first: were this cut short, the rows would still tell what is left to delete.
-  for (let from = 0; from < ids.length; from += BATCH) {
-    const folders = ids.slice(from, from + BATCH).map(({ id }) => engine.stateDir(id))
-    await Promise.all(folders.map(folder => rm(folder, { recursive: true, force: true })))
+  // Leaves first, files before rows, a batch at a time: were this cut short, what is left is still a tree that can be
+  // deleted, and other calls run in between.
+  for (;;) {
+    const batch = db
+      .query<{ id: string }, [string, number]>('SELECT id FROM runs WHERE root_id = ? ORDER BY tree_key DESC LIMIT ?')
+      .all(runId, BATCH)
+    if (batch.length === 0) return
+    await Promise.all(batch.map(({ id }) => rm(engine.stateDir(id), { recursive: true, force: true })))
+    db.transaction(() => {
+      for (const { id } of batch) db.query('DELETE FROM runs WHERE id = ?').run(id)
+    }).immediate()
   }
-  db.query('DELETE FROM runs WHERE root_id = ?').run(runId)
-  db.query('DELETE FROM bundles WHERE id NOT IN (SELECT bundle_id FROM runs)').run()
+}
+
+/** Gives the space of deleted rows back to the file system. */
+function reclaim({ db }: Daemon): void {
+  db.query('DELETE FROM bundles WHERE id NOT IN (SELECT DISTINCT bundle_id FROM runs)').run()
+  db.run('PRAGMA incremental_vacuum')
+  db.run('PRAGMA wal_checkpoint(TRUNCATE)')
 }
 
 /** Deletes what ended more than `days` ago, now and every hour. Returns what stops it. */
@@ -40,6 +51,7 @@ export function keepRuns(daemon: Daemon, days: number): () => void {
         .query<{ id: string }, [number]>('SELECT id FROM runs WHERE parent_id IS NULL AND completed_at < ? ORDER BY id')
         .all(Date.now() - days * DAY_MS)
       for (const { id } of old) await deleteTree(daemon, id)
+      if (old.length > 0) reclaim(daemon)
       if (old.length > 0) daemon.log.info('old runs deleted', { runs: old.length, days })
     } catch (error) {
       daemon.log.warn('old runs could not be deleted', { error: messageOf(error) })
