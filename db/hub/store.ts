@@ -45,12 +45,15 @@ async function openSqlite(file: string): Promise<Store> {
   const tx: Db = drizzle({ client: writer })
   const version = reader.query<{ data_version: number }, []>('PRAGMA data_version')
   let last: Promise<unknown> = Promise.resolve()
+  // Asked several times a request, and read once in a turn of the event loop: what arrives later is decided later.
+  let epoch: number | null = null
 
   async function transaction<T>(work: (tx: Db) => Promise<T>): Promise<T> {
     writer.run('BEGIN IMMEDIATE')
     try {
       const result = await work(tx)
       writer.run('COMMIT')
+      epoch = null
       return result
     } catch (error) {
       if (writer.inTransaction) writer.run('ROLLBACK')
@@ -67,7 +70,14 @@ async function openSqlite(file: string): Promise<Store> {
       last = next.catch(() => {})
       return next
     },
-    epoch: () => version.get()!.data_version,
+    epoch() {
+      if (epoch !== null) return epoch
+      setImmediate(() => {
+        epoch = null
+      })
+      epoch = version.get()!.data_version
+      return epoch
+    },
     channel: null,
     async close() {
       await last

@@ -7,6 +7,8 @@ export const MIB = 1024 * 1024
 /** Deeper JSON than this is refused: what recurses over it later must not run out of stack. */
 const MAX_DEPTH = 128
 
+const utf8 = new TextDecoder('utf-8', { fatal: true })
+
 /** The checks that need no byte of the body: announced size, then type. */
 export function checkHead(request: Request, limit: number): void {
   const { headers } = request
@@ -29,7 +31,7 @@ export async function readJson(request: Request, limit: number): Promise<unknown
   if (bytes.length === 0) return {}
   let text: string
   try {
-    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes)
+    text = utf8.decode(bytes)
   } catch {
     throw new CadreError('invalid_request', 'the body is not valid UTF-8')
   }
@@ -42,9 +44,9 @@ export async function readJson(request: Request, limit: number): Promise<unknown
 }
 
 async function readBytes(request: Request, limit: number): Promise<Uint8Array> {
-  if (!request.body) return new Uint8Array()
   // With a length the server itself delivers no more than was announced, and that has been checked.
   if (request.headers.has('content-length')) return request.bytes()
+  if (!request.body) return new Uint8Array()
   const chunks: Uint8Array[] = []
   let size = 0
   for await (const chunk of request.body) {

@@ -12,7 +12,9 @@ export const PREFIX = { user: 'cadre_tok_', realm: 'cadre_dt_', invitation: 'cad
 
 export function mintSecret(type: keyof typeof PREFIX): string {
   const bytes = crypto.getRandomValues(new Uint8Array(32))
-  const body = base62(BigInt(`0x${Buffer.from(bytes).toString('hex')}`), BODY_LENGTH)
+  let value = BigInt(`0x${Buffer.from(bytes).toString('hex')}`)
+  let body = ''
+  for (; body.length < BODY_LENGTH; value /= 62n) body = DIGITS[Number(value % 62n)] + body
   return PREFIX[type] + body + checksum(PREFIX[type] + body)
 }
 
@@ -27,12 +29,10 @@ export function hashSecret(secret: string): string {
   return new Bun.CryptoHasher('sha256').update(secret).digest('hex')
 }
 
+/** CRC-32 in base62. Of every request's token: so in plain numbers. */
 function checksum(text: string): string {
-  return base62(BigInt(Bun.hash.crc32(text)), CHECK_LENGTH)
-}
-
-function base62(value: bigint, length: number): string {
-  let text = ''
-  for (let rest = value; text.length < length; rest /= 62n) text = DIGITS[Number(rest % 62n)] + text
-  return text
+  let value = Bun.hash.crc32(text)
+  let check = ''
+  for (; check.length < CHECK_LENGTH; value = Math.floor(value / 62)) check = DIGITS[value % 62] + check
+  return check
 }

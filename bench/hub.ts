@@ -1,0 +1,150 @@
+// The hub beside its floors, in one run: each server in a process of its own, the load (autocannon) in another.
+// Floors: Bun.serve with a JSON body; the same with one indexed read; Elysia with a TypeBox body and one indexed token
+// look-up. Ratios to the last count; the machine does not. Best of `--rounds`.
+//
+//   bun bench/hub.ts [--rounds 3] [--seconds 4] [--connections 64] [--only NAME] [--profile FOLDER]
+
+import { mkdtempSync, rmSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import type { Subprocess } from 'bun'
+
+const { values } = parseArgs({
+  options: {
+    rounds: { type: 'string', default: '3' },
+    seconds: { type: 'string', default: '4' },
+    connections: { type: 'string', default: '64' },
+    only: { type: 'string' },
+    profile: { type: 'string' },
+  },
+})
+
+const folder = mkdtempSync(join(tmpdir(), 'cadre-bench-'))
+
+interface Server {
+  url: string
+  stop(): Promise<void>
+}
+
+/** A program that prints its URL, in a process of its own. */
+async function serve(args: string[], env: Record<string, string> = {}): Promise<Server> {
+  const child = Bun.spawn([process.execPath, ...args], {
+    env: { PATH: process.env.PATH!, ...env },
+    stdout: 'pipe',
+    stderr: 'ignore',
+  })
+  const { value } = await (child as Subprocess<'ignore', 'pipe'>).stdout.getReader().read()
+  const url = /http:\S+/.exec(new TextDecoder().decode(value))?.[0]
+  if (!url) throw new Error(`${args.join(' ')} did not start`)
+  return {
+    url,
+    async stop() {
+      child.kill('SIGTERM')
+      await child.exited
+    },
+  }
+}
+
+interface Measure {
+  perSecond: number
+  p99: number
+}
+
+interface Load {
+  url: string
+  token: string
+  body: object
+}
+
+const AUTOCANNON = Bun.fileURLToPath(import.meta.resolve('autocannon'))
+
+async function fire({ url, token, body }: Load, seconds: string): Promise<Measure> {
+  const args = ['--json', '--connections', values.connections, '--duration', seconds, '--method', 'POST']
+  const headers = ['content-type=application/json', `authorization=Bearer ${token}`].flatMap(each => [
+    '--headers',
+    each,
+  ])
+  const child = Bun.spawn(['node', AUTOCANNON, ...args, ...headers, '--body', JSON.stringify(body), url], {
+    stdout: 'pipe',
+    stderr: 'pipe',
+  })
+  const [text, said] = await Promise.all([child.stdout.text(), child.stderr.text()])
+  if ((await child.exited) !== 0) throw new Error(said)
+  const result = JSON.parse(text)
+  if (result.non2xx + result.errors + result.timeouts > 0 || result['2xx'] === 0) throw new Error(`${url}: ${text}`)
+  return { perSecond: result.requests.average, p99: result.latency.p99 }
+}
+
+/** The best of each, in rounds over all: what else the machine does then falls on all alike. */
+async function best(loads: Map<string, Load>): Promise<Map<string, Measure>> {
+  const most = new Map<string, Measure>()
+  for (const load of loads.values()) await fire(load, '1')
+  for (let round = 0; round < Number(values.rounds); round++) {
+    for (const [name, load] of loads) {
+      const { perSecond, p99 } = await fire(load, values.seconds)
+      const before = most.get(name) ?? { perSecond: 0, p99: Number.POSITIVE_INFINITY }
+      most.set(name, { perSecond: Math.max(perSecond, before.perSecond), p99: Math.min(p99, before.p99) })
+    }
+  }
+  return most
+}
+
+/** A hub with an account of 20 tokens, and a daemon in a realm. */
+async function hub(): Promise<Server & { loads: Record<string, Omit<Load, 'url'> & { path: string }> }> {
+  const profile = values.profile ? ['--cpu-prof', '--cpu-prof-dir', values.profile] : []
+  const server = await serve([...profile, join(import.meta.dir, '../hub.ts'), 'serve', '--port', '0'], {
+    CADRE_HOME: folder,
+    CADRE_ADMIN_PASSWORD: 'bench',
+    CADRE_HUB_KEY: 'bench',
+    CADRE_LOG_LEVEL: 'error',
+  })
+  const call = async (token: string, path: string, body: object) => {
+    const headers = { 'content-type': 'application/json', ...(token && { authorization: `Bearer ${token}` }) }
+    const reply = await fetch(`${server.url}/v1/${path}`, { method: 'POST', headers, body: JSON.stringify(body) })
+    const { ok, data, error } = (await reply.json()) as { ok: boolean; data: Record<string, never>; error: unknown }
+    if (!ok) throw new Error(`${path}: ${JSON.stringify(error)}`)
+    return data
+  }
+  const { token: session } = await call('', 'session/create', { username: 'admin', password: 'bench' })
+  const { realms } = (await call(session!, 'realms/list', {})) as unknown as { realms: { id: string }[] }
+  const realm_ids = [realms[0]!.id]
+  const { token: realm } = await call(session!, 'auth/generate_token', { type: 'realm', name: 'bench', realm_ids })
+  const { token: user } = await call(session!, 'auth/generate_token', { type: 'user', name: 'bench' })
+  for (let n = 0; n < 18; n++) await call(session!, 'auth/generate_token', { type: 'user', name: `bench ${n}` })
+  const { daemon_id } = await call(realm!, 'daemons/register', { name: 'bench' })
+  const { teams_version } = await call(realm!, 'daemons/heartbeat', { daemon_id })
+  return {
+    ...server,
+    loads: {
+      heartbeat: { path: 'daemons/heartbeat', token: realm!, body: { daemon_id, teams_version } },
+      acl: { path: 'auth/acl', token: realm!, body: { daemon_id } },
+      'token listing': { path: 'auth/get_tokens', token: user!, body: { limit: 50 } },
+    },
+  }
+}
+
+const FLOORS = { bare: 'Bun.serve', read: 'Bun.serve, one indexed read', elysia: 'Elysia, body, token look-up' }
+
+const servers: Server[] = []
+const loads = new Map<string, Load>()
+for (const [name, about] of Object.entries(FLOORS)) {
+  const token = 'of the floor'
+  const server = await serve([join(import.meta.dir, 'floors.ts'), name, join(folder, `${name}.db`), token])
+  servers.push(server)
+  loads.set(`floor: ${about}`, { url: server.url, token, body: { daemon_id: crypto.randomUUID() } })
+}
+const measured = await hub()
+servers.push(measured)
+for (const [name, { path, ...load }] of Object.entries(measured.loads)) {
+  if (!values.only || values.only === name) loads.set(`hub: ${name}`, { url: `${measured.url}/v1/${path}`, ...load })
+}
+
+const results = await best(loads)
+const floor = results.get(`floor: ${FLOORS.elysia}`)!
+for (const [name, { perSecond, p99 }] of results) {
+  const ratio = `${Math.round((100 * perSecond) / floor.perSecond)} %`
+  console.log(`${name.padEnd(34)} ${`${Math.round(perSecond)}/s`.padStart(9)} ${ratio.padStart(6)}  p99 ${p99} ms`)
+}
+for (const server of servers) await server.stop()
+rmSync(folder, { recursive: true, force: true })
