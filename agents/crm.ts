@@ -25,6 +25,7 @@ import {
   type JsonObject,
   jsonApi,
   Limit,
+  needsOne,
   pagesOf,
   pathSegment,
   readText,
@@ -93,15 +94,17 @@ export default agent({
     search: {
       direction: 'source',
       effect: 'read',
-      entry: entryOf({
-        ref: Type.Optional(Text),
-        filters: Type.Optional(Type.Array(Filter, { minItems: 1 })),
-        object: Type.Optional(Type.Enum(['contacts', 'companies', 'deals', 'tickets'])),
-        properties: Names,
-        limit: Limit,
-      }),
+      entry: entryOf(
+        {
+          ref: Type.Optional(Text),
+          filters: Type.Optional(Type.Array(Filter, { minItems: 1 })),
+          object: Type.Optional(Type.Enum(['contacts', 'companies', 'deals', 'tickets'])),
+          properties: Names,
+          limit: Limit,
+        },
+        needsOne('ref', 'filters'),
+      ),
       async run({ name, ref, filters, object = 'contacts', properties, limit }, context) {
-        if (ref === undefined && filters === undefined) throw invalid('a search needs `ref`, `filters`, or both')
         const query = {
           ...(ref !== undefined && { query: ref }),
           ...(filters && { filterGroups: [{ filters: filters.map(toFilter) }] }),

@@ -25,6 +25,7 @@ import {
   type JsonObject,
   jsonApi,
   Limit,
+  needsOne,
   pagesOf,
   pathSegment,
   readText,
@@ -149,12 +150,15 @@ export default agent({
     update_status: {
       direction: 'target',
       effect: 'idempotent',
-      entry: entryOf({ ref: ticketId, status: Type.Optional(Type.Enum([...STATUSES])), file: Type.Optional(Text) }),
+      entry: entryOf(
+        { ref: ticketId, status: Type.Optional(Type.Enum([...STATUSES])), file: Type.Optional(Text) },
+        needsOne('status', 'file'),
+      ),
       async run({ ref, status, file }, context) {
-        const wanted = status ?? (file === undefined ? '' : (await readText(context, file, 100)).trim().toLowerCase())
+        const wanted = status ?? (await readText(context, file!, 100)).trim().toLowerCase()
         if (!(STATUSES as readonly string[]).includes(wanted)) {
-          const problem = wanted ? `${JSON.stringify(wanted.slice(0, 40))} is no status` : 'no status is given'
-          const hint = `give \`status\`, or a \`file\` that holds one of ${STATUSES.join(', ')}`
+          const problem = `${JSON.stringify(wanted.slice(0, 40))} is no status`
+          const hint = `${file} must hold one of ${STATUSES.join(', ')}`
           throw new AgentError(`[helpdesk] ticket ${ref}: ${problem}`, { code: 'invalid_request', hint, sent: 'no' })
         }
         const { ticket } = await update(ref, 'set the status of', { status: wanted }, context)

@@ -41,7 +41,7 @@ const common = {
 const Source = Type.Object(common, { additionalProperties: false })
 const Target = Type.Object(
   { ...common, file: Type.Optional(Type.String({ minLength: 1 })) },
-  { additionalProperties: false },
+  { additionalProperties: false, not: { required: ['file', 'body'] } },
 )
 type Entry = Type.Static<typeof Target>
 
@@ -59,9 +59,6 @@ export default agent({
     effect: entry => effectOf(entry, 'POST'),
     entry: Target,
     async run(entry, context) {
-      if (entry.file !== undefined && entry.body !== undefined) {
-        throw new AgentError(`entry ${entry.name} has both file and body`, { hint: 'give one of them', sent: 'no' })
-      }
       const body = entry.file === undefined ? encode(entry.body) : { content: await context.read(entry.file) }
       return request(entry, 'POST', body, context)
     },

@@ -34,6 +34,7 @@ import {
   keysById,
   Limit,
   markdownToAdf,
+  needsOne,
   readDispatch,
   readNewIssues,
   readText,
@@ -139,7 +140,10 @@ export default agent({
     transition: {
       direction: 'target',
       effect: 'once',
-      entry: entryOf({ ref: Key, to: Type.Optional(To), file: Type.Optional(Text), comment: Type.Optional(Text) }),
+      entry: entryOf(
+        { ref: Key, to: Type.Optional(To), file: Type.Optional(Text), comment: Type.Optional(Text) },
+        needsOne('to', 'file'),
+      ),
       async run(entry, context) {
         return transition(entry.ref, await destination(entry, context), entry.comment, context)
       },
@@ -191,12 +195,15 @@ export default agent({
   },
   notify: {
     effect: 'once',
-    entry: Type.Object({
-      action: Type.Enum(['add_comment', 'transition']),
-      ref: Key,
-      message: Type.Optional(Text),
-      to: Type.Optional(To),
-    }),
+    entry: Type.Object(
+      {
+        action: Type.Enum(['add_comment', 'transition']),
+        ref: Key,
+        message: Type.Optional(Text),
+        to: Type.Optional(To),
+      },
+      { anyOf: [{ properties: { action: { const: 'add_comment' } } }, { required: ['to'] }] },
+    ),
     async run({ action, ref, message, to }, context) {
       if (action === 'transition') return transition(ref, await destination({ to }, context), message, context)
       return addComment(
@@ -225,10 +232,7 @@ async function destination(
   { to, file }: { to?: string | number | undefined; file?: string | undefined },
   context: Context,
 ): Promise<string> {
-  if (to !== undefined) return `${to}`
-  if (file !== undefined) return (await readText(context, file, 1_000)).trim()
-  const hint = 'give `to`, the name or id of a transition or a status, or a `file` that holds it'
-  throw new AgentError('[issues] the transition leads nowhere', { code: 'invalid_request', hint, sent: 'no' })
+  return to === undefined ? (await readText(context, file!, 1_000)).trim() : `${to}`
 }
 
 async function transition(ref: string, to: string, comment: string | undefined, context: Context) {

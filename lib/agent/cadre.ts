@@ -32,6 +32,7 @@ export {
   jsonApi,
   LIMIT,
   Limit,
+  needsOne,
   pagesOf,
   pathSegment,
   readText,

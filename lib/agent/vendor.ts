@@ -97,9 +97,14 @@ export async function readText(context: AgentContext<unknown>, path: string, mos
   return text
 }
 
-/** The schema of an entry: its name and these fields, no others. */
-export function entryOf<P extends TProperties>(fields: P) {
-  return Type.Object({ name: Type.String({ minLength: 1 }), ...fields }, { additionalProperties: false })
+/** The schema of an entry: its name and these fields, no others. `together`: what holds for several of them. */
+export function entryOf<P extends TProperties>(fields: P, together: object = {}) {
+  return Type.Object({ name: Type.String({ minLength: 1 }), ...fields }, { additionalProperties: false, ...together })
+}
+
+/** For an object's schema: at least one of these optional fields stands in it. */
+export function needsOne(...names: string[]) {
+  return { anyOf: names.map(name => ({ required: [name] })) }
 }
 
 /** The setting `base_url`: an address in front of the vendor's own paths. */

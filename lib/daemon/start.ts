@@ -5,10 +5,10 @@ import { isAbsolute } from 'node:path'
 import { CadreError, type Detail } from '../error.ts'
 import type { JsonObject } from '../json.ts'
 import type { RunRecord } from '../run/records.ts'
-import { loadBundle } from '../team/bundle.ts'
+import { type LoadOptions, loadBundle } from '../team/bundle.ts'
 import { inputsFor } from '../team/inputs.ts'
 import { agentRefs, teamsOf } from '../team/reach.ts'
-import type { Bundle } from '../team/team.ts'
+import type { Bundle, Team } from '../team/team.ts'
 import type { Daemon } from './daemon.ts'
 
 export interface RunRequest {
@@ -33,7 +33,8 @@ export interface Origin {
 
 /** Throws `invalid_request` with all that is wrong. */
 export async function startRun(daemon: Daemon, request: RunRequest, origin: Origin): Promise<RunRecord> {
-  return startBundle(daemon, await loadTeam(daemon, request), request, origin)
+  const besides = (teams: readonly Team[]) => lacking(daemon, request, teams)
+  return startBundle(daemon, await loadTeam(daemon, request, besides), request, origin)
 }
 
 /** The same for a team that was loaded already. */
@@ -43,8 +44,8 @@ export async function startBundle(
   request: RunRequest,
   origin: Origin,
 ): Promise<RunRecord> {
-  const { values, problems } = inputsFor(bundle.team(bundle.root).inputs, request.inputs ?? {})
-  const missing = [...problems, ...missingSettings(daemon, bundle)]
+  const { values } = inputsFor(bundle.team(bundle.root).inputs, request.inputs ?? {})
+  const missing = lacking(daemon, request, teamsIn(bundle))
   if (missing.length > 0) {
     const list = missing.map(({ message }) => message).join('; ')
     throw new CadreError('invalid_request', `the run cannot start: ${list}`, { details: missing })
@@ -62,8 +63,13 @@ export async function startBundle(
 }
 
 /** The team that a request names. Throws `invalid_request` with every problem of its files, `not_found`. */
-export async function loadTeam(daemon: Daemon, { team, path }: Pick<RunRequest, 'team' | 'path'>): Promise<Bundle> {
-  const options = { agents: daemon.catalogue, resolve: (ref: string) => daemon.packages.resolve(ref) }
+export async function loadTeam(
+  daemon: Daemon,
+  { team, path }: Pick<RunRequest, 'team' | 'path'>,
+  besides?: LoadOptions['besides'],
+): Promise<Bundle> {
+  const resolve = (ref: string) => daemon.packages.resolve(ref)
+  const options = { agents: daemon.catalogue, resolve, ...(besides && { besides }) }
   if ((team === undefined) === (path === undefined)) {
     throw new CadreError('invalid_request', 'expected either `team` (@scope/name) or `path`', {
       details: [{ path: '/team', message: 'give this, or `path`' }],
@@ -80,9 +86,20 @@ export async function loadTeam(daemon: Daemon, { team, path }: Pick<RunRequest, 
   return loadBundle(found, options)
 }
 
+/** What a run needs beside its team: inputs of the root, which is the first of `teams`, and settings of every agent. */
+function lacking(daemon: Daemon, { inputs = {} }: RunRequest, teams: readonly Team[]): Detail[] {
+  return [...inputsFor(teams[0]?.inputs ?? [], inputs).problems, ...missingOf(daemon, teams)]
+}
+
 /** One line for each setting that some agent of the bundle lacks. */
 export function missingSettings(daemon: Daemon, bundle: Bundle): Detail[] {
-  const references = new Set(teamsOf(bundle).flatMap(([, team]) => agentRefs(team)))
+  return missingOf(daemon, teamsIn(bundle))
+}
+
+const teamsIn = (bundle: Bundle): Team[] => teamsOf(bundle).map(([, team]) => team)
+
+function missingOf(daemon: Daemon, teams: readonly Team[]): Detail[] {
+  const references = new Set(teams.flatMap(agentRefs))
   return [...references].sort().flatMap(reference => {
     const definition = daemon.catalogue.get(reference)
     return definition ? daemon.settings.problems(reference, definition) : []

@@ -2,7 +2,7 @@
 
 import { statSync } from 'node:fs'
 import { basename, dirname, posix, resolve } from 'node:path'
-import { CadreError, messageOf } from '../error.ts'
+import { CadreError, type Detail, messageOf } from '../error.ts'
 import { type Compiled, compileTeam, teamRefs } from './compile.ts'
 import type { AgentLookup } from './draft.ts'
 import { type FileMap, type Files, filesInMemory, filesOnDisk } from './files.ts'
@@ -27,6 +27,8 @@ export interface LoadOptions {
   resolve?: ResolvePackage
   /** A `team:` path that leaves the root's folder is a problem. Always so for packages and files in memory. */
   closed?: boolean
+  /** What else is missing, to be told with the files' problems where there are any. The first team is the root. */
+  besides?: (teams: readonly Team[]) => Detail[]
 }
 
 const TEAM_FILE = 'team.yml'
@@ -173,7 +175,7 @@ class Loader {
       if (compiled) teams.set(key, compiled.team)
       json.teams[key] = { file: source.file, folder, text: source.text, refs }
     }
-    if (problems.length > 0) throw problemError(title, problems)
+    if (problems.length > 0) throw problemError(title, problems, this.#options.besides?.([...teams.values()]))
     return new StoredBundle(json, teams)
   }
 }

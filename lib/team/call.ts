@@ -131,8 +131,10 @@ function schemaFor(draft: Draft, node: Mapping, handlers: Handlers): TSchema {
       fields[key] = Type.Optional(Type.Any({ 'x-template': true }))
     }
   }
-  if (handlers.phase && given.length === 0) Object.assign(fields, ownFields(handlers.phase.entry))
-  else if (!handlers.phase && given.length === 0) {
+  if (handlers.phase && given.length === 0) {
+    return closedObject({ ...fields, ...ownFields(handlers.phase.entry) }, handlers.phase.entry)
+  }
+  if (!handlers.phase && given.length === 0) {
     const missing = LISTS.filter(([, direction]) => handlers[direction]).map(([key]) => key)
     const what = missing.map(key => `\`${key}\``).join(' or ')
     draft.source.report({ offset: node.offset, path: `${node.path}/${missing[0]}` }, `${what} is missing`)

@@ -93,7 +93,15 @@ function entries({ entry }: Handler): Schema {
     key === 'ref' ? { type: ['string', 'number'] } : orTemplate(schema as Schema),
   ])
   const required = [...new Set(['name', ...(entry.required ?? [])])]
-  const items = { type: 'object', properties: Object.fromEntries(fields), required, additionalProperties: false }
+  const { anyOf, not } = entry as { anyOf?: unknown; not?: unknown }
+  const items = {
+    type: 'object',
+    properties: Object.fromEntries(fields),
+    required,
+    additionalProperties: false,
+    ...(anyOf !== undefined && { anyOf }),
+    ...(not !== undefined && { not }),
+  }
   return { type: 'array', minItems: 1, items }
 }
 

@@ -6,6 +6,7 @@ import { findAgent } from './call.ts'
 import { checkAgainst, type Draft, nothingAt, only, siteOf } from './draft.ts'
 import { field, itemsOf, type Mapping, type Node, textOf } from './node.ts'
 import { closedObject, ownFields, PHASE_FIELDS } from './schema.ts'
+import { checkTogether } from './shape.ts'
 import type { EventName, Listener } from './team.ts'
 import { compileEntry, compileExpression } from './template.ts'
 
@@ -72,6 +73,8 @@ function compileOptions(draft: Draft, node: Mapping, handler: Handler | undefine
     const fields = ownFields(handler.entry)
     for (const key of own.entries.keys()) if (fields[key]) fields[key] = Type.Optional(fields[key])
     checkAgainst(draft, options, closedObject(fields))
+    const all = { ...options, entries: new Map([...own.entries, ...options.entries]) }
+    for (const { place, message } of checkTogether(all, handler.entry)) draft.source.report(place, message)
   }
   return {
     ...(when?.kind === 'scalar' && { when: compileExpression(when, site, ['bool'], '`when` must give a bool') }),

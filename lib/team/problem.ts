@@ -58,11 +58,12 @@ function printable(text: string): string {
   return text.replace(/[\u0000-\u001f\u007f-\u009f]/g, ' ')
 }
 
-/** The error that carries `problems`; its details are theirs. */
-export function problemError(what: string, problems: readonly Problem[]): CadreError {
+/** The error that carries `problems`; its details are theirs, and after them `besides`. */
+export function problemError(what: string, problems: readonly Problem[], besides: readonly Detail[] = []): CadreError {
   const ordered = inOrder(problems)
   const count = ordered.length === 1 ? '1 problem' : `${ordered.length} problems`
-  return new CadreError('invalid_request', `${what} has ${count}`, { details: ordered.map(toDetail), cause: ordered })
+  const message = [`${what} has ${count}`, ...besides.map(detail => detail.message)].join('; ')
+  return new CadreError('invalid_request', message, { details: [...ordered.map(toDetail), ...besides], cause: ordered })
 }
 
 /** The problems that an error carries, for rendering. */

@@ -196,6 +196,8 @@ export function entryList(entry: TObject): TSchema {
   return list
 }
 
-export function closedObject(fields: Record<string, TSchema>): TObject {
-  return Type.Object(fields, closed)
+/** `together` is a schema whose rules over several fields (`anyOf`, `not`) hold for these too. */
+export function closedObject(fields: Record<string, TSchema>, together?: TSchema): TObject {
+  const { anyOf, not } = (together ?? {}) as { anyOf?: TSchema[]; not?: TSchema }
+  return Type.Object(fields, { ...closed, ...(anyOf && { anyOf }), ...(not && { not }) })
 }

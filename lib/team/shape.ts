@@ -16,6 +16,7 @@ interface Shape {
   anyOf?: TSchema[]
   oneOf?: TSchema[]
   allOf?: TSchema[]
+  not?: TSchema
   properties?: Record<string, TSchema>
   patternProperties?: Record<string, TSchema>
   additionalProperties?: boolean | TSchema
@@ -53,13 +54,15 @@ export function checkShape(node: Node, schema: TSchema, templates: Templates = f
     if (isAlone(node.value) || accepts(shape, 'string')) return []
     return [{ place: node, message: `expected ${expected(shape)}, not text with a template in it` }]
   }
-  const branches = shape.anyOf ?? shape.oneOf
+  const branches = unionOf(shape)
   if (branches) return checkUnion(node, shape, branches, read)
   if (shape.allOf) return shape.allOf.flatMap(each => checkShape(node, each, read))
   if (shape.const !== undefined || shape.enum) return checkChoice(node, shape)
   switch (shape.type) {
     case 'object':
-      return node.kind === 'map' ? checkObject(node, shape, read) : [wrong(node, shape)]
+      return node.kind === 'map'
+        ? [...checkObject(node, shape, read), ...checkTogether(node, schema)]
+        : [wrong(node, shape)]
     case 'array':
       return checkList(node, shape, read)
     case undefined:
@@ -75,6 +78,11 @@ function isAlone(text: string): boolean {
 
 function wrong(node: Node, shape: Shape): Finding {
   return { place: node, message: `expected ${expected(shape)}, not ${kindOf(node)}` }
+}
+
+/** What a value may be of. The `anyOf` of an object with properties is about its fields: `checkTogether`. */
+function unionOf({ anyOf, oneOf, properties }: Shape): TSchema[] | undefined {
+  return properties ? undefined : (anyOf ?? oneOf)
 }
 
 /** Of several branches, the mistakes of the one that was meant: the only one of the value's kind. */
@@ -109,6 +117,27 @@ function checkObject(node: Mapping, shape: Shape, templates: Templates): Finding
   for (const key of shape.required ?? []) {
     if (node.entries.has(key)) continue
     found.push({ place: { offset: node.offset, path: `${node.path}/${key}` }, message: `\`${key}\` is missing` })
+  }
+  return found
+}
+
+/** What an object's schema says of several fields at once: `anyOf` which are needed, `not` which exclude each other. */
+export function checkTogether(node: Mapping, schema: TSchema): Finding[] {
+  const { anyOf = [], not } = schema as Shape
+  const fits = (branch: TSchema) => checkObject(node, { additionalProperties: true, ...branch }, true).length === 0
+  const listed = (branches: TSchema[], word: string) => {
+    const names = [...new Set(branches.flatMap(branch => (branch as Shape).required ?? []))]
+    const place = { offset: node.offset, path: names.length > 0 ? `${node.path}/${names[0]}` : node.path }
+    return { place, text: names.map(name => `\`${name}\``).join(` ${word} `) || 'these fields' }
+  }
+  const found: Finding[] = []
+  if (anyOf.length > 0 && !anyOf.some(fits)) {
+    const { place, text } = listed(anyOf, 'or')
+    found.push({ place, message: `${text} is missing` })
+  }
+  if (not && fits(not)) {
+    const { place, text } = listed([not], 'and')
+    found.push({ place, message: `${text} exclude each other: give one of them` })
   }
   return found
 }
@@ -178,7 +207,7 @@ function within(value: number, shape: Shape): boolean {
 
 /** Whether a value of this JSON type can pass. */
 function accepts(shape: Shape, type: string): boolean {
-  const branches = shape.anyOf ?? shape.oneOf
+  const branches = unionOf(shape)
   if (branches) return branches.some(branch => accepts(branch as Shape, type))
   if (shape.enum || shape.const !== undefined)
     return [...(shape.enum ?? []), shape.const].some(each => typeof each === type)
@@ -197,7 +226,7 @@ const KINDS: Record<string, string> = {
 
 function expected(shape: Shape): string {
   if (shape['x-expected']) return shape['x-expected']
-  const branches = shape.anyOf ?? shape.oneOf
+  const branches = unionOf(shape)
   if (branches) return [...new Set(branches.map(branch => expected(branch as Shape)))].join(' or ')
   if (shape.enum) return `one of ${shape.enum.join(', ')}`
   if (shape.const !== undefined) return `\`${shape.const}\``

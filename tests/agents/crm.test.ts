@@ -122,10 +122,8 @@ describe('searching', () => {
     })
   })
 
-  test.each([
-    ['for nothing', {}],
-    ['between one value', { filters: [{ property: 'a', operator: 'BETWEEN', values: [1] }] }],
-  ])('%s is refused before anything is sent', async (_, entry) => {
+  test('between one value is refused before anything is sent', async () => {
+    const entry = { filters: [{ property: 'a', operator: 'BETWEEN', values: [1] }] }
     expect((await failureOf(run('search', entry, begin()))).code).toBe('invalid_request')
     expect(hubspot.seen).toHaveLength(0)
   })
