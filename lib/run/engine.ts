@@ -17,7 +17,7 @@ import { Deliveries, recordEvent } from './listeners.ts'
 import type { LiveRun } from './live.ts'
 import { type LogLine, RunLogs } from './logs.ts'
 import { Machine, type Outcome } from './machine.ts'
-import { type RunRecord, runRecord } from './records.ts'
+import { type RunRecord, type RunRow, runRecord } from './records.ts'
 import { planResume, type ResumePlan, resume } from './resume.ts'
 import { type Decision, decide } from './reviews.ts'
 import { scopeOf } from './scope.ts'
@@ -343,6 +343,7 @@ export class Engine {
         context: binding => host.context(place, binding),
         ledger: this.#ledger,
         stateDir,
+        makeWorkspace: () => this.#makeWorkspace(live.row),
         mask,
       })
     } finally {
@@ -350,12 +351,15 @@ export class Engine {
     }
   }
 
-  /** A tree that was given no workspace has an empty one of its own. */
+  /** A tree that was given no workspace has an empty one of its own, made for the first phase that works in it. */
+  #makeWorkspace({ root_id, workspace }: RunRow): void {
+    if (workspace !== null || this.#ownWorkspaces.has(root_id)) return
+    this.#ownWorkspaces.add(root_id)
+    mkdirSync(this.#ownWorkspace(root_id), { recursive: true, mode: 0o700 })
+  }
+
   #ownWorkspace(rootId: string): string {
-    const folder = join(this.stateDir(rootId), 'work')
-    if (!this.#ownWorkspaces.has(rootId)) mkdirSync(folder, { recursive: true, mode: 0o700 })
-    this.#ownWorkspaces.add(rootId)
-    return folder
+    return join(this.stateDir(rootId), 'work')
   }
 
   #schedule(at: number, change: () => void): void {
@@ -436,7 +440,7 @@ export class Engine {
   #farewell({ id, parent }: LiveRun): void {
     if (!parent) void this.#options.secrets.forget(id)
     if (!parent && this.#ownWorkspaces.delete(id)) {
-      void rm(join(this.stateDir(id), 'work'), { recursive: true, force: true })
+      void rm(this.#ownWorkspace(id), { recursive: true, force: true })
     }
     const waiting = this.#waiting.get(id) ?? []
     this.#waiting.delete(id)

@@ -44,6 +44,8 @@ export interface Surroundings {
   context(binding: Binding): AgentContext
   ledger: Ledger
   stateDir: string
+  /** Makes sure that the workspace is there. */
+  makeWorkspace(): void
   /** Replaces every known secret. */
   mask<T>(value: T): T
 }
@@ -74,7 +76,10 @@ export async function execute(attempt: Attempt, around: Surroundings): Promise<O
     const calls = callsOf(agentCall, definition, attempt.scope)
     const folder = join(around.stateDir, 'files', phase.name)
     if (attempt.attempt > 1) await rm(folder, { recursive: true, force: true })
-    if (calls.some(call => call.phaseLevel)) await mkdir(folder, { recursive: true, mode: 0o700 })
+    if (calls.some(call => call.phaseLevel)) {
+      around.makeWorkspace()
+      await mkdir(folder, { recursive: true, mode: 0o700 })
+    }
     const written: FileRecord[] = []
     const results: [Call, AgentResult][] = []
     for (const call of calls) {
