@@ -17,6 +17,7 @@ import { Deliveries, recordEvent } from './listeners.ts'
 import type { LiveRun } from './live.ts'
 import { type LogLine, RunLogs } from './logs.ts'
 import { Machine, type Outcome } from './machine.ts'
+import { type RunPhases, runPhases } from './queries.ts'
 import { type RunRecord, type RunRow, runRecord } from './records.ts'
 import { planResume, type ResumePlan, resume } from './resume.ts'
 import { type Decision, decide } from './reviews.ts'
@@ -24,6 +25,7 @@ import { scopeOf } from './scope.ts'
 import type { RootSecrets } from './secrets.ts'
 import { RunStore } from './store.ts'
 import { maskInputs } from './subruns.ts'
+import { waitOf } from './waits.ts'
 
 /** What the engine asks of the daemon around it. */
 export interface EngineHost {
@@ -116,6 +118,8 @@ export class Engine {
   readonly #followers = new Set<(notice: Notice) => void>()
   readonly #waiting = new Map<string, (() => void)[]>()
   readonly #ownWorkspaces = new Set<string>()
+  /** By run and position: what an agent said last, when that was that it waits. */
+  readonly #waitNotes = new Map<string, string>()
   readonly #logsQueued = new Set<string>()
   #changes = new Map<string, Change>()
   #stopping = false
@@ -236,6 +240,18 @@ export class Engine {
     await this.#journal.write(() => decide(this.#machine, reviewId, decision))
   }
 
+  /** The phases of a run, with what those that have not ended wait for. */
+  phases(runId: string): RunPhases {
+    const live = this.#machine.lives.get(runId)
+    const waits = (position: number) => live && waitOf(live, position, this.#waitNotes.get(`${runId}:${position}`))
+    return runPhases(
+      this.store,
+      runId,
+      id => this.bundle(id),
+      position => waits(position) ?? null,
+    )
+  }
+
   record(runId: string): RunRecord {
     const row = this.store.run(runId)
     if (!row) throw new CadreError('not_found', `no run ${runId}`)
@@ -323,6 +339,13 @@ export class Engine {
     const secrets = this.#options.secrets.values(live.row.root_id)
     const mask = <T>(value: T): T => host.mask(value, secrets)
     const place = this.#place(live, phase.name, number)
+    const { log } = place
+    const spot = `${live.id}:${position}`
+    place.log = line => {
+      if (line.text.startsWith('waiting: ')) this.#waitNotes.set(spot, mask(line.text.slice(9)))
+      else this.#waitNotes.delete(spot)
+      log(line)
+    }
     const attempt: Attempt = {
       runId: live.id,
       position,
@@ -347,6 +370,7 @@ export class Engine {
         mask,
       })
     } finally {
+      this.#waitNotes.delete(spot)
       if (timer) clearTimeout(timer)
     }
   }

@@ -117,7 +117,7 @@ export class SyncOutbox implements Outbox {
   #queuePhase({ live, position }: Change, row: RunRow): void {
     const { team } = live
     const stored = this.#store.phase(row.id, position!)!
-    const { sub_runs: _, ...record } = phaseRecord(stored, team.phases[position!]!, team.phases, [])
+    const { sub_runs: _, waiting: __, ...record } = phaseRecord(stored, team.phases[position!]!, team.phases, [])
     const full = { ...record, index: position }
     this.#insert(row, 'phase', { phase: full }, { phase: { ...full, text: '', data: null, files: [] } })
   }

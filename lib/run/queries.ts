@@ -34,7 +34,12 @@ export interface RunPhases {
 }
 
 /** The phases of a run in file order, with the sub-runs that each started. */
-export function runPhases(store: RunStore, runId: string, bundleOf: (id: string) => Bundle): RunPhases {
+export function runPhases(
+  store: RunStore,
+  runId: string,
+  bundleOf: (id: string) => Bundle,
+  waitOf: (position: number) => string | null = () => null,
+): RunPhases {
   const run = store.run(runId)
   if (!run) throw new CadreError('not_found', `no run ${runId}`)
   const { phases } = bundleOf(run.bundle_id).team(run.team_key)
@@ -52,7 +57,7 @@ export function runPhases(store: RunStore, runId: string, bundleOf: (id: string)
     state: run.state,
     phases: store.phases(runId).map(row => {
       const below = (subRuns.get(row.position) ?? []).map(({ position: _, ...subRun }) => subRun)
-      return phaseRecord(row, phases[row.position]!, phases, below)
+      return { ...phaseRecord(row, phases[row.position]!, phases, below), waiting: waitOf(row.position) }
     }),
   }
 }

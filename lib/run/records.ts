@@ -133,6 +133,8 @@ export interface PhaseRecord {
   data: Json
   files: FileRecord[]
   sub_runs: SubRun[]
+  /** What it waits for, while a daemon runs it; null when it works or has ended. */
+  waiting: string | null
 }
 
 export function phaseRecord(row: PhaseRow, phase: Phase, all: readonly Phase[], subRuns: SubRun[]): PhaseRecord {
@@ -153,6 +155,7 @@ export function phaseRecord(row: PhaseRow, phase: Phase, all: readonly Phase[], 
     data: parse(row.data),
     files: parse(row.files) ?? [],
     sub_runs: subRuns,
+    waiting: null,
   }
 }
 

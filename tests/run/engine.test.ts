@@ -295,6 +295,26 @@ phases:
   })
 })
 
+test('what a phase waits for is told', async () => {
+  const run = await t.start(`
+name: "@local/waits"
+version: 1.0.0
+concurrency: 1
+phases:
+  - { name: a, agent: echo, sources: [{ name: x, fail: wait }] }
+  - { name: b, agent: echo, sources: [{ name: x }] }
+  - { name: c, agent: echo, depends_on: [a, b], sources: [{ name: x }] }
+`)
+  expect(t.engine.phases(run.run_id).phases.map(phase => phase.waiting)).toEqual([
+    null,
+    'concurrency of @local/waits',
+    'a, b',
+  ])
+  await t.engine.cancel(run.run_id)
+  await t.engine.ended(run.run_id)
+  expect(t.engine.phases(run.run_id).phases.map(phase => phase.waiting)).toEqual([null, null, null])
+})
+
 describe('cancel', () => {
   test('reaches every descendant and process', async () => {
     const run = await t.start({

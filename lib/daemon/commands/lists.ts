@@ -58,12 +58,12 @@ export async function tree(runId: string, options: ListOptions & { hub?: string 
 export async function phases(runId: string, { home, json }: ListOptions): Promise<void> {
   const found = await openReader(homeFolder(home)).phases(runId)
   show(json, found, paint =>
-    found.phases.map(({ name, type, agent, action, state, reason, started_at, completed_at, text, error }) => [
+    found.phases.map(({ name, type, agent, action, state, reason, started_at, completed_at, text, error, waiting }) => [
       `${symbol(paint, state)} ${name}`,
       paint.dim([agent ?? type, action].filter(part => part !== null).join('.')),
       stateWord(paint, state) + (reason === null ? '' : paint.dim(` (${reason})`)),
       took(started_at, completed_at),
-      printable((error?.message ?? text).split('\n', 1)[0]!),
+      printable((error?.message ?? (waiting === null ? text : `waiting: ${waiting}`)).split('\n', 1)[0]!),
     ]),
   )
 }

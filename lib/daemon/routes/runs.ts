@@ -8,7 +8,7 @@ import { closed } from '../../http/schema.ts'
 import { jsonStream } from '../../http/stream.ts'
 import type { JsonObject } from '../../json.ts'
 import { readLines } from '../../run/logs.ts'
-import { listRuns, runPhases } from '../../run/queries.ts'
+import { listRuns } from '../../run/queries.ts'
 import { RUN_STATES } from '../../run/transitions.ts'
 import { rootOf, treeEntries } from '../../run/tree.ts'
 import { why } from '../../run/why.ts'
@@ -101,7 +101,7 @@ export function runRoutes({ api, daemon, guard }: Routing): void {
       frame: envelopeFrame(() => daemon.instanceId),
       summary: 'The phases of a run, in file order',
     },
-    ({ body, caller }) => runPhases(store, target(daemon, { body: body.payload, caller }), id => engine.bundle(id)),
+    ({ body, caller }) => engine.phases(target(daemon, { body: body.payload, caller })),
   )
   api.post('/v1/runs/logs', { access: read, body: Logs, summary: 'Log lines of a run' }, call => {
     const runId = target(daemon, call)

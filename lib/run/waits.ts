@@ -1,0 +1,28 @@
+// What a phase that has not ended waits for, in words: for people who ask why nothing seems to happen.
+
+import type { LiveRun } from './live.ts'
+
+/** Null: it waits for nothing, it works. `note` is what its agent said last about waiting. */
+export function waitOf(live: LiveRun, position: number, note: string | undefined): string | null {
+  const phase = live.phases[position]!
+  const { team } = live
+  if (phase.state === 'awaiting_input') return `a person (${phase.reason})`
+  if (phase.state === 'running') {
+    const map = live.maps.get(position)
+    if (map && map.next < map.total) return `concurrency of ${live.phase(position).name}`
+    return note ?? null
+  }
+  if (phase.state !== 'pending') return null
+  if (phase.open > 0) {
+    const open = live.phase(position).dependsOn.filter(dependency => !isOver(live, dependency))
+    return open.map(dependency => team.phases[dependency]!.name).join(', ')
+  }
+  if (phase.dueAt !== null && !live.ready.includes(position)) return `its next attempt at ${clock(phase.dueAt)}`
+  if (live.running >= (team.concurrency ?? Number.POSITIVE_INFINITY)) return `concurrency of ${team.name}`
+  return 'a free slot of the daemon'
+}
+
+const isOver = (live: LiveRun, position: number): boolean =>
+  !['pending', 'running', 'awaiting_input'].includes(live.phases[position]!.state)
+
+const clock = (at: number): string => new Date(at).toISOString().slice(11, 19)
