@@ -8,6 +8,7 @@ import { openDatabase } from '../../db/open.ts'
 import { spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 import { checkInvariants } from '../support/invariants.ts'
+import { randomFrom, seedOf } from '../support/random.ts'
 
 const ITEMS = 200
 const KILLS = 10
@@ -48,9 +49,7 @@ phases:
 `
 
 test('nothing recorded is lost or repeated by kill -9', async () => {
-  const seed = Number(process.env.CADRE_TEST_SEED ?? Math.floor(Math.random() * 2 ** 31))
-  console.log(`kill -9 seed ${seed}`)
-  const random = mulberry(seed)
+  const random = randomFrom(seedOf('kill -9'))
   const home = folder()
   const calls = join(folder(), 'calls')
   writeFileSync(calls, '')
@@ -98,14 +97,4 @@ function completedPhases(home: string): Set<string> {
     .all()
   db.close()
   return new Set(rows.map(row => `${row.run_id} ${'ab'[row.position]}`))
-}
-
-function mulberry(seed: number): () => number {
-  let state = seed
-  return () => {
-    state = (state + 0x6d2b79f5) | 0
-    let t = Math.imul(state ^ (state >>> 15), 1 | state)
-    t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
-    return ((t ^ (t >>> 14)) >>> 0) / 4_294_967_296
-  }
 }

@@ -8,6 +8,7 @@ import { brokenInvariants } from '../../lib/run/invariants.ts'
 import { runPhases } from '../../lib/run/queries.ts'
 import { treeEntries } from '../../lib/run/tree.ts'
 import { type TestEngine, testEngine } from '../support/engine.ts'
+import { seedOf } from '../support/random.ts'
 import { type ModelPhase, model, teamFiles } from './model.ts'
 
 const leaf = agent({
@@ -54,8 +55,7 @@ beforeAll(async () => {
 afterAll(() => t.close())
 
 test('states, reasons, outputs and the tree are what the model says', async () => {
-  const seed = Number(process.env.CADRE_TEST_SEED ?? Math.floor(Math.random() * 2 ** 31))
-  console.log(`model seed ${seed}`)
+  const seed = seedOf('model')
   await fc.assert(fc.asyncProperty(team(3), check), { seed, numRuns: 300 })
   expect(brokenInvariants(t.engine.store.db)).toEqual([])
 }, 60_000)
