@@ -17,6 +17,11 @@ export const plainFrame: Frame = {
   failure: error => ({ ok: false, error }),
 }
 
+/** A success whose `data` is JSON text already: what is read often is serialized once. */
+export function textReply(data: string): Response {
+  return new Response(`{"ok":true,"data":${data}}`, { headers: { 'content-type': 'application/json;charset=utf-8' } })
+}
+
 /** Replies in the message envelope; `instanceId` is the daemon's. */
 export function envelopeFrame(instanceId: () => string | null): Frame {
   const reply = (type: 'ok' | 'error', body: unknown, payload: unknown) => ({

@@ -4,6 +4,7 @@ import { desc, eq, inArray } from 'drizzle-orm'
 import { Type } from 'typebox'
 import { CadreError } from '../../error.ts'
 import type { Api } from '../../http/api.ts'
+import { textReply } from '../../http/reply.ts'
 import { closed } from '../../http/schema.ts'
 import { accessList } from '../acl.ts'
 import { record } from '../audit.ts'
@@ -61,7 +62,7 @@ export function authRoutes(api: Api, hub: Hub, { user, realm, either }: Callers)
       if (body.realm_id) await caller.realm(body.realm_id)
       const { limit, offset } = page(body)
       const key = `tokens ${caller.user.id} ${body.realm_id ?? ''} ${limit} ${offset}`
-      return hub.memo.get(key, async () => {
+      const listed = hub.memo.get(key, async () => {
         const where = body.realm_id ? inArray(tokens.id, tokensOf(body.realm_id)) : eq(tokens.user_id, caller.user.id)
         const rows = await store.db
           .select()
@@ -70,8 +71,10 @@ export function authRoutes(api: Api, hub: Hub, { user, realm, either }: Callers)
           .orderBy(desc(tokens.id))
           .limit(limit)
           .offset(offset)
-        return { tokens: await tokenRecords(hub, caller.user, rows), total: await countOf(store.db, tokens, where) }
+        const found = await tokenRecords(hub, caller.user, rows)
+        return JSON.stringify({ tokens: found, total: await countOf(store.db, tokens, where) })
       })
+      return textReply(await listed)
     },
   )
 
