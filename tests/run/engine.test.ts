@@ -27,6 +27,7 @@ const echo = agent({
         flaky.set(context.run.id, tries)
         if (tries < 3) throw new AgentError('try again', { retryable: true })
       } else if (fail === 'wait') {
+        context.signal.throwIfAborted()
         await new Promise((_, reject) => context.signal.addEventListener('abort', () => reject(new Error('aborted'))))
       } else if (fail) throw new AgentError(String(fail), { code: 'broken', hint: 'mend it' })
       return { text: `value ${value}`, data: { value: value ?? null } }
