@@ -35,11 +35,11 @@ export async function serve(options: ServeOptions): Promise<void> {
     // The lock first: who reads the line may call a command, which looks there.
     daemon.lock.announce(listening.url)
     daemon.address = listening.url
-    process.stdout.write(`daemon listening on ${listening.url}\n`)
     stopOnSignal(listening, log, () => {
       stopSweeping()
       return daemon.close()
     })
+    process.stdout.write(`daemon listening on ${listening.url}\n`)
   } catch (error) {
     await daemon.close()
     throw error

@@ -22,12 +22,10 @@ export interface ListenOptions {
   host: string
   /** 0: any free port. */
   port: number
-  /** Printed as `<name> listening on <url>`, the first line on stdout. */
-  name?: string
 }
 
 /** Serves `api`. Throws `conflict` when the address cannot be had. */
-export function listen(api: Api, { host, port, name }: ListenOptions): Listening {
+export function listen(api: Api, { host, port }: ListenOptions): Listening {
   api.routes()
   const server = bind(api, host, port)
   const listening: Listening = {
@@ -41,7 +39,6 @@ export function listen(api: Api, { host, port, name }: ListenOptions): Listening
       clearTimeout(force)
     },
   }
-  if (name !== undefined) process.stdout.write(`${name} listening on ${listening.url}\n`)
   return listening
 }
 
@@ -70,7 +67,10 @@ function bind(api: Api, hostname: string, port: number): Server<unknown> {
   }
 }
 
-/** Runs until SIGTERM or SIGINT, then stops `listening`, calls `close` and exits 0; within ten seconds in any case. */
+/**
+ * Runs until SIGTERM or SIGINT, then stops `listening`, calls `close` and exits 0; within ten seconds in any case.
+ * Called before the start is announced: who reads that line may send a signal at once.
+ */
 export function stopOnSignal(listening: Listening, log: Log, close: () => void | Promise<void>): void {
   let stopping = false
   const stop = async (signal: string) => {

@@ -34,24 +34,23 @@ export async function openHub(config: HubConfig, log: Log): Promise<Hub> {
 /** Serves until SIGTERM or SIGINT. */
 export async function serveHub(config: HubConfig, log: Log): Promise<void> {
   const hub = await openHub(config, log)
-  const { listening, chores } = startHub(hub, config, { name: 'hub' })
+  const { listening, chores } = startHub(hub, config)
   stopOnSignal(listening, log, async () => {
     clearInterval(chores)
     await hub.close()
   })
+  process.stdout.write(`hub listening on ${listening.url}\n`)
 }
 
-/** Listens. `name`: announce it on stdout. */
 export function startHub(
   hub: Hub,
   config: Pick<HubConfig, 'host' | 'port' | 'keepRunsDays'>,
-  { name }: { name?: string } = {},
 ): { api: Api; listening: Listening; chores: Timer } {
   const api = createApi({ log: hub.log })
   health(api, () => ({ version: manifest.version }))
   hubRoutes(api, hub)
   openapiRoutes(api, INFO)
-  const listening = listen(api, { host: config.host, port: config.port, ...(name !== undefined && { name }) })
+  const listening = listen(api, { host: config.host, port: config.port })
   const forget = () => void forgetOldRuns(hub, config.keepRunsDays)
   forget()
   const chores = setInterval(forget, HOUR_MS)
