@@ -20,6 +20,8 @@ export interface ContextOptions {
   workspace: string
   /** Whether files beyond the workspace may be read: runs started on this machine from a path. */
   outside: boolean
+  /** Whether a run is of the same tree as this one: what sub-runs are given as files may be read. */
+  sameTree?: (runId: string) => boolean
   key: string
   attempt: number
   run: RunIdentity
@@ -32,8 +34,8 @@ export interface ContextOptions {
 const SHARED_ENVIRONMENT = ['PATH', 'HOME', 'LANG']
 
 export function createContext(options: ContextOptions): AgentContext {
-  const { settings, network, redactor, signal, stateDir, workspace, outside, key, attempt, run, phase, effect } =
-    options
+  const { settings, network, redactor, signal, stateDir, workspace, key, attempt, run, phase, effect } = options
+  const places = { stateDir, workspace, outside: options.outside, sameTree: options.sameTree }
   const log = (message: string, fields?: JsonObject) =>
     options.log(redactor.text(message), fields && redactor.json(fields))
   return {
@@ -47,9 +49,9 @@ export function createContext(options: ContextOptions): AgentContext {
     write: (name, content) => writeArtifact(stateDir, phase.name, name, content, signal),
     async read(path) {
       if (typeof path !== 'string' || !path) throw new AgentError('no file is named', { code: 'not_found' })
-      return readable(path, { stateDir, workspace, outside })
+      return readable(path, places)
     },
-    folder: path => folderAt(path, { stateDir, workspace, outside }),
+    folder: path => folderAt(path, places),
     env: Object.fromEntries(SHARED_ENVIRONMENT.flatMap(name => (process.env[name] ? [[name, process.env[name]]] : []))),
     mask: () => redactor.stream(),
     key,

@@ -209,6 +209,8 @@ interface Places {
   workspace: string
   /** Lets absolute paths and what lies beyond the workspace pass: runs started on this machine from a path. */
   outside: boolean
+  /** Whether a run is of the same tree: its files may be named by absolute path, as inputs of type `file` are. */
+  sameTree?: ((runId: string) => boolean) | undefined
 }
 
 /**
@@ -228,16 +230,18 @@ export async function folderAt(path: string, places: Places): Promise<string> {
   throw new AgentError(`${path} is not a folder`, { code: 'not_found', hint: 'name a folder' })
 }
 
-async function locate(path: string, { stateDir, workspace, outside }: Places): Promise<string> {
-  const ofRun = path.startsWith('files/')
-  const base = ofRun ? join(stateDir, 'files') : workspace
+async function locate(path: string, places: Places): Promise<string> {
+  const { stateDir, workspace, outside } = places
+  const lent = folderOfTree(path, places)
+  const ofRun = path.startsWith('files/') || lent !== null
+  const base = lent ?? (ofRun ? join(stateDir, 'files') : workspace)
   const full = ofRun ? resolve(stateDir, path) : resolve(workspace, path)
   const refused = new AgentError(`${JSON.stringify(path)} lies outside the run's files and its workspace`, {
     code: 'outside',
     hint: 'name what lies in the workspace, or in `files/<phase>/` of an earlier phase',
   })
   const free = outside && !ofRun
-  if (path.includes('\0') || (!free && (isAbsolute(path) || !within(full, base)))) throw refused
+  if (path.includes('\0') || (!free && ((isAbsolute(path) && !lent) || !within(full, base)))) throw refused
   try {
     const [real, realBase] = await Promise.all([realpath(full), free ? base : realpath(base)])
     if (!free && !within(real, realBase)) throw refused
@@ -250,6 +254,14 @@ async function locate(path: string, { stateDir, workspace, outside }: Places): P
       cause: error,
     })
   }
+}
+
+/** The files of another run of the tree, where `path` is absolute and lies among them. */
+function folderOfTree(path: string, { stateDir, sameTree }: Places): string | null {
+  const runs = dirname(stateDir)
+  if (!sameTree || !isAbsolute(path) || !within(path, runs)) return null
+  const [runId, files] = path.slice(runs.length + 1).split(sep)
+  return runId && files === 'files' && sameTree(runId) ? join(runs, runId, 'files') : null
 }
 
 function within(path: string, base: string): boolean {

@@ -138,6 +138,7 @@ export class Daemon {
           stateDir: place.stateDir,
           workspace: place.workspace,
           outside: place.fromPath,
+          sameTree: place.sameTree,
           key: binding.key,
           attempt: place.attempt,
           run: { ...place.run, url: this.address && `${this.address}/#/runs/${place.run.id}` },

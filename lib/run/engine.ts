@@ -47,6 +47,8 @@ export interface RunPlace {
   workspace: string
   /** Started on this machine from a path: files outside and literal URLs of team.yml are allowed. */
   fromPath: boolean
+  /** Whether a run is of the same tree. */
+  sameTree(runId: string): boolean
   bundle: Bundle
   inputs: JsonObject
   log(line: Omit<LogLine, 'seq' | 'at' | 'phase'>): void
@@ -449,6 +451,7 @@ export class Engine {
       stateDir: this.stateDir(live.id),
       workspace: row.workspace ?? this.#ownWorkspace(row.root_id),
       fromPath: row.from_path === 1,
+      sameTree: runId => this.store.run(runId)?.root_id === row.root_id,
       bundle: live.bundle,
       inputs: live.inputs,
       log: line => this.logs.append(live.id, { phase, at: this.#now(), ...this.#options.host.mask(line, secrets) }),

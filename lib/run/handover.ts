@@ -5,16 +5,16 @@ import { createHash } from 'node:crypto'
 import {
   closeSync,
   copyFileSync,
-  existsSync,
   fsyncSync,
   linkSync,
   mkdirSync,
   openSync,
   readFileSync,
   renameSync,
+  rmSync,
   writeFileSync,
 } from 'node:fs'
-import { basename, dirname, isAbsolute, join } from 'node:path'
+import { basename, dirname, join, resolve } from 'node:path'
 import type { FileRecord } from '../agent/define.ts'
 import { CadreError, messageOf } from '../error.ts'
 import { failpoint } from '../failpoint.ts'
@@ -43,11 +43,21 @@ function fileOutputs(live: LiveRun, child: Child, outputs: JsonObject): [name: s
     .map(output => [output.name, outputs[output.name] as string])
 }
 
-/** Where an output file of a sub-run lies on disk. */
-function sourceOf(machine: Machine, child: Child, path: string): string {
-  if (isAbsolute(path)) return path
-  if (path.startsWith('files/')) return join(machine.host.stateDir(child.id), path)
-  return join(child.workspace ?? join(machine.host.stateDir(child.id), 'work'), path)
+/**
+ * Where an output file of a sub-run lies on disk: among its own files, in its workspace, or among the files of its tree.
+ * Anywhere else only in runs that were started on this machine from a path.
+ */
+function sourceOf(machine: Machine, live: LiveRun, child: Child, path: string): string {
+  const stateDir = machine.host.stateDir(child.id)
+  const own = path.startsWith('files/')
+  const workspace = child.workspace ?? join(machine.host.stateDir(live.row.root_id), 'work')
+  const full = own ? resolve(stateDir, path) : resolve(workspace, path)
+  const within = (folder: string) => full.startsWith(`${folder}/`)
+  if (within(own ? join(stateDir, 'files') : workspace) || (live.row.from_path === 1 && !own)) return full
+  const runs = dirname(stateDir)
+  const runId = within(runs) ? full.slice(runs.length + 1).split('/', 1)[0]! : null
+  if (runId && within(join(runs, runId, 'files')) && machine.store.run(runId)?.root_id === live.row.root_id) return full
+  throw new CadreError('invalid_request', `${path} lies outside the run's files and its workspace`)
 }
 
 /** Links the files among `outputs` into the parent's state folder. */
@@ -61,13 +71,13 @@ export function handOver(
   const files = fileOutputs(live, child, outputs)
   if (files.length === 0) return
   const folder = join(machine.host.stateDir(live.id), folderOf(phase, child))
-  mkdirSync(folder, { recursive: true })
+  const first = mkdirSync(folder, { recursive: true, mode: 0o700 })
   for (const [name, path] of files) {
-    const source = sourceOf(machine, child, path)
+    const source = sourceOf(machine, live, child, path)
     const target = join(folder, basename(path))
     const temporary = join(folder, `.${basename(path)}.tmp`)
     try {
-      if (existsSync(temporary)) renameSync(temporary, target)
+      rmSync(temporary, { force: true })
       if (path.startsWith('files/')) linkSync(source, temporary)
       else copyFileSync(source, temporary)
       failpoint()
@@ -81,7 +91,8 @@ export function handOver(
     }
   }
   syncFolder(folder)
-  syncFolder(dirname(folder))
+  if (first === undefined) return
+  for (let at = folder; at !== dirname(first); at = dirname(at)) syncFolder(dirname(at))
 }
 
 /** The same outputs as the parent names them, with the records of their files. */

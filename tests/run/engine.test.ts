@@ -35,9 +35,21 @@ const echo = agent({
   },
 })
 
+const reader = agent({
+  type: 'connector',
+  version: '1.0.0',
+  description: 'Reads a file.',
+  settings: Type.Object({}),
+  source: {
+    effect: 'read',
+    entry: Type.Object({ name: Type.String(), file: Type.String() }),
+    run: async ({ file }, context) => ({ text: await (await context.read(file)).text() }),
+  },
+})
+
 let t: TestEngine
 beforeAll(async () => {
-  t = await testEngine({ agents: { echo } })
+  t = await testEngine({ agents: { echo, reader } })
 })
 afterAll(() => t.close())
 
@@ -232,6 +244,31 @@ describe('sub-runs', () => {
       ]),
     ])
     expect(entries.every(entry => entry.state === 'completed' && entry.completed_at! >= entry.started_at!)).toBe(true)
+  })
+
+  test('a file that a sub-run is given can be read by its agents; a file of another tree cannot', async () => {
+    const team = {
+      'team.yml': `
+name: "@local/lend"
+version: 1.0.0
+inputs: [{ name: foreign, type: string, default: "" }]
+phases:
+  - { name: make, agent: exec, commands: [{ name: m, run: 'echo lent > "$CADRE_OUT/a.txt"' }] }
+  - { name: down, type: team, depends_on: [make], team: ./reader, inputs: { doc: "{{ inputs.foreign == '' ? phases.make.files[0].path : inputs.foreign }}" } }
+`,
+      'reader/team.yml': `
+name: "@local/reader"
+version: 1.0.0
+inputs: [{ name: doc, type: file, required: true }]
+phases:
+  - { name: read, agent: reader, sources: [{ name: x, file: "{{ inputs.doc }}" }] }
+`,
+    }
+    const first = await t.run(team)
+    expect(first.state).toBe('completed')
+    const foreign = join(t.engine.stateDir(first.run_id), 'files/make/a.txt')
+    const second = await t.run(team, { foreign })
+    expect(second).toMatchObject({ state: 'failed', error: { message: expect.stringContaining('lies outside') } })
   })
 
   const items = (body: string) => ({

@@ -73,6 +73,7 @@ export async function testEngine(
           stateDir: place.stateDir,
           workspace: place.workspace,
           outside: place.fromPath,
+          sameTree: place.sameTree,
           key: binding.key,
           attempt: place.attempt,
           run: { ...place.run, url: null },
