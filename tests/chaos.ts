@@ -4,5 +4,6 @@ import { chaos } from './support/chaos.ts'
 import { seedOf } from './support/random.ts'
 
 const started = performance.now()
-const toll = await chaos(seedOf('chaos'), { kills: Number(process.argv[2] ?? 3_000) })
-console.log(toll, `${((performance.now() - started) / 1_000).toFixed(0)} s`)
+await chaos(seedOf('chaos'), { kills: Number(process.argv[2] ?? 3_000) }, toll => {
+  console.log(`${((performance.now() - started) / 1_000).toFixed(0)} s: ${JSON.stringify(toll)}`)
+})

@@ -22,14 +22,22 @@ export interface Toll {
   posts: number
 }
 
-/** Storms with chances from `seed` for `ms` milliseconds or `kills` kills, whichever is over first. */
-export async function chaos(seed: number, limit: { ms?: number; kills?: number }): Promise<Toll> {
+/**
+ * Storms with chances from `seed` for `ms` milliseconds or `kills` kills, whichever is over first. `onCalm` hears after
+ * each storm what it all came to so far.
+ */
+export async function chaos(
+  seed: number,
+  limit: { ms?: number; kills?: number },
+  onCalm: (toll: Toll) => void = () => {},
+): Promise<Toll> {
   const { ms = Number.POSITIVE_INFINITY, kills = Number.POSITIVE_INFINITY } = limit
   const toll: Toll = { kills: 0, homes: 0, runs: 0, phases: 0, posts: 0 }
   const started = performance.now()
   for (let home = 0; toll.kills < kills && performance.now() - started < ms; home++) {
     const time = () => performance.now() - started < ms && toll.kills < kills
     await storm(seed + home, time, toll)
+    onCalm(toll)
   }
   return toll
 }
