@@ -18,6 +18,7 @@ import { testEngine } from '../tests/support/engine.ts'
 
 const { values } = parseArgs({ options: { rounds: { type: 'string', default: '3' }, only: { type: 'string' } } })
 const rounds = Number(values.rounds)
+const DAEMON = join(import.meta.dir, '../daemon.ts')
 const numbers = (count: number) => Array.from({ length: count }, (_, n) => n)
 
 const noop = agent({
@@ -36,6 +37,12 @@ const chain = (count: number) =>
   `name: "@local/chain"\nversion: 1.0.0\nphases:\n${numbers(count)
     .map(n => `  - { name: p${n}, agent: noop, ${n ? `depends_on: [p${n - 1}], ` : ''}sources: [{ name: x }] }`)
     .join('\n')}\n`
+
+/** The same with commands that do nothing. */
+const commands = (count: number) =>
+  chain(count)
+    .replaceAll('agent: noop', 'agent: exec')
+    .replaceAll('sources: [{ name: x }]', 'commands: [{ name: t, run: "true" }]')
 
 const map = {
   'team.yml': `
@@ -125,6 +132,48 @@ const line = (name: string, seconds: number, count: number, floor: number, about
     `${name.padEnd(42)} ${`${Math.round(count / seconds)}/s`.padStart(9)} ${`${(seconds / floor).toFixed(2)} ×`.padStart(8)}  ${about} (${Math.round(count / floor)}/s)`,
   )
 
+/** A daemon on `home`, and the milliseconds until it takes requests. */
+async function serve(home: string) {
+  const started = performance.now()
+  const child = Bun.spawn([process.execPath, DAEMON, '--home', home, 'serve', '--port', '0'], {
+    stdout: 'pipe',
+    stderr: 'ignore',
+  })
+  const { value } = await child.stdout.getReader().read()
+  const url = new TextDecoder().decode(value).trim().split(' ').at(-1)!
+  const call = async (path: string, body: object) => {
+    const reply = await fetch(url + path, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    })
+    return (await reply.json()) as { data: { run_id: string; state: string; runs: unknown[] } }
+  }
+  const stop = async (signal: NodeJS.Signals = 'SIGTERM') => {
+    child.kill(signal)
+    await child.exited
+  }
+  return { pid: child.pid, call, stop, ms: performance.now() - started }
+}
+
+/** MiB of a process, as the kernel counts them; Linux only. */
+async function memory(pid: number, file: string, field: string): Promise<number | string> {
+  const text = await Bun.file(`/proc/${pid}/${file}`)
+    .text()
+    .catch(() => '')
+  const found = new RegExp(`^${field}:\\s+(\\d+)`, 'm').exec(text)
+  return found ? Math.round(Number(found[1]) / 1_024) : '?'
+}
+
+const told = (name: string, value: string) => console.log(`${name.padEnd(46)} ${value}`)
+
+/** Columns of a run that differ between its copies, as SQL. */
+const COPIED: Record<string, string> = {
+  id: "id || '-' || n",
+  tree_key: "substr(tree_key, 1, 3) || printf('%06d', n)",
+  item: 'n',
+}
+
 const programs: Record<string, () => Promise<void>> = {
   async sequential() {
     const floor = await best(() => fullFloor(1_000))
@@ -156,38 +205,53 @@ const programs: Record<string, () => Promise<void>> = {
   },
   async cold() {
     const folder = mkdtempSync(join(tmpdir(), 'cadre-cold-'))
-    await Bun.write(
-      join(folder, 'team.yml'),
-      `${chain(1).replaceAll('noop', 'exec').replace('sources: [{ name: x }]', 'commands: [{ name: t, run: "true" }]')}`,
-    )
-    const daemon = join(import.meta.dir, '../daemon.ts')
+    await Bun.write(join(folder, 'team.yml'), commands(1))
     const seconds = await best(async () => {
       const home = join(folder, crypto.randomUUID())
       const started = performance.now()
-      await $`${process.execPath} ${daemon} --home ${home} run ${folder}`.quiet()
+      await $`${process.execPath} ${DAEMON} --home ${home} run ${folder}`.quiet()
       return (performance.now() - started) / 1_000
     })
-    console.log(
-      `${'cold start to the end of a first run'.padEnd(42)} ${`${Math.round(seconds * 1_000)} ms`.padStart(9)}`,
-    )
-    const home = join(folder, 'idle')
-    const child = Bun.spawn([process.execPath, daemon, '--home', home, 'serve', '--port', '0'], {
-      stdout: 'pipe',
-      stderr: 'ignore',
-    })
-    await child.stdout.getReader().read()
+    told('cold start to the end of a first run', `${Math.round(seconds * 1_000)} ms`)
+    const idle = await serve(join(folder, 'idle'))
     await Bun.sleep(1_000)
-    const pss = (
-      await Bun.file(`/proc/${child.pid}/smaps_rollup`)
-        .text()
-        .catch(() => '')
-    ).match(/^Pss: +(\d+)/m)
-    console.log(
-      `${'idle daemon'.padEnd(42)} ${pss ? `${Math.round(Number(pss[1]) / 1_024)} MiB`.padStart(9) : '        ?'}  Pss`,
-    )
-    child.kill()
-    await child.exited
+    told('idle daemon', `${await memory(idle.pid, 'smaps_rollup', 'Pss')} MiB`)
+    await idle.stop()
     rmSync(folder, { recursive: true, force: true })
+  },
+  async tree() {
+    const home = mkdtempSync(join(tmpdir(), 'cadre-tree-'))
+    const t = await testEngine({ agents: { noop }, home })
+    const { run_id } = await t.run(map, { items: [0] })
+    const { db } = t.engine.store
+    const columns = db.query<{ name: string }, []>("SELECT name FROM pragma_table_info('runs')").all()
+    db.run(`WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 99999)
+      INSERT INTO runs SELECT ${columns.map(({ name }) => COPIED[name] ?? name).join(', ')} FROM runs, n
+      WHERE parent_id IS NOT NULL`)
+    await t.close()
+    const daemon = await serve(home)
+    told('start-up with 100,000 finished runs', `${Math.round(daemon.ms)} ms`)
+    const started = performance.now()
+    const { data } = await daemon.call('/v1/runs/tree', { run_id })
+    const took = Math.round(performance.now() - started)
+    told(`tree of ${data.runs.length} runs`, `${took} ms, peak ${await memory(daemon.pid, 'status', 'VmHWM')} MiB`)
+    await daemon.stop()
+    rmSync(home, { recursive: true, force: true })
+  },
+  async kill() {
+    const [home, folder] = [mkdtempSync(join(tmpdir(), 'cadre-kill-')), mkdtempSync(join(tmpdir(), 'cadre-kill-'))]
+    await Bun.write(join(folder, 'team.yml'), map['team.yml'])
+    await Bun.write(join(folder, 'one/team.yml'), commands(2))
+    const first = await serve(home)
+    const { data } = await first.call('/v1/runs/start', { path: folder, inputs: { items: numbers(200) } })
+    await Bun.sleep(400)
+    await first.stop('SIGKILL')
+    const started = performance.now()
+    const second = await serve(home)
+    while ((await second.call('/v1/runs/get', { run_id: data.run_id })).data.state !== 'completed') await Bun.sleep(5)
+    told('kill -9 in a map of 200 × 2 commands, to done', `${Math.round(performance.now() - started)} ms`)
+    await second.stop()
+    for (const path of [home, folder]) rmSync(path, { recursive: true, force: true })
   },
 }
 
