@@ -114,7 +114,7 @@ export function mapProgress(store: RunStore, runId: string, phase: MapPhase): Ma
     total: store.itemCount(runId, phase.index),
     next: store.lastItem(runId, phase.index) + 1,
     failed,
-    stopped: failed > 0 && phase.onItemFailure === 'stop',
+    stopped: (failed > 0 && phase.onItemFailure === 'stop') || store.phase(runId, phase.index)!.error !== null,
     reopened: states.some(({ state }) => state === 'queued'),
   }
 }
