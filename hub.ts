@@ -1,8 +1,9 @@
 #!/usr/bin/env bun
-// The hub: `bun hub.ts` serves, `bun hub.ts user …` keeps accounts. Configuration in lib/hub/config.ts, the database in
+// The hub: `bun hub.ts` serves, `user …` keeps accounts, `backup` and `restore` the database. Configuration in lib/hub/config.ts, the database in
 // db/hub, every route in lib/hub/routes.ts.
 
 import { Command } from 'commander'
+import { backup, restore } from './db/hub/backup.ts'
 import { CadreError } from './lib/error.ts'
 import { addAccount, listAccounts, onHub, setPassword, suspendAccount } from './lib/hub/commands.ts'
 import { type HubFlags, hubConfig } from './lib/hub/config.ts'
@@ -54,6 +55,25 @@ user
   .action((name: string, flags: HubFlags & { passwordStdin?: boolean }) =>
     onHub(hubConfig(flags), hub => setPassword(hub, name, flags)),
   )
+
+program
+  .command('backup <file>')
+  .description('copy the SQLite database to a new file, also while a hub serves it')
+  .option(...database)
+  .action((file: string, flags: HubFlags) => {
+    const from = hubConfig(flags).database
+    process.stdout.write(`backed up ${from} to ${file}, ${backup(from, file)} bytes\n`)
+  })
+
+program
+  .command('restore <file>')
+  .description('make a backup the SQLite database; the hub must be stopped')
+  .option('--replace', 'replace the database that is there')
+  .option(...database)
+  .action(async (file: string, flags: HubFlags & { replace?: boolean }) => {
+    const to = hubConfig(flags).database
+    process.stdout.write(`restored ${file} to ${to}, ${await restore(to, file, flags)} bytes\n`)
+  })
 
 try {
   await program.parseAsync()

@@ -35,7 +35,11 @@ export interface Channel {
 
 /** Opens and migrates: `postgres://…`, else the path of a SQLite file. */
 export async function openStore(location: string): Promise<Store> {
-  return /^postgres(ql)?:\/\//.test(location) ? openPostgres(location) : openSqlite(location)
+  return isPostgres(location) ? openPostgres(location) : openSqlite(location)
+}
+
+export function isPostgres(location: string): boolean {
+  return /^postgres(ql)?:\/\//.test(location)
 }
 
 async function openSqlite(file: string): Promise<Store> {
