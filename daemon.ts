@@ -79,6 +79,14 @@ program
     act(async () => (await import('./lib/daemon/commands/teams.ts')).agents(command.optsWithGlobals())),
   )
 
+program
+  .command('doctor [agent]')
+  .description('check settings, and ask the other side who the credential is and what it lacks')
+  .option('--json')
+  .action((agent: string | undefined, _, command: Command) =>
+    act(async () => (await import('./lib/daemon/commands/doctor.ts')).doctor(agent, command.optsWithGlobals())),
+  )
+
 const lists = () => import('./lib/daemon/commands/lists.ts')
 
 program

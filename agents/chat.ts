@@ -48,6 +48,15 @@ export default agent({
   version: '1.0.0',
   description: 'Posts messages to Slack-compatible incoming webhooks.',
   settings: Settings,
+  async doctor({ settings }) {
+    const wrong = Object.entries(settings.channels).filter(([, channel]) => !/^https?:\/\/[^/]/.test(urlOf(channel)))
+    if (wrong.length > 0) {
+      const names = wrong.map(([name]) => `agents.chat.channels.${name}`).join(', ')
+      throw new AgentError(`[chat] ${names}: no address of a webhook`, { code: 'invalid_request' })
+    }
+    const names = Object.keys(settings.channels).join(', ')
+    return { who: null, missing: [], text: `channels ${names}; a webhook cannot be asked without posting` }
+  },
   phase: { effect: 'once', entry: Message, run: send },
   notify: { effect: 'once', entry: Message, run: send },
 })
@@ -66,10 +75,17 @@ async function send(message: Message, context: Context): Promise<AgentResult> {
   }
 }
 
+function urlOf(channel: Channel): string {
+  return typeof channel === 'string' ? channel : channel.webhook_url
+}
+
 /** Posts to one webhook; gives the HTTP status. A sign-in page in between answers 200 as well, and has sent nothing on. */
 async function post(name: string, channel: Channel, body: string, context: Context): Promise<number> {
-  const url = typeof channel === 'string' ? channel : channel.webhook_url
-  const reply = await context.fetch(url, { method: 'POST', headers: { 'content-type': 'application/json' }, body })
+  const reply = await context.fetch(urlOf(channel), {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body,
+  })
   if (!reply.ok) {
     const gone = `the webhook of agents.chat.channels.${name} is gone, or its channel: make a new one`
     const forbidden = `an administrator restricts the webhook of agents.chat.channels.${name}`

@@ -51,6 +51,7 @@ const SCOPES = {
   tickets: 'tickets',
 }
 type ObjectName = keyof typeof SCOPES
+const WRITE = 'crm.objects.contacts.write'
 
 const Settings = Type.Object({ access_token: secret(), base_url: BaseUrl })
 type Context = AgentContext<Type.Static<typeof Settings>>
@@ -87,6 +88,14 @@ export default agent({
   version: '1.0.0',
   description: 'Reads contacts, companies, deals and tickets in HubSpot, and adds notes.',
   settings: Settings,
+  async doctor(context) {
+    const path = '/oauth/v2/private-apps/get/access-token-info'
+    const body = { tokenKey: context.settings.access_token }
+    const call = hubspot(context)<{ hubId: number; scopes: string[] }>
+    const { hubId, scopes } = await call('look at the token', path, { method: 'POST', body })
+    const missing = [...Object.values(SCOPES), WRITE].filter(scope => !scopes.includes(scope))
+    return { who: `portal ${hubId}`, missing, text: baseOf(context) }
+  },
   actions: {
     get_contact: reader('contacts'),
     get_deal: reader('deals'),
@@ -137,7 +146,7 @@ export default agent({
         const note = await hubspot(context)<Item>(`add a note to ${ref}`, '/crm/v3/objects/notes', {
           method: 'POST',
           body: { properties, associations: [{ to: { id }, types }] },
-          scope: 'crm.objects.contacts.write',
+          scope: WRITE,
         })
         return noted(ref, note, context)
       },

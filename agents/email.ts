@@ -29,6 +29,7 @@ import {
   secret,
   standardMessage,
   Type,
+  within,
 } from 'cadre'
 
 const PORT = 587
@@ -72,6 +73,22 @@ export default agent({
   missing({ username, password, from_address }) {
     const unset = username && !password ? ['password'] : []
     return from_address || username?.includes('@') ? unset : [...unset, 'from_address']
+  },
+  async doctor(context) {
+    const { settings } = context
+    const { createTransport } = await import('nodemailer')
+    const transport = createTransport(connection(settings))
+    try {
+      await within(context, transport.verify(), CONNECT_TIMEOUT)
+    } catch (error) {
+      throw error instanceof AgentError ? error : explain(error as SmtpError, false, settings)
+    } finally {
+      transport.close()
+    }
+    const { smtp_host, smtp_port = PORT, username, channels } = settings
+    const said = username ? 'signed in' : 'reached, without signing in'
+    const text = `${smtp_host}:${smtp_port} ${said}; channels ${Object.keys(channels).join(', ')}`
+    return { who: username ?? settings.from_address ?? null, missing: [], text }
   },
   phase: { effect: 'once', entry: Message, run: send },
   notify: { effect: 'once', entry: Message, run: send },

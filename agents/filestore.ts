@@ -63,6 +63,14 @@ export default agent({
   version: '1.0.0',
   description: 'Downloads from, lists and uploads into Google Drive.',
   settings: Settings,
+  async doctor(context) {
+    const path = `/drive/v3/about?${drive.query({ fields: 'user(displayName,emailAddress)' })}`
+    const reply = await drive.request('get the account', path, context)
+    const { user } = (await reply.json()) as { user: { displayName: string; emailAddress?: string } }
+    const person = context.settings.auth_mode === 'oauth'
+    const text = person ? 'Drive' : 'Drive; a service account uploads into shared drives only'
+    return { who: user.emailAddress ?? user.displayName, missing: [], text }
+  },
   source: {
     effect: 'read',
     entry: entryOf({ ref: text, export: Type.Optional(Export), limit: Limit }),

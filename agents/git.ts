@@ -97,6 +97,7 @@ export default agent({
     const given: Record<string, unknown> = isGitHub(settings) ? githubOf(settings) : bitbucketOf(settings)
     return required.filter(key => given[key] === undefined).map(key => `${settings.provider}.${key}`)
   },
+  doctor: async context => (await hostOf({}, context)).examine(),
   actions: { create_pr: { direction: 'phase', effect: 'once', entry: Entry, run: createPullRequest, find } },
   notify: {
     effect: 'once',

@@ -53,6 +53,12 @@ type Context = AgentContext<Type.Static<typeof Settings>>
 const Text = Type.String({ minLength: 1 })
 const ticketId = Type.String({ pattern: '^[0-9]+$', 'x-expected': 'the number of a ticket' })
 
+interface Account {
+  name: string
+  email: string | null
+  role: string
+}
+
 interface Ticket {
   id: number
   status: string
@@ -86,6 +92,11 @@ export default agent({
   version: '1.0.0',
   description: 'Reads and answers tickets in Zendesk.',
   settings: Settings,
+  async doctor(context) {
+    const { user } = await zendesk(context)<{ user: Account }>('get the account', '/api/v2/users/me')
+    const missing = user.role === 'end-user' ? ['the role agent'] : []
+    return { who: user.email ?? user.name, missing, text: `${baseOf(context)}, as ${user.role}` }
+  },
   actions: {
     get_ticket: {
       direction: 'source',

@@ -54,6 +54,7 @@ export default agent({
   version: '1.2.1',
   description: 'Reads and writes issues of Jira.',
   settings: AtlassianSettings,
+  doctor: jira.examine,
   actions: {
     get_issue: {
       direction: 'source',

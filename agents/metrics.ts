@@ -26,6 +26,7 @@ import {
   type JsonObject,
   jsonApi,
   Limit,
+  lacking,
   parseDuration,
   readText,
   secret,
@@ -79,6 +80,19 @@ export default agent({
   version: '1.0.0',
   description: 'Queries metrics, monitors and events in Datadog, and posts events.',
   settings: Settings,
+  async doctor(context) {
+    const call = datadog(context)
+    await call('validate the API key', '/api/v1/validate')
+    const { from, to } = span(undefined, HOUR)
+    const probe = { from: seconds(from), to: seconds(to), query: 'avg:system.cpu.idle{*}' }
+    const missing = await lacking({
+      timeseries_query: () => call('query metrics', '/api/v1/query', { query: probe }),
+      monitors_read: () => call('get monitors', '/api/v1/monitor', { query: { page: 0, page_size: 1 } }),
+      events_read: () => eventsPage({ ...eventsOf(undefined, HOUR), 'page[limit]': 1 }, context),
+    })
+    const doubt = missing.length === 3 ? '; is app_key right?' : ''
+    return { who: null, missing, text: `${baseOf(context)}, api_key is valid${doubt}` }
+  },
   actions: {
     query_metrics: {
       direction: 'source',
@@ -126,8 +140,7 @@ export default agent({
       effect: 'read',
       entry: entryOf({ query: Type.Optional(Text), window: Window, limit: Limit }),
       async run({ name, query, window, limit }, context) {
-        const { from, to } = span(window, DAY)
-        const asked = { 'filter[query]': query, 'filter[from]': from, 'filter[to]': to, sort: '-timestamp' }
+        const asked = { ...eventsOf(window, DAY), 'filter[query]': query }
         const data = await writeListing(context, {
           name,
           limit,
@@ -189,6 +202,11 @@ function appOf(context: Context): string {
 function span(window: string | undefined, standard: number): { from: number; to: number } {
   const to = Date.now()
   return { from: to - (window === undefined ? standard : parseDuration(window)!), to }
+}
+
+function eventsOf(window: string | undefined, standard: number) {
+  const { from, to } = span(window, standard)
+  return { 'filter[from]': from, 'filter[to]': to, sort: '-timestamp' }
 }
 
 function seconds(ms: number): number {

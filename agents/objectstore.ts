@@ -61,6 +61,18 @@ export default agent({
   version: '1.0.0',
   description: 'Fetches objects from S3 and compatible stores, and puts files there.',
   settings: Settings,
+  /** No bucket is known here: that there is none of a name that nobody has says that the key was accepted. */
+  async doctor(context) {
+    const place = { bucket: `cadre-doctor-${crypto.randomUUID().slice(0, 8)}`, key: '' }
+    try {
+      await list(await open(place.bucket, context), place, 1, context)
+    } catch (error) {
+      if (!(error instanceof AgentError) || !['not_found', 'forbidden'].includes(error.code)) throw error
+    }
+    const { endpoint = 'AWS', region = 'us-east-1' } = context.settings
+    const text = `${endpoint}, ${region}: the key is valid; what it may do is each bucket’s own`
+    return { who: null, missing: [], text }
+  },
   source: {
     effect: 'read',
     entry: Source,

@@ -27,6 +27,7 @@ import {
   entryOf,
   type JsonObject,
   Limit,
+  lacking,
   markdownToStorage,
   readText,
   siteOf,
@@ -69,6 +70,17 @@ export default agent({
   version: '1.0.0',
   description: 'Reads and writes pages of Confluence.',
   settings: AtlassianSettings,
+  async doctor(context) {
+    const call = atlassian(context, 'wiki')
+    const who = await call<{ displayName: string }>('get the account', '/wiki/rest/api/user/current')
+    const one = { query: { limit: 1 } }
+    const missing = await lacking({
+      'read:space:confluence': () => call('list spaces', '/wiki/api/v2/spaces', one),
+      'read:page:confluence': () => call('list pages', '/wiki/api/v2/pages', one),
+      'search:confluence': () => searchPage('type = page', undefined, 1, context),
+    })
+    return { who: who.displayName, missing, text: `${siteOf(context)}; who may edit is each space’s own` }
+  },
   actions: {
     get_page: {
       direction: 'source',

@@ -3,7 +3,7 @@
 
 import { type CodeHost, type PullRequest, repositoriesOf, type Wishes } from './code-host.ts'
 import { type AgentContext, AgentError } from './define.ts'
-import { basicAuth, jsonApi, pagesOf, pathSegment } from './vendor.ts'
+import { basicAuth, jsonApi, lacking, pagesOf, pathSegment } from './vendor.ts'
 
 export interface BitbucketAccount {
   email?: string
@@ -78,5 +78,14 @@ export function bitbucketHost(
     },
     // Reviewers are named when it is opened; a pull request that was open keeps its own.
     async complete() {},
+    async examine() {
+      const user = await call<{ display_name: string }>('get the account', '/user', { scope: 'read:user:bitbucket' })
+      const query = { pagelen: 1 }
+      const missing = await lacking({
+        'read:repository:bitbucket': () =>
+          call(`list repositories of ${workspace}`, `/repositories/${pathSegment(workspace)}`, { query }),
+      })
+      return { who: user.display_name, missing, text: `${base}, workspace ${workspace}` }
+    },
   }
 }

@@ -8,7 +8,7 @@ export { type AdfNode, markdownToAdf } from './adf-write.ts'
 export { type AtlassianContext, AtlassianSettings, atlassian, siteOf } from './atlassian.ts'
 export { bitbucketHost } from './bitbucket.ts'
 export type { CodeHost, PullRequest } from './code-host.ts'
-export type { AgentContext, AgentResult, Effect, FetchOptions, FileRecord, NotifyEvent } from './define.ts'
+export type { AgentContext, AgentResult, Diagnosis, Effect, FetchOptions, FileRecord, NotifyEvent } from './define.ts'
 export { AgentError, agent, secret, withSent } from './define.ts'
 export { type DispatchIssue, keysById, readDispatch, readNewIssues } from './dispatch.ts'
 export * as drive from './drive.ts'
@@ -32,6 +32,7 @@ export {
   jsonApi,
   LIMIT,
   Limit,
+  lacking,
   needsOne,
   pagesOf,
   pathSegment,

@@ -1,5 +1,6 @@
 // What the git agent needs of a code host: where its repositories are, and their pull requests.
 
+import type { Diagnosis } from './define.ts'
 import type { Worktree } from './worktree.ts'
 
 /** A code host and the account there. */
@@ -14,6 +15,7 @@ export interface CodeHost {
   open(tree: Worktree, pull: { title: string; body: string; draft: boolean }): Promise<PullRequest>
   /** Adds the reviewers and labels that it has not. */
   complete(tree: Worktree, pull: PullRequest): Promise<void>
+  examine(): Promise<Diagnosis>
 }
 
 export interface PullRequest {

@@ -91,6 +91,16 @@ export interface NotifyEvent {
   outputs: Json
 }
 
+/** What `doctor` finds out about the credential in the settings. */
+export interface Diagnosis {
+  /** Whose it is, as the other side says; null where it cannot be asked. */
+  who: string | null
+  /** Permissions that some action needs and the credential lacks, in the vendor's words. */
+  missing: string[]
+  /** What was reached, and what could not be found out, in one line. */
+  text: string
+}
+
 export interface Handler<S = any, E = any> {
   /** A function of the entry where the entry decides (http: its method). */
   effect: Effect | ((entry: E) => Effect)
@@ -112,6 +122,8 @@ export interface AgentDefinition<S = any> {
   settings: TObject
   /** Keys that are required because of what is set (git: those of its provider), of these settings, where missing. */
   missing?(settings: S): string[]
+  /** Asks the outside, by a few cheap reads, whose the credential is and what it lacks. Throws what an action would. */
+  doctor?(context: AgentContext<S>): Promise<Diagnosis>
   actions?: Record<string, Action<S>>
   source?: Handler<S>
   target?: Handler<S>
@@ -146,6 +158,7 @@ interface DefinitionOf<
   description: string
   settings: S
   missing?(settings: Static<S>): string[]
+  doctor?(context: AgentContext<Static<S>>): Promise<Diagnosis>
   actions?: {
     [K in keyof A]: HandlerOf<Static<S>, A[K]> & { direction: 'source' | 'target' | 'phase'; description?: string }
   }

@@ -9,7 +9,17 @@ const EFFECTS = ['read', 'idempotent', 'once']
 const DIRECTIONS = ['source', 'target', 'phase']
 const ENTRY_HANDLERS = ['source', 'target', 'phase'] as const
 
-const FIELDS = ['type', 'version', 'description', 'settings', 'missing', 'actions', 'notify', ...ENTRY_HANDLERS]
+const FIELDS = [
+  'type',
+  'version',
+  'description',
+  'settings',
+  'missing',
+  'doctor',
+  'actions',
+  'notify',
+  ...ENTRY_HANDLERS,
+]
 const HANDLER_FIELDS = ['effect', 'entry', 'run', 'find']
 const ACTION_FIELDS = [...HANDLER_FIELDS, 'direction', 'description']
 
@@ -27,6 +37,9 @@ export function problemsOf(definition: Record<string, unknown>): string[] {
     problems.push('settings is no Type.Object({ … }): an agent without settings has Type.Object({})')
   if (definition.missing !== undefined && typeof definition.missing !== 'function') {
     problems.push('missing is no function of the settings that gives keys')
+  }
+  if (definition.doctor !== undefined && typeof definition.doctor !== 'function') {
+    problems.push('doctor is no function of the context')
   }
   if (actions !== undefined) problems.push(...actionProblems(actions))
   for (const field of [...ENTRY_HANDLERS, 'notify'] as const) {

@@ -72,6 +72,14 @@ export async function githubHost(
       if (labels.length > 0)
         await plain(rest.issues.addLabels({ owner, repo, issue_number: number, labels: [...labels] }))
     },
+    async examine() {
+      const { data, headers } = await plain(rest.users.getAuthenticated())
+      // Classic tokens list their scopes; what a fine-grained one may do depends on the repository.
+      const scopes = (headers['x-oauth-scopes'] as string | undefined)?.split(/\s*,\s*/)
+      const missing = scopes && !scopes.includes('repo') ? ['repo'] : []
+      const text = scopes ? base_url : `${base_url}; what a fine-grained token may do shows at each repository`
+      return { who: data.login, missing, text }
+    },
   }
 }
 

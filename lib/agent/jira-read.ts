@@ -4,6 +4,7 @@
 import type { JsonObject } from '../json.ts'
 import type { AdfNode } from './adf-write.ts'
 import { type AtlassianContext, atlassian, siteOf } from './atlassian.ts'
+import type { Diagnosis } from './define.ts'
 import { type Page, pagesOf, pathSegment } from './vendor.ts'
 
 export const BROWSE = 'Browse Projects (read:jira-work)'
@@ -46,6 +47,24 @@ export function jira(context: AtlassianContext) {
 
 export function issuePath(key: string, rest = ''): string {
   return `/rest/api/3/issue/${pathSegment(key)}${rest}`
+}
+
+/** Permissions of the agent's actions, in some project at least; the names are the vendor's. */
+const PERMISSIONS = ['BROWSE_PROJECTS', 'CREATE_ISSUES', 'EDIT_ISSUES', 'TRANSITION_ISSUES', 'ADD_COMMENTS']
+
+export async function examine(context: AtlassianContext): Promise<Diagnosis> {
+  const call = jira(context)
+  const scope = 'read:jira-user, read:jira-work'
+  const { displayName } = await call<{ displayName: string }>('get the account', '/rest/api/3/myself', { scope })
+  const query = { permissions: PERMISSIONS.join(',') }
+  const options = { query, scope }
+  const { permissions } = await call<{ permissions: Record<string, { havePermission: boolean }> }>(
+    'get permissions',
+    '/rest/api/3/mypermissions',
+    options,
+  )
+  const missing = PERMISSIONS.filter(name => !permissions[name]?.havePermission)
+  return { who: displayName, missing, text: siteOf(context) }
 }
 
 export async function getIssue(

@@ -3,6 +3,7 @@
 export {
   briefOf,
   commentsPage,
+  examine,
   getIssue,
   type Issue,
   type JiraComment,

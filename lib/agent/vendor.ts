@@ -78,6 +78,20 @@ export function jsonApi(
   }
 }
 
+/** The permissions among `probes` whose read the vendor forbids. Throws what else goes wrong. */
+export async function lacking(probes: Record<string, () => Promise<unknown>>): Promise<string[]> {
+  const missing: string[] = []
+  for (const [permission, read] of Object.entries(probes)) {
+    try {
+      await read()
+    } catch (error) {
+      if (!(error instanceof AgentError) || error.code !== 'forbidden') throw error
+      missing.push(permission)
+    }
+  }
+  return missing
+}
+
 /** What is read before anything is written: a failure of it says that nothing was sent. */
 export async function beforehand<T>(read: () => Promise<T>): Promise<T> {
   try {

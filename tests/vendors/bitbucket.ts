@@ -35,6 +35,8 @@ export function fakeBitbucket(): FakeBitbucket {
 function answer({ method, path, query, headers, body }: VendorRequest, host: GitHost, pulls: FakePull[]): Response {
   const authorization = `Basic ${btoa(`${ACCOUNT.email}:${ACCOUNT.api_token}`)}`
   if (headers.get('authorization') !== authorization) return refusal(401)
+  if (method === 'GET' && path === '/2.0/user') return Response.json({ display_name: 'Acme Bot', uuid: '{1}' })
+  if (method === 'GET' && path === '/2.0/repositories/acme') return Response.json({ values: [], pagelen: 1 })
   if (path !== PATH) return refusal(404, { type: 'error', error: { message: 'Repository not found' } })
   if (method === 'GET') {
     const page = Number(query.get('page') ?? 1)

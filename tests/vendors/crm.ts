@@ -16,6 +16,10 @@ export interface FakeCrm extends Vendor {
   associations: Map<string, string[]>
 }
 
+const SCOPES = [
+  ...['contacts', 'companies', 'deals'].map(object => `crm.objects.${object}.read`),
+  ...['tickets', 'crm.objects.contacts.write', 'oauth'],
+]
 const TYPE_OF_NOTE_TO: Record<string, number> = { contacts: 202, companies: 190, deals: 214, tickets: 228 }
 const OPERATORS =
   'EQ NEQ LT LTE GT GTE BETWEEN IN NOT_IN HAS_PROPERTY NOT_HAS_PROPERTY CONTAINS_TOKEN NOT_CONTAINS_TOKEN'
@@ -46,6 +50,10 @@ export function fakeCrm(): FakeCrm {
 function answer(request: VendorRequest, state: FakeCrm): Response {
   const { method, path, headers } = request
   if (headers.get('authorization') !== `Bearer ${TOKEN}`) return wrong(401, 'INVALID_AUTHENTICATION')
+  if (path === '/oauth/v2/private-apps/get/access-token-info') {
+    const known = method === 'POST' && isObject(request.body) && request.body.tokenKey === TOKEN
+    return known ? Response.json({ userId: 7, hubId: 1234, appId: 9, scopes: SCOPES }) : wrong(404, 'NOT_FOUND')
+  }
   const [version, collection, object, ...rest] = path.split('/').slice(2).map(decodeURIComponent)
   if (collection !== 'objects' || !state.objects[object!]) return wrong(404, 'NOT_FOUND')
   const place = `${method} ${version} ${rest.length}`

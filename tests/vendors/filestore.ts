@@ -81,6 +81,10 @@ async function answer(request: VendorRequest, state: State): Promise<Response> {
   const { method, path, query, headers } = request
   if (path === '/token') return token(request, state)
   if (!state.valid.has(headers.get('authorization')?.replace('Bearer ', '') ?? '')) return said(401, 'authError')
+  if (path === '/drive/v3/about') {
+    if (!query.get('fields')) return said(400, 'required')
+    return Response.json({ user: { displayName: 'A robot', emailAddress: SERVICE.client_email } })
+  }
   if (path.startsWith('/upload/drive/v3/files')) return upload(request, state)
   if (method !== 'GET') return said(404, 'notFound')
   if (query.get('supportsAllDrives') !== 'true' && !path.endsWith('/export')) return said(404, 'notFound')

@@ -34,6 +34,9 @@ export function fakeGitHub(): FakeGitHub {
 function answer({ method, path, query, headers, body }: VendorRequest, origin: string, pulls: FakePull[]): Response {
   if (headers.get('authorization') !== `token ${TOKEN}`) return refusal(401, { message: 'Bad credentials' })
   if (!headers.get('user-agent')) return refusal(403, { message: 'Administrative rules: a User-Agent is required' })
+  if (method === 'GET' && path === '/user') {
+    return Response.json({ login: 'acme-bot', id: 1 }, { headers: { 'x-oauth-scopes': 'repo, workflow' } })
+  }
   const rest = /^\/repos\/acme\/app(\/.*)$/.exec(path)?.[1]
   if (!rest) return refusal(404, { message: 'Not Found' })
   const fresh = (pull: FakePull) => ({ ...pull, head: { ...pull.head, sha: tip(origin, pull.head.ref) ?? '' } })

@@ -39,6 +39,9 @@ export function fakeHelpdesk(): FakeHelpdesk {
 function answer(request: VendorRequest, state: FakeHelpdesk): Response {
   const { method, path, query, headers } = request
   if (headers.get('authorization') !== AUTHORIZATION) return refusal(401, { error: "Couldn't authenticate you" })
+  if (method === 'GET' && path === '/api/v2/users/me') {
+    return Response.json({ user: { id: 1, name: 'An agent', email: ACCOUNT.email, role: 'agent' } })
+  }
   if (method === 'GET' && path === '/api/v2/search') return search(query, state)
   const [, id, rest] = /^\/api\/v2\/tickets\/(\d+)(\/comments)?$/.exec(path) ?? []
   if (!id) return refusal(404, { error: 'InvalidEndpoint' })

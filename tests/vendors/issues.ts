@@ -99,6 +99,8 @@ function answer(request: VendorRequest, state: FakeIssues): Response {
   if (!isSigned(request)) return refusal(401, { errorMessages: ['Client must be authenticated'] })
   const refused = refusedForm(request)
   if (refused) return refused
+  if (path === '/rest/api/3/myself') return Response.json({ displayName: 'Ada Issues', active: true })
+  if (path === '/rest/api/3/mypermissions') return permissions(request.query)
   if (path === '/rest/api/3/search') return refusal(410, { errorMessages: ['removed: use /rest/api/3/search/jql'] })
   if (path === '/rest/api/3/search/jql') return search(body, state)
   if (path === '/rest/api/3/field') return Response.json(state.fields)
@@ -117,6 +119,14 @@ function shown({ id, key, fields, histories }: FakeIssue, query: URLSearchParams
 }
 
 const invalid = (...errorMessages: string[]) => refusal(400, { errorMessages, errors: {} })
+
+/** Of those that are asked for; without names Jira refuses. */
+function permissions(query: URLSearchParams): Response {
+  const names = query.get('permissions')?.split(',')
+  if (!names) return invalid('permissions is required')
+  const found = names.map(key => [key, { key, havePermission: true }])
+  return Response.json({ permissions: Object.fromEntries(found) })
+}
 
 /** Texts of version 3 of the API are documents. */
 function isDocument(value: unknown): boolean {

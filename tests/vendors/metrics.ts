@@ -33,6 +33,7 @@ export function fakeMetrics(): FakeMetrics {
 function answer(request: VendorRequest, state: FakeMetrics): Response {
   const { method, path, query, headers } = request
   if (headers.get('dd-api-key') !== KEYS.api_key) return refusal(403, { errors: ['Forbidden'] })
+  if (path === '/api/v1/validate' && method === 'GET') return Response.json({ valid: true })
   if (path === '/api/v1/events' && method === 'POST') return post(request.body, state)
   if (headers.get('dd-application-key') !== KEYS.app_key) return refusal(403, { errors: ['Forbidden'] })
   if (method !== 'GET') return refusal(405, { errors: ['Method not allowed'] })

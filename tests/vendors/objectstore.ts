@@ -47,7 +47,9 @@ export async function objectVendor(): Promise<ObjectVendor> {
       const target = request.url.slice(url.origin.length)
       vendor.seen.push(`${request.method} ${target}`)
       if (!isSigned(request, target)) return refusal(403, 'SignatureDoesNotMatch', 'The signature does not match')
-      const fault = await vendor.fault(request, url)
+      // s3rver stumbles over a bucket that it has not.
+      const known = url.pathname === `/${BUCKET}` || url.pathname.startsWith(`/${BUCKET}/`)
+      const fault = known ? await vendor.fault(request, url) : refusal(404, 'NoSuchBucket')
       if (fault) return request.method === 'HEAD' ? new Response(null, { status: fault.status }) : fault
       const headers = new Headers(request.headers)
       for (const name of ['host', 'connection']) headers.delete(name)

@@ -53,6 +53,7 @@ function answer(request: VendorRequest, state: FakeWiki): Response {
   if (!isSigned(request)) return refusal(401, { message: 'Client must be authenticated' })
   const refused = refusedForm(request)
   if (refused) return refused
+  if (path === '/wiki/rest/api/user/current') return Response.json({ type: 'known', displayName: 'Ada Wiki' })
   if (path === '/wiki/rest/api/search') return search(query, state)
   if (path === '/wiki/api/v2/spaces') {
     return Response.json({ results: query.get('keys') === SPACE.key ? [{ ...SPACE, name: 'Documents' }] : [] })

@@ -1,0 +1,36 @@
+// `doctor [AGENT]`: what each agent's settings are good for, one line an agent. In this process, with its environment.
+
+import { discover } from '../../agent/catalogue.ts'
+import { openSettings } from '../../agent/settings.ts'
+import { createLog } from '../../log.ts'
+import { examine, type Finding } from '../doctor.ts'
+import { homeFolder, makeHome } from '../home.ts'
+import { createPaint, type Paint, printable } from '../terminal/paint.ts'
+import { table } from '../terminal/table.ts'
+import { EXIT } from './watch.ts'
+
+/** Exit code 1 when something is wrong. */
+export async function doctor(
+  agent: string | undefined,
+  { home: given, json }: { home?: string; json?: boolean },
+): Promise<number> {
+  const home = homeFolder(given)
+  makeHome(home)
+  const log = createLog({ level: 'warn' })
+  const catalogue = await discover({ home, extra: process.env.CADRE_AGENTS })
+  const findings = await examine({ home, catalogue, settings: await openSettings(home, { log }), log }, agent)
+  const lines = json ? [JSON.stringify(findings, null, 2)] : draw(findings, createPaint(process.stdout))
+  process.stdout.write(`${lines.join('\n')}\n`)
+  return findings.some(({ state }) => state === 'wrong') ? EXIT.failed : EXIT.done
+}
+
+function draw(findings: Finding[], paint: Paint): string[] {
+  const marks = { fine: paint.green('✓'), wrong: paint.red('✗'), unset: paint.dim('–'), settings: paint.dim('–') }
+  return table(
+    findings.map(({ agent, state, who, missing, text }) => {
+      const lacks = missing.length > 0 ? `${paint.yellow(`lacks ${missing.join(', ')}`)}  ` : ''
+      const told = state === 'unset' || state === 'settings' ? paint.dim(text) : printable(text)
+      return [`${marks[state]} ${paint.bold(agent)}`, printable(who ?? ''), lacks + told]
+    }),
+  )
+}

@@ -1,0 +1,91 @@
+// Whether agents could do their work: their settings, and what the other side says of the credential. Writes nothing.
+
+import type { Catalogue } from '../agent/catalogue.ts'
+import { createContext } from '../agent/context.ts'
+import { type AgentDefinition, AgentError } from '../agent/define.ts'
+import type { Settings } from '../agent/settings.ts'
+import { CadreError, messageOf } from '../error.ts'
+import { isObject, type JsonObject } from '../json.ts'
+import type { Log } from '../log.ts'
+import { createRedactor } from '../redact.ts'
+
+export interface Finding {
+  /** `issues`, or `issues@eu` for another account. */
+  agent: string
+  /** `fine`; `wrong`: settings, the reply or permissions; `unset`: nothing is configured; `settings`: there is nobody to ask. */
+  state: 'fine' | 'wrong' | 'unset' | 'settings'
+  /** Whose the credential is. */
+  who: string | null
+  /** Permissions that it lacks. */
+  missing: string[]
+  text: string
+}
+
+export interface Patient {
+  home: string
+  catalogue: Catalogue
+  settings: Settings
+  log: Log
+}
+
+const TIMEOUT = 60_000
+
+/** The findings of one agent, or of all that there are, by name. Throws `invalid_request` for an agent that is not there. */
+export async function examine(patient: Patient, only: string | undefined): Promise<Finding[]> {
+  const { catalogue, settings } = patient
+  if (only !== undefined && !catalogue.get(only)) {
+    throw new CadreError('invalid_request', `there is no agent ${only}; there are ${catalogue.names().join(', ')}`)
+  }
+  const configured = settings.value('agents')
+  const references = isObject(configured) ? Object.keys(configured).filter(name => catalogue.get(name)) : []
+  const wanted = only === undefined ? [...new Set([...catalogue.names(), ...references])].sort() : [only]
+  return Promise.all(
+    wanted.map(reference => {
+      const isUnset = only === undefined && !references.includes(reference)
+      return look(reference, catalogue.get(reference)!, isUnset, patient)
+    }),
+  )
+}
+
+/** Nothing is wrong with an agent that nobody has set up, unless it is asked for. */
+async function look(agent: string, definition: AgentDefinition, isUnset: boolean, patient: Patient): Promise<Finding> {
+  const { settings, catalogue } = patient
+  const finding = { agent, who: null, missing: [] }
+  const problems = settings.problems(agent, definition)
+  if (problems.length > 0 && isUnset) return { ...finding, state: 'unset', text: 'not set up' }
+  if (problems.length > 0) {
+    return { ...finding, state: 'wrong', text: problems.map(({ message }) => message).join('; ') }
+  }
+  if (!definition.doctor) {
+    const bare = Object.keys(definition.settings.properties).length === 0
+    return { ...finding, state: 'settings', text: bare ? 'needs no settings' : 'settings are there; nobody was asked' }
+  }
+  const redactor = createRedactor(settings.secrets(catalogue))
+  try {
+    const found = await definition.doctor(contextOf(settings.of(agent, definition), patient))
+    const { who, missing, text } = redactor.json({ ...found } as JsonObject) as unknown as typeof found
+    return { agent, state: missing.length > 0 ? 'wrong' : 'fine', who, missing, text }
+  } catch (error) {
+    const hint = error instanceof AgentError && error.hint ? `; ${error.hint}` : ''
+    return { ...finding, state: 'wrong', text: redactor.text(messageOf(error) + hint) }
+  }
+}
+
+/** There is no run: what a doctor may use is settings, signal and fetch. */
+function contextOf(settings: JsonObject, { home, settings: all, catalogue, log }: Patient) {
+  return createContext({
+    settings,
+    network: { allow: all.networkAllow(), literalOrigins: [] },
+    redactor: createRedactor(all.secrets(catalogue)),
+    signal: AbortSignal.timeout(TIMEOUT),
+    log: (message, fields) => log.info(message, fields),
+    stateDir: home,
+    workspace: home,
+    outside: false,
+    key: crypto.randomUUID(),
+    attempt: 1,
+    run: { id: 'doctor', name: null, team: '@local/doctor', url: null },
+    phase: { name: 'doctor' },
+    effect: 'read',
+  })
+}
