@@ -90,4 +90,4 @@ test('nothing is lost or doubled over a reconnect', async () => {
     const { phases } = await daemon.envelope('/v1/runs/phases', 'run_phases', { run_id: run.run_id })
     if (run.run_id === run_id) for (const { name, state } of phases) expect(states.get(`${run_id} ${name}`)).toBe(state)
   }
-})
+}, 30_000)

@@ -68,7 +68,7 @@ test('cancel: whatever ignores SIGTERM is gone within 5 s, grandchildren too', a
   expect(runs.map(({ state }: { state: string }) => state)).toEqual(['cancelled', 'cancelled'])
   await daemon.stop()
   checkInvariants(daemon.home)
-})
+}, 30_000)
 
 test('SIGTERM: the daemon ends within 10 s, its processes too, and the next start continues', async () => {
   const home = folder()
@@ -88,4 +88,4 @@ test('SIGTERM: the daemon ends within 10 s, its processes too, and the next star
   expect(readFileSync(join(dir, 'before'), 'utf8')).toBe('x\n')
   await second.stop()
   checkInvariants(home)
-})
+}, 40_000)

@@ -77,5 +77,5 @@ for (const [kind, [refuse, allow]] of Object.entries(REFUSALS)) {
     expect(new Set(calls).size).toBe(78)
     expect(engine.load).toMatchObject({ runs: 0, slots: 0, stalled: null })
     expect(brokenInvariants(engine.store.db)).toEqual([])
-  })
+  }, 20_000)
 }
