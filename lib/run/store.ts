@@ -6,7 +6,7 @@ import type { FileRecord } from '../agent/define.ts'
 import type { Json } from '../json.ts'
 import type { DeliveryRow } from './listeners.ts'
 import { type PhaseRow, parse, type RunError, type RunRow } from './records.ts'
-import { type PhaseState, phaseFence, type RunState, runFence } from './transitions.ts'
+import { PHASE_FENCE, type PhaseState, RUN_FENCE, type RunState } from './transitions.ts'
 
 export interface PhaseChange {
   reason?: string | null
@@ -112,7 +112,7 @@ export class RunStore {
     return (
       this.db
         .query(
-          `UPDATE runs SET state = ?2, reason = ?3, deadline = ?4, time_left = ?5 WHERE id = ?1 AND state IN (${runFence(state)})`,
+          `UPDATE runs SET state = ?2, reason = ?3, deadline = ?4, time_left = ?5 WHERE id = ?1 AND state IN (${RUN_FENCE[state]})`,
         )
         .run(id, state, reason, deadline, left).changes === 1
     )
@@ -128,7 +128,7 @@ export class RunStore {
         .query(
           `UPDATE runs SET state = ?2, reason = ?3, error = ?4, outputs = ?5, completed_at = max(?6, started_at),
              ending = NULL, deadline = NULL, time_left = NULL
-           WHERE id = ?1 AND state IN (${runFence(state)})`,
+           WHERE id = ?1 AND state IN (${RUN_FENCE[state]})`,
         )
         .run(id, state, end.reason, json(end.error), json(end.outputs), end.at).changes === 1
     )
@@ -338,7 +338,7 @@ export class RunStore {
       this.db
         .query(
           `UPDATE phases SET state = 'running', reason = NULL, attempt = ?3, started_at = ?4, due_at = NULL, error = NULL
-           WHERE run_id = ?1 AND position = ?2 AND attempt < ?3 AND state IN (${phaseFence('running')})`,
+           WHERE run_id = ?1 AND position = ?2 AND attempt < ?3 AND state IN (${PHASE_FENCE.running})`,
         )
         .run(runId, position, attempt, at).changes === 1
     )
@@ -350,7 +350,7 @@ export class RunStore {
       this.db
         .query(
           `UPDATE phases SET state = ?4, reason = ?5
-           WHERE run_id = ?1 AND position = ?2 AND attempt = ?3 AND state IN (${phaseFence(state)})`,
+           WHERE run_id = ?1 AND position = ?2 AND attempt = ?3 AND state IN (${PHASE_FENCE[state]})`,
         )
         .run(runId, position, attempt, state, reason).changes === 1
     )
@@ -362,7 +362,7 @@ export class RunStore {
       this.db
         .query(
           `UPDATE phases SET state = 'pending', reason = 'retry', failures = failures + 1, due_at = ?4, error = ?5
-           WHERE run_id = ?1 AND position = ?2 AND attempt = ?3 AND state IN (${phaseFence('pending')})`,
+           WHERE run_id = ?1 AND position = ?2 AND attempt = ?3 AND state IN (${PHASE_FENCE.pending})`,
         )
         .run(runId, position, attempt, due, JSON.stringify(error)).changes === 1
     )
@@ -381,7 +381,7 @@ export class RunStore {
         .query(
           `UPDATE phases SET state = ?4, reason = ?5, error = ?6, text = ?7, data = ?8, files = ?9,
              completed_at = max(?10, coalesce(started_at, 0)), due_at = NULL
-           WHERE run_id = ?1 AND position = ?2 AND attempt = ?3 AND state IN (${phaseFence(state)})`,
+           WHERE run_id = ?1 AND position = ?2 AND attempt = ?3 AND state IN (${PHASE_FENCE[state]})`,
         )
         .run(
           runId,

@@ -41,18 +41,14 @@ export const phaseMay = (from: PhaseState, to: PhaseState): boolean => PHASE_STE
 export const runEnded = (state: RunState): boolean => RUN_STEPS[state].length === 0
 export const phaseEnded = (state: PhaseState): boolean => PHASE_STEPS[state].length === 0
 
-/** States from which a row may reach `to`, as an SQL list: the fence in a statement's WHERE. */
-export function phaseFence(to: PhaseState): string {
-  return PHASE_STATES.filter(from => phaseMay(from, to))
-    .map(state => `'${state}'`)
-    .join(', ')
+/** By state: the states from which a row may reach it, as an SQL list. It is the fence in a statement's WHERE. */
+function fences<S extends string>(states: readonly S[], may: (from: S, to: S) => boolean): Record<S, string> {
+  const list = (to: S) => states.filter(from => may(from, to)).map(state => `'${state}'`)
+  return Object.fromEntries(states.map(to => [to, list(to).join(', ')])) as Record<S, string>
 }
 
-export function runFence(to: RunState): string {
-  return RUN_STATES.filter(from => runMay(from, to))
-    .map(state => `'${state}'`)
-    .join(', ')
-}
+export const PHASE_FENCE = fences(PHASE_STATES, phaseMay)
+export const RUN_FENCE = fences(RUN_STATES, runMay)
 
 /** Whether an ended phase keeps those that depend on it from running. */
 export function blocks(state: PhaseState, reason: string | null, onFailure: 'fail' | 'continue' | 'escalate'): boolean {
