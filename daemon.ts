@@ -80,6 +80,15 @@ program
   )
 
 program
+  .command('agent')
+  .description('agents of your own')
+  .command('new <name>')
+  .description('write an agent and its test: into the repository when called there, else into the home')
+  .action((name: string, _, command: Command) =>
+    act(async () => (await import('./lib/daemon/commands/agent.ts')).agentNew(name, command.optsWithGlobals())),
+  )
+
+program
   .command('doctor [agent]')
   .description('check settings, and ask the other side who the credential is and what it lacks')
   .option('--json')

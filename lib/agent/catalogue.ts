@@ -41,7 +41,8 @@ export interface DiscoverOptions {
   timeout?: number
 }
 
-const NAME = /^[a-z][a-z0-9_-]*$/
+/** What agents are named, and their files before `.ts`. */
+export const AGENT_NAME = /^[a-z][a-z0-9_-]*$/
 
 /** The agent's name in a reference: `issues` of `issues@eu`. */
 function agentNameOf(reference: string): string {
@@ -112,7 +113,7 @@ function oddity(entry: string, found: ReturnType<typeof lstatSync>): string | nu
   if (!entry.endsWith('.ts')) return 'not an agent: agents are files `<name>.ts`'
   if (found?.isSymbolicLink()) return 'a symbolic link: copy the file, or name its folder in CADRE_AGENTS'
   if (!found?.isFile()) return 'not a regular file'
-  if (!NAME.test(entry.slice(0, -3))) return 'the name of an agent is [a-z][a-z0-9_-]*, then .ts'
+  if (!AGENT_NAME.test(entry.slice(0, -3))) return 'the name of an agent is [a-z][a-z0-9_-]*, then .ts'
   return null
 }
 

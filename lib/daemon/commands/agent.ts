@@ -1,0 +1,47 @@
+// `agent new NAME`: writes an agent that works, and a test of it, for its author to change.
+
+import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { dirname, join, relative, resolve, sep } from 'node:path'
+import { AGENT_NAME, discover } from '../../agent/catalogue.ts'
+import { REPOSITORY } from '../../agent/imports.ts'
+import { CadreError } from '../../error.ts'
+import { homeFolder, makeHome } from '../home.ts'
+import { agentSource, testSource } from './agent-template.ts'
+
+interface Surroundings {
+  home?: string
+  cwd?: string
+  repository?: string
+}
+
+/** Prints the two files. Throws `invalid_request` for a name that none can have, `conflict` for one that is taken. */
+export async function agentNew(
+  name: string,
+  { home: given, cwd = process.cwd(), repository = REPOSITORY }: Surroundings,
+): Promise<void> {
+  if (!AGENT_NAME.test(name) || name.length > 100) {
+    throw new CadreError('invalid_request', `${name}: the name of an agent is [a-z][a-z0-9_-]*`)
+  }
+  const home = homeFolder(given)
+  const inRepository = `${resolve(cwd)}${sep}`.startsWith(`${resolve(repository)}${sep}`)
+  const root = inRepository ? repository : home
+  if (!inRepository) makeHome(home)
+  const agent = join(root, 'agents', `${name}.ts`)
+  const test = join(root, inRepository ? 'tests/agents' : 'tests', `${name}.test.ts`)
+  const known = (await discover({ home, extra: process.env.CADRE_AGENTS })).get(name)
+  const taken = [agent, test].find(existsSync) ?? (known && `another agent ${name}`)
+  if (taken) throw new CadreError('conflict', `${taken} is there already: choose another name`)
+
+  const from = dirname(test)
+  const path = (to: string) => (inRepository ? relative(from, join(root, to)) : join(repository, to))
+  const catalogue = path('lib/agent/catalogue.ts')
+  const context = path('tests/support/context.ts')
+  write(agent, agentSource(name))
+  write(test, testSource({ name, catalogue, context, root: relative(from, root) }))
+  process.stdout.write(`${agent}\n${test}\n`)
+}
+
+function write(file: string, text: string): void {
+  mkdirSync(dirname(file), { recursive: true })
+  writeFileSync(file, text, { flag: 'wx' })
+}
