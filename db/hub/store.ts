@@ -6,6 +6,7 @@ import { migrate as migratePostgres } from 'drizzle-orm/bun-sql/migrator'
 import { type BunSQLiteDatabase, drizzle } from 'drizzle-orm/bun-sqlite'
 import { CadreError } from '../../lib/error.ts'
 import { migrate, openDatabase, readMigrations } from '../open.ts'
+import journal from './migrations/postgres/meta/_journal.json'
 import * as postgresTables from './postgres.ts'
 import type { Tables } from './schema.ts'
 import * as sqliteTables from './sqlite.ts'
@@ -99,9 +100,16 @@ const CHANNEL = 'cadre_hub'
 async function openPostgres(url: string): Promise<Store> {
   const client = new Bun.SQL(url)
   const db = drizzlePostgres({ client })
-  await oneAtATime(client, () =>
-    migratePostgres(db, { migrationsFolder: `${import.meta.dir}/migrations/postgres`, migrationsSchema: 'public' }),
-  )
+  try {
+    await oneAtATime(client, async () => {
+      await refuseNewer(client)
+      const migrationsFolder = `${import.meta.dir}/migrations/postgres`
+      await migratePostgres(db, { migrationsFolder, migrationsSchema: 'public' })
+    })
+  } catch (error) {
+    await client.close()
+    throw error
+  }
   const listeners = new Set<(word: string) => void>()
   const subscription = await client.listen(CHANNEL, word => {
     for (const listener of listeners) listener(word)
@@ -133,6 +141,19 @@ async function openPostgres(url: string): Promise<Store> {
       await client.close()
     },
   }
+}
+
+/** A database that a newer program has migrated is not touched. */
+async function refuseNewer(client: Bun.SQL): Promise<void> {
+  const [{ found }] = await client`SELECT to_regclass('public.__drizzle_migrations') AS found`
+  if (found === null) return
+  const [{ applied }] = await client`SELECT count(*)::int AS applied FROM public.__drizzle_migrations`
+  const known = journal.entries.length
+  if (applied <= known) return
+  throw new CadreError(
+    'conflict',
+    `the database has schema version ${applied}, this program knows ${known}: start the newer program, or restore a backup made by this one`,
+  )
 }
 
 /** Hubs that start together migrate one after the other. */

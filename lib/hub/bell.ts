@@ -5,14 +5,19 @@ import type { Channel } from '../../db/hub/store.ts'
 
 export interface Bell {
   ring(name: string): void
-  /** Resolves when `name` rings, after `ms`, or when `signal` fires. */
-  wait(name: string, ms: number, signal: AbortSignal): Promise<void>
+  /** Hears `name` from now on: a ring between two waits is not missed. */
+  listen(name: string): Ear
+}
+
+export interface Ear extends Disposable {
+  /** Resolves when it rings, at once if it rang since the last wait; after `ms`; or when `signal` fires. */
+  wait(ms: number, signal: AbortSignal): Promise<void>
 }
 
 export function createBell(channel: Channel | null): Bell {
-  const waiting = new Map<string, Set<() => void>>()
+  const listening = new Map<string, Set<() => void>>()
   const wakeAll = (name: string) => {
-    for (const wake of waiting.get(name) ?? []) wake()
+    for (const hear of listening.get(name) ?? []) hear()
   }
   channel?.receive(wakeAll)
   return {
@@ -20,21 +25,32 @@ export function createBell(channel: Channel | null): Bell {
       wakeAll(name)
       channel?.send(name)
     },
-    wait(name, ms, signal) {
-      const { promise, resolve } = Promise.withResolvers<void>()
-      if (signal.aborted) return Promise.resolve()
-      const those = waiting.get(name) ?? new Set()
-      waiting.set(name, those.add(wake))
-      const timer = setTimeout(wake, ms)
-      signal.addEventListener('abort', wake)
-      return promise
-
-      function wake(): void {
-        clearTimeout(timer)
-        signal.removeEventListener('abort', wake)
-        those.delete(wake)
-        if (those.size === 0 && waiting.get(name) === those) waiting.delete(name)
-        resolve()
+    listen(name) {
+      let rang = false
+      let wake = () => {}
+      const hear = () => {
+        rang = true
+        wake()
+      }
+      const those = listening.get(name) ?? new Set()
+      listening.set(name, those.add(hear))
+      return {
+        async wait(ms, signal) {
+          if (!rang && !signal.aborted) {
+            const { promise, resolve } = Promise.withResolvers<void>()
+            wake = resolve
+            const timer = setTimeout(resolve, ms)
+            signal.addEventListener('abort', wake)
+            await promise
+            clearTimeout(timer)
+            signal.removeEventListener('abort', wake)
+          }
+          rang = false
+        },
+        [Symbol.dispose]() {
+          those.delete(hear)
+          if (those.size === 0 && listening.get(name) === those) listening.delete(name)
+        },
       }
     },
   }

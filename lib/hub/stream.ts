@@ -5,13 +5,18 @@ import { and, asc, eq, gt } from 'drizzle-orm'
 import type { ServerEvent } from '../http/stream.ts'
 import type { Hub } from './hub.ts'
 import { TERMINAL } from './live.ts'
-import { runRecord, stateColumn } from './runs.ts'
+import { type RunRow, runRecord, stateColumn } from './runs.ts'
 
 /** Without a ring (another process took the report) the database is asked this often. */
 const LOOK_MS = 2_000
 const LINES = 1_000
 
-export async function* runEvents(hub: Hub, runId: string, signal: AbortSignal): AsyncGenerator<ServerEvent> {
+export async function* runEvents(
+  hub: Hub,
+  run: Pick<RunRow, 'run_id' | 'root_run_id'>,
+  signal: AbortSignal,
+): AsyncGenerator<ServerEvent> {
+  const runId = run.run_id
   const { runs, daemons, phases, logs, db } = hub.store
   const told = new Map<string, string>()
   let line = 0
@@ -24,6 +29,7 @@ export async function* runEvents(hub: Hub, runId: string, signal: AbortSignal): 
     yield { id: ++id, event, data }
   }
 
+  using ear = hub.bell.listen(`run ${run.root_run_id}`)
   while (!signal.aborted) {
     const [found] = await db
       .select({ row: runs, state: stateColumn(hub.store, hub.now()) })
@@ -47,6 +53,6 @@ export async function* runEvents(hub: Hub, runId: string, signal: AbortSignal): 
       if (lines > 0) yield { id: ++id, event: 'log', data: { run_id: runId, lines: next } }
     }
     if (TERMINAL.includes(found.row.state)) return yield { id: ++id, event: 'end', data: runRecord(found.row) }
-    await hub.bell.wait(`run ${found.row.root_run_id}`, LOOK_MS, signal)
+    await ear.wait(LOOK_MS, signal)
   }
 }

@@ -51,9 +51,12 @@ export interface TestHub {
  */
 async function freshDatabase(folder: string): Promise<{ location: string; drop(): Promise<void> }> {
   const server = process.env.TEST_POSTGRES_URL
-  if (process.env.TEST_HUB_ON !== 'postgres' || !server) {
-    return { location: join(folder, 'hub.db'), drop: async () => {} }
-  }
+  if (process.env.TEST_HUB_ON === 'postgres' && server) return freshPostgres(server)
+  return { location: join(folder, 'hub.db'), drop: async () => {} }
+}
+
+/** A new database on the PostgreSQL at `server`. */
+export async function freshPostgres(server: string): Promise<{ location: string; drop(): Promise<void> }> {
   const sql = new Bun.SQL(server, { max: 1 })
   const name = `hub_${crypto.randomUUID().replaceAll('-', '')}`
   await sql.unsafe(`CREATE DATABASE ${name}`)

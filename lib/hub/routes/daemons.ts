@@ -133,13 +133,14 @@ export function daemonProtocolRoutes(api: Api, hub: Hub, { realm }: Callers): vo
       if (wait_ms > 0) server?.timeout(request, 0)
       const until = AbortSignal.any([request.signal, api.stopping])
       const end = hub.now() + wait_ms
+      using ear = hub.bell.listen(`realm ${daemon.realm_id}`)
       for (;;) {
         await sweepRealm(daemon.realm_id)
         const leased = until.aborted ? [] : await take(daemon, slots)
         if (leased.length > 0 || until.aborted || hub.now() >= end) return { jobs: leased }
         const deadline = (await nextDeadline(store, daemon.realm_id)) ?? Number.POSITIVE_INFINITY
         const ms = Math.min(LOOK_MS, end - hub.now(), Math.max(50, deadline - hub.now()))
-        await hub.bell.wait(`realm ${daemon.realm_id}`, ms, until)
+        await ear.wait(ms, until)
         hub.touches.daemon(daemon.id)
       }
     },

@@ -172,7 +172,7 @@ export function runRoutes(api: Api, hub: Hub, { user, realm }: Callers): void {
     async ({ query, caller, request, server }) => {
       const { row } = await readableRun(hub, caller, query.run_id)
       server?.timeout(request, 0)
-      return eventStream(signal => runEvents(hub, row.run_id, signal), api.stopping)
+      return eventStream(signal => runEvents(hub, row, signal), api.stopping)
     },
   )
 }

@@ -1,0 +1,188 @@
+// Two hub processes on one PostgreSQL, calls alternating between them: what one decides the other knows at once.
+// Needs `TEST_POSTGRES_URL`, a server where databases may be created.
+
+import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { resolve } from 'node:path'
+import { openStore } from '../../db/hub/store.ts'
+import { folder } from '../support/folder.ts'
+import { freshPostgres } from '../support/hub.ts'
+
+const server = process.env.TEST_HUB_ON ? undefined : process.env.TEST_POSTGRES_URL
+const PROGRAM = resolve(import.meta.dir, '../../hub.ts')
+
+interface Reply {
+  status: number
+  // biome-ignore lint/suspicious/noExplicitAny: tests say what they expect by asserting it
+  data: any
+}
+
+describe.skipIf(!server)('two hubs on one PostgreSQL (skipped without TEST_POSTGRES_URL)', () => {
+  let database: Awaited<ReturnType<typeof freshPostgres>>
+  let hubs: { url: string; child: Bun.Subprocess }[]
+  let session: string
+  let realm: string
+  let turn = 0
+
+  async function start() {
+    const home = folder()
+    const child = Bun.spawn([process.execPath, PROGRAM, 'serve', '--port', '0', '--database', database.location], {
+      env: { PATH: process.env.PATH!, CADRE_HOME: home, CADRE_ADMIN_PASSWORD: 'known', CADRE_HUB_KEY: 'k' },
+      stdout: 'pipe',
+      stderr: 'ignore',
+    })
+    const { value } = await child.stdout.getReader().read()
+    return { child, url: /http:\S+/.exec(new TextDecoder().decode(value))![0] }
+  }
+
+  const post = async (hub: number, path: string, body: object = {}, token = session): Promise<Reply> => {
+    const headers = { 'content-type': 'application/json', ...(token && { authorization: `Bearer ${token}` }) }
+    const init = { method: 'POST', headers, body: JSON.stringify(body) }
+    const reply = await fetch(`${hubs[hub]!.url}/v1/${path}`, init)
+    return { status: reply.status, ...((await reply.json()) as { data: unknown }) } as Reply
+  }
+  /** On the other hub than the call before. */
+  const call = (path: string, body: object = {}, token = session) => post(turn++ % 2, path, body, token)
+
+  beforeAll(async () => {
+    database = await freshPostgres(server!)
+    // At once: one of them migrates and makes the first account, the other waits.
+    hubs = await Promise.all([start(), start()])
+    session = (await post(0, 'session/create', { username: 'admin', password: 'known' }, '')).data.token
+    realm = (await call('realms/list')).data.realms[0].id
+  }, 20_000)
+  afterAll(async () => {
+    for (const { child } of hubs) child.kill('SIGTERM')
+    expect(await Promise.all(hubs.map(({ child }) => child.exited))).toEqual([0, 0])
+    await database.drop()
+  })
+
+  async function daemon(name: string) {
+    const { token } = (await call('auth/generate_token', { type: 'realm', name, realm_ids: [realm] })).data
+    const { daemon_id } = (await call('daemons/register', { name }, token)).data
+    return { token: token as string, daemon_id: daemon_id as string }
+  }
+
+  test('a token that one revokes is dead on the other, and so is a former secret', async () => {
+    for (let n = 0; n < 6; n++) {
+      const { token, id } = (await call('auth/generate_token', { type: 'user', name: `t${n}` })).data
+      expect((await call('auth/whoami', {}, token)).status).toBe(200)
+      expect((await call('auth/whoami', {}, token)).status).toBe(200)
+      const { token: next } = (await call('auth/rotate_token', { id })).data
+      expect([(await call('auth/whoami', {}, token)).status, (await call('auth/whoami', {}, token)).status]).toEqual([
+        401, 401,
+      ])
+      await call('auth/revoke_token', { id })
+      expect([
+        (await post(0, 'auth/whoami', {}, next)).status,
+        (await post(1, 'auth/whoami', {}, next)).status,
+      ]).toEqual([401, 401])
+    }
+  })
+
+  test('a membership that one ends, the other no longer counts', async () => {
+    const { id } = (await call('orgs/create', { slug: 'both', display_name: 'Both' })).data
+    const user = { username: 'una', password: 'password of una' }
+    await call('users/create', user)
+    await call('orgs/add_member', { org_id: id, username: 'una', role: 'member' })
+    const una = (await call('session/create', user, '')).data.token
+    for (const hub of [0, 1]) expect((await post(hub, 'orgs/get_by_id', { org_id: id }, una)).status).toBe(200)
+    expect((await call('orgs/remove_member', { org_id: id, username: 'una' })).status).toBe(200)
+    for (const hub of [0, 1]) expect((await post(hub, 'orgs/get_by_id', { org_id: id }, una)).status).toBe(404)
+  })
+
+  test('each slug is given once, however the two race', async () => {
+    const slugs = Array.from({ length: 10 }, (_, n) => `raced${n}`)
+    const replies = await Promise.all(
+      slugs.flatMap(slug => [0, 1].map(hub => post(hub, 'orgs/create', { slug, display_name: slug }))),
+    )
+    expect(replies.map(({ status }) => status).sort()).toEqual([...Array(10).fill(200), ...Array(10).fill(409)])
+  })
+
+  test('a poll that waits at one is woken by a dispatch at the other, and each job goes out once', async () => {
+    const files = [{ path: 'team.yml', content_base64: Buffer.from(TEAM).toString('base64') }]
+    expect((await call('teams/publish', { files })).status).toBe(200)
+    await call('realms/add_team', { realm_id: realm, team: '@admin/t' })
+    const [a, b] = [await daemon('a'), await daemon('b')]
+    for (const [waits, dispatches] of [
+      [0, 1],
+      [1, 0],
+    ] as const) {
+      const poll = post(waits, 'daemons/poll', { daemon_id: a.daemon_id, slots: 1, wait_ms: 20_000 }, a.token)
+      await Bun.sleep(300)
+      const dispatched = performance.now()
+      const { run_id } = (await post(dispatches, 'dispatch/run', { realm_id: realm, team: '@admin/t' })).data
+      expect((await poll).data.jobs).toMatchObject([{ run_id, kind: 'run' }])
+      // Without the word from the other hub it would look again after five seconds.
+      expect(performance.now() - dispatched).toBeLessThan(2_000)
+    }
+    const runs = await Promise.all(
+      Array.from(
+        { length: 20 },
+        async (_, n) => (await post(n % 2, 'dispatch/run', { realm_id: realm, team: '@admin/t' })).data.run_id,
+      ),
+    )
+    const taken: string[] = []
+    const drain = async ({ token, daemon_id }: { token: string; daemon_id: string }, hub: number) => {
+      for (;;) {
+        const { jobs } = (await post(hub, 'daemons/poll', { daemon_id, slots: 3, wait_ms: 0 }, token)).data
+        if (jobs.length === 0) return
+        for (const { job_id, lease_id, run_id } of jobs) {
+          taken.push(run_id)
+          const answer = { daemon_id, job_id, lease_id, status: 'accepted' }
+          expect((await post(1 - hub, 'daemons/ack', answer, token)).status).toBe(200)
+        }
+      }
+    }
+    await Promise.all([drain(a, 0), drain(b, 1), drain(b, 0), drain(a, 1)])
+    await drain(a, 0)
+    expect(taken.sort()).toEqual(runs.sort())
+  }, 20_000)
+
+  test('a stream at one tells at once what a daemon reports to the other', async () => {
+    const { token, daemon_id } = await daemon('c')
+    const run_id = Bun.randomUUIDv7()
+    const epoch = crypto.randomUUID()
+    let seq = 0
+    const report = (hub: number, state: object) =>
+      post(hub, 'runs/sync', { daemon_id, epoch, from_seq: ++seq, changes: [runChange(seq, run_id, state)] }, token)
+    expect((await report(0, {})).data).toEqual({ acked_seq: 1, rejected: [] })
+    const headers = { authorization: `Bearer ${session}` }
+    const stream = (await fetch(`${hubs[0]!.url}/v1/runs/stream?run_id=${run_id}`, { headers })).text()
+    await Bun.sleep(300)
+    const reported = performance.now()
+    await report(1, { state: 'completed', completed_at: 2 })
+    expect(await stream).toContain('event: end')
+    expect(performance.now() - reported).toBeLessThan(1_000)
+  })
+
+  test('a database of a newer program is refused, untouched', async () => {
+    const other = await freshPostgres(server!)
+    await (await openStore(other.location)).close()
+    const sql = new Bun.SQL(other.location, { max: 1 })
+    await sql`INSERT INTO __drizzle_migrations (hash, created_at) VALUES ('of tomorrow', ${Date.now() + 1e9})`
+    await expect(openStore(other.location)).rejects.toThrow(/start the newer program/)
+    const child = Bun.spawn([process.execPath, PROGRAM, 'serve', '--port', '0', '--database', other.location], {
+      env: { PATH: process.env.PATH!, CADRE_HOME: folder() },
+      stdout: 'ignore',
+      stderr: 'pipe',
+    })
+    expect(await child.stderr.text()).toContain('start the newer program')
+    expect(await child.exited).toBe(2)
+    await sql.close()
+    await other.drop()
+  }, 15_000)
+})
+
+const TEAM = `
+name: "@admin/t"
+version: 1.0.0
+phases:
+  - { name: a, agent: exec, commands: [{ name: a, run: "true" }] }
+`
+
+function runChange(seq: number, run_id: string, state: object) {
+  const nothing = { run_name: null, parent_run_id: null, parent_phase: null, reason: null, error: null, outputs: null }
+  const place = { run_id, root_run_id: run_id, call_path: ['@admin/t'], call_depth: 0, tree_key: '' }
+  const run = { ...nothing, ...place, state: 'running', started_at: 1, completed_at: null, workspace: null, inputs: {} }
+  return { seq, run_id, attempt: 1, kind: 'run', run: { ...run, team: '@admin/t', version: '1.0.0', ...state } }
+}
