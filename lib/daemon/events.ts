@@ -2,7 +2,7 @@
 // Changes that pile up behind a slow reader are merged: it gets the newest state of each run and phase, and every line.
 
 import type { Engine, Notice } from '../run/engine.ts'
-import type { LogLine } from '../run/logs.ts'
+import { type LogLine, readLines } from '../run/logs.ts'
 import { type PhaseRecord, phaseRecord, type RunRecord, type RunRow, runRecord } from '../run/records.ts'
 
 /** A phase as events carry it: its result is for `runs/phases` to tell. */
@@ -22,8 +22,19 @@ export type RunEvent =
 
 const PAGE = 200
 
-/** Events of `runId` and all runs below it. Ends after `end`, or when `signal` fires. Throws `not_found`. */
-export async function* runEvents(engine: Engine, runId: string, signal: AbortSignal): AsyncGenerator<RunEvent> {
+/** Lines reach their followers a moment after they were said; what was said this long before is sent again. */
+const LATE_MS = 5_000
+
+/**
+ * Events of `runId` and all runs below it; `since` (epoch milliseconds, 0: from now) asks for the log lines since then.
+ * Ends after `end`, or when `signal` fires. Throws `not_found`.
+ */
+export async function* runEvents(
+  engine: Engine,
+  runId: string,
+  signal: AbortSignal,
+  since = 0,
+): AsyncGenerator<RunEvent> {
   const { tree_key: root, root_id } = rowOf(engine, engine.record(runId).run_id)
   const changed = new Map<string, Notice>()
   let wake = () => {}
@@ -37,6 +48,7 @@ export async function* runEvents(engine: Engine, runId: string, signal: AbortSig
   signal.addEventListener('abort', stop)
   try {
     yield* standing(engine, runId, root, root_id)
+    if (since > 0) yield* saidSince(engine, root, root_id, since - LATE_MS)
     while (!signal.aborted) {
       const notices = [...changed.values()]
       changed.clear()
@@ -74,6 +86,26 @@ function* standing(engine: Engine, runId: string, root: string, rootId: string):
     }
     if (rows.length < PAGE) return
     after = rows.at(-1)!.tree_key
+  }
+}
+
+/** Log lines of the runs that were open at `since` or later. */
+async function* saidSince(engine: Engine, root: string, rootId: string, since: number): AsyncGenerator<RunEvent> {
+  engine.logs.flush()
+  const rows = engine.store.db
+    .query<{ id: string }, [string, string, string, number]>(
+      `SELECT id FROM runs WHERE root_id = ? AND tree_key >= ? AND tree_key < ?
+         AND (completed_at IS NULL OR completed_at >= ?) ORDER BY tree_key`,
+    )
+    .all(rootId, root, `${root}~`, since)
+  for (const { id } of rows) {
+    for (let afterSeq = 0; ; ) {
+      const { lines, next } = await readLines(engine.stateDir(id), { afterSeq, limit: PAGE })
+      const fresh = lines.filter(line => line.at >= since)
+      if (fresh.length > 0) yield { event: 'log', data: { run_id: id, lines: fresh } }
+      if (lines.length < PAGE) break
+      afterSeq = next
+    }
   }
 }
 

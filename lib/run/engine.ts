@@ -172,6 +172,8 @@ export class Engine {
         reviewChanged: (live, position) => this.#changed({ live, position, kind: 'review' }),
         event: (live, event, position) => this.#event(live, event, position),
         runEnded: live => this.#runEnded(live),
+        unreadable: (row, thrown) =>
+          options.log.error('a run cannot be continued', { run: row.id, team: row.team, error: messageOf(thrown) }),
         stateDir: runId => this.stateDir(runId),
         bundle: id => this.bundle(id),
         mask: (rootId, value) => options.host.mask(value, options.secrets.values(rootId)),

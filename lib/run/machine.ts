@@ -55,6 +55,8 @@ export interface MachineHost {
   event(live: LiveRun, event: EventName, position: number | null): void
   reviewChanged(live: LiveRun, position: number): void
   runEnded(live: LiveRun): void
+  /** An open run that could not be read back. */
+  unreadable(row: RunRow, thrown: unknown): void
   /** The state folder of a run; sub-runs' files are linked from one to the other. */
   stateDir(runId: string): string
   bundle(id: string): Bundle
@@ -149,7 +151,7 @@ export class Machine {
     this.#slotQueue = []
     this.#after = []
     this.#freeSlots = this.#slotLimit
-    for (const row of this.store.openRuns()) if (row.state !== 'queued') loadRun(this, row)
+    for (const row of this.store.openRuns()) if (row.state !== 'queued') this.#load(row)
     for (const live of this.lives.values()) this.#reopen(live)
     this.drain()
   }
@@ -536,6 +538,16 @@ export class Machine {
     parent.below(position).delete(live)
     childEnded(this, parent, position, live, end)
     this.#stepping.add(parent)
+  }
+
+  /** A run that cannot be read back stays as it is, with all below it, and keeps no other from going on. */
+  #load(row: RunRow): void {
+    if (row.parent_id !== null && !this.lives.has(row.parent_id)) return
+    try {
+      loadRun(this, row)
+    } catch (thrown) {
+      this.host.unreadable(row, thrown)
+    }
   }
 
   #reopen(live: LiveRun): void {

@@ -1,5 +1,6 @@
-// runs/stream: what happens in a run and below it, as server-sent events. Each connection begins with how things stand,
-// so a reader that comes back (Last-Event-ID) misses no state; lines that it missed are in runs/logs.
+// runs/stream: what happens in a run and below it, as server-sent events. Each connection begins with how things stand.
+// Ids are epoch milliseconds, counted up where two would be the same: a reader that comes back (Last-Event-ID) gets the
+// log lines since then again; those that it had already are told by their numbers.
 
 import { closed } from '../../http/schema.ts'
 import { eventStream } from '../../http/stream.ts'
@@ -17,7 +18,10 @@ export function streamRoutes({ api, daemon, guard }: Routing): void {
     visit.server?.timeout(visit.request, 0)
     return eventStream(async function* numbered(signal) {
       let id = Number.isSafeInteger(last) && last > 0 ? last : 0
-      for await (const event of runEvents(daemon.engine, runId, signal)) yield { id: ++id, ...event }
+      for await (const event of runEvents(daemon.engine, runId, signal, id)) {
+        id = Math.max(id + 1, Date.now())
+        yield { id, ...event }
+      }
     }, api.stopping)
   })
 }
