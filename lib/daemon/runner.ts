@@ -32,6 +32,8 @@ export interface Runner {
   pending(): Promise<ReviewRecord[]>
   /** In this process: what still runs is interrupted, and continued by the next start. */
   close(): Promise<void>
+  /** Waits until those who are to hear of what happened so far have been told; a daemon tells them by itself. */
+  told(): Promise<void>
   /** False: what runs stops with this process. */
   readonly remote: boolean
 }
@@ -54,6 +56,7 @@ export async function openRunner(home: string, log: Log): Promise<Runner> {
     events: (runId, signal) => client.events(runId, signal),
     pending: async () => (await client.call<{ reviews: ReviewRecord[] }>('/v1/reviews/list', PENDING)).reviews,
     close: async () => {},
+    told: async () => {},
   }
 }
 
@@ -97,5 +100,6 @@ async function inProcess(home: string, log: Log): Promise<Runner> {
       return listReviewRecords(engine, PENDING).reviews
     },
     close: () => daemon.close(),
+    told: () => engine.told(),
   }
 }

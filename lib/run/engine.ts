@@ -273,6 +273,11 @@ export class Engine {
     return this.record(runId)
   }
 
+  /** Resolves when every listener that was to be told by now has been. */
+  async told(): Promise<void> {
+    await this.#deliveries.settled()
+  }
+
   /** Hears of every durable change until the returned function is called. */
   follow(listener: (notice: Notice) => void): () => void {
     this.#followers.add(listener)

@@ -55,6 +55,7 @@ export async function watch(runner: Runner, runId: string, { home, json }: Watch
     screen.close()
   }
   if (!record) return EXIT.interrupted
+  if (record.completed_at !== null || record.state === 'awaiting_input') await runner.told()
   if (json) process.stdout.write(`${JSON.stringify(record, null, 2)}\n`)
   else tellEnd(record, home)
   if (record.state === 'awaiting_input' && !interrupted) await tellQuestions(runner, screen.model)
