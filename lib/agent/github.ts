@@ -34,7 +34,7 @@ export async function githubHost(
   const guarded = async (url: string, { method, headers, body }: RequestInit) => {
     const accepting = { ...(headers as Record<string, string>), accept: 'application/vnd.github+json' }
     const reply = await context.fetch(url, { method: method!, headers: accepting, ...(body && { body }) })
-    if (reply.ok) return reply
+    if (reply.ok) return asJson(reply)
     const doing = `${method} ${new URL(url).pathname}`
     throw await explain(reply, doing, { agent: 'git', setting, scope: 'contents, pull requests and issues: write' })
   }
@@ -81,6 +81,11 @@ export async function githubHost(
       return { who: data.login, missing, text }
     },
   }
+}
+
+/** Octokit takes for text what is not called `application/json`, even where it has the type that was asked for. */
+function asJson({ body, status, headers }: Response): Response {
+  return new Response(body, { status, headers: { ...Object.fromEntries(headers), 'content-type': 'application/json' } })
 }
 
 /** The error that our own fetch threw, out of the one that octokit wraps around it. */

@@ -151,12 +151,16 @@ export async function* pagesOf<T, C = string>(page: (cursor: C | undefined) => P
     const found = await page(cursor)
     yield found
     if (found.next === undefined || found.next === null) return
-    if (JSON.stringify(found.next) === JSON.stringify(cursor)) break
+    if (isSame(found.next, cursor)) break
     empty = found.items.length === 0 ? empty + 1 : 0
     cursor = found.next
   }
   const hint = 'narrow the query, or set a smaller `limit`'
   throw new AgentError('the vendor’s pages never end', { code: 'endless', hint })
+}
+
+function isSame(cursor: unknown, other: unknown): boolean {
+  return JSON.stringify(cursor) === JSON.stringify(other)
 }
 
 /** A type and no interface, so that it passes as Json. */
@@ -178,7 +182,10 @@ export interface ListingRequest<T, C> {
   brief(item: T): Json
 }
 
-/** Reads pages up to `limit` (default 100) into a file, one page in memory at a time, and gives what `data` shows. */
+/**
+ * Reads pages up to `limit` (default 100) into a file, one page in memory at a time, and gives what `data` shows. It ends
+ * where a page with items names itself as the next one: what was read stays, and it is `truncated`.
+ */
 export async function writeListing<T, C = string>(
   context: AgentContext<unknown>,
   { name, limit = LIMIT, page, brief }: ListingRequest<T, C>,
@@ -189,8 +196,14 @@ export async function writeListing<T, C = string>(
   let total = 0
   let truncated = false
   async function* texts() {
+    let repeats = false
+    const pages = pagesOf(async (cursor: C | undefined) => {
+      const found = await page(cursor, limit - read)
+      repeats = cursor !== undefined && found.items.length > 0 && isSame(found.next, cursor)
+      return repeats ? { ...found, next: null } : found
+    })
     yield '{"items":['
-    for await (const found of pagesOf((cursor: C | undefined) => page(cursor, limit - read))) {
+    for await (const found of pages) {
       const items = found.items.slice(0, limit - read)
       for (const item of items) {
         yield `${read++ === 0 ? '\n' : ',\n'}${JSON.stringify(item)}`
@@ -200,7 +213,7 @@ export async function writeListing<T, C = string>(
       }
       total = Math.max(total, found.total ?? 0, read)
       const more = found.next !== undefined && found.next !== null
-      truncated = more || found.items.length > items.length || total > read
+      truncated = more || repeats || found.items.length > items.length || total > read
       if (read === limit) break
     }
     yield `\n],"total":${total},"truncated":${truncated}}\n`

@@ -111,6 +111,13 @@ describe('a listing', () => {
   })
 })
 
+test('a listing ends where a page names itself as the next one, unless it has nothing', async () => {
+  const listing = (items: number[]) =>
+    writeListing(testContext().context, { name: 'l', page: async () => ({ items, next: 'same' }), brief: item => item })
+  expect(await listing([1])).toEqual({ items: [1, 1], total: 2, truncated: true })
+  expect((await failureOf(listing([]))).code).toBe('endless')
+})
+
 test('a text that is sent whole is bounded and not empty', async () => {
   const at = testContext()
   writeFileSync(join(at.workspace, 'a'), 'äb')
