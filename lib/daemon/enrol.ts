@@ -45,6 +45,7 @@ export async function linkHub(daemon: Daemon, env: Environment): Promise<Link | 
     log: daemon.log,
     store: daemon.engine.store,
     outbox: daemon.outbox,
+    phasesOf: row => daemon.engine.bundle(row.bundle_id).team(row.team_key).phases,
     pinnedKey: env.CADRE_DISPATCH_PUBLIC_KEY || null,
     jobs: jobHost(daemon),
     agents: () => daemon.catalogue.names().map(name => ({ name, version: daemon.catalogue.get(name)!.version })),

@@ -5,8 +5,10 @@ import { CadreError, messageOf } from '../error.ts'
 import type { JsonObject } from '../json.ts'
 import type { Log } from '../log.ts'
 import type { SyncOutbox } from '../run/outbox.ts'
+import type { RunRow } from '../run/records.ts'
 import type { Decision } from '../run/reviews.ts'
 import type { RunStore } from '../run/store.ts'
+import type { Phase } from '../team/team.ts'
 import type { HeartbeatOrder, HeartbeatReport } from './heartbeat.ts'
 import { HubClient } from './hub-client.ts'
 
@@ -18,6 +20,8 @@ export interface LinkOptions {
   log: Log
   store: RunStore
   outbox: SyncOutbox
+  /** Of a run, in file order. */
+  phasesOf: (row: RunRow) => readonly Phase[]
   /** Only this dispatch key is trusted when it is set (PEM). */
   pinnedKey: string | null
   jobs: JobHost
@@ -293,7 +297,7 @@ export class Link {
 
   /** Sends the oldest changes; waits for new ones when there are none. */
   async #sync(): Promise<void> {
-    const { outbox, store, log } = this.#options
+    const { outbox, phasesOf, store, log } = this.#options
     if (!this.#daemonId || this.#answeredAt === 0) return void (await Bun.sleep(200))
     const changes = await outbox.take(BATCH_BYTES)
     if (changes.length === 0) return this.#nextChange()
@@ -309,8 +313,7 @@ export class Link {
     } catch (error) {
       const gap = error instanceof CadreError && error.code === 'conflict' && /gap/.test(error.message)
       if (!gap) throw error
-      store.setFact('epoch', crypto.randomUUID())
-      outbox.restart(log)
+      outbox.restart(log, phasesOf)
     }
   }
 

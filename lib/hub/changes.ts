@@ -87,6 +87,15 @@ const Review = Type.Object({
   decided_at: NullableTime,
 })
 
+/** What was written outside, or may have been; `cleared`: it was not. */
+const Receipt = Type.Object({
+  phase: Name,
+  entry: Text(1_000),
+  state: Type.Enum(['sent', 'unknown', 'done', 'cleared']),
+  external_id: Type.Optional(NullableText(10_000)),
+  external_url: Type.Optional(NullableText(10_000)),
+})
+
 const change = <P extends TProperties>(body: P) =>
   Type.Object({ seq: Count, run_id: RunId, attempt: Type.Integer({ minimum: 0 }), ...body })
 
@@ -99,7 +108,7 @@ export const CHANGES = {
   artifact: change({
     artifact: Type.Object({ phase: Name, name: Text(1_000), path: Text(2_000), bytes: Count, sha256: Text(64) }),
   }),
-  receipt: change({ receipt: Type.Object({ phase: Name, entry: Text(300), state: Text(20) }) }),
+  receipt: change({ receipt: Receipt }),
   review: change({ review: Review }),
 } as const
 

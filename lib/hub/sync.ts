@@ -243,8 +243,13 @@ const DETAILS: {
     return null
   },
   async receipt({ store: { receipts } }, tx, { run_id }, { receipt }) {
-    const { phase, entry, state } = receipt
-    const row = { state, receipt: receipt as JsonObject }
+    const { phase, entry, state, external_id = null, external_url = null } = receipt
+    if (state === 'cleared') {
+      const cleared = and(eq(receipts.run_id, run_id), eq(receipts.phase, phase), eq(receipts.entry, entry))
+      await tx.delete(receipts).where(cleared)
+      return null
+    }
+    const row = { state, receipt: { external_id, external_url } }
     await tx
       .insert(receipts)
       .values({ run_id, phase, entry, ...row })

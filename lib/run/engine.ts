@@ -78,7 +78,9 @@ export interface Outbox {
 export interface Change {
   live: LiveRun
   position: number | null
-  kind: 'run' | 'phase' | 'review'
+  kind: 'run' | 'phase' | 'review' | 'receipt'
+  /** Of a receipt. */
+  entry?: string
 }
 
 export interface StartRequest {
@@ -146,7 +148,10 @@ export class Engine {
       },
       options.log,
     )
-    this.#ledger = new Ledger(this.#journal, this.store, this.#now)
+    this.#ledger = new Ledger(this.#journal, this.store, this.#now, (runId, position, entry) => {
+      const live = this.#machine.lives.get(runId)
+      if (live) this.#changed({ live, position, kind: 'receipt', entry })
+    })
     this.#deliveries = new Deliveries(this.#journal, this.store, {
       agent: options.host.agent,
       context: (row, binding, event) => {
@@ -170,6 +175,7 @@ export class Engine {
         schedule: (at, change) => this.#schedule(at, change),
         changed: (live, position) => this.#changed({ live, position, kind: position === null ? 'run' : 'phase' }),
         reviewChanged: (live, position) => this.#changed({ live, position, kind: 'review' }),
+        receiptChanged: (live, position, entry) => this.#changed({ live, position, kind: 'receipt', entry }),
         event: (live, event, position) => this.#event(live, event, position),
         runEnded: live => this.#runEnded(live),
         unreadable: (row, thrown) =>
@@ -409,7 +415,7 @@ export class Engine {
   }
 
   #changed(change: Change): void {
-    this.#changes.set(`${change.kind}:${change.live.id}:${change.position}`, change)
+    this.#changes.set(`${change.kind}:${change.live.id}:${change.position}:${change.entry ?? ''}`, change)
   }
 
   #committed(): void {
@@ -419,7 +425,7 @@ export class Engine {
     if (changes.some(change => change.live.row.synced)) this.#options.outbox?.committed()
     if (this.#followers.size === 0) return
     for (const { live, position, kind } of changes) {
-      this.#notify({ rootId: live.row.root_id, runId: live.id, kind, position })
+      if (kind !== 'receipt') this.#notify({ rootId: live.row.root_id, runId: live.id, kind, position })
     }
   }
 

@@ -35,11 +35,19 @@ export class Ledger {
   readonly #journal: Journal
   readonly #store: RunStore
   readonly #now: () => number
+  readonly #changed: (runId: string, position: number, entry: string) => void
 
-  constructor(journal: Journal, store: RunStore, now: () => number) {
+  /** `changed` is told of each receipt that changes, inside the change. */
+  constructor(
+    journal: Journal,
+    store: RunStore,
+    now: () => number,
+    changed: (runId: string, position: number, entry: string) => void,
+  ) {
     this.#journal = journal
     this.#store = store
     this.#now = now
+    this.#changed = changed
   }
 
   /**
@@ -54,7 +62,7 @@ export class Ledger {
       const found = await this.#ask(write, `an earlier attempt may have written ${entry}, and its reply was lost`)
       if (found) return this.#confirm(write, found)
     }
-    const opened = await this.#journal.write(() =>
+    const opened = await this.#record(write, () =>
       this.#store.insertReceipt(runId, position, entry, attempt, this.#now()),
     )
     if (!opened) {
@@ -68,7 +76,7 @@ export class Ledger {
         await this.#clear(write)
         throw thrown
       }
-      await this.#journal.write(() => this.#store.doubtReceipt(runId, position, entry))
+      await this.#record(write, () => this.#store.doubtReceipt(runId, position, entry))
       const found = await this.#ask(write, `${entry} may have been written: ${messageOf(thrown)}`, thrown)
       if (found) return this.#confirm(write, found)
       throw thrown
@@ -89,15 +97,24 @@ export class Ledger {
     return found
   }
 
-  #clear({ runId, position, entry }: Write): Promise<void> {
-    return this.#journal.write(() => this.#store.clearReceipt(runId, position, entry))
+  #clear(write: Write): Promise<void> {
+    const { runId, position, entry } = write
+    return this.#record(write, () => this.#store.clearReceipt(runId, position, entry))
+  }
+
+  #record<T>({ runId, position, entry }: Write, change: () => T): Promise<T> {
+    return this.#journal.write(() => {
+      const result = change()
+      this.#changed(runId, position, entry)
+      return result
+    })
   }
 
   async #confirm(write: Write, result: AgentResult): Promise<AgentResult> {
     const recorded = write.mask(result)
     const { runId, position, entry } = write
     const { id = null, url = null } = recorded.external ?? {}
-    await this.#journal.write(() =>
+    await this.#record(write, () =>
       this.#store.confirmReceipt(runId, position, entry, { result: recorded as never, id, url, at: this.#now() }),
     )
     return recorded

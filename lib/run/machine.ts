@@ -54,6 +54,7 @@ export interface MachineHost {
   /** For listeners. */
   event(live: LiveRun, event: EventName, position: number | null): void
   reviewChanged(live: LiveRun, position: number): void
+  receiptChanged(live: LiveRun, position: number, entry: string): void
   runEnded(live: LiveRun): void
   /** An open run that could not be read back. */
   unreadable(row: RunRow, thrown: unknown): void

@@ -2,6 +2,7 @@
 // transaction that makes it, so neither exists without the other; it is deleted once the hub has acknowledged it.
 
 import type { Log } from '../log.ts'
+import type { Phase } from '../team/team.ts'
 import type { Change, Outbox } from './engine.ts'
 import { type LogLine, readLines } from './logs.ts'
 import { phaseRecord, type RunRow, runRecord } from './records.ts'
@@ -47,9 +48,11 @@ export class SyncOutbox implements Outbox {
       const { row } = change.live
       if (row.synced !== 1) continue
       const current = this.#store.run(row.id)!
+      const { phases } = change.live.team
       if (change.kind === 'run') this.#queueRun(current)
-      else if (change.kind === 'phase') this.#queuePhase(change, current)
-      else if (change.kind === 'review') this.#queueReviews(change, current)
+      else if (change.kind === 'phase') this.#queuePhase(current, phases, change.position!)
+      else if (change.kind === 'review') this.#queueReviews(current, phases, change.position!)
+      else this.#queueReceipt(current, phases, change.position!, change.entry!)
     }
   }
 
@@ -83,18 +86,29 @@ export class SyncOutbox implements Outbox {
   }
 
   /**
-   * Starts anew after the hub lost what it had acknowledged (it was restored from a backup, say): the state of every
-   * synced run that is still here is queued again, from number 1. The caller has a new epoch.
+   * Starts anew after the hub lost what it had acknowledged (it was restored from a backup, say): everything of each
+   * synced run that is still here is queued again, from number 1 of a new epoch.
    */
-  restart(log: Log): void {
-    this.#store.clearOutbox()
-    let runs = 0
-    for (const row of this.#store.syncedRuns()) {
-      runs++
-      this.#queueRun(row)
-      this.#store.setLogged(row.id, 0)
+  restart(log: Log, phasesOf: (row: RunRow) => readonly Phase[]): void {
+    const queueAll = this.#store.db.transaction(() => {
+      this.#store.setFact('epoch', crypto.randomUUID())
+      this.#store.clearOutbox()
+      const rows = this.#store.syncedRuns()
+      for (const row of rows) this.#queueAll(row, phasesOf(row))
+      return rows.length
+    })
+    log.warn('the hub lost acknowledged changes; queued again', { runs: queueAll.immediate() })
+  }
+
+  #queueAll(row: RunRow, phases: readonly Phase[]): void {
+    this.#queueRun(row)
+    for (const position of phases.keys()) {
+      this.#queuePhase(row, phases, position)
+      this.#queueReviews(row, phases, position)
+      for (const { entry } of this.#store.receipts(row.id, position)) this.#queueReceipt(row, phases, position, entry)
     }
-    log.warn('the hub lost acknowledged changes; queued again', { runs })
+    this.#store.setLogged(row.id, 0)
+    this.recordLog(row.id, row.logged)
   }
 
   async #lines(runId: string, { from, to }: { from: number; to: number }): Promise<{ phase: null; lines: LogLine[] }> {
@@ -114,19 +128,30 @@ export class SyncOutbox implements Outbox {
     this.#insert(row, 'run', { run: record }, { run: bare })
   }
 
-  #queuePhase({ live, position }: Change, row: RunRow): void {
-    const { team } = live
-    const stored = this.#store.phase(row.id, position!)!
-    const { sub_runs: _, waiting: __, ...record } = phaseRecord(stored, team.phases[position!]!, team.phases, [])
+  #queuePhase(row: RunRow, phases: readonly Phase[], position: number): void {
+    const stored = this.#store.phase(row.id, position)!
+    const { sub_runs: _, waiting: __, ...record } = phaseRecord(stored, phases[position]!, phases, [])
     const full = { ...record, index: position }
     this.#insert(row, 'phase', { phase: full }, { phase: { ...full, text: '', data: null, files: [] } })
   }
 
-  #queueReviews({ live, position }: Change, row: RunRow): void {
-    const phase = live.phase(position!).name
-    for (const review of this.#store.reviews(row.id, position!) as ReviewRow[]) {
-      this.#insert(row, 'review', { review: reviewRecord(review, phase, row.run_name) })
+  #queueReviews(row: RunRow, phases: readonly Phase[], position: number): void {
+    const phase = phases[position]!
+    const gate = phase.type === 'gate' ? phase.review : undefined
+    for (const review of this.#store.reviews(row.id, position) as ReviewRow[]) {
+      // Who may answer, and with which form, is the gate's to say; an escalation is for whoever may decide.
+      const { reviewers, inputs } = (review.kind === 'gate' && gate) || { reviewers: [], inputs: [] }
+      this.#insert(row, 'review', { review: { ...reviewRecord(review, phase.name, row.run_name), reviewers, inputs } })
     }
+  }
+
+  /** So that the hub knows what was written outside: it moves no run that would write again. */
+  #queueReceipt(row: RunRow, phases: readonly Phase[], position: number, entry: string): void {
+    const phase = phases[position]!.name
+    const known = this.#store.receipts(row.id, position).find(receipt => receipt.entry === entry)
+    const bare = { phase, entry, state: known?.state ?? 'cleared', external_id: null, external_url: null }
+    const { external_id = null, external_url = null } = known ?? {}
+    this.#insert(row, 'receipt', { receipt: { ...bare, external_id, external_url } }, { receipt: bare })
   }
 
   #insert(row: RunRow, kind: string, body: object, bare: object = body): void {

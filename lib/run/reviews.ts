@@ -192,7 +192,10 @@ export function decide(machine: Machine, reviewId: string, given: Decision): voi
       machine.endPhase(live, position, 'skipped', { reason: 'person' })
       break
     case 'retry':
-      for (const entry of entries) machine.store.clearReceipt(live.id, position, entry)
+      for (const entry of entries) {
+        machine.store.clearReceipt(live.id, position, entry)
+        machine.host.receiptChanged(live, position, entry)
+      }
       machine.resumePhase(live, position)
   }
   machine.drain()

@@ -297,6 +297,29 @@ describe('reading', () => {
     })
     expect((await hub.call(hub.admin, 'reviews/decide', { review_id: review, decision: 'approve' })).status).toBe(409)
   })
+  test('receipts come, change and go', async () => {
+    const id = crypto.randomUUID()
+    const receipt = (state: string, more: object = {}) => ({
+      kind: 'receipt',
+      run_id: id,
+      receipt: { phase: 'p', entry: 'e', state, ...more },
+    })
+    const { receipts, db } = hub.hub.store
+    const known = async () =>
+      (await db.select().from(receipts)).filter(row => row.run_id === id).map(row => [row.state, row.receipt])
+    const nothing = { external_id: null, external_url: null }
+    expect(await report(runChange(id), receipt('sent'))).toEqual([])
+    expect(await known()).toEqual([['sent', nothing]])
+    await report(receipt('cleared'))
+    expect(await known()).toEqual([])
+    await report(
+      receipt('sent'),
+      receipt('unknown'),
+      receipt('done', { external_id: '7', external_url: 'https://x/7' }),
+    )
+    expect(await known()).toEqual([['done', { external_id: '7', external_url: 'https://x/7' }]])
+    expect(await report(receipt('lost'))).toEqual(['invalid_request'])
+  })
   test('the stream tells changes and ends with the run', async () => {
     const id = crypto.randomUUID()
     await report(runChange(id))

@@ -1,7 +1,7 @@
 // A real hub and a real daemon: enrol, dispatch, run, sync the tree back; also while either is away.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { readdirSync, readFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { files, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
@@ -15,7 +15,9 @@ beforeAll(async () => {
   hub = await startTestHub()
   const { token } = await hub.realmToken(hub.admin, hub.realm)
   env = { CADRE_HUB_URL: hub.url, CADRE_REALM_TOKEN: token, CADRE_DAEMON_NAME: 'one' }
-  daemon = await spawnDaemon({ env })
+  const home = folder()
+  writeFileSync(join(home, 'settings.yml'), 'network: { allow: [127.0.0.1] }\n', { mode: 0o600 })
+  daemon = await spawnDaemon({ home, env })
 })
 afterAll(async () => {
   await daemon.stop()
@@ -152,6 +154,71 @@ test('a daemon killed in the middle goes on, and the hub hears everything once a
   daemon = await spawnDaemon({ home, env })
   expect((await endedOnHub(run_id)).outputs).toEqual({ done: 9 })
   expect(await hub.ok(hub.admin, 'runs/tree', { run_id })).toEqual(await daemon.call('/v1/runs/tree', { run_id }))
+})
+
+test('what was written outside and whom a gate asks are known to the hub', async () => {
+  const posts: string[] = []
+  const vendor = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    async fetch(request) {
+      posts.push(await request.text())
+      return new Response('made', { status: 201 })
+    },
+  })
+  await publish({
+    'team.yml': `
+name: "@admin/writes"
+version: 1.0.0
+phases:
+  - { name: post, agent: http, target_entries: [{ name: note, url: "${vendor.url}", file: note.txt, method: POST }], depends_on: [make] }
+  - { name: make, agent: exec, commands: [{ name: make, run: "echo hello > note.txt" }] }
+  - name: ask
+    type: gate
+    depends_on: [post]
+    review: { prompt: Fine?, reviewers: [admin, una], inputs: [{ name: why, type: string }] }
+`,
+  })
+  const { run_id } = await dispatch('@admin/writes', {})
+  const [review] = await eventually(async () => {
+    const { reviews } = await hub.ok(hub.admin, 'reviews/list', { run_id })
+    return reviews.length > 0 && reviews
+  })
+  expect(review).toMatchObject({ reviewers: ['admin', 'una'], inputs: [{ name: 'why', type: 'string' }] })
+  expect(posts).toEqual(['hello\n'])
+  const { receipts, db } = hub.hub.store
+  const written = (await db.select().from(receipts)).filter(receipt => receipt.run_id === run_id)
+  expect(written).toMatchObject([{ phase: 'post', entry: 'note', state: 'done' }])
+  const { token } = await hub.realmToken(hub.admin, hub.realm)
+  const { daemon_id } = await hub.ok(token, 'daemons/register', { name: 'other' })
+  const moved = await hub.call(hub.admin, 'dispatch/move', { run_id, daemon_id })
+  expect([moved.status, moved.error?.message]).toEqual([409, expect.stringContaining('force')])
+  await hub.ok(hub.admin, 'reviews/decide', { review_id: review.id, decision: 'approve', values: { why: 'it is' } })
+  expect((await endedOnHub(run_id)).state).toBe('completed')
+  vendor.stop(true)
+})
+
+test('a hub that lost what it had acknowledged hears everything again', async () => {
+  const { run_id } = await dispatch('@admin/top', { items: [1] })
+  await endedOnHub(run_id)
+  const leaf = (await daemon.call('/v1/runs/tree', { run_id })).runs.at(-1).run_id
+  const told = async () => ({
+    tree: await hub.ok(hub.admin, 'runs/tree', { run_id }),
+    phases: await hub.ok(hub.admin, 'runs/phases', { run_id: leaf }),
+    lines: (await hub.ok(hub.admin, 'runs/logs', { run_id: leaf })).lines,
+  })
+  const before = await eventually(async () => {
+    const seen = await told()
+    return seen.lines.length > 0 && seen
+  })
+  const { runs, daemons } = hub.hub.store
+  await hub.hub.store.write(async tx => {
+    await tx.delete(runs)
+    await tx.update(daemons).set({ acked_seq: 0 })
+  })
+  await endedOnHub((await dispatch('@admin/top', { items: [] })).run_id)
+  await eventually(async () => (await hub.call(hub.admin, 'runs/logs', { run_id: leaf })).data?.lines.length > 0)
+  expect(await told()).toEqual(before)
 })
 
 test('a run that the daemon starts by itself is synced when its team is on the list, and only then', async () => {
