@@ -2,6 +2,7 @@
 
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
 import { join } from 'node:path'
+import { testContext } from '../support/context.ts'
 import { folder } from '../support/folder.ts'
 import { outcomeOf } from '../support/outcome.ts'
 import type { Case, Contract } from './contract.ts'
@@ -70,8 +71,18 @@ describe.skipIf(isSkipped)(`the contract${isSkipped ? ' (skipped: no documents b
     expect({ called, state: outcome.state, error }).toEqual({ called: [...calls], state, error: null })
   }
 
+  async function examines({ document, agent, settings, doctor }: Contract) {
+    const recorder = recorders.get(document)!
+    recorder.begin(doctor.changes)
+    const { context } = testContext({ settings: settings(recorder.url) })
+    const { missing } = await agent.doctor!(context)
+    const called = recorder.calls.map(({ operation }) => operation)
+    expect({ faults: recorder.faults, called, missing }).toEqual({ faults: [], called: [...doctor.calls], missing: [] })
+  }
+
   for (const contract of CONTRACTS) {
     describe(contract.document, () => {
+      test('doctor', () => examines(contract))
       for (const each of contract.cases) test(`${each.action}: ${each.title}`, () => keeps(contract, each))
     })
   }

@@ -27,6 +27,8 @@ export interface Contract extends Terms {
   agent: Agent
   settings(url: string): Record<string, unknown>
   cases: readonly Case[]
+  /** What it asks about its credential. */
+  doctor: Pick<Case, 'changes' | 'calls'>
 }
 
 /** The write was done, and its reply is lost: the agent has to look for it. */

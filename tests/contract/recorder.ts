@@ -29,7 +29,7 @@ export type Rules = (call: Call) => readonly (string | false | undefined)[]
 
 /** Another answer to an operation, made of what Prism answered. */
 // biome-ignore lint/suspicious/noExplicitAny: of any vendor, and checked by Prism
-export type Change = (answer: any) => unknown
+export type Change = (answer: any, call: Call) => unknown
 
 export interface Recorder {
   url: string
@@ -111,7 +111,7 @@ export async function record(
       const change = changes.get(call.operation)?.shift()
       if (!change) return reply
       const answer = await reply.json().catch(() => null)
-      const changed = change(answer)
+      const changed = change(answer, call)
       if (changed instanceof Response) return changed
       const type = reply.headers.get('content-type') ?? 'application/json'
       return Response.json(changed, { status: reply.status, headers: { 'content-type': type } })

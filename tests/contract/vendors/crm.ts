@@ -12,6 +12,12 @@ const NOTE = 'POST /crm/v3/objects/notes'
 const NOTES = 'POST /crm/v3/objects/notes/batch/read'
 const searchOf = (object: string) => `POST /crm/v3/objects/${object}/search`
 const TOKEN = 'canary-hubspot-token'
+const INFO = 'POST /oauth/v2/private-apps/get/access-token-info'
+const SCOPES = [
+  ...['contacts', 'companies', 'deals'].map(object => `crm.objects.${object}.read`),
+  'tickets',
+  'crm.objects.contacts.write',
+]
 const PAGE_MOST = 200
 const GROUPS_MOST = 5
 
@@ -53,11 +59,20 @@ export const crm: Contract = {
   rules,
   undeclared: [
     {
+      operation: INFO,
+      why: 'tokens are no part of the document',
+      page: 'https://developers.hubspot.com/docs/api-reference/legacy/private-apps',
+    },
+    {
       operation: NOTES,
       why: 'the document declares no way to read the text of a note, which holds the idempotency key',
       page: 'https://developers.hubspot.com/docs/api-reference/crm-notes-v3/batch/post-crm-v3-objects-notes-batch-read',
     },
   ],
+  doctor: {
+    changes: { [INFO]: [() => ({ hubId: 7, scopes: SCOPES })] },
+    calls: [INFO],
+  },
   cases: [
     {
       title: 'by e-mail address, with properties and associations',

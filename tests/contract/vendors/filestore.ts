@@ -14,6 +14,7 @@ const EXPORT = 'GET /drive/v3/files/{fileId}/export'
 const UPLOAD = 'POST /upload/drive/v3/files'
 const REPLACE = 'PATCH /upload/drive/v3/files/{fileId}'
 const CHUNK = 'PUT /upload/drive/v3/files'
+const ABOUT = 'GET /drive/v3/about'
 const MiB = 1024 * 1024
 const GOOGLE = 'application/vnd.google-apps.'
 
@@ -75,12 +76,21 @@ export const filestore: Contract = {
   rules,
   undeclared: [
     {
+      operation: ABOUT,
+      why: 'the account is no part of the document',
+      page: 'https://developers.google.com/workspace/drive/api/reference/rest/v3/about/get',
+    },
+    {
       operation: TOKEN,
       when: ({ body }) => String(body).includes('grant_type=refresh_token'),
       why: 'the document describes the grant of service accounts only',
       page: 'https://developers.google.com/identity/protocols/oauth2/web-server#offline',
     },
   ],
+  doctor: {
+    changes: { [ABOUT]: [() => ({ user: { displayName: 'Ada' } })] },
+    calls: [TOKEN, ABOUT],
+  },
   cases: [
     { title: 'the bytes of a file', ...source('file-1'), calls: [TOKEN, GET, GET] },
     {

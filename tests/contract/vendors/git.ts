@@ -1,10 +1,11 @@
 // https://docs.github.com/en/rest/pulls/pulls
 // https://developer.atlassian.com/cloud/bitbucket/rest/api-group-pullrequests/
 
+import { afterAll } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import agent from '../../../agents/git.ts'
-import { freshClone, gitHost } from '../../vendors/git-host.ts'
+import { freshClone, type GitHost, gitHost } from '../../vendors/git-host.ts'
 import { refusal } from '../../vendors/vendor.ts'
 import { type Contract, LOST } from '../contract.ts'
 import { at, basicOf, type Call, isText } from '../recorder.ts'
@@ -16,11 +17,19 @@ const OPEN = `POST ${PULLS}`
 const REVIEWERS = `POST ${PULLS}/{pull_number}/requested_reviewers`
 const LABELS = 'POST /repos/{owner}/{repo}/issues/{issue_number}/labels'
 
+const USER = 'GET /user'
+
 const nothing = () => []
+const hosts: GitHost[] = []
+afterAll(() => {
+  for (const host of hosts.splice(0)) host[Symbol.dispose]()
+})
+
 /** A clone with a change in it; what it pushes goes to a repository of its own. */
 function changed(login: string): () => string {
   return () => {
     const host = gitHost(`Basic ${btoa(login)}`, () => refusal(404))
+    hosts.push(host)
     const workspace = freshClone(`${host.url}/acme/app.git`)
     writeFileSync(join(workspace, 'new.md'), 'new\n')
     return workspace
@@ -46,6 +55,17 @@ export const github: Contract = {
       operation === LABELS && !(Array.isArray(labels) && labels.every(isText)) && 'no labels',
     ]
   },
+  undeclared: [
+    {
+      operation: USER,
+      why: 'the account is no part of the document',
+      page: 'https://docs.github.com/en/rest/users/users#get-the-authenticated-user',
+    },
+  ],
+  doctor: {
+    changes: { [USER]: [() => ({ login: 'ada' })] },
+    calls: [USER],
+  },
   cases: [
     {
       title: 'a draft with reviewers and labels',
@@ -68,6 +88,7 @@ export const github: Contract = {
 }
 
 const ACCOUNT = { email: 'bot@acme.test', api_token: 'canary-bitbucket-token', workspace: 'acme' }
+const REPOSITORIES = 'GET /2.0/repositories/acme'
 const PULL_REQUESTS = '/2.0/repositories/{workspace}/{repo_slug}/pullrequests'
 
 export const bitbucket: Contract = {
@@ -89,12 +110,18 @@ export const bitbucket: Contract = {
   },
   undeclared: [
     {
+      operation: REPOSITORIES,
+      why: 'lists of repositories are no part of the document',
+      page: 'https://developer.atlassian.com/cloud/bitbucket/rest/api-group-repositories/',
+    },
+    {
       operation: `GET ${PULL_REQUESTS}`,
       names: ['page'],
       why: 'it stands in the link to the next page, which is followed',
       page: 'https://developer.atlassian.com/cloud/bitbucket/rest/intro/#pagination',
     },
   ],
+  doctor: { calls: ['GET /2.0/user', REPOSITORIES] },
   cases: [
     {
       title: 'with reviewers, none being open on two pages',

@@ -8,6 +8,7 @@ const TICKET = 'GET /api/v2/tickets/{ticket_id}'
 const UPDATE = 'PUT /api/v2/tickets/{ticket_id}'
 const COMMENTS = 'GET /api/v2/tickets/{ticket_id}/comments'
 const SEARCH = 'GET /api/v2/search'
+const ME = 'GET /api/v2/users/me'
 const ACCOUNT = { subdomain: 'acme', email: 'kim@acme.test', api_token: 'canary-zendesk-token' }
 
 function rules(call: Call) {
@@ -40,6 +41,11 @@ export const helpdesk: Contract = {
   settings: url => ({ ...ACCOUNT, base_url: url }),
   rules,
   undeclared: [
+    {
+      operation: ME,
+      why: 'users are no part of the document',
+      page: 'https://developer.zendesk.com/api-reference/ticketing/users/users/#show-self',
+    },
     { operation: COMMENTS, names: ['page[size]', 'page[after]'], why: 'paging is in prose only', page: PAGES },
     { operation: SEARCH, names: ['per_page', 'page'], why: 'paging is in prose only', page: PAGES },
     {
@@ -49,6 +55,10 @@ export const helpdesk: Contract = {
       page: 'https://developer.zendesk.com/documentation/ticketing/managing-tickets/adding-metadata-to-tickets/',
     },
   ],
+  doctor: {
+    changes: { [ME]: [() => ({ user: { name: 'Kim', email: ACCOUNT.email, role: 'agent' } })] },
+    calls: [ME],
+  },
   cases: [
     { title: 'a ticket', action: 'get_ticket', phase: { sources: [{ name: 't.json', ref: 35436 }] }, calls: [TICKET] },
     {

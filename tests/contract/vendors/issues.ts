@@ -15,6 +15,7 @@ const MOVE = `POST ${ISSUE}/transitions`
 const CREATE = 'POST /rest/api/3/issue'
 const SEARCH = 'POST /rest/api/3/search/jql'
 const FIELDS = 'GET /rest/api/3/field'
+const ALLOWED = 'GET /rest/api/3/mypermissions'
 
 function rules(call: Call) {
   const { operation, line, body } = call
@@ -50,12 +51,25 @@ const file = (...list: object[]) => ({ 'dispatch.json': JSON.stringify({ issues:
 const dispatch = { target_entries: [{ name: 'stories', file: 'dispatch.json' }] }
 const none = (answer: object) => ({ ...answer, issues: [] })
 
+const granted = (names: string) => Object.fromEntries(names.split(',').map(name => [name, { havePermission: true }]))
+
 export const issues: Contract = {
   document: 'issues',
   name: 'issues',
   agent,
   settings: url => ({ ...ACCOUNT, base_url: url }),
   rules,
+  undeclared: [
+    {
+      operation: ALLOWED,
+      why: 'permissions are no part of the document',
+      page: 'https://developer.atlassian.com/cloud/jira/platform/rest/v3/api-group-permissions/',
+    },
+  ],
+  doctor: {
+    changes: { [ALLOWED]: [(_, { query }) => ({ permissions: granted(query.get('permissions') ?? '') })] },
+    calls: ['GET /rest/api/3/myself', ALLOWED],
+  },
   // The vendor answers so, though the document's lowest status is 200.
   prefer: { [EDIT]: 'code=204' },
   cases: [

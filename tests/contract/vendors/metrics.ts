@@ -40,6 +40,7 @@ export const metrics: Contract = {
   agent,
   settings: url => ({ ...KEYS, base_url: url }),
   rules,
+  doctor: { calls: ['GET /api/v1/validate', QUERY, MONITORS, EVENTS] },
   cases: [
     {
       title: 'a query over a window',

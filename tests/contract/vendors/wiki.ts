@@ -11,6 +11,7 @@ const LIST = 'GET /wiki/api/v2/pages'
 const CREATE = 'POST /wiki/api/v2/pages'
 const SPACES = 'GET /wiki/api/v2/spaces'
 const SEARCH = 'GET /wiki/rest/api/search'
+const WHO = 'GET /wiki/rest/api/user/current'
 /** Of the page that the document has as its example. */
 const VERSION = 3
 
@@ -38,6 +39,17 @@ export const wiki: Contract = {
   agent,
   settings: url => ({ ...ACCOUNT, base_url: url }),
   rules,
+  undeclared: [
+    {
+      operation: WHO,
+      why: 'the account is no part of the documents',
+      page: 'https://developer.atlassian.com/cloud/confluence/rest/v1/api-group-users/#api-wiki-rest-api-user-current-get',
+    },
+  ],
+  doctor: {
+    changes: { [WHO]: [() => ({ displayName: 'Ada' })] },
+    calls: [WHO, SPACES, LIST, SEARCH],
+  },
   cases: [
     { title: 'a page', action: 'get_page', phase: { sources: [{ name: 'page.md', ref: '131073' }] }, calls: [GET] },
     {
