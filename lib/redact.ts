@@ -8,6 +8,8 @@
 const MASK = '***'
 /** Shorter values are not masked, for they would mask ordinary words; they are named in `warnings`. */
 const SHORTEST = 6
+/** Of a secret URL; a shorter path holds no secret, and may be an ordinary word. */
+const SHORTEST_PATH = 16
 
 export interface Secret {
   /** Where it comes from, e.g. `agents.wiki.api_token`; for warnings. */
@@ -95,7 +97,7 @@ function maskJson(value: unknown, text: (plain: string) => string): unknown {
 
 /** Everything that `value` may look like in a log: raw, trimmed, each line of a longer text, JSON, URL, base64. */
 export function variantsOf(value: string): Set<string> {
-  const raw = new Set([value, value.trim()])
+  const raw = new Set([value, value.trim(), ...pathOf(value)])
   const found = new Set<string>()
   for (const plain of raw) {
     const json = JSON.stringify(plain).slice(1, -1)
@@ -110,6 +112,13 @@ export function variantsOf(value: string): Set<string> {
     if (line.length >= 8 && !line.startsWith('-----')) found.add(line).add(JSON.stringify(line).slice(1, -1))
   }
   return found
+}
+
+/** Of a secret URL, such as a webhook's: a server says back only the path, in which the secret lies. */
+function pathOf(value: string): string[] {
+  const url = /^https?:\/\//i.test(value.trim()) ? URL.parse(value.trim()) : null
+  const paths = url ? [url.pathname, url.pathname + url.search] : []
+  return paths.filter(path => path.length >= SHORTEST_PATH)
 }
 
 function urlVariants(plain: string): string[] {

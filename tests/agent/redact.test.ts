@@ -79,6 +79,11 @@ describe('variants', () => {
   })
 })
 
+test('of a secret URL the path is masked alone, unless it is too short to hold a secret', () => {
+  const webhook = createRedactor(['https://hooks.acme.test/services/T0/B1/canary', 'https://acme.test/wiki'])
+  expect(webhook.text('POST /services/T0/B1/canary failed; see /wiki')).toBe('POST *** failed; see /wiki')
+})
+
 test('random streams equal the whole text, whatever the chunks', () => {
   for (let seed = 1; seed <= 150; seed++) {
     const next = random(seed)
