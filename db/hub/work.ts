@@ -107,9 +107,12 @@ export function workTables(
       created_at: int().notNull(),
       started_at: int(),
       completed_at: int(),
+      /** Grows within a tree with each report: what has a greater one than was seen has changed since. */
+      rev: int().notNull().default(0),
     },
     row => [
       index('runs_tree').on(row.root_run_id, row.tree_key),
+      index('runs_rev').on(row.root_run_id, row.rev),
       index('runs_realm').on(row.realm_id, row.created_at),
       index('runs_completed').on(row.completed_at),
     ],

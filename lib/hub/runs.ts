@@ -23,7 +23,7 @@ export function stateColumn({ runs, daemons }: Store, now: number): SQL<string> 
 }
 
 /** The run record of decisions: a row without what is the hub's own business. */
-export function runRecord({ tree_key: _, deliveries: __, job_id, ...row }: RunRow, state = row.state) {
+export function runRecord({ tree_key: _, deliveries: __, rev: ___, job_id, ...row }: RunRow, state = row.state) {
   return { ...row, job_id, state }
 }
 
@@ -64,7 +64,19 @@ export async function refuseRun({ store, now, bell }: Hub, tx: Db, job: JobRow):
 
 async function endQueued({ runs }: Store, tx: Db, runId: string, end: Partial<RunRow>): Promise<void> {
   const queued = and(eq(runs.run_id, runId), eq(runs.state, 'queued'))
-  await tx.update(runs).set(end).where(queued)
+  await tx
+    .update(runs)
+    .set({ ...end, rev: sql`${runs.rev} + 1` })
+    .where(queued)
+}
+
+/** The greatest number of a change in a tree. */
+export async function lastRev({ runs }: Store, db: Db, rootId: string): Promise<number> {
+  const [row] = await db
+    .select({ rev: sql<number>`coalesce(max(${runs.rev}), 0)`.mapWith(Number) })
+    .from(runs)
+    .where(eq(runs.root_run_id, rootId))
+  return row!.rev
 }
 
 export interface TreeEntry {

@@ -1,58 +1,98 @@
-// What happens in a run, as the daemon reports it: first how things stand, then every change, until the run has ended.
-// Of one run only: its sub-runs have streams of their own.
+// What happens in a run and all below it, as the daemon reports it: first how things stand, then every change, until
+// the run has ended. Of sub-runs that ended before, only that they did: the rest is for `runs/phases` and `runs/logs`.
 
-import { and, asc, eq, gt } from 'drizzle-orm'
+import { and, asc, eq, gt, like } from 'drizzle-orm'
 import type { ServerEvent } from '../http/stream.ts'
 import type { Hub } from './hub.ts'
 import { TERMINAL } from './live.ts'
-import { type RunRow, runRecord, stateColumn } from './runs.ts'
+import { lastRev, type RunRow, runRecord, stateColumn } from './runs.ts'
 
-/** Without a ring (another process took the report) the database is asked this often. */
+/** Without a ring (a run whose daemon fell silent, a lost word) the database is asked this often. */
 const LOOK_MS = 2_000
 const LINES = 1_000
+const PAGE = 200
 
-export async function* runEvents(
-  hub: Hub,
-  run: Pick<RunRow, 'run_id' | 'root_run_id'>,
-  signal: AbortSignal,
-): AsyncGenerator<ServerEvent> {
-  const runId = run.run_id
-  const { runs, daemons, phases, logs, db } = hub.store
-  const told = new Map<string, string>()
-  let line = 0
+export async function* runEvents(hub: Hub, top: RunRow, signal: AbortSignal): AsyncGenerator<ServerEvent> {
+  const { store } = hub
+  const { phases, logs, db } = store
+  /** What was told of runs that have not ended, and the last line of each. */
+  const told = new Map<string, Map<string, string>>()
+  const lines = new Map<string, number>()
   let id = 0
 
-  function* changed(key: string, event: string, data: unknown): Generator<ServerEvent> {
+  function* changed(runId: string, event: 'run' | 'phase', key: string, data: unknown): Generator<ServerEvent> {
+    const known = told.get(runId) ?? new Map<string, string>()
+    told.set(runId, known)
     const text = JSON.stringify(data)
-    if (told.get(key) === text) return
-    told.set(key, text)
+    if (known.get(key) === text) return
+    known.set(key, text)
     yield { id: ++id, event, data }
   }
 
-  using ear = hub.bell.listen(`run ${run.root_run_id}`)
-  while (!signal.aborted) {
-    const [found] = await db
-      .select({ row: runs, state: stateColumn(hub.store, hub.now()) })
-      .from(runs)
-      .leftJoin(daemons, eq(daemons.id, runs.daemon_id))
-      .where(eq(runs.run_id, runId))
-    if (!found) return
-    yield* changed('run', 'run', runRecord(found.row, found.state))
-    const all = await db.select().from(phases).where(eq(phases.run_id, runId)).orderBy(phases.index)
-    for (const { index, data: _, ...phase } of all)
-      yield* changed(`phase ${index}`, 'phase', { ...phase, position: index })
-    for (let lines = LINES; lines === LINES; ) {
+  async function* details(run_id: string): AsyncGenerator<ServerEvent> {
+    const all = await db.select().from(phases).where(eq(phases.run_id, run_id)).orderBy(phases.index)
+    for (const { index, data: _, ...phase } of all) {
+      yield* changed(run_id, 'phase', String(index), { ...phase, position: index })
+    }
+    for (let count = LINES; count === LINES; ) {
       const next = await db
         .select({ seq: logs.seq, phase: logs.phase, at: logs.at, stream: logs.stream, text: logs.text })
         .from(logs)
-        .where(and(eq(logs.run_id, runId), gt(logs.seq, line)))
+        .where(and(eq(logs.run_id, run_id), gt(logs.seq, lines.get(run_id) ?? 0)))
         .orderBy(asc(logs.seq))
         .limit(LINES)
-      lines = next.length
-      line = next.at(-1)?.seq ?? line
-      if (lines > 0) yield { id: ++id, event: 'log', data: { run_id: runId, lines: next } }
+      count = next.length
+      if (count === 0) return
+      lines.set(run_id, next.at(-1)!.seq)
+      yield { id: ++id, event: 'log', data: { run_id, lines: next } }
     }
-    if (TERMINAL.includes(found.row.state)) return yield { id: ++id, event: 'end', data: runRecord(found.row) }
+  }
+
+  using ear = hub.bell.listen(`run ${top.root_run_id}`)
+  for (let seen = -1; !signal.aborted; ) {
+    // Before the rows: what changes while they are read is read again.
+    const upTo = await lastRev(store, db, top.root_run_id)
+    const [now] = await runsBelow(hub, top, { limit: 1 })
+    if (!now) return
+    yield* changed(top.run_id, 'run', 'run', runRecord(now.row, now.state))
+    for (let after: string | undefined; ; ) {
+      const rows = await runsBelow(hub, top, { since: seen, after, limit: PAGE })
+      for (const { row, state } of rows) {
+        const ended = TERMINAL.includes(row.state)
+        yield* changed(row.run_id, 'run', 'run', runRecord(row, state))
+        if (!ended || seen >= 0 || row.run_id === top.run_id) yield* details(row.run_id)
+        if (!ended || row.run_id === top.run_id) continue
+        told.delete(row.run_id)
+        lines.delete(row.run_id)
+      }
+      if (rows.length < PAGE) break
+      after = rows.at(-1)!.row.tree_key
+    }
+    if (TERMINAL.includes(now.row.state)) return yield { id: ++id, event: 'end', data: runRecord(now.row) }
+    seen = upTo
     await ear.wait(LOOK_MS, signal)
   }
+}
+
+/** `top` and the runs below it, depth first; of those that changed after `since`, from behind `after` on. */
+function runsBelow(
+  hub: Hub,
+  top: RunRow,
+  { since = -1, after, limit }: { since?: number; after?: string | undefined; limit: number },
+) {
+  const { runs, daemons, db } = hub.store
+  return db
+    .select({ row: runs, state: stateColumn(hub.store, hub.now()) })
+    .from(runs)
+    .leftJoin(daemons, eq(daemons.id, runs.daemon_id))
+    .where(
+      and(
+        eq(runs.root_run_id, top.root_run_id),
+        gt(runs.rev, since),
+        like(runs.tree_key, `${top.tree_key}%`),
+        after === undefined ? undefined : gt(runs.tree_key, after),
+      ),
+    )
+    .orderBy(asc(runs.tree_key))
+    .limit(limit)
 }

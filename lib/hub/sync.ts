@@ -2,7 +2,7 @@
 // transaction. The hub distrusts what it is told: a daemon speaks for its own runs only, of teams on the realm's list,
 // and a change that does not fit is refused without holding up the rest.
 
-import { and, eq } from 'drizzle-orm'
+import { and, eq, inArray } from 'drizzle-orm'
 import type { Db } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
 import { matches } from '../http/schema.ts'
@@ -11,7 +11,7 @@ import { CHANGES, type Change, type ChangeKind } from './changes.ts'
 import type { DaemonRow } from './daemons.ts'
 import type { Hub } from './hub.ts'
 import { TERMINAL } from './live.ts'
-import type { RunRow } from './runs.ts'
+import { lastRev, type RunRow } from './runs.ts'
 
 /** A change is at most this large, by construction. */
 const MAX_CHANGE = 1024 * 1024
@@ -27,8 +27,8 @@ export interface Batch {
 export interface Applied {
   acked_seq: number
   rejected: { seq: number; code: Refusal }[]
-  /** Root runs that something happened in. */
-  touched: Set<string>
+  /** Runs that something happened in, by their root. */
+  touched: Map<string, Set<string>>
 }
 
 /** Applies what is new of `batch`. Throws `conflict` for a gap. */
@@ -46,7 +46,7 @@ export async function applyBatch(hub: Hub, tx: Db, daemonId: string, batch: Batc
     )
   }
   const rejected: Applied['rejected'] = []
-  const touched = new Set<string>()
+  const touched: Applied['touched'] = new Map()
   for (const [offset, change] of batch.changes.entries()) {
     const seq = batch.from_seq + offset
     if (!isObject(change) || change.seq !== seq) {
@@ -59,8 +59,21 @@ export async function applyBatch(hub: Hub, tx: Db, daemonId: string, batch: Batc
     if (refusal) rejected.push({ seq, code: refusal })
     acked = seq
   }
+  for (const [root, ids] of touched) await renumber(hub, tx, root, [...ids])
   await tx.update(daemons).set({ epoch: batch.epoch, acked_seq: acked }).where(eq(daemons.id, daemonId))
   return { acked_seq: acked, rejected, touched }
+}
+
+/** One number for all that changed in a tree: who follows it finds these runs by it. */
+async function renumber({ store }: Hub, tx: Db, rootId: string, ids: string[]): Promise<void> {
+  const { runs } = store
+  const next = (await lastRev(store, tx, rootId)) + 1
+  for (let i = 0; i < ids.length; i += 500) {
+    await tx
+      .update(runs)
+      .set({ rev: next })
+      .where(inArray(runs.run_id, ids.slice(i, i + 500)))
+  }
 }
 
 async function apply(
@@ -68,8 +81,9 @@ async function apply(
   tx: Db,
   daemon: DaemonRow,
   change: Record<string, unknown>,
-  touched: Set<string>,
+  touched: Applied['touched'],
 ): Promise<Refusal | null> {
+  const touch = (root: string, id: string) => touched.set(root, (touched.get(root) ?? new Set()).add(id))
   const kind = String(change.kind)
   if (!Object.hasOwn(CHANGES, kind) || !matches(CHANGES[kind as ChangeKind], change)) return 'invalid_request'
   const text = JSON.stringify(change)
@@ -84,11 +98,11 @@ async function apply(
   if (known && (clean.attempt as number) < known.attempt) return 'conflict'
   if (kind === 'run') {
     const refusal = await applyRun(hub, tx, daemon, clean as Change<'run'>, known)
-    if (!refusal) touched.add((clean as Change<'run'>).run.root_run_id)
+    if (!refusal) touch((clean as Change<'run'>).run.root_run_id, String(clean.run_id))
     return refusal
   }
   if (!known) return 'not_found'
-  touched.add(known.root_run_id)
+  touch(known.root_run_id, known.run_id)
   return await DETAILS[kind as Exclude<ChangeKind, 'run'>](hub, tx, known, clean as never)
 }
 

@@ -1,7 +1,8 @@
-// The committed migrations are what the schema says: regenerating changes nothing.
+// The committed migrations are what the schema says, and bring every earlier database up to date.
 
 import { expect, test } from 'bun:test'
-import { resolve } from 'node:path'
+import { existsSync } from 'node:fs'
+import { join, resolve } from 'node:path'
 import {
   generateDrizzleJson,
   generateMigration,
@@ -10,6 +11,9 @@ import {
 } from 'drizzle-kit/api'
 import * as postgres from '../../db/hub/postgres.ts'
 import * as sqlite from '../../db/hub/sqlite.ts'
+import { openStore } from '../../db/hub/store.ts'
+import { migrate, openDatabase, readMigrations } from '../../db/open.ts'
+import { folder } from '../support/folder.ts'
 
 async function lastSnapshot(dialect: string) {
   const meta = resolve(import.meta.dir, '../../db/hub/migrations', dialect, 'meta')
@@ -27,4 +31,21 @@ test('PostgreSQL', async () => {
   const before = await lastSnapshot('postgres')
   const after = generateDrizzleJson({ ...postgres }, before.id)
   expect(await generateMigration(before, after)).toEqual([])
+})
+
+test('a database of each earlier version is brought up to date, with what is in it, and kept beside', async () => {
+  const migrations = await readMigrations(resolve(import.meta.dir, '../../db/hub/migrations/sqlite'))
+  expect(migrations.length).toBeGreaterThan(1)
+  for (let version = 1; version < migrations.length; version++) {
+    const file = join(folder(), 'hub.db')
+    const db = openDatabase(file)
+    migrate(db, file, migrations.slice(0, version))
+    db.run("INSERT INTO users (username, password_hash, site_admin, created_at) VALUES ('kept', 'x', 0, 1)")
+    db.close()
+    const store = await openStore(file)
+    expect(await store.db.select({ username: store.users.username }).from(store.users)).toEqual([{ username: 'kept' }])
+    expect(await store.db.select().from(store.runs)).toEqual([])
+    await store.close()
+    expect(existsSync(`${file}.v${version}.backup`)).toBe(true)
+  }
 })

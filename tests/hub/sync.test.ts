@@ -332,6 +332,51 @@ describe('reading', () => {
     const events = [...(await text).matchAll(/^event: (\w+)$/gm)].map(match => match[1])
     expect(events).toEqual(['run', 'run', 'phase', 'end'])
   })
+  test('the stream follows what is below the run, and nothing beside it', async () => {
+    const [root, here, beside, under] = Array.from({ length: 4 }, () => crypto.randomUUID()) as [
+      string,
+      string,
+      string,
+      string,
+    ]
+    const below = (id: string, parent: string, depth: number, key: string) =>
+      runChange(id, {
+        ...{ root_run_id: root, parent_run_id: parent, parent_phase: 'p', call_depth: depth, tree_key: key },
+        call_path: ['@admin/t', '@admin/s', '@admin/u'].slice(0, depth + 1),
+        team: '@admin/s',
+      })
+    const ended = (change: ReturnType<typeof runChange>) => runChange(change.run_id, { ...change.run, ...done })
+    const [one, two] = [below(here, root, 1, '000000000'), below(beside, root, 1, '000000001')]
+    expect(await report(runChange(root), one, two)).toEqual([])
+    const reply = await fetch(`${hub.url}/v1/runs/stream?run_id=${here}`, {
+      headers: { authorization: `Bearer ${hub.admin}` },
+    })
+    const text = reply.text()
+    await Bun.sleep(50)
+    const deep = below(under, here, 2, '000000000000000000')
+    const line = { seq: 1, phase: 'p0', at: 1, stream: 'out', text: 'hi' }
+    expect(await report(deep, phaseChange(under, 0), phaseChange(beside, 0))).toEqual([])
+    await Bun.sleep(50)
+    await report({ kind: 'log', run_id: under, lines: [line] }, ended(deep), ended(two))
+    await Bun.sleep(50)
+    await report(ended(one))
+    const events = (await text)
+      .split('\n\n')
+      .filter(block => block.includes('event: '))
+      .map(block => {
+        const data = JSON.parse(/^data: (.*)$/m.exec(block)![1]!)
+        return [/^event: (\w+)$/m.exec(block)![1], data.run_id, data.state ?? data.lines[0].text]
+      })
+    expect(events).toEqual([
+      ['run', here, 'running'],
+      ['run', under, 'running'],
+      ['phase', under, 'completed'],
+      ['run', under, 'completed'],
+      ['log', under, 'hi'],
+      ['run', here, 'completed'],
+      ['end', here, 'completed'],
+    ])
+  })
   test('a run of a realm that one is not in does not exist', async () => {
     const { token: stranger } = await hub.account(`s${Date.now()}`)
     const id = crypto.randomUUID()

@@ -41,7 +41,7 @@ export function runRoutes(api: Api, hub: Hub, { user, realm }: Callers): void {
       checkProtocol(body.protocol)
       const daemon = await callingDaemon(hub, caller, body.daemon_id)
       const { touched, ...reply } = await store.write(tx => applyBatch(hub, tx, daemon.id, body))
-      for (const root of touched) hub.bell.ring(`run ${root}`)
+      for (const root of touched.keys()) hub.bell.ring(`run ${root}`)
       return reply
     },
   )
