@@ -75,8 +75,8 @@ async function eventually<T>(look: () => Promise<T | null | undefined | false>, 
 
 const endedOnHub = (run_id: string) =>
   eventually(async () => {
-    const run = await hub.ok(hub.admin, 'runs/get', { run_id })
-    return run.completed_at !== null && run
+    const { data: run } = await hub.call(hub.admin, 'runs/get', { run_id })
+    return run?.completed_at != null && run
   })
 
 test('a dispatched run gives the same tree on both sides, for every run of it', async () => {
