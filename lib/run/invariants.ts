@@ -60,7 +60,7 @@ export const INVARIANTS: Record<string, string> = {
     SELECT id FROM runs WHERE (time_left IS NOT NULL AND state <> 'awaiting_input') OR (deadline IS NOT NULL AND state <> 'running')`,
   'what an ended phase wrote outside is known, or a person has answered for it': `
     SELECT receipts.run_id FROM receipts JOIN phases USING (run_id, position)
-    WHERE phases.state IN ('completed', 'skipped') AND receipts.state <> 'done'
+    WHERE (phases.state = 'completed' OR (phases.state = 'skipped' AND phases.reason = 'person')) AND receipts.state <> 'done'
       AND NOT EXISTS (SELECT 1 FROM reviews WHERE reviews.run_id = phases.run_id AND reviews.position = phases.position AND reviews.state = 'decided')`,
   'no receipt is of an attempt that has not begun': `
     SELECT receipts.run_id FROM receipts JOIN phases USING (run_id, position) WHERE receipts.attempt > phases.attempt`,

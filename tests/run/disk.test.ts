@@ -17,7 +17,7 @@ const big = agent({
     entry: Type.Object({ name: Type.String() }),
     async run(_, context) {
       calls.push(`${context.run.id} ${context.phase.name} ${context.attempt}`)
-      await Bun.sleep(2)
+      await Bun.sleep(10)
       if (context.phase.name === 'again' && context.attempt === 1) throw new AgentError('not yet', { retryable: true })
       return { text: 'much', data: { text: 'x'.repeat(20_000) } }
     },
@@ -51,7 +51,7 @@ for (const [kind, [refuse, allow]] of Object.entries(REFUSALS)) {
   test(`a disk that is ${kind} stalls, and space lets everything go on`, async () => {
     const { engine } = t
     const runs = [await t.start(team), await t.start(team)]
-    await Bun.sleep(30)
+    while (calls.length < 8) await Bun.sleep(1)
     engine.store.db.run(refuse())
     for (let n = 0; n < 500 && !engine.load.stalled; n++) await Bun.sleep(4)
     expect(engine.load.stalled).toContain(kind)
