@@ -275,8 +275,8 @@ describe('in a run', () => {
 name: "@local/told"
 version: 1.0.0
 phases:
-  - { name: work, agent: exec, commands: [{ name: c, run: "echo one > $CADRE_OUT/one.txt" }] }
-  - { name: tell, agent: email, depends_on: [work], channels: [dev], subject: "S {{ phases.work.state }}", files: [files/work/one.txt] }
+  - { name: make, agent: exec, commands: [{ name: c, run: "echo one > $CADRE_OUT/one.txt" }] }
+  - { name: tell, agent: email, depends_on: [make], channels: [dev], subject: "S {{ phases.make.state }}", files: [files/make/one.txt] }
   - { name: end, agent: email, notify: { on_complete: { channels: [ops], message: "id {{ phases.tell.data.message_id }}" } } }
 `)
     expect(run.state).toBe('completed')
