@@ -1,4 +1,5 @@
-// The hub beside its floors, in one run: each server in a process of its own, the load (autocannon) in another.
+// The hub beside its floors, in one run: each server in a process of its own, the load in another: wrk where it is
+// installed, else autocannon, which takes more of the machine than the hub does and so measures itself, too.
 // Floors: Bun.serve with a JSON body; the same with one indexed read; Elysia with a TypeBox body and one indexed token
 // look-up. Ratios to the last count; the machine does not. Best of `--rounds`.
 //
@@ -57,24 +58,49 @@ interface Load {
   body: object
 }
 
-const AUTOCANNON = Bun.fileURLToPath(import.meta.resolve('autocannon'))
+/** Runs a load generator; what it printed. */
+async function run(command: string[]): Promise<string> {
+  const child = Bun.spawn(command, { stdout: 'pipe', stderr: 'pipe' })
+  const [text, said] = await Promise.all([child.stdout.text(), child.stderr.text()])
+  if ((await child.exited) !== 0) throw new Error(said || text)
+  return text
+}
 
-async function fire({ url, token, body }: Load, seconds: string): Promise<Measure> {
-  const args = ['--json', '--connections', values.connections, '--duration', seconds, '--method', 'POST']
+const UNITS: Record<string, number> = { us: 0.001, ms: 1, s: 1_000 }
+
+/** wrk takes method and body from a Lua script, and prints its numbers as text. */
+async function wrk({ url, token, body }: Load, seconds: string): Promise<Measure> {
+  const script = join(folder, 'post.lua')
+  await Bun.write(
+    script,
+    `wrk.method = "POST"
+wrk.body = [==[${JSON.stringify(body)}]==]
+wrk.headers["Content-Type"] = "application/json"
+wrk.headers["Authorization"] = "Bearer ${token}"
+`,
+  )
+  const options = ['-t', '1', '-c', values.connections, '-d', `${seconds}s`, '-s', script, '--latency']
+  const text = await run(['wrk', ...options, url])
+  const rate = /Requests\/sec:\s+([\d.]+)/.exec(text)
+  const slow = /99%\s+([\d.]+)(us|ms|s)/.exec(text)
+  if (!rate || !slow || /Non-2xx|Socket errors/.test(text)) throw new Error(`${url}: ${text}`)
+  return { perSecond: Number(rate[1]), p99: Number(slow[1]) * UNITS[slow[2]!]! }
+}
+
+async function autocannon({ url, token, body }: Load, seconds: string): Promise<Measure> {
+  const program = Bun.fileURLToPath(import.meta.resolve('autocannon'))
+  const options = ['--json', '--connections', values.connections, '--duration', seconds, '--method', 'POST']
   const headers = ['content-type=application/json', `authorization=Bearer ${token}`].flatMap(each => [
     '--headers',
     each,
   ])
-  const child = Bun.spawn(['node', AUTOCANNON, ...args, ...headers, '--body', JSON.stringify(body), url], {
-    stdout: 'pipe',
-    stderr: 'pipe',
-  })
-  const [text, said] = await Promise.all([child.stdout.text(), child.stderr.text()])
-  if ((await child.exited) !== 0) throw new Error(said)
+  const text = await run(['node', program, ...options, ...headers, '--body', JSON.stringify(body), url])
   const result = JSON.parse(text)
   if (result.non2xx + result.errors + result.timeouts > 0 || result['2xx'] === 0) throw new Error(`${url}: ${text}`)
   return { perSecond: result.requests.average, p99: result.latency.p99 }
 }
+
+const fire = Bun.which('wrk') ? wrk : autocannon
 
 /** The best of each, in rounds over all: what else the machine does then falls on all alike. */
 async function best(loads: Map<string, Load>): Promise<Map<string, Measure>> {
@@ -144,7 +170,9 @@ const results = await best(loads)
 const floor = results.get(`floor: ${FLOORS.elysia}`)!
 for (const [name, { perSecond, p99 }] of results) {
   const ratio = `${Math.round((100 * perSecond) / floor.perSecond)} %`
-  console.log(`${name.padEnd(34)} ${`${Math.round(perSecond)}/s`.padStart(9)} ${ratio.padStart(6)}  p99 ${p99} ms`)
+  console.log(
+    `${name.padEnd(34)} ${`${Math.round(perSecond)}/s`.padStart(9)} ${ratio.padStart(6)}  p99 ${p99.toFixed(1)} ms`,
+  )
 }
 for (const server of servers) await server.stop()
 rmSync(folder, { recursive: true, force: true })
