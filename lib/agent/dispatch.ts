@@ -5,8 +5,8 @@
 // `id` names an issue within the file, `key` one that exists; `parent` is a key, or the `id` of an earlier issue.
 
 import Type, { type Static } from 'typebox'
-import { problems } from '../http/schema.ts'
 import { isObject, type JsonObject } from '../json.ts'
+import { problems } from '../schema.ts'
 import { type AgentContext, AgentError } from './define.ts'
 import { readText } from './vendor.ts'
 

@@ -7,9 +7,9 @@ import { Elysia } from 'elysia'
 import type { Static, TSchema } from 'typebox'
 import { CadreError } from '../error.ts'
 import type { Log } from '../log.ts'
+import { standard } from '../schema.ts'
 import { checkHead, MIB, readJson } from './body.ts'
 import { asFailure, type Frame, plainFrame } from './reply.ts'
-import { standard } from './schema.ts'
 
 /** Who may call a route. `admit` runs before a byte of the body is read: it answers with the caller or throws. */
 export interface Access<Caller> {

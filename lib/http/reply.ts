@@ -4,7 +4,7 @@
 import type { TSchema } from 'typebox'
 import { CadreError, type ErrorBody } from '../error.ts'
 import { isObject } from '../json.ts'
-import { problems } from './schema.ts'
+import { problems } from '../schema.ts'
 
 /** How data and errors are put on the wire. `body` is the request's, as far as it could be read. */
 export interface Frame {

@@ -2,7 +2,7 @@
 
 import { type TProperties, Type } from 'typebox'
 import { CadreError } from '../error.ts'
-import { closed } from '../http/schema.ts'
+import { closed } from '../schema.ts'
 
 /** As large as PostgreSQL's `integer`. */
 export const Id = Type.Integer({ minimum: 1, maximum: 2 ** 31 - 1 })

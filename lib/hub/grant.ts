@@ -2,7 +2,7 @@
 // denied, and admin implies write implies read.
 
 import { type Static, Type } from 'typebox'
-import { closed } from '../http/schema.ts'
+import { closed } from '../schema.ts'
 
 export const ENTITIES = ['users', 'orgs', 'scopes', 'teams', 'tokens', 'realms', 'daemons', 'runs', 'dispatch'] as const
 export type Entity = (typeof ENTITIES)[number]

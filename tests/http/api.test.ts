@@ -7,9 +7,9 @@ import { CadreError } from '../../lib/error.ts'
 import { type Access, createApi } from '../../lib/http/api.ts'
 import { health, listen } from '../../lib/http/listen.ts'
 import { envelopeFrame } from '../../lib/http/reply.ts'
-import { closed } from '../../lib/http/schema.ts'
 import { eventStream, jsonStream } from '../../lib/http/stream.ts'
 import { createLog } from '../../lib/log.ts'
+import { closed } from '../../lib/schema.ts'
 
 type Payload = NonNullable<RequestInit['body']>
 

@@ -1,6 +1,6 @@
 // agents/list: the catalogue, format version 1.0.0.
 
-import { closed } from '../../http/schema.ts'
+import { closed } from '../../schema.ts'
 import type { Routing } from '../routes.ts'
 
 export function agentRoutes({ api, daemon, guard }: Routing): void {

@@ -1,7 +1,7 @@
 // Parts that the bodies of several routes share.
 
 import { type TSchema, Type } from 'typebox'
-import { closed } from '../../http/schema.ts'
+import { closed } from '../../schema.ts'
 
 export const RunId = Type.String({ minLength: 1, maxLength: 100 })
 export const Name = Type.String({ minLength: 1, maxLength: 200 })

@@ -1,8 +1,8 @@
 // GET /metrics: what the daemon does, in Prometheus' text format.
 // https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format
 
-import { closed } from '../../http/schema.ts'
 import { RUN_STATES } from '../../run/transitions.ts'
+import { closed } from '../../schema.ts'
 import type { Routing } from '../routes.ts'
 import { version } from '../version.ts'
 

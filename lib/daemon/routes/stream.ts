@@ -2,8 +2,8 @@
 // Ids are epoch milliseconds, counted up where two would be the same: a reader that comes back (Last-Event-ID) gets the
 // log lines since then again; those that it had already are told by their numbers.
 
-import { closed } from '../../http/schema.ts'
 import { eventStream } from '../../http/stream.ts'
+import { closed } from '../../schema.ts'
 import { runEvents } from '../events.ts'
 import type { Routing } from '../routes.ts'
 import { RunId } from './bodies.ts'

@@ -1,8 +1,8 @@
 // teams/validate, teams/plan: read a team with all that it reaches and tell every problem; start nothing.
 
 import { Type } from 'typebox'
-import { closed } from '../../http/schema.ts'
 import type { JsonObject } from '../../json.ts'
+import { closed } from '../../schema.ts'
 import { planRun } from '../plan.ts'
 import type { Routing } from '../routes.ts'
 import { loadTeam, missingSettings } from '../start.ts'

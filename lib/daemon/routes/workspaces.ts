@@ -2,7 +2,7 @@
 
 import { Type } from 'typebox'
 import { envelopeFrame } from '../../http/reply.ts'
-import { closed } from '../../http/schema.ts'
+import { closed } from '../../schema.ts'
 import type { Routing } from '../routes.ts'
 import { envelope, Name } from './bodies.ts'
 

@@ -3,8 +3,8 @@
 
 import { toOpenAPISchema } from '@elysiajs/openapi/openapi'
 import { STATUS } from '../../error.ts'
+import type { Standard } from '../../schema.ts'
 import type { Api, Route } from '../api.ts'
-import type { Standard } from '../schema.ts'
 
 export interface Info {
   title: string

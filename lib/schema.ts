@@ -1,11 +1,11 @@
-// TypeBox schemas as Elysia takes them (Standard Schema), compiled once, when first used.
+// TypeBox schemas, also as Elysia takes them (Standard Schema), compiled once, when first used.
 // Strict: nothing is coerced, defaulted or removed. What is wrong becomes a list of `{path, message}`.
 
 import { type Static, type TObject, type TProperties, type TSchema, Type } from 'typebox'
 import { Compile, type Validator } from 'typebox/compile'
 import type { TLocalizedValidationError } from 'typebox/error'
 import { Settings } from 'typebox/system'
-import type { Detail } from '../error.ts'
+import type { Detail } from './error.ts'
 
 /** A schema behind the interface of https://standardschema.dev, with the JSON Schema kept for OpenAPI. */
 export interface Standard<T> {
