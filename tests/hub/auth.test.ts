@@ -70,7 +70,7 @@ describe('tokens', () => {
     expect(Object.keys(tokens[0])).not.toContain('hash')
   })
   test('the resolved orgs and the use of a token are told', async () => {
-    await hub.hub.touches.flush()
+    await hub.flush()
     const { tokens } = await hub.ok(hub.admin, 'auth/get_tokens')
     expect(tokens[0].permissions).toEqual({ org_ids: [1], access: 'admin' })
     expect(tokens[0].last_used_at).not.toBeNull()
@@ -95,9 +95,9 @@ describe('tokens', () => {
   test('expiry', async () => {
     const { token: session } = await hub.account('short')
     const made = await hub.ok(session, 'auth/generate_token', { type: 'user', name: 'a', expires_in_days: 1 })
-    hub.clock.skew = 25 * 3_600_000
+    await hub.skew(25 * 3_600_000)
     expect((await hub.call(made.token, 'auth/whoami')).status).toBe(401)
-    hub.clock.skew = 0
+    await hub.skew(0)
   })
   test('minting never exceeds the minter, nor does rotating', async () => {
     const { token: session } = await hub.account('minter')
@@ -196,8 +196,8 @@ describe('realm tokens', () => {
 test('no secret is in the log or the database', async () => {
   const made = await hub.ok(hub.admin, 'auth/generate_token', { type: 'user', name: 'secret' })
   await hub.call(made.token, 'auth/whoami')
-  const rows = JSON.stringify(await hub.hub.store.db.select().from(hub.hub.store.tokens))
-  for (const text of [hub.log.join('\n'), rows]) {
+  const rows = JSON.stringify(await hub.store.db.select().from(hub.store.tokens))
+  for (const text of [(await hub.log()).join('\n'), rows]) {
     expect(text).not.toContain(made.token)
     expect(text).not.toContain(ADMIN_PASSWORD)
   }

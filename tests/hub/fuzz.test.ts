@@ -123,5 +123,5 @@ test('no body makes a fault', async () => {
     ),
     { numRuns: 3_000 },
   )
-  expect(hub.log.filter(line => line.includes('"error"') && line.includes('request failed'))).toEqual([])
+  expect((await hub.log()).filter(line => line.includes('"error"') && line.includes('request failed'))).toEqual([])
 }, 30_000)

@@ -109,8 +109,8 @@ beforeAll(async () => {
   const { daemon_id: daemon } = await hub.ok(realmToken, 'daemons/register', { name: 'd' })
   await hub.ok(hub.admin, 'realms/add_team', { realm_id: hub.realm, team: '@admin/x' })
   const run = crypto.randomUUID()
-  const { runs } = hub.hub.store
-  await hub.hub.store.write(tx =>
+  const { runs } = hub.store
+  await hub.store.write(tx =>
     tx.insert(runs).values({
       run_id: run,
       realm_id: hub.realm,
@@ -137,8 +137,8 @@ async function patWith(session: string, access: object): Promise<string> {
 
 /** The whole database, but for what every call touches. */
 async function contents(): Promise<string> {
-  await hub.hub.touches.flush()
-  const { store } = hub.hub
+  await hub.flush()
+  const { store } = hub
   const parts: string[] = []
   for (const table of Object.values(store) as unknown[]) {
     if (!is(table, Table)) continue

@@ -43,7 +43,7 @@ const steps = fc.array(
 )
 
 test('random histories agree with the model', async () => {
-  const { store } = hub.hub
+  const { store } = hub
   await fc.assert(
     fc.asyncProperty(steps, async history => {
       const { id: realm } = await hub.ok(hub.admin, 'realms/create', {

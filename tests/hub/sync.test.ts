@@ -102,7 +102,7 @@ describe('delivery', () => {
     ]
     expect((await send(changes, 1)).data).toEqual({ acked_seq: 2, rejected: [] })
     expect((await send(changes, 1)).data).toEqual({ acked_seq: 2, rejected: [] })
-    const { events, db } = hub.hub.store
+    const { events, db } = hub.store
     expect((await db.select().from(events)).filter(event => event.run_id === id)).toHaveLength(1)
   })
   test('what overlaps is skipped, what is new is applied', async () => {
@@ -251,15 +251,15 @@ describe('reading', () => {
   test('a silent daemon’s runs have crashed, until it calls again', async () => {
     const [live, over] = [crypto.randomUUID(), crypto.randomUUID()]
     await report(runChange(live), runChange(over, done))
-    await hub.hub.touches.flush()
-    hub.clock.skew = 301_000
+    await hub.flush()
+    await hub.skew(301_000)
     expect([(await get(live)).state, (await get(over)).state]).toEqual(['crashed', 'completed'])
     const crashed = await hub.ok(hub.admin, 'runs/list', { state: 'crashed', root_only: true, limit: 100 })
     expect(crashed.runs.map((run: { run_id: string }) => run.run_id)).toContain(live)
     await hub.ok(token, 'daemons/heartbeat', { daemon_id })
-    await hub.hub.touches.flush()
+    await hub.flush()
     expect((await get(live)).state).toBe('running')
-    hub.clock.skew = 0
+    await hub.skew(0)
   })
   test('a review reaches people, and their decision the daemon', async () => {
     const [id, review] = [crypto.randomUUID(), crypto.randomUUID()]
@@ -304,7 +304,7 @@ describe('reading', () => {
       run_id: id,
       receipt: { phase: 'p', entry: 'e', state, ...more },
     })
-    const { receipts, db } = hub.hub.store
+    const { receipts, db } = hub.store
     const known = async () =>
       (await db.select().from(receipts)).filter(row => row.run_id === id).map(row => [row.state, row.receipt])
     const nothing = { external_id: null, external_url: null }

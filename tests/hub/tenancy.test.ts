@@ -64,7 +64,7 @@ describe('orgs', () => {
     const { id } = await hub.ok(hub.admin, 'orgs/create', { slug: 'brief', display_name: 'x' })
     const made = await hub.ok(hub.admin, 'realms/create', { org_id: id, slug: 'r', name: 'x' })
     const run_id = crypto.randomUUID()
-    const { runs } = hub.hub.store
+    const { runs } = hub.store
     const place = {
       root_run_id: run_id,
       call_path: ['t'],
@@ -74,12 +74,12 @@ describe('orgs', () => {
       inputs: {},
       attempt: 1,
     }
-    await hub.hub.store.write(tx =>
+    await hub.store.write(tx =>
       tx.insert(runs).values({ run_id, realm_id: made.id, ...place, state: 'running', created_at: 1 }),
     )
     expect((await hub.call(hub.admin, 'orgs/delete', { org_id: id })).status).toBe(409)
     expect((await hub.call(hub.admin, 'realms/delete', { realm_id: made.id })).status).toBe(409)
-    await hub.hub.store.write(tx => tx.update(runs).set({ state: 'completed', completed_at: 2 }))
+    await hub.store.write(tx => tx.update(runs).set({ state: 'completed', completed_at: 2 }))
     await hub.ok(hub.admin, 'orgs/delete', { org_id: id })
     expect((await hub.call(hub.admin, 'realms/get', { realm_id: made.id })).status).toBe(404)
   })
@@ -126,9 +126,9 @@ describe('realms', () => {
     expect((await hub.call(token, 'realms/accept_invite', { token: named.token })).status).toBe(403)
     await hub.ok(ivy.token, 'realms/accept_invite', { token: named.token })
     const late = await invite()
-    hub.clock.skew = 15 * 86_400_000
+    await hub.skew(15 * 86_400_000)
     expect((await hub.call(ivy.token, 'realms/accept_invite', { token: late.token })).status).toBe(410)
-    hub.clock.skew = 0
+    await hub.skew(0)
     expect((await hub.call(ivy.token, 'realms/accept_invite', { token: 'nothing' })).status).toBe(404)
     expect((await hub.call(null, 'realms/accept_invite', { token: late.token })).status).toBe(400)
   })

@@ -78,11 +78,11 @@ describe('daemons', () => {
   test('status follows the last call', async () => {
     const status = async () => (await hub.ok(hub.admin, 'daemons/get', { daemon_id })).status
     expect(await status()).toBe('online')
-    hub.clock.skew = 46_000
+    await hub.skew(46_000)
     expect(await status()).toBe('stale')
-    hub.clock.skew = 25 * 3_600_000
+    await hub.skew(25 * 3_600_000)
     expect(await status()).toBe('offline')
-    hub.clock.skew = 0
+    await hub.skew(0)
   })
   test('rotating the token keeps the binding; another owner’s token does not get the id', async () => {
     const made = await hub.realmToken(hub.admin, realm)
@@ -229,23 +229,23 @@ describe('dispatch', () => {
     const { data } = await run()
     for (let delivery = 1; delivery <= 5; delivery++) {
       expect((await poll()).jobs[0]).toMatchObject({ job_id: data.job_id, attempt: delivery })
-      hub.clock.skew += 61_000
+      await hub.skew(delivery * 61_000)
     }
     expect((await poll()).jobs).toHaveLength(0)
     const record = await hub.ok(hub.admin, 'runs/get', { run_id: data.run_id })
     expect(record.state).toBe('failed')
     expect(record.error.message).toContain('5 deliveries')
-    hub.clock.skew = 0
+    await hub.skew(0)
   })
   test('a heartbeat keeps the lease', async () => {
     const { data } = await run()
     const [job] = (await poll()).jobs
-    hub.clock.skew = 50_000
+    await hub.skew(50_000)
     await hub.ok(token, 'daemons/heartbeat', { daemon_id, running: [job.job_id] })
-    hub.clock.skew = 70_000
+    await hub.skew(70_000)
     expect((await poll()).jobs).toHaveLength(0)
     expect((await ack(job, 'accepted')).status).toBe(200)
-    hub.clock.skew = 0
+    await hub.skew(0)
     expect(data.job_id).toBe(job.job_id)
     await ack(job, 'done')
   })
@@ -259,13 +259,13 @@ describe('dispatch', () => {
     const cancelled = await hub.ok(hub.admin, 'dispatch/cancel', { run_id: waiting.data.run_id })
     expect(cancelled.state).toBe('cancelled')
     const timed = await run({ workspace: 'nowhere', queue_timeout: '1m' })
-    hub.clock.skew = 61_000
+    await hub.skew(61_000)
     await poll()
     expect(await hub.ok(hub.admin, 'runs/get', { run_id: timed.data.run_id })).toMatchObject({
       state: 'failed',
       reason: 'queue_timeout',
     })
-    hub.clock.skew = 0
+    await hub.skew(0)
     expect((await poll()).jobs).toHaveLength(0)
   })
   test('workspaces choose the daemon, priority the order', async () => {

@@ -186,7 +186,7 @@ phases:
   })
   expect(review).toMatchObject({ reviewers: ['admin', 'una'], inputs: [{ name: 'why', type: 'string' }] })
   expect(posts).toEqual(['hello\n'])
-  const { receipts, db } = hub.hub.store
+  const { receipts, db } = hub.store
   const written = (await db.select().from(receipts)).filter(receipt => receipt.run_id === run_id)
   expect(written).toMatchObject([{ phase: 'post', entry: 'note', state: 'done' }])
   const { token } = await hub.realmToken(hub.admin, hub.realm)
@@ -211,8 +211,8 @@ test('a hub that lost what it had acknowledged hears everything again', async ()
     const seen = await told()
     return seen.lines.length > 0 && seen
   })
-  const { runs, daemons } = hub.hub.store
-  await hub.hub.store.write(async tx => {
+  const { runs, daemons } = hub.store
+  await hub.store.write(async tx => {
     await tx.delete(runs)
     await tx.update(daemons).set({ acked_seq: 0 })
   })

@@ -3,10 +3,10 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openStore } from '../../db/hub/store.ts'
+import { openStore, type Store } from '../../db/hub/store.ts'
 import type { Route } from '../../lib/http/api.ts'
 import { firstStart } from '../../lib/hub/accounts.ts'
-import { createHub, type Hub } from '../../lib/hub/hub.ts'
+import { createHub } from '../../lib/hub/hub.ts'
 import { startHub } from '../../lib/hub/serve.ts'
 import { createLog } from '../../lib/log.ts'
 
@@ -24,12 +24,16 @@ export interface Reply<T = Data> {
 
 export interface TestHub {
   url: string
-  hub: Hub
+  /** The database, for looking at tables. */
+  store: Store
   /** Every route with its rule. */
   routes: Route[]
   /** Lines of the log. */
-  log: string[]
-  clock: { skew: number }
+  log(): Promise<string[]>
+  /** From now on the clock is `ms` ahead. */
+  skew(ms: number): Promise<void>
+  /** Writes the times of use that are kept in memory. */
+  flush(): Promise<void>
   /** Posts `body`; `token` null means no credential. */
   call<T = Data>(token: string | null, path: string, body?: unknown): Promise<Reply<T>>
   /** Like `call`, but throws unless it succeeded. */
@@ -110,10 +114,13 @@ export async function startTestHub(): Promise<TestHub> {
   })
   return {
     url: listening.url,
-    hub,
+    store: hub.store,
     routes: api.routes(),
-    log: lines,
-    clock,
+    log: async () => lines,
+    async skew(ms) {
+      clock.skew = ms
+    },
+    flush: () => hub.touches.flush(),
     call,
     ok,
     admin,
