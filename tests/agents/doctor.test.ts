@@ -62,6 +62,12 @@ const good = (): Settings => ({
   chat: { channels: { team: 'https://hooks.acme.test/services/canary-of-the-webhook' } },
 })
 
+/** `wiki@eu` of `wiki`; what is an account already stays as it is. */
+const accounted = (name: string, account: string) => (name.includes('@') ? name : name + account)
+
+const accounts = (settings: Settings, account: string): Settings =>
+  Object.fromEntries(Object.entries(settings).map(([name, values]) => [accounted(name, account), values]))
+
 async function doctor(settings: Settings, ...args: string[]) {
   const home = folder()
   writeFileSync(join(home, 'settings.yml'), JSON.stringify({ agents: settings }), { mode: 0o600 })
@@ -95,7 +101,7 @@ test('in good order: who each credential is', async () => {
   expect(stdout + stderr).not.toContain('canary')
 })
 
-test('credentials that are refused: what to set anew', async () => {
+test.each(['', '@eu'])('credentials that are refused: what to set anew, for account %p', async account => {
   const wrong = 'canary-that-is-wrong'
   const settings = good()
   for (const agent of ['wiki', 'issues', 'helpdesk']) settings[agent]!.api_token = wrong
@@ -107,7 +113,7 @@ test('credentials that are refused: what to set anew', async () => {
   settings.objectstore!.secret_access_key = wrong
   settings.email!.password = wrong
   settings.chat!.channels = { team: wrong }
-  const { code, stdout, stderr, of } = await doctor(settings, '--json')
+  const { code, stdout, stderr, of } = await doctor(accounts(settings, account), '--json')
   const said = {
     wiki: 'agents.wiki.api_token',
     issues: 'agents.issues.api_token',
@@ -115,14 +121,17 @@ test('credentials that are refused: what to set anew', async () => {
     crm: 'agents.crm.access_token',
     metrics: 'agents.metrics.api_key',
     git: 'agents.git.github.token',
-    'git@bucket': 'host_b.api_token',
+    'git@bucket': 'agents.git@bucket.host_b.api_token',
     filestore: 'agents.filestore.credentials_file',
     objectstore: 'agents.objectstore.secret_access_key',
     email: 'agents.email.password',
     chat: 'agents.chat.channels.team',
   }
-  for (const [agent, key] of Object.entries(said)) {
-    expect(of(agent)).toMatchObject({ agent, state: 'wrong', who: null, text: expect.stringContaining(key) })
+  for (const [name, key] of Object.entries(said)) {
+    const agent = accounted(name, account)
+    expect(of(agent)).toMatchObject({ agent, state: 'wrong', who: null })
+    expect(of(agent).text).toContain(key.replace(`agents.${name}.`, `agents.${agent}.`))
+    if (agent !== name) expect(of(agent).text).not.toContain(`agents.${name}.`)
   }
   expect(code).toBe(1)
   expect(stdout + stderr).not.toContain('canary')
