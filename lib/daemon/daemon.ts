@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { migrate, openDatabase, readMigrations } from '../../db/open.ts'
 import { type Catalogue, discover } from '../agent/catalogue.ts'
 import { createContext } from '../agent/context.ts'
+import { endLeftGroups } from '../agent/processes.ts'
 import { openSettings, type Settings } from '../agent/settings.ts'
 import { CadreError } from '../error.ts'
 import type { Json, JsonObject } from '../json.ts'
@@ -18,8 +19,9 @@ import { RunStore } from '../run/store.ts'
 import { bundleFromJson } from '../team/bundle.ts'
 import { literalOrigins, teamsOf } from '../team/reach.ts'
 import type { Bundle } from '../team/team.ts'
+import { Bundles } from './bundles.ts'
 import type { Remote } from './credentials.ts'
-import { databaseFile, makeHome } from './home.ts'
+import { databaseFile, makeHome, processesFolder } from './home.ts'
 import { type Lock, takeLock } from './lock.ts'
 import { Mask } from './mask.ts'
 import { Packages } from './packages.ts'
@@ -44,6 +46,7 @@ export class Daemon {
   readonly engine: Engine
   readonly workspaces: Workspaces
   readonly packages: Packages
+  readonly bundles = new Bundles()
   /** What the hub has to hear of synced runs. */
   readonly outbox: SyncOutbox
   /** Born with the database, the same over restarts. */
@@ -65,6 +68,7 @@ export class Daemon {
         discover({ home, extra: env.CADRE_AGENTS }),
         readMigrations(MIGRATIONS),
         openSettings(home, { log: options.log, env }),
+        endLeftGroups(processesFolder(home), options.log),
       ])
       const db = openDatabase(file)
       migrate(db, file, migrations)
@@ -112,7 +116,7 @@ export class Daemon {
   }
 
   #host(secrets: RootSecrets): EngineHost {
-    const { catalogue, settings } = this
+    const { catalogue, home, settings } = this
     const mask = this.#mask
     return {
       agent(reference) {
@@ -139,6 +143,7 @@ export class Daemon {
           workspace: place.workspace,
           outside: place.fromPath,
           sameTree: place.sameTree,
+          processes: processesFolder(home),
           key: binding.key,
           attempt: place.attempt,
           run: { ...place.run, url: this.address && `${this.address}/#/runs/${place.run.id}` },

@@ -5,7 +5,7 @@ import { isAbsolute } from 'node:path'
 import { CadreError, type Detail } from '../error.ts'
 import type { JsonObject } from '../json.ts'
 import type { RunRecord } from '../run/records.ts'
-import { type LoadOptions, loadBundle } from '../team/bundle.ts'
+import type { LoadOptions } from '../team/bundle.ts'
 import { inputsFor } from '../team/inputs.ts'
 import { agentRefs, teamsOf } from '../team/reach.ts'
 import type { Bundle, Team } from '../team/team.ts'
@@ -76,14 +76,14 @@ export async function loadTeam(
     })
   }
   if (path !== undefined) {
-    if (isAbsolute(path)) return loadBundle(path, options)
+    if (isAbsolute(path)) return daemon.bundles.load(path, options)
     throw new CadreError('invalid_request', `${path} is no absolute path`, {
       details: [{ path: '/path', message: 'must be an absolute path' }],
     })
   }
   const found = await daemon.packages.resolve(team!)
   if (!found) throw new CadreError('not_found', `there is no team ${team} here, and no hub that has it`)
-  return loadBundle(found, options)
+  return daemon.bundles.load(found, options)
 }
 
 /** What a run needs beside its team: inputs of the root, which is the first of `teams`, and settings of every agent. */
@@ -109,5 +109,5 @@ function missingOf(daemon: Daemon, teams: readonly Team[]): Detail[] {
 /** The folder to work in, registered; null: the run gets an empty one of its own. */
 function workspaceOf(daemon: Daemon, bundle: Bundle, reference: string | null, { local }: Origin): string | null {
   const folder = reference === null ? bundle.folder(bundle.root) : daemon.workspaces.folder(reference, { paths: local })
-  return folder === null ? null : daemon.workspaces.add(folder).path
+  return folder === null ? null : daemon.workspaces.use(folder)
 }

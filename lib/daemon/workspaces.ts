@@ -45,15 +45,18 @@ export class Workspaces {
     const folder = existingFolder(path)
     const known = this.#byPath(folder)
     if (name !== undefined) this.#checkName(name, known?.id)
-    if (!known) {
-      const free = name ?? this.#freeName(basename(folder) || 'root')
-      this.#db
-        .query('INSERT INTO workspaces (id, path, name, created_at) VALUES (?, ?, ?, ?)')
-        .run(crypto.randomUUID(), folder, free, Date.now())
-    } else if (name !== undefined && name !== known.name) {
+    if (!known) this.#insert(folder, name)
+    else if (name !== undefined && name !== known.name) {
       this.#db.query('UPDATE workspaces SET name = ? WHERE id = ?').run(name, known.id)
     }
     return this.#record(this.#byPath(folder)!)
+  }
+
+  /** The real path of a folder that a run works in, registered from now on. Throws `invalid_request`. */
+  use(path: string): string {
+    const folder = existingFolder(path)
+    if (!this.#byPath(folder)) this.#insert(folder)
+    return folder
   }
 
   /** Forgets a workspace; the folder stays. Throws `not_found`, `conflict` while runs use it. */
@@ -84,6 +87,12 @@ export class Workspaces {
       .query<Pick<Row, 'name'>, []>('SELECT name FROM workspaces ORDER BY name')
       .all()
       .map(({ name }) => name)
+  }
+
+  #insert(folder: string, name = this.#freeName(basename(folder) || 'root')): void {
+    this.#db
+      .query('INSERT INTO workspaces (id, path, name, created_at) VALUES (?, ?, ?, ?)')
+      .run(crypto.randomUUID(), folder, name, Date.now())
   }
 
   #unknown(reference: string): CadreError {

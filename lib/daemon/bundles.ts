@@ -1,0 +1,41 @@
+// Teams as they were last read: one whose files still say the same is not parsed, compiled and checked again.
+
+import { readFile } from 'node:fs/promises'
+import { basename, join } from 'node:path'
+import { type LoadOptions, loadBundle, type TeamPackage } from '../team/bundle.ts'
+import type { Bundle } from '../team/team.ts'
+
+/** Bundles kept at most; the one that was asked for longest ago goes first. */
+const MOST = 200
+
+export class Bundles {
+  readonly #known = new Map<string, Bundle>()
+
+  /** Like `loadBundle`: throws `invalid_request` with every problem. */
+  async load(from: string | TeamPackage, options: LoadOptions): Promise<Bundle> {
+    const key = typeof from === 'string' ? from : `${from.name}@${from.version}`
+    const known = this.#known.get(key)
+    const bundle = known && (await isCurrent(known)) ? known : await loadBundle(from, options)
+    this.#known.delete(key)
+    if (isChecked(bundle, from)) this.#known.set(key, bundle)
+    if (this.#known.size > MOST) this.#known.delete(this.#known.keys().next().value!)
+    return bundle
+  }
+}
+
+/** What a team names in another package is looked up each time, for a range may have got a newer version. */
+function isChecked(bundle: Bundle, from: string | TeamPackage): boolean {
+  const { teams } = bundle.json()
+  if (typeof from === 'string') return Object.values(teams).every(({ folder }) => folder !== null)
+  return Object.keys(teams).every(key => !key.startsWith('@'))
+}
+
+/** Files of a package never change. */
+async function isCurrent(bundle: Bundle): Promise<boolean> {
+  const same = Object.values(bundle.json().teams).map(async ({ folder, file, text }) => {
+    if (folder === null) return true
+    const found = await readFile(join(folder, basename(file)), 'utf8').catch(() => null)
+    return found === text
+  })
+  return (await Promise.all(same)).every(Boolean)
+}
