@@ -1,7 +1,9 @@
 // What happens in a run and below it, as it happens: first how things stand, then every change, until the run has ended.
 // Changes that pile up behind a slow reader are merged: it gets the newest state of each run and phase, and every line.
 
-import type { Engine, Notice } from '../run/engine.ts'
+import { itemCount } from '../run/children.ts'
+import type { Engine } from '../run/engine.ts'
+import type { Notice } from '../run/followers.ts'
 import { type LogLine, readLines } from '../run/logs.ts'
 import { type PhaseRecord, phaseRecord, type RunRecord, type RunRow, runRecord } from '../run/records.ts'
 
@@ -125,7 +127,7 @@ function phaseEvent(engine: Engine, row: RunRow, position: number): RunEvent {
   const { phases } = engine.bundle(row.bundle_id).team(row.team_key)
   const phase = engine.store.phase(row.id, position)!
   const { data: _, sub_runs: __, ...record } = phaseRecord({ ...phase, data: null }, phases[position]!, phases, [])
-  const items = record.type === 'map' && phase.started_at !== null ? engine.store.itemCount(row.id, position) : null
+  const items = record.type === 'map' && phase.started_at !== null ? itemCount(engine.store, row.id, position) : null
   return { event: 'phase', data: { run_id: row.id, position, ...record, items } }
 }
 

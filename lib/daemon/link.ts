@@ -308,7 +308,7 @@ export class Link {
         { daemon_id: this.#daemonId, protocol: 1, epoch, from_seq: changes[0]!.seq, changes },
         { signal: this.#stop.signal },
       )
-      store.acknowledge(acked_seq)
+      outbox.acknowledge(acked_seq)
       if (rejected.length > 0) log.warn('the hub refused changes', { rejected })
     } catch (error) {
       const gap = error instanceof CadreError && error.code === 'conflict' && /gap/.test(error.message)

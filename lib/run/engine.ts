@@ -2,29 +2,32 @@
 // Callers are answered once what they asked for is durable.
 
 import type { Database } from 'bun:sqlite'
-import { mkdirSync } from 'node:fs'
-import { rm } from 'node:fs/promises'
-import { join } from 'node:path'
-import type { AgentContext, NotifyEvent, RunIdentity } from '../agent/define.ts'
+import type { AgentContext, NotifyEvent } from '../agent/define.ts'
 import { CadreError, messageOf } from '../error.ts'
 import type { JsonObject } from '../json.ts'
 import type { Log } from '../log.ts'
 import type { Bundle, BundleJson, EventName, GatePhase, StandardPhase } from '../team/team.ts'
 import { type Attempt, type Binding, execute, type Surroundings } from './execute.ts'
+import { Followers, type Notice } from './followers.ts'
+import type { Outcome } from './host.ts'
 import { Journal } from './journal.ts'
 import { Ledger } from './ledger.ts'
 import { Deliveries, recordEvent } from './listeners.ts'
 import type { LiveRun } from './live.ts'
 import { type LogLine, RunLogs } from './logs.ts'
-import { Machine, type Outcome } from './machine.ts'
+import { Machine } from './machine.ts'
+import type { Change, Outbox } from './outbox.ts'
+import { Places, type RunPlace } from './places.ts'
 import { type RunPhases, runPhases } from './queries.ts'
-import { type RunRecord, type RunRow, runRecord } from './records.ts'
+import { doubtAllSent } from './receipts.ts'
+import { type RunRecord, runRecord } from './records.ts'
 import { planResume, type ResumePlan, resume } from './resume.ts'
 import { type Decision, decide } from './reviews.ts'
 import { scopeOf } from './scope.ts'
 import type { RootSecrets } from './secrets.ts'
 import { RunStore } from './store.ts'
 import { maskInputs } from './subruns.ts'
+import { limit, Timers } from './timers.ts'
 import { waitOf } from './waits.ts'
 
 /** What the engine asks of the daemon around it. */
@@ -35,23 +38,6 @@ export interface EngineHost {
   /** Replaces secrets: those of the settings and those of this tree's inputs. */
   mask<T>(value: T, secrets: readonly string[]): T
   restoreBundle(id: string, json: BundleJson): Bundle
-}
-
-/** Where an agent works. */
-export interface RunPlace {
-  run: Omit<RunIdentity, 'url'>
-  rootId: string
-  phase: { name: string }
-  attempt: number
-  stateDir: string
-  workspace: string
-  /** Started on this machine from a path: files outside and literal URLs of team.yml are allowed. */
-  fromPath: boolean
-  /** Whether a run is of the same tree. */
-  sameTree(runId: string): boolean
-  bundle: Bundle
-  inputs: JsonObject
-  log(line: Omit<LogLine, 'seq' | 'at' | 'phase'>): void
 }
 
 export interface EngineOptions {
@@ -67,22 +53,6 @@ export interface EngineOptions {
   outbox?: Outbox
 }
 
-export interface Outbox {
-  record(changes: readonly Change[]): void
-  /** The log of a run has lines up to `last`. */
-  recordLog(runId: string, last: number): void
-  committed(): void
-}
-
-/** A row that a transaction changed: the run itself when `position` is null. */
-export interface Change {
-  live: LiveRun
-  position: number | null
-  kind: 'run' | 'phase' | 'review' | 'receipt'
-  /** Of a receipt. */
-  entry?: string
-}
-
 export interface StartRequest {
   bundle: Bundle
   /** Checked and complete (lib/team/inputs). */
@@ -95,16 +65,6 @@ export interface StartRequest {
   runId?: string
 }
 
-/** A notice after each commit, for those who follow runs. */
-export interface Notice {
-  rootId: string
-  runId: string
-  kind: 'run' | 'phase' | 'review' | 'log'
-  position: number | null
-  lines?: readonly LogLine[]
-}
-
-const LONGEST_TIMER = 2 ** 31 - 1
 /** How often the log of a phase that still runs goes to the hub. */
 const LOG_SYNC_MS = 1_000
 
@@ -117,11 +77,10 @@ export class Engine {
   readonly #ledger: Ledger
   readonly #deliveries: Deliveries
   readonly #executions = new Map<string, AbortController>()
-  readonly #timers = new Set<Timer>()
+  readonly #timers: Timers
+  readonly #places: Places
   readonly #bundles = new Map<string, Bundle>()
-  readonly #followers = new Set<(notice: Notice) => void>()
-  readonly #waiting = new Map<string, (() => void)[]>()
-  readonly #ownWorkspaces = new Set<string>()
+  readonly #followers = new Followers()
   /** By run and position: what an agent said last, when that was that it waits. */
   readonly #waitNotes = new Map<string, string>()
   readonly #logsQueued = new Set<string>()
@@ -131,6 +90,14 @@ export class Engine {
   constructor(options: EngineOptions) {
     this.#options = options
     this.store = new RunStore(options.db)
+    this.#timers = new Timers(this.#now)
+    this.#places = new Places(options.home, this.store, (row, phase, line) =>
+      this.logs.append(row.id, {
+        phase,
+        at: this.#now(),
+        ...options.host.mask(line, options.secrets.values(row.root_id)),
+      }),
+    )
     this.logs = new RunLogs(
       runId => this.stateDir(runId),
       (runId, lines) => this.#logged(runId, lines),
@@ -156,11 +123,7 @@ export class Engine {
       agent: options.host.agent,
       context: (row, binding, event) => {
         const run = this.store.run(row.run_id)!
-        const place = this.#place(
-          { id: run.id, row: run, bundle: this.bundle(run.bundle_id), inputs: {} },
-          row.listener,
-          1,
-        )
+        const place = this.#places.of({ row: run, bundle: this.bundle(run.bundle_id), inputs: {} }, row.listener, 1)
         return options.host.context(place, binding, event)
       },
       mask: (runId, value) => options.host.mask(value, options.secrets.values(this.store.run(runId)!.root_id)),
@@ -192,7 +155,7 @@ export class Engine {
   /** Continues every run that has not ended. To be called once, before anything is started. */
   async recover(): Promise<void> {
     await this.#journal.write(() => {
-      this.store.doubtAllSent()
+      doubtAllSent(this.store)
       this.#machine.recover()
     })
     this.#deliveries.recover()
@@ -253,13 +216,9 @@ export class Engine {
   /** The phases of a run, with what those that have not ended wait for. */
   phases(runId: string): RunPhases {
     const live = this.#machine.lives.get(runId)
-    const waits = (position: number) => live && waitOf(live, position, this.#waitNotes.get(`${runId}:${position}`))
-    return runPhases(
-      this.store,
-      runId,
-      id => this.bundle(id),
-      position => waits(position) ?? null,
-    )
+    const waits = (position: number) =>
+      live ? waitOf(live, position, this.#waitNotes.get(`${runId}:${position}`)) : null
+    return runPhases(this.store, runId, id => this.bundle(id), waits)
   }
 
   record(runId: string): RunRecord {
@@ -271,9 +230,7 @@ export class Engine {
   /** The record of a run once it has ended and its listeners have been told. */
   async ended(runId: string): Promise<RunRecord> {
     if (this.record(runId).completed_at === null) {
-      const { promise, resolve } = Promise.withResolvers<void>()
-      this.#waiting.set(runId, [...(this.#waiting.get(runId) ?? []), resolve])
-      await promise
+      await this.#followers.untilEnded(runId)
     }
     await this.#deliveries.idle(runId)
     return this.record(runId)
@@ -286,12 +243,11 @@ export class Engine {
 
   /** Hears of every durable change until the returned function is called. */
   follow(listener: (notice: Notice) => void): () => void {
-    this.#followers.add(listener)
-    return () => this.#followers.delete(listener)
+    return this.#followers.follow(listener)
   }
 
   stateDir(runId: string): string {
-    return join(this.#options.home, 'runs', runId)
+    return this.#places.stateDir(runId)
   }
 
   bundle(id: string): Bundle {
@@ -314,7 +270,7 @@ export class Engine {
   /** Interrupts what runs, without recording an end: the next start continues it. */
   async stop(): Promise<void> {
     this.#stopping = true
-    for (const timer of this.#timers) clearTimeout(timer)
+    this.#timers.stop()
     for (const controller of this.#executions.values()) controller.abort(new Error('the daemon stops'))
     const deadline = performance.now() + 6_000
     await this.#deliveries.stop()
@@ -353,7 +309,7 @@ export class Engine {
     const stateDir = this.stateDir(live.id)
     const secrets = this.#options.secrets.values(live.row.root_id)
     const mask = <T>(value: T): T => host.mask(value, secrets)
-    const place = this.#place(live, phase.name, number)
+    const place = this.#places.of(live, phase.name, number)
     const { log } = place
     const spot = `${live.id}:${position}`
     place.log = line => {
@@ -369,49 +325,26 @@ export class Engine {
       scope: scopeOf(this.#machine, live),
       signal: controller.signal,
     }
-    const timer =
-      phase.timeout !== undefined &&
-      setTimeout(
-        () => controller.abort(new DOMException(`the attempt took longer than ${phase.timeout} ms`, 'TimeoutError')),
-        Math.min(phase.timeout, LONGEST_TIMER),
-      )
+    const lift = limit(controller, phase.timeout)
     try {
       return await execute(attempt, {
         agent: host.agent,
         context: binding => host.context(place, binding),
         ledger: this.#ledger,
         stateDir,
-        makeWorkspace: () => this.#makeWorkspace(live.row),
+        makeWorkspace: () => this.#places.makeWorkspace(live.row),
         mask,
       })
     } finally {
       this.#waitNotes.delete(spot)
-      if (timer) clearTimeout(timer)
+      lift()
     }
   }
 
-  /** A tree that was given no workspace has an empty one of its own, made for the first phase that works in it. */
-  #makeWorkspace({ root_id, workspace }: RunRow): void {
-    if (workspace !== null || this.#ownWorkspaces.has(root_id)) return
-    this.#ownWorkspaces.add(root_id)
-    mkdirSync(this.#ownWorkspace(root_id), { recursive: true, mode: 0o700 })
-  }
-
-  #ownWorkspace(rootId: string): string {
-    return join(this.stateDir(rootId), 'work')
-  }
-
   #schedule(at: number, change: () => void): void {
-    const wait = Math.max(0, at - this.#now())
-    const timer = setTimeout(
-      () => {
-        this.#timers.delete(timer)
-        if (wait > LONGEST_TIMER) this.#schedule(at, change)
-        else if (!this.#stopping) void this.#journal.write(change)
-      },
-      Math.min(wait, LONGEST_TIMER),
-    )
-    this.#timers.add(timer)
+    this.#timers.at(at, () => {
+      if (!this.#stopping) void this.#journal.write(change)
+    })
   }
 
   #changed(change: Change): void {
@@ -423,17 +356,17 @@ export class Engine {
     this.#changes.clear()
     this.#machine.runEffects()
     if (changes.some(change => change.live.row.synced)) this.#options.outbox?.committed()
-    if (this.#followers.size === 0) return
+    if (!this.#followers.any) return
     for (const { live, position, kind } of changes) {
-      if (kind !== 'receipt') this.#notify({ rootId: live.row.root_id, runId: live.id, kind, position })
+      if (kind !== 'receipt') this.#followers.tell({ rootId: live.row.root_id, runId: live.id, kind, position })
     }
   }
 
   #logged(runId: string, lines: readonly LogLine[]): void {
     const live = this.#machine.lives.get(runId)
     if (!live) return
-    if (this.#followers.size > 0) {
-      this.#notify({ rootId: live.row.root_id, runId, kind: 'log', position: null, lines })
+    if (this.#followers.any) {
+      this.#followers.tell({ rootId: live.row.root_id, runId, kind: 'log', position: null, lines })
     }
     if (!live.row.synced || !this.#options.outbox || this.#logsQueued.has(runId)) return
     this.#logsQueued.add(runId)
@@ -443,32 +376,9 @@ export class Engine {
     })
   }
 
-  #notify(notice: Notice): void {
-    for (const follower of this.#followers) follower(notice)
-  }
-
   #event(live: LiveRun, event: EventName, position: number | null): void {
     if (live.team.listeners.length === 0) return
     if (recordEvent(this.#machine, live, event, position) > 0) this.#machine.after(() => this.#deliveries.send(live.id))
-  }
-
-  /** Where an agent works within a run. */
-  #place(live: Pick<LiveRun, 'id' | 'row' | 'bundle' | 'inputs'>, phase: string, attempt: number): RunPlace {
-    const { row } = live
-    const secrets = this.#options.secrets.values(row.root_id)
-    return {
-      run: { id: live.id, name: row.run_name, team: row.team },
-      rootId: row.root_id,
-      phase: { name: phase },
-      attempt,
-      stateDir: this.stateDir(live.id),
-      workspace: row.workspace ?? this.#ownWorkspace(row.root_id),
-      fromPath: row.from_path === 1,
-      sameTree: runId => this.store.run(runId)?.root_id === row.root_id,
-      bundle: live.bundle,
-      inputs: live.inputs,
-      log: line => this.logs.append(live.id, { phase, at: this.#now(), ...this.#options.host.mask(line, secrets) }),
-    }
   }
 
   #runEnded(live: LiveRun): void {
@@ -479,12 +389,8 @@ export class Engine {
   /** Once its last words are said, what a run needed goes, and those who waited for it hear. */
   #farewell({ id, parent }: LiveRun): void {
     if (!parent) void this.#options.secrets.forget(id)
-    if (!parent && this.#ownWorkspaces.delete(id)) {
-      void rm(this.#ownWorkspace(id), { recursive: true, force: true })
-    }
-    const waiting = this.#waiting.get(id) ?? []
-    this.#waiting.delete(id)
-    for (const resolve of waiting) resolve()
+    if (!parent) this.#places.dropWorkspace(id)
+    this.#followers.ended(id)
   }
 }
 

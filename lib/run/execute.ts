@@ -17,8 +17,8 @@ import { CadreError, messageOf } from '../error.ts'
 import { isObject, type Json, type JsonObject } from '../json.ts'
 import { problems } from '../schema.ts'
 import type { AgentCall, GatePhase, Scope, StandardPhase } from '../team/team.ts'
+import type { Outcome } from './host.ts'
 import { type Ledger, UnknownWrite } from './ledger.ts'
-import type { Outcome } from './machine.ts'
 import type { RunError } from './records.ts'
 
 /** Results above this belong into a file. */

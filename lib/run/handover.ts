@@ -20,9 +20,9 @@ import { CadreError, messageOf } from '../error.ts'
 import { failpoint } from '../failpoint.ts'
 import type { JsonObject } from '../json.ts'
 import type { MapPhase, TeamPhase } from '../team/team.ts'
+import type { ChildRow } from './children.ts'
 import type { LiveRun } from './live.ts'
 import type { Machine } from './machine.ts'
-import type { ChildRow } from './store.ts'
 
 type Child = Pick<ChildRow, 'id' | 'item' | 'run_name' | 'team_key' | 'workspace'>
 

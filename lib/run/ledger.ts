@@ -6,6 +6,7 @@ import type { AgentResult } from '../agent/define.ts'
 import { AgentError } from '../agent/define.ts'
 import { messageOf } from '../error.ts'
 import type { Journal } from './journal.ts'
+import { clearReceipt, confirmReceipt, doubtReceipt, insertReceipt, receiptsOf } from './receipts.ts'
 import { parse } from './records.ts'
 import type { RunStore } from './store.ts'
 
@@ -56,14 +57,14 @@ export class Ledger {
    */
   async once(write: Write): Promise<AgentResult> {
     const { runId, position, attempt, entry } = write
-    const receipt = this.#store.receipts(runId, position).find(row => row.entry === entry)
+    const receipt = receiptsOf(this.#store, runId, position).find(row => row.entry === entry)
     if (receipt?.state === 'done') return parse<AgentResult>(receipt.result)!
     if (receipt) {
       const found = await this.#ask(write, `an earlier attempt may have written ${entry}, and its reply was lost`)
       if (found) return this.#confirm(write, found)
     }
     const opened = await this.#record(write, () =>
-      this.#store.insertReceipt(runId, position, entry, attempt, this.#now()),
+      insertReceipt(this.#store, runId, position, entry, attempt, this.#now()),
     )
     if (!opened) {
       throw new AgentError(`attempt ${attempt} is over: ${entry} was not sent`, { code: 'aborted', sent: 'no' })
@@ -76,7 +77,7 @@ export class Ledger {
         await this.#clear(write)
         throw thrown
       }
-      await this.#record(write, () => this.#store.doubtReceipt(runId, position, entry))
+      await this.#record(write, () => doubtReceipt(this.#store, runId, position, entry))
       const found = await this.#ask(write, `${entry} may have been written: ${messageOf(thrown)}`, thrown)
       if (found) return this.#confirm(write, found)
       throw thrown
@@ -99,7 +100,7 @@ export class Ledger {
 
   #clear(write: Write): Promise<void> {
     const { runId, position, entry } = write
-    return this.#record(write, () => this.#store.clearReceipt(runId, position, entry))
+    return this.#record(write, () => clearReceipt(this.#store, runId, position, entry))
   }
 
   #record<T>({ runId, position, entry }: Write, change: () => T): Promise<T> {
@@ -115,7 +116,7 @@ export class Ledger {
     const { runId, position, entry } = write
     const { id = null, url = null } = recorded.external ?? {}
     await this.#record(write, () =>
-      this.#store.confirmReceipt(runId, position, entry, { result: recorded as never, id, url, at: this.#now() }),
+      confirmReceipt(this.#store, runId, position, entry, { result: recorded as never, id, url, at: this.#now() }),
     )
     return recorded
   }

@@ -40,7 +40,7 @@ export interface DeliveryRecord {
 }
 
 export function deliveriesOf(store: RunStore, runId: string): DeliveryRecord[] {
-  return store.deliveries(runId).map(({ listener, event, state, error }) => ({ phase: listener, event, state, error }))
+  return allOf(store, runId).map(({ listener, event, state, error }) => ({ phase: listener, event, state, error }))
 }
 
 /** Records what the listeners of a run have to send about an event. Inside a journal change; gives how many. */
@@ -49,11 +49,11 @@ export function recordEvent(machine: Machine, live: LiveRun, event: EventName, p
   for (const listener of live.team.listeners) {
     const on = listener.on[event]
     if (!on) continue
-    const number = machine.store.deliveries(live.id).length
+    const number = allOf(machine.store, live.id).length
     const [payload, error] = payloadOf(machine, live, listener, event, position)
     if (payload === null && error === null) continue
     const state = error === null ? 'pending' : 'failed'
-    machine.store.insertDelivery({
+    insertDelivery(machine.store, {
       run_id: live.id,
       number,
       listener: listener.name,
@@ -138,8 +138,8 @@ export class Deliveries {
 
   /** After a start: what was pending is sent now; what may have been sent is in doubt and stays unsent. */
   recover(): void {
-    this.#store.doubtDeliveries()
-    for (const runId of this.#store.runsWithDeliveries()) this.send(runId)
+    doubtDeliveries(this.#store)
+    for (const runId of runsWithDeliveries(this.#store)) this.send(runId)
   }
 
   /** Resolves when what is being sent has been, or was interrupted. */
@@ -159,7 +159,7 @@ export class Deliveries {
   }
 
   async #sendAll(runId: string): Promise<void> {
-    for (const row of this.#store.pendingDeliveries(runId)) {
+    for (const row of pendingOf(this.#store, runId)) {
       if (this.#stop.signal.aborted) return
       await this.#deliver(row)
     }
@@ -168,7 +168,7 @@ export class Deliveries {
   async #deliver(row: DeliveryRow): Promise<void> {
     const { agent, entry, event } = parse<Payload>(row.payload)!
     const set = (state: DeliveryRow['state'], error: string | null) =>
-      this.#journal.write(() => this.#store.setDelivery(row.run_id, row.number, state, error))
+      this.#journal.write(() => setDelivery(this.#store, row.run_id, row.number, state, error))
     try {
       const { definition, settings } = this.#host.agent(agent)
       const handler = definition.notify
@@ -190,4 +190,50 @@ export class Deliveries {
       await set(unknown ? 'unknown' : 'failed', this.#host.mask(row.run_id, messageOf(thrown))).catch(() => {})
     }
   }
+}
+
+function insertDelivery({ db }: RunStore, row: DeliveryRow): void {
+  db.query(
+    `INSERT INTO deliveries (run_id, number, listener, event, payload, state, error)
+       VALUES ($run_id, $number, $listener, $event, $payload, $state, $error)`,
+  ).run(row as unknown as Record<string, string | number | null>)
+}
+
+function allOf({ db }: RunStore, runId: string): DeliveryRow[] {
+  return db.query<DeliveryRow, [string]>('SELECT * FROM deliveries WHERE run_id = ? ORDER BY number').all(runId)
+}
+
+function pendingOf({ db }: RunStore, runId: string): DeliveryRow[] {
+  return db
+    .query<DeliveryRow, [string]>("SELECT * FROM deliveries WHERE run_id = ? AND state = 'pending' ORDER BY number")
+    .all(runId)
+}
+
+function runsWithDeliveries({ db }: RunStore): string[] {
+  return db
+    .query<{ run_id: string }, []>("SELECT DISTINCT run_id FROM deliveries WHERE state IN ('pending', 'sent')")
+    .all()
+    .map(row => row.run_id)
+}
+
+function setDelivery(
+  { db }: RunStore,
+  runId: string,
+  number: number,
+  state: DeliveryRow['state'],
+  error: string | null,
+): void {
+  db.query('UPDATE deliveries SET state = ?3, error = ?4 WHERE run_id = ?1 AND number = ?2').run(
+    runId,
+    number,
+    state,
+    error,
+  )
+}
+
+/** What this process may have sent before it died. */
+function doubtDeliveries({ db }: RunStore): void {
+  db.query(
+    "UPDATE deliveries SET state = 'unknown', error = 'it may have been sent; the daemon ended before it knew' WHERE state = 'sent'",
+  ).run()
 }

@@ -18,6 +18,21 @@ export interface LivePhase {
   blocked: boolean
 }
 
+/** Phases that execute something themselves; they take a slot. */
+export const isLeaf = (phase: Phase): boolean =>
+  phase.type === 'standard' || (phase.type === 'gate' && phase.commands.length > 0)
+
+/** A phase that nothing has happened to yet. */
+export const untouched = (): LivePhase => ({
+  state: 'pending',
+  reason: null,
+  attempt: 0,
+  failures: 0,
+  dueAt: null,
+  open: 0,
+  blocked: false,
+})
+
 /** How far a map is. Rebuilt from its items and sub-runs after a restart. */
 export interface MapProgress {
   total: number

@@ -3,76 +3,21 @@
 // It runs inside a journal change; what must happen outside is collected in `after` and done once all is durable.
 
 import { CadreError } from '../error.ts'
-import type { JsonObject } from '../json.ts'
-import type { Bundle, EventName, GatePhase, Phase } from '../team/team.ts'
+import type { EventName } from '../team/team.ts'
+import { ask, askGate, awaitingChanged } from './awaiting.ts'
+import { type Above, type NewRun, newRow } from './begin.ts'
+import { watchDeadline, watchRetry } from './clocks.ts'
 import { endOf, errorOf } from './ending.ts'
-import { LiveRun } from './live.ts'
-import { parse, type RunError, type RunRow, treeKey } from './records.ts'
+import type { MachineHost, Outcome } from './host.ts'
+import { isLeaf, LiveRun, untouched } from './live.ts'
+import type { RunError, RunRow } from './records.ts'
 import { loadRun, reopenMaps, reopenReview } from './recovery.ts'
-import { closeReview, openReview, type Question } from './reviews.ts'
+import { cancelQueued, reopenRun } from './reopening.ts'
 import { scopeOf } from './scope.ts'
+import { type Ending, stopRun } from './stopping.ts'
 import type { PhaseChange, RunStore } from './store.ts'
 import { childEnded, startMap, startTeam } from './subruns.ts'
-import { blocks, phaseEnded, type RunState, runMay } from './transitions.ts'
-
-/** Sub-runs nest no deeper than this. */
-export const MAX_DEPTH = 32
-
-/** How an attempt of a leaf phase ended. */
-export type Outcome =
-  | ({ kind: 'completed' } & PhaseChange)
-  | { kind: 'failed'; error: RunError; retryable: boolean; change?: PhaseChange }
-  | { kind: 'cancelled' }
-  /** It may have written outside, and nobody can tell: a person must. */
-  | { kind: 'unknown'; error: RunError; entries: string[] }
-
-export interface NewRun {
-  id: string
-  bundle: Bundle
-  teamKey: string
-  /** Checked and complete. */
-  inputs: JsonObject
-  /** The same as it may be stored: secrets masked. */
-  recordedInputs: JsonObject
-  runName: string | null
-  workspace: string | null
-  fromPath: boolean
-  synced: boolean
-}
-
-/** What the machine asks of its owner. Called after the commit, but for `changed` and `event`. */
-export interface MachineHost {
-  now(): number
-  launch(live: LiveRun, position: number, attempt: number): void
-  abort(live: LiveRun, position: number, attempt: number): void
-  /** Whether this process executes that attempt. */
-  executing(runId: string, position: number, attempt: number): boolean
-  /** Applies `change` in a journal change at `at` (epoch milliseconds) or soon after. */
-  schedule(at: number, change: () => void): void
-  /** Rows that this step changed; the run itself when `position` is null. */
-  changed(live: LiveRun, position: number | null): void
-  /** For listeners. */
-  event(live: LiveRun, event: EventName, position: number | null): void
-  reviewChanged(live: LiveRun, position: number): void
-  receiptChanged(live: LiveRun, position: number, entry: string): void
-  runEnded(live: LiveRun): void
-  /** An open run that could not be read back. */
-  unreadable(row: RunRow, thrown: unknown): void
-  /** The state folder of a run; sub-runs' files are linked from one to the other. */
-  stateDir(runId: string): string
-  bundle(id: string): Bundle
-  /** Replaces every secret that a tree knows. What expressions give may hold one, and goes through it before it is recorded. */
-  mask<T>(rootId: string, value: T): T
-  /** The secret inputs of a top run, which its row holds masked. */
-  secretInputs(rootId: string): JsonObject
-}
-
-/** Phases that execute something themselves; they take a slot. */
-export const isLeaf = (phase: Phase): boolean =>
-  phase.type === 'standard' || (phase.type === 'gate' && phase.commands.length > 0)
-
-/** How long a cancelled attempt has before its phase is ended without it. */
-const ABORT_GRACE_MS = 4_500
+import { blocks, type RunState } from './transitions.ts'
 
 export class Machine {
   readonly lives = new Map<string, LiveRun>()
@@ -127,9 +72,9 @@ export class Machine {
   }
 
   /** Asks a run and all below it to end as `cancelled`, or as `failed` by its time-out. */
-  end(runId: string, ending: { state: RunState; reason: string }): void {
+  end(runId: string, ending: Ending): void {
     const live = this.lives.get(runId)
-    if (live) this.#end(live, ending)
+    if (live) stopRun(this, live, ending)
     this.drain()
   }
 
@@ -160,61 +105,19 @@ export class Machine {
   // Used by the modules of this core
 
   /** Inserts a run with its phases and lets it begin. */
-  create(run: NewRun, parent: { live: LiveRun; position: number } | null, item: number, key: string | null): LiveRun {
-    const now = this.host.now()
+  create(run: NewRun, parent: Above | null, item: number, key: string | null): LiveRun {
+    const row = newRow(run, parent, item, key, this.host.now())
     const team = run.bundle.team(run.teamKey)
-    const above = parent?.live.row
-    const row: RunRow = {
-      id: run.id,
-      root_id: above?.root_id ?? run.id,
-      tree_key: above ? treeKey(above.tree_key, parent!.position, item) : '',
-      parent_id: above?.id ?? null,
-      parent_position: parent?.position ?? null,
-      parent_phase: parent ? parent.live.phase(parent.position).name : null,
-      item: parent ? item : null,
-      run_name: parent ? key : run.runName,
-      call_path: JSON.stringify([...(above ? parse<string[]>(above.call_path)! : []), team.name]),
-      call_depth: above ? above.call_depth + 1 : 0,
-      bundle_id: run.bundle.id,
-      team_key: run.teamKey,
-      team: team.name,
-      version: team.version,
-      state: 'running',
-      reason: null,
-      error: null,
-      inputs: JSON.stringify(run.recordedInputs),
-      outputs: null,
-      workspace: run.workspace,
-      from_path: run.fromPath ? 1 : 0,
-      synced: run.synced ? 1 : 0,
-      attempt: 1,
-      ending: null,
-      created_at: now,
-      started_at: now,
-      completed_at: null,
-      deadline: team.timeout === undefined ? null : now + team.timeout,
-      time_left: null,
-      logged: 0,
-    }
     this.store.insertRun(row)
     this.store.insertPhases(row.id, team.phases.length)
-    const phases = team.phases.map(() => ({
-      state: 'pending' as const,
-      reason: null,
-      attempt: 0,
-      failures: 0,
-      dueAt: null,
-      open: 0,
-      blocked: false,
-    }))
-    const live = new LiveRun(row, run.bundle, parent?.live ?? null, phases, run.inputs)
+    const live = new LiveRun(row, run.bundle, parent?.live ?? null, team.phases.map(untouched), run.inputs)
     this.lives.set(row.id, live)
     parent?.live.below(parent.position).add(live)
     this.host.changed(live, null)
     this.host.event(live, 'on_start', null)
-    this.#watchDeadline(live)
+    watchDeadline(this, live)
     for (const phase of team.phases) if (phase.dependsOn.length === 0) this.#consider(live, phase.index)
-    this.#stepping.add(live)
+    this.step(live)
     return live
   }
 
@@ -222,7 +125,7 @@ export class Machine {
   reopen(row: RunRow): void {
     const now = this.host.now()
     const { timeout } = this.host.bundle(row.bundle_id).team(row.team_key)
-    const opened = this.store.reopenRun(row.id, now, timeout === undefined ? null : now + timeout)
+    const opened = reopenRun(this.store, row.id, now, timeout === undefined ? null : now + timeout)
     const live = loadRun(this, this.store.run(row.id)!)
     this.host.changed(live, null)
     for (const position of opened) this.host.changed(live, position)
@@ -231,24 +134,19 @@ export class Machine {
   }
 
   /** Ends a phase and follows what that means for its dependants. */
-  endPhase(
-    live: LiveRun,
-    position: number,
-    state: 'completed' | 'failed' | 'skipped' | 'cancelled',
-    change: PhaseChange,
-  ): void {
-    this.#endRow(live, position, state, change)
+  endPhase(live: LiveRun, position: number, state: PhaseEnd, change: PhaseChange): void {
+    this.endRow(live, position, state, change)
     this.#settle(live, position)
   }
 
   /** Sub-runs that a resume put into the queue go with the phase that does not open them any more. */
   cancelQueued({ row }: LiveRun, position: number): void {
-    this.store.cancelQueued(row.root_id, row.tree_key, position, this.host.now())
+    cancelQueued(this.store, row.root_id, row.tree_key, position, this.host.now())
   }
 
   failPhase(live: LiveRun, position: number, error: RunError, change: PhaseChange = {}): void {
     if (live.phase(position).onFailure === 'escalate' && !live.ending) {
-      return this.ask(live, position, {
+      return ask(this, live, position, {
         kind: 'escalation',
         reason: 'failed',
         entries: [],
@@ -263,49 +161,18 @@ export class Machine {
     return this.host.mask(row.root_id, value)
   }
 
-  /** Puts a phase before a person. */
-  ask(live: LiveRun, position: number, asked: Question): void {
-    const question = this.mask(live, asked)
-    this.#enter(live, position, 'awaiting_input', question.reason)
-    this.awaitingChanged(live)
-    openReview(this, live, position, question)
-  }
-
-  /** Makes the state of a run, and of the phases above it, follow whether somebody is asked. */
-  awaitingChanged(live: LiveRun): void {
-    const state = live.awaiting > 0 ? 'awaiting_input' : 'running'
-    if (live.row.state === state || !runMay(live.row.state, state)) return
-    const now = this.host.now()
-    const { deadline, time_left } = live.row
-    if (state === 'awaiting_input' && deadline !== null) {
-      live.row.time_left = Math.max(0, deadline - now)
-      live.row.deadline = null
-    } else if (state === 'running' && time_left !== null) {
-      live.row.deadline = now + time_left
-      live.row.time_left = null
-      this.#watchDeadline(live)
-    }
-    live.row.state = state
-    live.row.reason = state === 'running' ? null : reasonOf(live)
-    this.store.setRunState(live.id, state, live.row.reason, live.row.deadline, live.row.time_left)
-    this.host.changed(live, null)
-    const { parent } = live
-    if (!parent) return
-    const position = live.row.parent_position!
-    const asked = [...parent.below(position)].some(child => child.row.state === 'awaiting_input')
-    const above = asked ? 'awaiting_input' : 'running'
-    if (parent.phases[position]!.state === above || phaseEnded(parent.phases[position]!.state)) return
-    this.#enter(parent, position, above, asked ? live.row.reason : null)
-    this.awaitingChanged(parent)
-  }
-
   /** Lets a phase that waited for a person go on; `pending` means a new attempt. */
   resumePhase(live: LiveRun, position: number): void {
-    this.#enter(live, position, 'pending', null)
+    this.enter(live, position, 'pending', null)
     live.makeReady(position)
-    this.awaitingChanged(live)
-    this.#stepping.add(live)
+    awaitingChanged(this, live)
+    this.step(live)
     this.drain()
+  }
+
+  /** Looks at a run again before this change is over. */
+  step(live: LiveRun): void {
+    this.#stepping.add(live)
   }
 
   // Steps
@@ -366,13 +233,13 @@ export class Machine {
       return this.endPhase(live, position, 'cancelled', { reason: live.ending?.reason ?? 'cancelled' })
     }
     if (outcome.kind === 'completed') {
-      if (phase.type === 'gate' && phase.review && !live.ending) return this.#askGate(live, phase.index, phase.review)
+      if (phase.type === 'gate' && phase.review && !live.ending) return askGate(this, live, phase.index, phase.review)
       const { kind: _, ...change } = outcome
       return this.endPhase(live, position, 'completed', change)
     }
     if (outcome.kind === 'unknown') {
       const { error, entries } = outcome
-      return this.ask(live, position, { kind: 'escalation', reason: 'unknown', entries, prompt: error.message, error })
+      return ask(this, live, position, { kind: 'escalation', reason: 'unknown', entries, prompt: error.message, error })
     }
     const { attempt, failures } = live.phases[position]!
     if (!outcome.retryable || failures + 1 >= phase.retry.attempts) {
@@ -385,23 +252,8 @@ export class Machine {
     live.phases[position]!.failures++
     live.phases[position]!.dueAt = due
     this.host.changed(live, position)
-    this.#watchRetry(live, position)
-    this.#stepping.add(live)
-  }
-
-  #askGate(live: LiveRun, position: number, review: NonNullable<GatePhase['review']>): void {
-    try {
-      const prompt = String(review.prompt.evaluate(scopeOf(this, live)))
-      this.ask(live, position, {
-        kind: 'gate',
-        reason: 'review',
-        entries: [],
-        prompt,
-        ...(review.timeout !== undefined && { timeout: review.timeout }),
-      })
-    } catch (thrown) {
-      this.failPhase(live, position, errorOf(thrown))
-    }
+    watchRetry(this, live, position)
+    this.step(live)
   }
 
   /** Lets those that depend on an ended phase start, or end as it makes them. Long chains of skips are no recursion. */
@@ -417,7 +269,7 @@ export class Machine {
         if (phase.open === 0 && phase.state === 'pending' && this.#decide(live, dependant)) queue.push(dependant)
       }
     }
-    this.#stepping.add(live)
+    this.step(live)
   }
 
   #consider(live: LiveRun, position: number): void {
@@ -428,11 +280,11 @@ export class Machine {
   #decide(live: LiveRun, position: number): boolean {
     const phase = live.phase(position)
     if (live.ending) {
-      this.#endRow(live, position, 'cancelled', { reason: live.ending.reason })
+      this.endRow(live, position, 'cancelled', { reason: live.ending.reason })
       return true
     }
     if (live.phases[position]!.blocked && !phase.always) {
-      this.#endRow(live, position, 'skipped', { reason: 'upstream' })
+      this.endRow(live, position, 'skipped', { reason: 'upstream' })
       return true
     }
     if (phase.when) {
@@ -445,11 +297,11 @@ export class Machine {
           )
         }
         if (!value) {
-          this.#endRow(live, position, 'skipped', { reason: 'when' })
+          this.endRow(live, position, 'skipped', { reason: 'when' })
           return true
         }
       } catch (thrown) {
-        this.#endRow(live, position, 'failed', { error: errorOf(thrown) })
+        this.endRow(live, position, 'failed', { error: errorOf(thrown) })
         return true
       }
     }
@@ -457,12 +309,7 @@ export class Machine {
     return false
   }
 
-  #endRow(
-    live: LiveRun,
-    position: number,
-    state: 'completed' | 'failed' | 'skipped' | 'cancelled',
-    given: PhaseChange,
-  ) {
+  endRow(live: LiveRun, position: number, state: PhaseEnd, given: PhaseChange) {
     const change = given.error ? { ...given, error: this.mask(live, given.error) } : given
     const { attempt } = live.phases[position]!
     if (!isLeaf(live.phase(position))) this.cancelQueued(live, position)
@@ -478,16 +325,11 @@ export class Machine {
     this.host.changed(live, position)
     if (state === 'completed') this.host.event(live, 'on_phase_complete', position)
     if (state === 'failed') this.host.event(live, 'on_phase_fail', position)
-    if (asked) this.awaitingChanged(live)
-    this.#stepping.add(live)
+    if (asked) awaitingChanged(this, live)
+    this.step(live)
   }
 
-  #enter(
-    live: LiveRun,
-    position: number,
-    state: 'running' | 'awaiting_input' | 'pending',
-    reason: string | null,
-  ): void {
+  enter(live: LiveRun, position: number, state: 'running' | 'awaiting_input' | 'pending', reason: string | null): void {
     this.store.setPhaseState(live.id, position, live.phases[position]!.attempt, state, reason)
     this.#release(live, position)
     live.enter(position, state, reason)
@@ -497,32 +339,6 @@ export class Machine {
   /** Gives the slot of a leaf phase back when it leaves `running`. */
   #release(live: LiveRun, position: number): void {
     if (live.phases[position]!.state === 'running' && isLeaf(live.phase(position))) this.#freeSlots++
-  }
-
-  #end(live: LiveRun, ending: { state: RunState; reason: string }): void {
-    if (live.ending) return
-    live.ending = ending
-    live.ready.length = 0
-    this.store.setEnding(live.id, ending)
-    for (const [position, phase] of live.phases.entries()) this.#endNow(live, position, phase.state, phase.attempt)
-    this.#stepping.add(live)
-  }
-
-  #endNow(live: LiveRun, position: number, state: string, attempt: number): void {
-    const reason = live.ending!.reason
-    const children = live.children.get(position)
-    if (children && children.size > 0) {
-      for (const child of [...children]) this.#end(child, { state: 'cancelled', reason: 'parent' })
-    } else if (state === 'awaiting_input') {
-      closeReview(this, live, position)
-      this.#endRow(live, position, 'cancelled', { reason })
-    } else if (state === 'pending') {
-      this.#endRow(live, position, 'cancelled', { reason })
-    } else if (state === 'running') {
-      this.after(() => this.host.abort(live, position, attempt))
-      const late = () => this.attemptEnded(live.id, position, attempt, { kind: 'cancelled' })
-      this.host.schedule(this.host.now() + ABORT_GRACE_MS, late)
-    }
   }
 
   #finish(live: LiveRun): void {
@@ -538,7 +354,7 @@ export class Machine {
     const position = live.row.parent_position!
     parent.below(position).delete(live)
     childEnded(this, parent, position, live, end)
-    this.#stepping.add(parent)
+    this.step(parent)
   }
 
   /** A run that cannot be read back stays as it is, with all below it, and keeps no other from going on. */
@@ -552,7 +368,7 @@ export class Machine {
   }
 
   #reopen(live: LiveRun): void {
-    this.#watchDeadline(live)
+    watchDeadline(this, live)
     reopenMaps(this, live)
     const open: number[] = []
     for (const [position, phase] of live.phases.entries()) {
@@ -562,44 +378,20 @@ export class Machine {
     }
     for (const position of open) {
       const phase = live.phases[position]!
-      if (live.ending) this.#endRow(live, position, 'cancelled', { reason: live.ending.reason })
-      else if (phase.dueAt !== null && phase.dueAt > this.host.now()) this.#watchRetry(live, position)
+      if (live.ending) this.endRow(live, position, 'cancelled', { reason: live.ending.reason })
+      else if (phase.dueAt !== null && phase.dueAt > this.host.now()) watchRetry(this, live, position)
       else if (phase.attempt > 0) live.makeReady(position)
       else this.#consider(live, position)
     }
-    this.#stepping.add(live)
-  }
-
-  // Clocks
-
-  #watchDeadline(live: LiveRun): void {
-    const { id, deadline } = live.row
-    if (deadline === null) return
-    this.host.schedule(deadline, () => {
-      if (this.lives.get(id)?.row.deadline === deadline) this.end(id, { state: 'failed', reason: 'timeout' })
-    })
-  }
-
-  #watchRetry(live: LiveRun, position: number): void {
-    const { id } = live
-    const { attempt, dueAt } = live.phases[position]!
-    this.host.schedule(dueAt!, () => {
-      const current = this.lives.get(id)
-      const phase = current?.phases[position]
-      if (!current || !phase || phase.state !== 'pending' || phase.attempt !== attempt) return
-      current.makeReady(position)
-      this.#stepping.add(current)
-      this.drain()
-    })
+    this.step(live)
   }
 }
+
+/** The ended states of a phase. */
+type PhaseEnd = 'completed' | 'failed' | 'skipped' | 'cancelled'
 
 const EVENT_OF: Partial<Record<RunState, EventName>> = {
   completed: 'on_complete',
   failed: 'on_fail',
   cancelled: 'on_cancel',
-}
-
-function reasonOf(live: LiveRun): string | null {
-  return live.phases.find(phase => phase.state === 'awaiting_input')?.reason ?? null
 }

@@ -3,11 +3,29 @@
 
 import type { Log } from '../log.ts'
 import type { Phase } from '../team/team.ts'
-import type { Change, Outbox } from './engine.ts'
+import type { LiveRun } from './live.ts'
 import { type LogLine, readLines } from './logs.ts'
+import { receiptsOf } from './receipts.ts'
 import { phaseRecord, type RunRow, runRecord } from './records.ts'
-import { type ReviewRow, reviewRecord } from './reviews.ts'
+import { reviewRecord, reviewsOf } from './reviews.ts'
 import type { RunStore } from './store.ts'
+
+/** What the engine asks of it. */
+export interface Outbox {
+  record(changes: readonly Change[]): void
+  /** The log of a run has lines up to `last`. */
+  recordLog(runId: string, last: number): void
+  committed(): void
+}
+
+/** A row that a transaction changed: the run itself when `position` is null. */
+export interface Change {
+  live: LiveRun
+  position: number | null
+  kind: 'run' | 'phase' | 'review' | 'receipt'
+  /** Of a receipt. */
+  entry?: string
+}
 
 /** A change as `/v1/runs/sync` takes it. */
 export interface SyncChange {
@@ -67,14 +85,14 @@ export class SyncOutbox implements Outbox {
     for (let from = row.logged + 1; from <= last; from += MAX_LINES) {
       this.#insert(row, 'log', { from, to: Math.min(last, from + MAX_LINES - 1) })
     }
-    this.#store.setLogged(runId, last)
+    setLogged(this.#store, runId, last)
   }
 
   /** The oldest changes, as many as fit `maxBytes`, with log ranges replaced by their lines. */
   async take(maxBytes: number): Promise<SyncChange[]> {
     const changes: SyncChange[] = []
     let bytes = 0
-    for (const { seq, run_id, attempt, kind, body } of this.#store.outbox(1_000)) {
+    for (const { seq, run_id, attempt, kind, body } of queued(this.#store, 1_000)) {
       const content = kind === 'log' ? await this.#lines(run_id, JSON.parse(body)) : JSON.parse(body)
       const change = { seq, run_id, attempt, kind, ...content }
       const size = kind === 'log' ? JSON.stringify(change).length : body.length + 150
@@ -85,6 +103,11 @@ export class SyncOutbox implements Outbox {
     return changes
   }
 
+  /** The hub has applied what was numbered up to `seq`. */
+  acknowledge(seq: number): void {
+    dropUpTo(this.#store, seq)
+  }
+
   /**
    * Starts anew after the hub lost what it had acknowledged (it was restored from a backup, say): everything of each
    * synced run that is still here is queued again, from number 1 of a new epoch.
@@ -92,8 +115,8 @@ export class SyncOutbox implements Outbox {
   restart(log: Log, phasesOf: (row: RunRow) => readonly Phase[]): void {
     const queueAll = this.#store.db.transaction(() => {
       this.#store.setFact('epoch', crypto.randomUUID())
-      this.#store.clearOutbox()
-      const rows = this.#store.syncedRuns()
+      clear(this.#store)
+      const rows = syncedRuns(this.#store)
       for (const row of rows) this.#queueAll(row, phasesOf(row))
       return rows.length
     })
@@ -105,9 +128,10 @@ export class SyncOutbox implements Outbox {
     for (const position of phases.keys()) {
       this.#queuePhase(row, phases, position)
       this.#queueReviews(row, phases, position)
-      for (const { entry } of this.#store.receipts(row.id, position)) this.#queueReceipt(row, phases, position, entry)
+      for (const { entry } of receiptsOf(this.#store, row.id, position))
+        this.#queueReceipt(row, phases, position, entry)
     }
-    this.#store.setLogged(row.id, 0)
+    setLogged(this.#store, row.id, 0)
     this.recordLog(row.id, row.logged)
   }
 
@@ -138,7 +162,7 @@ export class SyncOutbox implements Outbox {
   #queueReviews(row: RunRow, phases: readonly Phase[], position: number): void {
     const phase = phases[position]!
     const gate = phase.type === 'gate' ? phase.review : undefined
-    for (const review of this.#store.reviews(row.id, position) as ReviewRow[]) {
+    for (const review of reviewsOf(this.#store, row.id, position)) {
       // Who may answer, and with which form, is the gate's to say; an escalation is for whoever may decide.
       const { reviewers, inputs } = (review.kind === 'gate' && gate) || { reviewers: [], inputs: [] }
       this.#insert(row, 'review', { review: { ...reviewRecord(review, phase.name, row.run_name), reviewers, inputs } })
@@ -148,7 +172,7 @@ export class SyncOutbox implements Outbox {
   /** So that the hub knows what was written outside: it moves no run that would write again. */
   #queueReceipt(row: RunRow, phases: readonly Phase[], position: number, entry: string): void {
     const phase = phases[position]!.name
-    const known = this.#store.receipts(row.id, position).find(receipt => receipt.entry === entry)
+    const known = receiptsOf(this.#store, row.id, position).find(receipt => receipt.entry === entry)
     const bare = { phase, entry, state: known?.state ?? 'cleared', external_id: null, external_url: null }
     const { external_id = null, external_url = null } = known ?? {}
     this.#insert(row, 'receipt', { receipt: { ...bare, external_id, external_url } }, { receipt: bare })
@@ -157,6 +181,39 @@ export class SyncOutbox implements Outbox {
   #insert(row: RunRow, kind: string, body: object, bare: object = body): void {
     const full = this.#mode === 'full' ? JSON.stringify(body) : JSON.stringify(bare)
     const text = full.length > MAX_CHANGE / 3 && Buffer.byteLength(full) > MAX_CHANGE ? JSON.stringify(bare) : full
-    this.#store.insertOutbox(row.id, row.attempt, kind, text)
+    insert(this.#store, row.id, row.attempt, kind, text)
   }
+}
+
+function insert({ db }: RunStore, runId: string, attempt: number, kind: string, body: string): void {
+  db.query('INSERT INTO outbox (run_id, attempt, kind, body) VALUES (?, ?, ?, ?)').run(runId, attempt, kind, body)
+}
+
+function queued(
+  { db }: RunStore,
+  limit: number,
+): { seq: number; run_id: string; attempt: number; kind: string; body: string }[] {
+  return db
+    .query<{ seq: number; run_id: string; attempt: number; kind: string; body: string }, [number]>(
+      'SELECT seq, run_id, attempt, kind, body FROM outbox ORDER BY seq LIMIT ?',
+    )
+    .all(limit)
+}
+
+function dropUpTo({ db }: RunStore, seq: number): void {
+  db.query('DELETE FROM outbox WHERE seq <= ?').run(seq)
+}
+
+/** Empties the outbox and numbers from 1 again. */
+function clear({ db }: RunStore): void {
+  db.query('DELETE FROM outbox').run()
+  db.query("DELETE FROM sqlite_sequence WHERE name = 'outbox'").run()
+}
+
+function syncedRuns({ db }: RunStore): RunRow[] {
+  return db.query<RunRow, []>('SELECT * FROM runs WHERE synced = 1 ORDER BY root_id, tree_key').all()
+}
+
+function setLogged({ db }: RunStore, runId: string, last: number): void {
+  db.query('UPDATE runs SET logged = ? WHERE id = ?').run(last, runId)
 }

@@ -159,6 +159,11 @@ export function phaseRecord(row: PhaseRow, phase: Phase, all: readonly Phase[], 
   }
 }
 
+/** A value as a column holds it; absent is null. */
+export function json(value: unknown): string | null {
+  return value === undefined || value === null ? null : JSON.stringify(value)
+}
+
 export function parse<T>(text: string | null): T | null {
   return text === null ? null : (JSON.parse(text) as T)
 }

@@ -3,8 +3,10 @@
 
 import { CadreError } from '../error.ts'
 import type { Team } from '../team/team.ts'
+import { itemCount } from './children.ts'
 import type { Machine } from './machine.ts'
 import type { RunRow } from './records.ts'
+import { openPhase, openSubtree, requeueRun } from './reopening.ts'
 import { runEnded } from './transitions.ts'
 
 export interface ResumePlan {
@@ -26,10 +28,10 @@ export function resume(machine: Machine, runId: string, from: string | null): vo
   const row = resumable(machine, runId, from)
   const team = machine.host.bundle(row.bundle_id).team(row.team_key)
   for (const position of reached(machine, row, team, from)) {
-    machine.store.openPhase(runId, position)
-    machine.store.openSubtree(row.root_id, row.tree_key, position)
+    openPhase(machine.store, runId, position)
+    openSubtree(machine.store, row.root_id, row.tree_key, position)
   }
-  machine.store.requeueRun(runId)
+  requeueRun(machine.store, runId)
   machine.reopen(machine.store.run(runId)!)
   machine.drain()
 }
@@ -78,7 +80,7 @@ function reached(machine: Machine, row: RunRow, team: Team, from: string | null)
   for (const position of queue) {
     for (const dependant of team.phases[position]!.dependants) if (!queue.includes(dependant)) queue.push(dependant)
   }
-  const frozen = queue.slice(1).find(position => machine.store.itemCount(row.id, position) > 0)
+  const frozen = queue.slice(1).find(position => itemCount(machine.store, row.id, position) > 0)
   if (frozen !== undefined) {
     const { name } = team.phases[frozen]!
     throw new CadreError(

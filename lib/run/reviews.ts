@@ -5,6 +5,7 @@ import { CadreError } from '../error.ts'
 import type { Json, JsonObject } from '../json.ts'
 import type { LiveRun } from './live.ts'
 import type { Machine } from './machine.ts'
+import { clearReceipt } from './receipts.ts'
 import { parse, type RunError } from './records.ts'
 import type { RunStore } from './store.ts'
 
@@ -129,6 +130,12 @@ export function pendingReview(store: RunStore, runId: string, position: number):
     .get(runId, position)
 }
 
+export function reviewsOf(store: RunStore, runId: string, position: number): ReviewRow[] {
+  return store.db
+    .query<ReviewRow, [string, number]>('SELECT * FROM reviews WHERE run_id = ? AND position = ?')
+    .all(runId, position)
+}
+
 /** Nobody is asked any more: the run ends for another reason. */
 export function closeReview(machine: Machine, live: LiveRun, position: number): void {
   machine.store.db
@@ -193,7 +200,7 @@ export function decide(machine: Machine, reviewId: string, given: Decision): voi
       break
     case 'retry':
       for (const entry of entries) {
-        machine.store.clearReceipt(live.id, position, entry)
+        clearReceipt(machine.store, live.id, position, entry)
         machine.host.receiptChanged(live, position, entry)
       }
       machine.resumePhase(live, position)

@@ -5,22 +5,37 @@ import { CadreError } from '../error.ts'
 import type { Json, JsonObject } from '../json.ts'
 import { inputsFor } from '../team/inputs.ts'
 import type { Field, MapPhase, TeamPhase } from '../team/team.ts'
+import {
+  childOf,
+  childrenOf,
+  childStates,
+  firstFailedChild,
+  insertItems,
+  itemCount,
+  itemFrom,
+  itemKeys,
+  lastItem,
+  queuedChild,
+} from './children.ts'
 import { errorOf, type RunEnd } from './ending.ts'
 import { handedOver, handOver, writeItems } from './handover.ts'
 import type { LiveRun, MapProgress } from './live.ts'
-import { MAX_DEPTH, type Machine } from './machine.ts'
+import type { Machine } from './machine.ts'
 import { parse, type RunRow } from './records.ts'
+import { requeueChildren } from './reopening.ts'
 import { scopeOf } from './scope.ts'
 import type { RunStore } from './store.ts'
 
+/** Sub-runs nest no deeper than this. */
+const MAX_DEPTH = 32
 /** `data` of a phase; a map's list of items is cut to fit. */
 export const MAX_DATA_BYTES = 1_048_576
 
 export function startTeam(machine: Machine, live: LiveRun, phase: TeamPhase): void {
   try {
     // A new attempt goes on with the sub-run of the one before, and keeps what that completed.
-    machine.store.requeueChildren(live.id, phase.index)
-    const earlier = machine.store.child(live.id, phase.index, 0)
+    requeueChildren(machine.store, live.id, phase.index)
+    const earlier = childOf(machine.store, live.id, phase.index, 0)
     if (!earlier) createSubRun(machine, live, phase, 0, null, undefined)
     else if (earlier.state === 'completed') endTeam(machine, live, phase, earlier, parse(earlier.outputs) ?? {})
     else machine.reopen(earlier)
@@ -32,14 +47,14 @@ export function startTeam(machine: Machine, live: LiveRun, phase: TeamPhase): vo
 export function startMap(machine: Machine, live: LiveRun, phase: MapPhase): void {
   try {
     // After a resume the items are there already: they were frozen when they were first evaluated.
-    if (machine.store.itemCount(live.id, phase.index) === 0) freezeItems(machine, live, phase)
-    for (const child of machine.store.children(live.id, phase.index)) {
+    if (itemCount(machine.store, live.id, phase.index) === 0) freezeItems(machine, live, phase)
+    for (const child of childrenOf(machine.store, live.id, phase.index)) {
       if (child.state === 'completed') handOver(machine, live, phase, child, parse(child.outputs) ?? {})
     }
   } catch (thrown) {
     return machine.failPhase(live, phase.index, errorOf(thrown))
   }
-  machine.store.requeueChildren(live.id, phase.index)
+  requeueChildren(machine.store, live.id, phase.index)
   const progress = mapProgress(machine.store, live.id, phase)
   live.maps.set(phase.index, progress)
   proceed(machine, live, phase, progress)
@@ -106,13 +121,13 @@ function stopMap(
 
 /** A map as far as its rows say. */
 export function mapProgress(store: RunStore, runId: string, phase: MapPhase): MapProgress {
-  const states = store.childStates(runId, phase.index)
+  const states = childStates(store, runId, phase.index)
   const failed = states
     .filter(({ state }) => state === 'failed' || state === 'cancelled')
     .reduce((sum, { count }) => sum + count, 0)
   return {
-    total: store.itemCount(runId, phase.index),
-    next: store.lastItem(runId, phase.index) + 1,
+    total: itemCount(store, runId, phase.index),
+    next: lastItem(store, runId, phase.index) + 1,
     failed,
     stopped: (failed > 0 && phase.onItemFailure === 'stop') || store.phase(runId, phase.index)!.error !== null,
     reopened: states.some(({ state }) => state === 'queued'),
@@ -123,7 +138,7 @@ export function mapProgress(store: RunStore, runId: string, phase: MapPhase): Ma
 function proceed(machine: Machine, live: LiveRun, phase: MapPhase, progress: MapProgress): void {
   const running = live.below(phase.index)
   while (!live.ending && !progress.stopped && running.size < phase.concurrency) {
-    const queued = progress.reopened ? machine.store.queuedChild(live.id, phase.index) : null
+    const queued = progress.reopened ? queuedChild(machine.store, live.id, phase.index) : null
     if (queued) machine.reopen(queued)
     else if (progress.next < progress.total) startItem(machine, live, phase, progress)
     else break
@@ -134,7 +149,7 @@ function proceed(machine: Machine, live: LiveRun, phase: MapPhase, progress: Map
 }
 
 function startItem(machine: Machine, live: LiveRun, phase: MapPhase, progress: MapProgress): void {
-  const { item, key, value } = machine.store.item(live.id, phase.index, progress.next)!
+  const { item, key, value } = itemFrom(machine.store, live.id, phase.index, progress.next)!
   progress.next++
   try {
     createSubRun(machine, live, phase, item, key, JSON.parse(value))
@@ -160,18 +175,18 @@ function endMap(machine: Machine, live: LiveRun, phase: MapPhase, progress: MapP
 }
 
 function firstFailure(machine: Machine, live: LiveRun, phase: MapPhase): string {
-  const row = machine.store.firstFailedChild(live.id, phase.index)
+  const row = firstFailedChild(machine.store, live.id, phase.index)
   if (!row) return 'see its sub-runs'
   const error = parse<{ message: string; phase?: string }>(row.error)
   return `${row.run_name} ${row.state}${error ? ` (${error.phase ? `phase ${error.phase}: ` : ''}${error.message})` : ''}`
 }
 
 function mapData(machine: Machine, live: LiveRun, phase: MapPhase, total: number) {
-  const children = new Map(machine.store.children(live.id, phase.index).map(child => [child.item, child]))
+  const children = new Map(childrenOf(machine.store, live.id, phase.index).map(child => [child.item, child]))
   const counts = { completed: 0, failed: 0, cancelled: 0 }
   const items: JsonObject[] = []
   const files: FileRecord[] = []
-  for (const { item, key } of machine.store.itemKeys(live.id, phase.index)) {
+  for (const { item, key } of itemKeys(machine.store, live.id, phase.index)) {
     const child = children.get(item)
     if (child && child.state in counts) counts[child.state as keyof typeof counts]++
     const handed =
@@ -216,7 +231,7 @@ function freezeItems(machine: Machine, live: LiveRun, phase: MapPhase): void {
     seen.set(key, index)
     return { key, value }
   })
-  machine.store.insertItems(live.id, phase.index, items)
+  insertItems(machine.store, live.id, phase.index, items)
 }
 
 function keyText(value: Json, phase: MapPhase, index: number): string {

@@ -4,6 +4,8 @@
 import { formatDuration } from '../duration.ts'
 import { CadreError } from '../error.ts'
 import type { Bundle, Phase } from '../team/team.ts'
+import { decidingChild } from './children.ts'
+import { receiptsBelow } from './receipts.ts'
 import { type PhaseRow, parse, type RunError, type RunRow } from './records.ts'
 import type { RunStore } from './store.ts'
 
@@ -53,9 +55,9 @@ export function why(store: RunStore, runId: string, bundleOf: (id: string) => Bu
       if (state !== 'cancelled' && !(state === 'skipped' && reason === 'upstream')) continue
       cancelled.push({ run_id: row.id, phase: phases[position]!.name, state })
     }
-    row = cause && cause.phase.type !== 'standard' ? store.decidingChild(row.id, cause.phase.index) : null
+    row = cause && cause.phase.type !== 'standard' ? decidingChild(store, row.id, cause.phase.index) : null
   }
-  const written = store.receiptsBelow(run.root_id, run.tree_key).map(receipt => ({
+  const written = receiptsBelow(store, run.root_id, run.tree_key).map(receipt => ({
     run_id: receipt.run_id,
     phase: phasesOf(store.run(receipt.run_id)!)[receipt.position]!.name,
     entry: receipt.entry,

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { AgentError, agent, Type } from '../../lib/agent/cadre.ts'
 import { runPhases } from '../../lib/run/queries.ts'
+import { insertReceipt, receiptsOf } from '../../lib/run/receipts.ts'
 import { listReviews } from '../../lib/run/reviews.ts'
 import { why } from '../../lib/run/why.ts'
 import { type TestEngine, testEngine } from '../support/engine.ts'
@@ -89,7 +90,7 @@ describe('once entries', () => {
     const run = await t.run(team())
     expect(run.state).toBe('completed')
     expect(outside.written.map(line => line.split(' ')[0])).toEqual(['First', 'Second'])
-    expect(t.engine.store.receipts(run.run_id, 0)).toMatchObject([
+    expect(receiptsOf(t.engine.store, run.run_id, 0)).toMatchObject([
       { entry: 'one', state: 'done', external_id: 'T-1', external_url: 'http://tickets/T-1' },
       { entry: 'two', state: 'done' },
     ])
@@ -150,9 +151,9 @@ phases:
     await t.engine.ended(run_id)
     const { store } = t.engine
     store.db.run("UPDATE phases SET state = 'running', completed_at = NULL WHERE position = 0")
-    expect(store.insertReceipt(run_id, 0, 'late', 1, 0)).toBe(false)
-    expect(store.insertReceipt(run_id, 0, 'late', 2, 0)).toBe(true)
-    expect(store.insertReceipt(run_id, 0, 'late', 2, 0)).toBe(false)
+    expect(insertReceipt(store, run_id, 0, 'late', 1, 0)).toBe(false)
+    expect(insertReceipt(store, run_id, 0, 'late', 2, 0)).toBe(true)
+    expect(insertReceipt(store, run_id, 0, 'late', 2, 0)).toBe(false)
   })
 
   test('after a crash the receipt is in doubt: found, or asked about; never sent again', async () => {

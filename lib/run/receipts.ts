@@ -1,0 +1,89 @@
+// Receipts of writes to the outside, as rows: `sent` before the first byte leaves, `done` once it is confirmed, `unknown`
+// in between when nobody can tell. What is done stays done.
+
+import type { Json } from '../json.ts'
+import { json } from './records.ts'
+import type { RunStore } from './store.ts'
+
+export interface ReceiptRow {
+  run_id: string
+  position: number
+  entry: string
+  state: 'sent' | 'done' | 'unknown'
+  attempt: number
+  result: string | null
+  external_id: string | null
+  external_url: string | null
+  sent_at: number
+  done_at: number | null
+}
+
+export function receiptsOf({ db }: RunStore, runId: string, position: number): ReceiptRow[] {
+  return db
+    .query<ReceiptRow, [string, number]>('SELECT * FROM receipts WHERE run_id = ? AND position = ? ORDER BY entry')
+    .all(runId, position)
+}
+
+/** Receipts of a run and of all below it. */
+export function receiptsBelow({ db }: RunStore, rootId: string, treeKey: string): ReceiptRow[] {
+  return db
+    .query<ReceiptRow, [string, string]>(
+      `SELECT receipts.* FROM receipts JOIN runs ON runs.id = receipts.run_id
+       WHERE runs.root_id = ?1 AND runs.tree_key >= ?2 AND runs.tree_key < ?2 || '~'
+       ORDER BY runs.tree_key, receipts.position, receipts.entry`,
+    )
+    .all(rootId, treeKey)
+}
+
+/** Before the first byte leaves. False when a receipt stands, or the attempt is not the live one any more. */
+export function insertReceipt(
+  { db }: RunStore,
+  runId: string,
+  position: number,
+  entry: string,
+  attempt: number,
+  at: number,
+): boolean {
+  return (
+    db
+      .query(
+        `INSERT INTO receipts (run_id, position, entry, state, attempt, sent_at)
+         SELECT ?1, ?2, ?3, 'sent', ?4, ?5 FROM phases
+         WHERE run_id = ?1 AND position = ?2 AND attempt = ?4 AND state = 'running'
+         ON CONFLICT DO NOTHING`,
+      )
+      .run(runId, position, entry, attempt, at).changes === 1
+  )
+}
+
+export function confirmReceipt(
+  { db }: RunStore,
+  runId: string,
+  position: number,
+  entry: string,
+  done: { result: Json; id: string | null; url: string | null; at: number },
+): void {
+  db.query(
+    `UPDATE receipts SET state = 'done', result = ?4, external_id = ?5, external_url = ?6, done_at = ?7
+       WHERE run_id = ?1 AND position = ?2 AND entry = ?3 AND state <> 'done'`,
+  ).run(runId, position, entry, json(done.result), done.id, done.url, done.at)
+}
+
+export function doubtReceipt({ db }: RunStore, runId: string, position: number, entry: string): void {
+  db.query(
+    "UPDATE receipts SET state = 'unknown' WHERE run_id = ? AND position = ? AND entry = ? AND state = 'sent'",
+  ).run(runId, position, entry)
+}
+
+export function clearReceipt({ db }: RunStore, runId: string, position: number, entry: string): void {
+  db.query("DELETE FROM receipts WHERE run_id = ? AND position = ? AND entry = ? AND state <> 'done'").run(
+    runId,
+    position,
+    entry,
+  )
+}
+
+/** What this process may have sent before it died. */
+export function doubtAllSent({ db }: RunStore): number {
+  return db.query("UPDATE receipts SET state = 'unknown' WHERE state = 'sent'").run().changes
+}
