@@ -9,20 +9,8 @@
 
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import {
-  type AgentContext,
-  AgentError,
-  agent,
-  DURATION_PATTERN,
-  type Json,
-  parseDuration,
-  signalGroup,
-  Type,
-  withSent,
-} from 'cadre'
+import { type AgentContext, AgentError, agent, DURATION_PATTERN, type Json, parseDuration, Type, withSent } from 'cadre'
 
-/** SIGTERM, then SIGKILL after this many milliseconds. */
-const GRACE = 2_000
 /** What holds a pipe open after its group is dead (a daemon that left it) is waited for this long. */
 const DRAIN = 500
 const STDOUT_KEPT = 64 * 1024
@@ -85,7 +73,6 @@ function environment(
   return {
     ...context.env,
     ...Object.fromEntries(Object.entries(env).map(([name, value]) => [name, String(value)])),
-    CADRE_RUN_ID: context.run.id,
     CADRE_FILES: join(context.stateDir, 'files'),
     CADRE_OUT: join(context.stateDir, 'files', context.phase.name),
     CADRE_RESULT: resultFile,
@@ -95,13 +82,12 @@ function environment(
 async function execute({ name, run, timeout }: Command, context: AgentContext<unknown>, env: Record<string, string>) {
   context.signal.throwIfAborted()
   const started = performance.now()
-  const child = spawn(name, run, context.workspace, env)
+  const group = start(name, run, env, context)
+  const { child } = group
   let ended: 'timeout' | 'aborted' | null = null
-  let kill: Timer | undefined
   const stop = (why: 'timeout' | 'aborted') => {
     ended ??= why
-    signalGroup(child.pid, 'SIGTERM')
-    kill ??= setTimeout(() => signalGroup(child.pid, 'SIGKILL'), GRACE)
+    group.stop()
   }
   const abort = () => stop('aborted')
   context.signal.addEventListener('abort', abort, { once: true })
@@ -124,8 +110,7 @@ async function execute({ name, run, timeout }: Command, context: AgentContext<un
   ])
   try {
     const code = await child.exited
-    // What it left behind in its group would outlive the phase and hold the pipes open.
-    signalGroup(child.pid, 'SIGKILL')
+    group.close()
     const late = setTimeout(() => streams.abort(), DRAIN)
     await drained
     clearTimeout(late)
@@ -133,16 +118,15 @@ async function execute({ name, run, timeout }: Command, context: AgentContext<un
     return { name, exit_code: code, duration_ms: Math.round(performance.now() - started), stdout: stdout.text() }
   } finally {
     clearTimeout(timer)
-    clearTimeout(kill)
     context.signal.removeEventListener('abort', abort)
   }
 }
 
-function spawn(name: string, run: string, cwd: string, env: Record<string, string>) {
+function start(name: string, run: string, env: Record<string, string>, context: AgentContext<unknown>) {
   try {
-    return Bun.spawn(['sh', '-c', run], { cwd, env, detached: true, stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' })
+    return context.start(['sh', '-c', run], { cwd: context.workspace, env })
   } catch (cause) {
-    throw new AgentError(`command ${name} did not start in ${cwd}`, {
+    throw new AgentError(`command ${name} did not start in ${context.workspace}`, {
       code: 'not_started',
       hint: 'does the workspace exist, and is `sh` in PATH?',
       cause,

@@ -6,6 +6,7 @@ import { type AgentContext, AgentError, type Effect, type NotifyEvent, type RunI
 import { guardedFetch, guardOf, type NetworkPolicy } from './fetch.ts'
 import { folderAt, readable, writeArtifact } from './files.ts'
 import { vet } from './guard.ts'
+import { startGroup } from './processes.ts'
 
 export interface ContextOptions {
   /** Resolved: `${env:…}` and its like replaced, checked against the agent's schema. */
@@ -22,6 +23,8 @@ export interface ContextOptions {
   outside: boolean
   /** Whether a run is of the same tree as this one: what sub-runs are given as files may be read. */
   sameTree?: (runId: string) => boolean
+  /** Where processes are remembered until they end, for the start after a kill; default nowhere. */
+  processes?: string
   key: string
   attempt: number
   run: RunIdentity
@@ -53,6 +56,8 @@ export function createContext(options: ContextOptions): AgentContext {
     },
     folder: path => folderAt(path, places),
     env: Object.fromEntries(SHARED_ENVIRONMENT.flatMap(name => (process.env[name] ? [[name, process.env[name]]] : []))),
+    start: (command, { cwd, env }) =>
+      startGroup(command, { cwd, env, runId: run.id, folder: options.processes ?? null }),
     mask: () => redactor.stream(),
     key,
     attempt,

@@ -3,6 +3,7 @@
 
 import Type, { type Static, type TObject, type TSchema } from 'typebox'
 import type { Json, JsonObject } from '../json.ts'
+import type { Group } from './processes.ts'
 
 /** What an action does to the outside: nothing, the same thing however often, or something each time. */
 export type Effect = 'read' | 'idempotent' | 'once'
@@ -75,6 +76,11 @@ export interface AgentContext<S = Record<string, unknown>> {
   readonly stateDir: string
   /** PATH, HOME and LANG of the daemon: all of its environment that a process started by an agent may see. */
   readonly env: Readonly<Record<string, string>>
+  /**
+   * Starts a process that leads a group of its own, with `CADRE_RUN_ID` beside what `env` gives. It ends with the phase, or
+   * before the phase is repeated. Throws what the system says when it does not start.
+   */
+  start(command: string[], options: { cwd: string; env: Record<string, string> }): Group
   /** A masker of every known secret for bytes that are cut or split before they are recorded, such as a process's output. */
   mask(): { push(chunk: Uint8Array): Uint8Array; end(): Uint8Array }
   /** The event, in a `notify` handler only. */

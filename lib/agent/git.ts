@@ -4,10 +4,7 @@
 
 import { messageOf } from '../error.ts'
 import { type AgentContext, AgentError } from './define.ts'
-import { signalGroup } from './processes.ts'
 
-/** SIGTERM lets git remove its lock files; SIGKILL comes this many milliseconds later. */
-const GRACE = 2_000
 /** Characters of what git said that an error quotes. */
 const QUOTED = 500
 
@@ -33,12 +30,8 @@ export type Git = (args: readonly string[], command?: GitCommand) => Promise<str
 export function gitIn(folder: string, context: AgentContext<unknown>): Git {
   return async (args, { remote, env = {} } = {}) => {
     context.signal.throwIfAborted()
-    const child = spawn(args, folder, { ...environment(context.env, remote), ...env })
-    let kill: Timer | undefined
-    const stop = () => {
-      signalGroup(child.pid, 'SIGTERM')
-      kill = setTimeout(() => signalGroup(child.pid, 'SIGKILL'), GRACE)
-    }
+    const group = start(args, context, { cwd: folder, env: { ...environment(context.env, remote), ...env } })
+    const { child, stop } = group
     context.signal.addEventListener('abort', stop, { once: true })
     try {
       const [stdout, stderr, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
@@ -46,15 +39,19 @@ export function gitIn(folder: string, context: AgentContext<unknown>): Git {
       if (code !== 0) throw failure(args[0]!, `${stdout}\n${stderr}`, remote)
       return stdout.trimEnd()
     } finally {
-      clearTimeout(kill)
+      group.close()
       context.signal.removeEventListener('abort', stop)
     }
   }
 }
 
-function spawn(args: readonly string[], cwd: string, env: Record<string, string>) {
+function start(
+  args: readonly string[],
+  context: AgentContext<unknown>,
+  place: { cwd: string; env: Record<string, string> },
+) {
   try {
-    return Bun.spawn(['git', ...args], { cwd, env, detached: true, stdin: 'ignore', stdout: 'pipe', stderr: 'pipe' })
+    return context.start(['git', ...args], place)
   } catch (cause) {
     const hint = 'git 2.31 or later has to be in the PATH of the daemon'
     throw new AgentError(`git did not start: ${messageOf(cause)}`, { code: 'not_started', hint, sent: 'no', cause })

@@ -16,6 +16,9 @@ export function homeFolder(given: string | undefined, env: Environment = process
 
 export const databaseFile = (home: string): string => join(home, 'daemon.db')
 
+/** Where the processes that agents start are remembered while they run. */
+export const processesFolder = (home: string): string => join(home, 'processes')
+
 /** Makes the folder, mode 0700. One that others can look into is closed to them. */
 export function makeHome(home: string): void {
   try {

@@ -4,6 +4,7 @@
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { CadreError } from '../error.ts'
+import { bootId, startOf } from '../process.ts'
 
 export interface Holder {
   pid: number
@@ -57,10 +58,10 @@ export function holderOf(home: string): Holder | null {
 }
 
 function held(home: string, { pid, address }: Holder): CadreError {
-  const where = address ? ` and listens on ${address}` : ''
+  const doing = address ? `serves it on ${address}: stop it` : 'runs a team: wait for it, stop it'
   return new CadreError(
     'conflict',
-    `${home} is held by process ${pid}, which runs${where}: stop it, or choose another folder with --home`,
+    `${home} is held by process ${pid}, which ${doing}, or choose another folder with --home`,
   )
 }
 
@@ -116,26 +117,4 @@ function isAlive({ pid, boot, started }: Holder): boolean {
     if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false
   }
   return startOf(pid) === started
-}
-
-function bootId(): string {
-  if (process.platform === 'linux') return readFileSync('/proc/sys/kernel/random/boot_id', 'utf8').trim()
-  return printed(['sysctl', '-n', 'kern.bootsessionuuid']) ?? ''
-}
-
-/** When a process began: clock ticks since boot on Linux (proc(5), field 22 of stat), else what `ps` says. */
-function startOf(pid: number): string | null {
-  if (process.platform !== 'linux') return printed(['ps', '-o', 'lstart=', '-p', String(pid)])
-  try {
-    const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')
-    // The name in parentheses may hold anything; what follows the last one is fields 3 and on.
-    return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? null
-  } catch {
-    return null
-  }
-}
-
-function printed(command: string[]): string | null {
-  const { success, stdout } = Bun.spawnSync(command, { stderr: 'ignore' })
-  return success ? stdout.toString().trim() : null
 }
