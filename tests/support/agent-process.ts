@@ -1,0 +1,87 @@
+// One call of an agent in a process of its own, as a test needs it where the process itself matters: which certificates
+// it trusts, and how much memory it takes. The program reads the call from stdin and prints what came of it as JSON.
+
+import { existsSync, readFileSync } from 'node:fs'
+import { createContext } from '../../lib/agent/context.ts'
+import { type Agent, AgentError, type AgentResult, type Effect } from '../../lib/agent/define.ts'
+import { createRedactor } from '../../lib/redact.ts'
+
+export interface AgentCall {
+  agent: string
+  handler: 'source' | 'target' | 'phase'
+  settings: object
+  entry: object
+  effect: Effect
+  /** Workspace and state folder. */
+  at: string
+}
+
+export interface AgentOutcome {
+  result?: AgentResult
+  error?: { message: string; code: string; hint?: string; retryable: boolean; sent?: string }
+  /** MiB: the most that the process took, and by how much it grew from the call's begin. */
+  peak: number
+  grown: number
+}
+
+export async function agentProcess(call: AgentCall, env: Record<string, string> = {}): Promise<AgentOutcome> {
+  const child = Bun.spawn([process.execPath, import.meta.path], {
+    env: { PATH: process.env.PATH ?? '', ...env },
+    stdin: new Blob([JSON.stringify(call)]),
+    stdout: 'pipe',
+    stderr: 'inherit',
+  })
+  return JSON.parse(await child.stdout.text())
+}
+
+async function perform({ agent, handler, settings, entry, effect, at }: AgentCall): Promise<AgentOutcome> {
+  const { default: definition } = (await import(`../../agents/${agent}.ts`)) as { default: Agent }
+  const context = createContext({
+    settings: { ...settings },
+    network: { allow: ['127.0.0.1'], literalOrigins: [] },
+    redactor: createRedactor([]),
+    signal: new AbortController().signal,
+    log() {},
+    stateDir: at,
+    workspace: at,
+    outside: false,
+    key: 'key',
+    attempt: 1,
+    run: { id: '0190', name: null, team: '@local/team', url: null },
+    phase: { name: 'phase' },
+    effect,
+  })
+  Bun.gc(true)
+  const watch = watchMemory()
+  const came = await definition[handler]!.run(entry, context).then(
+    result => ({ result }),
+    error => ({ error: described(error) }),
+  )
+  return { ...came, ...watch() }
+}
+
+/** `message` is no field of its own to JSON. */
+function described(error: unknown): NonNullable<AgentOutcome['error']> {
+  if (!(error instanceof AgentError)) throw error
+  const { message, code, hint, retryable, sent } = error
+  return { message, code, retryable, ...(hint && { hint }), ...(sent && { sent }) }
+}
+
+/** Linux keeps the peak itself; elsewhere it is looked at often. */
+function watchMemory(): () => Pick<AgentOutcome, 'peak' | 'grown'> {
+  const before = process.memoryUsage.rss()
+  let seen = before
+  const timer = setInterval(() => {
+    seen = Math.max(seen, process.memoryUsage.rss())
+  }, 5)
+  const mebibytes = (bytes: number) => Math.round(bytes / 2 ** 20)
+  return () => {
+    clearInterval(timer)
+    const status = existsSync('/proc/self/status') ? readFileSync('/proc/self/status', 'utf8') : ''
+    const kept = Number(/^VmHWM:\s+(\d+) kB$/m.exec(status)?.[1] ?? 0) * 1024
+    const peak = Math.max(seen, kept)
+    return { peak: mebibytes(peak), grown: mebibytes(peak - before) }
+  }
+}
+
+if (import.meta.main) console.log(JSON.stringify(await perform(await Bun.stdin.json())))
