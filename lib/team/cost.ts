@@ -13,9 +13,9 @@ export class Budget {
     this.#left = MAX_COST
   }
 
-  spend(amount: number): void {
+  spend(amount: number, refusal = 'this takes too many steps: narrow what it loops over'): void {
     this.#left -= amount
-    if (this.#left < 0) throw new Error('this takes too many steps: narrow what it loops over')
+    if (this.#left < 0) throw new Error(refusal)
   }
 }
 

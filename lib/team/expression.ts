@@ -6,6 +6,7 @@ import { type ASTNode, Environment } from '@marcbachmann/cel-js'
 import { messageOf } from '../error.ts'
 import { isObject, type Json } from '../json.ts'
 import { Budget, meter } from './cost.ts'
+import { compilePattern, matchInLinearTime, patternOf } from './matching.ts'
 import { didYouMean } from './spelling.ts'
 import type { Scope } from './team.ts'
 import { type CelValue, fromCel, toCel } from './values.ts'
@@ -101,7 +102,10 @@ export function parseExpression(text: string, names: Names): Parsed {
   const check = program.check()
   if (!check.valid) return { ...failed([mistakeOf(check.error)]), uses }
   const budget = new Budget()
-  for (const node of survey.nodes) meter(node, budget)
+  for (const node of survey.nodes) {
+    if (patternOf(node)) matchInLinearTime(node, budget)
+    meter(node, budget)
+  }
   return {
     type: check.type ?? 'dyn',
     uses,
@@ -161,6 +165,7 @@ class Survey {
   /** `bound` are the variables of the loops around `node`. */
   visit(node: ASTNode, bound: readonly string[]): void {
     this.nodes.push(node)
+    this.#pattern(patternOf(node))
     const path = pathOf(node)
     if (path) {
       if (!bound.includes(path.root)) this.#name(path)
@@ -171,6 +176,16 @@ class Survey {
       for (const each of rest) this.visit(each, inner)
     } else if (node.op !== 'value') {
       this.#visitAll(node.args, bound)
+    }
+  }
+
+  /** What is written out is found wrong before it runs. */
+  #pattern(node: ASTNode | null): void {
+    if (node?.op !== 'value' || typeof node.args !== 'string') return
+    try {
+      compilePattern(node.args)
+    } catch (error) {
+      this.#mistake(node.start, messageOf(error))
     }
   }
 
