@@ -1,10 +1,18 @@
 // The daemon and its command line. Each command loads what it needs when it is called, so that `run` starts fast.
 
-import { Command, CommanderError } from 'commander'
+import { Command, CommanderError, InvalidArgumentError } from 'commander'
 import { tellFailure } from './lib/daemon/commands/failure.ts'
 import { version } from './lib/daemon/version.ts'
+import { didYouMean } from './lib/team/spelling.ts'
 
 const collect = (value: string, all: string[] = []) => [...all, value]
+
+/** How many items a list shows. */
+function count(text: string): number {
+  const value = Number(text)
+  if (/^\d+$/.test(text) && value >= 1 && value <= 100) return value
+  throw new InvalidArgumentError('Expected a number from 1 to 100.')
+}
 
 const program = new Command('bun daemon.ts')
   .description('Runs teams: pipelines in one YAML file, on this machine.')
@@ -30,9 +38,16 @@ program
   .description('serve the API (default)')
   .option('--host <address>', 'where to listen (CADRE_DAEMON_HOST, 127.0.0.1)')
   .option('--port <number>', 'port, 0 for any (CADRE_DAEMON_PORT, 7401)')
-  .action((_, command: Command) =>
-    act(async () => (await import('./lib/daemon/serve.ts')).serve(command.optsWithGlobals())),
-  )
+  .allowExcessArguments()
+  .action((_, command: Command) => {
+    // As the default it is given what is no command, too.
+    const [word] = command.args
+    if (word !== undefined) {
+      const names = program.commands.map(each => each.name())
+      program.error(`error: unknown command '${word}'${didYouMean(word, names)}`)
+    }
+    return act(async () => (await import('./lib/daemon/serve.ts')).serve(command.optsWithGlobals()))
+  })
 
 program
   .command('run <team>')
@@ -102,7 +117,7 @@ program
   .command('runs')
   .description('list runs, newest first')
   .option('--all', 'sub-runs too')
-  .option('--limit <number>')
+  .option('--limit <number>', 'how many (20)', count)
   .option('--json')
   .action((_, command: Command) => act(async () => (await lists()).runs(command.optsWithGlobals())))
 
@@ -153,7 +168,7 @@ program
   .command('reviews')
   .description('list what people are asked')
   .option('--all', 'decided ones too')
-  .option('--limit <number>')
+  .option('--limit <number>', 'how many (20)', count)
   .option('--json')
   .action((_, command: Command) => act(async () => (await lists()).reviews(command.optsWithGlobals())))
 
@@ -244,6 +259,12 @@ program
   .action((team: string, _, command: Command) =>
     act(async () => (await hub()).dispatch(team, command.optsWithGlobals())),
   )
+
+// `… | head` has read enough: that is no failure.
+process.stdout.on('error', error => {
+  if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw error
+  process.exit()
+})
 
 try {
   await program.parseAsync()

@@ -37,7 +37,7 @@ export interface GuardOptions {
 export type Guard = (rule: Rule) => Access<Caller>
 
 export function createGuard({ localToken, strict, credentials }: GuardOptions): Guard {
-  const local: Caller = { name: `local:${userInfo().username}`, local: true, runId: null }
+  const local: Caller = { name: localName(), local: true, runId: null }
 
   return rule => ({
     rule: inWords(rule),
@@ -67,6 +67,12 @@ export function createGuard({ localToken, strict, credentials }: GuardOptions): 
     spend?.()
     return { name, local: false, runId }
   }
+}
+
+/** Who this process belongs to. `userInfo()` tells what the environment says, which in a container is often nothing. */
+export function localName(): string {
+  const { success, stdout } = Bun.spawnSync(['id', '-un'], { stderr: 'ignore' })
+  return `local:${(success && stdout.toString().trim()) || userInfo().username}`
 }
 
 function inWords({ local, remote }: Rule): string {

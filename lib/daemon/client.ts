@@ -4,7 +4,7 @@ import { CadreError, type ErrorBody } from '../error.ts'
 import type { Json } from '../json.ts'
 import type { RunEvent } from './events.ts'
 import { readToken } from './home.ts'
-import { type Holder, holderOf } from './lock.ts'
+import { holderOf } from './lock.ts'
 
 export interface Client {
   call<T>(path: string, body?: object): Promise<T>
@@ -14,11 +14,12 @@ export interface Client {
   events(runId: string, signal: AbortSignal): AsyncGenerator<RunEvent>
 }
 
-/** The daemon that serves `home`; null when none does. Throws `conflict` while a command holds it by itself. */
+/** The daemon that serves `home`; null when none does, also while a command holds it by itself. */
 export function connect(home: string): Client | null {
-  const holder = holderOf(home)
-  if (!holder) return null
-  const base = addressOf(home, holder)
+  const address = holderOf(home)?.address ?? null
+  if (address === null) return null
+  // What listens on every address is called on loopback.
+  const base = address.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')
   const headers = { 'content-type': 'application/json', authorization: `Bearer ${readToken(home)}` }
 
   async function post(path: string, body: object): Promise<unknown> {
@@ -46,14 +47,6 @@ export function connect(home: string): Client | null {
       yield* parseEvents(reply.body)
     },
   }
-}
-
-function addressOf(home: string, { pid, address }: Holder): string {
-  if (address === null) {
-    throw new CadreError('conflict', `${home} is held by process ${pid}, which runs a team: wait for it, or stop it`)
-  }
-  // What listens on every address is called on loopback.
-  return address.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')
 }
 
 function asError({ code, message, details }: ErrorBody): CadreError {

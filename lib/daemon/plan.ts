@@ -8,8 +8,7 @@ import type { Json, JsonObject } from '../json.ts'
 import { maskInputs } from '../run/subruns.ts'
 import { inputsFor } from '../team/inputs.ts'
 import type { Bundle, Phase, StandardPhase } from '../team/team.ts'
-import type { Daemon } from './daemon.ts'
-import { loadTeam, missingSettings, type RunRequest } from './start.ts'
+import { loadTeam, missingSettings, type RunRequest, type Stock } from './start.ts'
 
 interface PlannedPhase {
   name: string
@@ -54,22 +53,22 @@ export interface Plan {
 }
 
 /** Throws `invalid_request` with every problem of the team. */
-export async function planRun(daemon: Daemon, request: RunRequest): Promise<Plan> {
-  const bundle = await loadTeam(daemon, request)
+export async function planRun(stock: Stock, request: RunRequest): Promise<Plan> {
+  const bundle = await loadTeam(stock, request)
   const fields = bundle.team(bundle.root).inputs
   const { values, problems } = inputsFor(fields, request.inputs ?? {})
   const writes: PlannedWrite[] = []
-  const team = planTeam(daemon, bundle, bundle.root, [], [], writes)
+  const team = planTeam(stock, bundle, bundle.root, [], [], writes)
   return {
     inputs: maskInputs(fields, values),
-    missing: [...problems, ...missingSettings(daemon, bundle)],
+    missing: [...problems, ...missingSettings(stock, bundle)],
     team,
     writes,
   }
 }
 
 function planTeam(
-  daemon: Daemon,
+  stock: Stock,
   bundle: Bundle,
   key: string,
   above: readonly string[],
@@ -78,7 +77,7 @@ function planTeam(
 ): PlannedTeam {
   const { name, version, phases, listeners } = bundle.team(key)
   if (above.includes(key)) return { name, version, recursive: true, phases: [] }
-  for (const { name, agent } of listeners) addWrite(daemon, writes, [...path, name], agent, null, 'notify')
+  for (const { name, agent } of listeners) addWrite(stock, writes, [...path, name], agent, null, 'notify')
   return {
     name,
     version,
@@ -92,7 +91,7 @@ function planTeam(
       const place = [...path, phase.name]
       if (phase.type === 'gate') return planned
       if (phase.type === 'standard') {
-        planWrites(daemon, writes, place, phase)
+        planWrites(stock, writes, place, phase)
         const entries = [...phase.sources, ...phase.targets].map(({ entry }) => entry.source)
         return {
           ...planned,
@@ -101,29 +100,29 @@ function planTeam(
           entries: entries.length > 0 ? entries : [phase.fields.source],
         }
       }
-      const below = planTeam(daemon, bundle, phase.team, [...above, key], place, writes)
+      const below = planTeam(stock, bundle, phase.team, [...above, key], place, writes)
       const items = phase.type === 'map' ? { items: phase.items.source } : {}
       return { ...planned, inputs: phase.inputs.source, ...items, below }
     }),
   }
 }
 
-function planWrites(daemon: Daemon, writes: PlannedWrite[], place: string[], phase: StandardPhase): void {
+function planWrites(stock: Stock, writes: PlannedWrite[], place: string[], phase: StandardPhase): void {
   const { agent, action = null } = phase
   const kinds = [
     ['source', phase.sources],
     ['target', phase.targets],
   ] as const
   for (const [kind, entries] of kinds) {
-    for (const { entry } of entries) addWrite(daemon, writes, place, agent, action, kind, entry.source)
+    for (const { entry } of entries) addWrite(stock, writes, place, agent, action, kind, entry.source)
   }
   if (phase.sources.length + phase.targets.length === 0) {
-    addWrite(daemon, writes, place, agent, action, 'phase', phase.fields.source)
+    addWrite(stock, writes, place, agent, action, 'phase', phase.fields.source)
   }
 }
 
 function addWrite(
-  daemon: Daemon,
+  stock: Stock,
   writes: PlannedWrite[],
   phase: string[],
   agent: string,
@@ -131,7 +130,7 @@ function addWrite(
   kind: 'source' | 'target' | 'phase' | 'notify',
   entry?: Json,
 ): void {
-  const definition = daemon.catalogue.get(agent)
+  const definition = stock.catalogue.get(agent)
   const handler: Handler | undefined = action === null ? definition?.[kind] : definition?.actions?.[action]
   if (!definition || !handler || agent === 'exec') return
   const effect = effectOf(handler, entry)
@@ -141,7 +140,7 @@ function addWrite(
     agent,
     action,
     effect,
-    to: target(daemon, agent, entry),
+    to: target(stock, agent, entry),
     credentials: secrets(agent, definition),
   })
 }
@@ -156,11 +155,11 @@ function effectOf({ effect }: Handler, entry: Json | undefined): Effect | 'by en
   }
 }
 
-function target(daemon: Daemon, agent: string, entry: Json | undefined): string {
+function target(stock: Stock, agent: string, entry: Json | undefined): string {
   const url = (entry as JsonObject | undefined)?.url
   if (typeof url === 'string') return url
   for (const name of ['base_url', 'endpoint', 'smtp_host', 'subdomain', 'provider']) {
-    const value = daemon.settings.value(`agents.${agent}.${name}`)
+    const value = stock.settings.value(`agents.${agent}.${name}`)
     if (typeof value === 'string') return value
   }
   return agent

@@ -1,4 +1,4 @@
-// What commands read of runs: from the daemon that holds the home, or from its database when nobody does.
+// What commands read of runs: from the daemon that serves the home, or from its database when none does.
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'

@@ -5,7 +5,6 @@ import type { Decision, ReviewRecord } from '../run/reviews.ts'
 import type { Field } from '../team/team.ts'
 import { connect } from './client.ts'
 import type { RunEvent } from './events.ts'
-import type { Plan } from './plan.ts'
 import type { RunRequest } from './start.ts'
 
 type Answer = Omit<Decision, 'by'>
@@ -21,7 +20,6 @@ interface Prepared {
 export interface Runner {
   /** Throws `invalid_request` with every problem of the team. */
   prepare(which: Which): Promise<Prepared>
-  plan(request: RunRequest): Promise<Plan>
   cancel(runId: string): Promise<void>
   /** Tells what will run again. */
   resume(runId: string, fromPhase: string | null): Promise<{ repeats: string[] }>
@@ -49,7 +47,6 @@ export async function openRunner(home: string, log: Log): Promise<Runner> {
       const { inputs } = await client.call<{ inputs: Field[] }>('/v1/teams/validate', which)
       return { inputs, start: request => client.call('/v1/runs/start', { ...which, ...request }) }
     },
-    plan: request => client.call('/v1/teams/plan', request),
     resume: (run_id, from) => client.call('/v1/runs/resume', { run_id, ...(from !== null && { from_phase: from }) }),
     cancel: async run_id => void (await client.call('/v1/runs/cancel', { run_id })),
     decide: (review_id, answer) => client.call('/v1/reviews/decide', { review_id, ...answer }),
@@ -78,10 +75,6 @@ async function inProcess(home: string, log: Log): Promise<Runner> {
         start: request => startBundle(daemon, bundle, { ...which, ...request }, { local: true }),
       }
     },
-    async plan(request) {
-      const { planRun } = await import('./plan.ts')
-      return planRun(daemon, request)
-    },
     async resume(runId, from) {
       const { repeats } = engine.planResume(runId, from)
       await engine.resume(runId, from)
@@ -89,10 +82,11 @@ async function inProcess(home: string, log: Log): Promise<Runner> {
     },
     cancel: async runId => void (await engine.cancel(runId)),
     async decide(reviewId, answer) {
-      const { answerReview, findReview } = await import('./reviews.ts')
-      const { userInfo } = await import('node:os')
-      const by = `local:${userInfo().username}`
-      return answerReview(engine, findReview(engine, reviewId), { ...answer, by })
+      const [{ answerReview, findReview }, { localName }] = await Promise.all([
+        import('./reviews.ts'),
+        import('./access.ts'),
+      ])
+      return answerReview(engine, findReview(engine, reviewId), { ...answer, by: localName() })
     },
     events: (runId, signal) => runEvents(engine, runId, signal),
     async pending() {

@@ -22,6 +22,9 @@ export interface RunRequest {
   workspace?: string | null
 }
 
+/** What it takes to read a team and tell what it lacks. */
+export type Stock = Pick<Daemon, 'catalogue' | 'settings' | 'packages' | 'bundles'>
+
 export interface Origin {
   /** Started on this machine: paths may be named. */
   local: boolean
@@ -64,45 +67,45 @@ export async function startBundle(
 
 /** The team that a request names. Throws `invalid_request` with every problem of its files, `not_found`. */
 export async function loadTeam(
-  daemon: Daemon,
+  stock: Stock,
   { team, path }: Pick<RunRequest, 'team' | 'path'>,
   besides?: LoadOptions['besides'],
 ): Promise<Bundle> {
-  const resolve = (ref: string) => daemon.packages.resolve(ref)
-  const options = { agents: daemon.catalogue, resolve, ...(besides && { besides }) }
+  const resolve = (ref: string) => stock.packages.resolve(ref)
+  const options = { agents: stock.catalogue, resolve, ...(besides && { besides }) }
   if ((team === undefined) === (path === undefined)) {
     throw new CadreError('invalid_request', 'expected either `team` (@scope/name) or `path`', {
       details: [{ path: '/team', message: 'give this, or `path`' }],
     })
   }
   if (path !== undefined) {
-    if (isAbsolute(path)) return daemon.bundles.load(path, options)
+    if (isAbsolute(path)) return stock.bundles.load(path, options)
     throw new CadreError('invalid_request', `${path} is no absolute path`, {
       details: [{ path: '/path', message: 'must be an absolute path' }],
     })
   }
-  const found = await daemon.packages.resolve(team!)
+  const found = await stock.packages.resolve(team!)
   if (!found) throw new CadreError('not_found', `there is no team ${team} here, and no hub that has it`)
-  return daemon.bundles.load(found, options)
+  return stock.bundles.load(found, options)
 }
 
 /** What a run needs beside its team: inputs of the root, which is the first of `teams`, and settings of every agent. */
-function lacking(daemon: Daemon, { inputs = {} }: RunRequest, teams: readonly Team[]): Detail[] {
-  return [...inputsFor(teams[0]?.inputs ?? [], inputs).problems, ...missingOf(daemon, teams)]
+function lacking(stock: Stock, { inputs = {} }: RunRequest, teams: readonly Team[]): Detail[] {
+  return [...inputsFor(teams[0]?.inputs ?? [], inputs).problems, ...missingOf(stock, teams)]
 }
 
 /** One line for each setting that some agent of the bundle lacks. */
-export function missingSettings(daemon: Daemon, bundle: Bundle): Detail[] {
-  return missingOf(daemon, teamsIn(bundle))
+export function missingSettings(stock: Stock, bundle: Bundle): Detail[] {
+  return missingOf(stock, teamsIn(bundle))
 }
 
 const teamsIn = (bundle: Bundle): Team[] => teamsOf(bundle).map(([, team]) => team)
 
-function missingOf(daemon: Daemon, teams: readonly Team[]): Detail[] {
+function missingOf(stock: Stock, teams: readonly Team[]): Detail[] {
   const references = new Set(teams.flatMap(agentRefs))
   return [...references].sort().flatMap(reference => {
-    const definition = daemon.catalogue.get(reference)
-    return definition ? daemon.settings.problems(reference, definition) : []
+    const definition = stock.catalogue.get(reference)
+    return definition ? stock.settings.problems(reference, definition) : []
   })
 }
 

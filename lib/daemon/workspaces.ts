@@ -42,7 +42,7 @@ export class Workspaces {
 
   /** Registers a folder, or names a registered one anew. Throws `invalid_request`, `conflict` for a name in use. */
   add(path: string, name?: string): WorkspaceRecord {
-    const folder = existingFolder(path)
+    const folder = existingFolder(path, '/path')
     const known = this.#byPath(folder)
     if (name !== undefined) this.#checkName(name, known?.id)
     if (!known) this.#insert(folder, name)
@@ -146,9 +146,9 @@ export class Workspaces {
 }
 
 /** The real path of a folder that exists. Throws `invalid_request`. */
-function existingFolder(path: string): string {
+function existingFolder(path: string, field = '/workspace'): string {
   const wrong = (message: string) =>
-    new CadreError('invalid_request', `workspace ${path} ${message}`, { details: [{ path: '/workspace', message }] })
+    new CadreError('invalid_request', `workspace ${path} ${message}`, { details: [{ path: field, message }] })
   if (!isAbsolute(path)) throw wrong('is no absolute path')
   const found = real(path)
   if (!statSync(found, { throwIfNoEntry: false })?.isDirectory()) throw wrong('is no folder')

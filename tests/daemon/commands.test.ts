@@ -90,6 +90,57 @@ phases: [{ name: nap, agent: exec, commands: [{ name: c, run: "[ -e done ] || sl
     expect(await daemon.ended(runs[0].run_id)).toMatchObject({ state: 'completed', attempt: 1 })
   })
 
+  test('while a team runs, others read the database, and a second run is refused', async () => {
+    const home = folder()
+    const child = startCommand(['run', files({ 'team.yml': SLEEPS })], { home })
+    await lineWith(child.stderr, 'running')
+    const { runs } = JSON.parse((await command(['runs', '--json'], { home })).stdout)
+    expect(runs).toMatchObject([{ state: 'running' }])
+    expect((await command(['phases', runs[0].run_id], { home })).code).toBe(0)
+    const path = files({ 'team.yml': HELLO })
+    expect(await command(['validate', path], { home })).toMatchObject({ code: 0, stdout: `${path} is valid\n` })
+    expect((await command(['plan', path, '-i', 'who=ada'], { home })).code).toBe(0)
+    const second = await command(['run', path, '-i', 'who=ada'], { home })
+    expect(second.code).toBe(2)
+    expect(second.stderr).toContain(`process ${child.pid}, which runs a team`)
+    child.kill('SIGINT')
+    await child.exited
+  })
+
+  test('validate and plan leave what was interrupted alone', async () => {
+    const home = folder()
+    const path = files({
+      'team.yml': `name: "@local/counts"
+version: 1.0.0
+phases: [{ name: count, agent: exec, commands: [{ name: c, run: "echo started >> starts; sleep 30" }] }]
+`,
+    })
+    const child = startCommand(['run', path], { home, cwd: path })
+    await lineWith(child.stderr, 'count')
+    while (!existsSync(join(path, 'starts'))) await Bun.sleep(10)
+    child.kill('SIGKILL')
+    await child.exited
+    for (const word of ['validate', 'plan']) expect((await command([word, path], { home })).code).toBe(0)
+    expect(readFileSync(join(path, 'starts'), 'utf8')).toBe('started\n')
+    const { runs } = JSON.parse((await command(['runs', '--json'], { home })).stdout)
+    expect((await command(['cancel', runs[0].run_id], { home })).code).toBe(0)
+  })
+
+  test('a misspelt command is told with the one that was meant', async () => {
+    const { code, stderr } = await command(['vlidate', '.'], { home: folder() })
+    expect(code).toBe(2)
+    expect(stderr).toContain("unknown command 'vlidate' (did you mean `validate`?)")
+    expect((await command(['runs', '--limit', 'many'], { home: folder() })).code).toBe(2)
+  })
+
+  test('a reader that has read enough is no failure', async () => {
+    const home = folder()
+    await command(['run', files({ 'team.yml': HELLO }), '-i', 'who=ada'], { home })
+    const script = `"${process.execPath}" "${join(import.meta.dir, '../../daemon.ts')}" runs | true`
+    const child = Bun.spawn(['sh', '-c', script], { env: { ...process.env, CADRE_HOME: home }, stderr: 'pipe' })
+    expect(await child.stderr.text()).toBe('')
+  })
+
   test('the example reports on a folder with odd names', async () => {
     const home = folder()
     const path = files({

@@ -12,19 +12,21 @@ import { clock, table } from '../terminal/table.ts'
 export interface ListOptions {
   home?: string
   json?: boolean
-  limit?: string
+  limit?: number
   all?: boolean
 }
 
+/** A terminal of this width has room for the state of a run as a word, too. */
+const ROOMY = 100
 const LOG_PAGE = 1_000
 const FOLLOW_MS = 300
 
 export async function runs({ home, json, limit, all }: ListOptions): Promise<void> {
-  const query = { root_only: !all, limit: Number(limit ?? 20), offset: 0 }
+  const query = { root_only: !all, limit: limit ?? 20, offset: 0 }
   const found = await openReader(homeFolder(home)).runs(query)
   show(json, found, paint =>
     found.runs.map(({ run_id, team, run_name, state, started_at, completed_at }) => [
-      `${symbol(paint, state)} ${stateWord(paint, state)}`,
+      columns() < ROOMY ? symbol(paint, state) : `${symbol(paint, state)} ${stateWord(paint, state)}`,
       team + (run_name === null ? '' : ` ${printable(run_name)}`),
       clock(started_at),
       took(started_at, completed_at),
@@ -74,7 +76,7 @@ export async function why(runId: string, { home, json }: ListOptions): Promise<v
 }
 
 export async function reviews({ home, json, limit, all }: ListOptions): Promise<void> {
-  const query = { limit: Number(limit ?? 20), offset: 0, ...(!all && { state: 'pending' }) }
+  const query = { limit: limit ?? 20, offset: 0, ...(!all && { state: 'pending' }) }
   const found = await openReader(homeFolder(home)).reviews(query)
   show(json, found, paint =>
     found.reviews.map(({ id, kind, phase, run_name, state, decision, prompt, reason, created_at }) => [
@@ -140,8 +142,15 @@ function plainLine({ at, phase, stream, text, fields }: LogLine, paint: Paint): 
 }
 
 function show(json: boolean | undefined, data: unknown, rows: (paint: Paint) => string[][]): void {
-  if (json) process.stdout.write(`${JSON.stringify(data, null, 2)}\n`)
-  else for (const line of table(rows(createPaint(process.stdout)))) process.stdout.write(`${line}\n`)
+  if (json) return void process.stdout.write(`${JSON.stringify(data, null, 2)}\n`)
+  const lines = table(rows(createPaint(process.stdout)))
+  if (lines.length === 0) process.stderr.write('none\n')
+  for (const line of lines) process.stdout.write(`${line}\n`)
+}
+
+/** Width of the terminal; no bound elsewhere. */
+function columns(): number {
+  return process.stdout.isTTY ? process.stdout.columns : Number.POSITIVE_INFINITY
 }
 
 function took(started: number | null, completed: number | null): string {

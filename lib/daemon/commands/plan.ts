@@ -3,7 +3,7 @@
 import { createLog } from '../../log.ts'
 import { homeFolder } from '../home.ts'
 import type { Plan, PlannedTeam } from '../plan.ts'
-import { openRunner } from '../runner.ts'
+import { openShelf } from '../shelf.ts'
 import { createPaint, type Paint } from '../terminal/paint.ts'
 import { table } from '../terminal/table.ts'
 import { type InputOptions, readInputs } from './inputs.ts'
@@ -15,17 +15,13 @@ export async function plan(
   reference: string,
   options: InputOptions & { home?: string; json?: boolean },
 ): Promise<number> {
-  const runner = await openRunner(homeFolder(options.home), createLog({ level: 'warn' }))
-  try {
-    const which = whichTeam(reference)
-    const { inputs } = await runner.prepare(which)
-    const found = await runner.plan({ ...which, inputs: await readInputs(inputs, options) })
-    const lines = options.json ? [JSON.stringify(found, null, 2)] : drawPlan(found, createPaint(process.stdout))
-    process.stdout.write(`${lines.join('\n')}\n`)
-    return found.missing.length > 0 ? EXIT.usage : EXIT.done
-  } finally {
-    await runner.close()
-  }
+  const shelf = await openShelf(homeFolder(options.home), createLog({ level: 'warn' }))
+  const which = whichTeam(reference)
+  const { inputs } = await shelf.validate(which)
+  const found = await shelf.plan({ ...which, inputs: await readInputs(inputs, options) })
+  const lines = options.json ? [JSON.stringify(found, null, 2)] : drawPlan(found, createPaint(process.stdout))
+  process.stdout.write(`${lines.join('\n')}\n`)
+  return found.missing.length > 0 ? EXIT.usage : EXIT.done
 }
 
 function drawPlan({ inputs, missing, team, writes }: Plan, paint: Paint): string[] {

@@ -4,7 +4,7 @@ import { discover } from '../../agent/catalogue.ts'
 import { createLog } from '../../log.ts'
 import { teamJsonSchema } from '../../team/json-schema.ts'
 import { homeFolder } from '../home.ts'
-import { openRunner } from '../runner.ts'
+import { openShelf } from '../shelf.ts'
 import { createPaint } from '../terminal/paint.ts'
 import { table } from '../terminal/table.ts'
 import { whichTeam } from './run.ts'
@@ -16,14 +16,9 @@ interface Options {
 
 /** Throws `invalid_request` with every problem. */
 export async function validate(reference: string, { home, json }: Options): Promise<void> {
-  const runner = await openRunner(homeFolder(home), createLog({ level: 'warn' }))
-  try {
-    const { inputs } = await runner.prepare(whichTeam(reference))
-    if (json) process.stdout.write(`${JSON.stringify({ valid: true, inputs })}\n`)
-    else process.stdout.write(`${reference} is valid\n`)
-  } finally {
-    await runner.close()
-  }
+  const shelf = await openShelf(homeFolder(home), createLog({ level: 'warn' }))
+  const { inputs } = await shelf.validate(whichTeam(reference))
+  process.stdout.write(json ? `${JSON.stringify({ valid: true, inputs })}\n` : `${reference} is valid\n`)
 }
 
 export async function schema({ home }: Options): Promise<void> {

@@ -18,10 +18,12 @@ export function pad(cell: string, width: number): string {
   return cell + ' '.repeat(Math.max(0, width - Bun.stringWidth(cell)))
 }
 
-/** `2026-05-02 14:03:21`, local time; a dash for no time. */
-export function clock(at: number | null): string {
+/** Local time: `14:03:21` of today, else `2026-05-02 14:03`; a dash for no time. */
+export function clock(at: number | null, now = new Date()): string {
   if (at === null) return '–'
   const date = new Date(at)
+  const time = date.toTimeString()
+  if (date.toDateString() === now.toDateString()) return time.slice(0, 8)
   const two = (value: number) => String(value).padStart(2, '0')
-  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${date.toTimeString().slice(0, 8)}`
+  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${time.slice(0, 5)}`
 }
