@@ -37,6 +37,15 @@ export function closed<P extends TProperties>(properties: P): TObject<P> {
   return Type.Object(properties, { additionalProperties: false })
 }
 
+/** A record that recurs in replies: a component of this name in OpenAPI. Open, for replies may grow. */
+export function named<P extends TProperties>(name: string, properties: P): TObject<P> {
+  return Type.Object(properties, { $id: name })
+}
+
+export function nullable<S extends TSchema>(schema: S) {
+  return Type.Union([schema, Type.Null()])
+}
+
 export function matches<S extends TSchema>(schema: S, value: unknown): value is Static<S> {
   return validator(schema).Check(value)
 }

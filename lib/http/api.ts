@@ -48,6 +48,8 @@ export interface Declaration<Caller> {
   access: Access<Caller>
   /** One line for OpenAPI. */
   summary?: string
+  /** What a success answers as `data`: for OpenAPI and the tests, which hold replies against it; not checked when serving. */
+  data?: TSchema
 }
 
 export interface PostDeclaration<Caller, Body extends TSchema> extends Declaration<Caller> {
@@ -62,6 +64,8 @@ export interface PostDeclaration<Caller, Body extends TSchema> extends Declarati
 
 export interface GetDeclaration<Caller, Query extends TSchema> extends Declaration<Caller> {
   query: Query
+  /** Where the handler answers with a Response of its own: its content type. */
+  media?: string
 }
 
 interface Endpoint {
@@ -70,6 +74,8 @@ interface Endpoint {
   frame: Frame
   schema: TSchema
   status: 200 | 201
+  data: TSchema | undefined
+  media: string | undefined
 }
 
 /** A route as it was declared. */
@@ -80,6 +86,9 @@ export interface Route {
   rule: string
   /** Of success. */
   status: number
+  /** Of success: the schema of `data`, or the content type of what is no such reply. */
+  data: TSchema | undefined
+  media: string | undefined
 }
 
 export interface Api {
@@ -155,12 +164,12 @@ export function createApi(options: { log: Log }): Api {
     app: app as unknown as Elysia,
     stopping: stopping.signal,
     stop: () => stopping.abort(),
-    post(path, { access, body, limit = MIB, frame = plainFrame, status = 200, summary }, handler) {
-      declare('POST', path, { access, limit, frame, schema: body, status })
+    post(path, { access, body, limit = MIB, frame = plainFrame, status = 200, summary, data }, handler) {
+      declare('POST', path, { access, limit, frame, schema: body, status, data, media: undefined })
       app.post(path, handler as never, { body: standard(body), detail: detail(access, summary) })
     },
-    get(path, { access, query, summary }, handler) {
-      declare('GET', path, { access, limit: 0, frame: plainFrame, schema: query, status: 200 })
+    get(path, { access, query, summary, data, media }, handler) {
+      declare('GET', path, { access, limit: 0, frame: plainFrame, schema: query, status: 200, data, media })
       app.get(path, handler as never, { query: standard(query), detail: detail(access, summary) })
     },
     routes() {
@@ -171,7 +180,9 @@ export function createApi(options: { log: Log }): Api {
       }
       return [...endpoints]
         .flatMap(([path, methods]) =>
-          [...methods].map(([method, { access, status }]) => ({ method, path, rule: access.rule, status })),
+          [...methods].map(([method, { access, status, data, media }]) => {
+            return { method, path, rule: access.rule, status, data, media }
+          }),
         )
         .sort((a, b) => (a.path < b.path ? -1 : 1))
     },

@@ -87,7 +87,8 @@ export function stopOnSignal(listening: Listening, log: Log, close: () => void |
 
 /** `GET /health`, without credential. */
 export function health(api: Api, report: () => Record<string, unknown>): void {
-  api.get('/health', { access: anyone, query: Type.Object({}), summary: 'Liveness' }, () => ({
+  const data = Type.Object({ status: Type.Literal('ok') }, { additionalProperties: true })
+  api.get('/health', { access: anyone, query: Type.Object({}), data, summary: 'Liveness' }, () => ({
     status: 'ok',
     ...report(),
   }))

@@ -2,15 +2,8 @@
 
 import { and, eq, inArray, isNull } from 'drizzle-orm'
 import type { Hub } from './hub.ts'
-import { type PublicKey, publicKeys } from './keys.ts'
-
-/** The realm access list of interface.md 2.4. */
-export interface AccessList {
-  realm_id: string
-  allowed: string[]
-  dispatch_public_key: string
-  daemon_id: string
-}
+import { publicKeys } from './keys.ts'
+import type { AccessList, PublicKey } from './records.ts'
 
 export async function accessList(hub: Hub, realmId: string, daemonId: string): Promise<AccessList> {
   const { allowed, keys } = await realmFacts(hub, realmId)

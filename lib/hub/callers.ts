@@ -106,6 +106,11 @@ export class UserCaller {
     }
   }
 
+  /** The role that these memberships give the caller; for lists, which have them at hand. */
+  roleIn<K extends Kind>(kind: K, known: Omit<Standing, 'siteAdmin'>): Role<K> | null {
+    return roleIn(kind, { ...known, siteAdmin: this.user.siteAdmin })
+  }
+
   /** For what depends on the body: throws like a route whose grant is `ask`. */
   mustAllow(ask: Ask): void {
     if (!allows(this.token.grant, ask)) throw lacksGrant(ask)

@@ -17,7 +17,15 @@ const RunId = Type.String({ pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}
 const MAX_DEPTH = 32
 
 export const RUN_STATES = ['queued', 'running', 'awaiting_input', 'completed', 'failed', 'cancelled'] as const
-const PHASE_STATES = ['pending', 'running', 'awaiting_input', 'completed', 'failed', 'skipped', 'cancelled'] as const
+export const PHASE_STATES = [
+  'pending',
+  'running',
+  'awaiting_input',
+  'completed',
+  'failed',
+  'skipped',
+  'cancelled',
+] as const
 
 const Run = Type.Object({
   run_id: RunId,

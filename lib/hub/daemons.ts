@@ -1,12 +1,14 @@
 // Daemons as the hub knows them: bound to the token that registered them, alive as long as they call.
 
 import { eq } from 'drizzle-orm'
+import type { Static } from 'typebox'
 import type { Tables } from '../../db/hub/schema.ts'
 import type { Db } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
 import { type RealmFacts, realmFacts } from './acl.ts'
 import type { RealmCaller } from './callers.ts'
 import type { Hub } from './hub.ts'
+import type { Daemon } from './records.ts'
 
 export type DaemonRow = Tables['daemons']['$inferSelect']
 
@@ -19,7 +21,7 @@ export const BEAT_MS = 15_000
 /** The protocol that this hub speaks. */
 const PROTOCOL = 1
 
-export type DaemonStatus = 'online' | 'stale' | 'offline' | 'removed'
+export type DaemonStatus = Static<typeof Daemon>['status']
 
 export function statusOf({ touches, now }: Hub, daemon: DaemonRow): DaemonStatus {
   if (daemon.removed_at !== null) return 'removed'

@@ -2,7 +2,7 @@
 // denied, and admin implies write implies read.
 
 import { type Static, Type } from 'typebox'
-import { closed } from '../schema.ts'
+import { closed, named } from '../schema.ts'
 
 export const ENTITIES = ['users', 'orgs', 'scopes', 'teams', 'tokens', 'realms', 'daemons', 'runs', 'dispatch'] as const
 export type Entity = (typeof ENTITIES)[number]
@@ -12,28 +12,25 @@ export type Level = (typeof LEVELS)[number]
 
 const Levels = Type.Array(Type.Enum([...LEVELS]), { uniqueItems: true })
 
-/** `permissions` of a request. Domains that are absent reach nothing. */
-export const Permissions = closed({
-  domains: Type.Optional(
-    closed({
-      orgs: Type.Optional(Type.Union([Type.Array(Type.Integer(), { maxItems: 1_000 }), Type.Literal('*')])),
-      realms: Type.Optional(Type.Union([Type.Array(Type.String(), { maxItems: 1_000 }), Type.Literal('*')])),
-    }),
-  ),
-  access: closed(
-    Object.fromEntries(ENTITIES.map(entity => [entity, Type.Optional(Levels)])) as {
-      [E in Entity]: ReturnType<typeof Type.Optional<typeof Levels>>
-    },
-  ),
+const Domains = closed({
+  orgs: Type.Optional(Type.Union([Type.Array(Type.Integer(), { maxItems: 1_000 }), Type.Literal('*')])),
+  realms: Type.Optional(Type.Union([Type.Array(Type.String(), { maxItems: 1_000 }), Type.Literal('*')])),
 })
 
-export interface Grant {
-  domains: { orgs?: number[] | '*'; realms?: string[] | '*' }
-  access: { [E in Entity]?: Level[] }
-}
+const Access = closed(
+  Object.fromEntries(ENTITIES.map(entity => [entity, Type.Optional(Levels)])) as {
+    [E in Entity]: ReturnType<typeof Type.Optional<typeof Levels>>
+  },
+)
+
+/** `permissions` of a request. Domains that are absent reach nothing. */
+export const Permissions = closed({ domains: Type.Optional(Domains), access: Access })
+
+export const Grant = named('grant', { domains: Domains, access: Access })
+export type Grant = Static<typeof Grant>
 
 export function grantOf({ domains = {}, access }: Static<typeof Permissions>): Grant {
-  return { domains, access } as Grant
+  return { domains, access }
 }
 
 /** What a session may: everything that its owner's live roles allow. */

@@ -6,16 +6,10 @@ import { and, asc, desc, eq, gt, isNull, or } from 'drizzle-orm'
 import type { Db, Store } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
 import type { Hub } from './hub.ts'
+import type { PublicKey } from './records.ts'
 
 /** How long a rotated key is still accepted. */
 const OVERLAP_MS = 86_400_000
-
-/** A public key as daemons get it. */
-export interface PublicKey {
-  kid: string
-  pem: string
-  not_after?: number
-}
 
 export interface Sealer {
   seal(text: string): string

@@ -46,7 +46,7 @@ export async function filesOf({ packageFiles }: Store, db: Db, id: number): Prom
   return row!.files
 }
 
-/** Versions that may be chosen, newest first. */
+/** Every version, newest first; those that were yanked too. */
 export async function versionsOf({ packages }: Store, db: Db, name: string): Promise<PackageRow[]> {
   const rows = await db.select().from(packages).where(eq(packages.name, name))
   return rows.sort((a, b) => Bun.semver.order(b.version, a.version))

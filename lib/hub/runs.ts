@@ -10,6 +10,7 @@ import { CRASHED_MS } from './daemons.ts'
 import type { Hub } from './hub.ts'
 import { TERMINAL } from './live.ts'
 import { type JobRow, sweep } from './queue.ts'
+import type { TreeEntry } from './records.ts'
 
 export type RunRow = Tables['runs']['$inferSelect']
 
@@ -77,17 +78,6 @@ export async function lastRev({ runs }: Store, db: Db, rootId: string): Promise<
     .from(runs)
     .where(eq(runs.root_run_id, rootId))
   return row!.rev
-}
-
-export interface TreeEntry {
-  run_id: string
-  run_name: string | null
-  state: string
-  call_path: string[]
-  call_depth: number
-  parent_phase: string | null
-  started_at: number | null
-  completed_at: number | null
 }
 
 const TREE_PAGE = 500

@@ -55,6 +55,26 @@ test('a body’s schema is the one that checks it', async () => {
   ])
 })
 
+test('what a success answers is told, records that recur by name', async () => {
+  for (const { method, path, status } of hub.routes) {
+    const { content } = operation(path, method.toLowerCase()).responses[status] as {
+      content: Record<string, { schema?: { properties: { data: object } } }>
+    }
+    const [[type, { schema }]] = Object.entries(content) as [[string, { schema?: { properties: { data: object } } }]]
+    if (path.startsWith('/v1/') && method === 'POST') {
+      expect([path, type, Object.keys(schema!.properties.data).length > 0]).toEqual([path, 'application/json', true])
+    }
+  }
+  const org = operation('/v1/orgs/update').responses[200] as { content: Record<string, { schema: object }> }
+  expect(org.content['application/json']!.schema).toMatchObject({
+    required: ['ok', 'data'],
+    properties: { data: { $ref: '#/components/schemas/org' } },
+  })
+  expect(doc.components.schemas!.token).toMatchObject({ required: expect.arrayContaining(['id', 'permissions']) })
+  // The wire's own names, once each: no schema brings an identity along that could clash.
+  expect(JSON.stringify(doc)).not.toContain('"$id"')
+})
+
 test('errors are those of the wire, and every reference leads somewhere', () => {
   for (const [code, status] of Object.entries(STATUS)) {
     expect(JSON.stringify(doc.components.responses![status])).toContain(`"${code}"`)

@@ -188,7 +188,7 @@ describe('users', () => {
 })
 
 test('the audit log has what was done, by whom, and no secret', async () => {
-  const { entries, total } = await hub.ok(hub.admin, 'audit/list', { org_id: org, limit: 100 })
+  const { audit: entries, total } = await hub.ok(hub.admin, 'audit/list', { org_id: org, limit: 100 })
   expect(total).toBe(entries.length)
   const actions = new Set(entries.map((entry: { action: string }) => entry.action))
   for (const action of [

@@ -1,8 +1,10 @@
-// The OpenAPI document of an API, from the schemas that check its requests. Made when it is first asked for.
+// The OpenAPI document of an API, from the schemas that check its requests and describe its replies. Made when it is
+// first asked for.
 // Document: https://spec.openapis.org/oas/v3.1.1 · schemas: JSON Schema 2020-12
 
 import { toOpenAPISchema } from '@elysiajs/openapi/openapi'
 import { STATUS } from '../../error.ts'
+import { isObject } from '../../json.ts'
 import type { Standard } from '../../schema.ts'
 import type { Api, Route } from '../api.ts'
 
@@ -30,20 +32,33 @@ export interface Document {
   components: Record<string, Record<string, unknown>>
 }
 
-/** Every route of `api` with its body or query, its access rule, and the errors that it may answer. */
+/** Every route of `api` with its body or query, its access rule, what it answers, and the errors that it may answer. */
 export function openapiDocument(api: Api, info: Info): Document {
   const { paths } = toOpenAPISchema(asJson(api) as never, undefined, undefined, {
     typebox: (body: Standard<unknown>) => body.schema,
   }) as unknown as Pick<Document, 'paths'>
+  const schemas: Record<string, unknown> = { ...components.schemas }
   for (const route of api.routes()) {
     const operation = paths[route.path]![route.method.toLowerCase()]!
     operation.tags = [route.path.split('/').at(-2) || 'service']
     operation.security = securityOf(route)
-    operation.responses = responsesOf(route)
+    operation.responses = { [route.status]: successOf(route, schemas), ...failuresOf(route) }
     // An empty body counts as `{}`.
     if (operation.requestBody) operation.requestBody.required = false
   }
-  return { openapi: '3.1.1', info, paths: { ...paths }, components }
+  return { openapi: '3.1.1', info, paths: { ...paths }, components: { ...components, schemas } }
+}
+
+/** `schema` with a reference for each named record, which is put under its name into `schemas`. */
+function referring(schema: unknown, schemas: Record<string, unknown>): unknown {
+  if (Array.isArray(schema)) return schema.map(each => referring(each, schemas))
+  if (!isObject(schema)) return schema
+  const { $id, ...rest } = schema
+  const entries = Object.entries(rest).map(([key, value]) => [key, referring(value, schemas)])
+  const plain = Object.fromEntries(entries)
+  if (typeof $id !== 'string') return plain
+  schemas[$id] = plain
+  return { $ref: `#/components/schemas/${$id}` }
 }
 
 /** The kit parses bodies by a function of its own, which the generator takes for no type at all: they are JSON. */
@@ -57,18 +72,22 @@ function securityOf({ rule }: Route): Operation['security'] {
   return rule.startsWith('none, or ') ? [{}, { bearer: [] }] : [{ bearer: [] }]
 }
 
-function responsesOf({ method, path, rule, status }: Route): Operation['responses'] {
+function successOf({ data, media }: Route, schemas: Record<string, unknown>): unknown {
+  if (media) return { description: 'Done', headers, content: { [media]: {} } }
+  const schema = {
+    type: 'object',
+    required: ['ok', 'data'],
+    properties: { ok: { const: true }, data: referring(data ?? {}, schemas) },
+  }
+  return { description: 'Done', headers, content: { 'application/json': { schema } } }
+}
+
+function failuresOf({ method, rule }: Route): Operation['responses'] {
   const inapplicable: number[] = [STATUS.method_not_allowed]
   if (rule === 'none') inapplicable.push(STATUS.forbidden)
   if (method === 'GET') inapplicable.push(STATUS.too_large, STATUS.unsupported_media_type)
   const errors = [...new Set(Object.values(STATUS))].filter(each => !inapplicable.includes(each))
-  const success = path.endsWith('/stream')
-    ? { description: 'Server-sent events', content: { 'text/event-stream': { schema: { type: 'string' } } } }
-    : { $ref: '#/components/responses/success' }
-  return {
-    [status]: success,
-    ...Object.fromEntries(errors.map(each => [each, { $ref: `#/components/responses/${each}` }])),
-  }
+  return Object.fromEntries(errors.map(each => [each, { $ref: `#/components/responses/${each}` }]))
 }
 
 const headers = { 'x-request-id': { description: 'Names the request in the log', schema: { type: 'string' } } }
@@ -104,7 +123,6 @@ const components: Document['components'] = {
     bearer: { type: 'http', scheme: 'bearer', description: 'A user token (cadre_tok_…) or a realm token (cadre_dt_…)' },
   },
   schemas: {
-    success: { type: 'object', required: ['ok', 'data'], properties: { ok: { const: true }, data: {} } },
     failure: {
       type: 'object',
       required: ['ok', 'error'],
@@ -122,12 +140,5 @@ const components: Document['components'] = {
       },
     },
   },
-  responses: {
-    success: {
-      description: 'Done',
-      headers,
-      content: { 'application/json': { schema: { $ref: '#/components/schemas/success' } } },
-    },
-    ...Object.fromEntries([...new Set(Object.values(STATUS))].map(status => [status, failure(status)])),
-  },
+  responses: Object.fromEntries([...new Set(Object.values(STATUS))].map(status => [status, failure(status)])),
 }

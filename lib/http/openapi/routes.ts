@@ -17,8 +17,10 @@ export function openapiRoutes(api: Api, info: Info): void {
     return made
   }
   const declared = { access: anyone, query: Type.Object({}) }
-  api.get('/openapi/json', { ...declared, summary: 'This document' }, async () => Response.json(await document()))
-  api.get('/openapi', { ...declared, summary: 'This document as a page' }, async () => {
+  api.get('/openapi/json', { ...declared, media: 'application/json', summary: 'This document' }, async () =>
+    Response.json(await document()),
+  )
+  api.get('/openapi', { ...declared, media: 'text/html', summary: 'This document as a page' }, async () => {
     const { openapiPage } = await import('./page.ts')
     return new Response(openapiPage(await document()), { headers: PAGE_HEADERS })
   })

@@ -7,6 +7,7 @@ import { listBody, OrgId, orgId, page } from '../bodies.ts'
 import type { Callers, UserCaller } from '../callers.ts'
 import { countOf } from '../counting.ts'
 import type { Hub } from '../hub.ts'
+import { AuditEntry, listOf } from '../records.ts'
 
 export function auditRoutes(api: Api, hub: Hub, { user }: Callers): void {
   const { store } = hub
@@ -22,6 +23,7 @@ export function auditRoutes(api: Api, hub: Hub, { user }: Callers): void {
         since: Type.Optional(Type.Integer({ minimum: 0 })),
         until: Type.Optional(Type.Integer({ minimum: 0 })),
       }),
+      data: listOf('audit', AuditEntry),
       summary: 'What was done in an org, newest first',
     },
     async ({ body, caller }) => {
@@ -34,7 +36,7 @@ export function auditRoutes(api: Api, hub: Hub, { user }: Callers): void {
       )
       const { limit, offset } = page(body)
       const rows = await store.db.select().from(audit).where(where).orderBy(desc(audit.id)).limit(limit).offset(offset)
-      return { entries: rows, total: await countOf(store.db, audit, where) }
+      return { audit: rows, total: await countOf(store.db, audit, where) }
     },
   )
 

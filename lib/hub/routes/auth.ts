@@ -5,14 +5,15 @@ import { Type } from 'typebox'
 import { CadreError } from '../../error.ts'
 import type { Api } from '../../http/api.ts'
 import { textReply } from '../../http/reply.ts'
-import { closed } from '../../schema.ts'
+import { closed, nullable } from '../../schema.ts'
 import { accessList } from '../acl.ts'
 import { record } from '../audit.ts'
 import { Id, iso, listBody, page, Title, Uuid } from '../bodies.ts'
 import type { Callers, UserCaller } from '../callers.ts'
 import { countOf } from '../counting.ts'
-import { type Grant, grantOf, Permissions, realmGrant, within } from '../grant.ts'
+import { Grant, grantOf, Permissions, realmGrant, within } from '../grant.ts'
 import type { Hub } from '../hub.ts'
+import { AccessList, listOf, RealmRole, Time, Token, withMore } from '../records.ts'
 import { mint, realmsOfTokens, renewSecret, tokenRecords } from '../tokens.ts'
 
 const Generate = closed({
@@ -21,6 +22,18 @@ const Generate = closed({
   permissions: Type.Optional(Permissions),
   realm_ids: Type.Optional(Type.Array(Uuid, { minItems: 1, maxItems: 100, uniqueItems: true })),
   expires_in_days: Type.Optional(Type.Integer({ minimum: 1, maximum: 3_650 })),
+})
+
+const Minted = withMore(Type.Pick(Token, ['id', 'name', 'type', 'realm_ids', 'expires_at']), {
+  token: Type.String(),
+  permissions: Grant,
+})
+
+const Identity = withMore(Type.Pick(Token, ['type', 'kind', 'realm_ids']), {
+  user: nullable(Type.Object({ id: Type.Integer(), username: Type.String() })),
+  permissions: Grant,
+  expires_at: nullable(Time),
+  realm_role: Type.Optional(nullable(RealmRole)),
 })
 
 export function authRoutes(api: Api, hub: Hub, { user, realm, either }: Callers): void {
@@ -32,6 +45,7 @@ export function authRoutes(api: Api, hub: Hub, { user, realm, either }: Callers)
     {
       access: user({ grant: { tokens: 'write' }, realm: 'member' }),
       body: Generate,
+      data: Minted,
       status: 201,
       summary: 'Mint a token',
     },
@@ -56,6 +70,7 @@ export function authRoutes(api: Api, hub: Hub, { user, realm, either }: Callers)
     {
       access: user({ grant: { tokens: 'read' }, realm: 'admin' }),
       body: listBody({ realm_id: Type.Optional(Uuid) }),
+      data: listOf('tokens', Token),
       summary: 'List tokens: one’s own, or those of a realm',
     },
     async ({ body, caller }) => {
@@ -80,7 +95,7 @@ export function authRoutes(api: Api, hub: Hub, { user, realm, either }: Callers)
 
   api.post(
     '/v1/auth/revoke_token',
-    { access: user({ realm: 'admin' }), body: closed({ id: Id }), summary: 'Revoke a token' },
+    { access: user({ realm: 'admin' }), body: closed({ id: Id }), data: Token, summary: 'Revoke a token' },
     async ({ body, caller }) => {
       if (body.id !== caller.token.id) caller.mustAllow({ tokens: 'write' })
       const row = await ownToken(caller, body.id, { orOfRealms: true })
@@ -99,7 +114,12 @@ export function authRoutes(api: Api, hub: Hub, { user, realm, either }: Callers)
 
   api.post(
     '/v1/auth/rotate_token',
-    { access: user({ grant: { tokens: 'write' } }), body: closed({ id: Id }), summary: 'Give a token a new secret' },
+    {
+      access: user({ grant: { tokens: 'write' } }),
+      body: closed({ id: Id }),
+      data: withMore(Token, { token: Type.String() }),
+      summary: 'Give a token a new secret',
+    },
     async ({ body, caller }) => {
       const row = await ownToken(caller, body.id)
       if (row.revoked_at !== null) throw new CadreError('invalid_state', `token ${row.id} is revoked; mint a new one`)
@@ -118,7 +138,8 @@ export function authRoutes(api: Api, hub: Hub, { user, realm, either }: Callers)
     '/v1/auth/whoami',
     {
       access: either({ realm: 'member' }),
-      body: closed({ realm_id: Type.Optional(Type.Union([Uuid, Type.Null()])) }),
+      body: closed({ realm_id: Type.Optional(nullable(Uuid)) }),
+      data: Identity,
       summary: 'Who a token is',
     },
     async ({ body, caller }) => {
@@ -138,6 +159,7 @@ export function authRoutes(api: Api, hub: Hub, { user, realm, either }: Callers)
     {
       access: realm('forbidden'),
       body: closed({ daemon_id: Uuid, realm_id: Type.Optional(Uuid) }),
+      data: AccessList,
       summary: 'Who may call a daemon from elsewhere',
     },
     async ({ body, caller }) => {

@@ -13,6 +13,7 @@ import { countOf } from '../counting.ts'
 import { daemonRecord, findDaemon } from '../daemons.ts'
 import type { Hub } from '../hub.ts'
 import { realmsReached } from '../reach.ts'
+import { Daemon, listOf } from '../records.ts'
 
 const OneDaemon = closed({ daemon_id: Uuid })
 
@@ -25,6 +26,7 @@ export function daemonAdminRoutes(api: Api, hub: Hub, { user }: Callers): void {
     {
       access: user({ grant: { daemons: 'read' }, realm: 'member' }),
       body: listBody({ realm_id: Type.Optional(Uuid) }),
+      data: listOf('daemons', Daemon),
       summary: 'Daemons, with their status',
     },
     async ({ body, caller }) => {
@@ -46,7 +48,12 @@ export function daemonAdminRoutes(api: Api, hub: Hub, { user }: Callers): void {
 
   api.post(
     '/v1/daemons/get',
-    { access: user({ grant: { daemons: 'read' }, realm: 'member' }), body: OneDaemon, summary: 'A daemon' },
+    {
+      access: user({ grant: { daemons: 'read' }, realm: 'member' }),
+      body: OneDaemon,
+      data: Daemon,
+      summary: 'A daemon',
+    },
     async ({ body, caller }) => daemonRecord(hub, await visible(caller, body.daemon_id, 'member', store.db)),
   )
 
@@ -55,6 +62,7 @@ export function daemonAdminRoutes(api: Api, hub: Hub, { user }: Callers): void {
     {
       access: user({ grant: { daemons: 'admin' }, realm: 'admin' }),
       body: OneDaemon,
+      data: Daemon,
       summary: 'Remove a daemon; what runs there has crashed for the hub',
     },
     ({ body: { daemon_id }, caller }) =>

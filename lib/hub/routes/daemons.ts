@@ -12,6 +12,7 @@ import type { Callers, RealmCaller } from '../callers.ts'
 import { BEAT_MS, bulletin, callingDaemon, checkProtocol, type DaemonRow, findDaemon } from '../daemons.ts'
 import type { Hub } from '../hub.ts'
 import { answer, claim, hasWork, nextDeadline, renew } from '../queue.ts'
+import { AccessList, BULLETIN, LeasedJob, Time } from '../records.ts'
 import { loseRuns, refuseRun } from '../runs.ts'
 
 const Protocol = Type.Optional(Type.Integer())
@@ -35,13 +36,15 @@ const Register = Type.Object({
   teams_version: Type.Optional(Type.Unknown()),
 })
 
+const Enrolled = Type.Object({ daemon_id: Type.String(), realm_id: Type.String(), ...BULLETIN, acl: AccessList })
+
 export function daemonProtocolRoutes(api: Api, hub: Hub, { realm }: Callers): void {
   const { store } = hub
   const { daemons, jobs, runs, tokens } = store
 
   api.post(
     '/v1/daemons/register',
-    { access: realm(), body: Register, summary: 'Enrol a daemon in a realm' },
+    { access: realm(), body: Register, data: Enrolled, summary: 'Enrol a daemon in a realm' },
     async ({ body, caller }) => {
       checkProtocol(body.protocol)
       const realmId = await realmOf(body, caller)
@@ -93,6 +96,7 @@ export function daemonProtocolRoutes(api: Api, hub: Hub, { realm }: Callers): vo
         protocol: Protocol,
         teams_version: Type.Optional(Type.Unknown()),
       }),
+      data: Type.Object({ status: Type.Literal('online'), server_time: Time, next_ms: Type.Integer(), ...BULLETIN }),
       summary: 'Say that a daemon is alive',
     },
     async ({ body, caller }) => {
@@ -124,6 +128,7 @@ export function daemonProtocolRoutes(api: Api, hub: Hub, { realm }: Callers): vo
         wait_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 30_000 })),
         protocol: Protocol,
       }),
+      data: Type.Object({ jobs: Type.Array(LeasedJob) }),
       summary: 'Wait for jobs',
     },
     async ({ body, caller, request, server }) => {
@@ -158,6 +163,11 @@ export function daemonProtocolRoutes(api: Api, hub: Hub, { realm }: Callers): vo
         error: Type.Optional(Type.String({ maxLength: 100_000 })),
         protocol: Protocol,
       }),
+      data: Type.Object({
+        id: Type.String(),
+        job_id: Type.String(),
+        status: Type.Enum(['accepted', 'done', 'failed']),
+      }),
       summary: 'Answer for a job',
     },
     async ({ body, caller }) => {
@@ -184,7 +194,12 @@ export function daemonProtocolRoutes(api: Api, hub: Hub, { realm }: Callers): vo
 
   api.post(
     '/v1/daemons/deregister',
-    { access: realm(), body: Type.Object({ daemon_id: Uuid, protocol: Protocol }), summary: 'Leave the realm' },
+    {
+      access: realm(),
+      body: Type.Object({ daemon_id: Uuid, protocol: Protocol }),
+      data: Type.Object({ id: Type.String(), daemon_id: Type.String() }),
+      summary: 'Leave the realm',
+    },
     async ({ body, caller }) => {
       checkProtocol(body.protocol)
       const daemon = await callingDaemon(hub, caller, body.daemon_id)

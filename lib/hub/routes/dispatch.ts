@@ -13,6 +13,7 @@ import { findDaemon } from '../daemons.ts'
 import { dispatchRun, moveRun, orderRun, waitingFor } from '../dispatch.ts'
 import type { Hub } from '../hub.ts'
 import { currentKey, publicKeys, rotateKeys } from '../keys.ts'
+import { Dispatched, Keys, listOf, Ordered, QueuedJob, Time, withMore } from '../records.ts'
 import { readableRun } from '../runs.ts'
 
 const WRITE = { grant: { runs: 'write', dispatch: 'write' }, realm: 'operator' } as const
@@ -38,6 +39,7 @@ export function dispatchRoutes(api: Api, hub: Hub, { user }: Callers): void {
         priority: Type.Optional(Type.Integer({ minimum: -1_000, maximum: 1_000 })),
         idempotency_key: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
       }),
+      data: Dispatched,
       status: 201,
       summary: 'Queue a run for a daemon of a realm',
     },
@@ -46,7 +48,7 @@ export function dispatchRoutes(api: Api, hub: Hub, { user }: Callers): void {
 
   api.post(
     '/v1/dispatch/cancel',
-    { access: user(WRITE), body: closed({ run_id: Uuid }), summary: 'Cancel a run' },
+    { access: user(WRITE), body: closed({ run_id: Uuid }), data: Ordered, summary: 'Cancel a run' },
     ({ body, caller }) => orderRun(hub, caller, body.run_id, 'cancel', {}),
   )
 
@@ -55,6 +57,7 @@ export function dispatchRoutes(api: Api, hub: Hub, { user }: Callers): void {
     {
       access: user(WRITE),
       body: closed({ run_id: Uuid, from_phase: Type.Optional(Type.String({ maxLength: 300 })) }),
+      data: Ordered,
       summary: 'Resume a run that failed or was cancelled',
     },
     ({ body: { run_id, from_phase }, caller }) =>
@@ -66,6 +69,7 @@ export function dispatchRoutes(api: Api, hub: Hub, { user }: Callers): void {
     {
       access: user(WRITE),
       body: closed({ run_id: Uuid, daemon_id: Uuid, force: Type.Optional(Type.Boolean()) }),
+      data: withMore(Dispatched, { moved_from: Type.String() }),
       summary: 'Start a run anew on another daemon',
     },
     ({ body, caller }) => moveRun(hub, caller, body),
@@ -76,6 +80,7 @@ export function dispatchRoutes(api: Api, hub: Hub, { user }: Callers): void {
     {
       access: user({ grant: { dispatch: 'read', runs: 'read' }, realm: 'member' }),
       body: listBody({ realm_id: Uuid }),
+      data: listOf('jobs', QueuedJob),
       summary: 'Jobs that wait, and what they wait for',
     },
     async ({ body, caller }) => {
@@ -119,19 +124,12 @@ export function dispatchRoutes(api: Api, hub: Hub, { user }: Callers): void {
     {
       access: user({ grant: { dispatch: 'read' }, org: 'member' }),
       body: closed({ org_id: OrgId }),
+      data: Keys,
       summary: 'The public dispatch keys of an org',
     },
     async ({ body, caller }) => {
       const org = await caller.org(orgId(body.org_id))
-      const keys = await publicKeys(hub, org.id)
-      const current = await currentKey(store, org.id)
-      return {
-        org_id: org.id,
-        kid: current.kid,
-        dispatch_public_key: current.public_pem,
-        dispatch_keys: keys,
-        rotated_at: current.created_at,
-      }
+      return keysOf(org.id)
     },
   )
 
@@ -140,15 +138,18 @@ export function dispatchRoutes(api: Api, hub: Hub, { user }: Callers): void {
     {
       access: user({ grant: { dispatch: 'admin', orgs: 'admin' }, org: 'admin' }),
       body: closed({ org_id: OrgId }),
+      data: Keys,
       summary: 'Make a new dispatch key; the present one is accepted for another 24 hours',
     },
-    ({ body, caller }) =>
-      store.write(async tx => {
+    async ({ body, caller }) => {
+      const { id } = await store.write(async tx => {
         const org = await caller.org(orgId(body.org_id), 'admin', tx)
         const key = await rotateKeys(hub, tx, org.id)
         await record(hub, tx, caller.token, { action: 'dispatch/keys/rotate', target: key.kid, org_id: org.id })
-        return { kid: key.kid, dispatch_public_key: key.public_pem, rotated_at: key.created_at }
-      }),
+        return org
+      })
+      return keysOf(id)
+    },
   )
 
   api.post(
@@ -160,6 +161,7 @@ export function dispatchRoutes(api: Api, hub: Hub, { user }: Callers): void {
         action: Type.Enum(['access', 'execute', 'cancel']),
         run_id: Type.Optional(Uuid),
       }),
+      data: Type.Object({ token: Type.String(), expires_at: Time }),
       summary: 'A token for calling a daemon, valid for five minutes',
     },
     async ({ body: { daemon_id, action, run_id }, caller }) => {
@@ -188,4 +190,10 @@ export function dispatchRoutes(api: Api, hub: Hub, { user }: Callers): void {
       return { token, expires_at: (issued + TOKEN_SECONDS) * 1_000 }
     },
   )
+
+  async function keysOf(orgId: number) {
+    const { kid, public_pem, created_at } = await currentKey(store, orgId)
+    const dispatch_keys = await publicKeys(hub, orgId)
+    return { id: kid, org_id: orgId, kid, dispatch_public_key: public_pem, dispatch_keys, rotated_at: created_at }
+  }
 }

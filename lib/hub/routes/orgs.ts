@@ -13,8 +13,23 @@ import type { Callers, UserCaller } from '../callers.ts'
 import { countOf } from '../counting.ts'
 import type { Hub } from '../hub.ts'
 import { endLiveRuns, hasLiveRuns } from '../live.ts'
+import { listOf, Member, memberOf, Org, withMore } from '../records.ts'
 
 const Role = Type.Enum(['owner', 'admin', 'member'])
+const Membership = memberOf('org_id', Type.Integer())
+/** Of interface.md 2.6. */
+const Detail = withMore(Org, {
+  members: Type.Array(Member),
+  scopes: Type.Array(
+    Type.Object({
+      id: Type.Integer(),
+      slug: Type.String(),
+      display_name: Type.String(),
+      member_count: Type.Integer(),
+      team_count: Type.Integer(),
+    }),
+  ),
+})
 
 export function orgRoutes(api: Api, hub: Hub, { user }: Callers): void {
   const { store } = hub
@@ -25,6 +40,7 @@ export function orgRoutes(api: Api, hub: Hub, { user }: Callers): void {
     {
       access: user({ grant: { orgs: 'admin' }, site: true }),
       body: closed({ slug: Slug, display_name: Title }),
+      data: Org,
       summary: 'Create an org',
     },
     async ({ body, caller }) => {
@@ -39,7 +55,12 @@ export function orgRoutes(api: Api, hub: Hub, { user }: Callers): void {
 
   api.post(
     '/v1/orgs/list',
-    { access: user({ grant: { orgs: 'read' }, org: 'member' }), body: listBody({}), summary: 'List one’s orgs' },
+    {
+      access: user({ grant: { orgs: 'read' }, org: 'member' }),
+      body: listBody({}),
+      data: listOf('orgs', Org),
+      summary: 'List one’s orgs',
+    },
     async ({ body, caller }) => {
       const { limit, offset } = page(body)
       const where = visibleOrgs(caller)
@@ -52,7 +73,7 @@ export function orgRoutes(api: Api, hub: Hub, { user }: Callers): void {
         .limit(limit)
         .offset(offset)
       return {
-        orgs: rows.map(({ org, role }) => ({ ...org, my_role: role ?? 'owner' })),
+        orgs: rows.map(({ org, role }) => ({ ...org, my_role: caller.roleIn('org', { org: role }) })),
         total: await countOf(store.db, orgs, where),
       }
     },
@@ -63,6 +84,7 @@ export function orgRoutes(api: Api, hub: Hub, { user }: Callers): void {
     {
       access: user({ grant: { orgs: 'read' }, org: 'member' }),
       body: closed({ org_id: OrgId }),
+      data: Detail,
       summary: 'An org with its members and scopes',
     },
     async ({ body, caller }) => {
@@ -82,6 +104,7 @@ export function orgRoutes(api: Api, hub: Hub, { user }: Callers): void {
     {
       access: user({ grant: { orgs: 'write' }, org: 'admin' }),
       body: closed({ org_id: OrgId, display_name: Type.Optional(Title), slug: Type.Optional(Slug) }),
+      data: Org,
       summary: 'Rename an org',
     },
     ({ body: { org_id, ...changes }, caller }) =>
@@ -100,6 +123,7 @@ export function orgRoutes(api: Api, hub: Hub, { user }: Callers): void {
     {
       access: user({ grant: { orgs: 'admin' }, org: 'owner' }),
       body: closed({ org_id: OrgId }),
+      data: Type.Object({ id: Type.Integer() }),
       summary: 'Delete an org with all that it holds',
     },
     ({ body, caller }) =>
@@ -119,6 +143,7 @@ export function orgRoutes(api: Api, hub: Hub, { user }: Callers): void {
     {
       access: user({ grant: { orgs: 'write' }, org: 'admin' }),
       body: closed({ org_id: OrgId, username: Username, role: Role }),
+      data: Membership.set,
       summary: 'Set the role of an account in an org, adding it',
     },
     ({ body, caller }) =>
@@ -144,6 +169,7 @@ export function orgRoutes(api: Api, hub: Hub, { user }: Callers): void {
     {
       access: user({ grant: { orgs: 'write' }, org: 'admin' }),
       body: closed({ org_id: OrgId, username: Username }),
+      data: Membership.gone,
       summary: 'Remove an account from an org, its scopes and its realms',
     },
     ({ body, caller }) =>

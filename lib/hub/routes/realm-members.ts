@@ -1,21 +1,39 @@
 // Who belongs to a realm: by invitation, or set by an admin of the realm.
 
 import { and, eq } from 'drizzle-orm'
-import { Type } from 'typebox'
+import { type Static, Type } from 'typebox'
 import type { Db } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import type { Api } from '../../http/api.ts'
-import { closed } from '../../schema.ts'
+import { closed, nullable } from '../../schema.ts'
 import { addUser, hashPassword, userNamed } from '../accounts.ts'
 import { record } from '../audit.ts'
 import { listBody, Password, page, Secret, Username, Uuid } from '../bodies.ts'
 import type { Callers } from '../callers.ts'
 import { countOf } from '../counting.ts'
 import type { Hub } from '../hub.ts'
+import { listOf, Member, memberOf, RealmRole, Time } from '../records.ts'
 import { hashSecret, mintSecret } from '../secret.ts'
 
-const Role = Type.Enum(['admin', 'operator', 'member'])
-type Role = 'admin' | 'operator' | 'member'
+type Role = Static<typeof RealmRole>
+
+const Membership = memberOf('realm_id', Type.String())
+
+const Invitation = Type.Object({
+  id: Type.String(),
+  realm_id: Type.String(),
+  role: RealmRole,
+  username: nullable(Type.String()),
+  token: Type.String(),
+  expires_at: Time,
+})
+
+const Joined = Type.Object({
+  id: Type.String(),
+  realm_id: Type.String(),
+  role: RealmRole,
+  user: Type.Object({ id: Type.Integer(), username: Type.String() }),
+})
 
 const INVITATION_MS = 14 * 86_400_000
 
@@ -28,6 +46,7 @@ export function realmMemberRoutes(api: Api, hub: Hub, { user, optional }: Caller
     {
       access: user({ grant: { realms: 'read' }, realm: 'member' }),
       body: listBody({ realm_id: Uuid }),
+      data: listOf('members', Member),
       summary: 'The members of a realm',
     },
     async ({ body, caller }) => {
@@ -50,7 +69,8 @@ export function realmMemberRoutes(api: Api, hub: Hub, { user, optional }: Caller
     '/v1/realms/invite',
     {
       access: user({ grant: { realms: 'write' }, realm: 'admin' }),
-      body: closed({ realm_id: Uuid, role: Type.Optional(Role), username: Type.Optional(Username) }),
+      body: closed({ realm_id: Uuid, role: Type.Optional(RealmRole), username: Type.Optional(Username) }),
+      data: Invitation,
       summary: 'Make an invitation, for one use within 14 days',
     },
     ({ body: { realm_id, role = 'member', username }, caller }) =>
@@ -60,7 +80,7 @@ export function realmMemberRoutes(api: Api, hub: Hub, { user, optional }: Caller
         const row = {
           id: crypto.randomUUID(),
           realm_id,
-          role: role as Role,
+          role,
           username: username ?? null,
           hash: hashSecret(token),
           created_by: caller.user.id,
@@ -80,6 +100,7 @@ export function realmMemberRoutes(api: Api, hub: Hub, { user, optional }: Caller
     {
       access: optional({}),
       body: closed({ token: Secret, username: Type.Optional(Username), password: Type.Optional(Password) }),
+      data: Joined,
       summary: 'Join a realm, signed in or with the new account that the invitation admits',
     },
     async ({ body: { token, username, password }, caller }) => {
@@ -117,7 +138,8 @@ export function realmMemberRoutes(api: Api, hub: Hub, { user, optional }: Caller
     '/v1/realms/add_member',
     {
       access: user({ grant: { realms: 'write' }, realm: 'admin' }),
-      body: closed({ realm_id: Uuid, username: Username, role: Role }),
+      body: closed({ realm_id: Uuid, username: Username, role: RealmRole }),
+      data: Membership.set,
       summary: 'Set the role of an account in a realm, adding it',
     },
     ({ body: { realm_id, username, role }, caller }) =>
@@ -125,7 +147,7 @@ export function realmMemberRoutes(api: Api, hub: Hub, { user, optional }: Caller
         const realm = await caller.realm(realm_id, 'admin', tx)
         const account = await userNamed(hub, tx, username)
         if (role !== 'admin') await keepAnAdmin(tx, realm, account.id)
-        await join(tx, realm, account.id, role as Role)
+        await join(tx, realm, account.id, role)
         const target = `${username} as ${role}`
         await record(hub, tx, caller.token, { action: 'realms/add_member', target, org_id: realm.org_id, realm_id })
         return { id: account.id, realm_id, user_id: account.id, username, role }
@@ -137,6 +159,7 @@ export function realmMemberRoutes(api: Api, hub: Hub, { user, optional }: Caller
     {
       access: user({ grant: { realms: 'write' }, realm: 'admin' }),
       body: closed({ realm_id: Uuid, username: Username }),
+      data: Membership.gone,
       summary: 'Take an account out of a realm',
     },
     ({ body: { realm_id, username }, caller }) =>

@@ -14,19 +14,22 @@ import { countOf } from '../counting.ts'
 import type { Hub } from '../hub.ts'
 import { endLiveRuns, hasLiveRuns } from '../live.ts'
 import { realmsReached } from '../reach.ts'
+import { listOf, Realm, Time } from '../records.ts'
 
-const Realm = closed({ realm_id: Uuid })
+const OneRealm = closed({ realm_id: Uuid })
 const RealmTeam = closed({ realm_id: Uuid, team: TeamName })
+const Listed = Type.Object({ id: Type.String(), realm_id: Type.String(), team: Type.String() })
 
 export function realmRoutes(api: Api, hub: Hub, { user }: Callers): void {
   const { store } = hub
-  const { realms, realmTeams } = store
+  const { realms, realmMembers, realmTeams, orgMembers } = store
 
   api.post(
     '/v1/realms/create',
     {
       access: user({ grant: { realms: 'write' }, org: 'admin' }),
       body: closed({ org_id: OrgId, slug: Slug, name: Title }),
+      data: Realm,
       summary: 'Create a realm; its creator is its admin',
     },
     ({ body: { org_id, slug, name }, caller }) =>
@@ -49,6 +52,7 @@ export function realmRoutes(api: Api, hub: Hub, { user }: Callers): void {
     {
       access: user({ grant: { realms: 'read' }, realm: 'member' }),
       body: listBody({ org_id: Type.Optional(OrgId) }),
+      data: listOf('realms', Realm),
       summary: 'List the realms that one belongs to',
     },
     async ({ body, caller }) => {
@@ -56,19 +60,22 @@ export function realmRoutes(api: Api, hub: Hub, { user }: Callers): void {
       const where = and(inOrg, realmsReached(store, caller))
       const { limit, offset } = page(body)
       const rows = await store.db
-        .select()
+        .select({ realm: realms, org: orgMembers.role, own: realmMembers.role })
         .from(realms)
+        .leftJoin(orgMembers, and(eq(orgMembers.org_id, realms.org_id), eq(orgMembers.user_id, caller.user.id)))
+        .leftJoin(realmMembers, and(eq(realmMembers.realm_id, realms.id), eq(realmMembers.user_id, caller.user.id)))
         .where(where)
         .orderBy(realms.created_at, realms.id)
         .limit(limit)
         .offset(offset)
-      return { realms: rows, total: await countOf(store.db, realms, where) }
+      const found = rows.map(({ realm, ...standing }) => ({ ...realm, my_role: caller.roleIn('realm', standing) }))
+      return { realms: found, total: await countOf(store.db, realms, where) }
     },
   )
 
   api.post(
     '/v1/realms/get',
-    { access: user({ grant: { realms: 'read' }, realm: 'member' }), body: Realm, summary: 'A realm' },
+    { access: user({ grant: { realms: 'read' }, realm: 'member' }), body: OneRealm, data: Realm, summary: 'A realm' },
     async ({ body, caller }) => {
       const { role, ...realm } = await caller.realm(body.realm_id)
       return { ...realm, my_role: role }
@@ -80,6 +87,7 @@ export function realmRoutes(api: Api, hub: Hub, { user }: Callers): void {
     {
       access: user({ grant: { realms: 'write' }, realm: 'admin' }),
       body: closed({ realm_id: Uuid, name: Type.Optional(Title), slug: Type.Optional(Slug) }),
+      data: Realm,
       summary: 'Rename a realm',
     },
     ({ body: { realm_id, ...changes }, caller }) =>
@@ -97,7 +105,8 @@ export function realmRoutes(api: Api, hub: Hub, { user }: Callers): void {
     '/v1/realms/delete',
     {
       access: user({ grant: { realms: 'admin' }, realm: 'admin' }),
-      body: Realm,
+      body: OneRealm,
+      data: Type.Object({ id: Type.String() }),
       summary: 'Delete a realm with its daemons and runs',
     },
     ({ body: { realm_id }, caller }) =>
@@ -120,6 +129,7 @@ export function realmRoutes(api: Api, hub: Hub, { user }: Callers): void {
     {
       access: user({ grant: { realms: 'read' }, realm: 'member' }),
       body: listBody({ realm_id: Uuid }),
+      data: listOf('teams', Type.Object({ team: Type.String(), added_at: Time })),
       summary: 'The teams that a realm runs',
     },
     async ({ body, caller }) => {
@@ -142,6 +152,7 @@ export function realmRoutes(api: Api, hub: Hub, { user }: Callers): void {
     {
       access: user({ grant: { realms: 'write' }, realm: 'operator', scope: 'org' }),
       body: RealmTeam,
+      data: Listed,
       summary: 'Put a team on the list of a realm',
     },
     ({ body: { realm_id, team }, caller }) =>
@@ -161,6 +172,7 @@ export function realmRoutes(api: Api, hub: Hub, { user }: Callers): void {
     {
       access: user({ grant: { realms: 'write' }, realm: 'operator' }),
       body: RealmTeam,
+      data: Listed,
       summary: 'Take a team off the list of a realm',
     },
     ({ body: { realm_id, team }, caller }) =>

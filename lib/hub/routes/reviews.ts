@@ -13,6 +13,7 @@ import { countOf } from '../counting.ts'
 import { orderRun } from '../dispatch.ts'
 import type { Hub } from '../hub.ts'
 import { realmsReached } from '../reach.ts'
+import { listOf, Review, withMore } from '../records.ts'
 import { readableRun } from '../runs.ts'
 
 const ANSWERS = { gate: ['approve', 'reject'], escalation: ['retry', 'skip', 'complete', 'fail'] } as const
@@ -30,6 +31,7 @@ export function reviewRoutes(api: Api, hub: Hub, { user }: Callers): void {
         run_id: Type.Optional(Uuid),
         state: Type.Optional(Type.Enum(['pending', 'decided'])),
       }),
+      data: listOf('reviews', Review),
       summary: 'Reviews, newest first',
     },
     async ({ body, caller }) => {
@@ -62,6 +64,7 @@ export function reviewRoutes(api: Api, hub: Hub, { user }: Callers): void {
         comment: Type.Optional(Type.String({ maxLength: 10_000 })),
         values: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
       }),
+      data: withMore(Review, { job_id: Type.String() }),
       summary: 'Answer a review',
     },
     async ({ body: { review_id, decision, comment, values }, caller }) => {

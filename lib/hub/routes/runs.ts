@@ -12,11 +12,16 @@ import { RUN_STATES } from '../changes.ts'
 import { callingDaemon, checkProtocol } from '../daemons.ts'
 import type { Hub } from '../hub.ts'
 import { realmsReached } from '../reach.ts'
+import { Artifact, Deliveries, Line, listOf, Phase, Run, TreeEntry, withMore } from '../records.ts'
 import { readableRun, runRecord, stateColumn, subRuns, treeEntries } from '../runs.ts'
 import { runEvents } from '../stream.ts'
 import { applyBatch } from '../sync.ts'
 
 const OneRun = closed({ run_id: Uuid })
+const Applied = Type.Object({
+  acked_seq: Type.Integer(),
+  rejected: Type.Array(Type.Object({ seq: Type.Integer(), code: Type.String() })),
+})
 const READ = { grant: { runs: 'read', dispatch: 'read' }, realm: 'member' } as const
 
 export function runRoutes(api: Api, hub: Hub, { user, realm }: Callers): void {
@@ -34,6 +39,7 @@ export function runRoutes(api: Api, hub: Hub, { user, realm }: Callers): void {
         changes: Type.Array(Type.Unknown(), { maxItems: 10_000 }),
         protocol: Type.Optional(Type.Integer()),
       }),
+      data: Applied,
       limit: 4 * MIB,
       summary: 'Report what the runs of a daemon did',
     },
@@ -56,6 +62,7 @@ export function runRoutes(api: Api, hub: Hub, { user, realm }: Callers): void {
         team: Type.Optional(TeamName),
         root_only: Type.Optional(Type.Boolean()),
       }),
+      data: listOf('runs', Run),
       summary: 'Runs, newest first',
     },
     async ({ body, caller }) => {
@@ -88,14 +95,23 @@ export function runRoutes(api: Api, hub: Hub, { user, realm }: Callers): void {
     },
   )
 
-  api.post('/v1/runs/get', { access: user(READ), body: OneRun, summary: 'A run' }, async ({ body, caller }) => {
-    const { row, state } = await readableRun(hub, caller, body.run_id)
-    return { ...runRecord(row, state), deliveries: row.deliveries ?? [] }
-  })
+  api.post(
+    '/v1/runs/get',
+    { access: user(READ), body: OneRun, data: withMore(Run, { deliveries: Deliveries }), summary: 'A run' },
+    async ({ body, caller }) => {
+      const { row, state } = await readableRun(hub, caller, body.run_id)
+      return { ...runRecord(row, state), deliveries: row.deliveries ?? [] }
+    },
+  )
 
   api.post(
     '/v1/runs/tree',
-    { access: user(READ), body: OneRun, summary: 'The whole tree that a run is in' },
+    {
+      access: user(READ),
+      body: OneRun,
+      data: Type.Object({ root_run_id: Type.String(), runs: Type.Array(TreeEntry) }),
+      summary: 'The whole tree that a run is in',
+    },
     async ({ body, caller }) => {
       const { row } = await readableRun(hub, caller, body.run_id)
       const head = `{"ok":true,"data":{"root_run_id":${JSON.stringify(row.root_run_id)},"runs":[`
@@ -105,7 +121,12 @@ export function runRoutes(api: Api, hub: Hub, { user, realm }: Callers): void {
 
   api.post(
     '/v1/runs/phases',
-    { access: user(READ), body: OneRun, summary: 'The phases of a run, in file order' },
+    {
+      access: user(READ),
+      body: OneRun,
+      data: withMore(Type.Pick(Run, ['run_id', 'state']), { phases: Type.Array(Phase) }),
+      summary: 'The phases of a run, in file order',
+    },
     async ({ body, caller }) => {
       const { row, state } = await readableRun(hub, caller, body.run_id)
       const found = await store.db.select().from(phases).where(eq(phases.run_id, row.run_id)).orderBy(phases.index)
@@ -133,6 +154,7 @@ export function runRoutes(api: Api, hub: Hub, { user, realm }: Callers): void {
         after_seq: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
         limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000 })),
       }),
+      data: Type.Object({ lines: Type.Array(Line), next: Type.Integer() }),
       summary: 'Log lines of a run; `next` is the `after_seq` to go on with',
     },
     async ({ body: { run_id, phase, after_seq = 0, limit = 100 }, caller }) => {
@@ -150,7 +172,12 @@ export function runRoutes(api: Api, hub: Hub, { user, realm }: Callers): void {
 
   api.post(
     '/v1/runs/artifacts',
-    { access: user(READ), body: OneRun, summary: 'The files that a run wrote; they lie on its daemon' },
+    {
+      access: user(READ),
+      body: OneRun,
+      data: listOf('artifacts', Artifact),
+      summary: 'The files that a run wrote; they lie on its daemon',
+    },
     async ({ body, caller }) => {
       await readableRun(hub, caller, body.run_id)
       const rows = await store.db
@@ -168,7 +195,12 @@ export function runRoutes(api: Api, hub: Hub, { user, realm }: Callers): void {
 
   api.get(
     '/v1/runs/stream',
-    { access: user(READ), query: OneRun, summary: 'Events of a run and all below it: run, phase, log, end' },
+    {
+      access: user(READ),
+      query: OneRun,
+      media: 'text/event-stream',
+      summary: 'Events of a run and all below it: run, phase, log, end',
+    },
     async ({ query, caller, request, server }) => {
       const { row } = await readableRun(hub, caller, query.run_id)
       server?.timeout(request, 0)

@@ -12,18 +12,21 @@ import type { Callers } from '../callers.ts'
 import { countOf } from '../counting.ts'
 import type { Hub } from '../hub.ts'
 import { scopesReached } from '../reach.ts'
+import { listOf, Member, memberOf, Scope, withMore } from '../records.ts'
 
-const Scope = closed({ scope_id: Id })
+const OneScope = closed({ scope_id: Id })
+const Membership = memberOf('scope_id', Type.Integer())
 
 export function scopeRoutes(api: Api, hub: Hub, { user }: Callers): void {
   const { store } = hub
-  const { scopes, scopeMembers, packages, users } = store
+  const { scopes, scopeMembers, orgMembers, packages, users } = store
 
   api.post(
     '/v1/scopes/create',
     {
       access: user({ grant: { scopes: 'write' }, org: 'admin' }),
       body: closed({ org_id: OrgId, slug: Slug, display_name: Type.Optional(Title) }),
+      data: Scope,
       summary: 'Create a scope',
     },
     ({ body, caller }) =>
@@ -33,7 +36,7 @@ export function scopeRoutes(api: Api, hub: Hub, { user }: Callers): void {
         const { slug, display_name = slug } = body
         const scope = await addScope(hub, tx, { org_id: org.id, slug, display_name }, caller.user.id)
         await record(hub, tx, caller.token, { action: 'scopes/create', target: slug, org_id: org.id })
-        return scope
+        return { ...scope, my_role: 'owned' }
       }),
   )
 
@@ -42,20 +45,37 @@ export function scopeRoutes(api: Api, hub: Hub, { user }: Callers): void {
     {
       access: user({ grant: { scopes: 'read' }, scope: 'org' }),
       body: listBody({ org_id: Type.Optional(OrgId) }),
+      data: listOf('scopes', Scope),
       summary: 'List the scopes that one belongs to',
     },
     async ({ body, caller }) => {
       const inOrg = body.org_id === undefined ? undefined : eq(scopes.org_id, orgId(body.org_id))
       const where = and(inOrg, scopesReached(store, caller))
       const { limit, offset } = page(body)
-      const rows = await store.db.select().from(scopes).where(where).orderBy(scopes.slug).limit(limit).offset(offset)
-      return { scopes: rows, total: await countOf(store.db, scopes, where) }
+      const rows = await store.db
+        .select({ scope: scopes, org: orgMembers.role, own: scopeMembers.role })
+        .from(scopes)
+        .leftJoin(orgMembers, and(eq(orgMembers.org_id, scopes.org_id), eq(orgMembers.user_id, caller.user.id)))
+        .leftJoin(scopeMembers, and(eq(scopeMembers.scope_id, scopes.id), eq(scopeMembers.user_id, caller.user.id)))
+        .where(where)
+        .orderBy(scopes.slug)
+        .limit(limit)
+        .offset(offset)
+      return {
+        scopes: rows.map(({ scope, ...standing }) => ({ ...scope, my_role: caller.roleIn('scope', standing) })),
+        total: await countOf(store.db, scopes, where),
+      }
     },
   )
 
   api.post(
     '/v1/scopes/get',
-    { access: user({ grant: { scopes: 'read' }, scope: 'org' }), body: Scope, summary: 'A scope with its members' },
+    {
+      access: user({ grant: { scopes: 'read' }, scope: 'org' }),
+      body: OneScope,
+      data: withMore(Scope, { members: Type.Array(Member) }),
+      summary: 'A scope with its members',
+    },
     async ({ body, caller }) => {
       const { role, ...scope } = await caller.scope({ id: body.scope_id })
       const members = await store.db
@@ -70,7 +90,12 @@ export function scopeRoutes(api: Api, hub: Hub, { user }: Callers): void {
 
   api.post(
     '/v1/scopes/delete',
-    { access: user({ grant: { scopes: 'admin' }, scope: 'owned' }), body: Scope, summary: 'Delete an empty scope' },
+    {
+      access: user({ grant: { scopes: 'admin' }, scope: 'owned' }),
+      body: OneScope,
+      data: Type.Object({ id: Type.Integer() }),
+      summary: 'Delete an empty scope',
+    },
     ({ body, caller }) =>
       store.write(async tx => {
         const scope = await caller.scope({ id: body.scope_id }, 'owned', tx)
@@ -93,6 +118,7 @@ export function scopeRoutes(api: Api, hub: Hub, { user }: Callers): void {
     {
       access: user({ grant: { scopes: 'write' }, scope: 'owned' }),
       body: closed({ scope_id: Id, username: Username, role: Type.Optional(Type.Enum(['owned', 'member'])) }),
+      data: Membership.set,
       summary: 'Let an account publish in a scope',
     },
     ({ body: { scope_id, username, role = 'member' }, caller }) =>
@@ -115,6 +141,7 @@ export function scopeRoutes(api: Api, hub: Hub, { user }: Callers): void {
     {
       access: user({ grant: { scopes: 'write' }, scope: 'owned' }),
       body: closed({ scope_id: Id, username: Username }),
+      data: Membership.gone,
       summary: 'Take an account out of a scope',
     },
     ({ body: { scope_id, username }, caller }) =>

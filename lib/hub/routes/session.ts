@@ -9,11 +9,18 @@ import { hashPassword } from '../accounts.ts'
 import { record } from '../audit.ts'
 import type { Callers } from '../callers.ts'
 import type { Hub } from '../hub.ts'
+import { Time, User } from '../records.ts'
 import { mintSession } from '../tokens.ts'
 
 const Credentials = closed({
   username: Type.String({ minLength: 1, maxLength: 100 }),
   password: Type.String({ minLength: 1, maxLength: 1_000 }),
+})
+
+const Session = Type.Object({
+  token: Type.String(),
+  expires_at: Time,
+  user: Type.Pick(User, ['id', 'username', 'site_admin']),
 })
 
 export function sessionRoutes(api: Api, hub: Hub, { open, user }: Callers): void {
@@ -24,7 +31,7 @@ export function sessionRoutes(api: Api, hub: Hub, { open, user }: Callers): void
 
   api.post(
     '/v1/session/create',
-    { access: open(), body: Credentials, summary: 'Sign in' },
+    { access: open(), body: Credentials, data: Session, summary: 'Sign in' },
     async ({ body: { username, password }, caller: address }) => {
       await throttle.admit(username, address)
       const [account] = await store.db.select().from(users).where(eq(users.username, username))
@@ -41,7 +48,12 @@ export function sessionRoutes(api: Api, hub: Hub, { open, user }: Callers): void
 
   api.post(
     '/v1/session/delete',
-    { access: user({}), body: closed({}), summary: 'Sign out: revokes the session that calls' },
+    {
+      access: user({}),
+      body: closed({}),
+      data: Type.Object({ id: Type.Integer() }),
+      summary: 'Sign out: revokes the session that calls',
+    },
     async ({ caller }) => {
       const { id, kind } = caller.token
       if (kind !== 'session') {

@@ -24,6 +24,7 @@ import {
   versionsOf,
 } from '../packages.ts'
 import { scopesReached } from '../reach.ts'
+import { Download, listOf, Package, withMore } from '../records.ts'
 
 const READ = { grant: { teams: 'read' }, scope: 'org' } as const
 const WRITE = { grant: { teams: 'write' }, scope: 'member' } as const
@@ -42,6 +43,7 @@ export function teamRoutes(api: Api, hub: Hub, { user, either }: Callers): void 
           minItems: 1,
         }),
       }),
+      data: Package,
       limit: 16 * MIB,
       summary: 'Publish a version of a team',
     },
@@ -86,6 +88,7 @@ export function teamRoutes(api: Api, hub: Hub, { user, either }: Callers): void 
     {
       access: user(READ),
       body: listBody({ scope: Type.Optional(Slug), query: Type.Optional(Type.String({ maxLength: 200 })) }),
+      data: listOf('teams', Package),
       summary: 'Published teams, each with its newest version',
     },
     async ({ body, caller }) => {
@@ -117,7 +120,15 @@ export function teamRoutes(api: Api, hub: Hub, { user, either }: Callers): void 
 
   api.post(
     '/v1/teams/get',
-    { access: user(READ), body: closed({ team: TeamRef }), summary: 'A version of a team, and its inputs' },
+    {
+      access: user(READ),
+      body: closed({ team: TeamRef }),
+      data: withMore(Package, {
+        inputs: Type.Array(Type.Record(Type.String(), Type.Unknown())),
+        dependencies: Type.Array(Type.String()),
+      }),
+      summary: 'A version of a team, and its inputs',
+    },
     async ({ body, caller }) => {
       const row = await readable(caller, body.team)
       return { ...packageRecord(row), inputs: row.inputs, dependencies: row.dependencies }
@@ -126,11 +137,17 @@ export function teamRoutes(api: Api, hub: Hub, { user, either }: Callers): void 
 
   api.post(
     '/v1/teams/versions',
-    { access: user(READ), body: listBody({ team: TeamName }), summary: 'The versions of a team, newest first' },
+    {
+      access: user(READ),
+      body: listBody({ team: TeamName }),
+      data: listOf('versions', Package),
+      summary: 'The versions of a team that may be chosen, newest first',
+    },
     async ({ body, caller }) => {
       await caller.scope({ slug: scopeOf(body.team) }).catch(asMissing(body.team))
-      const rows = await versionsOf(store, store.db, body.team)
-      if (rows.length === 0) throw missing(body.team)
+      const all = await versionsOf(store, store.db, body.team)
+      if (all.length === 0) throw missing(body.team)
+      const rows = all.filter(row => row.yanked_at === null)
       const { limit, offset } = page(body)
       return { versions: rows.slice(offset, offset + limit).map(packageRecord), total: rows.length }
     },
@@ -138,7 +155,7 @@ export function teamRoutes(api: Api, hub: Hub, { user, either }: Callers): void 
 
   api.post(
     '/v1/teams/download',
-    { access: either(READ), body: closed({ team: TeamRef }), summary: 'The files of a version' },
+    { access: either(READ), body: closed({ team: TeamRef }), data: Download, summary: 'The files of a version' },
     async ({ body, caller }) => {
       const row = caller.kind === 'user' ? await readable(caller, body.team) : await listed(caller, body.team)
       const { name, version, sha256 } = row
@@ -151,6 +168,7 @@ export function teamRoutes(api: Api, hub: Hub, { user, either }: Callers): void 
     {
       access: user(WRITE),
       body: closed({ team: TeamRef }),
+      data: Package,
       summary: 'Hide a version; what is pinned to it still works',
     },
     ({ body: { team }, caller }) =>

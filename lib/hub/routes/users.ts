@@ -13,6 +13,7 @@ import { Id, listBody, Password, page, Username } from '../bodies.ts'
 import type { Callers } from '../callers.ts'
 import { countOf } from '../counting.ts'
 import type { Hub } from '../hub.ts'
+import { listOf, User } from '../records.ts'
 
 const ByUser = closed({ user_id: Type.Optional(Id), username: Type.Optional(Username) })
 
@@ -25,6 +26,7 @@ export function userRoutes(api: Api, hub: Hub, { user }: Callers): void {
     {
       access: user({ grant: { users: 'write' }, site: true }),
       body: closed({ username: Username, password: Password, site_admin: Type.Optional(Type.Boolean()) }),
+      data: User,
       summary: 'Create an account',
     },
     async ({ body: { username, password, site_admin = false }, caller }) => {
@@ -39,7 +41,12 @@ export function userRoutes(api: Api, hub: Hub, { user }: Callers): void {
 
   api.post(
     '/v1/users/list',
-    { access: user({ grant: { users: 'read' }, site: true }), body: listBody({}), summary: 'List accounts' },
+    {
+      access: user({ grant: { users: 'read' }, site: true }),
+      body: listBody({}),
+      data: listOf('users', User),
+      summary: 'List accounts',
+    },
     async ({ body }) => {
       const { limit, offset } = page(body)
       const rows = await store.db.select().from(users).orderBy(users.username).limit(limit).offset(offset)
@@ -52,6 +59,7 @@ export function userRoutes(api: Api, hub: Hub, { user }: Callers): void {
     {
       access: user({ grant: { users: 'read' } }),
       body: ByUser,
+      data: Type.Union([User, Type.Pick(User, ['id', 'username', 'created_at'])]),
       summary: 'An account: one’s own, one of a shared org, or any for a site admin',
     },
     async ({ body, caller }) => {
@@ -82,6 +90,7 @@ export function userRoutes(api: Api, hub: Hub, { user }: Callers): void {
         site_admin: Type.Optional(Type.Boolean()),
         password: Type.Optional(Password),
       }),
+      data: User,
       summary: 'Rename an account, make it a site admin or not, set its password',
     },
     async ({ body: { user_id, password, ...changes }, caller }) => {
@@ -107,6 +116,7 @@ export function userRoutes(api: Api, hub: Hub, { user }: Callers): void {
     {
       access: user({ grant: { users: 'admin' }, site: true }),
       body: closed({ user_id: Id, suspended: Type.Optional(Type.Boolean()) }),
+      data: User,
       summary: 'Suspend an account, or let it in again',
     },
     ({ body: { user_id, suspended = true }, caller }) =>
@@ -125,6 +135,7 @@ export function userRoutes(api: Api, hub: Hub, { user }: Callers): void {
     {
       access: user({}),
       body: closed({ password: Type.String({ minLength: 1, maxLength: 1_000 }), new_password: Password }),
+      data: User,
       summary: 'Change one’s own password; other sessions end',
     },
     async ({ body, caller }) => {
@@ -132,10 +143,10 @@ export function userRoutes(api: Api, hub: Hub, { user }: Callers): void {
       await hub.throttle.admit(username, 'change_password')
       const row = await find(store.db, { user_id: id })
       if (!(await Bun.password.verify(body.password, row.password_hash))) {
-        hub.throttle.failed(username, 'change_password')
+        await hub.throttle.failed(username, 'change_password')
         throw new CadreError('forbidden', 'the present password is wrong')
       }
-      hub.throttle.succeeded(username, 'change_password')
+      await hub.throttle.succeeded(username, 'change_password')
       const password_hash = await hashPassword(body.new_password)
       return store.write(async tx => {
         await tx.update(users).set({ password_hash }).where(eq(users.id, id))

@@ -1,0 +1,38 @@
+// Whether a reply is what its route declares: for tests, which are stricter than the contract with callers and let no
+// property pass that the schema does not name.
+
+import type { TSchema } from 'typebox'
+import type { Route } from '../../lib/http/api.ts'
+import { isObject } from '../../lib/json.ts'
+import { problems } from '../../lib/schema.ts'
+
+/** Throws when `data`, which POST `path` answered with `status`, is not what the route declares. */
+export function checkReply(routes: readonly Route[], path: string, status: number, data: unknown): void {
+  const route = routes.find(each => each.method === 'POST' && each.path === path)
+  if (!route) throw new Error(`${path} answered ${status} and is no route`)
+  if (status !== route.status) throw new Error(`${path} answered ${status}, and declares ${route.status}`)
+  if (!route.data) throw new Error(`${path} does not declare what it answers`)
+  const wrong = problems(strict(route.data), data)
+  if (wrong.length === 0) return
+  const list = wrong.map(({ path, message }) => `${path || '/'} ${message}`).join(', ')
+  throw new Error(`${path} answered what it does not declare: ${list}\n${JSON.stringify(data).slice(0, 2_000)}`)
+}
+
+const closed = new WeakMap<TSchema, TSchema>()
+
+function strict(schema: TSchema): TSchema {
+  const known = closed.get(schema)
+  if (known) return known
+  const made = closing(schema) as TSchema
+  closed.set(schema, made)
+  return made
+}
+
+function closing(schema: unknown): unknown {
+  if (Array.isArray(schema)) return schema.map(closing)
+  if (!isObject(schema)) return schema
+  const made = Object.fromEntries(Object.entries(schema).map(([key, value]) => [key, closing(value)]))
+  return isObject(schema.properties) && made.additionalProperties === undefined
+    ? { ...made, additionalProperties: false }
+    : made
+}
