@@ -6,7 +6,7 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { agentProcess } from '../support/agent-process.ts'
 import { folder } from '../support/folder.ts'
-import { aiosmtpd, isThere } from '../vendors/aiosmtpd.ts'
+import { aiosmtpd, hasAiosmtpd } from '../vendors/aiosmtpd.ts'
 import { mailVendor, PASSWORD, type Received, USER } from '../vendors/mail.ts'
 
 interface Server {
@@ -31,7 +31,7 @@ const servers: [name: string, installed: boolean, open: (secure: boolean) => Pro
       return server
     },
   ],
-  ['aiosmtpd', isThere, secure => aiosmtpd(secure ? files : null)],
+  ['aiosmtpd', hasAiosmtpd, secure => aiosmtpd(secure ? files : null)],
 ]
 
 beforeAll(() => {
@@ -42,8 +42,6 @@ beforeAll(() => {
   )
   expect(made.exitCode).toBe(0)
 })
-
-if (!isThere) console.warn('aiosmtpd is not installed (Debian: python3-aiosmtpd): its tests are skipped')
 
 for (const [name, installed, open] of servers) {
   describe.if(installed)(name, () => {
