@@ -5,88 +5,123 @@ import type { ListItem } from 'mdast'
 import type { AdfMark, AdfNode } from './adf-write.ts'
 import {
   type Block,
+  DEEPEST,
   emphasised,
   type Inline,
   image,
+  item,
   link,
   mention,
   paragraph,
   printMarkdown,
   table,
   textNode,
+  unboxed,
 } from './markdown.ts'
 
 /** Null and undefined, an empty field of Jira, are an empty text. */
 export async function adfToMarkdown(document: AdfNode | null | undefined): Promise<string> {
-  return printMarkdown(readBlocks(document?.content ?? []))
+  return printMarkdown(document ? readBlocks(shallow(document).content ?? []) : [])
 }
 
+/** What stands too deep to be read becomes its text. */
+function shallow(node: AdfNode, depth = 0): AdfNode {
+  if (!node.content) return node
+  if (depth < DEEPEST) return { ...node, content: node.content.map(child => shallow(child, depth + 1)) }
+  return { type: 'paragraph', content: [{ type: 'text', text: textOf(node) }] }
+}
+
+function textOf(node: AdfNode): string {
+  const found: string[] = []
+  const open = [node]
+  for (let next = open.pop(); next; next = open.pop()) {
+    if (next.text) found.push(next.text)
+    open.push(...(next.content ?? []).toReversed())
+  }
+  return found.join('')
+}
+
+const INLINE = ['text', 'hardBreak', 'mention', 'emoji', 'status', 'date', 'inlineCard', 'mediaInline']
+
+/** Blocks, with a paragraph for each run of text between them. */
 function readBlocks(nodes: readonly AdfNode[]): Block[] {
-  return nodes.flatMap((node): Block[] => {
-    const content = node.content ?? []
-    switch (node.type) {
-      case 'paragraph': {
-        const read = paragraph(readInline(content))
-        return read.children.length > 0 ? [read] : []
-      }
-      case 'heading': {
-        const depth = Math.min(Math.max(Number(node.attrs?.level ?? 1), 1), 6) as 1 | 2 | 3 | 4 | 5 | 6
-        return [{ type: 'heading', depth, children: paragraph(readInline(content)).children }]
-      }
-      case 'codeBlock': {
-        const value = content.map(({ text = '' }) => text).join('')
-        return [{ type: 'code', lang: (node.attrs?.language as string | undefined) ?? null, value }]
-      }
-      case 'blockquote':
-      case 'panel':
-        return [{ type: 'blockquote', children: readBlocks(content) as never }]
-      case 'bulletList':
-      case 'decisionList':
-        return [{ type: 'list', ordered: false, spread: false, children: content.map(item => readItem(item, null)) }]
-      case 'orderedList': {
-        const start = Number(node.attrs?.order ?? 1)
-        return [
-          { type: 'list', ordered: true, start, spread: false, children: content.map(item => readItem(item, null)) },
-        ]
-      }
-      case 'taskList':
-        return [{ type: 'list', ordered: false, spread: false, children: readTasks(content) }]
-      case 'table': {
-        const rows = content.map(row => (row.content ?? []).map(cell => readBlocks(cell.content ?? [])))
-        const first = content[0]?.content ?? []
-        return table(rows, first.length > 0 && first.every(({ type }) => type === 'tableHeader'))
-      }
-      case 'rule':
-        return [{ type: 'thematicBreak' }]
-      case 'mediaSingle':
-      case 'mediaGroup':
-        return [paragraph(readInline(content))]
-      case 'expand':
-      case 'nestedExpand': {
-        const title = node.attrs?.title
-        const heading = title ? [paragraph([{ type: 'strong', children: [textNode(`${title}`)] }])] : []
-        return [...heading, ...readBlocks(content)]
-      }
-      case 'blockCard':
-      case 'embedCard':
-        return [paragraph(readInline([{ ...node, type: 'inlineCard' }]))]
-      default:
-        return readBlocks(content)
+  const blocks: Block[] = []
+  let run: AdfNode[] = []
+  const flush = () => {
+    const read = paragraph(readInline(run))
+    if (read.children.length > 0) blocks.push(read)
+    run = []
+  }
+  for (const node of nodes) {
+    if (INLINE.includes(node.type)) run.push(node)
+    else {
+      flush()
+      blocks.push(...readBlock(node))
     }
-  })
+  }
+  flush()
+  return blocks
 }
 
-function readItem({ content = [] }: AdfNode, checked: boolean | null): ListItem {
-  const isInline = content.some(({ type }) => type === 'text' || type === 'mention' || type === 'hardBreak')
-  const children = isInline ? [paragraph(readInline(content))] : readBlocks(content)
-  return { type: 'listItem', spread: false, checked, children: children as never }
+function readBlock(node: AdfNode): Block[] {
+  const content = node.content ?? []
+  switch (node.type) {
+    case 'paragraph': {
+      const read = paragraph(readInline(content))
+      return read.children.length > 0 ? [read] : []
+    }
+    case 'heading': {
+      const depth = Math.min(Math.max(Number(node.attrs?.level ?? 1), 1), 6) as 1 | 2 | 3 | 4 | 5 | 6
+      return [{ type: 'heading', depth, children: paragraph(readInline(content)).children }]
+    }
+    case 'codeBlock': {
+      const value = content.map(({ text = '' }) => text).join('')
+      return [{ type: 'code', lang: (node.attrs?.language as string | undefined) ?? null, value }]
+    }
+    case 'blockquote':
+    case 'panel':
+      return [{ type: 'blockquote', children: readBlocks(content) as never }]
+    case 'bulletList':
+    case 'decisionList':
+      return [{ type: 'list', ordered: false, spread: false, children: readItems(content) }]
+    case 'orderedList': {
+      const start = Number(node.attrs?.order ?? 1)
+      return [{ type: 'list', ordered: true, start, spread: false, children: readItems(content) }]
+    }
+    case 'taskList':
+      return [{ type: 'list', ordered: false, spread: false, children: readTasks(content) }]
+    case 'table': {
+      const rows = content.map(row => (row.content ?? []).map(cell => readBlocks(cell.content ?? [])))
+      const first = content[0]?.content ?? []
+      return table(rows, first.length > 0 && first.every(({ type }) => type === 'tableHeader'))
+    }
+    case 'rule':
+      return [{ type: 'thematicBreak' }]
+    case 'mediaSingle':
+    case 'mediaGroup':
+      return [paragraph(readInline(content))]
+    case 'expand':
+    case 'nestedExpand': {
+      const title = node.attrs?.title
+      const heading = title ? [paragraph([{ type: 'strong', children: [textNode(`${title}`)] }])] : []
+      return [...heading, ...readBlocks(content)]
+    }
+    case 'blockCard':
+    case 'embedCard':
+      return [paragraph(readInline([{ ...node, type: 'inlineCard' }]))]
+    default:
+      return readBlocks(content)
+  }
 }
+
+const readItems = (content: readonly AdfNode[]): ListItem[] =>
+  content.map(({ content: inside = [] }) => unboxed(readBlocks(inside)))
 
 /** A nested task list stands beside the items, not in one: it belongs to the item before it. */
 function readTasks(content: readonly AdfNode[]): ListItem[] {
   const items: ListItem[] = []
   for (const node of content) {
-    if (node.type === 'taskItem') items.push(readItem(node, node.attrs?.state === 'DONE'))
+    if (node.type === 'taskItem') items.push(item(readBlocks(node.content ?? []), node.attrs?.state === 'DONE'))
     else if (items.length > 0) items.at(-1)!.children.push(...(readBlocks([node]) as never[]))
   }
   return items

@@ -3,7 +3,8 @@
 // https://developer.atlassian.com/cloud/jira/platform/apis/document/structure/
 
 import type { ListItem, Table } from 'mdast'
-import { type Block, flat, type Inline, isHeaderless, mentioned, parseMarkdown } from './markdown.ts'
+import { type Block, flat, type Inline, isHeaderless, mentioned } from './markdown.ts'
+import { parseMarkdown } from './markdown-read.ts'
 
 export interface AdfMark {
   type: string
@@ -21,8 +22,7 @@ export type AdfNode = {
 }
 
 export async function markdownToAdf(markdown: string): Promise<AdfNode> {
-  const { children } = await parseMarkdown(markdown)
-  return { type: 'doc', version: 1, content: writeBlocks(children, true) }
+  return { type: 'doc', version: 1, content: writeBlocks(parseMarkdown(markdown), true) }
 }
 
 /** `everywhere`: at the top, where every block may stand; list items and quotes hold fewer. */

@@ -2,13 +2,14 @@
 // What Markdown cannot say stands in links with schemes of our own, so that it survives a round trip:
 // `[@Ada](accountid:5b10a2)` is a mention, `[text](page:KEY/Title)` another page, `attachment:name` a file of the page.
 
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import type {
+  AlignType,
   BlockContent,
   DefinitionContent,
-  Nodes,
+  ListItem,
   Paragraph,
   PhrasingContent,
-  Root,
   RootContent,
   Table,
   TableCell,
@@ -17,64 +18,11 @@ import type {
 export type Block = RootContent
 export type Inline = PhrasingContent
 
-/** What a link may lead to; the text of any other (`javascript:` …) stays, its target is dropped. */
-const SCHEME =
-  /^((https?|tel|ftp|accountid|page|attachment):|mailto:[^\s@<>]+@[a-z0-9-]+(\.[a-z0-9-]+)*|(?![a-z][a-z0-9+.-]*:))/i
-const LINE_BREAK = /^<br\s*\/?>$/i
-const COMMENT = /^<!--[\s\S]*-->$/
+/** Levels of nesting, blocks and marks together; what stands deeper is its text. No page needs more, and stacks end. */
+export const DEEPEST = 100
 
-/** The tree of a text: references resolved; raw HTML is text, except `<br>` and comments, which vanish. */
-export async function parseMarkdown(text: string): Promise<Root> {
-  const [{ fromMarkdown }, { gfmFromMarkdown }, { gfm }] = await Promise.all([
-    import('mdast-util-from-markdown'),
-    import('mdast-util-gfm'),
-    import('micromark-extension-gfm'),
-  ])
-  const root = fromMarkdown(text, { extensions: [gfm()], mdastExtensions: [gfmFromMarkdown()] })
-  const definitions = new Map<string, string>()
-  collect(root, definitions)
-  return { type: 'root', children: settle(root.children, definitions, true) as Block[] }
-}
-
-function collect(node: Nodes, definitions: Map<string, string>): void {
-  if (node.type === 'definition' && !definitions.has(node.identifier)) definitions.set(node.identifier, node.url)
-  if ('children' in node) for (const child of node.children) collect(child, definitions)
-}
-
-/** Leaves only what the writers know. `asBlocks`: text must stand in a paragraph here. */
-function settle(nodes: readonly Nodes[], definitions: Map<string, string>, asBlocks: boolean): Nodes[] {
-  const inside = (node: { children: readonly Nodes[] }, blocks = false) => settle(node.children, definitions, blocks)
-  return nodes.flatMap((node): Nodes[] => {
-    switch (node.type) {
-      case 'html':
-        if (COMMENT.test(node.value)) return []
-        if (LINE_BREAK.test(node.value) && !asBlocks) return [{ type: 'break' }]
-        return asBlocks ? [paragraph([textNode(node.value)])] : [textNode(node.value)]
-      case 'definition':
-        return []
-      case 'link':
-      case 'linkReference': {
-        const url = node.type === 'link' ? node.url : (definitions.get(node.identifier) ?? '')
-        const children = inside(node) as never
-        return SCHEME.test(url) ? [{ type: 'link', url, children }] : children
-      }
-      case 'image':
-      case 'imageReference': {
-        const url = node.type === 'image' ? node.url : (definitions.get(node.identifier) ?? '')
-        return SCHEME.test(url) ? [image(url, node.alt ?? '')] : [textNode(node.alt ?? '')]
-      }
-      case 'footnoteReference':
-        return [textNode(`[${node.identifier}]`)]
-      case 'footnoteDefinition':
-        return [paragraph([textNode(`[${node.identifier}]`)]), ...inside(node, true)]
-      default: {
-        if (!('children' in node)) return [node]
-        const holdsBlocks = node.type === 'blockquote' || node.type === 'listItem'
-        return [{ ...node, children: inside(node, holdsBlocks) } as Nodes]
-      }
-    }
-  })
-}
+/** Blocks that are printed at once, before others have their turn. */
+const SLICE = 200
 
 /** The text of a tree. Ends with a newline, unless it is empty. */
 export async function printMarkdown(blocks: readonly Block[]): Promise<string> {
@@ -82,15 +30,18 @@ export async function printMarkdown(blocks: readonly Block[]): Promise<string> {
     import('mdast-util-to-markdown'),
     import('mdast-util-gfm'),
   ])
-  return toMarkdown(
-    { type: 'root', children: [...blocks] },
-    {
-      bullet: '-',
-      rule: '-',
-      listItemIndent: 'one',
-      extensions: [gfmToMarkdown({ tablePipeAlign: false })],
-    },
-  )
+  const extensions = [gfmToMarkdown({ tablePipeAlign: false })]
+  const options = { bullet: '-', rule: '-', listItemIndent: 'one', extensions } as const
+  const printed: string[] = []
+  for (let at = 0; at < blocks.length; ) {
+    let end = at + SLICE
+    // How a list or a code block is printed depends on what stands before it.
+    while (end < blocks.length && !/^(paragraph|heading)$/.test(blocks[end]!.type)) end++
+    printed.push(toMarkdown({ type: 'root', children: blocks.slice(at, end) }, options))
+    at = end
+    if (at < blocks.length) await nextTurn()
+  }
+  return printed.filter(Boolean).join('\n')
 }
 
 export const textNode = (value: string): Inline => ({ type: 'text', value })
@@ -128,11 +79,24 @@ export function trimmed(children: readonly Inline[]): Inline[] {
   return kept
 }
 
+export function item(children: readonly Block[], checked: boolean | null): ListItem {
+  return { type: 'listItem', spread: false, checked, children: children as never }
+}
+
+/** An item of another format: a box at its beginning, which the writers put where no task list may stand, is its state. */
+export function unboxed(children: readonly Block[]): ListItem {
+  const [first, ...rest] = children
+  const [line, ...more] = first?.type === 'paragraph' ? first.children : []
+  const box = line?.type === 'text' && /^([☐☑])(?:\s|$)/.exec(line.value)
+  if (!box) return item(children, null)
+  return item([paragraph([textNode(line.value.slice(box[0].length)), ...more]), ...rest], box[1] === '☑')
+}
+
 /** Emphasis with its outer blanks outside, where Markdown wants them; nothing around nothing. */
 export function emphasised(type: 'strong' | 'emphasis' | 'delete', children: Inline[]): Inline[] {
   const before = startsBlank(children[0]) ? [textNode(' ')] : []
   const after = children.length > 0 && endsBlank(children.at(-1)) ? [textNode(' ')] : []
-  const inner = trimmed(children)
+  const inner = trimmed(children).flatMap(child => (child.type === type ? child.children : [child]))
   return inner.length === 0 ? before : [...before, { type, children: inner }, ...after]
 }
 
@@ -140,12 +104,16 @@ const startsBlank = (node: Inline | undefined) => node?.type === 'text' && /^\s/
 const endsBlank = (node: Inline | undefined) => node?.type === 'text' && /\s$/.test(node.value)
 
 /** A table of rows of cells. One whose first row is no header gets an empty header, which Markdown cannot do without. */
-export function table(rows: readonly (readonly Block[][])[], hasHeader: boolean): Table[] {
+export function table(
+  rows: readonly (readonly Block[][])[],
+  hasHeader: boolean,
+  align: readonly AlignType[] = [],
+): Table[] {
   if (rows.length === 0) return []
   const width = Math.max(...rows.map(row => row.length), 1)
   const all = hasHeader ? rows : [Array.from({ length: width }, () => []), ...rows]
   const children = all.map(row => ({ type: 'tableRow' as const, children: row.map(cell) }))
-  return [{ type: 'table', align: [], children }]
+  return [{ type: 'table', align: [...align], children }]
 }
 
 /** Whether the first row says nothing: the mark of a table without a header. */

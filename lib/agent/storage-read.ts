@@ -1,19 +1,22 @@
 // Storage format → Markdown. Macros with a body become it (panels a quote, code a code block), the others vanish.
 // https://confluence.atlassian.com/doc/confluence-storage-format-790796544.html
 
-import type { ListItem } from 'mdast'
+import type { AlignType, ListItem } from 'mdast'
 import {
   type Block,
+  DEEPEST,
   emphasised,
   flat,
   type Inline,
   image,
+  item,
   link,
   mention,
   paragraph,
   printMarkdown,
   table,
   textNode,
+  unboxed,
 } from './markdown.ts'
 
 interface Element {
@@ -31,8 +34,10 @@ export async function storageToMarkdown(storage: string): Promise<string> {
     {
       onopentag(name, attributes) {
         const element = { name, attributes, children: [] }
-        open.at(-1)!.children.push(element)
-        open.push(element)
+        const parent = open.at(-1)!
+        const isTooDeep = open.length > DEEPEST
+        if (!isTooDeep) parent.children.push(element)
+        open.push(isTooDeep ? parent : element)
       },
       ontext: text => open.at(-1)!.children.push(text),
       onclosetag: () => void open.pop(),
@@ -94,18 +99,12 @@ function blockOf({ name, attributes, children }: Element): Block[] | null {
       return blocksOf(children)
     case 'ul':
     case 'ol': {
-      const start = name === 'ol' ? Number.parseInt(attributes.start ?? '1', 10) || 1 : null
-      const items = elements(children, 'li').map(item => itemOf(item.children, null))
+      const start = name === 'ol' ? numberOf(attributes.start) : null
+      const items = elements(children, 'li').map(each => unboxed(blocksOf(each.children)))
       return items.length === 0 ? [] : [{ type: 'list', ordered: name === 'ol', start, spread: false, children: items }]
     }
     case 'ac:task-list': {
-      const items = elements(children, 'ac:task').map(task => {
-        const done = textOf(elements(task.children, 'ac:task-status')).trim() === 'complete'
-        return itemOf(
-          elements(task.children, 'ac:task-body').flatMap(body => body.children),
-          done,
-        )
-      })
+      const items = tasksOf(children)
       return items.length === 0 ? [] : [{ type: 'list', ordered: false, spread: false, children: items }]
     }
     case 'table':
@@ -125,8 +124,27 @@ function blockOf({ name, attributes, children }: Element): Block[] | null {
   }
 }
 
-function itemOf(children: readonly Node[], checked: boolean | null): ListItem {
-  return { type: 'listItem', spread: false, checked, children: blocksOf(children) as never }
+/** A nested list of tasks stands beside them, not in one: it belongs to the task before it. */
+function tasksOf(children: readonly Node[]): ListItem[] {
+  const items: ListItem[] = []
+  for (const child of children) {
+    if (typeof child === 'string') continue
+    if (child.name === 'ac:task') {
+      const done = textOf(elements(child.children, 'ac:task-status')).trim() === 'complete'
+      const body = elements(child.children, 'ac:task-body').flatMap(each => each.children)
+      items.push(item(blocksOf(body), done))
+    } else if (child.name === 'ac:task-list') {
+      const nested = blockOf(child) ?? []
+      if (items.length === 0) items.push(...tasksOf(child.children))
+      else items.at(-1)!.children.push(...(nested as never[]))
+    }
+  }
+  return items
+}
+
+function numberOf(text = '1', standard = 1): number {
+  const number = Number.parseInt(text, 10)
+  return Number.isNaN(number) || number < 0 ? standard : number
 }
 
 function parameter(children: readonly Node[], name: string): string {
@@ -155,11 +173,16 @@ function tableOf(children: readonly Node[]): Block[] {
   )
   const columns = cells.map(row =>
     row.flatMap(({ attributes, children: content }) => {
-      const span = Math.min(Math.max(Number.parseInt(attributes.colspan ?? '1', 10) || 1, 1), 100)
+      const span = Math.min(Math.max(numberOf(attributes.colspan), 1), 100)
       return [blocksOf(content), ...Array.from({ length: span - 1 }, (): Block[] => [])]
     }),
   )
-  return table(columns, cells[0]?.every(({ name }) => name === 'th') ?? false)
+  return table(columns, cells[0]?.every(({ name }) => name === 'th') ?? false, cells[0]?.map(alignOf))
+}
+
+function alignOf(cell: Element): AlignType {
+  const styles = [cell, ...elements(cell.children, 'p')].map(({ attributes }) => attributes.style ?? '')
+  return (/text-align:\s*(left|center|right)/.exec(styles.join(';'))?.[1] as AlignType | undefined) ?? null
 }
 
 function inlineOf(nodes: readonly Node[]): Inline[] {
@@ -208,6 +231,8 @@ function leafOf(element: Element): Inline[] {
       const title = attributes['ac:name'] === 'status' ? parameter(children, 'title') : ''
       return title ? [textNode(title)] : []
     }
+    case 'script':
+    case 'style':
     case 'ac:placeholder':
     case 'ac:parameter':
       return []

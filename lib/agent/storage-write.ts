@@ -2,11 +2,11 @@
 // https://confluence.atlassian.com/doc/confluence-storage-format-790796544.html
 
 import type { ListItem, Table } from 'mdast'
-import { type Block, flat, type Inline, isHeaderless, mentioned, parseMarkdown } from './markdown.ts'
+import { type Block, flat, type Inline, isHeaderless, mentioned } from './markdown.ts'
+import { parseMarkdown } from './markdown-read.ts'
 
 export async function markdownToStorage(markdown: string): Promise<string> {
-  const { children } = await parseMarkdown(markdown)
-  return writeBlocks(children)
+  return writeBlocks(parseMarkdown(markdown))
 }
 
 /** Text and attribute values. XML has no control characters but tab and line ends, not even escaped. */
@@ -81,7 +81,12 @@ function writeTable(table: Table): string {
   const headerless = isHeaderless(table)
   const rows = (headerless ? table.children.slice(1) : table.children).map((row, at) => {
     const tag = at === 0 && !headerless ? 'th' : 'td'
-    return `<tr>${row.children.map(({ children }) => `<${tag}><p>${writeInline(children)}</p></${tag}>`).join('')}</tr>`
+    const cells = row.children.map(({ children }, column) => {
+      const side = table.align?.[column]
+      const style = side ? ` style="text-align: ${side};"` : ''
+      return `<${tag}><p${style}>${writeInline(children)}</p></${tag}>`
+    })
+    return `<tr>${cells.join('')}</tr>`
   })
   return `<table><tbody>${rows.join('')}</tbody></table>`
 }

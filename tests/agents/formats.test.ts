@@ -20,7 +20,9 @@ const SAME: Record<string, string> = {
   'line breaks': 'one\\\ntwo\n',
   'nested lists': '- a\n  - b\n\n    more of b\n- c\n  1. x\n  2. y\n',
   'numbered from three': '3. three\n4. four\n',
+  'numbered from zero': '0. zero\n1. one\n',
   tasks: '- [ ] to do\n- [x] done\n',
+  'tasks in tasks, and beside what is none': '- [ ] one\n  - [x] nested\n- plain\n',
   quotes: '> one\n>\n> two\n',
   tables: '| a | b |\n| - | - |\n| **1** | x \\| y<br>z |\n| | `c` |\n',
   'a table without header': '| | |\n| - | - |\n| 1 | 2 |\n',
@@ -131,7 +133,7 @@ test('blocks where Jira has no place for them become what it has', async () => {
   )
   expect(misplaced(document)).toEqual([])
   expect(await adfToMarkdown(document)).toBe(
-    '- **head**\n\n  quote\n\n  a\n\n  b\n- ☑ with\n\n  more\n-\n\n> **head**\n>\n> deep\n\n> - x\n',
+    '- **head**\n\n  quote\n\n  a\n\n  b\n- [x] with\n\n  more\n-\n\n> **head**\n>\n> deep\n\n> - x\n',
   )
 })
 
@@ -143,10 +145,18 @@ describe('writing', () => {
     expect(JSON.stringify(await markdownToAdf(markdown))).not.toContain('javascript')
   })
 
-  test('references and footnotes are resolved', async () => {
-    const markdown = '[a][r] ![b][r] c[^1]\n\n[r]: https://r.example "t"\n[^1]: note\n'
+  test('references are resolved, a footnote stays as it was written', async () => {
+    const markdown = '[a][r] ![b][r] c[^1]\n\n[r]: https://r.example "t"\n\n[^1]: a note\n'
     expect(await throughStorage(markdown)).toBe(
-      '[a](https://r.example) ![b](https://r.example) c\\[1]\n\n\\[1]\n\nnote\n',
+      '[a](https://r.example) ![b](https://r.example) c\\[^1]\n\n\\[^1]: a note\n',
+    )
+  })
+
+  test('addresses are spelled out, escapes and references in them resolved', async () => {
+    const markdown = '[a](/x\\_y?a=1&amp;b=&#50; "t") www.b.example a@b.example https://c.example/d_e.\n'
+    expect(await markdownToStorage(markdown)).toBe(
+      '<p><a href="/x_y?a=1&amp;b=2">a</a> <a href="http://www.b.example">www.b.example</a> ' +
+        '<a href="mailto:a@b.example">a@b.example</a> <a href="https://c.example/d_e">https://c.example/d_e</a>.</p>',
     )
   })
 
@@ -261,4 +271,74 @@ y
       '> note\n\n**a _b_** *c*✗OPEN2026-01-02<https://c.example>\n\n**More**\n\nhidden\n\n![shot](attachment:f-1)\n\n- [x] one\n  - [ ] two\n',
     )
   })
+})
+
+test('the sides of a table’s columns are kept in storage format', async () => {
+  const markdown = '| a | b | c |\n| :- | :-: | -: |\n| 1 | 2 | 3 |\n'
+  expect(await throughStorage(markdown)).toBe(markdown)
+  const cells = '<tr><td style="text-align: right;">1</td><td>2</td></tr>'
+  expect(await storageToMarkdown(`<table><tbody>${cells}</tbody></table>`)).toContain('| -: | - |')
+})
+
+test('a list of tasks beside tasks is nested in the one before it', async () => {
+  const task = (text: string) =>
+    `<ac:task><ac:task-id>1</ac:task-id><ac:task-status>complete</ac:task-status><ac:task-body>${text}</ac:task-body></ac:task>`
+  const nested = `<ac:task-list>${task('one')}<ac:task-list>${task('two')}</ac:task-list></ac:task-list>`
+  expect(await storageToMarkdown(nested)).toBe('- [x] one\n  - [x] two\n')
+})
+
+test('text in a block that nobody knows is not lost', async () => {
+  const content = [
+    { type: 'text', text: 'by ' },
+    { type: 'emoji', attrs: { text: '🎉' } },
+    { type: 'rule' },
+    { type: 'text', text: 'end' },
+  ]
+  expect(await adfToMarkdown({ type: 'doc', content: [{ type: 'novel', content }] })).toBe('by 🎉\n\n---\n\nend\n')
+})
+
+describe('nesting without end', () => {
+  const DEEP = 10_000
+  const nested = (type: string, inner?: string): AdfNode => {
+    let node: AdfNode = { type: 'text', text: 'core' }
+    for (let n = 0; n < DEEP; n++) node = { type, content: [inner ? { type: inner, content: [node] } : node] }
+    return { type: 'doc', content: [node] }
+  }
+
+  test.each([
+    ['quotes', '> '.repeat(DEEP)],
+    ['lists on one line', '- '.repeat(DEEP)],
+    ['lists', Array.from({ length: 2_000 }, (_, at) => `${'  '.repeat(at)}- x\n`).join('')],
+    ['emphasis', '*a **b '.repeat(DEEP)],
+    ['brackets', `${'['.repeat(DEEP)} `],
+    ['addresses', '[a]('.repeat(DEEP)],
+  ])('of %s in Markdown keeps its text', async (_, markdown) => {
+    expect(await markdownToStorage(`${markdown}core`)).toContain('core')
+    const document = await markdownToAdf(`${markdown}core`)
+    expect(textOf(document)).toContain('core')
+    expect(misplaced(document)).toEqual([])
+  })
+
+  test.each(['div', 'blockquote', 'strong', 'ul><li', 'table><tbody><tr><td'])(
+    'of %s in storage format keeps its text',
+    async tags => expect(await storageToMarkdown(`${`<${tags}>`.repeat(DEEP)}core`)).toContain('core'),
+  )
+
+  test.each([
+    ['blockquote', undefined],
+    ['bulletList', 'listItem'],
+    ['novel', undefined],
+  ])('of %s in ADF keeps its text', async (type, inner) =>
+    expect(await adfToMarkdown(nested(type, inner))).toContain('core'),
+  )
+})
+
+test('scripts of a page are no text', async () => {
+  const storage = '<p>a</p><script>alert("<b>")</script><style>p { color: red }</style><p>b</p>'
+  expect(await storageToMarkdown(storage)).toBe('a\n\nb\n')
+})
+
+test('a document that is printed in slices is one', async () => {
+  const markdown = Array.from({ length: 900 }, (_, at) => `## ${at}\n\n- a\n\n1. b\n`).join('\n')
+  expect(await throughStorage(markdown)).toBe(markdown)
 })
