@@ -13,6 +13,7 @@ import {
   AgentError,
   type AgentResult,
   agent,
+  beforehand,
   DURATION_PATTERN,
   type Effect,
   type Json,
@@ -59,7 +60,8 @@ export default agent({
     effect: entry => effectOf(entry, 'POST'),
     entry: Target,
     async run(entry, context) {
-      const body = entry.file === undefined ? encode(entry.body) : { content: await context.read(entry.file) }
+      const { file } = entry
+      const body = file === undefined ? encode(entry.body) : { content: await beforehand(() => context.read(file)) }
       return request(entry, 'POST', body, context)
     },
   },

@@ -103,7 +103,7 @@ export async function beforehand<T>(read: () => Promise<T>): Promise<T> {
 
 /** A text of the run or the workspace that is sent whole: at most `most` bytes, and not empty. */
 export async function readText(context: AgentContext<unknown>, path: string, most: number): Promise<string> {
-  const file = await context.read(path)
+  const file = await beforehand(() => context.read(path))
   const refuse = (why: string) => new AgentError(`${path} ${why}`, { code: 'invalid_request', sent: 'no' })
   if (file.size > most) throw refuse(`has ${file.size} bytes, and the vendor takes at most ${most}`)
   const text = await file.text()

@@ -158,9 +158,13 @@ describe('a target', () => {
     using server = faultServer()
     const { context } = testContext()
     await failure(target.run({ name: 'x', url: server.url, file: 'a', body: 'b' }, context))
-    expect((await failure(target.run({ name: 'x', url: server.url, file: '/etc/hostname' }, context))).code).toBe(
-      'outside',
-    )
+    for (const [file, code] of [
+      ['/etc/hostname', 'outside'],
+      ['none.json', 'not_found'],
+    ]) {
+      const refusal = await failure(target.run({ name: 'x', url: server.url, file }, context))
+      expect(refusal).toMatchObject({ code, sent: 'no' })
+    }
     expect(server.seen).toHaveLength(0)
   })
 })
