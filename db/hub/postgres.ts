@@ -16,6 +16,7 @@ export const {
   tokens,
   tokenRealms,
   dispatchKeys,
+  signInFailures,
   daemons,
   packages,
   packageFiles,

@@ -31,7 +31,15 @@ export interface Store extends Tables {
 
 export interface Channel {
   send(word: string): void
-  receive(listener: (word: string) => void): void
+  /** `missed` is told whenever words may have been lost: the connection was gone and is there again. */
+  receive(listener: (word: string) => void, missed: () => void): void
+}
+
+const commits = new WeakMap<Db, (() => void)[]>()
+
+/** Runs `then` once the transaction of `tx` is committed; never when it is rolled back. */
+export function afterCommit(tx: Db, then: () => void): void {
+  commits.get(tx)!.push(then)
 }
 
 /** Opens and migrates: `postgres://…`, else the path of a SQLite file. */
@@ -55,10 +63,13 @@ async function openSqlite(file: string): Promise<Store> {
 
   async function transaction<T>(work: (tx: Db) => Promise<T>): Promise<T> {
     writer.run('BEGIN IMMEDIATE')
+    const committed: (() => void)[] = []
+    commits.set(tx, committed)
     try {
       const result = await work(tx)
       writer.run('COMMIT')
       epoch = null
+      for (const then of committed) then()
       return result
     } catch (error) {
       if (writer.inTransaction) writer.run('ROLLBACK')
@@ -110,18 +121,34 @@ async function openPostgres(url: string): Promise<Store> {
     await client.close()
     throw error
   }
-  const listeners = new Set<(word: string) => void>()
-  const subscription = await client.listen(CHANNEL, word => {
-    for (const listener of listeners) listener(word)
-  })
+  const listeners = new Set<Parameters<Channel['receive']>>()
+  const subscription = await client.listen(
+    CHANNEL,
+    word => {
+      for (const [listener] of listeners) listener(word)
+    },
+    // At the start, when nobody listens yet, and after each reconnection.
+    () => {
+      for (const [, missed] of listeners) missed()
+    },
+  )
   return {
     ...(postgresTables as unknown as Tables),
     dialect: 'postgres',
     db: db as unknown as Db,
     async write(work) {
       for (let attempt = 1; ; attempt++) {
+        const committed: (() => void)[] = []
         try {
-          return await db.transaction(tx => work(tx as unknown as Db), { isolationLevel: 'serializable' })
+          const result = await db.transaction(
+            tx => {
+              commits.set(tx as unknown as Db, committed)
+              return work(tx as unknown as Db)
+            },
+            { isolationLevel: 'serializable' },
+          )
+          for (const then of committed) then()
+          return result
         } catch (error) {
           if (!RETRIED.has(sqlState(error))) throw error
           if (attempt === TRIES)
@@ -134,7 +161,7 @@ async function openPostgres(url: string): Promise<Store> {
     channel: {
       // A word that is lost costs a moment: who waits looks again by itself.
       send: word => void client.notify(CHANNEL, word).catch(() => {}),
-      receive: listener => listeners.add(listener),
+      receive: (...those) => listeners.add(those),
     },
     async close() {
       await subscription.unlisten()

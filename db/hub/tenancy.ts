@@ -173,6 +173,16 @@ export function tenancyTables({ table, index, uniqueIndex, primaryKey, id, text,
     row => [index('dispatch_keys_org').on(row.org_id)],
   )
 
+  const signInFailures = table(
+    'sign_in_failures',
+    {
+      /** A digest of the account's name, or of that and the address. */
+      key: text().notNull(),
+      at: int().notNull(),
+    },
+    row => [index('sign_in_failures_key').on(row.key, row.at), index('sign_in_failures_at').on(row.at)],
+  )
+
   const audit = table(
     'audit',
     {
@@ -204,6 +214,7 @@ export function tenancyTables({ table, index, uniqueIndex, primaryKey, id, text,
     tokens,
     tokenRealms,
     dispatchKeys,
+    signInFailures,
     audit,
   }
 }

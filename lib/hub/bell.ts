@@ -19,7 +19,9 @@ export function createBell(channel: Channel | null): Bell {
   const wakeAll = (name: string) => {
     for (const hear of listening.get(name) ?? []) hear()
   }
-  channel?.receive(wakeAll)
+  channel?.receive(wakeAll, () => {
+    for (const name of listening.keys()) wakeAll(name)
+  })
   return {
     ring(name) {
       wakeAll(name)

@@ -55,7 +55,10 @@ export async function callingDaemon(hub: Hub, caller: RealmCaller, id: string): 
     throw new CadreError('forbidden', `daemon ${id} is registered with another token; register it with this one`)
   }
   caller.within(row.realm_id)
+  const wasSilent = statusOf(hub, row) !== 'online'
   hub.touches.daemon(id)
+  // Other hubs have it from the database: that it is back is told at once, that it is still there every few seconds.
+  if (wasSilent) await hub.touches.flush()
   return row
 }
 

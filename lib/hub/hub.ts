@@ -50,7 +50,7 @@ export function createHub(options: HubOptions): Hub {
     memo: createMemo(() => store.epoch()),
     touches,
     bell: createBell(store.channel),
-    throttle: createThrottle(now),
+    throttle: createThrottle(store, now),
     sealer: createSealer(key),
     trustProxy,
     agents() {

@@ -3,7 +3,7 @@
 
 import { and, asc, eq, gt, inArray, lt, type SQL, sql } from 'drizzle-orm'
 import type { Tables } from '../../db/hub/schema.ts'
-import type { Db, Store } from '../../db/hub/store.ts'
+import { afterCommit, type Db, type Store } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
 import type { UserCaller } from './callers.ts'
 import { CRASHED_MS } from './daemons.ts'
@@ -52,7 +52,7 @@ export async function loseRuns({ store, now, bell }: Hub, tx: Db, realmId: strin
     const state = cancelled ? 'cancelled' : 'failed'
     const error = cancelled ? null : { code: 'not_delivered', message: `no daemon took the run: ${reason}` }
     await endQueued(store, tx, job.run_id, { state, reason, error, completed_at: now() })
-    bell.ring(`run ${job.run_id}`)
+    afterCommit(tx, () => bell.ring(`run ${job.run_id}`))
   }
 }
 
@@ -60,7 +60,7 @@ export async function loseRuns({ store, now, bell }: Hub, tx: Db, realmId: strin
 export async function refuseRun({ store, now, bell }: Hub, tx: Db, job: JobRow): Promise<void> {
   const error = { code: 'refused', message: job.error ?? 'the daemon refused the run' }
   await endQueued(store, tx, job.run_id, { state: 'failed', reason: 'refused', error, completed_at: now() })
-  bell.ring(`run ${job.run_id}`)
+  afterCommit(tx, () => bell.ring(`run ${job.run_id}`))
 }
 
 async function endQueued({ runs }: Store, tx: Db, runId: string, end: Partial<RunRow>): Promise<void> {

@@ -42,20 +42,26 @@ export async function serveHub(config: HubConfig, log: Log): Promise<void> {
   process.stdout.write(`hub listening on ${listening.url}\n`)
 }
 
-export function startHub(
-  hub: Hub,
-  config: Pick<HubConfig, 'host' | 'port' | 'keepRunsDays'>,
-): { api: Api; listening: Listening; chores: Timer } {
+/** Every route, declared and not served yet. */
+export function hubApi(hub: Hub): Api {
   const api = createApi({ log: hub.log })
   health(api, () => ({ version: manifest.version }))
   hubRoutes(api, hub)
   openapiRoutes(api, INFO)
+  return api
+}
+
+export function startHub(
+  hub: Hub,
+  config: Pick<HubConfig, 'host' | 'port' | 'keepRunsDays'>,
+): { listening: Listening; chores: Timer } {
+  const api = hubApi(hub)
   const listening = listen(api, { host: config.host, port: config.port })
   const forget = () => void forgetOldRuns(hub, config.keepRunsDays)
   forget()
   const chores = setInterval(forget, HOUR_MS)
   chores.unref()
-  return { api, listening, chores }
+  return { listening, chores }
 }
 
 async function forgetOldRuns(hub: Hub, days: number): Promise<void> {

@@ -29,16 +29,6 @@ describe('sessions', () => {
     expect(wrong.status).toBe(401)
     expect(wrong.error).toEqual(unknown.error)
   })
-  test('ten failures make the pair wait', async () => {
-    const { token } = await hub.account('tried')
-    for (let i = 0; i < 10; i++) {
-      expect((await hub.call(null, 'session/create', { username: 'tried', password: 'x' })).status).toBe(401)
-    }
-    const refused = await hub.call(null, 'session/create', { username: 'tried', password: 'password of a test' })
-    expect(refused).toMatchObject({ status: 429, error: { code: 'rate_limited' } })
-    expect(Number(refused.headers.get('retry-after'))).toBeGreaterThan(500)
-    expect((await hub.call(token, 'auth/whoami')).status).toBe(200)
-  })
   test('a suspended account is out at once', async () => {
     const { token, id } = await hub.account('gone')
     await hub.ok(hub.admin, 'users/suspend', { user_id: id })

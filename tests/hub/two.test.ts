@@ -7,7 +7,7 @@ import { openStore } from '../../db/hub/store.ts'
 import { folder } from '../support/folder.ts'
 import { freshPostgres } from '../support/hub.ts'
 
-const server = process.env.TEST_HUB_ON ? undefined : process.env.TEST_POSTGRES_URL
+const server = process.env.TEST_POSTGRES_URL
 const PROGRAM = resolve(import.meta.dir, '../../hub.ts')
 
 interface Reply {

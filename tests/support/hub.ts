@@ -1,14 +1,16 @@
-// A real hub in this process, on a port of its own and a database of its own, and the calls that tests make of it.
+// A real hub as a process, on a port of its own and a database of its own, and the calls that tests make of it.
+// postgres.test.ts runs the same tests on PostgreSQL: `TEST_HUB_DATABASE` is a database there that each start empties,
+// `TEST_HUBS` how many hubs serve it, each call going to the one after that of the call before.
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openStore, type Store } from '../../db/hub/store.ts'
 import type { Route } from '../../lib/http/api.ts'
-import { firstStart } from '../../lib/hub/accounts.ts'
 import { createHub } from '../../lib/hub/hub.ts'
-import { startHub } from '../../lib/hub/serve.ts'
+import { hubApi } from '../../lib/hub/serve.ts'
 import { createLog } from '../../lib/log.ts'
+import { alternate, startHubProcess } from './hub-processes.ts'
 
 export const ADMIN_PASSWORD = 'correct horse battery'
 
@@ -46,24 +48,17 @@ export interface TestHub {
   account(username: string): Promise<{ token: string; id: number }>
   /** A new realm token. */
   realmToken(token: string, ...realmIds: string[]): Promise<{ id: number; token: string }>
+  /** Ends every process and starts it again at the same address. */
+  restart(): Promise<void>
   stop(): Promise<void>
 }
 
-/**
- * A database of its own: a SQLite file in `folder`, or, for the run of the whole suite that postgres.test.ts starts, a
- * new database on the server of `TEST_POSTGRES_URL`.
- */
-async function freshDatabase(folder: string): Promise<{ location: string; drop(): Promise<void> }> {
-  const server = process.env.TEST_POSTGRES_URL
-  if (process.env.TEST_HUB_ON === 'postgres' && server) return freshPostgres(server)
-  return { location: join(folder, 'hub.db'), drop: async () => {} }
-}
-
-/** A new database on the PostgreSQL at `server`. */
+/** A new database on the PostgreSQL at `server`. What is in it need not survive a power cut. */
 export async function freshPostgres(server: string): Promise<{ location: string; drop(): Promise<void> }> {
   const sql = new Bun.SQL(server, { max: 1 })
   const name = `hub_${crypto.randomUUID().replaceAll('-', '')}`
   await sql.unsafe(`CREATE DATABASE ${name}`)
+  await sql.unsafe(`ALTER DATABASE ${name} SET synchronous_commit = off`)
   const location = new URL(server)
   location.pathname = name
   return {
@@ -75,22 +70,35 @@ export async function freshPostgres(server: string): Promise<{ location: string;
   }
 }
 
+/** Faster than a new database; whoever was left connected is cut off first. */
+async function empty(database: string): Promise<void> {
+  const sql = new Bun.SQL(database, { max: 1 })
+  await sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`
+  await sql.unsafe('DROP SCHEMA public CASCADE; CREATE SCHEMA public')
+  await sql.close()
+}
+
 export async function startTestHub(): Promise<TestHub> {
   const folder = mkdtempSync(join(tmpdir(), 'cadre-hub-'))
-  const lines: string[] = []
-  const clock = { skew: 0 }
-  const database = await freshDatabase(folder)
-  const hub = createHub({
-    store: await openStore(database.location),
-    log: createLog({ level: 'debug', format: 'json', write: line => lines.push(line) }),
-    now: () => Date.now() + clock.skew,
+  const shared = process.env.TEST_HUB_DATABASE
+  if (shared) await empty(shared)
+  const database = shared ?? join(folder, 'hub.db')
+  const count = Number(process.env.TEST_HUBS ?? 1)
+  // At once: one of them migrates and makes the first account, the other waits.
+  const place = { database, home: folder, password: ADMIN_PASSWORD }
+  let hubs = await Promise.all(Array.from({ length: count }, () => startHubProcess(place)))
+  const front = count > 1 ? alternate(hubs.map(({ url }) => url)) : undefined
+  const url = front?.url.origin ?? hubs[0]!.url
+  // Serves nothing: for looking at tables, and at what is declared.
+  const idle = createHub({
+    store: await openStore(database),
+    log: createLog({ write: () => {} }),
     home: folder,
   })
-  await firstStart(hub, { username: 'admin', password: ADMIN_PASSWORD })
-  const { api, listening, chores } = startHub(hub, { host: '127.0.0.1', port: 0, keepRunsDays: 30 })
+  const { store } = idle
 
   async function call(token: string | null, path: string, body: unknown = {}): Promise<Reply> {
-    const response = await fetch(`${listening.url}/v1/${path}`, {
+    const response = await fetch(`${url}/v1/${path}`, {
       method: 'POST',
       headers: { 'content-type': 'application/json', ...(token !== null && { authorization: `Bearer ${token}` }) },
       body: JSON.stringify(body),
@@ -113,31 +121,33 @@ export async function startTestHub(): Promise<TestHub> {
     timeCost: 1,
   })
   return {
-    url: listening.url,
-    store: hub.store,
-    routes: api.routes(),
-    log: async () => lines,
-    async skew(ms) {
-      clock.skew = ms
-    },
-    flush: () => hub.touches.flush(),
+    url,
+    store,
+    routes: hubApi(idle).routes(),
+    log: async () => (await Promise.all(hubs.map(hub => hub.ask('log')))).flat(),
+    skew: async ms => void (await Promise.all(hubs.map(hub => hub.ask('skew', ms)))),
+    flush: async () => void (await Promise.all(hubs.map(hub => hub.ask('flush')))),
     call,
     ok,
     admin,
     realm: realms[0].id,
     async account(username) {
-      const { users } = hub.store
-      const values = { username, password_hash: passwordHash, site_admin: false, created_at: hub.now() }
-      const [row] = await hub.store.write(tx => tx.insert(users).values(values).returning())
+      const { users } = store
+      const values = { username, password_hash: passwordHash, site_admin: false, created_at: Date.now() }
+      const [row] = await store.write(tx => tx.insert(users).values(values).returning())
       const { token } = await ok(null, 'session/create', { username, password: 'password of a test' })
       return { token, id: row!.id }
     },
     realmToken: (token, ...realm_ids) => ok(token, 'auth/generate_token', { type: 'realm', name: 'enrol', realm_ids }),
+    async restart() {
+      await Promise.all(hubs.map(hub => hub.stop()))
+      const ports = hubs.map(hub => Number(new URL(hub.url).port))
+      hubs = await Promise.all(ports.map(port => startHubProcess({ ...place, port })))
+    },
     async stop() {
-      clearInterval(chores)
-      await listening.stop()
-      await hub.close()
-      await database.drop()
+      front?.stop(true)
+      await Promise.all(hubs.map(hub => hub.stop()))
+      await idle.close()
       rmSync(folder, { recursive: true, force: true })
     },
   }

@@ -37,10 +37,10 @@ export function sessionRoutes(api: Api, hub: Hub, { open, user }: Callers): void
       const [account] = await store.db.select().from(users).where(eq(users.username, username))
       const matches = await Bun.password.verify(password, account?.password_hash ?? (await decoy))
       if (!account || !matches || account.suspended_at !== null) {
-        throttle.failed(username, address)
+        await throttle.failed(username, address)
         throw new CadreError('unauthorized', 'wrong user name or password')
       }
-      throttle.succeeded(username, address)
+      await throttle.succeeded(username, address)
       const { row, token } = await store.write(tx => mintSession(hub, tx, account.id))
       return { token, expires_at: row.expires_at, user: { id: account.id, username, site_admin: account.site_admin } }
     },

@@ -1,0 +1,7 @@
+CREATE TABLE `sign_in_failures` (
+	`key` text NOT NULL,
+	`at` integer NOT NULL
+);
+--> statement-breakpoint
+CREATE INDEX `sign_in_failures_key` ON `sign_in_failures` (`key`,`at`);--> statement-breakpoint
+CREATE INDEX `sign_in_failures_at` ON `sign_in_failures` (`at`);

@@ -1,0 +1,36 @@
+// A hub that a test started in a process of its own: as `bun hub.ts serve`, but its clock, its log and the times of use
+// in its memory can be asked for over IPC. Arguments: the database, its home, the password of `admin`, the port.
+
+import { openStore } from '../../db/hub/store.ts'
+import { stopOnSignal } from '../../lib/http/listen.ts'
+import { firstStart } from '../../lib/hub/accounts.ts'
+import { createHub } from '../../lib/hub/hub.ts'
+import { startHub } from '../../lib/hub/serve.ts'
+import { createLog } from '../../lib/log.ts'
+import type { Answer, Question } from './hub-processes.ts'
+
+const [database, home, password, port] = process.argv.slice(2) as [string, string, string, string]
+const lines: string[] = []
+let skew = 0
+
+const hub = createHub({
+  store: await openStore(database),
+  log: createLog({ level: 'debug', format: 'json', write: line => lines.push(line) }),
+  now: () => Date.now() + skew,
+  home,
+})
+await firstStart(hub, { username: 'admin', password })
+const { listening, chores } = startHub(hub, { host: '127.0.0.1', port: Number(port), keepRunsDays: 30 })
+stopOnSignal(listening, hub.log, async () => {
+  clearInterval(chores)
+  await hub.close()
+})
+
+process.on('message', async ({ id, ask, ms = 0 }: Question) => {
+  if (ask === 'skew') skew = ms
+  if (ask === 'flush') await hub.touches.flush()
+  process.send!({ id, lines: ask === 'log' ? lines : [] } satisfies Answer)
+})
+// The test is gone, however it ended.
+process.on('disconnect', () => process.exit())
+process.send!({ id: 0, url: listening.url, lines: [] } satisfies Answer)

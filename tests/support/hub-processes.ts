@@ -1,0 +1,83 @@
+// Hubs as processes on one database, for tests: how they are started and asked, and one address in front of them.
+
+import { resolve } from 'node:path'
+
+const PROGRAM = resolve(import.meta.dir, 'hub-process.ts')
+
+export interface Question {
+  id: number
+  ask: 'skew' | 'flush' | 'log'
+  ms?: number
+}
+
+export interface Answer {
+  /** Of the question; 0 once it listens. */
+  id: number
+  url?: string
+  lines: string[]
+}
+
+export interface HubProcess {
+  url: string
+  child: Bun.Subprocess
+  ask(ask: Question['ask'], ms?: number): Promise<string[]>
+  /** Throws unless it ends by itself. */
+  stop(): Promise<void>
+}
+
+export interface HubPlace {
+  database: string
+  home: string
+  /** Of `admin`, who is made on an empty database. */
+  password: string
+  port?: number
+}
+
+export async function startHubProcess({ database, home, password, port = 0 }: HubPlace): Promise<HubProcess> {
+  const waiting = new Map<number, (answer: Answer) => void>()
+  const started = new Promise<Answer>(resolve => waiting.set(0, resolve))
+  const child = Bun.spawn([process.execPath, PROGRAM, database, home, password, String(port)], {
+    env: { PATH: process.env.PATH!, HOME: home },
+    stdio: ['ignore', 'inherit', 'inherit'],
+    ipc(answer: Answer) {
+      waiting.get(answer.id)?.(answer)
+      waiting.delete(answer.id)
+    },
+  })
+  const ended = child.exited.then(code => {
+    throw new Error(`the hub ended with ${child.signalCode ?? code}`)
+  })
+  ended.catch(() => {})
+  const { url } = await Promise.race([started, ended])
+  let last = 0
+  return {
+    url: url!,
+    child,
+    async ask(ask, ms = 0) {
+      const id = ++last
+      const answered = new Promise<Answer>(resolve => waiting.set(id, resolve))
+      child.send({ id, ask, ms } satisfies Question)
+      return (await Promise.race([answered, ended])).lines
+    },
+    async stop() {
+      child.kill('SIGTERM')
+      const code = await child.exited
+      if (code !== 0) throw new Error(`the hub ended with ${child.signalCode ?? code}`)
+    },
+  }
+}
+
+/** One address for several hubs: each call goes to the hub after the one before, as from a load balancer. */
+export function alternate(urls: string[]): Bun.Server<unknown> {
+  let turn = 0
+  return Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    idleTimeout: 0,
+    maxRequestBodySize: 1024 ** 3,
+    fetch({ method, url, headers, body, signal }) {
+      const target = urls[turn++ % urls.length]! + url.slice(new URL(url).origin.length)
+      return fetch(target, { method, headers, body, signal, redirect: 'manual', decompress: false })
+    },
+  })
+}
