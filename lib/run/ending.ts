@@ -1,5 +1,6 @@
 // How a run ends once all of its phases have: a pure reading of what they recorded.
 
+import { formatDuration } from '../duration.ts'
 import { CadreError, messageOf } from '../error.ts'
 import type { Json, JsonObject } from '../json.ts'
 import { isOfType } from '../team/inputs.ts'
@@ -19,6 +20,7 @@ export interface RunEnd {
 
 export function endOf(machine: { store: RunStore }, live: LiveRun): RunEnd {
   const nothing = { outputs: null, error: null, reason: null }
+  if (live.ending?.reason === 'timeout') return { ...nothing, ...live.ending, error: tooLong(live) }
   if (live.ending) return { ...nothing, ...live.ending }
   const failed = live.phases.findIndex(
     (phase, position) => phase.state === 'failed' && live.phase(position).onFailure !== 'continue',
@@ -36,6 +38,11 @@ export function endOf(machine: { store: RunStore }, live: LiveRun): RunEnd {
   } catch (thrown) {
     return { ...nothing, state: 'failed', reason: 'outputs', error: { ...errorOf(thrown), run_id: live.id } }
   }
+}
+
+function tooLong({ id, team: { timeout } }: LiveRun): RunError {
+  const limit = timeout === undefined ? '' : ` of ${formatDuration(timeout)}`
+  return { code: 'timeout', message: `the run took longer than its timeout${limit}`, run_id: id }
 }
 
 function outputsOf(machine: { store: RunStore }, live: LiveRun): JsonObject {

@@ -1,5 +1,7 @@
 // What is to happen at a time. A time further off than a timer reaches is set again when the timer is over.
 
+import { formatDuration } from '../duration.ts'
+
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 export class Timers {
@@ -33,7 +35,8 @@ export class Timers {
 /** Aborts `controller` when an attempt takes longer than `ms`; undefined is forever. Gives what calls it off. */
 export function limit(controller: AbortController, ms: number | undefined): () => void {
   if (ms === undefined) return () => {}
-  const over = () => controller.abort(new DOMException(`the attempt took longer than ${ms} ms`, 'TimeoutError'))
+  const over = () =>
+    controller.abort(new DOMException(`the attempt took longer than ${formatDuration(ms)}`, 'TimeoutError'))
   const timer = setTimeout(over, Math.min(ms, LONGEST_TIMER_MS))
   return () => clearTimeout(timer)
 }

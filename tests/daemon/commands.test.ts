@@ -34,10 +34,33 @@ describe('run without a daemon', () => {
     })
   })
 
-  test('a failed run exits 1 and says why', async () => {
+  test('a failed run exits 1, says why and what can be done', async () => {
     const { code, stdout, stderr } = await command(['run', files({ 'team.yml': FAILS })], { home: folder() })
     expect([code, stdout]).toEqual([1, ''])
     expect(stderr).toContain('command c exited with code 4: no such thing')
+    expect(stderr).toMatch(/bun daemon\.ts logs \S+\n +bun daemon\.ts resume \S+\n$/)
+  })
+
+  test('paths are those of the caller, whatever the workspace', async () => {
+    const home = folder()
+    const here = files({
+      'work/note.txt': 'of the workspace\n',
+      'note.txt': 'of the caller\n',
+      'team.yml': `name: "@local/reads"
+version: 1.0.0
+inputs: [{ name: note, type: file, required: true }]
+outputs: [{ name: said, value: "{{ phases.read.data.commands[0].stdout }}" }]
+phases:
+  - { name: read, agent: exec, commands: [{ name: c, env: { NOTE: "{{ inputs.note }}" }, run: 'cat "$NOTE"; pwd' }] }
+`,
+    })
+    const said = async (...more: string[]) => {
+      const { stdout } = await command(['run', '.', '-i', 'note=note.txt', '--json', ...more], { home, cwd: here })
+      return JSON.parse(stdout).outputs.said
+    }
+    expect(await said()).toBe(`of the caller\n${here}\n`)
+    expect(await said('--workspace', './work')).toBe(`of the caller\n${here}/work\n`)
+    expect(await said('--workspace', 'work')).toBe(`of the caller\n${here}/work\n`)
   })
 
   test('what is invalid exits 2, every mistake with its place', async () => {

@@ -155,7 +155,11 @@ timeout: 20ms
 phases:
   - { name: a, agent: echo, sources: [{ name: x, fail: wait }] }
 `)
-    expect(whole).toMatchObject({ state: 'failed', reason: 'timeout' })
+    expect(whole).toMatchObject({
+      state: 'failed',
+      reason: 'timeout',
+      error: { code: 'timeout', message: 'the run took longer than its timeout of 20ms' },
+    })
   })
 
   test('an error in a template fails the phase with its place', async () => {

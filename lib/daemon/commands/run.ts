@@ -1,7 +1,9 @@
 // `run PATH|TEAM`: starts a run, shows it while it goes on, prints its outputs.
 
 import { resolve } from 'node:path'
+import type { JsonObject } from '../../json.ts'
 import { createLog } from '../../log.ts'
+import type { Field } from '../../team/team.ts'
 import { homeFolder } from '../home.ts'
 import { openRunner } from '../runner.ts'
 import type { RunRequest } from '../start.ts'
@@ -20,15 +22,30 @@ export function whichTeam(reference: string): Pick<RunRequest, 'team' | 'path'> 
   return /^@[^/]+\/[^/]+$/.test(reference) ? { team: reference } : { path: resolve(reference) }
 }
 
+/** A name stands for itself; what begins like a path, or has a slash, is made absolute. */
+function workspaceOf(reference: string): string {
+  return /^\.{1,2}$|\//.test(reference) ? resolve(reference) : reference
+}
+
+/** Files are named as the caller sees them; the run would look for them in its workspace. */
+function filesFromHere(fields: readonly Field[], given: JsonObject): JsonObject {
+  const files = new Set(fields.filter(({ type }) => type === 'file').map(({ name }) => name))
+  const entries = Object.entries(given).map(([name, value]) => {
+    return [name, files.has(name) && typeof value === 'string' ? resolve(value) : value]
+  })
+  return Object.fromEntries(entries)
+}
+
 export async function run(reference: string, options: RunOptions): Promise<number> {
   const home = homeFolder(options.home)
   const runner = await openRunner(home, createLog({ level: 'warn' }))
   try {
     const { inputs, start } = await runner.prepare(whichTeam(reference))
+    const given = await readInputs(inputs, options)
     const { run_id } = await start({
-      inputs: await readInputs(inputs, options),
+      inputs: options.workspace === undefined ? given : filesFromHere(inputs, given),
       run_name: options.name ?? null,
-      workspace: options.workspace ?? process.cwd(),
+      workspace: workspaceOf(options.workspace ?? '.'),
     })
     return await watch(runner, run_id, { home, json: options.json ?? false })
   } finally {
