@@ -3,12 +3,15 @@
 //   settings: subdomain (acme of acme.zendesk.com), email, api_token, base_url? (instead of https://<subdomain>.zendesk.com)
 //   get_ticket     sources: [{ name, ref: ticket id }]                    the ticket as JSON
 //   get_comments   sources: [{ name, ref: ticket id, limit? }]            oldest first
-//   search         sources: [{ name, ref: query, limit? }]                add `type:ticket` to find tickets only
-//   add_comment    target_entries: [{ name, ref, file, public? }]         an internal note unless `public: true`
+//   search         sources: [{ name, ref: query, limit? }]                add `type:ticket` to find tickets only, and
+//                                                                         more than 1,000
+//   add_comment    target_entries: [{ name, ref, file, public? }]         an internal note unless `public: true`; HTML
+//                                                                         when the file ends in .html
 //   update_status  target_entries: [{ name, ref, status | file }]         new, open, pending, hold, solved, closed
 //
 // Permissions: the account of `email` is an agent with access to the tickets; API tokens are switched on by an admin.
-// The vendor's search ends at 1,000 results: `truncated` says so. A comment carries the idempotency key in its metadata,
+// The vendor's search ends at 1,000 results: `truncated` says so. Where more are wanted of one type, its export of a
+// search is read instead, which sorts by time of creation. A comment carries the idempotency key in its metadata,
 // so that one whose reply was lost is found again.
 // https://developer.zendesk.com/api-reference/ticketing/tickets/tickets/
 // https://developer.zendesk.com/api-reference/ticketing/tickets/ticket_comments/
@@ -36,6 +39,7 @@ import {
 
 const PAGE = 100
 const SEARCH_MOST = 1_000
+const AFTER = 'page[after]'
 /** Bytes that Zendesk keeps of a comment. */
 const COMMENT_MOST = 65_535
 const STATUSES = ['new', 'open', 'pending', 'hold', 'solved', 'closed'] as const
@@ -132,7 +136,7 @@ export default agent({
         const data = await writeListing(context, {
           name,
           limit,
-          page: cursor => searchPage(ref, cursor, context),
+          page: (cursor: string | undefined, wanted) => searchPage(ref, cursor, wanted, context),
           brief: found => (found.result_type === 'ticket' ? brief(found as never, context) : briefOther(found)),
         })
         return { text: `${data.items.length} of ${data.total} results`, data }
@@ -144,7 +148,8 @@ export default agent({
       entry: entryOf({ ref: ticketId, file: Text, public: Type.Optional(Type.Boolean()) }),
       async run(entry, context) {
         const body = await readText(context, entry.file, COMMENT_MOST)
-        const change = { comment: { body, public: entry.public ?? false }, metadata: { [MARK]: context.key } }
+        const text = /\.html?$/i.test(entry.file) ? { html_body: body } : { body }
+        const change = { comment: { ...text, public: entry.public ?? false }, metadata: { [MARK]: context.key } }
         const { ticket, audit } = await update(entry.ref, 'comment on', change, context)
         return commented(ticket, audit?.events?.find(event => event.type === 'Comment')?.id, context)
       },
@@ -202,18 +207,38 @@ async function commentsPage(ticket: string, cursor: string | undefined, context:
   return { items: reply.comments, next: nextOf(reply), total: reply.count }
 }
 
-async function searchPage(text: string, cursor: string | undefined, context: Context) {
+async function searchPage(text: string, cursor: string | undefined, wanted: number, context: Context) {
+  if (cursor?.startsWith(AFTER)) return exportPage(text, cursor, context)
   const query = { query: text, per_page: PAGE, ...fromCursor(cursor) }
   const reply = await zendesk(context)<Paging & { results: Found[] }>('search', '/api/v2/search', { query })
+  const { count = 0 } = reply
+  const isFirst = cursor === undefined
+  if (isFirst && Math.min(count, wanted) > SEARCH_MOST && typeOf(text)) {
+    return { ...(await exportPage(text, undefined, context)), total: count }
+  }
   const next = nextOf(reply)
   // The page after the thousandth result is answered 422.
   const isLast = Number(/^page=(\d+)$/.exec(next ?? '')?.[1]) > SEARCH_MOST / PAGE
   return { items: reply.results, next: isLast ? null : next, total: reply.count }
 }
 
+/** The one type of things that a query names. */
+function typeOf(text: string): string | null {
+  const types = [...text.matchAll(/(?<![^\s(])type:"?(ticket|user|organization|group)"?(?=\s|$)/gi)]
+  return types.length === 1 ? types[0]![1]!.toLowerCase() : null
+}
+
+/** An export of a search counts nothing, and has no end but the last result. */
+async function exportPage(text: string, cursor: string | undefined, context: Context) {
+  const query = { query: text, 'filter[type]': typeOf(text)!, 'page[size]': PAGE, ...fromCursor(cursor) }
+  const call = zendesk(context)<Paging & { results: Found[] }>
+  const reply = await call('export a search', '/api/v2/search/export', { query })
+  return { items: reply.results, next: nextOf(reply) }
+}
+
 /** What asks for the next page, as `parameter=value`. */
 function nextOf({ meta, next_page }: Paging): string | null {
-  if (meta) return meta.has_more && meta.after_cursor ? `page[after]=${meta.after_cursor}` : null
+  if (meta) return meta.has_more && meta.after_cursor ? `${AFTER}=${meta.after_cursor}` : null
   const page = next_page && URL.parse(next_page)?.searchParams.get('page')
   return page ? `page=${page}` : null
 }

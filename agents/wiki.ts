@@ -40,6 +40,7 @@ const PAGE = 100
 /** Confluence refuses larger pages. */
 const BODY_MOST = 5 * 1024 * 1024
 const READ = 'see the page (read:page:confluence)'
+const TAKEN = 'titles are unique in a space: where it is taken, give another, or write that page by update_page'
 const WRITE = 'add and edit pages of the space (write:page:confluence)'
 
 const Text = Type.String({ minLength: 1 })
@@ -124,7 +125,7 @@ export default agent({
           ...(parent !== undefined && { parentId: `${parent}` }),
           body: { representation: 'storage', value },
         }
-        const options = { method: 'POST', body, scope: WRITE }
+        const options = { method: 'POST', body, scope: WRITE, hints: { 400: TAKEN, 409: TAKEN } }
         const page = await atlassian(context, 'wiki')<Page>(`create page in ${ref}`, '/wiki/api/v2/pages', options)
         return resultOf(page, `created page ${page.id}: ${title}`, context)
       },
@@ -214,7 +215,7 @@ async function updatePage(id: string, title: string, value: string, context: Atl
       version: { number: page.version.number + 1, message: mark },
     }
     try {
-      const options = { method: 'PUT', body, scope: WRITE }
+      const options = { method: 'PUT', body, scope: WRITE, hints: { 400: TAKEN } }
       return await atlassian(context, 'wiki')<Page>(`update page ${id}`, `/wiki/api/v2/pages/${id}`, options)
     } catch (error) {
       if (!(error instanceof AgentError) || error.code !== 'conflict' || tries > 1) throw error

@@ -18,7 +18,9 @@ const HOLDERS: Record<string, string> = {
   user: 'accountId',
   issuelink: 'key',
   component: 'name',
+  group: 'name',
   issuetype: 'name',
+  parent: 'key',
   priority: 'name',
   project: 'key',
   resolution: 'name',
@@ -27,7 +29,8 @@ const HOLDERS: Record<string, string> = {
 }
 
 /**
- * The `fields` of a request: keys become ids, values what the field's type wants; what is no plain text stays as it is.
+ * The `fields` of a request: keys become ids, plain texts and numbers what the field's type wants, one value the list that
+ * a field of several holds; null empties a field, and objects stay as they are.
  * Throws an AgentError `invalid_request` for a name that no field has, or several.
  */
 export async function jiraFields(given: JsonObject, known: readonly JiraField[]): Promise<JsonObject> {
@@ -50,11 +53,22 @@ function fieldNamed(name: string, known: readonly JiraField[]): JiraField {
   throw new AgentError(`[issues] ${message}`, { code: 'invalid_request', hint, sent: 'no' })
 }
 
-async function valueFor({ schema }: JiraField, value: Json): Promise<Json> {
-  if (!schema) return value
+async function valueFor({ id, schema }: JiraField, value: Json): Promise<Json> {
+  if (value === null) return null
+  if (!schema) return held(id, value)
+  const { type, items } = schema
   if (typeof value === 'string' && holdsDocument(schema)) return markdownToAdf(value)
-  if (Array.isArray(value)) return value.map(item => held(schema.items, item))
-  return held(schema.type, value)
+  if (type === 'option-with-child') return cascade(value)
+  // A sprint is read as a list of objects, and written as one number.
+  if (type !== 'array' || items === 'json') return held(type, value)
+  return [value].flat().map(item => held(items, item))
+}
+
+/** A choice in two steps: `["Europe", "France"]`, or the first step only. */
+function cascade(value: Json): Json {
+  const [first, second, ...more] = [value].flat()
+  if (typeof first !== 'string' || more.length > 0) return value
+  return { value: first, ...(second !== undefined && { child: { value: second } }) }
 }
 
 function holdsDocument({ system, custom }: NonNullable<JiraField['schema']>): boolean {
@@ -62,6 +76,8 @@ function holdsDocument({ system, custom }: NonNullable<JiraField['schema']>): bo
 }
 
 function held(type: string | undefined, value: Json): Json {
+  if (typeof value !== 'string' && typeof value !== 'number') return value
+  if (type === 'number') return value === '' || Number.isNaN(Number(value)) ? value : Number(value)
   const holder = type === undefined ? undefined : HOLDERS[type]
-  return holder && typeof value === 'string' ? { [holder]: value } : value
+  return holder ? { [holder]: `${value}` } : value
 }

@@ -85,6 +85,9 @@ export async function move(issue: Issue, to: string, context: AtlassianContext):
     method: 'POST',
     body,
     scope: 'Transition Issues (write:jira-work)',
+    hints: {
+      400: 'where its screen requires fields, write them by update_fields first, or move by another transition',
+    },
   })
 }
 
@@ -137,7 +140,12 @@ export async function create(issue: DispatchIssue, index: number, known: Known, 
     ...(await ownFields(issue, known)),
   }
   const properties = [{ key: MARK, value: { key: context.key, index } }]
-  const options = { method: 'POST', body: { fields, properties }, scope: 'Create Issues (write:jira-work)' }
+  const options = {
+    method: 'POST',
+    body: { fields, properties },
+    scope: 'Create Issues (write:jira-work)',
+    hints: { 400: 'check project and type, and whether `fields` has all that creating such an issue requires' },
+  }
   const made = await jira(context)<{ key: string }>(`create "${issue.summary}"`, '/rest/api/3/issue', options)
   return made.key
 }

@@ -25,11 +25,17 @@ export interface Credential {
  * The error of a reply that was not expected: 401 names the setting, 403 the scope; 404 and 410 have codes of their own
  * (`not_found`, `gone`); 408, 429 and 5xx are retryable. Reads the body. `doing` says what failed: `get ticket 7`.
  */
-export function explain(reply: Response, doing: string, { agent, setting, scope }: Credential): Promise<AgentError> {
+export function explain(
+  reply: Response,
+  doing: string,
+  { agent, setting, scope }: Credential,
+  hints: Record<number, string> = {},
+): Promise<AgentError> {
   const key = `agents.${agent}.${setting}`
   return replyError(reply, `[${agent}] ${doing}`, {
     401: `the credential was refused or has expired: set ${key} anew`,
     403: `the credential of ${key} lacks ${scope ? `the permission: ${scope}` : 'a permission'}`,
+    ...hints,
   })
 }
 
@@ -48,16 +54,21 @@ export interface Call extends Omit<FetchOptions, 'body'> {
   /** Sent as JSON. */
   body?: Json
   scope?: string
+  /** What to do about a status that means something of its own here. */
+  hints?: Record<number, string>
 }
+
+/** Where a reply is none of the vendor's. */
+const ADDRESS = 'is the address right, and the vendor’s own?'
 
 /** A JSON API: `base` is the address in front of the vendor's paths, `headers` carry the credential. */
 export function jsonApi(
   context: AgentContext<unknown>,
   { base, headers, ...credential }: Omit<Credential, 'scope'> & { base: string; headers: Record<string, string> },
 ) {
-  /** The reply's JSON, null when it is empty. Throws what `explain` says of any status outside 200–299. */
+  /** The reply's JSON; null when a write is answered by nothing. Throws what `explain` says of any status outside 200–299. */
   return async function call<T = JsonObject>(doing: string, path: string, options: Call = {}): Promise<T> {
-    const { query = {}, body, scope, ...init } = options
+    const { query = {}, body, scope, hints, ...init } = options
     const url = new URL(base.replace(/\/+$/, '') + path)
     for (const [name, value = []] of Object.entries(query)) {
       for (const each of [value].flat()) url.searchParams.append(name, `${each}`)
@@ -72,9 +83,11 @@ export function jsonApi(
       },
       ...(body !== undefined && { body: JSON.stringify(body) }),
     })
-    if (!reply.ok) throw await explain(reply, doing, { ...credential, scope })
-    if (reply.status === 204 || reply.headers.get('content-length') === '0') return null as T
-    return (await reply.json()) as T
+    if (!reply.ok) throw await explain(reply, doing, { ...credential, scope }, hints)
+    const isEmpty = reply.status === 204 || reply.headers.get('content-length') === '0'
+    if (!isEmpty) return (await reply.json()) as T
+    if (init.method !== undefined) return null as T
+    throw new AgentError(`[${credential.agent}] ${doing}: the reply is empty`, { code: 'no_json', hint: ADDRESS })
   }
 }
 
@@ -149,6 +162,10 @@ export async function* pagesOf<T, C = string>(page: (cursor: C | undefined) => P
   let cursor: C | undefined
   for (let pages = 0, empty = 0; pages < PAGES_MOST && empty < EMPTY_PAGES; pages++) {
     const found = await page(cursor)
+    if (!Array.isArray(found.items)) {
+      const message = 'the vendor answered no list where one was asked for'
+      throw new AgentError(message, { code: 'unexpected_reply', hint: ADDRESS })
+    }
     yield found
     if (found.next === undefined || found.next === null) return
     if (isSame(found.next, cursor)) break

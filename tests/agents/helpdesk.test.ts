@@ -100,11 +100,43 @@ describe('reading', () => {
   })
 })
 
+describe('more than a search gives', () => {
+  test('is exported, where the query names one type', async () => {
+    zendesk.results = 2_345
+    const at = begin()
+    const { data } = await run('search', { name: 's', ref: 'type:ticket status:open', limit: 2_200 }, at)
+    const file = written(at, 's')
+    expect(file).toMatchObject({ total: 2_345, truncated: true })
+    expect(file.items.map(({ id }: { id: number }) => id)).toEqual(Array.from({ length: 2_200 }, (_, n) => n + 1))
+    expect(data).toMatchObject({ total: 2_345, truncated: true })
+    const all = begin()
+    await run('search', { name: 's', ref: '(type:ticket status:open)', limit: 10_000 }, all)
+    expect(written(all, 's')).toMatchObject({ total: 2_345, truncated: false })
+  })
+
+  test.each(['status:open', 'type:ticket type:user', 'subject:"about type:tickets"'])(
+    'is not, where it is %s',
+    async ref => {
+      zendesk.results = 1_500
+      const { data } = await run('search', { name: 's', ref, limit: 10_000 }, begin())
+      expect(data).toMatchObject({ total: 1_500, truncated: true })
+      expect(zendesk.seen).toHaveLength(10)
+    },
+  )
+})
+
 describe('commenting', () => {
   const comment = async (entry: object, at: TestContext, text = 'On it.') => {
     writeFileSync(join(at.workspace, 'c.md'), text)
     return run('add_comment', { name: 'c', ref: '35436', file: 'c.md', ...entry }, at)
   }
+
+  test('takes HTML from a file of it', async () => {
+    const at = begin('once')
+    writeFileSync(join(at.workspace, 'c.html'), '<b>On</b> it.')
+    await run('add_comment', { name: 'c', ref: '35436', file: 'c.html' }, at)
+    expect(zendesk.comments[0]).toMatchObject({ html_body: '<b>On</b> it.', body: 'On it.', public: false })
+  })
 
   test('is internal unless it says public', async () => {
     const { data, external } = await comment({}, begin('once'))

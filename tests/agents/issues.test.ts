@@ -202,6 +202,13 @@ describe('a transition', () => {
     expect(error).toMatchObject({ sent: 'no', hint: 'there are: Start (to In Progress)' })
   })
 
+  test('whose screen requires a field says which, and what to do', async () => {
+    site.fail(/^POST .*transitions$/, () => refusal(400, { errors: { resolution: 'Resolution is required.' } }))
+    const error = await failureOf(run('transition', { ref: 'WEB-1', to: 'Start' }, begin('once')))
+    expect(error).toMatchObject({ code: 'rejected', sent: 'no', hint: expect.stringContaining('update_fields') })
+    expect(error.message).toContain('Resolution is required.')
+  })
+
   test('an outage before it is sent leaves no doubt', async () => {
     site.fail(/^GET .*transitions$/, () => refusal(503, '', { 'retry-after': '0' }), { times: 4 })
     const error = await failureOf(run('transition', { ref: 'WEB-1', to: 'Start' }, begin('once')))
@@ -248,6 +255,28 @@ describe('creating issues', () => {
       priority: { name: 'High' },
       customfield_10030: [{ value: 'a' }, { value: 'b' }],
       customfield_10016: 5,
+    })
+  })
+
+  test('of plain texts and numbers, each as its field’s type wants it', async () => {
+    const at = begin('once')
+    const fields = {
+      ...{ 'story points': '3', teams: 'a', sprint: 7, size: 3, reviewer: '5b1', due: '2026-03-01', parent: 'WEB-1' },
+      ...{ region: ['Europe', 'France'], customfield_10030: [1, 'b'], priority: null },
+    }
+    give(at, 'd.json', { project: 'WEB', type: 'Bug', summary: 'Crash', fields })
+    await run('create_issue', { file: 'd.json' }, at)
+    expect(web('WEB-2').fields).toMatchObject({
+      ...{ customfield_10016: 3, customfield_10021: 7, customfield_10031: { value: '3' } },
+      ...{ customfield_10033: { accountId: '5b1' }, customfield_10034: '2026-03-01', priority: null },
+      ...{ customfield_10030: [{ value: '1' }, { value: 'b' }], parent: { key: 'WEB-1' } },
+      customfield_10032: { value: 'Europe', child: { value: 'France' } },
+    })
+    give(at, 'd.json', { fields: { Region: 'Asia', teams: 'c' } })
+    await run('update_fields', { ref: 'WEB-2', file: 'd.json' }, at)
+    expect(web('WEB-2').fields).toMatchObject({
+      customfield_10032: { value: 'Asia' },
+      customfield_10030: [{ value: 'c' }],
     })
   })
 

@@ -44,8 +44,13 @@ describe('a call', () => {
     expect(String(seen!.query)).toBe('one=a%26b&many=x&many=y&zero=0&no=false')
     expect(seen!.body).toEqual({ b: [2] })
     expect(seen!.headers.get('authorization')).toBe('Bearer t')
-    expect(await call<Json>('do it', '/none')).toBeNull()
+    expect(await call<Json>('do it', '/none', { method: 'DELETE' })).toBeNull()
     expect(server.seen[1]!.headers.get('content-type')).toBeNull()
+  })
+
+  test.each([204, 200])('that reads, and is answered %d and nothing, fails', async status => {
+    using server = vendor(() => new Response(status === 200 ? '' : null, { status }))
+    expect(await failureOf(api(server.url)('get it', '/x'))).toMatchObject({ code: 'no_json' })
   })
 
   test('that is refused begins with the agent and says what was tried', async () => {
@@ -64,6 +69,11 @@ test('a refusal names the setting or the scope', async () => {
 })
 
 describe('pages', () => {
+  test('that hold no list are an error of their own', async () => {
+    const pages = pagesOf(async () => ({ items: undefined as never }))
+    expect((await failureOf(Array.fromAsync(pages))).code).toBe('unexpected_reply')
+  })
+
   test('that repeat their cursor end', async () => {
     const pages = pagesOf(async (_?: string) => ({ items: [1], next: 'same' }))
     expect((await failureOf(Array.fromAsync(pages))).code).toBe('endless')

@@ -120,7 +120,8 @@ describe('creating a page', () => {
 
   test('refusals say that nothing was written', async () => {
     expect(await failureOf(create({ ref: 'NONE' }, begin('once')))).toMatchObject({ code: 'not_found', sent: 'no' })
-    expect(await failureOf(create({ title: 'Runbook' }, begin('once')))).toMatchObject({ code: 'rejected', sent: 'no' })
+    const taken = await failureOf(create({ title: 'Runbook' }, begin('once')))
+    expect(taken).toMatchObject({ code: 'rejected', sent: 'no', hint: expect.stringContaining('titles are unique') })
     expect(await failureOf(create({ parent: 1 }, begin('once')))).toMatchObject({ code: 'not_found', sent: 'no' })
     expect(await failureOf(create({}, begin('once'), 'e.md', ' '))).toMatchObject({ sent: 'no' })
     site.fail(/spaces$/, () => refusal(500, '', { 'retry-after': '0' }), { times: 4 })

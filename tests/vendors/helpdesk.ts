@@ -43,6 +43,7 @@ function answer(request: VendorRequest, state: FakeHelpdesk): Response {
     return Response.json({ user: { id: 1, name: 'An agent', email: ACCOUNT.email, role: 'agent' } })
   }
   if (method === 'GET' && path === '/api/v2/search') return search(query, state)
+  if (method === 'GET' && path === '/api/v2/search/export') return exportSearch(query, state)
   const [, id, rest] = /^\/api\/v2\/tickets\/(\d+)(\/comments)?$/.exec(path) ?? []
   if (!id) return refusal(404, { error: 'InvalidEndpoint' })
   if (Number(id) !== state.ticket.id) return refusal(404, { error: 'RecordNotFound', description: 'Not found' })
@@ -57,15 +58,30 @@ function search(query: URLSearchParams, state: FakeHelpdesk): Response {
   const size = Number(query.get('per_page') ?? 100)
   const page = Number(query.get('page') ?? 1)
   if (!(size >= 1 && size <= 100) || page * size > 1_000) return refusal(422, { error: 'InvalidPaginationDepth' })
-  const ids = Array.from({ length: state.results }, (_, at) => at + 1).slice((page - 1) * size, page * size)
-  const results = ids.map(id => ({
+  const results = resultsOf((page - 1) * size, page * size, state)
+  const next = page * size < state.results ? `https://elsewhere.test/api/v2/search.json?page=${page + 1}&query=x` : null
+  return Response.json({ results, count: state.results, next_page: next, previous_page: null, facets: null })
+}
+
+function resultsOf(from: number, to: number, state: FakeHelpdesk) {
+  const ids = Array.from({ length: state.results }, (_, at) => at + 1).slice(from, to)
+  return ids.map(id => ({
     id,
     result_type: id === 2 ? 'user' : 'ticket',
     url: `${state.url}/api/v2/things/${id}.json`,
     ...(id === 2 ? { name: 'A user' } : { status: 'open', subject: `Ticket ${id}`, description: 'long '.repeat(20) }),
   }))
-  const next = page * size < state.results ? `https://elsewhere.test/api/v2/search.json?page=${page + 1}&query=x` : null
-  return Response.json({ results, count: state.results, next_page: next, previous_page: null, facets: null })
+}
+
+/** Cursor pagination, of one type of things, without a count. */
+function exportSearch(query: URLSearchParams, state: FakeHelpdesk): Response {
+  const size = Number(query.get('page[size]') ?? 100)
+  const from = Number(query.get('page[after]') ?? 0)
+  const isTyped = /^(ticket|user|organization|group)$/.test(query.get('filter[type]') ?? '')
+  if (!query.get('query') || !isTyped || !(size >= 1 && size <= 1_000)) return refusal(422, { error: 'InvalidValue' })
+  const has_more = from + size < state.results
+  const meta = { has_more, after_cursor: `${from + size}`, before_cursor: null }
+  return Response.json({ results: resultsOf(from, from + size, state), facets: null, meta, links: {} })
 }
 
 /** Cursor pagination. */
@@ -93,11 +109,11 @@ function update({ headers, body }: VendorRequest, state: FakeHelpdesk): Response
     events.push({ id: 9_001, type: 'Change', field_name: 'status' })
   }
   if (comment !== undefined) {
-    if (!isObject(comment) || typeof comment.body !== 'string') return refusal(422, { error: 'RecordInvalid' })
-    events.push({
-      id: addComment(state, comment.body, comment.public !== false, metadata as never).id,
-      type: 'Comment',
-    })
+    const text = isObject(comment) ? (comment.html_body ?? comment.body) : undefined
+    if (!isObject(comment) || typeof text !== 'string') return refusal(422, { error: 'RecordInvalid' })
+    const added = addComment(state, text, comment.public !== false, metadata as never)
+    if (typeof comment.html_body === 'string') added.body = text.replace(/<[^>]+>/g, '')
+    events.push({ id: added.id, type: 'Comment' })
   }
   return Response.json({ ticket: state.ticket, audit: { id: 1, ticket_id: state.ticket.id, events } })
 }

@@ -48,6 +48,12 @@ export const FIELDS = [
   { id: 'customfield_10016', name: 'Story Points', schema: { type: 'number', custom: 'x:float' } },
   { id: 'customfield_10020', name: 'Notes', schema: { type: 'string', custom: 'x:textarea' } },
   { id: 'customfield_10030', name: 'Teams', schema: { type: 'array', items: 'option', custom: 'x:multicheckboxes' } },
+  { id: 'parent', name: 'Parent' },
+  { id: 'customfield_10021', name: 'Sprint', schema: { type: 'array', items: 'json', custom: 'x:gh-sprint' } },
+  { id: 'customfield_10031', name: 'Size', schema: { type: 'option', custom: 'x:select' } },
+  { id: 'customfield_10032', name: 'Region', schema: { type: 'option-with-child', custom: 'x:cascadingselect' } },
+  { id: 'customfield_10033', name: 'Reviewer', schema: { type: 'user', custom: 'x:userpicker' } },
+  { id: 'customfield_10034', name: 'Due', schema: { type: 'date', custom: 'x:datepicker' } },
   { id: 'customfield_10041', name: 'Twin', schema: { type: 'string', custom: 'x:textfield' } },
   { id: 'customfield_10042', name: 'twin', schema: { type: 'string', custom: 'x:textfield' } },
 ]
@@ -140,7 +146,22 @@ function problemOf(fields: Given, state: FakeIssues): string | null {
   }
   if (labels?.some((label: string) => /\s/.test(label))) return 'The label contains spaces'
   if (parent && !state.issues.has(parent.key)) return 'Given parent work item does not exist'
-  return priority && !priority.name ? 'Priority is invalid' : null
+  if (priority && !priority.name) return 'Priority is invalid'
+  const wrong = FIELDS.find(({ id, schema }) => schema && fields[id] != null && !isOfForm(schema, fields[id]))
+  return wrong ? `${wrong.id}: data was not of the field's type` : null
+}
+
+const has = (value: unknown, name: string) => isObject(value) && typeof value[name] === 'string'
+
+/** What Jira takes of values of the types in FIELDS. */
+function isOfForm({ type, items, custom }: { type: string; items?: string; custom?: string }, value: unknown): boolean {
+  if (custom === 'x:gh-sprint' || type === 'number') return typeof value === 'number'
+  if (type === 'array') return Array.isArray(value) && value.every(item => isOfForm({ type: items! }, item))
+  if (type === 'option-with-child')
+    return has(value, 'value') && (!('child' in Object(value)) || has(Object(value).child, 'value'))
+  if (type === 'option') return has(value, 'value')
+  if (type === 'user') return has(value, 'accountId')
+  return type !== 'date' || (typeof value === 'string' && /^\d{4}-\d\d-\d\d$/.test(value))
 }
 
 function create(body: unknown, state: FakeIssues): Response {
