@@ -175,7 +175,7 @@ export function teamRoutes(api: Api, hub: Hub, { user, either }: Callers): void 
       store.write(async tx => {
         const { name, range } = splitReference(team)
         if (range === null) throw new CadreError('invalid_request', 'name one version: @scope/name@version')
-        const scope = await caller.scope({ slug: scopeOf(name) }, 'member', tx)
+        const scope = await caller.scope({ slug: scopeOf(name) }, 'member', tx).catch(asMissing(team))
         const [row] = await tx
           .update(packages)
           .set({ yanked_at: hub.now() })

@@ -1,0 +1,181 @@
+// Two tenants with everything in them, the people of the matrix, and their tokens.
+
+import { expect } from 'bun:test'
+import { eq, getTableName, is, Table } from 'drizzle-orm'
+import type { SQLiteTable } from 'drizzle-orm/sqlite-core'
+import type { TestHub } from '../../support/hub.ts'
+import type { Ids, Level, Mine, Object_, Person, RealmCredential } from './specification.ts'
+
+export interface World {
+  ids: Record<Object_, Ids>
+  mine: Record<Person, Record<Object_, Mine>>
+  sessions: Record<Person, string>
+  realmTokens: Record<RealmCredential, string>
+  revoked: string
+  expired: string
+  /** A durable token of `person` that may do this, and nothing else, everywhere. */
+  durable(person: Person, access: Partial<Record<string, Level>>): Promise<string>
+}
+
+const NOBODY = 999_999
+const NONE = crypto.randomUUID()
+const MISSING: Ids = {
+  org: NOBODY,
+  scope: NOBODY,
+  scopeSlug: 'missing',
+  team: '@missing/x',
+  realm: NONE,
+  daemon: NONE,
+  spare: NONE,
+  leaver: NONE,
+  run: NONE,
+  review: NONE,
+  username: 'nobody',
+}
+
+export async function makeWorld(hub: TestHub): Promise<World> {
+  const sessions = { site: hub.admin } as World['sessions']
+  for (const person of ['owner', 'orgadmin', 'operator', 'member', 'stranger'] as const) {
+    sessions[person] = (await hub.account(person)).token
+  }
+  const foreigner = (await hub.account('foreigner')).token
+  for (const username of ['settled', 'nowhere', 'elsewhere']) await hub.account(username)
+  const own = await makeTenant(hub, 'own', 'owner', sessions.owner)
+  const foreign = await makeTenant(hub, 'foreign', 'foreigner', foreigner)
+  const { org: org_id, realm: realm_id, scope: scope_id } = own.ids
+  await hub.ok(sessions.owner, 'orgs/add_member', { org_id, username: 'orgadmin', role: 'admin' })
+  await hub.ok(sessions.owner, 'realms/add_member', { realm_id, username: 'operator', role: 'operator' })
+  await hub.ok(sessions.owner, 'realms/add_member', { realm_id, username: 'member', role: 'member' })
+  await hub.ok(sessions.owner, 'scopes/add_member', { scope_id, username: 'operator' })
+
+  const permissions = { domains: { orgs: '*', realms: '*' }, access: {} }
+  const mint = (token: string, access: object, extra: object = {}) =>
+    hub.ok(token, 'auth/generate_token', { type: 'user', name: 'x', permissions: { ...permissions, access }, ...extra })
+  const password = { username: 'elsewhere', password: 'password of a test' }
+  const [theirs, dead, late] = [await mint(foreigner, {}), await mint(foreigner, {}), await mint(foreigner, {})]
+  await hub.ok(foreigner, 'auth/revoke_token', { id: dead.id })
+  const { tokens } = hub.store
+  await hub.store.write(tx => tx.update(tokens).set({ expires_at: 1 }).where(eq(tokens.id, late.id)))
+  const mine = {} as World['mine']
+  for (const [person, token] of Object.entries(sessions) as [Person, string][]) {
+    mine[person] = {
+      own: { revocable: (await mint(token, {})).id, rotatable: (await mint(token, {})).id, ...password },
+      foreign: { revocable: theirs.id, rotatable: theirs.id, ...password },
+      missing: { revocable: NOBODY, rotatable: NOBODY, ...password },
+    }
+  }
+  const made = new Map<string, Promise<string>>()
+  return {
+    ids: { own: own.ids, foreign: foreign.ids, missing: MISSING },
+    mine,
+    sessions,
+    realmTokens: {
+      same: own.token,
+      another: foreign.token,
+      both: (await hub.realmToken(hub.admin, own.ids.realm, foreign.ids.realm)).token,
+    },
+    revoked: dead.token,
+    expired: late.token,
+    durable(person, access) {
+      const key = `${person} ${JSON.stringify(access)}`
+      const lists = Object.fromEntries(Object.entries(access).map(([entity, level]) => [entity, [level]]))
+      const token = made.get(key) ?? mint(sessions[person], lists).then(reply => reply.token as string)
+      made.set(key, token)
+      return token
+    },
+  }
+}
+
+/** An org with members, a scope with a package, a realm with a team, daemons, a live run and its review. */
+async function makeTenant(hub: TestHub, slug: string, username: string, owner: string) {
+  const org_id = (await hub.ok(hub.admin, 'orgs/create', { slug, display_name: slug })).id
+  await hub.ok(hub.admin, 'orgs/add_member', { org_id, username, role: 'owner' })
+  await hub.ok(owner, 'orgs/remove_member', { org_id, username: 'admin' })
+  const scope_id = (await hub.ok(owner, 'scopes/create', { org_id, slug })).id
+  // Every org calls its realm `own`: that the name is taken is what creating one more answers.
+  const realm_id = (await hub.ok(owner, 'realms/create', { org_id, slug: 'own', name: slug })).id
+  await hub.ok(owner, 'scopes/add_member', { scope_id, username: 'settled' })
+  await hub.ok(owner, 'realms/add_member', { realm_id, username: 'settled', role: 'member' })
+  const team = `@${slug}/x`
+  for (const version of ['1.0.0', '0.1.0']) {
+    const text = `name: "${team}"\nversion: ${version}\nphases:\n  - { name: say, agent: http, sources: [{ name: a, url: "https://example.com/" }] }\n`
+    await hub.ok(owner, 'teams/publish', { files: [{ path: 'team.yml', content_base64: btoa(text) }] })
+  }
+  await hub.ok(owner, 'teams/yank', { team: `${team}@0.1.0` })
+  await hub.ok(owner, 'realms/add_team', { realm_id, team })
+  const { token } = await hub.realmToken(owner, realm_id)
+  const register = async (name: string) => (await hub.ok(token, 'daemons/register', { name })).daemon_id as string
+  const [daemon, spare, leaver] = [await register('daemon'), await register('spare'), await register('leaver')]
+  const [run, review] = [crypto.randomUUID(), crypto.randomUUID()]
+  const report = { daemon_id: daemon, epoch: crypto.randomUUID(), from_seq: 1 }
+  const changes = [
+    {
+      seq: 1,
+      run_id: run,
+      attempt: 1,
+      kind: 'run',
+      run: { ...RUN, run_id: run, root_run_id: run, team, call_path: [team] },
+    },
+    { seq: 2, run_id: run, attempt: 1, kind: 'review', review: { ...REVIEW, id: review } },
+  ]
+  expect((await hub.ok(token, 'runs/sync', { ...report, changes })).rejected).toEqual([])
+  const ids: Ids = {
+    org: org_id,
+    scope: scope_id,
+    scopeSlug: slug,
+    team,
+    realm: realm_id,
+    daemon,
+    spare,
+    leaver,
+    run,
+    review,
+    username,
+  }
+  return { ids, token }
+}
+
+/** The whole database, but for the times of use of tokens, which is what a refused call may leave. */
+export async function contents(hub: TestHub): Promise<string> {
+  await hub.flush()
+  const parts: string[] = []
+  for (const table of Object.values(hub.store) as unknown[]) {
+    if (!is(table, Table)) continue
+    const rows = (await hub.store.db.select().from(table as SQLiteTable)) as Record<string, unknown>[]
+    const lines = rows.map(row => JSON.stringify({ ...row, last_used_at: 0 }))
+    parts.push(getTableName(table), ...lines.sort())
+  }
+  expect(parts.length).toBeGreaterThan(100)
+  return parts.join('\n')
+}
+
+const RUN = {
+  run_name: null,
+  parent_run_id: null,
+  parent_phase: null,
+  call_depth: 0,
+  tree_key: '',
+  version: '1.0.0',
+  state: 'awaiting_input',
+  reason: 'gate',
+  error: null,
+  inputs: {},
+  outputs: null,
+  workspace: null,
+  started_at: 1,
+  completed_at: null,
+}
+
+const REVIEW = {
+  run_name: null,
+  phase: 'say',
+  entries: [],
+  kind: 'gate',
+  reason: null,
+  prompt: 'Go on?',
+  state: 'pending',
+  decision: null,
+  decided_by: null,
+  created_at: 2,
+  decided_at: null,
+}
