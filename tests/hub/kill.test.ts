@@ -41,8 +41,7 @@ async function serve(home: string): Promise<Serving> {
   }
 }
 
-// On PostgreSQL it would be that database's own promise that is tested.
-test.skipIf(process.env.TEST_HUB_ON === 'postgres')(
+test(
   'kill -9 loses nothing that was acknowledged',
   async () => {
     const home = folder()

@@ -138,6 +138,25 @@ describe.skipIf(!server)('two hubs on one PostgreSQL (skipped without TEST_POSTG
     expect(taken.sort()).toEqual(runs.sort())
   }, 20_000)
 
+  test('what one has acknowledged goes out at the other, though the one is killed and the other has lost LISTEN', async () => {
+    const { token, daemon_id } = await daemon('d')
+    const poll = post(0, 'daemons/poll', { daemon_id, slots: 1, wait_ms: 30_000 }, token)
+    await Bun.sleep(300)
+    const sql = new Bun.SQL(database.location, { max: 1 })
+    const cut = await sql`
+      SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+      WHERE datname = current_database() AND query LIKE 'LISTEN%' AND pid <> pg_backend_pid()`
+    expect(cut).toHaveLength(2)
+    await sql.close()
+    const { run_id } = (await post(1, 'dispatch/run', { realm_id: realm, team: '@admin/t' })).data
+    hubs[1]!.child.kill('SIGKILL')
+    const { jobs } = (await poll).data
+    expect(jobs).toMatchObject([{ run_id, kind: 'run', attempt: 1 }])
+    hubs[1] = await start()
+    const answer = { daemon_id, job_id: jobs[0].job_id, lease_id: jobs[0].lease_id, status: 'accepted' }
+    expect((await post(1, 'daemons/ack', answer, token)).status).toBe(200)
+  })
+
   test('a stream at one tells at once what a daemon reports to the other', async () => {
     const { token, daemon_id } = await daemon('c')
     const run_id = Bun.randomUUIDv7()

@@ -1,0 +1,102 @@
+// Who waits for something to change: woken when it is there to be read, not before, and after every loss of words.
+
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { eq } from 'drizzle-orm'
+import { type Db, openStore } from '../../db/hub/store.ts'
+import { createBell } from '../../lib/hub/bell.ts'
+import { createHub, type Hub } from '../../lib/hub/hub.ts'
+import { enqueue, type JobRow } from '../../lib/hub/queue.ts'
+import { loseRuns, refuseRun } from '../../lib/hub/runs.ts'
+import { createLog } from '../../lib/log.ts'
+import { folder } from '../support/folder.ts'
+import { freshPostgres, startTestHub, type TestHub } from '../support/hub.ts'
+
+let tested: TestHub
+let hub: Hub
+beforeAll(async () => {
+  tested = await startTestHub()
+  hub = createHub({ store: tested.store, log: createLog({ write: () => {} }), home: folder() })
+})
+afterAll(() => tested.stop())
+
+const FOREVER_MS = 1_000_000
+const never = new AbortController().signal
+
+/** A run that waited too long for a daemon. */
+async function queued() {
+  const { store } = hub
+  const run_id = Bun.randomUUIDv7()
+  const place = { run_id, realm_id: tested.realm, root_run_id: run_id, call_path: ['t'], call_depth: 0, tree_key: '' }
+  return store.write(async tx => {
+    await tx
+      .insert(store.runs)
+      .values({ ...place, team: 't', state: 'queued', inputs: {}, attempt: 0, created_at: hub.now() })
+    const job = { realm_id: tested.realm, run_id, kind: 'run' as const, payload: {}, created_by: 1 }
+    return enqueue(store, tx, { ...job, expires_at: hub.now() - 1 }, hub.now())
+  })
+}
+
+const stateOf = async (run_id: string) => {
+  const { db, runs } = hub.store
+  return (await db.select().from(runs).where(eq(runs.run_id, run_id)))[0]!.state
+}
+
+const ends = {
+  'is lost': tx => loseRuns(hub, tx, tested.realm),
+  'is refused': (tx, job) => refuseRun(hub, tx, job),
+} satisfies Record<string, (tx: Db, job: JobRow) => Promise<void>>
+
+test.each(Object.entries(ends))('when a run %s, its streams are woken as soon as they can read it', async (_, end) => {
+  const job = await queued()
+  using ear = hub.bell.listen(`run ${job.run_id}`)
+  const read = ear.wait(FOREVER_MS, never).then(() => stateOf(job.run_id))
+  await hub.store.write(async tx => {
+    await end(tx, job)
+    // The others have a turn before the commit.
+    await tx.select().from(hub.store.orgs)
+  })
+  expect(await read).toBe('failed')
+})
+
+test.each(Object.entries(ends))(
+  'when a transaction in which a run %s is rolled back, nobody is woken',
+  async (_, end) => {
+    const job = await queued()
+    using ear = hub.bell.listen(`run ${job.run_id}`)
+    const rolledBack = hub.store.write(async tx => {
+      await end(tx, job)
+      throw new Error('undone')
+    })
+    await expect(rolledBack).rejects.toThrow('undone')
+    const gaveUp = new AbortController()
+    const waited = ear.wait(FOREVER_MS, gaveUp.signal).then(() => gaveUp.signal.aborted)
+    await stateOf(job.run_id)
+    gaveUp.abort()
+    expect(await waited).toBe(true)
+  },
+)
+
+const server = process.env.TEST_HUB_DATABASE ? undefined : process.env.TEST_POSTGRES_URL
+
+test.skipIf(!server)('who waits looks again when LISTEN was lost (skipped without TEST_POSTGRES_URL)', async () => {
+  const database = await freshPostgres(server!)
+  const store = await openStore(database.location)
+  const bell = createBell(store.channel)
+  const sql = new Bun.SQL(database.location, { max: 1 })
+  using ear = bell.listen('realm of some daemon')
+  for (let round = 0; round < 2; round++) {
+    const woken = ear.wait(FOREVER_MS, never)
+    const cut = await sql`
+      SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+      WHERE datname = current_database() AND query LIKE 'LISTEN%' AND pid <> pg_backend_pid()`
+    expect(cut).toHaveLength(1)
+    await woken
+  }
+  // And hears words as before.
+  const woken = ear.wait(FOREVER_MS, never)
+  await sql.notify('cadre_hub', 'realm of some daemon')
+  await woken
+  await sql.close()
+  await store.close()
+  await database.drop()
+})
