@@ -6,7 +6,8 @@
 // A status that is not expected (default 200–299) fails the phase and writes nothing. The body goes to
 // files/<phase>/<name> as received, streamed; `data` has status, bytes, content_type, etag, and `json` up to 256 KiB.
 // The effect follows the method (GET and HEAD read, PUT and DELETE idempotent, the rest once) unless `effect` says
-// otherwise; a `once` request carries an Idempotency-Key that is the same over all attempts.
+// otherwise; a `once` request carries an Idempotency-Key that is the same over all attempts. `timeout` (60s) is the wait
+// for an answer, and for more of it; while a large file goes out it begins anew with each piece that was taken.
 
 import {
   type AgentContext,

@@ -28,7 +28,7 @@ export interface AgentResult {
 export type FileContent = string | Uint8Array | ReadableStream<Uint8Array> | Blob | JsonObject | Json[]
 
 export interface FetchOptions extends Omit<RequestInit, 'signal' | 'redirect'> {
-  /** Milliseconds for one try; default 60,000. */
+  /** Milliseconds for the answer to one try, from when the other side last took some of a large file; default 60,000. */
   timeout?: number
   /** Most bytes of a reply that `text()`, `json()` and `bytes()` accept; default 64 MiB. A body that is streamed has no bound. */
   maxBytes?: number

@@ -9,6 +9,7 @@ import { backoff, retryAfter } from './backoff.ts'
 import { bound } from './body.ts'
 import { AgentError, type Effect, type FetchOptions, withSent } from './define.ts'
 import { type Guard, originsOf, systemLookup, vet } from './guard.ts'
+import { outgoing } from './outgoing.ts'
 import { isTransient } from './reply.ts'
 
 export interface FetchPolicy {
@@ -181,14 +182,21 @@ async function hop(request: Request, options: Try, hops: number): Promise<Respon
   policy.signal.addEventListener('abort', abort, { once: true })
   const done = () => policy.signal.removeEventListener('abort', abort)
   let late = false
-  const timer = setTimeout(() => {
-    late = true
-    abort()
-  }, timeout)
+  let answered = false
+  let timer: Timer | undefined
+  const wait = () => {
+    if (answered) return
+    clearTimeout(timer)
+    timer = setTimeout(() => {
+      late = true
+      abort()
+    }, timeout)
+  }
+  wait()
   const explain = (error: unknown) => classify(error, { place, late, timeout, aborted: policy.signal.aborted })
   try {
     if (policy.signal.aborted) throw new AgentError(`${place} was not sent: stopped`, { code: 'aborted', sent: 'no' })
-    const reply = await connect(request, options, controller.signal)
+    const reply = await connect(request, options, controller.signal, wait)
     return bound(reply, { maxBytes, idle: timeout, abort, done, explain, place })
   } catch (error) {
     done()
@@ -196,11 +204,17 @@ async function hop(request: Request, options: Try, hops: number): Promise<Respon
     // Of a request that was redirected the first hop did reach the outside.
     throw hops > 0 && failure.sent === 'no' ? withSent(failure, 'unknown') : failure
   } finally {
+    answered = true
     clearTimeout(timer)
   }
 }
 
-async function connect({ url, method, headers, body }: Request, { policy, guard }: Try, signal: AbortSignal) {
+async function connect(
+  { url, method, headers, body }: Request,
+  { policy, guard }: Try,
+  signal: AbortSignal,
+  onTaken: () => void,
+) {
   const route = await unlessAborted(vet(url, guard), signal)
   const sent = new Headers(headers)
   if (!sent.has('user-agent')) sent.set('user-agent', 'cadre')
@@ -211,7 +225,7 @@ async function connect({ url, method, headers, body }: Request, { policy, guard 
       return await fetch(target, {
         method,
         headers: sent,
-        body,
+        body: outgoing(body, sent, onTaken),
         redirect: 'manual',
         signal,
         // On a reused connection that is reset Bun sends PUT and DELETE again by itself.

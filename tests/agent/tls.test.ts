@@ -2,6 +2,7 @@
 
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
+import { certificate } from '../support/certificate.ts'
 import { folder } from '../support/folder.ts'
 
 const FETCH = join(import.meta.dir, '../../lib/agent/fetch.ts')
@@ -22,18 +23,9 @@ for (const name of ['wiki.test', 'other.test']) {
 server.stop(true)
 `
 
-function certificate(at: string) {
-  const made = Bun.spawnSync(
-    ['openssl', 'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '1']
-      .concat(['-subj', '/CN=wiki.test', '-addext', 'subjectAltName=DNS:wiki.test'])
-      .concat(['-keyout', join(at, 'key.pem'), '-out', join(at, 'cert.pem')]),
-  )
-  expect(made.exitCode).toBe(0)
-}
-
 test('a private CA is honoured, and the certificate is still checked for the name', async () => {
   const at = folder()
-  certificate(at)
+  certificate(at, 'wiki.test')
   await Bun.write(join(at, 'program.ts'), PROGRAM)
   const run = (env: Record<string, string>) =>
     Bun.spawnSync([process.execPath, join(at, 'program.ts'), join(at, 'cert.pem'), join(at, 'key.pem')], {

@@ -5,6 +5,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { agentProcess } from '../support/agent-process.ts'
+import { certificate } from '../support/certificate.ts'
 import { folder } from '../support/folder.ts'
 import { aiosmtpd, hasAiosmtpd } from '../vendors/aiosmtpd.ts'
 import { mailVendor, PASSWORD, type Received, USER } from '../vendors/mail.ts'
@@ -16,9 +17,8 @@ interface Server {
 }
 
 const at = folder()
-const cert = join(at, 'cert.pem')
-const key = join(at, 'key.pem')
-const files = { cert, key }
+const files = certificate(at)
+const { cert, key } = files
 
 const servers: [name: string, installed: boolean, open: (secure: boolean) => Promise<Server>][] = [
   [
@@ -33,15 +33,6 @@ const servers: [name: string, installed: boolean, open: (secure: boolean) => Pro
   ],
   ['aiosmtpd', hasAiosmtpd, secure => aiosmtpd(secure ? files : null)],
 ]
-
-beforeAll(() => {
-  const made = Bun.spawnSync(
-    ['openssl', 'req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '1']
-      .concat(['-subj', '/CN=localhost', '-addext', 'subjectAltName=DNS:localhost'])
-      .concat(['-keyout', key, '-out', cert]),
-  )
-  expect(made.exitCode).toBe(0)
-})
 
 for (const [name, installed, open] of servers) {
   describe.if(installed)(name, () => {

@@ -1,5 +1,5 @@
 // An object store that is not ours: s3rver keeps the objects, and in front of it every signature is checked with aws4,
-// which s3rver does not do itself. Faults are answered in its place. As a program it prints its address.
+// which s3rver does not do itself. Faults are answered in its place.
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -89,13 +89,4 @@ function isSigned(request: Request, path: string): boolean {
   )
   const signature = (text: unknown) => /Signature=([0-9a-f]{64})/.exec(String(text))?.[1]
   return signature(given) !== undefined && signature(given) === signature(expected.headers?.Authorization)
-}
-
-if (import.meta.main) {
-  const vendor = await objectVendor()
-  process.on('SIGTERM', async () => {
-    await vendor[Symbol.asyncDispose]()
-    process.exit()
-  })
-  console.log(vendor.endpoint)
 }
