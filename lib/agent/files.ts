@@ -3,10 +3,11 @@
 
 import { randomUUID } from 'node:crypto'
 import { closeSync, constants, fsync, lstatSync, mkdirSync, openSync, renameSync, write } from 'node:fs'
-import { lstat, open, readdir, realpath, rm, stat } from 'node:fs/promises'
+import { lstat, open, readdir, realpath, rm, stat, statfs } from 'node:fs/promises'
 import { dirname, isAbsolute, join, resolve, sep } from 'node:path'
 import { promisify } from 'node:util'
 import { failpoint } from '../failpoint.ts'
+import { sizeText } from '../size.ts'
 import { AgentError, type FileContent, type FileRecord } from './define.ts'
 
 const SEGMENT = /^[\p{L}\p{N}_.][\p{L}\p{N}\p{M} _.,;@+=~()[\]#&'!%$-]*$/u
@@ -71,7 +72,7 @@ export async function writeArtifact(
     return { name, path, bytes, sha256 }
   } catch (error) {
     await rm(temporary, { force: true })
-    throw explain(error, path)
+    throw (await diskFull(error, stateDir, path, sizeOf(content))) ?? explain(error, path)
   }
 }
 
@@ -82,8 +83,11 @@ async function writeWhole(path: string, content: FileContent, signal?: AbortSign
   try {
     const hasher = new Bun.CryptoHasher('sha256')
     let bytes = 0
+    let spare = SMALL_BYTES
     for await (const chunk of chunksOf(content)) {
       signal?.throwIfAborted()
+      if (chunk.byteLength > spare) spare = await spareOf(dirname(path), chunk.byteLength)
+      spare -= chunk.byteLength
       hasher.update(chunk)
       await writeFully(file, chunk)
       bytes += chunk.byteLength
@@ -93,6 +97,24 @@ async function writeWhole(path: string, content: FileContent, signal?: AbortSign
   } finally {
     closeSync(file)
   }
+}
+
+/** What is larger leaves the last of a disk to small files, logs and the run database, so that other runs go on. */
+const SMALL_BYTES = 64 * 1024
+const RESERVE_BYTES = 16 * 1_048_576
+/** On a small disk the reserve is this part of it. */
+const RESERVE_PART = 0.02
+/** Most that is written until the disk is looked at again: others write, too. */
+const LOOK_BYTES = 4 * 1_048_576
+
+/** Bytes that may be written now, `needed` at least. Throws ENOSPC. */
+async function spareOf(folder: string, needed: number): Promise<number> {
+  const { bavail, blocks, bsize } = await statfs(folder)
+  // A file system that does not tell its size is taken at its word when it refuses.
+  if (blocks === 0) return Number.POSITIVE_INFINITY
+  const spare = bavail * bsize - Math.min(RESERVE_BYTES, blocks * bsize * RESERVE_PART)
+  if (spare >= needed) return Math.max(needed, Math.min(spare, LOOK_BYTES))
+  throw Object.assign(new Error('the rest of the disk is for others'), { code: 'ENOSPC' })
 }
 
 const sync = promisify(fsync)
@@ -185,15 +207,37 @@ async function syncNow(folder: string): Promise<void> {
   }
 }
 
+function sizeOf(content: FileContent): number | undefined {
+  if (typeof content === 'string') return Buffer.byteLength(content)
+  if (content instanceof Uint8Array) return content.byteLength
+  return content instanceof Blob ? content.size : undefined
+}
+
+/** The error `disk_full` where a disk or a quota that is full is at the bottom of `error`; else null. */
+export async function diskFull(
+  error: unknown,
+  folder: string,
+  path?: string,
+  bytes?: number,
+): Promise<AgentError | null> {
+  let bottom = error as (Error & { code?: unknown }) | null | undefined
+  for (let depth = 0; depth < 5 && bottom && !FULL.has(bottom.code); depth++) bottom = bottom.cause as Error | undefined
+  if (!bottom || !FULL.has(bottom.code)) return null
+  const free = await statfs(folder).then(
+    ({ bavail, bsize }) => `, ${sizeText(bavail * bsize)} are free now`,
+    () => '',
+  )
+  const needed = bytes === undefined ? '' : ` of ${sizeText(bytes)}`
+  return new AgentError(
+    `${bottom.code}: the disk is full${path ? `, ${path}${needed} was not written` : ''}: ${folder}${free}`,
+    { code: 'disk_full', hint: 'free space on the disk of this folder, then resume the run', cause: error },
+  )
+}
+
+const FULL = new Set<unknown>(['ENOSPC', 'EDQUOT'])
+
 function explain(error: unknown, path: string): unknown {
   const code = (error as NodeJS.ErrnoException | null)?.code
-  if (code === 'ENOSPC' || code === 'EDQUOT') {
-    return new AgentError(`no space left on the disk for ${path}`, {
-      code: 'disk_full',
-      hint: 'free space on the disk that holds the daemon’s home, then resume the run',
-      cause: error,
-    })
-  }
   if (code === 'EISDIR' || code === 'ENOTDIR' || code === 'EEXIST' || code === 'ENOTEMPTY') {
     return new AgentError(`${path} is a file and a folder at once`, {
       code: 'invalid_name',

@@ -7,6 +7,7 @@ import { CadreError, messageOf } from '../error.ts'
 import type { JsonObject } from '../json.ts'
 import type { Log } from '../log.ts'
 import type { Bundle, BundleJson, EventName, GatePhase, StandardPhase } from '../team/team.ts'
+import { DiskSpace } from './disk.ts'
 import { type Attempt, type Binding, execute, type Surroundings } from './execute.ts'
 import { Followers, type Notice } from './followers.ts'
 import type { Outcome } from './host.ts'
@@ -78,6 +79,7 @@ export class Engine {
   readonly #deliveries: Deliveries
   readonly #executions = new Map<string, AbortController>()
   readonly #timers: Timers
+  readonly #disk: DiskSpace
   readonly #places: Places
   readonly #bundles = new Map<string, Bundle>()
   readonly #followers = new Followers()
@@ -91,6 +93,7 @@ export class Engine {
     this.#options = options
     this.store = new RunStore(options.db)
     this.#timers = new Timers(this.#now)
+    this.#disk = new DiskSpace(options.home, options.log, () => void this.#journal.write(() => this.#machine.drain()))
     this.#places = new Places(options.home, this.store, (row, phase, line) =>
       this.logs.append(row.id, {
         phase,
@@ -132,6 +135,7 @@ export class Engine {
       this.store,
       {
         now: this.#now,
+        paused: () => this.#disk.low !== null,
         launch: (live, position, attempt) => void this.#execute(live, position, attempt),
         abort: (live, position, attempt) => this.#executions.get(keyOf(live.id, position, attempt))?.abort(),
         executing: (runId, position, attempt) => this.#executions.has(keyOf(runId, position, attempt)),
@@ -154,6 +158,8 @@ export class Engine {
 
   /** Continues every run that has not ended. To be called once, before anything is started. */
   async recover(): Promise<void> {
+    await this.#disk.look()
+    this.#disk.watch()
     await this.#journal.write(() => {
       doubtAllSent(this.store)
       this.#machine.recover()
@@ -217,7 +223,7 @@ export class Engine {
   phases(runId: string): RunPhases {
     const live = this.#machine.lives.get(runId)
     const waits = (position: number) =>
-      live ? waitOf(live, position, this.#waitNotes.get(`${runId}:${position}`)) : null
+      live ? waitOf(live, position, this.#waitNotes.get(`${runId}:${position}`), this.#disk.low) : null
     return runPhases(this.store, runId, id => this.bundle(id), waits)
   }
 
@@ -263,14 +269,16 @@ export class Engine {
   /** Runs that have not ended, and leaf phases in execution. */
   get load(): { runs: number; slots: number; free: number; stalled: string | null } {
     const slots = this.#machine.slotsInUse
-    const free = this.#journal.stalled ? 0 : Math.max(0, this.#options.slots - slots)
-    return { runs: this.#machine.lives.size, slots, free, stalled: this.#journal.stalled }
+    const stalled = this.#journal.stalled ?? this.#disk.low
+    const free = stalled ? 0 : Math.max(0, this.#options.slots - slots)
+    return { runs: this.#machine.lives.size, slots, free, stalled }
   }
 
   /** Interrupts what runs, without recording an end: the next start continues it. */
   async stop(): Promise<void> {
     this.#stopping = true
     this.#timers.stop()
+    this.#disk.stop()
     for (const controller of this.#executions.values()) controller.abort(new Error('the daemon stops'))
     const deadline = performance.now() + 6_000
     await this.#deliveries.stop()

@@ -12,7 +12,7 @@ import {
   type FileRecord,
   type Handler,
 } from '../agent/define.ts'
-import { recordFiles } from '../agent/files.ts'
+import { diskFull, recordFiles } from '../agent/files.ts'
 import { CadreError, messageOf } from '../error.ts'
 import { isObject, type Json, type JsonObject } from '../json.ts'
 import { problems } from '../schema.ts'
@@ -92,7 +92,7 @@ export async function execute(attempt: Attempt, around: Surroundings): Promise<O
     const files = calls.some(call => call.phaseLevel) ? await recordFiles(around.stateDir, phase.name) : written
     return { kind: 'completed', ...combine(results, around), files }
   } catch (thrown) {
-    return failure(thrown, attempt.signal, around)
+    return await failure(thrown, attempt.signal, around)
   }
 }
 
@@ -212,7 +212,7 @@ function bounded(data: Json, around: Surroundings): Json {
 
 const timedOut = ({ aborted, reason }: AbortSignal): boolean => aborted && reason?.name === 'TimeoutError'
 
-function failure(thrown: unknown, signal: AbortSignal, around: Surroundings): Outcome {
+async function failure(thrown: unknown, signal: AbortSignal, around: Surroundings): Promise<Outcome> {
   if (signal.aborted && !timedOut(signal)) return { kind: 'cancelled' }
   if (thrown instanceof UnknownWrite) {
     const error = around.mask<RunError>({ code: 'unknown', message: thrown.message, hint: 'look outside, then decide' })
@@ -222,10 +222,12 @@ function failure(thrown: unknown, signal: AbortSignal, around: Surroundings): Ou
     const error = { code: 'timeout', message: messageOf(signal.reason) }
     return { kind: 'failed', error, retryable: true }
   }
-  const error: RunError = { code: 'internal', message: messageOf(thrown) }
-  if (thrown instanceof AgentError) {
-    error.code = thrown.code
-    if (thrown.hint !== undefined) error.hint = thrown.hint
-  } else if (thrown instanceof CadreError) error.code = thrown.code
-  return { kind: 'failed', error: around.mask(error), retryable: thrown instanceof AgentError && thrown.retryable }
+  const known = thrown instanceof AgentError && thrown.code === 'disk_full'
+  const reason = known ? thrown : ((await diskFull(thrown, around.stateDir)) ?? thrown)
+  const error: RunError = { code: 'internal', message: messageOf(reason) }
+  if (reason instanceof AgentError) {
+    error.code = reason.code
+    if (reason.hint !== undefined) error.hint = reason.hint
+  } else if (reason instanceof CadreError) error.code = reason.code
+  return { kind: 'failed', error: around.mask(error), retryable: reason instanceof AgentError && reason.retryable }
 }

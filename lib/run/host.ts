@@ -17,6 +17,8 @@ export type Outcome =
 /** What the machine asks of its owner. Called after the commit, but for `changed` and `event`. */
 export interface MachineHost {
   now(): number
+  /** Whether leaf phases have to wait, whatever slots are free. */
+  paused(): boolean
   launch(live: LiveRun, position: number, attempt: number): void
   abort(live: LiveRun, position: number, attempt: number): void
   /** Whether this process executes that attempt. */

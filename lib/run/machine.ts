@@ -41,6 +41,10 @@ export class Machine {
     return this.#slotLimit - this.#freeSlots
   }
 
+  get #slotsToGive(): number {
+    return this.host.paused() ? 0 : this.#freeSlots
+  }
+
   /** To be called after the commit. */
   runEffects(): void {
     const effects = this.#after
@@ -184,7 +188,7 @@ export class Machine {
         this.#stepping.delete(live)
         this.#step(live)
       }
-      for (let free = this.#freeSlots; free > 0 && this.#slotQueue.length > 0; free--) {
+      for (let free = this.#slotsToGive; free > 0 && this.#slotQueue.length > 0; free--) {
         const next = this.#slotQueue.shift()!
         next.queued = false
         this.#stepping.add(next)
@@ -197,7 +201,7 @@ export class Machine {
     const limit = live.team.concurrency ?? Number.POSITIVE_INFINITY
     for (let at = 0; at < live.ready.length && live.running < limit && !live.ending; ) {
       const position = live.ready[at]!
-      if (isLeaf(live.phase(position)) && this.#freeSlots === 0) {
+      if (isLeaf(live.phase(position)) && this.#slotsToGive === 0) {
         if (!live.queued) this.#slotQueue.push(live)
         live.queued = true
         at++

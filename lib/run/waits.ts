@@ -2,8 +2,11 @@
 
 import type { LiveRun } from './live.ts'
 
-/** Null: it waits for nothing, it works. `note` is what its agent said last about waiting. */
-export function waitOf(live: LiveRun, position: number, note: string | undefined): string | null {
+/**
+ * Null: it waits for nothing, it works. `note` is what its agent said last about waiting, `short` what the disk lacks for
+ * anything to begin.
+ */
+export function waitOf(live: LiveRun, position: number, note: string | undefined, short: string | null): string | null {
   const phase = live.phases[position]!
   const { team } = live
   if (phase.state === 'awaiting_input') return `a person (${phase.reason})`
@@ -19,7 +22,7 @@ export function waitOf(live: LiveRun, position: number, note: string | undefined
   }
   if (phase.dueAt !== null && !live.ready.includes(position)) return `its next attempt at ${clock(phase.dueAt)}`
   if (live.running >= (team.concurrency ?? Number.POSITIVE_INFINITY)) return `concurrency of ${team.name}`
-  return 'a free slot of the daemon'
+  return short ? `space on the disk: ${short}` : 'a free slot of the daemon'
 }
 
 const isOver = (live: LiveRun, position: number): boolean =>

@@ -17,7 +17,7 @@ export function metricRoutes({ api, daemon, guard }: Routing): void {
       gauge('cadre_runs', 'Runs by state, sub-runs included.', runsByState()),
       gauge('cadre_slots_used', 'Leaf phases that run now.', [[{}, slots]]),
       gauge('cadre_slots_free', 'Leaf phases that could start now.', [[{}, free]]),
-      gauge('cadre_stalled', '1 while nothing can be recorded, as on a full disk.', [[{}, stalled === null ? 0 : 1]]),
+      gauge('cadre_stalled', '1 while nothing new begins, as on a full disk.', [[{}, stalled === null ? 0 : 1]]),
       gauge('cadre_outbox_changes', 'Changes that the hub has not acknowledged.', [[{}, waiting()]]),
       gauge('cadre_hub_connected', '1 while the hub answers.', [[{}, daemon.remote?.connected() ? 1 : 0]]),
     ].join('')
