@@ -5,6 +5,7 @@ import type { ListItem } from 'mdast'
 import type { AdfMark, AdfNode } from './adf-write.ts'
 import {
   type Block,
+  blocksWith,
   DEEPEST,
   emphasised,
   type Inline,
@@ -43,24 +44,8 @@ function textOf(node: AdfNode): string {
 
 const INLINE = ['text', 'hardBreak', 'mention', 'emoji', 'status', 'date', 'inlineCard', 'mediaInline']
 
-/** Blocks, with a paragraph for each run of text between them. */
 function readBlocks(nodes: readonly AdfNode[]): Block[] {
-  const blocks: Block[] = []
-  let run: AdfNode[] = []
-  const flush = () => {
-    const read = paragraph(readInline(run))
-    if (read.children.length > 0) blocks.push(read)
-    run = []
-  }
-  for (const node of nodes) {
-    if (INLINE.includes(node.type)) run.push(node)
-    else {
-      flush()
-      blocks.push(...readBlock(node))
-    }
-  }
-  flush()
-  return blocks
+  return blocksWith(nodes, node => (INLINE.includes(node.type) ? null : readBlock(node)), readInline)
 }
 
 function readBlock(node: AdfNode): Block[] {

@@ -107,40 +107,41 @@ export interface Diagnosis {
   text: string
 }
 
-export interface Handler<S = any, E = any> {
+/** As the core sees it: what `entry` and settings are is known to their schemas, which are checked before. */
+export interface Handler {
   /** A function of the entry where the entry decides (http: its method). */
-  effect: Effect | ((entry: E) => Effect)
+  effect: Effect | ((entry: unknown) => Effect)
   entry: TObject
-  run(entry: E, context: AgentContext<S>): Promise<AgentResult>
+  run(entry: unknown, context: AgentContext<unknown>): Promise<AgentResult>
   /** Asks the outside whether this entry was already written: its result, or null when it certainly was not. Throws when it cannot tell. */
-  find?(entry: E, context: AgentContext<S>): Promise<AgentResult | null>
+  find?(entry: unknown, context: AgentContext<unknown>): Promise<AgentResult | null>
 }
 
-export interface Action<S = any, E = any> extends Handler<S, E> {
+export interface Action extends Handler {
   direction: 'source' | 'target' | 'phase'
   description?: string
 }
 
-export interface AgentDefinition<S = any> {
+export interface AgentDefinition {
   type: 'connector' | 'exec'
   version: string
   description: string
   settings: TObject
   /** Keys that are required because of what is set (git: those of its provider), of these settings, where missing. */
-  missing?(settings: S): string[]
+  missing?(settings: unknown): string[]
   /** Asks the outside, by a few cheap reads, whose the credential is and what it lacks. Throws what an action would. */
-  doctor?(context: AgentContext<S>): Promise<Diagnosis>
-  actions?: Record<string, Action<S>>
-  source?: Handler<S>
-  target?: Handler<S>
-  phase?: Handler<S>
-  notify?: Handler<S>
+  doctor?(context: AgentContext<unknown>): Promise<Diagnosis>
+  actions?: Record<string, Action>
+  source?: Handler
+  target?: Handler
+  phase?: Handler
+  notify?: Handler
 }
 
 /** Marks what `agent()` made, so that the catalogue knows an agent from any other export. */
 export const AGENT = Symbol.for('cadre.agent')
 
-export interface Agent<S = any> extends AgentDefinition<S> {
+export interface Agent extends AgentDefinition {
   [AGENT]: true
 }
 

@@ -53,16 +53,26 @@ function fieldNamed(name: string, known: readonly JiraField[]): JiraField {
   throw new AgentError(`[issues] ${message}`, { code: 'invalid_request', hint, sent: 'no' })
 }
 
-async function valueFor({ id, schema }: JiraField, value: Json): Promise<Json> {
+async function valueFor({ id, name, schema }: JiraField, value: Json): Promise<Json> {
   if (value === null) return null
   if (!schema) return held(id, value)
   const { type, items } = schema
+  if ([type, items].includes('user') && [value].flat().some(isAddress)) {
+    const hint = 'the id of a person stands in the address of their profile, after /jira/people/'
+    throw new AgentError(`[issues] ${name} takes ids of accounts, and no e-mail addresses`, {
+      code: 'invalid_request',
+      hint,
+      sent: 'no',
+    })
+  }
   if (typeof value === 'string' && holdsDocument(schema)) return markdownToAdf(value)
   if (type === 'option-with-child') return cascade(value)
   // A sprint is read as a list of objects, and written as one number.
   if (type !== 'array' || items === 'json') return held(type, value)
   return [value].flat().map(item => held(items, item))
 }
+
+const isAddress = (value: Json) => typeof value === 'string' && value.includes('@')
 
 /** A choice in two steps: `["Europe", "France"]`, or the first step only. */
 function cascade(value: Json): Json {

@@ -3,7 +3,7 @@
 // comments, links to no place for people lose their target. A footnote stays as it was written.
 
 import type { Block, Inline } from './markdown.ts'
-import { DEEPEST, emphasised, image, item, link, paragraph, textNode } from './markdown.ts'
+import { blocksWith, DEEPEST, emphasised, image, item, link, paragraph, textNode } from './markdown.ts'
 
 /** An element as Bun's parser gives it: React's form, with HTML's names. */
 interface Element {
@@ -34,26 +34,13 @@ export function parseMarkdown(text: string): Block[] {
   return blocksOf(root.props.children, 0)
 }
 
-/** Blocks, with a paragraph for each run of text between them. */
 function blocksOf(nodes: Element['props']['children'], depth: number): Block[] {
   if (depth > DEEPEST) return paragraphOf(textOf(nodes))
-  const blocks: Block[] = []
-  let run: Node[] = []
-  const flush = () => {
-    const content = paragraph(inlineOf(run, depth + 1))
-    if (content.children.length > 0) blocks.push(content)
-    run = []
-  }
-  for (const node of nodes ?? []) {
-    const read = typeof node === 'string' ? null : blockOf(node, depth + 1)
-    if (!read) run.push(node)
-    else {
-      flush()
-      blocks.push(...read)
-    }
-  }
-  flush()
-  return blocks
+  return blocksWith(
+    nodes ?? [],
+    node => (typeof node === 'string' ? null : blockOf(node, depth + 1)),
+    run => inlineOf(run, depth + 1),
+  )
 }
 
 /** Null: it is inline content. */

@@ -79,6 +79,31 @@ export function trimmed(children: readonly Inline[]): Inline[] {
   return kept
 }
 
+/** Blocks, with a paragraph for each run of inline content between them; `blockOf` gives null for what is inline. */
+export function blocksWith<N>(
+  nodes: readonly N[],
+  blockOf: (node: N) => Block[] | null,
+  inlineOf: (run: N[]) => Inline[],
+): Block[] {
+  const blocks: Block[] = []
+  let run: N[] = []
+  const flush = () => {
+    const content = paragraph(inlineOf(run))
+    if (content.children.length > 0) blocks.push(content)
+    run = []
+  }
+  for (const node of nodes) {
+    const read = blockOf(node)
+    if (read === null) run.push(node)
+    else {
+      flush()
+      blocks.push(...read)
+    }
+  }
+  flush()
+  return blocks
+}
+
 export function item(children: readonly Block[], checked: boolean | null): ListItem {
   return { type: 'listItem', spread: false, checked, children: children as never }
 }

@@ -4,6 +4,7 @@
 import type { AlignType, ListItem } from 'mdast'
 import {
   type Block,
+  blocksWith,
   DEEPEST,
   emphasised,
   flat,
@@ -68,25 +69,8 @@ const elements = (nodes: readonly Node[], name: string): Element[] =>
 const textOf = (nodes: readonly Node[]): string =>
   nodes.map(node => (typeof node === 'string' ? node : textOf(node.children))).join('')
 
-/** Blocks, with a paragraph for each run of text between them. */
 function blocksOf(nodes: readonly Node[]): Block[] {
-  const blocks: Block[] = []
-  let run: Node[] = []
-  const flush = () => {
-    const content = paragraph(inlineOf(run))
-    if (content.children.length > 0) blocks.push(content)
-    run = []
-  }
-  for (const node of nodes) {
-    const read = typeof node === 'string' ? null : blockOf(node)
-    if (!read) run.push(node)
-    else {
-      flush()
-      blocks.push(...read)
-    }
-  }
-  flush()
-  return blocks
+  return blocksWith(nodes, node => (typeof node === 'string' ? null : blockOf(node)), inlineOf)
 }
 
 /** Null: it is inline content. */

@@ -330,6 +330,7 @@ describe('creating issues', () => {
     ['ids twice', { issues: [STORIES.issues[0], STORIES.issues[0]] }, '/issues/1/id epic stands there twice'],
     ['parents after children', { issues: STORIES.issues.toReversed() }, '/issues/1/parent must stand before'],
     ['an unknown field', { ...STORIES.issues[2], fields: { Points: 1 } }, 'no field is named "Points"'],
+    ['an address for a person', { ...STORIES.issues[2], fields: { reviewer: 'a@b.test' } }, 'Reviewer takes ids of'],
     ['a name of two fields', { ...STORIES.issues[2], fields: { TWIN: 1 } }, 'customfield_10041, customfield_10042'],
   ])('%s is refused before anything is written', async (_, content, message) => {
     const at = begin('once')
