@@ -1,6 +1,7 @@
 // What commands do to runs: through the daemon that holds the home, or in this process, which holds the home meanwhile.
 
 import type { Log } from '../log.ts'
+import type { ResumePlan } from '../run/resume.ts'
 import type { Decision, ReviewRecord } from '../run/reviews.ts'
 import type { Field } from '../team/team.ts'
 import { connect } from './client.ts'
@@ -21,8 +22,8 @@ export interface Runner {
   /** Throws `invalid_request` with every problem of the team. */
   prepare(which: Which): Promise<Prepared>
   cancel(runId: string): Promise<void>
-  /** Tells what will run again. */
-  resume(runId: string, fromPhase: string | null): Promise<{ repeats: string[] }>
+  /** Tells what runs again, and what was written outside and is not sent again. */
+  resume(runId: string, fromPhase: string | null): Promise<Pick<ResumePlan, 'repeats' | 'written'>>
   /** Tells the run that goes on. */
   decide(reviewId: string, answer: Answer): Promise<{ run_id: string }>
   events(runId: string, signal: AbortSignal): AsyncGenerator<RunEvent>
@@ -76,9 +77,9 @@ async function inProcess(home: string, log: Log): Promise<Runner> {
       }
     },
     async resume(runId, from) {
-      const { repeats } = engine.planResume(runId, from)
+      const plan = engine.planResume(runId, from)
       await engine.resume(runId, from)
-      return { repeats }
+      return plan
     },
     cancel: async runId => void (await engine.cancel(runId)),
     async decide(reviewId, answer) {

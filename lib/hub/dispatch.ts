@@ -148,7 +148,8 @@ export async function orderRun(
   const done = await store.write(async tx => {
     const { row, realm } = await readableRun(hub, caller, runId, tx)
     const over = TERMINAL.includes(row.state)
-    if (kind === 'resume' ? !over || row.state === 'completed' : over) {
+    const again = row.state !== 'completed' || payload.from_phase !== undefined
+    if (kind === 'resume' ? !over || !again : over) {
       throw new CadreError('invalid_state', `run ${runId} is ${row.state}: there is nothing to ${kind}`)
     }
     const [first] = await tx

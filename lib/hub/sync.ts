@@ -151,7 +151,12 @@ async function applyRun(
     const again = TERMINAL.includes(known.state) && attempt === known.attempt
     if (again && (run.state !== known.state || told.completed_at !== known.completed_at)) return 'conflict'
     if (!sameIdentity(known, run)) return 'conflict'
-    await tx.update(runs).set(told).where(eq(runs.run_id, run_id))
+    const { tree_key } = run
+    if (tree_key !== known.tree_key && (await admitSubRun(hub, tx, daemon, run))) return 'conflict'
+    await tx
+      .update(runs)
+      .set({ ...told, tree_key })
+      .where(eq(runs.run_id, run_id))
   } else {
     const refusal =
       run.parent_run_id === null ? await admitRoot(hub, tx, daemon, run) : await admitSubRun(hub, tx, daemon, run)
@@ -168,12 +173,12 @@ async function applyRun(
   return null
 }
 
-/** A run does not move in its tree, and stays a run of its team. */
+/** A run stays below its parent, and a run of its team. Its item may get another place among those of its map. */
 function sameIdentity(known: RunRow, run: Change<'run'>['run']): boolean {
   return (
     known.root_run_id === run.root_run_id &&
     known.parent_run_id === run.parent_run_id &&
-    known.tree_key === run.tree_key &&
+    known.parent_phase === run.parent_phase &&
     known.team === run.team
   )
 }

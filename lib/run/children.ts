@@ -17,13 +17,18 @@ export type ChildRow = Pick<
   'id' | 'item' | 'run_name' | 'state' | 'outputs' | 'bundle_id' | 'team_key' | 'workspace'
 >
 
-/** How the sub-runs of a phase stand: `[state, count]`. */
-export function childStates({ db }: RunStore, runId: string, position: number): { state: RunState; count: number }[] {
+/** How the sub-runs of a phase stand; those behind its items do not count. */
+export function childStates(
+  { db }: RunStore,
+  runId: string,
+  position: number,
+  items: number,
+): { state: RunState; count: number }[] {
   return db
-    .query<{ state: RunState; count: number }, [string, number]>(
-      'SELECT state, count(*) AS count FROM runs WHERE parent_id = ? AND parent_position = ? GROUP BY state',
+    .query<{ state: RunState; count: number }, [string, number, number]>(
+      'SELECT state, count(*) AS count FROM runs WHERE parent_id = ? AND parent_position = ? AND item < ? GROUP BY state',
     )
-    .all(runId, position)
+    .all(runId, position, items)
 }
 
 export function childrenOf({ db }: RunStore, runId: string, position: number): ChildRow[] {
@@ -33,23 +38,6 @@ export function childrenOf({ db }: RunStore, runId: string, position: number): C
        WHERE parent_id = ? AND parent_position = ? ORDER BY item`,
     )
     .all(runId, position)
-}
-
-/** The last item that has a sub-run, or -1. */
-export function lastItem({ db }: RunStore, runId: string, position: number): number {
-  return db
-    .query<{ item: number }, [string, number]>(
-      'SELECT coalesce(max(item), -1) AS item FROM runs WHERE parent_id = ? AND parent_position = ?',
-    )
-    .get(runId, position)!.item
-}
-
-export function queuedChild({ db }: RunStore, runId: string, position: number): RunRow | null {
-  return db
-    .query<RunRow, [string, number]>(
-      "SELECT * FROM runs WHERE parent_id = ? AND parent_position = ? AND state = 'queued' ORDER BY item LIMIT 1",
-    )
-    .get(runId, position)
 }
 
 export function childOf({ db }: RunStore, runId: string, position: number, item: number): RunRow | null {
@@ -102,11 +90,27 @@ export function itemCount({ db }: RunStore, runId: string, position: number): nu
     .get(runId, position)!.count
 }
 
-/** The first item at or after `from`. */
-export function itemFrom({ db }: RunStore, runId: string, position: number, from: number): ItemRow | null {
+export function itemOf({ db }: RunStore, runId: string, position: number, item: number): ItemRow | null {
   return db
     .query<ItemRow, [string, number, number]>(
-      'SELECT item, key, value FROM items WHERE run_id = ? AND position = ? AND item >= ? ORDER BY item LIMIT 1',
+      'SELECT item, key, value FROM items WHERE run_id = ? AND position = ? AND item = ?',
+    )
+    .get(runId, position, item)
+}
+
+/** The first item from `from` on that has no sub-run, or whose sub-run waits in the queue. */
+export function nextItem(
+  { db }: RunStore,
+  runId: string,
+  position: number,
+  from: number,
+): (ItemRow & { sub_run: string | null }) | null {
+  return db
+    .query<ItemRow & { sub_run: string | null }, [string, number, number]>(
+      `SELECT items.item, key, value, runs.id AS sub_run
+       FROM items LEFT JOIN runs ON parent_id = ?1 AND parent_position = ?2 AND runs.item = items.item
+       WHERE run_id = ?1 AND position = ?2 AND items.item >= ?3 AND (runs.id IS NULL OR state = 'queued')
+       ORDER BY items.item LIMIT 1`,
     )
     .get(runId, position, from)
 }

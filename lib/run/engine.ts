@@ -120,7 +120,7 @@ export class Engine {
     )
     this.#ledger = new Ledger(this.#journal, this.store, this.#now, (runId, position, entry) => {
       const live = this.#machine.lives.get(runId)
-      if (live) this.#changed({ live, position, kind: 'receipt', entry })
+      if (live) this.#changed({ run: live, position, kind: 'receipt', entry })
     })
     this.#deliveries = new Deliveries(this.#journal, this.store, {
       agent: options.host.agent,
@@ -140,9 +140,9 @@ export class Engine {
         abort: (live, position, attempt) => this.#executions.get(keyOf(live.id, position, attempt))?.abort(),
         executing: (runId, position, attempt) => this.#executions.has(keyOf(runId, position, attempt)),
         schedule: (at, change) => this.#schedule(at, change),
-        changed: (live, position) => this.#changed({ live, position, kind: position === null ? 'run' : 'phase' }),
-        reviewChanged: (live, position) => this.#changed({ live, position, kind: 'review' }),
-        receiptChanged: (live, position, entry) => this.#changed({ live, position, kind: 'receipt', entry }),
+        changed: (run, position) => this.#changed({ run, position, kind: position === null ? 'run' : 'phase' }),
+        reviewChanged: (live, position) => this.#changed({ run: live, position, kind: 'review' }),
+        receiptChanged: (live, position, entry) => this.#changed({ run: live, position, kind: 'receipt', entry }),
         event: (live, event, position) => this.#event(live, event, position),
         runEnded: live => this.#runEnded(live),
         unreadable: (row, thrown) =>
@@ -356,17 +356,17 @@ export class Engine {
   }
 
   #changed(change: Change): void {
-    this.#changes.set(`${change.kind}:${change.live.id}:${change.position}:${change.entry ?? ''}`, change)
+    this.#changes.set(`${change.kind}:${change.run.row.id}:${change.position}:${change.entry ?? ''}`, change)
   }
 
   #committed(): void {
     const changes = [...this.#changes.values()]
     this.#changes.clear()
     this.#machine.runEffects()
-    if (changes.some(change => change.live.row.synced)) this.#options.outbox?.committed()
+    if (changes.some(change => change.run.row.synced)) this.#options.outbox?.committed()
     if (!this.#followers.any) return
-    for (const { live, position, kind } of changes) {
-      if (kind !== 'receipt') this.#followers.tell({ rootId: live.row.root_id, runId: live.id, kind, position })
+    for (const { run, position, kind } of changes) {
+      if (kind !== 'receipt') this.#followers.tell({ rootId: run.row.root_id, runId: run.row.id, kind, position })
     }
   }
 

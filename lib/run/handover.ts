@@ -95,6 +95,11 @@ export function handOver(
   for (let at = folder; at !== dirname(first); at = dirname(at)) syncFolder(dirname(at))
 }
 
+/** Removes what earlier attempts of a phase were given: its sub-runs run anew. */
+export function dropHanded(machine: Machine, live: LiveRun, phase: TeamPhase | MapPhase): void {
+  rmSync(join(machine.host.stateDir(live.id), 'files', phase.name), { recursive: true, force: true })
+}
+
 /** The same outputs as the parent names them, with the records of their files. */
 export function handedOver(
   machine: Machine,

@@ -1,9 +1,10 @@
 // What the machine is told of attempts, and what it asks of its owner: time, agents, timers, files and secrets.
 
 import type { JsonObject } from '../json.ts'
-import type { Bundle, EventName } from '../team/team.ts'
+import type { Bundle, EventName, Team } from '../team/team.ts'
 import type { LiveRun } from './live.ts'
 import type { RunError, RunRow } from './records.ts'
+import type { ChangedRun } from './reopening.ts'
 import type { PhaseChange } from './store.ts'
 
 /** How an attempt of a leaf phase ended. */
@@ -13,6 +14,12 @@ export type Outcome =
   | { kind: 'cancelled' }
   /** It may have written outside, and nobody can tell: a person must. */
   | { kind: 'unknown'; error: RunError; entries: string[] }
+
+/** A run that changed; it need not be in memory. */
+export interface ChangedPlace {
+  row: ChangedRun
+  team: Team
+}
 
 /** What the machine asks of its owner. Called after the commit, but for `changed` and `event`. */
 export interface MachineHost {
@@ -26,7 +33,7 @@ export interface MachineHost {
   /** Applies `change` in a journal change at `at` (epoch milliseconds) or soon after. */
   schedule(at: number, change: () => void): void
   /** Rows that this step changed; the run itself when `position` is null. */
-  changed(live: LiveRun, position: number | null): void
+  changed(run: ChangedPlace, position: number | null): void
   /** For listeners. */
   event(live: LiveRun, event: EventName, position: number | null): void
   reviewChanged(live: LiveRun, position: number): void

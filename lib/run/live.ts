@@ -36,12 +36,10 @@ export const untouched = (): LivePhase => ({
 /** How far a map is. Rebuilt from its items and sub-runs after a restart. */
 export interface MapProgress {
   total: number
-  /** The next item to start. */
+  /** Items before this one have been started. */
   next: number
   failed: number
   stopped: boolean
-  /** Sub-runs of an earlier attempt wait for theirs. */
-  reopened: boolean
 }
 
 export class LiveRun {

@@ -143,11 +143,6 @@ export class Machine {
     this.#settle(live, position)
   }
 
-  /** Sub-runs that a resume put into the queue go with the phase that does not open them any more. */
-  cancelQueued({ row }: LiveRun, position: number): void {
-    cancelQueued(this.store, row.root_id, row.tree_key, position, this.host.now())
-  }
-
   failPhase(live: LiveRun, position: number, error: RunError, change: PhaseChange = {}): void {
     if (live.phase(position).onFailure === 'escalate' && !live.ending) {
       return ask(this, live, position, {
@@ -316,7 +311,8 @@ export class Machine {
   endRow(live: LiveRun, position: number, state: PhaseEnd, given: PhaseChange) {
     const change = given.error ? { ...given, error: this.mask(live, given.error) } : given
     const { attempt } = live.phases[position]!
-    if (!isLeaf(live.phase(position))) this.cancelQueued(live, position)
+    // Sub-runs that wait for an attempt go with the phase that does not open them any more.
+    if (!isLeaf(live.phase(position))) cancelQueued(this, live.row, position)
     if (!this.store.endPhase(live.id, position, attempt, state, this.host.now(), change)) {
       throw new CadreError(
         'internal',

@@ -3,7 +3,7 @@
 
 import type { Log } from '../log.ts'
 import type { Phase } from '../team/team.ts'
-import type { LiveRun } from './live.ts'
+import type { ChangedPlace } from './host.ts'
 import { type LogLine, readLines } from './logs.ts'
 import { receiptsOf } from './receipts.ts'
 import { phaseRecord, type RunRow, runRecord } from './records.ts'
@@ -20,7 +20,7 @@ export interface Outbox {
 
 /** A row that a transaction changed: the run itself when `position` is null. */
 export interface Change {
-  live: LiveRun
+  run: ChangedPlace
   position: number | null
   kind: 'run' | 'phase' | 'review' | 'receipt'
   /** Of a receipt. */
@@ -63,10 +63,10 @@ export class SyncOutbox implements Outbox {
 
   record(changes: readonly Change[]): void {
     for (const change of changes) {
-      const { row } = change.live
+      const { row, team } = change.run
       if (row.synced !== 1) continue
       const current = this.#store.run(row.id)!
-      const { phases } = change.live.team
+      const { phases } = team
       if (change.kind === 'run') this.#queueRun(current)
       else if (change.kind === 'phase') this.#queuePhase(current, phases, change.position!)
       else if (change.kind === 'review') this.#queueReviews(current, phases, change.position!)

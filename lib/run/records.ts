@@ -172,3 +172,8 @@ export function parse<T>(text: string | null): T | null {
 export function treeKey(parent: string, position: number, item: number): string {
   return parent + position.toString(36).padStart(3, '0') + item.toString(36).padStart(6, '0')
 }
+
+/** The phase of the top run that a place lies below. */
+export function positionOf(place: string): number {
+  return Number.parseInt(place.slice(0, 3), 36)
+}

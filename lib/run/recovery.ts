@@ -3,7 +3,7 @@
 
 import type { JsonObject } from '../json.ts'
 import type { Bundle, MapPhase, TeamPhase } from '../team/team.ts'
-import { itemFrom } from './children.ts'
+import { itemOf } from './children.ts'
 import { isLeaf, LiveRun } from './live.ts'
 import type { Machine } from './machine.ts'
 import type { RunRow } from './records.ts'
@@ -46,6 +46,6 @@ function inputsOf(machine: Machine, row: RunRow, bundle: Bundle, parent: LiveRun
   if (!bundle.team(row.team_key).inputs.some(input => input.secret)) return recorded
   if (!parent) return { ...recorded, ...machine.host.secretInputs(row.id) }
   const phase = parent.phase(row.parent_position!) as TeamPhase | MapPhase
-  const item = phase.type === 'map' ? itemFrom(machine.store, parent.id, phase.index, row.item!) : null
+  const item = phase.type === 'map' ? itemOf(machine.store, parent.id, phase.index, row.item!) : null
   return subRunInputs(machine, parent, phase, item ? { value: JSON.parse(item.value), index: item.item } : undefined)
 }

@@ -3,33 +3,54 @@
 
 import { CadreError } from '../error.ts'
 import type { Team } from '../team/team.ts'
-import { itemCount } from './children.ts'
+import { childOf } from './children.ts'
 import type { Machine } from './machine.ts'
-import type { RunRow } from './records.ts'
-import { openPhase, openSubtree, requeueRun } from './reopening.ts'
+import { positionOf, type RunRow } from './records.ts'
+import { openPhase, openWhole, requeueRun } from './reopening.ts'
 import { runEnded } from './transitions.ts'
+import { type Written, writtenBelow } from './why.ts'
 
 export interface ResumePlan {
   run_id: string
-  /** Phases of the run that will run again; inside sub-runs only what did not complete does. */
+  /** Phases of the run that will run again. Inside their sub-runs only what did not complete does, unless `from` asks for more. */
   repeats: string[]
+  /** What they wrote outside already: it is not sent again. */
+  written: Written[]
 }
 
 /** What a resume would repeat. Throws `not_found`, `invalid_state`, or `invalid_request` for an unknown phase. */
 export function planResume(machine: Machine, runId: string, from: string | null): ResumePlan {
   const row = resumable(machine, runId, from)
   const team = machine.host.bundle(row.bundle_id).team(row.team_key)
-  const again = new Set([...open(machine, row), ...reached(machine, row, team, from)])
-  return { run_id: runId, repeats: team.phases.filter(phase => again.has(phase.index)).map(phase => phase.name) }
+  const whole = reached(team, from)
+  const again = new Set([...open(machine, row), ...whole])
+  const phasesOf = (run: RunRow) => machine.host.bundle(run.bundle_id).team(run.team_key).phases
+  const written = writtenBelow(machine.store, row, phasesOf).filter(write => {
+    const top = topPosition(machine, write)
+    if (write.state !== 'done' || !again.has(top)) return false
+    return whole.includes(top) || machine.store.phase(write.run_id, write.position)!.state !== 'completed'
+  })
+  return {
+    run_id: runId,
+    repeats: team.phases.filter(phase => again.has(phase.index)).map(phase => phase.name),
+    written: written.map(({ position: _, ...write }) => write),
+  }
+}
+
+/** The phase of the top run that a write, however deep, happened below. */
+function topPosition({ store }: Machine, { run_id, position }: { run_id: string; position: number }): number {
+  const { tree_key } = store.run(run_id)!
+  return tree_key === '' ? position : positionOf(tree_key)
 }
 
 /** Begins the new attempt. Inside a journal change. */
 export function resume(machine: Machine, runId: string, from: string | null): void {
   const row = resumable(machine, runId, from)
   const team = machine.host.bundle(row.bundle_id).team(row.team_key)
-  for (const position of reached(machine, row, team, from)) {
-    openPhase(machine.store, runId, position)
-    openSubtree(machine.store, row.root_id, row.tree_key, position)
+  for (const position of reached(team, from)) {
+    openPhase(machine, row, position)
+    const below = team.phases[position]!.type === 'team' && childOf(machine.store, runId, position, 0)
+    if (below) openWhole(machine, below.id)
   }
   requeueRun(machine.store, runId)
   machine.reopen(machine.store.run(runId)!)
@@ -67,7 +88,8 @@ function open(machine: Machine, row: RunRow): number[] {
     .map(phase => phase.position)
 }
 
-function reached(machine: Machine, row: RunRow, team: Team, from: string | null): number[] {
+/** The phase `from` and all that depends on it. */
+function reached(team: Team, from: string | null): number[] {
   if (from === null) return []
   const first = team.phases.find(phase => phase.name === from)
   if (!first) {
@@ -79,14 +101,6 @@ function reached(machine: Machine, row: RunRow, team: Team, from: string | null)
   const queue = [first.index]
   for (const position of queue) {
     for (const dependant of team.phases[position]!.dependants) if (!queue.includes(dependant)) queue.push(dependant)
-  }
-  const frozen = queue.slice(1).find(position => itemCount(machine.store, row.id, position) > 0)
-  if (frozen !== undefined) {
-    const { name } = team.phases[frozen]!
-    throw new CadreError(
-      'invalid_state',
-      `map ${name} keeps the items it has: resume from ${name} or later, or start a new run`,
-    )
   }
   return queue
 }

@@ -91,6 +91,11 @@ export class RunStore {
     )
   }
 
+  /** For a new attempt with other inputs. */
+  setInputs(id: string, inputs: string): void {
+    this.db.query("UPDATE runs SET inputs = ?2 WHERE id = ?1 AND state = 'queued'").run(id, inputs)
+  }
+
   endRun(
     id: string,
     state: RunState,

@@ -5,24 +5,14 @@ import { CadreError } from '../error.ts'
 import type { Json, JsonObject } from '../json.ts'
 import { inputsFor } from '../team/inputs.ts'
 import type { Field, MapPhase, TeamPhase } from '../team/team.ts'
-import {
-  childOf,
-  childrenOf,
-  childStates,
-  firstFailedChild,
-  insertItems,
-  itemCount,
-  itemFrom,
-  itemKeys,
-  lastItem,
-  queuedChild,
-} from './children.ts'
+import { childOf, childrenOf, childStates, firstFailedChild, itemCount, itemKeys, nextItem } from './children.ts'
 import { errorOf, type RunEnd } from './ending.ts'
-import { handedOver, handOver, writeItems } from './handover.ts'
+import { dropHanded, handedOver, handOver, writeItems } from './handover.ts'
+import { freezeItems } from './items.ts'
 import type { LiveRun, MapProgress } from './live.ts'
 import type { Machine } from './machine.ts'
 import { parse, type RunRow } from './records.ts'
-import { requeueChildren } from './reopening.ts'
+import { cancelQueued, openWhole, requeueChildren } from './reopening.ts'
 import { scopeOf } from './scope.ts'
 import type { RunStore } from './store.ts'
 
@@ -34,11 +24,14 @@ export const MAX_DATA_BYTES = 1_048_576
 export function startTeam(machine: Machine, live: LiveRun, phase: TeamPhase): void {
   try {
     // A new attempt goes on with the sub-run of the one before, and keeps what that completed.
-    requeueChildren(machine.store, live.id, phase.index)
+    requeueChildren(machine, live.id, phase.index, 1)
     const earlier = childOf(machine.store, live.id, phase.index, 0)
     if (!earlier) createSubRun(machine, live, phase, 0, null, undefined)
     else if (earlier.state === 'completed') endTeam(machine, live, phase, earlier, parse(earlier.outputs) ?? {})
-    else machine.reopen(earlier)
+    else {
+      dropHanded(machine, live, phase)
+      reopenSubRun(machine, live, phase, earlier.id, undefined)
+    }
   } catch (thrown) {
     machine.failPhase(live, phase.index, errorOf(thrown))
   }
@@ -46,15 +39,17 @@ export function startTeam(machine: Machine, live: LiveRun, phase: TeamPhase): vo
 
 export function startMap(machine: Machine, live: LiveRun, phase: MapPhase): void {
   try {
-    // After a resume the items are there already: they were frozen when they were first evaluated.
+    // After a resume the items are there already, unless it was from a phase before: then they are evaluated anew.
     if (itemCount(machine.store, live.id, phase.index) === 0) freezeItems(machine, live, phase)
+    const total = itemCount(machine.store, live.id, phase.index)
     for (const child of childrenOf(machine.store, live.id, phase.index)) {
-      if (child.state === 'completed') handOver(machine, live, phase, child, parse(child.outputs) ?? {})
+      if (child.state === 'completed' && child.item! < total)
+        handOver(machine, live, phase, child, parse(child.outputs) ?? {})
     }
   } catch (thrown) {
     return machine.failPhase(live, phase.index, errorOf(thrown))
   }
-  requeueChildren(machine.store, live.id, phase.index)
+  requeueChildren(machine, live.id, phase.index, itemCount(machine.store, live.id, phase.index))
   const progress = mapProgress(machine.store, live.id, phase)
   live.maps.set(phase.index, progress)
   proceed(machine, live, phase, progress)
@@ -121,45 +116,42 @@ function stopMap(
 
 /** A map as far as its rows say. */
 export function mapProgress(store: RunStore, runId: string, phase: MapPhase): MapProgress {
-  const states = childStates(store, runId, phase.index)
-  const failed = states
+  const total = itemCount(store, runId, phase.index)
+  const failed = childStates(store, runId, phase.index, total)
     .filter(({ state }) => state === 'failed' || state === 'cancelled')
     .reduce((sum, { count }) => sum + count, 0)
-  return {
-    total: itemCount(store, runId, phase.index),
-    next: lastItem(store, runId, phase.index) + 1,
-    failed,
-    stopped: (failed > 0 && phase.onItemFailure === 'stop') || store.phase(runId, phase.index)!.error !== null,
-    reopened: states.some(({ state }) => state === 'queued'),
-  }
+  const stopped = (failed > 0 && phase.onItemFailure === 'stop') || store.phase(runId, phase.index)!.error !== null
+  return { total, next: 0, failed, stopped }
 }
 
 /** Starts items up to the map's concurrency, and ends the phase when none is left. */
 function proceed(machine: Machine, live: LiveRun, phase: MapPhase, progress: MapProgress): void {
   const running = live.below(phase.index)
-  while (!live.ending && !progress.stopped && running.size < phase.concurrency) {
-    const queued = progress.reopened ? queuedChild(machine.store, live.id, phase.index) : null
-    if (queued) machine.reopen(queued)
-    else if (progress.next < progress.total) startItem(machine, live, phase, progress)
-    else break
+  while (!live.ending && !progress.stopped && running.size < phase.concurrency && progress.next < progress.total) {
+    startNext(machine, live, phase, progress)
   }
   if (running.size > 0) return
   live.maps.delete(phase.index)
   endMap(machine, live, phase, progress)
 }
 
-function startItem(machine: Machine, live: LiveRun, phase: MapPhase, progress: MapProgress): void {
-  const { item, key, value } = itemFrom(machine.store, live.id, phase.index, progress.next)!
-  progress.next++
+/** Starts the next item that has no sub-run, or whose sub-run waits for its new attempt. */
+function startNext(machine: Machine, live: LiveRun, phase: MapPhase, progress: MapProgress): void {
+  const next = nextItem(machine.store, live.id, phase.index, progress.next)
+  progress.next = next ? next.item + 1 : progress.total
+  if (!next) return
+  const { item: index, key, sub_run } = next
+  const value: Json = JSON.parse(next.value)
   try {
-    createSubRun(machine, live, phase, item, key, JSON.parse(value))
+    if (sub_run === null) createSubRun(machine, live, phase, index, key, value)
+    else reopenSubRun(machine, live, phase, sub_run, { value, index })
   } catch (thrown) {
-    stopMap(machine, live, phase, progress, item, key, thrown)
+    stopMap(machine, live, phase, progress, index, key, thrown)
   }
 }
 
 function endMap(machine: Machine, live: LiveRun, phase: MapPhase, progress: MapProgress): void {
-  if (progress.reopened) machine.cancelQueued(live, phase.index)
+  cancelQueued(machine, live.row, phase.index)
   const { data, files } = mapData(machine, live, phase, progress.total)
   if (live.ending) return machine.endPhase(live, phase.index, 'cancelled', { reason: live.ending.reason })
   const text = `${data.completed} of ${data.total} completed`
@@ -208,41 +200,6 @@ function mapData(machine: Machine, live: LiveRun, phase: MapPhase, total: number
   return { data: { total, ...counts, items: items.slice(0, kept), truncated: true }, files: [...files, record] }
 }
 
-function freezeItems(machine: Machine, live: LiveRun, phase: MapPhase): void {
-  const list = machine.mask(live, phase.items.evaluate(scopeOf(machine, live)))
-  if (!Array.isArray(list)) {
-    throw new CadreError(
-      'invalid_request',
-      `${phase.items.place}: items must give a list, got ${JSON.stringify(list).slice(0, 80)}`,
-    )
-  }
-  const seen = new Map<string, number>()
-  const items = list.map((value, index) => {
-    const key = phase.key
-      ? keyText(machine.mask(live, phase.key.evaluate(scopeOf(machine, live, { value, index }))), phase, index)
-      : String(index)
-    const first = seen.get(key)
-    if (first !== undefined) {
-      throw new CadreError(
-        'invalid_request',
-        `${phase.key?.place ?? phase.place}: items ${first} and ${index} have the same key ${JSON.stringify(key)}; a key names one sub-run`,
-      )
-    }
-    seen.set(key, index)
-    return { key, value }
-  })
-  insertItems(machine.store, live.id, phase.index, items)
-}
-
-function keyText(value: Json, phase: MapPhase, index: number): string {
-  if (typeof value === 'string' && value !== '') return value
-  if (typeof value === 'number' || typeof value === 'boolean') return String(value)
-  throw new CadreError(
-    'invalid_request',
-    `${phase.key!.place}: the key of item ${index} must be a text or a number, got ${JSON.stringify(value)}`,
-  )
-}
-
 function createSubRun(
   machine: Machine,
   live: LiveRun,
@@ -271,6 +228,23 @@ function createSubRun(
     synced: live.row.synced === 1,
   }
   machine.create(run, { live, position: phase.index }, index, key)
+}
+
+/** Begins the new attempt of a sub-run. What it completed stays, unless it did so with other inputs than it has now. */
+function reopenSubRun(
+  machine: Machine,
+  live: LiveRun,
+  phase: TeamPhase | MapPhase,
+  id: string,
+  item: { value: Json; index: number } | undefined,
+): void {
+  const { inputs: fields } = live.bundle.team(phase.team)
+  const inputs = JSON.stringify(maskInputs(fields, subRunInputs(machine, live, phase, item)))
+  if (inputs !== machine.store.run(id)!.inputs) {
+    machine.store.setInputs(id, inputs)
+    openWhole(machine, id)
+  }
+  machine.reopen(machine.store.run(id)!)
 }
 
 /** The inputs of a sub-run. They follow from what is recorded, so secret ones need no storing of their own. */

@@ -57,16 +57,26 @@ export function why(store: RunStore, runId: string, bundleOf: (id: string) => Bu
     }
     row = cause && cause.phase.type !== 'standard' ? decidingChild(store, row.id, cause.phase.index) : null
   }
-  const written = receiptsBelow(store, run.root_id, run.tree_key).map(receipt => ({
+  const written = writtenBelow(store, run, phasesOf).map(({ position: _, ...write }) => write)
+  const text = [...sentences, writtenText(written), cancelledText(cancelled)].filter(Boolean).join(' ')
+  return { run_id: runId, text, chain, written, cancelled }
+}
+
+/** Every write to the outside of a run and of all below it that may not happen twice, with the phase it is of. */
+export function writtenBelow(
+  store: RunStore,
+  run: RunRow,
+  phasesOf: (row: RunRow) => readonly Phase[],
+): (Written & { position: number })[] {
+  return receiptsBelow(store, run.root_id, run.tree_key).map(receipt => ({
     run_id: receipt.run_id,
     phase: phasesOf(store.run(receipt.run_id)!)[receipt.position]!.name,
+    position: receipt.position,
     entry: receipt.entry,
     state: receipt.state,
     id: receipt.external_id,
     url: receipt.external_url,
   }))
-  const text = [...sentences, writtenText(written), cancelledText(cancelled)].filter(Boolean).join(' ')
-  return { run_id: runId, text, chain, written, cancelled }
 }
 
 interface Deciding {

@@ -174,6 +174,27 @@ describe('what is refused', () => {
     expect(await report(runChange(sub, { ...place, ...wrong }))).toEqual(['invalid_request'])
     expect(await report(runChange(sub, place))).toEqual([])
   })
+  test('a sub-run below another run or phase; another item of the same map is its place', async () => {
+    const [root, other, sub] = [crypto.randomUUID(), crypto.randomUUID(), crypto.randomUUID()]
+    const place = {
+      root_run_id: root,
+      parent_run_id: root,
+      parent_phase: 'p',
+      call_path: ['@admin/t', '@admin/s'],
+      call_depth: 1,
+      tree_key: '000000000',
+      team: '@admin/s',
+    }
+    await report(runChange(root), runChange(other), runChange(sub, place))
+    for (const wrong of [{ parent_run_id: other }, { root_run_id: other }, { parent_phase: 'q' }, { tree_key: '' }]) {
+      expect(await report(runChange(sub, { ...place, ...wrong }, 2))).toEqual(['conflict'])
+    }
+    expect(await report(runChange(root, { tree_key: '000000000' }, 2))).toEqual(['conflict'])
+    const left = crypto.randomUUID()
+    expect(await report(runChange(sub, { ...place, tree_key: '000000001' }, 2), runChange(left, place))).toEqual([])
+    const { runs } = await hub.ok(hub.admin, 'runs/tree', { run_id: root })
+    expect(runs.map((run: { run_id: string }) => run.run_id)).toEqual([root, left, sub])
+  })
   test('details of a run that nobody knows, and a terminal run without an end', async () => {
     const id = crypto.randomUUID()
     expect(await report(phaseChange(id, 0), runChange(id, { state: 'failed' }))).toEqual([

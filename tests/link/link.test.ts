@@ -1,7 +1,7 @@
 // A real hub and a real daemon: enrol, dispatch, run, sync the tree back; also while either is away.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { files, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
@@ -219,6 +219,73 @@ test('a hub that lost what it had acknowledged hears everything again', async ()
   await endedOnHub((await dispatch('@admin/top', { items: [] })).run_id)
   await eventually(async () => (await hub.call(hub.admin, 'runs/logs', { run_id: leaf })).data?.lines.length > 0)
   expect(await told()).toEqual(before)
+})
+
+test('a resume that moves items, and ends some before they began, is the same tree on both sides', async () => {
+  const at = folder()
+  const say = (items: number[]) => writeFileSync(join(at, 'items.json'), JSON.stringify({ items }))
+  await publish({
+    'team.yml': `
+name: "@admin/moving"
+version: 1.0.0
+inputs: [{ name: at, type: string, required: true }]
+phases:
+  - { name: list, agent: exec, commands: [{ name: list, env: { AT: "{{ inputs.at }}" }, run: 'cat "$AT/items.json" > "$CADRE_RESULT"' }] }
+  - { name: each, type: map, depends_on: [list], items: "{{ phases.list.data.items }}", key: "k{{ item }}", team: ./middle, inputs: { v: "{{ item }}", at: "{{ inputs.at }}" }, concurrency: 1 }
+`,
+    'middle/team.yml': `
+name: "@admin/moving-middle"
+version: 1.0.0
+inputs: [{ name: v, type: number, required: true }, { name: at, type: string, required: true }]
+phases:
+  - { name: down, type: team, team: ./leaf, inputs: { v: "{{ inputs.v }}", at: "{{ inputs.at }}" } }
+`,
+    'middle/leaf/team.yml': `
+name: "@admin/moving-leaf"
+version: 1.0.0
+inputs: [{ name: v, type: number, required: true }, { name: at, type: string, required: true }]
+phases:
+  - { name: do, agent: exec, commands: [{ name: do, env: { AT: "{{ inputs.at }}", V: "{{ inputs.v }}" }, run: 'test ! -e "$AT/broken-$V"' }] }
+`,
+  })
+  /** The trees and all phases of both sides, once the hub has heard of the end of this attempt. */
+  const both = async (run_id: string, attempt: number) => {
+    await eventually(async () => {
+      const { data: run } = await hub.call(hub.admin, 'runs/get', { run_id })
+      return run?.attempt === attempt && run.completed_at !== null
+    })
+    const { runs } = await daemon.call('/v1/runs/tree', { run_id })
+    expect((await hub.ok(hub.admin, 'runs/tree', { run_id })).runs).toEqual(runs)
+    for (const entry of runs) {
+      const [here, there] = await Promise.all([
+        daemon.envelope('/v1/runs/phases', 'run_phases', { run_id: entry.run_id }),
+        hub.ok(hub.admin, 'runs/phases', { run_id: entry.run_id }),
+      ])
+      const states = ({ phases }: { phases: { name: string; state: string; reason: string; attempt: number }[] }) =>
+        phases.map(({ name, state, reason, attempt }) => [name, state, reason, attempt])
+      expect([entry.run_name, states(there as never)]).toEqual([entry.run_name, states(here as never)])
+    }
+    return runs.map((entry: { run_name: string; state: string }) => [entry.run_name, entry.state])
+  }
+  say([1, 2, 3])
+  const { run_id } = await dispatch('@admin/moving', { at })
+  await both(run_id, 1)
+  say([3, 4, 2])
+  writeFileSync(join(at, 'broken-3'), '')
+  await hub.ok(hub.admin, 'dispatch/resume', { run_id, from_phase: 'list' })
+  expect(await both(run_id, 2)).toEqual([
+    [null, 'failed'],
+    ['k3', 'failed'],
+    [null, 'failed'],
+    ['k2', 'cancelled'],
+    [null, 'cancelled'],
+    ['k1', 'completed'],
+    [null, 'completed'],
+  ])
+  rmSync(join(at, 'broken-3'))
+  await hub.ok(hub.admin, 'dispatch/resume', { run_id })
+  const names = [null, ...['k3', 'k4', 'k2', 'k1'].flatMap(key => [key, null])]
+  expect(await both(run_id, 3)).toEqual(names.map(name => [name, 'completed']))
 })
 
 test('a run that the daemon starts by itself is synced when its team is on the list, and only then', async () => {

@@ -192,7 +192,7 @@ describe('resume', () => {
       written: [{ phase: 'make', entry: 'one', state: 'done' }, { entry: 'two' }],
     })
     outside.broken = false
-    expect(t.engine.planResume(failed.run_id)).toEqual({ run_id: failed.run_id, repeats: ['check'] })
+    expect(t.engine.planResume(failed.run_id)).toEqual({ run_id: failed.run_id, repeats: ['check'], written: [] })
     await t.engine.resume(failed.run_id)
     expect(await t.engine.ended(failed.run_id)).toMatchObject({ state: 'completed', attempt: 2, error: null })
     expect(phasesOf(failed.run_id).map(phase => phase.attempt)).toEqual([1, 2])

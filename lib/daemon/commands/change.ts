@@ -25,8 +25,15 @@ export async function resume(
   const home = homeFolder(options.home)
   const runner = await openRunner(home, createLog({ level: 'warn' }))
   try {
-    const { repeats } = await runner.resume(runId, options.from ?? null)
+    const { repeats, written } = await runner.resume(runId, options.from ?? null)
     process.stderr.write(`runs again: ${repeats.join(', ') || 'nothing'}\n`)
+    if (written.length > 0) {
+      const shown = written
+        .slice(0, 10)
+        .map(({ phase, entry, url, id }) => `${phase}/${entry}${(url ?? id) ? ` (${url ?? id})` : ''}`)
+      const more = written.length > 10 ? `, and ${written.length - 10} more` : ''
+      process.stderr.write(`was written, and is not sent again: ${shown.join('; ')}${more}\n`)
+    }
     return await watch(runner, runId, { home, json: options.json ?? false })
   } finally {
     await runner.close()

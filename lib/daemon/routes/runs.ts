@@ -69,8 +69,8 @@ export function runRoutes({ api, daemon, guard }: Routing): void {
     async call => {
       const runId = target(daemon, call)
       const from = call.body.from_phase ?? null
-      const { repeats } = engine.planResume(runId, from)
-      return { ...(await engine.resume(runId, from)), repeats }
+      const { repeats, written } = engine.planResume(runId, from)
+      return { ...(await engine.resume(runId, from)), repeats, written }
     },
   )
   api.post(

@@ -1,0 +1,80 @@
+// Kill at every write of a resume that evaluates a map anew: whenever it died, the next process ends it as if nothing had
+// been, keeps the run of each key, and has written each key once.
+
+import { afterAll, expect, test } from 'bun:test'
+import { cpSync } from 'node:fs'
+import { join } from 'node:path'
+import { openDatabase } from '../../db/open.ts'
+import { treeEntries } from '../../lib/run/tree.ts'
+import { folder } from '../support/folder.ts'
+import { checkInvariants, checkKept } from '../support/invariants.ts'
+import { ITEMS, RUN_ID, renewed } from '../support/renewed.ts'
+
+const PROGRAM = join(import.meta.dir, '../support/renewed.ts')
+const AT_ONCE = 3
+const MOST = 200
+
+/** Posts by `/<N>/<title>`: each life has an address of its own. */
+const posts = new Map<string, number>()
+const vendor = Bun.serve({
+  port: 0,
+  fetch({ method, url }) {
+    const { pathname } = new URL(url)
+    if (method === 'GET') return new Response(null, { status: posts.has(pathname) ? 200 : 404 })
+    posts.set(pathname, (posts.get(pathname) ?? 0) + 1)
+    return new Response('written')
+  },
+})
+afterAll(() => vendor.stop(true))
+const urlOf = (life: number) => `http://127.0.0.1:${vendor.port}/${life}`
+
+/** The runs of the tree in order: key, id. */
+function treeOf(home: string): [string | null, string][] {
+  const db = openDatabase(join(home, 'daemon.db'))
+  try {
+    return [...treeEntries(db, RUN_ID)].map(entry => [entry.run_name, entry.run_id])
+  } finally {
+    db.close()
+  }
+}
+
+/** The runs of the keys and those below them, by key. */
+const byKey = (tree: [string | null, string][]) =>
+  Object.fromEntries(tree.flatMap(([key, id], at) => (key === null ? [] : [[key, [id, tree[at + 1]![1]]]])))
+
+test('wherever a resume dies, it is completed, and every key keeps its run', async () => {
+  const first = folder()
+  expect(await renewed(first, urlOf(0), 1)).toEqual({ state: 'completed', outputs: { all: ['a0', 'b1', 'c2'] } })
+  const before = byKey(treeOf(first))
+  let next = 1
+  let last = 0
+  const dieAt = async (n: number) => {
+    const home = folder()
+    cpSync(first, home, { recursive: true })
+    for (const key of ITEMS[0]) posts.set(`/${n}/${key}`, 1)
+    const child = Bun.spawn([process.execPath, PROGRAM, home, urlOf(n)], {
+      env: { PATH: process.env.PATH!, HOME: home, CADRE_FAILPOINT: String(n) },
+      stdout: 'ignore',
+      stderr: 'pipe',
+    })
+    const [code, said] = await Promise.all([child.exited, child.stderr.text()])
+    if (child.signalCode !== 'SIGKILL') expect([code, said]).toEqual([0, ''])
+    const left = checkInvariants(home)
+    expect(await renewed(home, urlOf(n), 2)).toEqual({ state: 'completed', outputs: { all: ['c0', 'd1', 'b2'] } })
+    checkKept(left, checkInvariants(home))
+    const tree = treeOf(home)
+    expect(tree.map(([key]) => key)).toEqual([null, 'c', null, 'd', null, 'b', null, 'a', null])
+    expect(byKey(tree)).toMatchObject(before)
+    for (const key of ['a', 'b', 'c', 'd']) expect([n, key, posts.get(`/${n}/${key}`)]).toEqual([n, key, 1])
+    return child.signalCode === 'SIGKILL'
+  }
+  const walk = async () => {
+    while (last === 0 && next <= MOST) {
+      const n = next++
+      if (!(await dieAt(n))) last = last === 0 ? n : Math.min(last, n)
+    }
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, walk))
+  console.log(`kill at every write of a resume: ${last - 1} writes`)
+  expect(last).toBeGreaterThan(10)
+}, 120_000)

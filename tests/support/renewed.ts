@@ -1,0 +1,89 @@
+// A run that is resumed from its first phase while the items behind it changed, as a process of its own, to be killed.
+// Starts it, resumes it, or continues what was begun, and ends when it has ended.
+//
+//   bun tests/support/renewed.ts HOME VENDOR_URL
+
+import { agent, Type } from '../../lib/agent/cadre.ts'
+import { runEnded } from '../../lib/run/transitions.ts'
+import { testEngine } from './engine.ts'
+
+export const RUN_ID = '01900000-0000-7000-8000-000000000002'
+/** What the items are in the first attempt, and in the second. */
+export const ITEMS = [
+  ['a', 'b', 'c'],
+  ['c', 'd', 'b'],
+] as const
+
+const list = agent({
+  type: 'connector',
+  version: '1.0.0',
+  description: 'Gives the items of this attempt.',
+  settings: Type.Object({}),
+  source: {
+    effect: 'read',
+    entry: Type.Object({ name: Type.String() }),
+    run: async (_, context) => ({ text: 'items', data: { items: [...ITEMS[context.attempt === 1 ? 0 : 1]] } }),
+  },
+})
+
+const vendor = agent({
+  type: 'connector',
+  version: '1.0.0',
+  description: 'Tickets that nobody wants twice, and that can be looked for.',
+  settings: Type.Object({ base_url: Type.String() }),
+  target: {
+    effect: 'once',
+    entry: Type.Object({ name: Type.String(), title: Type.String() }),
+    async run({ title }, context) {
+      await context.fetch(`${context.settings.base_url}/${title}`, { method: 'POST', body: context.key })
+      return { text: title, data: { title } }
+    },
+    async find({ title }, context) {
+      const reply = await context.fetch(`${context.settings.base_url}/${title}`)
+      return reply.status === 404 ? null : { text: title, data: { title } }
+    },
+  },
+})
+
+const TEAM = {
+  'team.yml': `
+name: "@local/renewed"
+version: 1.0.0
+outputs: [{ name: all, type: list, value: "{{ phases.each.data.items.map(i, i.outputs.at) }}" }]
+phases:
+  - { name: list, agent: list, sources: [{ name: x }] }
+  - { name: each, type: map, depends_on: [list], items: "{{ phases.list.data.items }}", key: "{{ item }}", team: ./one, inputs: { v: "{{ item }}", at: "{{ index }}" }, concurrency: 2 }
+`,
+  'one/team.yml': `
+name: "@local/one"
+version: 1.0.0
+inputs: [{ name: v, type: string, required: true }, { name: at, type: number, required: true }]
+outputs: [{ name: at, type: string, value: "{{ inputs.v + string(inputs.at) }}" }]
+phases:
+  - { name: below, type: team, team: ./leaf, inputs: { v: "{{ inputs.v }}" } }
+`,
+  'one/leaf/team.yml': `
+name: "@local/leaf"
+version: 1.0.0
+inputs: [{ name: v, type: string, required: true }]
+phases:
+  - { name: post, agent: vendor, target_entries: [{ name: t, title: "{{ inputs.v }}" }] }
+`,
+}
+
+/** Brings the run to the end of its attempt number `attempts`. Gives its outputs. */
+export async function renewed(home: string, base_url: string, attempts: 1 | 2) {
+  const t = await testEngine({ home, agents: { list, vendor }, settings: { vendor: { base_url } } })
+  try {
+    await t.start(TEAM, {}, { runId: RUN_ID })
+    for (;;) {
+      const { state, attempt, outputs } = await t.engine.ended(RUN_ID)
+      if (runEnded(state) && attempt === attempts) return { state, outputs }
+      await t.engine.resume(RUN_ID, 'list')
+    }
+  } finally {
+    await t.close()
+  }
+}
+
+if (import.meta.main) console.log(await renewed(process.argv[2]!, process.argv[3]!, 2))
