@@ -211,7 +211,9 @@ async function userCells(route: UserRoute): Promise<Cell[]> {
   const asked = Object.keys(route.ask ?? {})
   const all = Object.fromEntries(ENTITIES.map(entity => [entity, 'admin' as const]))
   const others = Object.fromEntries(Object.entries(all).filter(([entity]) => !asked.includes(entity)))
-  const grants = [{}, others, ...asked.flatMap(entity => LEVELS.map(level => ({ [entity]: level })))]
+  // What a grant says is read from no table: where the suite runs again on another database, the levels are not walked.
+  const levels = process.env.TEST_HUB_DATABASE === undefined ? LEVELS : []
+  const grants = [{}, others, ...asked.flatMap(entity => levels.map(level => ({ [entity]: level })))]
   const cells: Cell[] = []
   for (const person of NAMES) {
     const by = (grant: object) => (object: Object_) => expected(route, person, grant, object)
