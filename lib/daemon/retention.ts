@@ -1,13 +1,21 @@
-// Runs that are over and old are deleted with all that belongs to them: rows, logs, artifacts. A tree goes as a whole.
+// Runs that are over go with all that belongs to them — rows, logs, artifacts — once they are old, and the oldest of them
+// where all together take too much. A tree goes as a whole, and never one that runs.
 
 import { rm } from 'node:fs/promises'
 import { CadreError, messageOf } from '../error.ts'
 import { runEnded } from '../run/transitions.ts'
+import { sizeText } from '../size.ts'
 import type { Daemon } from './daemon.ts'
+import { databaseBytes, TreeSizes } from './usage.ts'
 
 const DAY_MS = 24 * 3_600_000
 const DEFAULT_DAYS = 30
+const GB = 1_000_000_000
 const SWEEP_MS = 3_600_000
+/** Runs that end one after the other are measured together. */
+const SETTLE_MS = 1_000
+/** Pages that are given back at once, so that other calls run in between. */
+const VACUUM_PAGES = 2_000
 /** Runs that are removed at once. */
 const BATCH = 200
 
@@ -34,34 +42,100 @@ export async function deleteTree(daemon: Daemon, runId: string): Promise<void> {
 }
 
 /** Gives the space of deleted rows back to the file system. */
-function reclaim({ db }: Daemon): void {
+async function reclaim({ db }: Daemon): Promise<void> {
   db.query('DELETE FROM bundles WHERE id NOT IN (SELECT DISTINCT bundle_id FROM runs)').run()
-  db.run('PRAGMA incremental_vacuum')
+  while (db.query<{ freelist_count: number }, []>('PRAGMA freelist_count').get()!.freelist_count > 0) {
+    db.run(`PRAGMA incremental_vacuum(${VACUUM_PAGES})`)
+    await Bun.sleep(0)
+  }
   db.run('PRAGMA wal_checkpoint(TRUNCATE)')
 }
 
-/** Deletes what ended more than `days` ago, now and every hour. Returns what stops it. */
-export function keepRuns(daemon: Daemon, days: number): () => void {
-  let sweeping = false
+interface EndedRoot {
+  id: string
+  completed_at: number
+}
+
+/**
+ * Top runs that are over and whose listeners have been told, oldest first. What the hub has still to hear of comes last: a
+ * hub that is gone for good must not fill the disk.
+ */
+function endedRoots({ db }: Daemon): EndedRoot[] {
+  return db
+    .query<EndedRoot, []>(
+      `SELECT id, completed_at FROM runs WHERE parent_id IS NULL AND completed_at IS NOT NULL
+         AND id NOT IN (SELECT root_id FROM deliveries JOIN runs ON id = run_id WHERE deliveries.state IN ('pending', 'sent'))
+       ORDER BY id IN (SELECT root_id FROM outbox JOIN runs ON id = run_id), completed_at, id`,
+    )
+    .all()
+}
+
+export interface Limits {
+  days: number
+  /** Of the files of ended runs and the run database together; null: no limit. */
+  bytes: number | null
+}
+
+/** Deletes what ended more than `days` ago, and the oldest beyond `bytes`: now, every hour, and soon after a run ended. */
+export function keepRuns(daemon: Daemon, limits: Limits): () => void {
+  const { db, engine, log } = daemon
+  const sizes = new TreeSizes(db, runId => engine.stateDir(runId))
+  let stopped = false
+
+  const byAge = async () => {
+    const old = db
+      .query<{ id: string }, [number]>('SELECT id FROM runs WHERE parent_id IS NULL AND completed_at < ? ORDER BY id')
+      .all(Date.now() - limits.days * DAY_MS)
+    for (const { id } of old) await deleteTree(daemon, id)
+    if (old.length > 0) log.info('old runs deleted', { runs: old.length, days: limits.days })
+    return old.length
+  }
+
+  const bySize = async (most: number) => {
+    const ended = endedRoots(daemon)
+    let files = 0
+    for (const root of ended) files += await sizes.of(root.id, root.completed_at)
+    sizes.keep(new Set(ended.map(({ id }) => id)))
+    let deleted = 0
+    for (const { id, completed_at } of ended) {
+      if (stopped || files + databaseBytes(db) <= most) break
+      files -= await sizes.of(id, completed_at)
+      await deleteTree(daemon, id)
+      deleted++
+    }
+    if (deleted > 0) log.info('runs beyond the limit of space deleted', { runs: deleted, limit: sizeText(most) })
+    return deleted
+  }
+
+  let sweeping = Promise.resolve()
   const sweep = async () => {
-    if (sweeping) return
-    sweeping = true
+    if (stopped) return
     try {
-      const old = daemon.db
-        .query<{ id: string }, [number]>('SELECT id FROM runs WHERE parent_id IS NULL AND completed_at < ? ORDER BY id')
-        .all(Date.now() - days * DAY_MS)
-      for (const { id } of old) await deleteTree(daemon, id)
-      if (old.length > 0) reclaim(daemon)
-      if (old.length > 0) daemon.log.info('old runs deleted', { runs: old.length, days })
+      const deleted = (await byAge()) + (limits.bytes === null ? 0 : await bySize(limits.bytes))
+      if (deleted > 0 && !stopped) await reclaim(daemon)
     } catch (error) {
-      daemon.log.warn('old runs could not be deleted', { error: messageOf(error) })
-    } finally {
-      sweeping = false
+      if (!stopped) log.warn('old runs could not be deleted', { error: messageOf(error) })
     }
   }
-  void sweep()
-  const timer = setInterval(sweep, SWEEP_MS)
-  return () => clearInterval(timer)
+  const sweepNext = () => {
+    sweeping = sweeping.then(sweep)
+  }
+  sweepNext()
+  const timer = setInterval(sweepNext, SWEEP_MS)
+  let soon: Timer | undefined
+  const unfollow = engine.follow(({ kind, runId, rootId }) => {
+    if (limits.bytes === null || soon || kind !== 'run' || runId !== rootId) return
+    soon = setTimeout(() => {
+      soon = undefined
+      sweepNext()
+    }, SETTLE_MS)
+  })
+  return () => {
+    stopped = true
+    clearInterval(timer)
+    clearTimeout(soon)
+    unfollow()
+  }
 }
 
 /** `CADRE_KEEP_RUNS_DAYS`, default 30. */
@@ -69,4 +143,12 @@ export function daysToKeep(given: string | undefined): number {
   const days = given ? Number(given) : DEFAULT_DAYS
   if (Number.isFinite(days) && days > 0) return days
   throw new CadreError('invalid_request', `CADRE_KEEP_RUNS_DAYS: expected a number of days, got ${given}`)
+}
+
+/** `CADRE_KEEP_RUNS_GB`, default no limit; in bytes. */
+export function bytesToKeep(given: string | undefined): number | null {
+  if (!given) return null
+  const size = Number(given)
+  if (Number.isFinite(size) && size > 0) return size * GB
+  throw new CadreError('invalid_request', `CADRE_KEEP_RUNS_GB: expected a number of gigabytes, got ${given}`)
 }

@@ -6,7 +6,7 @@ import { type Log, logFromEnvironment } from '../log.ts'
 import { Daemon } from './daemon.ts'
 import { linkHub } from './enrol.ts'
 import { homeFolder } from './home.ts'
-import { daysToKeep, keepRuns } from './retention.ts'
+import { bytesToKeep, daysToKeep, keepRuns } from './retention.ts'
 import { daemonApi } from './routes.ts'
 
 export interface ServeOptions {
@@ -22,14 +22,14 @@ export async function serve(options: ServeOptions): Promise<void> {
   const { env } = process
   const port = portOf(options.port ?? (env.CADRE_DAEMON_PORT || DEFAULT_PORT))
   const strict = strictOf(env.CADRE_LOCAL_AUTH)
-  const days = daysToKeep(env.CADRE_KEEP_RUNS_DAYS)
+  const limits = { days: daysToKeep(env.CADRE_KEEP_RUNS_DAYS), bytes: bytesToKeep(env.CADRE_KEEP_RUNS_GB) }
   const log = logFromEnvironment()
   const daemon = await Daemon.open({ home: homeFolder(options.home), log })
   try {
     for (const { file, reason } of daemon.catalogue.skipped) log.warn('agent skipped', { file, reason })
     await daemon.engine.recover()
     await withinPatience(linkHub(daemon, env), log)
-    const stopSweeping = keepRuns(daemon, days)
+    const stopSweeping = keepRuns(daemon, limits)
     const host = options.host ?? (env.CADRE_DAEMON_HOST || '127.0.0.1')
     const listening = listen(daemonApi(daemon, { strict }), { host, port })
     // The lock first: who reads the line may call a command, which looks there.

@@ -1,7 +1,7 @@
 // After the end of a run: why, resume, delete; and before its start: plan. Metrics meanwhile.
 
 import { beforeAll, describe, expect, test } from 'bun:test'
-import { existsSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openDatabase } from '../../db/open.ts'
 import { command, files, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
@@ -84,6 +84,56 @@ test('runs older than is kept are deleted at the next start', async () => {
   expect(existsSync(join(home, 'runs', old!.id))).toBe(false)
   const { runs } = await keeper.call('/v1/runs/list')
   expect(runs.map((run: { run_id: string }) => run.run_id)).toEqual([young!.id])
+})
+
+test('ended runs beyond the limit of space go, the oldest first, and the disk has it back', async () => {
+  const big = `name: "@local/big"
+version: 1.0.0
+inputs: [{ name: sleep, type: number, default: 0 }]
+phases:
+  - name: much
+    agent: exec
+    commands:
+      - name: c
+        env: { SLEEP: "{{ inputs.sleep }}" }
+        run: |
+          head -c 6000000 /dev/zero > "$CADRE_OUT/big"
+          { printf '"'; head -c 900000 /dev/zero | tr '\\0' x; printf '"'; } > "$CADRE_RESULT"
+          touch "$SLEEP"
+          sleep "$SLEEP"
+`
+  const path = files({ 'team.yml': big })
+  const keeper = await spawnDaemon({ env: { CADRE_KEEP_RUNS_GB: '0.016' } })
+  const start = (inputs = {}) => keeper.call<{ run_id: string }>('/v1/runs/start', { path, inputs })
+  const held = async () => {
+    const { runs } = await keeper.call('/v1/runs/list')
+    return runs.map((run: { run_id: string }) => run.run_id).sort()
+  }
+  const alive = await start({ sleep: 300 })
+  while (!existsSync(join(path, '300'))) await Bun.sleep(20)
+  const ids: string[] = []
+  for (let n = 0; n < 4; n++) {
+    const { run_id } = await start()
+    await keeper.ended(run_id)
+    ids.push(run_id)
+  }
+  const left = [alive.run_id, ...ids.slice(2)].sort()
+  while ((await held()).length > left.length) await Bun.sleep(50)
+  expect(await held()).toEqual(left)
+  expect(readdirSync(join(keeper.home, 'runs')).sort()).toEqual(left)
+  const database = () =>
+    ['', '-wal'].reduce((bytes, end) => bytes + statSync(join(keeper.home, `daemon.db${end}`)).size, 0)
+  while (database() > 2_500_000) await Bun.sleep(50)
+  await keeper.call('/v1/runs/cancel', { run_id: alive.run_id })
+  await keeper.stop()
+
+  // What was there before the start is measured, too.
+  const again = await spawnDaemon({ home: keeper.home, env: { CADRE_KEEP_RUNS_GB: '0.003' } })
+  while ((await again.call('/v1/runs/list')).total > 0) await Bun.sleep(50)
+  await again.stop()
+  expect(readdirSync(join(keeper.home, 'runs'))).toEqual([])
+  const wrong = await command(['serve'], { home: folder(), env: { CADRE_KEEP_RUNS_GB: 'much' } })
+  expect([wrong.code, wrong.stderr.includes('CADRE_KEEP_RUNS_GB: expected a number')]).toEqual([2, true])
 })
 
 describe('plan', () => {

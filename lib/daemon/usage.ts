@@ -1,0 +1,59 @@
+// How much of the disk runs take. The files of a tree are counted once after its end and remembered: they do not change.
+
+import type { Database } from 'bun:sqlite'
+import { lstat, readdir } from 'node:fs/promises'
+import { join } from 'node:path'
+
+export class TreeSizes {
+  readonly #db: Database
+  readonly #stateDir: (runId: string) => string
+  readonly #known = new Map<string, { endedAt: number; bytes: number }>()
+
+  constructor(db: Database, stateDir: (runId: string) => string) {
+    this.#db = db
+    this.#stateDir = stateDir
+  }
+
+  /** Bytes on the disk of all files of an ended tree. One that was resumed and ended again is counted anew. */
+  async of(rootId: string, endedAt: number): Promise<number> {
+    const known = this.#known.get(rootId)
+    if (known?.endedAt === endedAt) return known.bytes
+    const seen = new Set<number>()
+    let bytes = 0
+    for (const { id } of this.#db
+      .query<{ id: string }, [string]>('SELECT id FROM runs WHERE root_id = ?')
+      .all(rootId)) {
+      bytes += await folderBytes(this.#stateDir(id), seen)
+    }
+    this.#known.set(rootId, { endedAt, bytes })
+    return bytes
+  }
+
+  /** Forgets all others. */
+  keep(rootIds: ReadonlySet<string>): void {
+    for (const id of this.#known.keys()) if (!rootIds.has(id)) this.#known.delete(id)
+  }
+}
+
+/** What the run database holds; pages that are free already are not counted. */
+export function databaseBytes(db: Database): number {
+  const number = (pragma: string) => Object.values(db.query<Record<string, number>, []>(`PRAGMA ${pragma}`).get()!)[0]!
+  return (number('page_count') - number('freelist_count')) * number('page_size')
+}
+
+/** Files that sub-runs handed over have several names in a tree, and are counted once. */
+async function folderBytes(folder: string, seen: Set<number>): Promise<number> {
+  const entries = await readdir(folder, { withFileTypes: true }).catch(() => [])
+  let bytes = 0
+  for (const entry of entries) {
+    const path = join(folder, entry.name)
+    if (entry.isDirectory()) bytes += await folderBytes(path, seen)
+    else {
+      const file = await lstat(path).catch(() => null)
+      if (!file || (file.nlink > 1 && seen.has(file.ino))) continue
+      seen.add(file.ino)
+      bytes += file.blocks * 512
+    }
+  }
+  return bytes
+}
