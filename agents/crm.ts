@@ -231,12 +231,14 @@ async function search(object: ObjectName, query: JsonObject, after: string | und
 
 function toFilter({ property, operator, value, values }: Type.Static<typeof Filter>): JsonObject {
   const filter = { propertyName: property, operator }
+  if (operator === 'IN' || operator === 'NOT_IN') {
+    const all = values ?? (value === undefined ? [] : [value])
+    if (all.length === 0) throw invalid(`filter of ${property}: ${operator} takes \`values\``)
+    return { ...filter, values: all.map(String) }
+  }
   if (operator !== 'BETWEEN') {
-    return {
-      ...filter,
-      ...(value !== undefined && { value: `${value}` }),
-      ...(values && { values: values.map(String) }),
-    }
+    if (values) throw invalid(`filter of ${property}: ${operator} takes \`value\`, not \`values\``)
+    return { ...filter, ...(value !== undefined && { value: `${value}` }) }
   }
   if (values?.length !== 2) throw invalid(`filter of ${property}: BETWEEN takes \`values: [lowest, highest]\``)
   return { ...filter, value: `${values[0]}`, highValue: `${values[1]}` }

@@ -20,6 +20,7 @@ import {
   type AgentResult,
   agent,
   BaseUrl,
+  type Call,
   DURATION_PATTERN,
   entryOf,
   type Json,
@@ -183,7 +184,15 @@ export default agent({
 function datadog(context: Context) {
   const { api_key, app_key } = context.settings
   const headers = { 'dd-api-key': api_key, 'dd-application-key': app_key }
-  return jsonApi(context, { agent: 'metrics', setting: 'api_key or app_key', base: baseOf(context), headers })
+  const setting = 'api_key or app_key'
+  const call = jsonApi(context, { agent: 'metrics', setting, base: baseOf(context), headers })
+  return <T = JsonObject>(doing: string, path: string, options: Call = {}) => {
+    const lacks = options.scope ? `, or lacks the permission: ${options.scope}` : ''
+    return call<T>(doing, path, {
+      ...options,
+      hints: { 403: `agents.metrics.${setting} is wrong, of another site${lacks}` },
+    })
+  }
 }
 
 function baseOf({ settings: { base_url, site = 'datadoghq.com' } }: Context): string {

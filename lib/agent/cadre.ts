@@ -25,6 +25,7 @@ export {
   BaseUrl,
   basicAuth,
   beforehand,
+  type Call,
   DATA_BYTES,
   entryOf,
   explain,

@@ -88,6 +88,7 @@ function holdsDocument({ system, custom }: NonNullable<JiraField['schema']>): bo
 function held(type: string | undefined, value: Json): Json {
   if (typeof value !== 'string' && typeof value !== 'number') return value
   if (type === 'number') return value === '' || Number.isNaN(Number(value)) ? value : Number(value)
+  if (type === 'string') return `${value}`
   const holder = type === undefined ? undefined : HOLDERS[type]
   return holder ? { [holder]: `${value}` } : value
 }

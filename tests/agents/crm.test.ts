@@ -122,10 +122,20 @@ describe('searching', () => {
     })
   })
 
-  test('between one value is refused before anything is sent', async () => {
-    const entry = { filters: [{ property: 'a', operator: 'BETWEEN', values: [1] }] }
+  test.each([
+    ['BETWEEN', { values: [1] }],
+    ['IN', {}],
+    ['EQ', { values: ['a', 'b'] }],
+  ])('%s with %j is refused before anything is sent', async (operator, given) => {
+    const entry = { filters: [{ property: 'a', operator, ...given }] }
     expect((await failureOf(run('search', entry, begin()))).code).toBe('invalid_request')
     expect(hubspot.seen).toHaveLength(0)
+  })
+
+  test('in one value is in a list of one', async () => {
+    await run('search', { filters: [{ property: 'firstname', operator: 'NOT_IN', value: 'lee' }] }, begin())
+    const filters = [{ propertyName: 'firstname', operator: 'NOT_IN', values: ['lee'] }]
+    expect(bodyOf(0)).toMatchObject({ filterGroups: [{ filters }] })
   })
 
   test('what the vendor refuses is said in its words', async () => {

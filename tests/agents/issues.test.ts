@@ -262,13 +262,18 @@ describe('creating issues', () => {
     const at = begin('once')
     const fields = {
       ...{ 'story points': '3', teams: 'a', sprint: 7, size: 3, reviewer: '5b1', due: '2026-03-01', parent: 'WEB-1' },
-      ...{ region: ['Europe', 'France'], customfield_10030: [1, 'b'], priority: null },
+      ...{ region: ['Europe', 'France'], customfield_10030: [1, 'b'], priority: null, build: 412 },
     }
     give(at, 'd.json', { project: 'WEB', type: 'Bug', summary: 'Crash', fields })
     await run('create_issue', { file: 'd.json' }, at)
     expect(web('WEB-2').fields).toMatchObject({
       ...{ customfield_10016: 3, customfield_10021: 7, customfield_10031: { value: '3' } },
-      ...{ customfield_10033: { accountId: '5b1' }, customfield_10034: '2026-03-01', priority: null },
+      ...{
+        customfield_10033: { accountId: '5b1' },
+        customfield_10034: '2026-03-01',
+        priority: null,
+        customfield_10035: '412',
+      },
       ...{ customfield_10030: [{ value: '1' }, { value: 'b' }], parent: { key: 'WEB-1' } },
       customfield_10032: { value: 'Europe', child: { value: 'France' } },
     })

@@ -54,6 +54,7 @@ export const FIELDS = [
   { id: 'customfield_10032', name: 'Region', schema: { type: 'option-with-child', custom: 'x:cascadingselect' } },
   { id: 'customfield_10033', name: 'Reviewer', schema: { type: 'user', custom: 'x:userpicker' } },
   { id: 'customfield_10034', name: 'Due', schema: { type: 'date', custom: 'x:datepicker' } },
+  { id: 'customfield_10035', name: 'Build', schema: { type: 'string', custom: 'x:textfield' } },
   { id: 'customfield_10041', name: 'Twin', schema: { type: 'string', custom: 'x:textfield' } },
   { id: 'customfield_10042', name: 'twin', schema: { type: 'string', custom: 'x:textfield' } },
 ]
@@ -161,6 +162,7 @@ function isOfForm({ type, items, custom }: { type: string; items?: string; custo
     return has(value, 'value') && (!('child' in Object(value)) || has(Object(value).child, 'value'))
   if (type === 'option') return has(value, 'value')
   if (type === 'user') return has(value, 'accountId')
+  if (custom === 'x:textfield') return typeof value === 'string'
   return type !== 'date' || (typeof value === 'string' && /^\d{4}-\d\d-\d\d$/.test(value))
 }
 
