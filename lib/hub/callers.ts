@@ -37,18 +37,23 @@ export interface RealmCaller {
   readonly token: TokenFacts
   /** Throws 403 when the token does not grant the realm, or its minter has left it. */
   within(realmId: string): void
+  /** The same caller as of now, for calls that wait: throws as the call would if it were made now. */
+  again(): Promise<RealmCaller>
 }
 
 export class UserCaller {
   readonly kind = 'user'
   readonly token: TokenFacts
+  /** The same caller as of now, for calls that wait: throws as the call would if it were made now. */
+  readonly again: () => Promise<UserCaller>
   readonly #hub: Hub
   readonly #rule: UserRule
 
-  constructor(hub: Hub, token: TokenFacts, rule: UserRule) {
+  constructor(hub: Hub, token: TokenFacts, rule: UserRule, again: () => Promise<UserCaller>) {
     this.#hub = hub
     this.token = token
     this.#rule = rule
+    this.again = again
   }
 
   get user() {
@@ -199,14 +204,14 @@ export function createCallers(hub: Hub) {
     return token
   }
 
-  function asUser(token: TokenFacts, rule: UserRule): UserCaller {
+  function asUser(incoming: Incoming, token: TokenFacts, rule: UserRule): UserCaller {
     if (token.type !== 'user') throw new CadreError('forbidden', 'a realm token is not accepted here; use a user token')
     if (rule.grant && !allows(token.grant, rule.grant)) throw lacksGrant(rule.grant)
     if (rule.site && !token.user.siteAdmin) throw new CadreError('forbidden', 'this takes a site admin')
-    return new UserCaller(hub, token, rule)
+    return new UserCaller(hub, token, rule, async () => asUser(incoming, await authenticate(incoming), rule))
   }
 
-  function asRealm(token: TokenFacts): RealmCaller {
+  function asRealm(incoming: Incoming, token: TokenFacts): RealmCaller {
     return {
       kind: 'realm',
       token,
@@ -214,6 +219,7 @@ export function createCallers(hub: Hub) {
         if (token.live.some(each => each.realm_id === realmId)) return
         throw new CadreError('forbidden', `this token does not grant realm ${realmId}, or its owner has left it`)
       },
+      again: async () => asRealm(incoming, await authenticate(incoming)),
     }
   }
 
@@ -229,7 +235,7 @@ export function createCallers(hub: Hub) {
       }
     },
     user(rule: UserRule): Access<UserCaller> {
-      return { rule: describe(rule), admit: async incoming => asUser(await authenticate(incoming), rule) }
+      return { rule: describe(rule), admit: async incoming => asUser(incoming, await authenticate(incoming), rule) }
     },
     /** Realm tokens only; a user token answers `refusal`. */
     realm(refusal: 'unauthorized' | 'forbidden' = 'unauthorized'): Access<RealmCaller> {
@@ -237,7 +243,7 @@ export function createCallers(hub: Hub) {
         rule: 'realm token',
         async admit(incoming) {
           const token = await authenticate(incoming)
-          if (token.type === 'realm') return asRealm(token)
+          if (token.type === 'realm') return asRealm(incoming, token)
           throw new CadreError(refusal, 'a user token is not accepted here; use a realm token (cadre_dt_…)')
         },
       }
@@ -247,7 +253,7 @@ export function createCallers(hub: Hub) {
         rule: `${describe(rule)}, or realm token`,
         async admit(incoming) {
           const token = await authenticate(incoming)
-          return token.type === 'realm' ? asRealm(token) : asUser(token, rule)
+          return token.type === 'realm' ? asRealm(incoming, token) : asUser(incoming, token, rule)
         },
       }
     },
@@ -255,7 +261,8 @@ export function createCallers(hub: Hub) {
     optional(rule: UserRule): Access<UserCaller | null> {
       return {
         rule: `none, or ${describe(rule)}`,
-        admit: async incoming => (incoming.bearer === null ? null : asUser(await authenticate(incoming), rule)),
+        admit: async incoming =>
+          incoming.bearer === null ? null : asUser(incoming, await authenticate(incoming), rule),
       }
     },
   }

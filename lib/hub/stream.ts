@@ -12,7 +12,13 @@ const LOOK_MS = 2_000
 const LINES = 1_000
 const PAGE = 200
 
-export async function* runEvents(hub: Hub, top: RunRow, signal: AbortSignal): AsyncGenerator<ServerEvent> {
+/** `readable` throws once the reader has lost the run: a token that was revoked, a membership that ended. */
+export async function* runEvents(
+  hub: Hub,
+  top: RunRow,
+  signal: AbortSignal,
+  readable: () => Promise<void>,
+): AsyncGenerator<ServerEvent> {
   const { store } = hub
   const { phases, logs, db } = store
   /** What was told of runs that have not ended, and the last line of each. */
@@ -71,6 +77,7 @@ export async function* runEvents(hub: Hub, top: RunRow, signal: AbortSignal): As
     if (TERMINAL.includes(now.row.state)) return yield { id: ++id, event: 'end', data: runRecord(now.row) }
     seen = upTo
     await ear.wait(LOOK_MS, signal)
+    await readable()
   }
 }
 

@@ -133,7 +133,7 @@ export function daemonProtocolRoutes(api: Api, hub: Hub, { realm }: Callers): vo
     },
     async ({ body, caller, request, server }) => {
       checkProtocol(body.protocol)
-      const daemon = await callingDaemon(hub, caller, body.daemon_id)
+      let daemon = await callingDaemon(hub, caller, body.daemon_id)
       const { slots = 1, wait_ms = 0 } = body
       if (wait_ms > 0) server?.timeout(request, 0)
       const until = AbortSignal.any([request.signal, api.stopping])
@@ -146,7 +146,8 @@ export function daemonProtocolRoutes(api: Api, hub: Hub, { realm }: Callers): vo
         const deadline = (await nextDeadline(store, daemon.realm_id)) ?? Number.POSITIVE_INFINITY
         const ms = Math.min(LOOK_MS, end - hub.now(), Math.max(50, deadline - hub.now()))
         await ear.wait(ms, until)
-        hub.touches.daemon(daemon.id)
+        // Meanwhile its token may have been revoked, or the daemon removed.
+        daemon = await callingDaemon(hub, await caller.again(), body.daemon_id)
       }
     },
   )

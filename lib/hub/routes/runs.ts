@@ -204,7 +204,8 @@ export function runRoutes(api: Api, hub: Hub, { user, realm }: Callers): void {
     async ({ query, caller, request, server }) => {
       const { row } = await readableRun(hub, caller, query.run_id)
       server?.timeout(request, 0)
-      return eventStream(signal => runEvents(hub, row, signal), api.stopping)
+      const readable = async () => void (await readableRun(hub, await caller.again(), query.run_id))
+      return eventStream(signal => runEvents(hub, row, signal, readable), api.stopping)
     },
   )
 }
