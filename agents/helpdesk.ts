@@ -6,7 +6,8 @@
 //   search         sources: [{ name, ref: query, limit? }]                add `type:ticket` to find tickets only, and
 //                                                                         more than 1,000
 //   add_comment    target_entries: [{ name, ref, file, public? }]         an internal note unless `public: true`; HTML
-//                                                                         when the file ends in .html
+//                                                                         when the file ends in .html, else Markdown,
+//                                                                         which Zendesk renders
 //   update_status  target_entries: [{ name, ref, status | file }]         new, open, pending, hold, solved, closed
 //
 // Permissions: the account of `email` is an agent with access to the tickets; API tokens are switched on by an admin.
