@@ -12,7 +12,7 @@
 // Bitbucket: reviewers are UUIDs or account ids, it has no labels; scopes write:repository and write:pullrequest.
 // The token goes to the provider's own host, or that of base_url, over https (http on loopback): a remote that is given
 // by ssh is reached by https there. Other ssh remotes and folders are pushed to without it. Hooks do not run, so files of
-// Git LFS stay behind. A proxy or CA of git's own is set in git's configuration.
+// Git LFS stay behind, and submodules' own commits. A proxy or CA of git's own is set in git's global configuration.
 // https://docs.github.com/en/rest/pulls/pulls
 // https://developer.atlassian.com/cloud/bitbucket/rest/api-group-pullrequests/
 // https://support.atlassian.com/bitbucket-cloud/docs/using-api-tokens/

@@ -100,6 +100,8 @@ function pinned({ address, authorization }: GitRemote): [key: string, value: str
     [`url.${address}.pushInsteadOf`, address],
     [`http.${address}.followRedirects`, 'false'],
     [`http.${address}.sslVerify`, 'true'],
+    // Without TLS it is on this machine, and a proxy would read it.
+    ...(address.startsWith('http:') ? [[`http.${address}.proxy`, ''] as [string, string]] : []),
     // An empty value first: it drops the headers that others have set, such as a CI's own token.
     [`http.${address}.extraHeader`, ''],
     ...(authorization ? [[`http.${address}.extraHeader`, `Authorization: ${authorization}`] as [string, string]] : []),

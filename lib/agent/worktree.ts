@@ -38,6 +38,8 @@ export interface Worktree {
 export async function openWorktree(request: WorktreeRequest, context: AgentContext<unknown>): Promise<Worktree> {
   const git = gitIn(await context.folder(request.folder), context)
   const place = placeOf(await addressOf(git, request.remote), request)
+  await checkCommit(git)
+  if (place.remote.authorization) await checkTrust(git)
   const { heads, standard } = await headsOf(git, place.remote)
   const base = request.base ?? standard ?? 'main'
   const current = await git(['branch', '--show-current'])
@@ -55,7 +57,8 @@ export async function openWorktree(request: WorktreeRequest, context: AgentConte
     branch,
     current,
     heads,
-    changed: (await git(['status', '--porcelain', '--', '.'])) !== '',
+    // What changed within a submodule is that repository's to commit.
+    changed: (await git(['status', '--porcelain', '--ignore-submodules=dirty', '--', '.'])) !== '',
     ahead: await hasMore(git, [tip, 'HEAD']),
   }
 }
@@ -123,6 +126,24 @@ async function headsOf(git: Git, remote: GitRemote) {
     standard ??= ref === 'HEAD' ? /^ref: refs\/heads\/(.+)$/.exec(value)?.[1] : undefined
   }
   return { heads, standard }
+}
+
+async function checkCommit(git: Git): Promise<void> {
+  const some = await git(['rev-parse', '--verify', '--quiet', 'HEAD^{commit}']).then(isDone, () => false)
+  if (!some) throw refusal('the repository has no commit here', 'fetch and check out what the changes are based on')
+}
+
+/** Settings that say who may pose as the remote's host, and so who gets the credential. */
+const TRUST = '^http\\.(.*\\.)?(sslcainfo|sslcapath|curloptresolve)$'
+
+/** They are the person's to make: a repository that was copied or unpacked may bring its own. */
+async function checkTrust(git: Git): Promise<void> {
+  const found = await git(['config', '--show-scope', '--name-only', '--get-regexp', TRUST]).catch(() => '')
+  const own = found.split('\n').find(line => /^(local|worktree)\t/.test(line))
+  if (!own) return
+  const key = own.split('\t')[1]!
+  const message = `the repository's own configuration has ${key}, which decides who is sent the credential`
+  throw refusal(message, `remove it with git config --unset-all ${key}, or set it with git config --global`)
 }
 
 async function checkName(git: Git, name: string): Promise<void> {
