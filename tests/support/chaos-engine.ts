@@ -42,13 +42,16 @@ const leaf = agent({
         if (fails === 'always' || (fails === 'first' && context.attempt === 1)) {
           throw new AgentError('told to', { retryable: fails === 'first' })
         }
-        return { text: name, data: { value: value ?? null, items: [1, 2, 3] } }
+        return { text: name, data: { value: value ?? null, items: itemsOf(context.attempt) } }
       } finally {
         active--
       }
     },
   },
 })
+
+/** Others in every attempt, at other places. */
+const itemsOf = (attempt: number) => [0, 1, 2, 3].map(n => (n * 3 + attempt) % 5).filter(n => n !== attempt % 3)
 
 const Post = Type.Object({ name: Type.String() })
 interface Caller {
@@ -90,11 +93,14 @@ const vendor = agent({
 /** A random team and the teams below it, as files. */
 function teamOf(random: Random, depth: number, folder = ''): Record<string, string> {
   const files: Record<string, string> = {}
+  const leaves = new Set<string>()
   const phases: JsonObject[] = Array.from({ length: 1 + random.below(4) }, (_, position) => {
     const name = `p${position}`
+    const depends = Array.from({ length: position }, (_, n) => `p${n}`).filter(() => random.once(2))
+    const source = depends.find(phase => leaves.has(phase))
     const phase: JsonObject = {
       name,
-      depends_on: Array.from({ length: position }, (_, n) => `p${n}`).filter(() => random.once(2)),
+      depends_on: depends,
       on_failure: random.of(['fail', 'fail', 'continue', 'escalate']),
       ...(random.once(6) && { always: true }),
       ...(random.once(8) && { when: random.of(['1 > 2', 'inputs.n < 2']) }),
@@ -103,6 +109,7 @@ function teamOf(random: Random, depth: number, folder = ''): Record<string, stri
       depth > 0 ? ['leaf', 'leaf', 'team', 'map', 'gate', 'ticket', 'mail'] : ['leaf', 'leaf', 'exec'],
     )
     if (kind === 'team' || kind === 'map') Object.assign(files, teamOf(random, depth - 1, `${folder}${name}/`))
+    if (kind === 'leaf') leaves.add(name)
     switch (kind) {
       case 'leaf':
         return {
@@ -138,7 +145,9 @@ function teamOf(random: Random, depth: number, folder = ''): Record<string, stri
           ...phase,
           type: 'map',
           team: `./${name}`,
-          items: Array.from({ length: random.below(4) }, (_, n) => n),
+          items: source
+            ? `{{ phases.${source}.data == null ? dyn([]) : dyn(phases.${source}.data.items) }}`
+            : Array.from({ length: random.below(4) }, (_, n) => n),
           key: 'k{{ item }}',
           inputs: { n: '{{ item }}' },
           on_item_failure: random.of(['stop', 'continue']),
@@ -235,7 +244,8 @@ async function act(): Promise<void> {
     }
     case 4: {
       const runs = anyRun('completed_at IS NOT NULL')
-      if (runs.length > 0) await may(engine.resume(random.of(runs).id, random.once(2) ? 'p0' : null), 'invalid_state')
+      const from = random.once(2) ? `p${random.below(3)}` : null
+      if (runs.length > 0) await may(engine.resume(random.of(runs).id, from), 'invalid_state', 'invalid_request')
       return
     }
     case 5:
