@@ -50,6 +50,10 @@ export async function openWorktree(request: WorktreeRequest, context: AgentConte
   const tip = heads.get(base)
   if (!tip) throw refusal(`the remote has no branch ${base}`, 'push it first, or set another base_branch')
   await obtain(git, place.remote, base, tip)
+  // What changed within a submodule is that repository's to commit.
+  const status = ['status', '--porcelain', '--untracked-files=normal', '--ignore-submodules=dirty', '--', '.']
+  const changed = (await git(status)) !== ''
+  if (changed) await checkNested(git)
   return {
     ...place,
     git,
@@ -57,8 +61,7 @@ export async function openWorktree(request: WorktreeRequest, context: AgentConte
     branch,
     current,
     heads,
-    // What changed within a submodule is that repository's to commit.
-    changed: (await git(['status', '--porcelain', '--ignore-submodules=dirty', '--', '.'])) !== '',
+    changed,
     ahead: await hasMore(git, [tip, 'HEAD']),
   }
 }
@@ -144,6 +147,13 @@ async function checkTrust(git: Git): Promise<void> {
   const key = own.split('\t')[1]!
   const message = `the repository's own configuration has ${key}, which decides who is sent the credential`
   throw refusal(message, `remove it with git config --unset-all ${key}, or set it with git config --global`)
+}
+
+/** git would commit a repository that lies in this one as a link that nobody else can follow. */
+async function checkNested(git: Git): Promise<void> {
+  const untracked = await git(['ls-files', '--others', '--exclude-standard', '-z', '--', '.'])
+  const nested = untracked.split('\0').find(name => name.endsWith('/'))
+  if (nested) throw refusal(`${nested} is a repository of its own`, 'ignore it, or make it a submodule')
 }
 
 async function checkName(git: Git, name: string): Promise<void> {

@@ -135,6 +135,27 @@ describe('a folder', () => {
     expect(outside('show', '--format=', '--name-only', OWN)).toBe('-d/two')
   })
 
+  test('whose status is told to be silent about new files', async () => {
+    git(workspace, 'config', 'status.showUntrackedFiles', 'no')
+    edit()
+    await run()
+    expect(filesOf()).toEqual(['new.md', 'readme.md'])
+  })
+
+  test('with another repository in it, which is no submodule', async () => {
+    edit()
+    const nested = join(workspace, 'deep/other')
+    mkdirSync(nested, { recursive: true })
+    git(nested, 'clone', '--quiet', hub.origin, '.')
+    const error = await failureOf(run())
+    expect(error).toMatchObject({ code: 'invalid_request', sent: 'no' })
+    expect(error.message).toContain('deep/other/ is a repository of its own')
+    expect(git(workspace, 'branch', '--show-current')).toBe('main')
+    edit('.gitignore', 'other\n')
+    await run()
+    expect(filesOf()).toEqual(['.gitignore', 'new.md', 'readme.md'])
+  })
+
   test('with pointers of LFS leaves them as they are', async () => {
     const pointer = `version https://git-lfs.github.com/spec/v1\noid sha256:${'ab'.repeat(32)}\nsize 12345\n`
     edit('.gitattributes', '*.bin filter=lfs diff=lfs merge=lfs -text\n')
