@@ -5,13 +5,19 @@ import { CadreError } from '../error.ts'
 import { closed } from '../schema.ts'
 
 /** As large as PostgreSQL's `integer`. */
-export const Id = Type.Integer({ minimum: 1, maximum: 2 ** 31 - 1 })
+const MOST = 2 ** 31 - 1
+export const Id = Type.Integer({ minimum: 1, maximum: MOST })
 /** An integer, or its decimal string. */
-export const OrgId = Type.Union([Id, Type.String({ pattern: '^[1-9][0-9]{0,8}$' })])
+export const OrgId = Type.Union([Id, Type.String({ pattern: '^[1-9][0-9]{0,9}$' })])
 export const Uuid = Type.String({ pattern: '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$' })
 export const Slug = Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,62}$' })
 export const Username = Type.String({ pattern: '^[a-z0-9][a-z0-9._-]{0,62}$' })
 export const Password = Type.String({ minLength: 8, maxLength: 1_000 })
+/** Text that the database takes: PostgreSQL's has no NUL. */
+export const Text = (maxLength: number, minLength = 0) =>
+  Type.String({ minLength, maxLength, pattern: '^[^\\u0000]*$' })
+/** Epoch milliseconds. */
+export const Moment = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
 /** Text for people, of one line. */
 export const Title = Type.String({ minLength: 1, maxLength: 200, pattern: '^[^\\u0000-\\u001f\\u007f]+$' })
 export const TeamName = Type.String({ pattern: '^@[a-z0-9][a-z0-9-]{0,62}/[a-z0-9][a-z0-9-]{0,62}$' })
@@ -24,7 +30,8 @@ export const Secret = Type.String({ maxLength: 200 })
 
 const RESERVED = new Set(['local', 'api', 'new', 'settings'])
 
-export const orgId = (id: number | string): number => Number(id)
+/** No org has the greatest id: it stands for all that are greater still. */
+export const orgId = (id: number | string): number => Math.min(Number(id), MOST)
 
 /** Refuses slugs that paths of ours need, and `admin` as a scope. */
 export function checkSlug(slug: string, kind: 'org' | 'scope' | 'realm'): void {

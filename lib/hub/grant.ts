@@ -3,6 +3,7 @@
 
 import { type Static, Type } from 'typebox'
 import { closed, named } from '../schema.ts'
+import { Id, Uuid } from './bodies.ts'
 
 export const ENTITIES = ['users', 'orgs', 'scopes', 'teams', 'tokens', 'realms', 'daemons', 'runs', 'dispatch'] as const
 export type Entity = (typeof ENTITIES)[number]
@@ -13,8 +14,8 @@ export type Level = (typeof LEVELS)[number]
 const Levels = Type.Array(Type.Enum([...LEVELS]), { uniqueItems: true })
 
 const Domains = closed({
-  orgs: Type.Optional(Type.Union([Type.Array(Type.Integer(), { maxItems: 1_000 }), Type.Literal('*')])),
-  realms: Type.Optional(Type.Union([Type.Array(Type.String(), { maxItems: 1_000 }), Type.Literal('*')])),
+  orgs: Type.Optional(Type.Union([Type.Array(Id, { maxItems: 1_000 }), Type.Literal('*')])),
+  realms: Type.Optional(Type.Union([Type.Array(Uuid, { maxItems: 1_000 }), Type.Literal('*')])),
 })
 
 const Access = closed(

@@ -29,7 +29,7 @@ afterAll(async () => {
 const state = () => contents(hub, { last_seen_at: 0 })
 
 /** Stands in for each field in turn. */
-const ALL: unknown[] = [
+const ODD: unknown[] = [
   ...[
     null,
     true,
@@ -52,8 +52,6 @@ const ALL: unknown[] = [
   ...['x'.repeat(300), 'x'.repeat(100_000), crypto.randomUUID(), [], {}, [null], ['x'], { x: 1 }, [[[[]]]]],
   ...[JSON.parse('{"__proto__":{"x":1}}'), Array(200).fill(0)],
 ]
-// The checks of bodies know no database: where the suite runs again on another, a third is enough.
-const ODD = ALL.filter((_, index) => process.env.TEST_HUB_DATABASE === undefined || index % 3 === 0)
 /** A guess too many of a password makes the account wait. */
 const GUESSES = /^(session\/create|users\/change_password)$/
 
@@ -129,7 +127,9 @@ test.each(ROUTES)('%s', async (key, { body }) => {
   const odd = Object.keys(schema.properties).flatMap(name =>
     ODD.map(value => ({ name, value, given: { ...valid, [name]: value } })),
   )
-  const wrong = odd.filter(({ given }) => !matches(schema, given))
+  // What a schema refuses reaches no database: where the suite runs again on another, it is not sent again.
+  const again = process.env.TEST_HUB_DATABASE !== undefined
+  const wrong = again ? [] : odd.filter(({ given }) => !matches(schema, given))
   for (let i = 0; i < wrong.length; i += 16) {
     await Promise.all(wrong.slice(i, i + 16).map(({ name, given }) => refused(`wrong ${name}`, 400, json(given))))
   }

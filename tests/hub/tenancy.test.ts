@@ -52,6 +52,27 @@ describe('orgs', () => {
     // An org's admin is admin of its realms without being a member there.
     expect(await hub.ok(ann.token, 'realms/get', { realm_id: realm })).toMatchObject({ my_role: 'admin' })
   })
+  test('are named by an integer or its decimal string, everywhere', async () => {
+    const get = async (org_id: unknown) => (await hub.call(hub.admin, 'orgs/get_by_id', { org_id })).status
+    expect(await Promise.all([org, String(org), 2 ** 31 - 1, '2147483647', '4294967297', 999, '999'].map(get))).toEqual(
+      [200, 200, 404, 404, 404, 404, 404],
+    )
+    for (const wrong of [0, -1, 1.5, '0', '01', '1.0', '-1', '+1', ' 1', '', 'acme', null, true]) {
+      expect([wrong, await get(wrong)]).toEqual([wrong, 400])
+    }
+  })
+  test('a grant names them, and realms, by their ids', async () => {
+    for (const domains of [
+      { orgs: [0] },
+      { orgs: [2 ** 40] },
+      { orgs: ['1'] },
+      { realms: ['x'] },
+      { realms: ['\0'] },
+    ]) {
+      const token = { type: 'user', name: 'x', permissions: { domains, access: { orgs: ['read'] } } }
+      expect([domains, (await hub.call(hub.admin, 'auth/generate_token', token)).status]).toEqual([domains, 400])
+    }
+  })
   test('lists are paged, and have only what is one’s own', async () => {
     const ann = (await hub.ok(null, 'session/create', { username: 'ann', password: 'password of a test' })).token
     expect(await hub.ok(ann, 'orgs/list')).toMatchObject({ orgs: [{ slug: 'acme', my_role: 'admin' }], total: 1 })

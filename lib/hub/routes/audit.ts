@@ -3,7 +3,7 @@
 import { and, desc, eq, gte, inArray, lt } from 'drizzle-orm'
 import { Type } from 'typebox'
 import type { Api } from '../../http/api.ts'
-import { listBody, OrgId, orgId, page } from '../bodies.ts'
+import { listBody, Moment, OrgId, orgId, page, Text } from '../bodies.ts'
 import type { Callers, UserCaller } from '../callers.ts'
 import { countOf } from '../counting.ts'
 import type { Hub } from '../hub.ts'
@@ -19,9 +19,9 @@ export function auditRoutes(api: Api, hub: Hub, { user }: Callers): void {
       access: user({ grant: { orgs: 'admin' }, org: 'admin' }),
       body: listBody({
         org_id: Type.Optional(OrgId),
-        action: Type.Optional(Type.String({ maxLength: 100 })),
-        since: Type.Optional(Type.Integer({ minimum: 0 })),
-        until: Type.Optional(Type.Integer({ minimum: 0 })),
+        action: Type.Optional(Text(100)),
+        since: Type.Optional(Moment),
+        until: Type.Optional(Moment),
       }),
       data: listOf('audit', AuditEntry),
       summary: 'What was done in an org, newest first',

@@ -7,7 +7,7 @@ import { CadreError } from '../../error.ts'
 import type { Api } from '../../http/api.ts'
 import { accessList } from '../acl.ts'
 import { record } from '../audit.ts'
-import { Title, Uuid } from '../bodies.ts'
+import { Text, Title, Uuid } from '../bodies.ts'
 import type { Callers, RealmCaller } from '../callers.ts'
 import { BEAT_MS, bulletin, callingDaemon, checkProtocol, type DaemonRow, findDaemon } from '../daemons.ts'
 import type { Hub } from '../hub.ts'
@@ -23,16 +23,16 @@ const Register = Type.Object({
   daemon_id: Type.Optional(Uuid),
   realm_id: Type.Optional(Uuid),
   name: Title,
-  hostname: Type.Optional(Type.String({ maxLength: 255 })),
-  version: Type.Optional(Type.String({ maxLength: 100 })),
+  hostname: Type.Optional(Text(255)),
+  version: Type.Optional(Text(100)),
   protocol: Protocol,
   capacity: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000 })),
   agents: Type.Optional(
-    Type.Array(Type.Object({ name: Type.String({ maxLength: 100 }), version: Type.String({ maxLength: 100 }) }), {
+    Type.Array(Type.Object({ name: Text(100), version: Text(100) }), {
       maxItems: 1_000,
     }),
   ),
-  workspaces: Type.Optional(Type.Array(Type.String({ maxLength: 200 }), { maxItems: 1_000 })),
+  workspaces: Type.Optional(Type.Array(Text(200), { maxItems: 1_000 })),
   teams_version: Type.Optional(Type.Unknown()),
 })
 
@@ -90,7 +90,7 @@ export function daemonProtocolRoutes(api: Api, hub: Hub, { realm }: Callers): vo
       access: realm(),
       body: Type.Object({
         daemon_id: Uuid,
-        running: Type.Optional(Type.Array(Type.String({ maxLength: 100 }), { maxItems: 10_000 })),
+        running: Type.Optional(Type.Array(Text(100), { maxItems: 10_000 })),
         clock: Type.Optional(Type.Number()),
         stuck: Type.Optional(Type.Boolean()),
         protocol: Protocol,
@@ -158,8 +158,8 @@ export function daemonProtocolRoutes(api: Api, hub: Hub, { realm }: Callers): vo
       access: realm(),
       body: Type.Object({
         daemon_id: Uuid,
-        job_id: Type.String({ maxLength: 100 }),
-        lease_id: Type.String({ maxLength: 100 }),
+        job_id: Text(100),
+        lease_id: Text(100),
         status: Type.Enum(['accepted', 'done', 'failed']),
         error: Type.Optional(Type.String({ maxLength: 100_000 })),
         protocol: Protocol,
@@ -179,7 +179,7 @@ export function daemonProtocolRoutes(api: Api, hub: Hub, { realm }: Callers): vo
           daemonId: daemon.id,
           jobId: body.job_id,
           leaseId: body.lease_id,
-          error: body.error?.slice(0, 4_000),
+          error: body.error?.replaceAll('\0', '').slice(0, 4_000),
         }
         const row = await answer(store, tx, { ...given, status: body.status as 'accepted' }, hub.now())
         if (row.kind !== 'run') return row

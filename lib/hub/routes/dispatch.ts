@@ -6,7 +6,7 @@ import { CadreError } from '../../error.ts'
 import type { Api } from '../../http/api.ts'
 import { closed } from '../../schema.ts'
 import { record } from '../audit.ts'
-import { listBody, OrgId, orgId, page, TeamRef, Title, Uuid } from '../bodies.ts'
+import { listBody, OrgId, orgId, page, TeamRef, Text, Title, Uuid } from '../bodies.ts'
 import type { Callers } from '../callers.ts'
 import { countOf } from '../counting.ts'
 import { findDaemon } from '../daemons.ts'
@@ -34,10 +34,10 @@ export function dispatchRoutes(api: Api, hub: Hub, { user }: Callers): void {
         team: TeamRef,
         inputs: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
         run_name: Type.Optional(Title),
-        workspace: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
+        workspace: Type.Optional(Text(200, 1)),
         queue_timeout: Type.Optional(Type.String({ maxLength: 100 })),
         priority: Type.Optional(Type.Integer({ minimum: -1_000, maximum: 1_000 })),
-        idempotency_key: Type.Optional(Type.String({ minLength: 1, maxLength: 200 })),
+        idempotency_key: Type.Optional(Text(200, 1)),
       }),
       data: Dispatched,
       status: 201,

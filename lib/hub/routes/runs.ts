@@ -6,7 +6,7 @@ import type { Api } from '../../http/api.ts'
 import { MIB } from '../../http/body.ts'
 import { eventStream, jsonStream } from '../../http/stream.ts'
 import { closed } from '../../schema.ts'
-import { listBody, page, TeamName, Uuid } from '../bodies.ts'
+import { listBody, page, TeamName, Text, Uuid } from '../bodies.ts'
 import type { Callers } from '../callers.ts'
 import { RUN_STATES } from '../changes.ts'
 import { callingDaemon, checkProtocol } from '../daemons.ts'
@@ -150,7 +150,7 @@ export function runRoutes(api: Api, hub: Hub, { user, realm }: Callers): void {
       access: user(READ),
       body: closed({
         run_id: Uuid,
-        phase: Type.Optional(Type.String({ maxLength: 300 })),
+        phase: Type.Optional(Text(300)),
         after_seq: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
         limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000 })),
       }),

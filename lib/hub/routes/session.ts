@@ -7,13 +7,14 @@ import type { Api } from '../../http/api.ts'
 import { closed } from '../../schema.ts'
 import { hashPassword } from '../accounts.ts'
 import { record } from '../audit.ts'
+import { Text } from '../bodies.ts'
 import type { Callers } from '../callers.ts'
 import type { Hub } from '../hub.ts'
 import { Time, User } from '../records.ts'
 import { mintSession } from '../tokens.ts'
 
 const Credentials = closed({
-  username: Type.String({ minLength: 1, maxLength: 100 }),
+  username: Text(100, 1),
   password: Type.String({ minLength: 1, maxLength: 1_000 }),
 })
 

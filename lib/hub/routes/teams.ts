@@ -10,7 +10,7 @@ import { closed } from '../../schema.ts'
 import type { TeamPackage } from '../../team/bundle.ts'
 import { realmFacts } from '../acl.ts'
 import { record } from '../audit.ts'
-import { listBody, page, Slug, TeamName, TeamRef } from '../bodies.ts'
+import { listBody, page, Slug, TeamName, TeamRef, Text } from '../bodies.ts'
 import type { Callers, RealmCaller, UserCaller } from '../callers.ts'
 import type { Hub } from '../hub.ts'
 import {
@@ -87,7 +87,7 @@ export function teamRoutes(api: Api, hub: Hub, { user, either }: Callers): void 
     '/v1/teams/list',
     {
       access: user(READ),
-      body: listBody({ scope: Type.Optional(Slug), query: Type.Optional(Type.String({ maxLength: 200 })) }),
+      body: listBody({ scope: Type.Optional(Slug), query: Type.Optional(Text(200)) }),
       data: listOf('teams', Package),
       summary: 'Published teams, each with its newest version',
     },
