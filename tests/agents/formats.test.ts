@@ -342,3 +342,57 @@ test('a document that is printed in slices is one', async () => {
   const markdown = Array.from({ length: 900 }, (_, at) => `## ${at}\n\n- a\n\n1. b\n`).join('\n')
   expect(await throughStorage(markdown)).toBe(markdown)
 })
+
+describe('whatever a vendor sends', () => {
+  const types = [
+    ...['paragraph', 'heading', 'text', 'bulletList', 'listItem', 'taskList', 'taskItem', 'table', 'tableRow', 'panel'],
+    ...['tableCell', 'codeBlock', 'mention', 'emoji', 'date', 'status', 'media', 'mediaSingle', 'expand', 'inlineCard'],
+    ...['hardBreak', 'orderedList', 'novel'],
+  ]
+  const marks = fc.array(
+    fc.record({
+      type: fc.constantFrom('strong', 'em', 'code', 'link', 'underline'),
+      attrs: fc.constant({ href: 'x' }),
+    }),
+    { maxLength: 3 },
+  )
+  const { node } = fc.letrec<{ node: AdfNode }>(tie => ({
+    node: fc.record(
+      {
+        type: fc.constantFrom(...types),
+        text: words,
+        attrs: fc.dictionary(fc.constantFrom('level', 'order', 'url', 'id', 'timestamp', 'language'), words, {
+          maxKeys: 2,
+        }),
+        marks,
+        content: fc.array(tie('node'), { maxLength: 4, depthIdentifier: 'adf' }),
+      },
+      { requiredKeys: ['type'] },
+    ) as fc.Arbitrary<AdfNode>,
+  }))
+
+  test('as ADF is read, and is Markdown that can be written', () =>
+    fc.assert(
+      fc.asyncProperty(fc.array(node, { maxLength: 4 }), async content => {
+        const document = await markdownToAdf(await adfToMarkdown({ type: 'doc', content }))
+        expect(misplaced(document)).toEqual([])
+      }),
+      { numRuns: 200, seed: 11 },
+    ))
+
+  const tags =
+    'p ul ol li table tbody tr td th strong em code pre ac:link ac:task-list ac:task ac:task-body ri:page ac:image'
+  const piece = fc.oneof(
+    words,
+    fc.constantFrom(...tags.split(' ')).map(tag => `<${tag}>`),
+    fc.constantFrom(...tags.split(' ')).map(tag => `</${tag}>`),
+  )
+  test('as storage format is read, and is Markdown that can be written', () =>
+    fc.assert(
+      fc.asyncProperty(fc.array(piece, { maxLength: 30 }), async pieces => {
+        const storage = await markdownToStorage(await storageToMarkdown(pieces.join('')))
+        expect(await markdownToStorage(await storageToMarkdown(storage))).toBe(storage)
+      }),
+      { numRuns: 200, seed: 11 },
+    ))
+})
