@@ -8,6 +8,7 @@ const TICKET = 'GET /api/v2/tickets/{ticket_id}'
 const UPDATE = 'PUT /api/v2/tickets/{ticket_id}'
 const COMMENTS = 'GET /api/v2/tickets/{ticket_id}/comments'
 const SEARCH = 'GET /api/v2/search'
+const EXPORT = 'GET /api/v2/search/export'
 const ME = 'GET /api/v2/users/me'
 const ACCOUNT = { subdomain: 'acme', email: 'kim@acme.test', api_token: 'canary-zendesk-token' }
 
@@ -23,7 +24,8 @@ function rules(call: Call) {
       at(ticket, 'comment') !== undefined &&
       typeof at(ticket, 'comment', 'public') !== 'boolean' &&
       'says not whether the comment is public',
-    operation === SEARCH && !isText(call.query.get('query')) && 'no query',
+    [SEARCH, EXPORT].includes(operation) && !isText(call.query.get('query')) && 'no query',
+    operation === EXPORT && call.query.get('filter[type]') !== 'ticket' && 'no type',
   ]
 }
 
@@ -45,6 +47,11 @@ export const helpdesk: Contract = {
       operation: ME,
       why: 'users are no part of the document',
       page: 'https://developer.zendesk.com/api-reference/ticketing/users/users/#show-self',
+    },
+    {
+      operation: EXPORT,
+      why: 'exports of searches are no part of the document',
+      page: 'https://developer.zendesk.com/api-reference/ticketing/ticket-management/search/#export-search-results',
     },
     { operation: COMMENTS, names: ['page[size]', 'page[after]'], why: 'paging is in prose only', page: PAGES },
     { operation: SEARCH, names: ['per_page', 'page'], why: 'paging is in prose only', page: PAGES },
@@ -79,6 +86,19 @@ export const helpdesk: Contract = {
         ],
       },
       calls: [SEARCH, SEARCH],
+    },
+    {
+      title: 'more results than a search gives',
+      action: 'search',
+      phase: { sources: [{ name: 'found.json', ref: 'type:ticket status:open', limit: 2_000 }] },
+      changes: {
+        [SEARCH]: [answer => ({ ...answer, count: 1_500 })],
+        [EXPORT]: [
+          () => ({ results: [], meta: { has_more: true, after_cursor: 'eyJ9' } }),
+          () => ({ results: [], meta: { has_more: false, after_cursor: null } }),
+        ],
+      },
+      calls: [SEARCH, EXPORT, EXPORT],
     },
     { title: 'a public one', ...comment, calls: [UPDATE] },
     {
