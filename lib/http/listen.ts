@@ -5,7 +5,6 @@ import { Type } from 'typebox'
 import { CadreError } from '../error.ts'
 import type { Log } from '../log.ts'
 import { type Api, anyone } from './api.ts'
-import { MIB } from './body.ts'
 
 /** Requests in flight get this long to end once a stop is asked. */
 const GRACE_MS = 8_000
@@ -44,7 +43,7 @@ export function listen(api: Api, { host, port }: ListenOptions): Listening {
 
 /**
  * Elysia's own `listen` would share the port with another process and leave an exit hook behind each server.
- * Bodies are bounded by the routes, which answer in our form; the server's bound is only a backstop.
+ * Bodies are bounded by the routes, which answer in our form: the server's own bound would answer before them.
  */
 function bind(api: Api, hostname: string, port: number): Server<unknown> {
   try {
@@ -53,7 +52,7 @@ function bind(api: Api, hostname: string, port: number): Server<unknown> {
       port,
       fetch: api.app.fetch,
       idleTimeout: 30,
-      maxRequestBodySize: 1024 * MIB,
+      maxRequestBodySize: Number.MAX_SAFE_INTEGER,
       development: false,
       // Outside of development Bun's default lets two processes share a port unnoticed.
       reusePort: false,

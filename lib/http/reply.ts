@@ -44,9 +44,11 @@ export function asFailure(thrown: unknown, schema: TSchema | undefined): CadreEr
   if (thrown instanceof CadreError) return thrown
   const { code, cause, value } = thrown as { code?: unknown; cause?: unknown; value?: unknown }
   if (code === 'VALIDATION' && schema) {
-    return new CadreError('invalid_request', 'the request does not have the expected form', {
-      details: problems(schema, value),
-    })
+    const details = problems(schema, value)
+    const [first, ...rest] = details
+    const more = rest.length > 0 ? `, and ${rest.length} more in details` : ''
+    const what = first ? `: ${first.path || 'the body'} ${first.message}${more}` : ''
+    return new CadreError('invalid_request', `the request does not have the expected form${what}`, { details })
   }
   // Elysia wraps what a parse hook throws.
   if (code === 'PARSE' && cause instanceof CadreError) return cause

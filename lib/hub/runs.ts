@@ -1,7 +1,7 @@
 // Runs as the hub tells them. Their state comes from the daemons; what the hub itself knows is the queue before, and
 // that a silent daemon's runs have crashed, which is not final.
 
-import { and, asc, eq, gt, inArray, lt, type SQL, sql } from 'drizzle-orm'
+import { and, asc, eq, exists, gt, gte, inArray, lt, lte, or, type SQL, sql } from 'drizzle-orm'
 import type { Tables } from '../../db/hub/schema.ts'
 import { afterCommit, type Db, type Store } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
@@ -9,7 +9,7 @@ import type { UserCaller } from './callers.ts'
 import { CRASHED_MS } from './daemons.ts'
 import type { Hub } from './hub.ts'
 import { TERMINAL } from './live.ts'
-import { type JobRow, sweep } from './queue.ts'
+import { type JobRow, MOST_DELIVERIES, sweep } from './queue.ts'
 import type { TreeEntry } from './records.ts'
 
 export type RunRow = Tables['runs']['$inferSelect']
@@ -54,6 +54,28 @@ export async function loseRuns({ store, now, bell }: Hub, tx: Db, realmId: strin
     await endQueued(store, tx, job.run_id, { state, reason, error, completed_at: now() })
     afterCommit(tx, () => bell.ring(`run ${job.run_id}`))
   }
+}
+
+/** The same in every realm where time alone decides, for those that no daemon asks for jobs. */
+export async function loseOverdueRuns(hub: Hub): Promise<void> {
+  const { realms, jobs, db } = hub.store
+  const now = hub.now()
+  const waits = and(eq(jobs.realm_id, realms.id), eq(jobs.state, 'waiting'))
+  const lapsed = and(eq(jobs.realm_id, realms.id), eq(jobs.state, 'leased'), lte(jobs.lease_until, now))
+  const cancelled = db
+    .select({ run_id: jobs.run_id })
+    .from(jobs)
+    .where(and(waits, eq(jobs.kind, 'cancel')))
+  const overdue = or(
+    and(waits, lte(jobs.expires_at, now)),
+    and(lapsed, gte(jobs.deliveries, MOST_DELIVERIES)),
+    and(lapsed, eq(jobs.kind, 'run'), inArray(jobs.run_id, cancelled)),
+  )
+  const rows = await db
+    .select({ id: realms.id })
+    .from(realms)
+    .where(exists(db.select({ id: jobs.id }).from(jobs).where(overdue)))
+  for (const { id } of rows) await hub.store.write(tx => loseRuns(hub, tx, id))
 }
 
 /** Ends the run of a job that its daemon refused, unless the run was started and has a story of its own. */

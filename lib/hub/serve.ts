@@ -11,9 +11,11 @@ import { firstStart } from './accounts.ts'
 import type { HubConfig } from './config.ts'
 import { createHub, type Hub } from './hub.ts'
 import { hubRoutes } from './routes.ts'
-import { forgetRuns } from './runs.ts'
+import { forgetRuns, loseOverdueRuns } from './runs.ts'
 
 const HOUR_MS = 3_600_000
+/** Runs that no daemon asks for end at most this much later than they should. */
+const LOOK_MS = 2_000
 
 const INFO = {
   title: 'cadre hub',
@@ -57,17 +59,32 @@ export function startHub(
 ): { listening: Listening; chores: Timer } {
   const api = hubApi(hub)
   const listening = listen(api, { host: config.host, port: config.port })
-  const forget = () => void forgetOldRuns(hub, config.keepRunsDays)
-  forget()
-  const chores = setInterval(forget, HOUR_MS)
+  let busy = false
+  let next = 0
+  const work = async () => {
+    if (busy) return
+    busy = true
+    await chore(hub, 'overdue runs were not ended', () => loseOverdueRuns(hub))
+    if (Date.now() >= next) {
+      next = Date.now() + HOUR_MS
+      await chore(hub, 'old runs were not deleted', () => forgetOldRuns(hub, config.keepRunsDays))
+    }
+    busy = false
+  }
+  void work()
+  const chores = setInterval(() => void work(), LOOK_MS)
   chores.unref()
   return { listening, chores }
 }
 
-async function forgetOldRuns(hub: Hub, days: number): Promise<void> {
+async function chore(hub: Hub, failed: string, work: () => Promise<void>): Promise<void> {
   try {
-    while ((await forgetRuns(hub, hub.now() - days * 24 * HOUR_MS)) > 0) await Bun.sleep(100)
+    await work()
   } catch (error) {
-    hub.log.warn('old runs were not deleted', { error: messageOf(error) })
+    hub.log.warn(failed, { error: messageOf(error).split('\n', 1)[0] })
   }
+}
+
+async function forgetOldRuns(hub: Hub, days: number): Promise<void> {
+  while ((await forgetRuns(hub, hub.now() - days * 24 * HOUR_MS)) > 0) await Bun.sleep(100)
 }

@@ -48,6 +48,7 @@ test('a body’s schema is the one that checks it', async () => {
     const token = path.includes('daemons') ? (await hub.realmToken(hub.admin, hub.realm)).token : hub.admin
     const { status, error } = await hub.call(token, path.slice(4), {})
     expect(status).toBe(400)
+    expect(error.message).toContain(error.details![0]!.path)
     expect(error.details!.map(each => each.path.slice(1)).sort()).toEqual(bodyOf(path).required!.toSorted())
   }
   expect(operation('/v1/runs/stream', 'get').parameters).toMatchObject([

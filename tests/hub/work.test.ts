@@ -268,6 +268,24 @@ describe('dispatch', () => {
     await hub.skew(0)
     expect((await poll()).jobs).toHaveLength(0)
   })
+  test('a run that waits too long fails although no daemon asks', async () => {
+    const timed = await run({ workspace: 'nowhere', queue_timeout: '1m' })
+    await hub.skew(61_000)
+    const state = async () => (await hub.ok(hub.admin, 'runs/get', { run_id: timed.data.run_id })).state
+    for (const end = Date.now() + 20_000; (await state()) === 'queued' && Date.now() < end; ) await Bun.sleep(100)
+    expect(await state()).toBe('failed')
+    await hub.skew(0)
+  })
+  test('a run that was leased and then cancelled is cancelled although its daemon never answers', async () => {
+    const { data } = await run()
+    expect((await poll()).jobs).toHaveLength(1)
+    expect((await hub.ok(hub.admin, 'dispatch/cancel', { run_id: data.run_id })).state).toBe('queued')
+    await hub.skew(61_000)
+    const state = async () => (await hub.ok(hub.admin, 'runs/get', { run_id: data.run_id })).state
+    for (const end = Date.now() + 20_000; (await state()) === 'queued' && Date.now() < end; ) await Bun.sleep(100)
+    expect(await state()).toBe('cancelled')
+    await hub.skew(0)
+  })
   test('workspaces choose the daemon, priority the order', async () => {
     await run({ workspace: 'src', priority: 1 })
     const urgent = await run({ priority: 9 })
