@@ -6,9 +6,10 @@ import type { AgentContext, NotifyEvent } from '../agent/define.ts'
 import { CadreError, messageOf } from '../error.ts'
 import type { JsonObject } from '../json.ts'
 import type { Log } from '../log.ts'
-import type { Bundle, BundleJson, EventName, GatePhase, StandardPhase } from '../team/team.ts'
+import type { Bundle, BundleJson, EventName } from '../team/team.ts'
+import { Attempts } from './attempts.ts'
 import { DiskSpace } from './disk.ts'
-import { type Attempt, type Binding, execute, type Surroundings } from './execute.ts'
+import type { Binding, Surroundings } from './execute.ts'
 import { Followers, type Notice } from './followers.ts'
 import type { Outcome } from './host.ts'
 import { Journal } from './journal.ts'
@@ -24,11 +25,10 @@ import { doubtAllSent } from './receipts.ts'
 import { type RunRecord, runRecord } from './records.ts'
 import { planResume, type ResumePlan, resume } from './resume.ts'
 import { type Decision, decide } from './reviews.ts'
-import { scopeOf } from './scope.ts'
 import type { RootSecrets } from './secrets.ts'
 import { RunStore } from './store.ts'
 import { maskInputs } from './subruns.ts'
-import { limit, Timers } from './timers.ts'
+import { Timers } from './timers.ts'
 import { waitOf } from './waits.ts'
 
 /** What the engine asks of the daemon around it. */
@@ -77,14 +77,12 @@ export class Engine {
   readonly #machine: Machine
   readonly #ledger: Ledger
   readonly #deliveries: Deliveries
-  readonly #executions = new Map<string, AbortController>()
+  readonly #attempts: Attempts
   readonly #timers: Timers
   readonly #disk: DiskSpace
   readonly #places: Places
   readonly #bundles = new Map<string, Bundle>()
   readonly #followers = new Followers()
-  /** By run and position: what an agent said last, when that was that it waits. */
-  readonly #waitNotes = new Map<string, string>()
   readonly #logsQueued = new Set<string>()
   #changes = new Map<string, Change>()
   #stopping = false
@@ -118,9 +116,15 @@ export class Engine {
       },
       options.log,
     )
-    this.#ledger = new Ledger(this.#journal, this.store, this.#now, (runId, position, entry) => {
-      const live = this.#machine.lives.get(runId)
-      if (live) this.#changed({ run: live, position, kind: 'receipt', entry })
+    this.#ledger = new Ledger(this.#journal, this.store, this.#now, (run_id, position, entry) =>
+      this.#receiptChanged({ run_id, position, entry }),
+    )
+    this.#attempts = new Attempts({
+      store: this.store,
+      host: options.host,
+      ledger: this.#ledger,
+      places: this.#places,
+      secrets: rootId => options.secrets.values(rootId),
     })
     this.#deliveries = new Deliveries(this.#journal, this.store, {
       agent: options.host.agent,
@@ -136,9 +140,12 @@ export class Engine {
       {
         now: this.#now,
         paused: () => this.#disk.low !== null,
-        launch: (live, position, attempt) => void this.#execute(live, position, attempt),
-        abort: (live, position, attempt) => this.#executions.get(keyOf(live.id, position, attempt))?.abort(),
-        executing: (runId, position, attempt) => this.#executions.has(keyOf(runId, position, attempt)),
+        launch: (live, position, attempt) => {
+          if (this.#stopping) return
+          void this.#attempts.run(live, position, attempt, outcome => this.#record(live, position, attempt, outcome))
+        },
+        abort: (live, position, attempt) => this.#attempts.abort(live.id, position, attempt),
+        executing: (runId, position, attempt) => this.#attempts.has(runId, position, attempt),
         schedule: (at, change) => this.#schedule(at, change),
         changed: (run, position) => this.#changed({ run, position, kind: position === null ? 'run' : 'phase' }),
         reviewChanged: (live, position) => this.#changed({ run: live, position, kind: 'review' }),
@@ -161,7 +168,7 @@ export class Engine {
     await this.#disk.look()
     this.#disk.watch()
     await this.#journal.write(() => {
-      doubtAllSent(this.store)
+      for (const receipt of doubtAllSent(this.store)) this.#receiptChanged(receipt)
       this.#machine.recover()
     })
     this.#deliveries.recover()
@@ -200,6 +207,9 @@ export class Engine {
       const row = this.store.run(runId)
       if (!row) throw new CadreError('not_found', `no run ${runId}`)
       if (row.completed_at !== null) throw new CadreError('invalid_state', `run ${runId} is ${row.state} already`)
+      if (row.state === 'queued') {
+        throw new CadreError('invalid_state', `run ${runId} waits for its turn: cancel its top run ${row.root_id}`)
+      }
       this.#machine.end(runId, { state: 'cancelled', reason })
     })
     return this.record(runId)
@@ -223,7 +233,7 @@ export class Engine {
   phases(runId: string): RunPhases {
     const live = this.#machine.lives.get(runId)
     const waits = (position: number) =>
-      live ? waitOf(live, position, this.#waitNotes.get(`${runId}:${position}`), this.#disk.low) : null
+      live ? waitOf(live, position, this.#attempts.note(runId, position), this.#disk.low) : null
     return runPhases(this.store, runId, id => this.bundle(id), waits)
   }
 
@@ -279,73 +289,27 @@ export class Engine {
     this.#stopping = true
     this.#timers.stop()
     this.#disk.stop()
-    for (const controller of this.#executions.values()) controller.abort(new Error('the daemon stops'))
+    this.#attempts.abortAll(new Error('the daemon stops'))
     const deadline = performance.now() + 6_000
     await this.#deliveries.stop()
-    while (this.#executions.size > 0 && performance.now() < deadline) await Bun.sleep(20)
+    await this.#attempts.idle(deadline)
     this.logs.flush()
     this.#journal.close()
   }
 
   readonly #now = (): number => this.#options.now?.() ?? Date.now()
 
-  async #execute(live: LiveRun, position: number, attempt: number): Promise<void> {
-    if (this.#stopping) return
-    const key = keyOf(live.id, position, attempt)
-    const controller = new AbortController()
-    this.#executions.set(key, controller)
-    const outcome = await this.#perform(live, position, attempt, controller)
+  /** Records how an attempt ended. One that a stop interrupted has no end: the next start opens a new one. */
+  async #record(live: LiveRun, position: number, attempt: number, outcome: Outcome): Promise<void> {
     this.logs.flush()
-    // An attempt that a stop interrupted has no end: its phase stays `running` until the next start opens a new one.
-    const interrupted = this.#stopping && outcome.kind !== 'completed'
+    if (this.#stopping && outcome.kind !== 'completed') return
     try {
-      if (!interrupted) {
-        await this.#journal.write(() => {
-          if (live.row.synced) this.#options.outbox?.recordLog(live.id, this.logs.last(live.id))
-          this.#machine.attemptEnded(live.id, position, attempt, outcome)
-        })
-      }
+      await this.#journal.write(() => {
+        if (live.row.synced) this.#options.outbox?.recordLog(live.id, this.logs.last(live.id))
+        this.#machine.attemptEnded(live.id, position, attempt, outcome)
+      })
     } catch (error) {
       this.#options.log.error('an attempt could not be recorded', { run: live.id, position, error: messageOf(error) })
-    }
-    this.#executions.delete(key)
-  }
-
-  async #perform(live: LiveRun, position: number, number: number, controller: AbortController): Promise<Outcome> {
-    const { host } = this.#options
-    const phase = live.phase(position) as StandardPhase | GatePhase
-    const stateDir = this.stateDir(live.id)
-    const secrets = this.#options.secrets.values(live.row.root_id)
-    const mask = <T>(value: T): T => host.mask(value, secrets)
-    const place = this.#places.of(live, phase.name, number)
-    const { log } = place
-    const spot = `${live.id}:${position}`
-    place.log = line => {
-      if (line.text.startsWith('waiting: ')) this.#waitNotes.set(spot, mask(line.text.slice(9)))
-      else this.#waitNotes.delete(spot)
-      log(line)
-    }
-    const attempt: Attempt = {
-      runId: live.id,
-      position,
-      attempt: number,
-      phase,
-      scope: scopeOf(this.#machine, live),
-      signal: controller.signal,
-    }
-    const lift = limit(controller, phase.timeout)
-    try {
-      return await execute(attempt, {
-        agent: host.agent,
-        context: binding => host.context(place, binding),
-        ledger: this.#ledger,
-        stateDir,
-        makeWorkspace: () => this.#places.makeWorkspace(live.row),
-        mask,
-      })
-    } finally {
-      this.#waitNotes.delete(spot)
-      lift()
     }
   }
 
@@ -357,6 +321,18 @@ export class Engine {
 
   #changed(change: Change): void {
     this.#changes.set(`${change.kind}:${change.run.row.id}:${change.position}:${change.entry ?? ''}`, change)
+  }
+
+  /** Also of a run that ended meanwhile: an attempt that did not heed its signal may still write. */
+  #receiptChanged({ run_id, position, entry }: { run_id: string; position: number; entry: string }): void {
+    const row = this.store.run(run_id)
+    if (row?.synced !== 1) return
+    this.#changed({
+      run: { row, team: this.bundle(row.bundle_id).team(row.team_key) },
+      position,
+      kind: 'receipt',
+      entry,
+    })
   }
 
   #committed(): void {
@@ -380,7 +356,8 @@ export class Engine {
     this.#logsQueued.add(runId)
     this.#schedule(this.#now() + LOG_SYNC_MS, () => {
       this.#logsQueued.delete(runId)
-      this.#options.outbox?.recordLog(runId, this.logs.last(runId))
+      // What an ended run said is in the outbox since its last attempt ended.
+      if (this.#machine.lives.has(runId)) this.#options.outbox?.recordLog(runId, this.logs.last(runId))
     })
   }
 
@@ -396,10 +373,10 @@ export class Engine {
 
   /** Once its last words are said, what a run needed goes, and those who waited for it hear. */
   #farewell({ id, parent }: LiveRun): void {
+    // Resumed meanwhile: what it needs stays, and who waits for its end has to wait on.
+    if (this.store.run(id)?.completed_at === null) return
     if (!parent) void this.#options.secrets.forget(id)
     if (!parent) this.#places.dropWorkspace(id)
     this.#followers.ended(id)
   }
 }
-
-const keyOf = (runId: string, position: number, attempt: number): string => `${runId}:${position}:${attempt}`

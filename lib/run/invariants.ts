@@ -31,7 +31,7 @@ export const INVARIANTS: Record<string, string> = {
     WHERE child.call_depth <> coalesce(parent.call_depth + 1, 0)
        OR child.root_id <> coalesce(parent.root_id, child.id)
        OR json_array_length(child.call_path) <> child.call_depth + 1
-       OR (parent.id IS NOT NULL AND substr(child.tree_key, 1, length(parent.tree_key)) <> parent.tree_key)`,
+       OR (parent.id IS NOT NULL AND substr(child.tree_key, 1, length(child.tree_key) - 9) <> parent.tree_key)`,
   'a completed phase was attempted': "SELECT run_id FROM phases WHERE state = 'completed' AND attempt < 1",
   'an item of a map has one sub-run at most': `
     SELECT parent_id FROM runs WHERE parent_id IS NOT NULL GROUP BY parent_id, parent_position, item HAVING count(*) > 1`,
@@ -67,6 +67,12 @@ export const INVARIANTS: Record<string, string> = {
   'a sub-run of a map is that of its item': `
     SELECT runs.id FROM runs JOIN items ON items.run_id = parent_id AND items.position = parent_position AND items.item = runs.item
     WHERE items.key <> run_name`,
+  'a sub-run whose item is gone has ended': `
+    SELECT id FROM runs WHERE parent_id IS NOT NULL AND run_name IS NOT NULL AND completed_at IS NULL
+      AND NOT EXISTS (SELECT 1 FROM items WHERE run_id = parent_id AND position = parent_position AND items.item = runs.item)`,
+  'sub-runs stand in the tree as their items do': `
+    SELECT id FROM (SELECT id, tree_key, lag(tree_key) OVER (PARTITION BY parent_id, parent_position ORDER BY item) AS before
+      FROM runs WHERE parent_id IS NOT NULL) WHERE before >= tree_key`,
   'an ended phase has the result that belongs to its state': `
     SELECT run_id FROM phases WHERE (state = 'completed') <> (data IS NOT NULL)
       AND completed_at IS NOT NULL AND NOT (state = 'failed' AND data IS NOT NULL)`,

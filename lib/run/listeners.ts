@@ -49,7 +49,7 @@ export function recordEvent(machine: Machine, live: LiveRun, event: EventName, p
   for (const listener of live.team.listeners) {
     const on = listener.on[event]
     if (!on) continue
-    const number = allOf(machine.store, live.id).length
+    const number = countOf(machine.store, live.id)
     const [payload, error] = payloadOf(machine, live, listener, event, position)
     if (payload === null && error === null) continue
     const state = error === null ? 'pending' : 'failed'
@@ -201,6 +201,11 @@ function insertDelivery({ db }: RunStore, row: DeliveryRow): void {
 
 function allOf({ db }: RunStore, runId: string): DeliveryRow[] {
   return db.query<DeliveryRow, [string]>('SELECT * FROM deliveries WHERE run_id = ? ORDER BY number').all(runId)
+}
+
+function countOf({ db }: RunStore, runId: string): number {
+  return db.query<{ count: number }, [string]>('SELECT count(*) AS count FROM deliveries WHERE run_id = ?').get(runId)!
+    .count
 }
 
 function pendingOf({ db }: RunStore, runId: string): DeliveryRow[] {

@@ -65,7 +65,8 @@ export class SyncOutbox implements Outbox {
     for (const change of changes) {
       const { row, team } = change.run
       if (row.synced !== 1) continue
-      const current = this.#store.run(row.id)!
+      const current = this.#store.run(row.id)
+      if (!current) continue
       const { phases } = team
       if (change.kind === 'run') this.#queueRun(current)
       else if (change.kind === 'phase') this.#queuePhase(current, phases, change.position!)

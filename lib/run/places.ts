@@ -1,6 +1,6 @@
 // Where the agents of a run work: its state folder, its workspace, its log.
 
-import { mkdirSync } from 'node:fs'
+import { existsSync, mkdirSync, renameSync } from 'node:fs'
 import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { RunIdentity } from '../agent/define.ts'
@@ -75,7 +75,12 @@ export class Places {
   /** The tree has ended. */
   dropWorkspace(rootId: string): void {
     if (!this.#ownWorkspaces.delete(rootId)) return
-    void rm(this.#ownWorkspace(rootId), { recursive: true, force: true })
+    // A resume may make it anew at once, so it is out of the way before it is removed. A command may have removed it.
+    const own = this.#ownWorkspace(rootId)
+    const old = `${own}-${crypto.randomUUID()}`
+    if (!existsSync(own)) return
+    renameSync(own, old)
+    void rm(old, { recursive: true, force: true })
   }
 
   #ownWorkspace(rootId: string): string {

@@ -84,6 +84,10 @@ export function clearReceipt({ db }: RunStore, runId: string, position: number, 
 }
 
 /** What this process may have sent before it died. */
-export function doubtAllSent({ db }: RunStore): number {
-  return db.query("UPDATE receipts SET state = 'unknown' WHERE state = 'sent'").run().changes
+export function doubtAllSent({ db }: RunStore): Pick<ReceiptRow, 'run_id' | 'position' | 'entry'>[] {
+  return db
+    .query<ReceiptRow, []>(
+      "UPDATE receipts SET state = 'unknown' WHERE state = 'sent' RETURNING run_id, position, entry",
+    )
+    .all()
 }

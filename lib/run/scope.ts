@@ -25,7 +25,7 @@ export function scopeOf(machine: { store: RunStore }, live: LiveRun, item?: { va
 
 function phaseValue(store: RunStore, runId: string, position: number, attempt: number): PhaseValue {
   const row = store.phase(runId, position)!
-  const key = `${runId}:${position}:${attempt}:${row.state}`
+  const key = `${runId}:${position}:${attempt}:${row.state}:${row.reason}:${row.completed_at}`
   const known = recent.get(key)
   if (known) return known
   const value: PhaseValue = {

@@ -18,6 +18,7 @@ let outside: {
   worked: string[]
   broken: string
   hold: Promise<void> | null
+  ring: Promise<void> | null
 }
 
 const look = agent({
@@ -44,7 +45,7 @@ const work = agent({
     effect: 'idempotent',
     entry: Type.Object({ name: Type.String(), file: Type.Optional(Type.String()), value: Type.Any() }),
     async run({ name, file, value }, context) {
-      await outside.hold
+      if (outside.broken !== String(value)) await outside.hold
       context.signal.throwIfAborted()
       outside.worked.push(String(value))
       if (outside.broken === String(value)) throw new AgentError(`${value} is broken`)
@@ -62,10 +63,25 @@ const work = agent({
   },
 })
 
+const bell = agent({
+  type: 'connector',
+  version: '1.0.0',
+  description: 'Takes its time to tell.',
+  settings: Type.Object({}),
+  notify: {
+    effect: 'read',
+    entry: Type.Object({}),
+    async run() {
+      await outside.ring
+      return { text: 'rang' }
+    },
+  },
+})
+
 let t: TestEngine
 beforeEach(async () => {
-  outside = { given: {}, posted: [], worked: [], broken: '', hold: null }
-  t = await testEngine({ agents: { look, work } })
+  outside = { given: {}, posted: [], worked: [], broken: '', hold: null, ring: null }
+  t = await testEngine({ agents: { look, work, bell } })
 })
 afterEach(async () => {
   expect(brokenInvariants(t.engine.store.db)).toEqual([])
@@ -196,8 +212,13 @@ describe('a map behind the phase', () => {
     outside.given.list = items('a1', 'b1', 'c1', 'd1')
     const { run_id } = await t.run(mapped)
     const ids = idsOf(run_id, 'each')
-    Object.assign(outside, { broken: 'd2', given: { list: items('d2', 'c2', 'b2', 'a2') }, worked: [] })
-    expect((await resumed(run_id, 'list')).state).toBe('failed')
+    const { promise, resolve } = Promise.withResolvers<void>()
+    const given = { list: items('d2', 'c2', 'b2', 'a2') }
+    Object.assign(outside, { broken: 'd2', given, worked: [], hold: promise })
+    await t.engine.resume(run_id, 'list')
+    while (t.engine.record(ids.d!).state !== 'failed' || t.engine.record(ids.d!).attempt === 1) await Bun.sleep(1)
+    resolve()
+    expect((await t.engine.ended(run_id)).state).toBe('failed')
     expect(treeOf(run_id).map(({ run_name, state }) => [run_name, state])).toEqual([
       [null, 'failed'],
       ['d', 'failed'],
@@ -210,6 +231,19 @@ describe('a map behind the phase', () => {
     expect(await resumed(run_id)).toMatchObject({ state: 'completed', outputs: { all: ['d2', 'c2', 'b2', 'a2'] } })
     expect(idsOf(run_id, 'each')).toEqual(ids)
     expect(outside.worked.sort()).toEqual(['4', 'a2', 'b2', 'c2', 'd2', 'd2'])
+  })
+
+  test('a sub-run that waits for its turn cannot be cancelled by itself', async () => {
+    outside.given.list = items('a1', 'b1', 'c1')
+    const { run_id } = await t.run(mapped)
+    const { promise, resolve } = Promise.withResolvers<void>()
+    outside.hold = promise
+    await t.engine.resume(run_id, 'list')
+    const last = idsOf(run_id, 'each').c!
+    while (t.engine.record(last).state !== 'queued') await Bun.sleep(1)
+    await expect(t.engine.cancel(last)).rejects.toThrow(`cancel its top run ${run_id}`)
+    resolve()
+    expect((await t.engine.ended(run_id)).state).toBe('completed')
   })
 
   test('a cancel in the middle ends all of it, and a resume goes on with the new items', async () => {
@@ -327,4 +361,27 @@ phases:
     expect((await resumed(run_id)).state).toBe('completed')
     expect(outside.worked).toEqual(['failed', 'completed'])
   })
+})
+
+test('a resume before the end was told keeps its workspace, and is waited for to its own end', async () => {
+  const [held, rung] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
+  outside.ring = rung.promise
+  const { run_id } = await t.start(`
+name: "@local/early"
+version: 1.0.0
+phases:
+  - { name: make, agent: exec, commands: [{ name: m, run: "echo made > kept.txt" }] }
+  - { name: wait, agent: work, depends_on: [make], sources: [{ name: x, value: 1 }] }
+  - { name: read, agent: exec, depends_on: [wait], commands: [{ name: r, run: "cat kept.txt" }] }
+  - { name: tell, agent: bell, notify: [on_complete] }
+`)
+  while (t.engine.record(run_id).completed_at === null) await Bun.sleep(1)
+  outside.hold = held.promise
+  await t.engine.resume(run_id, 'make')
+  const ended = t.engine.ended(run_id)
+  while (phaseOf(run_id, 'wait').state !== 'running') await Bun.sleep(1)
+  rung.resolve()
+  await t.engine.told()
+  held.resolve()
+  expect(await ended).toMatchObject({ state: 'completed', attempt: 2 })
 })
