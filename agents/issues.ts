@@ -13,6 +13,8 @@
 //   notify          { action: add_comment | transition, ref, message?, to? }
 //
 // dispatch.json: {issues: [{id?, key?, project, type, summary, description, labels, parent, fields}]}, see dispatch.ts.
+// `fields` are plain: a choice is its text, a choice in two steps a list of two, a person the id of an account, a text
+// of several lines Markdown; null empties one.
 // Permissions: Browse, Create, Edit and Transition Issues, Add Comments. Scopes: read:jira-work, write:jira-work.
 // A comment ends in a line with the idempotency key, a transition and a created issue carry it unseen, so that a write
 // whose reply was lost is found again.

@@ -85,10 +85,17 @@ function holdsDocument({ system, custom }: NonNullable<JiraField['schema']>): bo
   return system === 'description' || system === 'environment' || (custom?.endsWith(':textarea') ?? false)
 }
 
+/** Jira takes ISO 8601 with milliseconds and an offset without a colon; a time without an offset is left to its zone. */
+function moment(text: string): string {
+  const time = /T.*(Z|[+-]\d\d:?\d\d)$/i.test(text) ? new Date(text) : null
+  return time && !Number.isNaN(time.getTime()) ? time.toISOString().replace('Z', '+0000') : text
+}
+
 function held(type: string | undefined, value: Json): Json {
   if (typeof value !== 'string' && typeof value !== 'number') return value
   if (type === 'number') return value === '' || Number.isNaN(Number(value)) ? value : Number(value)
   if (type === 'string') return `${value}`
+  if (type === 'datetime') return moment(`${value}`)
   const holder = type === undefined ? undefined : HOLDERS[type]
   return holder ? { [holder]: `${value}` } : value
 }

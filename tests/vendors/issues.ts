@@ -55,6 +55,7 @@ export const FIELDS = [
   { id: 'customfield_10033', name: 'Reviewer', schema: { type: 'user', custom: 'x:userpicker' } },
   { id: 'customfield_10034', name: 'Due', schema: { type: 'date', custom: 'x:datepicker' } },
   { id: 'customfield_10035', name: 'Build', schema: { type: 'string', custom: 'x:textfield' } },
+  { id: 'customfield_10036', name: 'Shipped', schema: { type: 'datetime', custom: 'x:datetime' } },
   { id: 'customfield_10041', name: 'Twin', schema: { type: 'string', custom: 'x:textfield' } },
   { id: 'customfield_10042', name: 'twin', schema: { type: 'string', custom: 'x:textfield' } },
 ]
@@ -160,9 +161,10 @@ function isOfForm({ type, items, custom }: { type: string; items?: string; custo
   if (type === 'array') return Array.isArray(value) && value.every(item => isOfForm({ type: items! }, item))
   if (type === 'option-with-child')
     return has(value, 'value') && (!('child' in Object(value)) || has(Object(value).child, 'value'))
-  if (type === 'option') return has(value, 'value')
+  if (type === 'option') return has(value, 'value') || has(value, 'id')
   if (type === 'user') return has(value, 'accountId')
   if (custom === 'x:textfield') return typeof value === 'string'
+  if (type === 'datetime') return /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}[+-]\d{4}$/.test(`${value}`)
   return type !== 'date' || (typeof value === 'string' && /^\d{4}-\d\d-\d\d$/.test(value))
 }
 
