@@ -219,18 +219,17 @@ describe('processes', () => {
     const stubborn = `trap '' TERM; ${tree}`
     const running = failure(run([stubborn], at))
     await Bun.sleep(200)
-    const started = performance.now()
+    const asked = performance.now()
     controller.abort()
     expect((await running).code).toBe('aborted')
-    expect(performance.now() - started).toBeLessThan(3_000)
+    // What a cancel promises.
+    expect(performance.now() - asked).toBeLessThan(5_000)
     expect(await Promise.all(pids(at).map(isGone))).toEqual([true, true])
   })
 
   test('what a command leaves running in its group ends with it', async () => {
     const at = testContext()
-    const started = performance.now()
     await run(['sleep 60 & echo $! > child; echo $! > other; echo done'], at)
-    expect(performance.now() - started).toBeLessThan(2_000)
     expect(await Promise.all(pids(at).map(isGone))).toEqual([true, true])
   })
 

@@ -1,6 +1,6 @@
 // The real daemon and its command line as processes, each with a home of its own, stopped when the test file ends.
 
-import { afterAll, setDefaultTimeout } from 'bun:test'
+import { afterAll } from 'bun:test'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { RunRecord } from '../../lib/run/records.ts'
@@ -41,9 +41,6 @@ export interface SpawnOptions {
   home?: string
   env?: Record<string, string>
 }
-
-// Processes start slowly on a machine that has other work.
-setDefaultTimeout(20_000)
 
 const running = new Set<Bun.Subprocess>()
 

