@@ -198,6 +198,44 @@ phases:
   vendor.stop(true)
 })
 
+test('a write that a kill left in doubt is in doubt for the hub too', async () => {
+  const reached = Promise.withResolvers<void>()
+  const vendor = Bun.serve({
+    hostname: '127.0.0.1',
+    port: 0,
+    fetch() {
+      reached.resolve()
+      return new Promise<Response>(() => {})
+    },
+  })
+  await publish({
+    'team.yml': `
+name: "@admin/doubt"
+version: 1.0.0
+phases:
+  - { name: make, agent: exec, commands: [{ name: make, run: "echo hello > note.txt" }] }
+  - { name: post, agent: http, depends_on: [make], target_entries: [{ name: note, url: "${vendor.url}", file: note.txt, method: POST }] }
+`,
+  })
+  const { run_id } = await dispatch('@admin/doubt', {})
+  await reached.promise
+  const { home } = daemon
+  await daemon.kill('SIGKILL')
+  daemon = await spawnDaemon({ home, env })
+  const { receipts, db } = hub.store
+  await eventually(async () => {
+    const known = (await db.select().from(receipts)).find(receipt => receipt.run_id === run_id)
+    return known?.state === 'unknown'
+  })
+  const { reviews } = await eventually(async () => {
+    const asked = await hub.ok(hub.admin, 'reviews/list', { run_id })
+    return asked.total > 0 && asked
+  })
+  await hub.ok(hub.admin, 'reviews/decide', { review_id: reviews[0].id, decision: 'fail' })
+  expect((await endedOnHub(run_id)).state).toBe('failed')
+  vendor.stop(true)
+})
+
 test('a hub that lost what it had acknowledged hears everything again', async () => {
   const { run_id } = await dispatch('@admin/top', { items: [1] })
   await endedOnHub(run_id)
