@@ -10,6 +10,7 @@ import { watchDeadline, watchRetry } from './clocks.ts'
 import { endOf, errorOf } from './ending.ts'
 import type { MachineHost, Outcome } from './host.ts'
 import { isLeaf, LiveRun, untouched } from './live.ts'
+import { watchOverrun } from './overrun.ts'
 import type { RunError, RunRow } from './records.ts'
 import { loadRun, reopenMaps, reopenReview } from './recovery.ts'
 import { cancelQueued, reopenRun } from './reopening.ts'
@@ -218,6 +219,7 @@ export class Machine {
     live.enter(position, 'running', null)
     this.host.changed(live, position)
     this.host.event(live, 'on_phase_start', position)
+    watchOverrun(this, live, position)
     if (isLeaf(phase)) {
       this.#freeSlots--
       this.after(() => this.host.launch(live, position, attempt))
@@ -374,6 +376,7 @@ export class Machine {
     for (const [position, phase] of live.phases.entries()) {
       if (phase.state === 'running' && isLeaf(live.phase(position))) this.#freeSlots--
       if (phase.state === 'awaiting_input') reopenReview(this, live, position)
+      if (phase.state === 'running' || phase.state === 'awaiting_input') watchOverrun(this, live, position)
       if (phase.state === 'pending' && phase.open === 0) open.push(position)
     }
     for (const position of open) {

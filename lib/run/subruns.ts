@@ -11,7 +11,7 @@ import { dropHanded, handedOver, handOver, writeItems } from './handover.ts'
 import { freezeItems } from './items.ts'
 import type { LiveRun, MapProgress } from './live.ts'
 import type { Machine } from './machine.ts'
-import { parse, type RunRow } from './records.ts'
+import { parse, type RunError, type RunRow } from './records.ts'
 import { cancelQueued, openWhole, requeueChildren } from './reopening.ts'
 import { scopeOf } from './scope.ts'
 import type { RunStore } from './store.ts'
@@ -60,6 +60,8 @@ export function childEnded(machine: Machine, live: LiveRun, position: number, ch
   const ok = end.state === 'completed'
   if (phase.type === 'team') {
     if (live.ending && !ok) return machine.endPhase(live, position, 'cancelled', { reason: live.ending.reason })
+    const late = ok ? null : parse<RunError>(machine.store.phase(live.id, position)!.error)
+    if (late) return machine.failPhase(live, position, late)
     if (end.state === 'cancelled') return machine.endPhase(live, position, 'cancelled', { reason: 'sub_run' })
     if (!ok) return machine.failPhase(live, position, subRunError(child, end))
     try {

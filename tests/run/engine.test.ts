@@ -162,6 +162,36 @@ phases:
     })
   })
 
+  test('a team or map phase that takes too long fails, and cancels what runs below', async () => {
+    const slow = `
+name: "@local/below"
+version: 1.0.0
+phases:
+  - { name: a, agent: echo, sources: [{ name: x, fail: wait }] }
+`
+    for (const phase of ['type: team', 'type: map, items: [1, 2, 3], concurrency: 2, on_item_failure: continue']) {
+      const run = await t.run({
+        'team.yml': `
+name: "@local/slow"
+version: 1.0.0
+phases:
+  - { name: p, ${phase}, team: ./below, timeout: 30ms }
+  - { name: after, agent: echo, depends_on: [p], sources: [{ name: x }] }
+`,
+        'below/team.yml': slow,
+      })
+      expect(run).toMatchObject({
+        state: 'failed',
+        error: { code: 'timeout', phase: 'p', message: 'the attempt took longer than 30ms' },
+      })
+      expect(phasesOf(run.run_id).map(({ state }) => state)).toEqual(['failed', 'skipped'])
+      const below = [...treeEntries(t.engine.store.db, run.run_id)].filter(entry => entry.call_depth === 1)
+      expect(below.map(({ state }) => state)).toEqual(
+        phase === 'type: team' ? ['cancelled'] : ['cancelled', 'cancelled'],
+      )
+    }
+  })
+
   test('an error in a template fails the phase with its place', async () => {
     const run = await t.run(
       `
