@@ -67,19 +67,21 @@ export async function addScope(
   }
 }
 
+/** Adds a realm with its first admin, who is a member of the org from then on. */
 export async function addRealm(
   hub: Hub,
   tx: Db,
   realm: { org_id: number; slug: string; name: string },
   userId: number,
 ) {
-  const { realms, realmMembers } = hub.store
+  const { realms, realmMembers, orgMembers } = hub.store
   try {
     const [row] = await tx
       .insert(realms)
       .values({ id: crypto.randomUUID(), ...realm, created_at: hub.now() })
       .returning()
     await tx.insert(realmMembers).values({ realm_id: row!.id, user_id: userId, role: 'admin' })
+    await tx.insert(orgMembers).values({ org_id: realm.org_id, user_id: userId, role: 'member' }).onConflictDoNothing()
     return row!
   } catch (error) {
     if (isDuplicate(error)) throw new CadreError('conflict', `the org has a realm ${realm.slug} already`)

@@ -78,3 +78,12 @@ export async function bulletin(hub: Hub, realmId: string, knownTeams: unknown) {
     ...(knownTeams !== facts.teamsVersion && { teams: facts.teams }),
   }
 }
+
+/** The realm of a token that grants one; a body that names none is enough then. */
+export function onlyRealm(realmIds: string[]): string {
+  if (realmIds.length === 1) return realmIds[0]!
+  if (realmIds.length === 0) throw new CadreError('forbidden', 'the realm of this token was deleted; mint a new one')
+  throw new CadreError('invalid_request', 'name the realm: this token grants several', {
+    details: [{ path: '/realm_id', message: 'is required' }],
+  })
+}

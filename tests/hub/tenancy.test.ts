@@ -202,9 +202,73 @@ describe('users', () => {
     expect((await hub.call(vic.token, 'auth/whoami')).status).toBe(200)
     await hub.ok(null, 'session/create', { username: 'vic', password: 'another one' })
   })
+  test('a password that a site admin sets ends the sessions, too', async () => {
+    const wil = await hub.account('wil')
+    await hub.ok(hub.admin, 'users/update', { user_id: wil.id, password: 'another one' })
+    expect((await hub.call(wil.token, 'auth/whoami')).status).toBe(401)
+    await hub.ok(null, 'session/create', { username: 'wil', password: 'another one' })
+  })
   test('the last site admin stays', async () => {
     expect((await hub.call(hub.admin, 'users/suspend', { user_id: 1 })).status).toBe(409)
     expect((await hub.call(hub.admin, 'users/update', { user_id: 1, site_admin: false })).status).toBe(409)
+  })
+})
+
+test('who creates or joins a realm is a member of its org', async () => {
+  const { token } = await hub.account('xia')
+  const { id } = await hub.ok(hub.admin, 'orgs/create', { slug: 'xias', display_name: 'X' })
+  await hub.ok(hub.admin, 'orgs/add_member', { org_id: id, username: 'xia', role: 'owner' })
+  await hub.ok(token, 'orgs/remove_member', { org_id: id, username: 'admin' })
+  await hub.ok(hub.admin, 'realms/create', { org_id: id, slug: 'r', name: 'R' })
+  const { members } = await hub.ok(token, 'orgs/get_by_id', { org_id: id })
+  expect(members).toContainEqual({ user_id: 1, username: 'admin', role: 'member' })
+})
+
+test('one’s role is told with every org, scope and realm', async () => {
+  const yan = await hub.account('yan')
+  const listed = async () => ({
+    orgs: (await hub.ok(yan.token, 'orgs/list')).orgs.map((each: { my_role: string }) => each.my_role),
+    scopes: (await hub.ok(yan.token, 'scopes/list')).scopes.map((each: { my_role: string }) => each.my_role),
+    realms: (await hub.ok(yan.token, 'realms/list')).realms.map((each: { my_role: string }) => each.my_role),
+  })
+  expect(await listed()).toEqual({ orgs: [], scopes: [], realms: [] })
+  await hub.ok(hub.admin, 'realms/add_member', { realm_id: hub.realm, username: 'yan', role: 'operator' })
+  expect(await listed()).toEqual({ orgs: ['member'], scopes: ['org'], realms: ['operator'] })
+  await hub.ok(hub.admin, 'orgs/add_member', { org_id: 1, username: 'yan', role: 'admin' })
+  expect(await listed()).toEqual({ orgs: ['admin'], scopes: ['owned'], realms: ['admin'] })
+})
+
+test('realm tokens are in the audit log of the realm’s org, and its admins may revoke them', async () => {
+  const other = await hub.ok(hub.admin, 'realms/create', { org_id: 1, slug: 'audited', name: 'A' })
+  const zoe = await hub.account('zoe')
+  const lead = await hub.account('lead')
+  for (const realm_id of [realm, other.id]) {
+    await hub.ok(hub.admin, 'realms/add_member', { realm_id, username: 'zoe', role: 'member' })
+  }
+  await hub.ok(hub.admin, 'realms/add_member', { realm_id: other.id, username: 'lead', role: 'admin' })
+  const made = await hub.realmToken(zoe.token, realm, other.id)
+  const { daemon_id } = await hub.ok(made.token, 'daemons/register', { name: 'd', realm_id: other.id })
+  await hub.ok(hub.admin, 'dispatch/tokens/mint', { daemon_id, action: 'execute' })
+  expect((await hub.ok(lead.token, 'auth/get_tokens', { realm_id: other.id })).tokens[0].id).toBe(made.id)
+  await hub.ok(lead.token, 'auth/revoke_token', { id: made.id })
+  expect((await hub.call(made.token, 'auth/whoami')).status).toBe(401)
+  const { audit } = await hub.ok(hub.admin, 'audit/list', { org_id: 1, limit: 100 })
+  for (const [action, target] of [
+    ['auth/generate_token', String(made.id)],
+    ['auth/revoke_token', String(made.id)],
+    ['dispatch/tokens/mint', `execute on ${daemon_id}`],
+  ]) {
+    expect(audit).toContainEqual(expect.objectContaining({ action, target, realm_id: other.id }))
+  }
+})
+
+test('a token whose realm is gone grants nothing', async () => {
+  const { id } = await hub.ok(hub.admin, 'realms/create', { org_id: org, slug: 'brief', name: 'B' })
+  const { token } = await hub.realmToken(hub.admin, id)
+  await hub.ok(hub.admin, 'realms/delete', { realm_id: id })
+  expect(await hub.call(token, 'daemons/register', { name: 'd' })).toMatchObject({
+    status: 403,
+    error: { code: 'forbidden', message: expect.stringContaining('deleted') },
   })
 })
 

@@ -2,6 +2,7 @@
 
 import { desc, eq, inArray } from 'drizzle-orm'
 import { Type } from 'typebox'
+import type { Db } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import type { Api } from '../../http/api.ts'
 import { textReply } from '../../http/reply.ts'
@@ -11,6 +12,7 @@ import { record } from '../audit.ts'
 import { Id, iso, listBody, page, Title, Uuid } from '../bodies.ts'
 import type { Callers, UserCaller } from '../callers.ts'
 import { countOf } from '../counting.ts'
+import { onlyRealm } from '../daemons.ts'
 import { Grant, grantOf, Permissions, realmGrant, within } from '../grant.ts'
 import type { Hub } from '../hub.ts'
 import { AccessList, listOf, RealmRole, Time, Token, withMore } from '../records.ts'
@@ -52,13 +54,13 @@ export function authRoutes(api: Api, hub: Hub, { user, realm, either }: Callers)
     async ({ body, caller }) => {
       const { type, name, permissions, realm_ids: realmIds = [], expires_in_days: days } = body
       checkForm(body)
-      for (const id of realmIds) await caller.realm(id)
+      const places = await Promise.all(realmIds.map(id => caller.realm(id)))
       const grant = type === 'realm' ? realmGrant(realmIds) : permissions ? grantOf(permissions) : caller.token.grant
       if (type === 'user' && permissions) await mustCover(caller, grant)
       const expiresAt = days === undefined ? null : hub.now() + days * 86_400_000
       const { row, token } = await store.write(async tx => {
         const minted = await mint(hub, tx, caller.user.id, { type, name, grant, realmIds, expiresAt })
-        await record(hub, tx, caller.token, { action: 'auth/generate_token', target: String(minted.row.id) })
+        await recordOf(tx, caller, 'auth/generate_token', minted.row.id, places)
         return minted
       })
       return { id: row.id, name, type, token, realm_ids: realmIds, permissions: grant, expires_at: iso(expiresAt) }
@@ -99,13 +101,14 @@ export function authRoutes(api: Api, hub: Hub, { user, realm, either }: Callers)
     async ({ body, caller }) => {
       if (body.id !== caller.token.id) caller.mustAllow({ tokens: 'write' })
       const row = await ownToken(caller, body.id, { orOfRealms: true })
+      const places = await placesOf(row.id)
       const [revoked] = await store.write(async tx => {
         const rows = await tx
           .update(tokens)
           .set({ revoked_at: row.revoked_at ?? hub.now() })
           .where(eq(tokens.id, row.id))
           .returning()
-        await record(hub, tx, caller.token, { action: 'auth/revoke_token', target: String(row.id) })
+        await recordOf(tx, caller, 'auth/revoke_token', row.id, places)
         return rows
       })
       return (await tokenRecords(hub, caller.user, [revoked!]))[0]
@@ -125,9 +128,10 @@ export function authRoutes(api: Api, hub: Hub, { user, realm, either }: Callers)
       if (row.revoked_at !== null) throw new CadreError('invalid_state', `token ${row.id} is revoked; mint a new one`)
       // A new secret is a new way in: it must not open more than the caller's own.
       if (row.id !== caller.token.id && row.type === 'user') await mustCover(caller, row.grant)
+      const places = await placesOf(row.id)
       const token = await store.write(async tx => {
         const secret = await renewSecret(hub, tx, row)
-        await record(hub, tx, caller.token, { action: 'auth/rotate_token', target: String(row.id) })
+        await recordOf(tx, caller, 'auth/rotate_token', row.id, places)
         return secret
       })
       return { ...(await tokenRecords(hub, caller.user, [row]))[0], token }
@@ -171,7 +175,7 @@ export function authRoutes(api: Api, hub: Hub, { user, realm, either }: Callers)
       })
       if (!daemon || daemon.removed_at !== null) throw new CadreError('not_found', `no daemon ${body.daemon_id}`)
       const bound = daemon.token_id === caller.token.id ? daemon.realm_id : undefined
-      const realmId = body.realm_id ?? bound ?? onlyOne(caller.token.realmIds)
+      const realmId = body.realm_id ?? bound ?? onlyRealm(caller.token.realmIds)
       caller.within(realmId)
       if (daemon.realm_id !== realmId) {
         throw new CadreError('forbidden', `daemon ${body.daemon_id} is not registered in realm ${realmId}`)
@@ -179,6 +183,27 @@ export function authRoutes(api: Api, hub: Hub, { user, realm, either }: Callers)
       return accessList(hub, realmId, body.daemon_id)
     },
   )
+
+  /** Of a realm token: its realms, whose admins see in the audit log what becomes of it. */
+  function placesOf(id: number) {
+    return store.db
+      .select({ id: realms.id, org_id: realms.org_id })
+      .from(tokenRealms)
+      .innerJoin(realms, eq(realms.id, tokenRealms.realm_id))
+      .where(eq(tokenRealms.token_id, id))
+  }
+
+  async function recordOf(
+    tx: Db,
+    caller: UserCaller,
+    action: string,
+    id: number,
+    places: { id: string; org_id: number }[],
+  ): Promise<void> {
+    const deed = { action, target: String(id) }
+    if (places.length === 0) return record(hub, tx, caller.token, deed)
+    for (const { id: realm_id, org_id } of places) await record(hub, tx, caller.token, { ...deed, realm_id, org_id })
+  }
 
   function tokensOf(realmId: string) {
     return store.db.select({ id: tokenRealms.token_id }).from(tokenRealms).where(eq(tokenRealms.realm_id, realmId))
@@ -201,7 +226,7 @@ export function authRoutes(api: Api, hub: Hub, { user, realm, either }: Callers)
     if (row && orOfRealms) {
       const reach = (await realmsOfTokens(store, store.db, [id])).get(id)!
       const roles = await Promise.all(reach.map(each => caller.realmRole(each)))
-      if (roles.length > 0 && roles.every(role => role === 'admin')) return row
+      if (roles.includes('admin')) return row
     }
     throw new CadreError('not_found', `no token ${id} of yours`)
   }
@@ -227,11 +252,4 @@ function checkForm({
         ? { path: '/realm_ids', message: 'only a realm token takes realms; use permissions.domains.realms' }
         : null
   if (wrong) throw new CadreError('invalid_request', `${wrong.path.slice(1)} ${wrong.message}`, { details: [wrong] })
-}
-
-function onlyOne(realmIds: string[]): string {
-  if (realmIds.length === 1) return realmIds[0]!
-  throw new CadreError('invalid_request', 'name the realm: this token grants several', {
-    details: [{ path: '/realm_id', message: 'is required' }],
-  })
 }

@@ -9,7 +9,7 @@ import { accessList } from '../acl.ts'
 import { record } from '../audit.ts'
 import { Text, Title, Uuid } from '../bodies.ts'
 import type { Callers, RealmCaller } from '../callers.ts'
-import { BEAT_MS, bulletin, callingDaemon, checkProtocol, type DaemonRow, findDaemon } from '../daemons.ts'
+import { BEAT_MS, bulletin, callingDaemon, checkProtocol, type DaemonRow, findDaemon, onlyRealm } from '../daemons.ts'
 import type { Hub } from '../hub.ts'
 import { answer, claim, hasWork, nextDeadline, renew } from '../queue.ts'
 import { AccessList, BULLETIN, LeasedJob, Time } from '../records.ts'
@@ -217,12 +217,8 @@ export function daemonProtocolRoutes(api: Api, hub: Hub, { realm }: Callers): vo
   async function realmOf(body: { realm_id?: string; daemon_id?: string }, caller: RealmCaller): Promise<string> {
     const { realmIds } = caller.token
     const known = body.daemon_id && !body.realm_id ? await findDaemon(hub, store.db, body.daemon_id) : undefined
-    const realmId = body.realm_id ?? (realmIds.length === 1 ? realmIds[0] : undefined) ?? known?.realm_id
-    if (realmId === undefined) {
-      throw new CadreError('invalid_request', 'name the realm: this token grants several', {
-        details: [{ path: '/realm_id', message: 'is required' }],
-      })
-    }
+    const only = realmIds.length === 1 ? realmIds[0] : undefined
+    const realmId = body.realm_id ?? only ?? known?.realm_id ?? onlyRealm(realmIds)
     caller.within(realmId)
     return realmId
   }

@@ -187,6 +187,8 @@ export function dispatchRoutes(api: Api, hub: Hub, { user }: Callers): void {
         .setExpirationTime(issued + TOKEN_SECONDS)
         .setJti(crypto.randomUUID())
         .sign(await importPKCS8(hub.sealer.open(key.private_key), 'EdDSA'))
+      const deed = { action: 'dispatch/tokens/mint', target: `${action} on ${daemon_id}` }
+      await store.write(tx => record(hub, tx, caller.token, { ...deed, org_id: realm.org_id, realm_id: realm.id }))
       return { token, expires_at: (issued + TOKEN_SECONDS) * 1_000 }
     },
   )

@@ -1,6 +1,6 @@
 // Accounts. They are made by site admins; there is no public sign-up.
 
-import { and, eq, inArray } from 'drizzle-orm'
+import { and, eq, inArray, isNull, ne } from 'drizzle-orm'
 import { Type } from 'typebox'
 import type { Tables } from '../../../db/hub/schema.ts'
 import type { Db } from '../../../db/hub/store.ts'
@@ -91,7 +91,7 @@ export function userRoutes(api: Api, hub: Hub, { user }: Callers): void {
         password: Type.Optional(Password),
       }),
       data: User,
-      summary: 'Rename an account, make it a site admin or not, set its password',
+      summary: 'Rename an account, make it a site admin or not, set its password, which ends its sessions',
     },
     async ({ body: { user_id, password, ...changes }, caller }) => {
       const hash = password === undefined ? {} : { password_hash: await hashPassword(password) }
@@ -105,6 +105,7 @@ export function userRoutes(api: Api, hub: Hub, { user }: Callers): void {
         const set = { ...changes, ...hash }
         if (Object.keys(set).length === 0) return userRecord(row)
         const [updated] = await tx.update(users).set(set).where(eq(users.id, row.id)).returning()
+        if (password !== undefined) await endSessions(tx, row.id, caller.token.id)
         await record(hub, tx, caller.token, { action: 'users/update', target: row.username })
         return userRecord(updated!)
       })
@@ -150,12 +151,7 @@ export function userRoutes(api: Api, hub: Hub, { user }: Callers): void {
       const password_hash = await hashPassword(body.new_password)
       return store.write(async tx => {
         await tx.update(users).set({ password_hash }).where(eq(users.id, id))
-        const sessions = and(eq(tokens.user_id, id), eq(tokens.kind, 'session'))
-        const others = (await tx.select().from(tokens).where(sessions)).filter(token => token.id !== caller.token.id)
-        for (const token of others) {
-          if (token.revoked_at === null)
-            await tx.update(tokens).set({ revoked_at: hub.now() }).where(eq(tokens.id, token.id))
-        }
+        await endSessions(tx, id, caller.token.id)
         await record(hub, tx, caller.token, { action: 'users/change_password', target: username })
         return userRecord(row)
       })
@@ -167,6 +163,15 @@ export function userRoutes(api: Api, hub: Hub, { user }: Callers): void {
     const [row] = await tx.select().from(users).where(where)
     if (!row || (username !== undefined && row.username !== username)) throw missing({ user_id, username })
     return row
+  }
+
+  /** Whoever signed in with the former password is out, but for the session that changes it. */
+  async function endSessions(tx: Db, userId: number, except: number): Promise<void> {
+    const live = and(eq(tokens.user_id, userId), eq(tokens.kind, 'session'), isNull(tokens.revoked_at))
+    await tx
+      .update(tokens)
+      .set({ revoked_at: hub.now() })
+      .where(and(live, ne(tokens.id, except)))
   }
 
   async function keepASiteAdmin(tx: Db, userId: number): Promise<void> {
