@@ -78,25 +78,29 @@ test.each(Object.entries(ends))(
 
 const server = process.env.TEST_HUB_DATABASE ? undefined : process.env.TEST_POSTGRES_URL
 
-test.skipIf(!server)('who waits looks again when LISTEN was lost (skipped without TEST_POSTGRES_URL)', async () => {
-  const database = await freshPostgres(server!)
-  const store = await openStore(database.location)
-  const bell = createBell(store.channel)
-  const sql = new Bun.SQL(database.location, { max: 1 })
-  using ear = bell.listen('realm of some daemon')
-  for (let round = 0; round < 2; round++) {
-    const woken = ear.wait(FOREVER_MS, never)
-    const cut = await sql`
+test.skipIf(!server)(
+  'who waits looks again when LISTEN was lost (skipped without TEST_POSTGRES_URL)',
+  async () => {
+    const database = await freshPostgres(server!)
+    const store = await openStore(database.location)
+    const bell = createBell(store.channel)
+    const sql = new Bun.SQL(database.location, { max: 1 })
+    using ear = bell.listen('realm of some daemon')
+    for (let round = 0; round < 2; round++) {
+      const woken = ear.wait(FOREVER_MS, never)
+      const cut = await sql`
       SELECT pg_terminate_backend(pid) FROM pg_stat_activity
       WHERE datname = current_database() AND query LIKE 'LISTEN%' AND pid <> pg_backend_pid()`
-    expect(cut).toHaveLength(1)
+      expect(cut).toHaveLength(1)
+      await woken
+    }
+    // And hears words as before.
+    const woken = ear.wait(FOREVER_MS, never)
+    await sql.notify('cadre_hub', 'realm of some daemon')
     await woken
-  }
-  // And hears words as before.
-  const woken = ear.wait(FOREVER_MS, never)
-  await sql.notify('cadre_hub', 'realm of some daemon')
-  await woken
-  await sql.close()
-  await store.close()
-  await database.drop()
-})
+    await sql.close()
+    await store.close()
+    await database.drop()
+  },
+  60_000,
+)

@@ -30,5 +30,5 @@ test.skipIf(!server || again).concurrent.each([1, 2])(
     expect(await run.exited).toBe(0)
     await database.drop()
   },
-  300_000,
+  600_000,
 )

@@ -98,7 +98,7 @@ test('sign-in: after ten failures not even the right password, also after a rest
   await hub.skew(601_000)
   expect((await signIn('tried', 'password of a test')).status).toBe(200)
   await hub.skew(0)
-})
+}, 60_000)
 
 test('success writes nothing there, and no name is kept as it was typed', async () => {
   const before = await rows()

@@ -155,7 +155,7 @@ describe.skipIf(!server)('two hubs on one PostgreSQL (skipped without TEST_POSTG
     hubs[1] = await start()
     const answer = { daemon_id, job_id: jobs[0].job_id, lease_id: jobs[0].lease_id, status: 'accepted' }
     expect((await post(1, 'daemons/ack', answer, token)).status).toBe(200)
-  })
+  }, 60_000)
 
   test('a stream at one tells at once what a daemon reports to the other', async () => {
     const { token, daemon_id } = await daemon('c')

@@ -109,9 +109,12 @@ export async function startTestHub(): Promise<TestHub> {
 
   async function ok(token: string | null, path: string, body: unknown = {}) {
     const { status, data, error } = await call(token, path, body)
+    if (status === 500) throw new Error(`${path}: ${(await log()).findLast(line => line.includes('request failed'))}`)
     if (status >= 300) throw new Error(`${path}: ${status} ${JSON.stringify(error)}`)
     return data
   }
+
+  const log = async () => (await Promise.all(hubs.map(hub => hub.ask('log')))).flat()
 
   const { token: admin } = await ok(null, 'session/create', { username: 'admin', password: ADMIN_PASSWORD })
   const { realms } = await ok(admin, 'realms/list')
@@ -124,7 +127,7 @@ export async function startTestHub(): Promise<TestHub> {
     url,
     store,
     routes: hubApi(idle).routes(),
-    log: async () => (await Promise.all(hubs.map(hub => hub.ask('log')))).flat(),
+    log,
     skew: async ms => void (await Promise.all(hubs.map(hub => hub.ask('skew', ms)))),
     flush: async () => void (await Promise.all(hubs.map(hub => hub.ask('flush')))),
     call,
