@@ -1,6 +1,5 @@
-// Folders of a test file's own, removed when it ends.
+// Folders of the tests' own.
 
-import { afterAll } from 'bun:test'
 import { mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,6 +12,7 @@ export function folder(): string {
   return path
 }
 
-afterAll(() => {
+/** Called when all tests of a process have ended (preload.ts): a hook here would belong to the file that came first. */
+export function removeFolders(): void {
   for (const path of made.splice(0)) rmSync(path, { recursive: true, force: true })
-})
+}

@@ -1,6 +1,6 @@
 // A code host: real repositories behind git's own HTTP server, and beside them the API that `api` answers.
 
-import { cpSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { cpSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { folder } from '../support/folder.ts'
 import { refusal, type VendorRequest } from './vendor.ts'
@@ -86,8 +86,7 @@ let made: string | undefined
 
 /** A repository with one commit on main, and a clone of it; made once and copied from then on. */
 function begun(): string {
-  // Folders go when a test file ends; this module stays for the next one.
-  if (made && existsSync(made)) return made
+  if (made) return made
   made = folder()
   git(made, 'init', '--quiet', '--template=', '--bare', '--initial-branch=main', 'origin')
   git(made, 'clone', '--quiet', '--template=', 'origin', 'clone')
