@@ -113,11 +113,17 @@ function sentence(run: RunRow, cause: Deciding | null): string {
   if (run.state === 'awaiting_input') return `${name} waits for a person: phase ${phase.name}${agent}, ${row.reason}.`
   if (run.state === 'running') return `${name} is in phase ${phase.name}${agent}, attempt ${row.attempt}.`
   const error = parse<RunError>(row.error)
-  const leaf = phase.type === 'standard' || phase.type === 'gate'
+  // What is a sub-run's fault is told with the sub-run, which follows.
+  const below = error?.code === 'sub_run_failed' || error?.code === 'item_failed'
   const how = row.attempt > 1 ? ` on attempt ${row.attempt}` : ''
-  if (!leaf) return `${name} failed${took} because its phase ${phase.name}${agent} did.`
+  if (below) return `${name} failed${took} because its phase ${phase.name}${agent} did.`
   const hint = error?.hint ? ` (${error.hint})` : ''
-  return `${name} failed${took} because its phase ${phase.name}${agent} failed${how}: ${error?.message ?? row.reason}${hint}.`
+  return `${name} failed${took} because its phase ${phase.name}${agent} failed${how}: ${oneLine(error?.message ?? `${row.reason}`)}${hint}.`
+}
+
+/** What a command said last may have many lines; this is one paragraph. */
+function oneLine(text: string): string {
+  return text.trim().replace(/\s*\n\s*/g, ' / ')
 }
 
 function writtenText(written: Written[]): string {

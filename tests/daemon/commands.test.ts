@@ -74,6 +74,22 @@ phases:
     expect((await command(['walk'], { home })).code).toBe(2)
   })
 
+  test('what a run lacks is told line by line', async () => {
+    const path = files({
+      'team.yml': `name: "@local/lacks"
+version: 1.0.0
+inputs: [{ name: a, required: true }, { name: b, type: number, required: true }]
+phases: [{ name: p, agent: wiki, action: get_page, sources: [{ name: x, ref: 1 }] }]
+`,
+    })
+    const { code, stderr } = await command(['run', path], { home: folder() })
+    expect(code).toBe(2)
+    const [first, ...rest] = stderr.trimEnd().split('\n')
+    expect(first).toBe('error  the run cannot start:')
+    const subjects = ['input a', 'input b', 'agents.wiki.base_url', 'agents.wiki.email', 'agents.wiki.api_token']
+    expect(rest.map(line => subjects.findIndex(subject => line.startsWith(`  ${subject} is`)))).toEqual([0, 1, 2, 3, 4])
+  })
+
   test('a question to a person exits 3; the answer lets it go on', async () => {
     const home = folder()
     const waiting = await command(['run', files({ 'team.yml': GATE })], { home })

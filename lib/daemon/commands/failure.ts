@@ -2,7 +2,7 @@
 
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { CadreError } from '../../error.ts'
+import { CadreError, type Detail } from '../../error.ts'
 import { renderProblem } from '../../team/problem.ts'
 import { createPaint, printable } from '../terminal/paint.ts'
 import { EXIT } from './watch.ts'
@@ -20,11 +20,19 @@ export function tellFailure(thrown: unknown, path?: string): number {
   const details = thrown.details ?? []
   const places = details.map(({ message }) => placed(message, path, paint.isColorSupported))
   for (const text of places) if (text !== null) say(`${text}\n`)
-  say(`${paint.red('error')}  ${printable(thrown.message)}`)
-  for (const [index, { path: at, message }] of details.entries()) {
-    if (places[index] === null && !thrown.message.includes(message)) say(`  ${at}  ${printable(message)}`)
+  const rest = details.filter((_, index) => places[index] === null)
+  say(`${paint.red('error')}  ${printable(withoutList(thrown.message, rest))}`)
+  for (const { path: at, message } of rest) {
+    if (thrown.message === message) continue
+    say(thrown.message.includes(message) ? `  ${printable(message)}` : `  ${at}  ${printable(message)}`)
   }
   return thrown.code === 'unavailable' ? EXIT.failed : EXIT.usage
+}
+
+/** A message that ends with all of its details, without them: each gets a line of its own. */
+function withoutList(message: string, details: readonly Detail[]): string {
+  const list = details.map(detail => detail.message).join('; ')
+  return details.length > 1 && message.endsWith(list) ? message.slice(0, -list.length).trimEnd() : message
 }
 
 /** A detail that names a place, with the line as it stands in the file. */
