@@ -129,6 +129,9 @@ describe('teams', () => {
     ])
     await hub.ok(hub.admin, 'teams/yank', { team: '@admin/semver@1.2.0' })
     expect([await pick('@^1.0.0'), await pick('@1.2.0')]).toEqual(['1.0.0', '1.2.0'])
+    const { versions, total } = await hub.ok(hub.admin, 'teams/versions', { team: '@admin/semver' })
+    expect([versions.map((each: { version: string }) => each.version), total]).toEqual([['2.0.0', '1.0.0'], 2])
+    expect((await hub.ok(hub.admin, 'teams/get', { team: '@admin/semver@1.2.0' })).yanked_at).toBeNumber()
   })
   test('problems of team.yml are listed with their places', async () => {
     const bad = file(
@@ -332,5 +335,15 @@ describe('dispatch', () => {
       { kid: after.kid, pem: after.dispatch_public_key },
       { kid: before.kid, pem: before.dispatch_public_key, not_after: expect.any(Number) },
     ])
+    expect(dispatch_keys[1].not_after - after.rotated_at).toBe(86_400_000)
+    const { token: jwt } = await hub.ok(hub.admin, 'dispatch/tokens/mint', { daemon_id, action: 'access' })
+    expect(JSON.parse(atob(jwt.split('.')[0])).kid).toBe(after.kid)
+    await hub.skew(86_400_001)
+    const kids = (await hub.ok(token, 'daemons/heartbeat', { daemon_id })).dispatch_keys.map(
+      (each: { kid: string }) => each.kid,
+    )
+    expect(kids).toEqual([after.kid])
+    expect((await hub.ok(hub.admin, 'dispatch/keys/get', { org_id: 1 })).dispatch_keys).toHaveLength(1)
+    await hub.skew(0)
   })
 })
