@@ -285,11 +285,13 @@ function resolveFiles(machine: Machine, live: LiveRun, fields: readonly Field[],
   return resolved
 }
 
+/** Through any number of levels: the team of the sub-run that failed by itself, and its reason. */
 function subRunError(child: LiveRun, end: RunEnd) {
   const inner = end.error
+  const own = `${child.row.team} ${end.reason === 'timeout' ? 'timed out' : 'failed'}${inner ? `: ${inner.message}` : ''}`
   return {
     code: 'sub_run_failed',
-    message: `${child.row.team} ${end.reason === 'timeout' ? 'timed out' : 'failed'}${inner ? `: ${inner.message}` : ''}`,
+    message: inner?.code === 'sub_run_failed' ? inner.message : own,
     run_id: inner?.run_id ?? child.id,
     ...(inner?.phase && { phase: inner.phase }),
   }
