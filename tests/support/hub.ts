@@ -11,6 +11,7 @@ import { createHub } from '../../lib/hub/hub.ts'
 import { hubApi } from '../../lib/hub/serve.ts'
 import { createLog } from '../../lib/log.ts'
 import { alternate, startHubProcess } from './hub-processes.ts'
+import { checkReply } from './replies.ts'
 
 export const ADMIN_PASSWORD = 'correct horse battery'
 
@@ -96,6 +97,7 @@ export async function startTestHub(): Promise<TestHub> {
     home: folder,
   })
   const { store } = idle
+  const routes = hubApi(idle).routes()
 
   async function call(token: string | null, path: string, body: unknown = {}): Promise<Reply> {
     const response = await fetch(`${url}/v1/${path}`, {
@@ -104,6 +106,7 @@ export async function startTestHub(): Promise<TestHub> {
       body: JSON.stringify(body),
     })
     const reply = (await response.json()) as { data: unknown; error: Reply['error'] }
+    if (response.ok) checkReply(routes, `/v1/${path}`, response.status, reply.data)
     return { status: response.status, headers: response.headers, data: reply.data, error: reply.error }
   }
 
@@ -126,7 +129,7 @@ export async function startTestHub(): Promise<TestHub> {
   return {
     url,
     store,
-    routes: hubApi(idle).routes(),
+    routes,
     log,
     skew: async ms => void (await Promise.all(hubs.map(hub => hub.ask('skew', ms)))),
     flush: async () => void (await Promise.all(hubs.map(hub => hub.ask('flush')))),
