@@ -170,6 +170,34 @@ export class Machine {
     this.drain()
   }
 
+  endRow(live: LiveRun, position: number, state: PhaseEnd, given: PhaseChange) {
+    const change = given.error ? { ...given, error: this.mask(live, given.error) } : given
+    const { attempt } = live.phases[position]!
+    // Sub-runs that wait for an attempt go with the phase that does not open them any more.
+    if (!isLeaf(live.phase(position))) cancelQueued(this, live.row, position)
+    if (!this.store.endPhase(live.id, position, attempt, state, this.host.now(), change)) {
+      throw new CadreError(
+        'internal',
+        `run ${live.id}, phase ${live.phase(position).name}: may not become ${state} now`,
+      )
+    }
+    this.#release(live, position)
+    const asked = live.phases[position]!.state === 'awaiting_input'
+    live.enter(position, state, change.reason ?? null)
+    this.host.changed(live, position)
+    if (state === 'completed') this.host.event(live, 'on_phase_complete', position)
+    if (state === 'failed') this.host.event(live, 'on_phase_fail', position)
+    if (asked) awaitingChanged(this, live)
+    this.step(live)
+  }
+
+  enter(live: LiveRun, position: number, state: 'running' | 'awaiting_input' | 'pending', reason: string | null): void {
+    this.store.setPhaseState(live.id, position, live.phases[position]!.attempt, state, reason)
+    this.#release(live, position)
+    live.enter(position, state, reason)
+    this.host.changed(live, position)
+  }
+
   /** Looks at a run again before this change is over. */
   step(live: LiveRun): void {
     this.#stepping.add(live)
@@ -308,34 +336,6 @@ export class Machine {
     }
     live.makeReady(position)
     return false
-  }
-
-  endRow(live: LiveRun, position: number, state: PhaseEnd, given: PhaseChange) {
-    const change = given.error ? { ...given, error: this.mask(live, given.error) } : given
-    const { attempt } = live.phases[position]!
-    // Sub-runs that wait for an attempt go with the phase that does not open them any more.
-    if (!isLeaf(live.phase(position))) cancelQueued(this, live.row, position)
-    if (!this.store.endPhase(live.id, position, attempt, state, this.host.now(), change)) {
-      throw new CadreError(
-        'internal',
-        `run ${live.id}, phase ${live.phase(position).name}: may not become ${state} now`,
-      )
-    }
-    this.#release(live, position)
-    const asked = live.phases[position]!.state === 'awaiting_input'
-    live.enter(position, state, change.reason ?? null)
-    this.host.changed(live, position)
-    if (state === 'completed') this.host.event(live, 'on_phase_complete', position)
-    if (state === 'failed') this.host.event(live, 'on_phase_fail', position)
-    if (asked) awaitingChanged(this, live)
-    this.step(live)
-  }
-
-  enter(live: LiveRun, position: number, state: 'running' | 'awaiting_input' | 'pending', reason: string | null): void {
-    this.store.setPhaseState(live.id, position, live.phases[position]!.attempt, state, reason)
-    this.#release(live, position)
-    live.enter(position, state, reason)
-    this.host.changed(live, position)
   }
 
   /** Gives the slot of a leaf phase back when it leaves `running`. */
