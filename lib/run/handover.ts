@@ -5,6 +5,7 @@ import { createHash } from 'node:crypto'
 import {
   closeSync,
   copyFileSync,
+  existsSync,
   fsyncSync,
   linkSync,
   mkdirSync,
@@ -84,6 +85,9 @@ export function handOver(
       renameSync(temporary, target)
       failpoint()
     } catch (thrown) {
+      if (!existsSync(source)) {
+        throw new CadreError('not_found', `output ${name} of sub-run ${child.id}: there is no file ${path}`)
+      }
       throw new CadreError(
         'internal',
         `output ${name} of ${child.id}: ${path} could not be handed over: ${messageOf(thrown)}`,

@@ -192,6 +192,26 @@ phases:
     }
   })
 
+  test('a file that a sub-run promised and did not write fails the phase above', async () => {
+    const run = await t.run({
+      'team.yml': `
+name: "@local/above"
+version: 1.0.0
+phases:
+  - { name: p, type: team, team: ./below }
+`,
+      'below/team.yml': `
+name: "@local/below"
+version: 1.0.0
+outputs: [{ name: report, type: file, value: files/a/none.txt }]
+phases:
+  - { name: a, agent: echo, sources: [{ name: x }] }
+`,
+    })
+    expect(run).toMatchObject({ state: 'failed', error: { code: 'not_found', phase: 'p' } })
+    expect(run.error!.message).toContain('there is no file files/a/none.txt')
+  })
+
   test('an error in a template fails the phase with its place', async () => {
     const run = await t.run(
       `
