@@ -1,10 +1,11 @@
 // Processes that agents start lead a group of their own, so that all they started ends with them: with the phase or,
 // where the daemon itself was killed, before the next start repeats it. For that a group is an empty file while it runs,
 // `<folder>/<boot>/<leader>.<start>.<run>`: made in one step, which no kill leaves half done, and not waited for to reach
-// the disk, since no process outlives a power cut.
+// the disk, since no process outlives a power cut. Nothing begins before it is remembered.
 
 import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { failpoint } from '../failpoint.ts'
 import type { Log } from '../log.ts'
 import { bootId, groupMembers, startOf } from '../process.ts'
 
@@ -16,7 +17,7 @@ const GIVE_UP_MS = 5_000
 const START_ROUNDED_MS = 2_000
 
 export interface Group {
-  readonly child: Bun.Subprocess<'ignore', 'pipe', 'pipe'>
+  readonly child: Bun.Subprocess<'pipe', 'pipe', 'pipe'>
   /** Asks all of it to end, and makes it end soon after. */
   stop(): void
   /** To be called when its leader has ended: what it left behind would outlive the phase and hold the pipes open. */
@@ -39,17 +40,25 @@ interface Remembered {
   run: string
 }
 
+/** Becomes the command once it is told to; where the daemon died before, the end of its input ends it. */
+const GATE = ['sh', '-c', 'read -r CADRE_GO && exec "$@" </dev/null', 'sh']
+
 /** Throws what the system says when it does not start. */
 export function startGroup(command: string[], { cwd, env, runId, folder }: GroupOptions): Group {
-  const child = Bun.spawn(command, {
+  if (!Bun.which(command[0]!, { PATH: env.PATH ?? '' })) throw new Error(`${command[0]} is not in PATH`)
+  const child = Bun.spawn([...GATE, ...command], {
     cwd,
     env: { ...env, CADRE_RUN_ID: runId },
     detached: true,
-    stdin: 'ignore',
+    stdin: 'pipe',
     stdout: 'pipe',
     stderr: 'pipe',
   })
+  failpoint()
   const file = folder === null ? null : remember(join(folder, bootId()), child.pid, runId)
+  failpoint()
+  child.stdin.write('\n')
+  void Promise.resolve(child.stdin.end()).catch(() => {})
   let kill: Timer | undefined
   return {
     child,
@@ -82,6 +91,8 @@ function remember(folder: string, pid: number, run: string): string {
 
 /** Signals a whole process group; one that is gone already is no error. */
 function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
+  // To the system -1 is every process there is, and 0 the daemon's own group.
+  if (!(pid > 1)) return false
   try {
     return process.kill(-pid, signal)
   } catch {

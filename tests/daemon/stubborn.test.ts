@@ -8,6 +8,8 @@ import { files, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 import { checkInvariants } from '../support/invariants.ts'
 
+const PROCESSES = join(import.meta.dir, '../../lib/agent/processes.ts')
+
 /** Ignores SIGTERM, as do a child and a grandchild in the background; all say who they are. Passes once `done` exists. */
 const stubborn = (dir: string) => `
 trap "" TERM
@@ -147,6 +149,25 @@ test.skipIf(process.platform !== 'linux')(
   },
   30_000,
 )
+
+test.each([1, 2])('a command whose daemon dies before it is let go never begins (%i)', async place => {
+  const dir = folder()
+  const started = Bun.spawn(
+    [
+      process.execPath,
+      '-e',
+      `import { startGroup } from ${JSON.stringify(PROCESSES)}
+       startGroup(['touch', 'begun'], { cwd: ${JSON.stringify(dir)}, env: { PATH: process.env.PATH }, runId: 'x', folder: '${dir}/p' })
+       await Bun.sleep(60_000)`,
+    ],
+    { env: { PATH: process.env.PATH!, CADRE_FAILPOINT: String(place) } },
+  )
+  await started.exited
+  expect(started.signalCode).toBe('SIGKILL')
+  await Bun.sleep(300)
+  expect(existsSync(join(dir, 'begun'))).toBe(false)
+  expect(existsSync(join(dir, 'p'))).toBe(place === 2)
+})
 
 test('a process that only has the id of one of ours is left alone', async () => {
   const home = folder()
