@@ -139,5 +139,5 @@ function writtenText(written: Written[]): string {
 function cancelledText(cancelled: Why['cancelled']): string {
   if (cancelled.length === 0) return ''
   const names = [...new Set(cancelled.map(({ phase }) => phase))]
-  return `Because of it ${names.length === 1 ? 'phase' : 'phases'} ${names.slice(0, 10).join(', ')}${names.length > 10 ? ' and more' : ''} did not run.`
+  return `Because of it ${names.length === 1 ? 'phase' : 'phases'} ${names.slice(0, 10).join(', ')}${names.length > 10 ? ' and more' : ''} did not complete.`
 }

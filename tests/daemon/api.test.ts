@@ -283,7 +283,8 @@ describe('workspaces', () => {
     expect(existsSync(path)).toBe(true)
     expect((await daemon.post('/v1/workspaces/remove', { workspace_id: 'mine' })).status).toBe(404)
     expect((await daemon.post('/v1/runs/start', { path, workspace: 'mine' })).status).toBe(400)
-    expect((await daemon.post('/v1/workspaces/add', { path: join(path, 'none') })).status).toBe(400)
+    const refused = await daemon.post('/v1/workspaces/add', { path: join(path, 'none') })
+    expect([refused.status, refused.body.error.details[0].path]).toEqual([400, '/path'])
   })
 })
 
