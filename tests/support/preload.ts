@@ -18,4 +18,4 @@ plugin({
   },
 })
 
-afterAll(removeFolders)
+afterAll(removeFolders, 60_000)
