@@ -191,6 +191,8 @@ export function tenancyTables({ table, index, uniqueIndex, primaryKey, id, text,
       user_id: int(),
       username: text(),
       token_id: int(),
+      /** Where the call came from. */
+      address: text(),
       org_id: int(),
       realm_id: text(),
       /** The route: `orgs/add_member`. */

@@ -1,5 +1,5 @@
 // The HTTP kit of hub and daemon, on Elysia: one way to declare a route, one order of checks, one form of replies.
-// Order: path and method, size and type, credential (the route's access), body, then the handler.
+// Order: path and method, size and type, credential (the route's access), body, permission (the same), then the handler.
 // A route that was not declared through the kit stops the start.
 
 import type { Server } from 'bun'
@@ -11,11 +11,14 @@ import { standard } from '../schema.ts'
 import { checkHead, MIB, readJson } from './body.ts'
 import { asFailure, type Frame, plainFrame } from './reply.ts'
 
-/** Who may call a route. `admit` runs before a byte of the body is read: it answers with the caller or throws. */
+/** Who may call a route. */
 export interface Access<Caller> {
   /** What is asked, in words: for OpenAPI and the list of routes. */
   readonly rule: string
+  /** Who calls: runs before a byte of the body is read, and answers with the caller or throws. */
   admit(incoming: Incoming): Caller | Promise<Caller>
+  /** Whether this caller may call it at all: runs once the body is found right, and throws otherwise. */
+  permit?(caller: Caller): void
 }
 
 export const anyone: Access<null> = { rule: 'none', admit: () => null }
@@ -166,11 +169,11 @@ export function createApi(options: { log: Log }): Api {
     stop: () => stopping.abort(),
     post(path, { access, body, limit = MIB, frame = plainFrame, status = 200, summary, data }, handler) {
       declare('POST', path, { access, limit, frame, schema: body, status, data, media: undefined })
-      app.post(path, handler as never, { body: standard(body), detail: detail(access, summary) })
+      app.post(path, permitted(access, handler) as never, { body: standard(body), detail: detail(access, summary) })
     },
     get(path, { access, query, summary, data, media }, handler) {
       declare('GET', path, { access, limit: 0, frame: plainFrame, schema: query, status: 200, data, media })
-      app.get(path, handler as never, { query: standard(query), detail: detail(access, summary) })
+      app.get(path, permitted(access, handler) as never, { query: standard(query), detail: detail(access, summary) })
     },
     routes() {
       const undeclared = app.routes.filter(({ method, path }) => !endpoints.get(path)?.has(method))
@@ -186,6 +189,14 @@ export function createApi(options: { log: Log }): Api {
         )
         .sort((a, b) => (a.path < b.path ? -1 : 1))
     },
+  }
+}
+
+function permitted<Caller, A extends { caller: Caller }>(access: Access<Caller>, handler: (call: A) => unknown) {
+  if (!access.permit) return handler
+  return (call: A) => {
+    access.permit!(call.caller)
+    return handler(call)
   }
 }
 

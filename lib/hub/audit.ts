@@ -1,7 +1,7 @@
-// The audit log: who changed what, in the transaction that changed it.
+// The audit log: who changed what, with which token, from where, in the transaction that changed it.
 
 import type { Db } from '../../db/hub/store.ts'
-import type { TokenFacts } from './callers.ts'
+import type { RealmCaller, Stranger, UserCaller } from './callers.ts'
 import type { Hub } from './hub.ts'
 
 export interface Deed {
@@ -12,8 +12,17 @@ export interface Deed {
   realm_id?: string
 }
 
-/** `by` is null for what happens without a token: sign-in, and accepting an invitation. */
-export async function record({ store, now }: Hub, tx: Db, by: TokenFacts | null, deed: Deed): Promise<void> {
-  const who = by ? { user_id: by.user.id, username: by.user.username, token_id: by.id } : {}
-  await tx.insert(store.audit).values({ at: now(), ...who, ...deed })
+/** A caller, or somebody who has just signed in. */
+export type Doer = UserCaller | RealmCaller | Stranger | (Pick<Stranger, 'address'> & { token: SignedIn })
+
+interface SignedIn {
+  id: number
+  user: { id: number; username: string }
+}
+
+/** `by` is null for a command on the hub’s machine. */
+export async function record({ store, now }: Hub, tx: Db, by: Doer | null, deed: Deed): Promise<void> {
+  const token = by && 'token' in by ? by.token : null
+  const who = token ? { user_id: token.user.id, username: token.user.username, token_id: token.id } : {}
+  await tx.insert(store.audit).values({ at: now(), address: by?.address() ?? null, ...who, ...deed })
 }

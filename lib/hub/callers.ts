@@ -1,5 +1,5 @@
-// Who calls the hub, and what routes declare about it. `admit` knows the token, its owner and its grant; the role on an
-// object is asked through the caller, against the role that the route declared.
+// Who calls the hub, and what routes declare about it. `admit` knows the token and its owner, `permit` its grant; the role
+// on an object is asked through the caller, against the role that the route declared.
 
 import { and, eq, sql } from 'drizzle-orm'
 import type { Db } from '../../db/hub/store.ts'
@@ -32,9 +32,17 @@ export interface TokenFacts {
   live: { realm_id: string; org_id: number }[]
 }
 
+/** Somebody without a token. */
+export interface Stranger {
+  readonly kind: 'stranger'
+  /** Where the request comes from: the socket’s other end, or what the trusted proxy in between says. */
+  address(): string
+}
+
 export interface RealmCaller {
   readonly kind: 'realm'
   readonly token: TokenFacts
+  address(): string
   /** Throws 403 when the token does not grant the realm, or its minter has left it. */
   within(realmId: string): void
   /** The same caller as of now, for calls that wait: throws as the call would if it were made now. */
@@ -44,16 +52,18 @@ export interface RealmCaller {
 export class UserCaller {
   readonly kind = 'user'
   readonly token: TokenFacts
+  readonly address: () => string
   /** The same caller as of now, for calls that wait: throws as the call would if it were made now. */
   readonly again: () => Promise<UserCaller>
   readonly #hub: Hub
   readonly #rule: UserRule
 
-  constructor(hub: Hub, token: TokenFacts, rule: UserRule, again: () => Promise<UserCaller>) {
+  constructor(hub: Hub, token: TokenFacts, rule: UserRule, from: Pick<UserCaller, 'address' | 'again'>) {
     this.#hub = hub
     this.token = token
     this.#rule = rule
-    this.again = again
+    this.address = from.address
+    this.again = from.again
   }
 
   get user() {
@@ -206,15 +216,32 @@ export function createCallers(hub: Hub) {
 
   function asUser(incoming: Incoming, token: TokenFacts, rule: UserRule): UserCaller {
     if (token.type !== 'user') throw new CadreError('forbidden', 'a realm token is not accepted here; use a user token')
+    const again = async () => {
+      const caller = asUser(incoming, await authenticate(incoming), rule)
+      permit(caller, rule)
+      return caller
+    }
+    return new UserCaller(hub, token, rule, { address: () => addressOf(incoming), again })
+  }
+
+  /** What a token’s grant lacks is told before any look-up. */
+  function permit({ token }: UserCaller, rule: UserRule): void {
     if (rule.grant && !allows(token.grant, rule.grant)) throw lacksGrant(rule.grant)
     if (rule.site && !token.user.siteAdmin) throw new CadreError('forbidden', 'this takes a site admin')
-    return new UserCaller(hub, token, rule, async () => asUser(incoming, await authenticate(incoming), rule))
   }
+
+  function addressOf({ request, peer }: Incoming): string {
+    const forwarded = hub.trustProxy ? request.headers.get('x-forwarded-for') : null
+    return forwarded?.split(',').at(-1)?.trim() || (peer() ?? 'unknown')
+  }
+
+  const stranger = (incoming: Incoming): Stranger => ({ kind: 'stranger', address: () => addressOf(incoming) })
 
   function asRealm(incoming: Incoming, token: TokenFacts): RealmCaller {
     return {
       kind: 'realm',
       token,
+      address: () => addressOf(incoming),
       within(realmId) {
         if (token.live.some(each => each.realm_id === realmId)) return
         throw new CadreError('forbidden', `this token does not grant realm ${realmId}, or its owner has left it`)
@@ -224,18 +251,16 @@ export function createCallers(hub: Hub) {
   }
 
   return {
-    /** No credential. The caller is the peer's address. */
-    open(): Access<string> {
-      return {
-        rule: 'none',
-        admit({ request, peer }) {
-          const forwarded = hub.trustProxy ? request.headers.get('x-forwarded-for') : null
-          return forwarded?.split(',').at(-1)?.trim() || (peer() ?? 'unknown')
-        },
-      }
+    /** No credential. */
+    open(): Access<Stranger> {
+      return { rule: 'none', admit: stranger }
     },
     user(rule: UserRule): Access<UserCaller> {
-      return { rule: describe(rule), admit: async incoming => asUser(incoming, await authenticate(incoming), rule) }
+      return {
+        rule: describe(rule),
+        admit: async incoming => asUser(incoming, await authenticate(incoming), rule),
+        permit: caller => permit(caller, rule),
+      }
     },
     /** Realm tokens only; a user token answers `refusal`. */
     realm(refusal: 'unauthorized' | 'forbidden' = 'unauthorized'): Access<RealmCaller> {
@@ -255,14 +280,16 @@ export function createCallers(hub: Hub) {
           const token = await authenticate(incoming)
           return token.type === 'realm' ? asRealm(incoming, token) : asUser(incoming, token, rule)
         },
+        permit: caller => caller.kind === 'user' && permit(caller, rule),
       }
     },
-    /** A user token where there is one; null without a credential. */
-    optional(rule: UserRule): Access<UserCaller | null> {
+    /** A user token where there is one. */
+    optional(rule: UserRule): Access<UserCaller | Stranger> {
       return {
         rule: `none, or ${describe(rule)}`,
         admit: async incoming =>
-          incoming.bearer === null ? null : asUser(incoming, await authenticate(incoming), rule),
+          incoming.bearer === null ? stranger(incoming) : asUser(incoming, await authenticate(incoming), rule),
+        permit: caller => caller.kind === 'user' && permit(caller, rule),
       }
     },
   }

@@ -132,7 +132,7 @@ async function queueRun(hub: Hub, tx: Db, caller: UserCaller, queued: Queued): P
   )
   await tx.update(store.runs).set({ job_id: job.id }).where(eq(store.runs.run_id, run_id))
   const deed = { action: queued.action, target: `${team} as ${run_id}`, org_id: realm.org_id, realm_id: realm.id }
-  await record(hub, tx, caller.token, deed)
+  await record(hub, tx, caller, deed)
   return { job, state: 'queued' }
 }
 
@@ -163,7 +163,7 @@ export async function orderRun(
     const order = { realm_id: realm.id, run_id: runId, kind, payload, created_by: caller.user.id, daemon_id: daemonId }
     const job = await enqueue(store, tx, order, hub.now())
     const action = kind === 'decide' ? 'reviews/decide' : `dispatch/${kind}`
-    await record(hub, tx, caller.token, { action, target: runId, org_id: realm.org_id, realm_id: realm.id })
+    await record(hub, tx, caller, { action, target: runId, org_id: realm.org_id, realm_id: realm.id })
     if (kind === 'cancel' && first?.state === 'waiting') await loseRuns(hub, tx, realm.id)
     const [after] = await tx.select().from(store.runs).where(eq(store.runs.run_id, runId))
     return { job, state: after!.state, realmId: realm.id }

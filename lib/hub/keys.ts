@@ -54,6 +54,7 @@ export function createSealer(secret: string | undefined): Sealer {
 /** Makes a new current key for the org and lets the former one lapse after a day. */
 export async function rotateKeys({ store, sealer, now }: Hub, tx: Db, orgId: number) {
   const { dispatchKeys } = store
+  const at = now()
   const { publicKey, privateKey } = generateKeyPairSync('ed25519')
   const der = publicKey.export({ type: 'spki', format: 'der' })
   const row = {
@@ -61,11 +62,11 @@ export async function rotateKeys({ store, sealer, now }: Hub, tx: Db, orgId: num
     org_id: orgId,
     public_pem: publicKey.export({ type: 'spki', format: 'pem' }) as string,
     private_key: sealer.seal(privateKey.export({ type: 'pkcs8', format: 'pem' }) as string),
-    created_at: now(),
+    created_at: at,
   }
   await tx
     .update(dispatchKeys)
-    .set({ not_after: now() + OVERLAP_MS })
+    .set({ not_after: at + OVERLAP_MS })
     .where(and(eq(dispatchKeys.org_id, orgId), isNull(dispatchKeys.not_after)))
   await tx.insert(dispatchKeys).values(row)
   return row

@@ -121,16 +121,23 @@ const MOVES: Record<Answer, JobRow['state'][]> = {
 
 /**
  * What a daemon says of a job that it holds. Saying it twice is the same as once. Throws `conflict` for an old lease or
- * an answer that comes too late.
+ * an answer that comes too late, `not_found` for a job of another realm.
  */
 export async function answer(
   { jobs }: Store,
   tx: Db,
-  given: { daemonId: string; jobId: string; leaseId: string; status: Answer; error?: string | undefined },
+  given: {
+    realmId: string
+    daemonId: string
+    jobId: string
+    leaseId: string
+    status: Answer
+    error?: string | undefined
+  },
   now: number,
 ): Promise<JobRow> {
   const [job] = await tx.select().from(jobs).where(eq(jobs.id, given.jobId))
-  if (!job) throw new CadreError('not_found', `no job ${given.jobId}`)
+  if (!job || job.realm_id !== given.realmId) throw new CadreError('not_found', `no job ${given.jobId}`)
   if (job.lease_id !== given.leaseId || job.leased_to !== given.daemonId) {
     throw new CadreError('conflict', `lease ${given.leaseId} of job ${job.id} is over`)
   }

@@ -292,6 +292,7 @@ export const AuditEntry = named('audit_entry', {
   user_id: nullable(Type.Integer()),
   username: nullable(Text),
   token_id: nullable(Type.Integer()),
+  address: nullable(Text),
   org_id: nullable(Type.Integer()),
   realm_id: nullable(Text),
   action: Text,

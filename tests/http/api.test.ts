@@ -23,11 +23,18 @@ const token: Access<{ name: string }> = {
     throw new CadreError('unauthorized', 'no valid credential')
   },
 }
+const nobody: Access<{ name: string }> = {
+  ...token,
+  permit({ name }) {
+    throw new CadreError('forbidden', `${name} may not`)
+  },
+}
 const anyone: Access<string | null> = { rule: 'none', admit: ({ peer }) => peer() }
 
 const Greeting = closed({ name: Type.String({ maxLength: 5 }), times: Type.Optional(Type.Integer()) })
 health(api, () => ({ version: '1.2.3' }))
 api.post('/greet', { access: token, body: Greeting }, ({ body, caller }) => `${caller.name} greets ${body.name}`)
+api.post('/closed', { access: nobody, body: Greeting }, () => 'never')
 api.post('/peer', { access: anyone, body: closed({}) }, ({ caller }) => caller)
 api.post('/made', { access: anyone, body: Type.Object({}), status: 201 }, () => ({ id: 1 }))
 api.post('/small', { access: anyone, body: Type.Unknown(), limit: 1000 }, ({ body }) => body)
@@ -127,6 +134,8 @@ describe('order of checks', () => {
     ['type before credential', '/greet', '{}', { 'content-type': 'text/plain' }, 415, 'unsupported_media_type'],
     ['credential before body', '/greet', '{', json, 401, 'unauthorized'],
     ['body after credential', '/greet', '{', good, 400, 'invalid_request'],
+    ['body before permission', '/closed', '{}', good, 400, 'invalid_request'],
+    ['permission last', '/closed', '{"name":"x"}', good, 403, 'forbidden'],
     ['no compressed bodies', '/greet', '{}', { ...good, 'content-encoding': 'gzip' }, 415, 'unsupported_media_type'],
     ['not UTF-8', '/greet', new Uint8Array([0x22, 0xff, 0x22]), good, 400, 'invalid_request'],
     ['too deep', '/small', '['.repeat(400), json, 400, 'invalid_request'],

@@ -100,10 +100,9 @@ test('random histories agree with the model', async () => {
           if (!id || !job?.lease) continue
           const lease = step.stale ? leases.find(each => each !== job.lease) : job.lease
           if (!lease) continue
+          const given = { realmId: realm, daemonId: job.holder! }
           const tried = await store
-            .write(tx =>
-              answer(store, tx, { daemonId: job.holder!, jobId: id, leaseId: lease, status: step.status }, now),
-            )
+            .write(tx => answer(store, tx, { ...given, jobId: id, leaseId: lease, status: step.status }, now))
             .then(() => true)
             .catch(error => {
               expect(error).toBeInstanceOf(CadreError)

@@ -287,5 +287,6 @@ test('the audit log has what was done, by whom, and no secret', async () => {
     expect(actions).toContain(action)
   }
   expect(entries.every((entry: { at: number }) => entry.at > 0)).toBe(true)
+  expect(entries.every((entry: { address: string }) => entry.address === '127.0.0.1')).toBe(true)
   expect(JSON.stringify(entries)).not.toContain('cadre_')
 })

@@ -204,6 +204,12 @@ describe('dispatch', () => {
     expect((await poll()).jobs).toHaveLength(0)
     expect((await ack(jobs[0], 'accepted')).status).toBe(200)
     expect((await ack({ ...jobs[0], lease_id: crypto.randomUUID() }, 'done')).status).toBe(409)
+    const elsewhere = await hub.ok(hub.admin, 'realms/create', { org_id: 1, slug: 'elsewhere', name: 'E' })
+    const other = await hub.realmToken(hub.admin, elsewhere.id)
+    const foreign = await hub.ok(other.token, 'daemons/register', { name: 'foreign' })
+    const { job_id, lease_id } = jobs[0]
+    const ackForeign = { daemon_id: foreign.daemon_id, job_id, lease_id, status: 'done' }
+    expect((await hub.call(other.token, 'daemons/ack', ackForeign)).status).toBe(404)
     expect((await hub.ok(hub.admin, 'runs/get', { run_id: made.data.run_id })).daemon_id).toBe(daemon_id)
     await hub.ok(hub.admin, 'dispatch/cancel', { run_id: made.data.run_id })
     const [cancel] = (await poll()).jobs

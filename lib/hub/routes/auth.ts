@@ -201,8 +201,8 @@ export function authRoutes(api: Api, hub: Hub, { user, realm, either }: Callers)
     places: { id: string; org_id: number }[],
   ): Promise<void> {
     const deed = { action, target: String(id) }
-    if (places.length === 0) return record(hub, tx, caller.token, deed)
-    for (const { id: realm_id, org_id } of places) await record(hub, tx, caller.token, { ...deed, realm_id, org_id })
+    if (places.length === 0) return record(hub, tx, caller, deed)
+    for (const { id: realm_id, org_id } of places) await record(hub, tx, caller, { ...deed, realm_id, org_id })
   }
 
   function tokensOf(realmId: string) {

@@ -72,7 +72,7 @@ export function daemonAdminRoutes(api: Api, hub: Hub, { user }: Callers): void {
         await tx.update(daemons).set({ removed_at }).where(eq(daemons.id, daemon_id))
         const [realm] = await tx.select().from(realms).where(eq(realms.id, row.realm_id))
         const deed = { action: 'daemons/remove', target: daemon_id, org_id: realm!.org_id, realm_id: row.realm_id }
-        await record(hub, tx, caller.token, deed)
+        await record(hub, tx, caller, deed)
         return daemonRecord(hub, { ...row, removed_at })
       }),
   )

@@ -69,7 +69,7 @@ export function daemonProtocolRoutes(api: Api, hub: Hub, { realm }: Callers): vo
         await tx.insert(daemons).values(fresh).onConflictDoUpdate({ target: daemons.id, set: values })
         if (!known || known.removed_at !== null) {
           const deed = { action: 'daemons/register', target: daemonId, realm_id: realmId }
-          await record(hub, tx, caller.token, { ...deed, org_id: orgOf(caller, realmId) })
+          await record(hub, tx, caller, { ...deed, org_id: orgOf(caller, realmId) })
         }
         return daemonId
       })
@@ -176,6 +176,7 @@ export function daemonProtocolRoutes(api: Api, hub: Hub, { realm }: Callers): vo
       const daemon = await callingDaemon(hub, caller, body.daemon_id)
       const job = await store.write(async tx => {
         const given = {
+          realmId: daemon.realm_id,
           daemonId: daemon.id,
           jobId: body.job_id,
           leaseId: body.lease_id,
@@ -207,7 +208,7 @@ export function daemonProtocolRoutes(api: Api, hub: Hub, { realm }: Callers): vo
       await store.write(async tx => {
         await tx.update(daemons).set({ removed_at: hub.now() }).where(eq(daemons.id, daemon.id))
         const deed = { action: 'daemons/deregister', target: daemon.id, realm_id: daemon.realm_id }
-        await record(hub, tx, caller.token, { ...deed, org_id: orgOf(caller, daemon.realm_id) })
+        await record(hub, tx, caller, { ...deed, org_id: orgOf(caller, daemon.realm_id) })
       })
       return { id: daemon.id, daemon_id: daemon.id }
     },

@@ -145,7 +145,7 @@ export function dispatchRoutes(api: Api, hub: Hub, { user }: Callers): void {
       const { id } = await store.write(async tx => {
         const org = await caller.org(orgId(body.org_id), 'admin', tx)
         const key = await rotateKeys(hub, tx, org.id)
-        await record(hub, tx, caller.token, { action: 'dispatch/keys/rotate', target: key.kid, org_id: org.id })
+        await record(hub, tx, caller, { action: 'dispatch/keys/rotate', target: key.kid, org_id: org.id })
         return org
       })
       return keysOf(id)
@@ -188,7 +188,7 @@ export function dispatchRoutes(api: Api, hub: Hub, { user }: Callers): void {
         .setJti(crypto.randomUUID())
         .sign(await importPKCS8(hub.sealer.open(key.private_key), 'EdDSA'))
       const deed = { action: 'dispatch/tokens/mint', target: `${action} on ${daemon_id}` }
-      await store.write(tx => record(hub, tx, caller.token, { ...deed, org_id: realm.org_id, realm_id: realm.id }))
+      await store.write(tx => record(hub, tx, caller, { ...deed, org_id: realm.org_id, realm_id: realm.id }))
       return { token, expires_at: (issued + TOKEN_SECONDS) * 1_000 }
     },
   )

@@ -47,7 +47,7 @@ export function orgRoutes(api: Api, hub: Hub, { user }: Callers): void {
       checkSlug(body.slug, 'org')
       return store.write(async tx => {
         const org = await addOrg(hub, tx, body, caller.user.id)
-        await record(hub, tx, caller.token, { action: 'orgs/create', target: org.slug, org_id: org.id })
+        await record(hub, tx, caller, { action: 'orgs/create', target: org.slug, org_id: org.id })
         return { ...org, my_role: 'owner' }
       })
     },
@@ -111,7 +111,7 @@ export function orgRoutes(api: Api, hub: Hub, { user }: Callers): void {
       store.write(async tx => {
         const { role, ...org } = await caller.org(orgId(org_id), 'admin', tx)
         if (changes.slug) checkSlug(changes.slug, 'org')
-        await record(hub, tx, caller.token, { action: 'orgs/update', target: org.slug, org_id: org.id })
+        await record(hub, tx, caller, { action: 'orgs/update', target: org.slug, org_id: org.id })
         if (Object.keys(changes).length === 0) return { ...org, my_role: role }
         const [row] = await tx.update(orgs).set(changes).where(eq(orgs.id, org.id)).returning().catch(taken)
         return { ...row!, my_role: role }
@@ -133,7 +133,7 @@ export function orgRoutes(api: Api, hub: Hub, { user }: Callers): void {
         if (await hasLiveRuns(hub, tx, within)) throw endLiveRuns(`org ${org.slug}`)
         await tx.delete(realms).where(eq(realms.org_id, org.id))
         await tx.delete(orgs).where(eq(orgs.id, org.id))
-        await record(hub, tx, caller.token, { action: 'orgs/delete', target: org.slug, org_id: org.id })
+        await record(hub, tx, caller, { action: 'orgs/delete', target: org.slug, org_id: org.id })
         return { id: org.id }
       }),
   )
@@ -155,7 +155,7 @@ export function orgRoutes(api: Api, hub: Hub, { user }: Callers): void {
           .insert(orgMembers)
           .values({ org_id: org.id, user_id: account.id, role: body.role })
           .onConflictDoUpdate({ target: [orgMembers.org_id, orgMembers.user_id], set: { role: body.role } })
-        await record(hub, tx, caller.token, {
+        await record(hub, tx, caller, {
           action: 'orgs/add_member',
           target: `${body.username} as ${body.role}`,
           org_id: org.id,
@@ -190,7 +190,7 @@ export function orgRoutes(api: Api, hub: Hub, { user }: Callers): void {
           .where(and(eq(orgMembers.org_id, org.id), eq(orgMembers.user_id, account.id)))
           .returning()
         if (gone.length === 0) throw new CadreError('not_found', `${body.username} is no member of ${org.slug}`)
-        await record(hub, tx, caller.token, { action: 'orgs/remove_member', target: body.username, org_id: org.id })
+        await record(hub, tx, caller, { action: 'orgs/remove_member', target: body.username, org_id: org.id })
         return { id: account.id, org_id: org.id, user_id: account.id, username: body.username }
       }),
   )

@@ -90,7 +90,7 @@ export function realmMemberRoutes(api: Api, hub: Hub, { user, optional }: Caller
         await tx.insert(invitations).values(row)
         const target = `${username ?? 'anyone'} as ${role}`
         const deed = { action: 'realms/invite', target, org_id: realm.org_id, realm_id }
-        await record(hub, tx, caller.token, deed)
+        await record(hub, tx, caller, deed)
         return { id: row.id, realm_id, role, username: row.username, token, expires_at: row.expires_at }
       }),
   )
@@ -104,10 +104,11 @@ export function realmMemberRoutes(api: Api, hub: Hub, { user, optional }: Caller
       summary: 'Join a realm, signed in or with the new account that the invitation admits',
     },
     async ({ body: { token, username, password }, caller }) => {
-      if (caller && (username !== undefined || password !== undefined)) {
+      const signedIn = caller.kind === 'user' ? caller.user : null
+      if (signedIn && (username !== undefined || password !== undefined)) {
         throw new CadreError('invalid_request', 'either sign in, or give user name and password of a new account')
       }
-      if (!caller && (username === undefined || password === undefined)) {
+      if (!signedIn && (username === undefined || password === undefined)) {
         throw new CadreError('invalid_request', 'sign in, or give user name and password of a new account', {
           details: ['username', 'password'].map(name => ({ path: `/${name}`, message: 'is required without a token' })),
         })
@@ -115,14 +116,14 @@ export function realmMemberRoutes(api: Api, hub: Hub, { user, optional }: Caller
       const passwordHash = password === undefined ? '' : await hashPassword(password)
       return store.write(async tx => {
         const invitation = await openInvitation(tx, token)
-        const account = caller?.user ?? (await addUser(hub, tx, username!, passwordHash))
+        const account = signedIn ?? (await addUser(hub, tx, username!, passwordHash))
         if (invitation.username !== null && invitation.username !== account.username) {
           throw new CadreError('forbidden', 'this invitation is for another user name')
         }
         const [realm] = await tx.select().from(realms).where(eq(realms.id, invitation.realm_id))
         await join(tx, realm!, account.id, invitation.role, { keepHigher: true })
         await tx.update(invitations).set({ accepted_at: hub.now() }).where(eq(invitations.id, invitation.id))
-        await record(hub, tx, caller?.token ?? null, {
+        await record(hub, tx, caller, {
           action: 'realms/accept_invite',
           target: account.username,
           org_id: realm!.org_id,
@@ -149,7 +150,7 @@ export function realmMemberRoutes(api: Api, hub: Hub, { user, optional }: Caller
         if (role !== 'admin') await keepAnAdmin(tx, realm, account.id)
         await join(tx, realm, account.id, role)
         const target = `${username} as ${role}`
-        await record(hub, tx, caller.token, { action: 'realms/add_member', target, org_id: realm.org_id, realm_id })
+        await record(hub, tx, caller, { action: 'realms/add_member', target, org_id: realm.org_id, realm_id })
         return { id: account.id, realm_id, user_id: account.id, username, role }
       }),
   )
@@ -173,7 +174,7 @@ export function realmMemberRoutes(api: Api, hub: Hub, { user, optional }: Caller
           .returning()
         if (gone.length === 0) throw new CadreError('not_found', `${username} is no member of realm ${realm.slug}`)
         const deed = { action: 'realms/remove_member', target: username, org_id: realm.org_id, realm_id }
-        await record(hub, tx, caller.token, deed)
+        await record(hub, tx, caller, deed)
         return { id: account.id, realm_id, user_id: account.id, username }
       }),
   )

@@ -37,7 +37,7 @@ export function realmRoutes(api: Api, hub: Hub, { user }: Callers): void {
         const org = await caller.org(orgId(org_id), 'admin', tx)
         checkSlug(slug, 'realm')
         const realm = await addRealm(hub, tx, { org_id: org.id, slug, name }, caller.user.id)
-        await record(hub, tx, caller.token, {
+        await record(hub, tx, caller, {
           action: 'realms/create',
           target: slug,
           org_id: org.id,
@@ -94,7 +94,7 @@ export function realmRoutes(api: Api, hub: Hub, { user }: Callers): void {
       store.write(async tx => {
         const { role, ...realm } = await caller.realm(realm_id, 'admin', tx)
         if (changes.slug) checkSlug(changes.slug, 'realm')
-        await record(hub, tx, caller.token, { action: 'realms/update', org_id: realm.org_id, realm_id })
+        await record(hub, tx, caller, { action: 'realms/update', org_id: realm.org_id, realm_id })
         if (Object.keys(changes).length === 0) return { ...realm, my_role: role }
         const [row] = await tx.update(realms).set(changes).where(eq(realms.id, realm_id)).returning().catch(taken)
         return { ...row!, my_role: role }
@@ -114,7 +114,7 @@ export function realmRoutes(api: Api, hub: Hub, { user }: Callers): void {
         const realm = await caller.realm(realm_id, 'admin', tx)
         if (await hasLiveRuns(hub, tx, [realm_id])) throw endLiveRuns(`realm ${realm.slug}`)
         await tx.delete(realms).where(eq(realms.id, realm_id))
-        await record(hub, tx, caller.token, {
+        await record(hub, tx, caller, {
           action: 'realms/delete',
           target: realm.slug,
           org_id: realm.org_id,
@@ -162,7 +162,7 @@ export function realmRoutes(api: Api, hub: Hub, { user }: Callers): void {
         const row = { realm_id, team, added_at: hub.now() }
         await tx.insert(realmTeams).values(row).onConflictDoNothing()
         const deed = { action: 'realms/add_team', target: team, org_id: realm.org_id, realm_id }
-        await record(hub, tx, caller.token, deed)
+        await record(hub, tx, caller, deed)
         return { id: team, realm_id, team }
       }),
   )
@@ -184,7 +184,7 @@ export function realmRoutes(api: Api, hub: Hub, { user }: Callers): void {
           .returning()
         if (gone.length === 0) throw new CadreError('not_found', `${team} is not on the list of realm ${realm.slug}`)
         const deed = { action: 'realms/remove_team', target: team, org_id: realm.org_id, realm_id }
-        await record(hub, tx, caller.token, deed)
+        await record(hub, tx, caller, deed)
         return { id: team, realm_id, team }
       }),
   )

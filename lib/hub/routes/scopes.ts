@@ -35,7 +35,7 @@ export function scopeRoutes(api: Api, hub: Hub, { user }: Callers): void {
         checkSlug(body.slug, 'scope')
         const { slug, display_name = slug } = body
         const scope = await addScope(hub, tx, { org_id: org.id, slug, display_name }, caller.user.id)
-        await record(hub, tx, caller.token, { action: 'scopes/create', target: slug, org_id: org.id })
+        await record(hub, tx, caller, { action: 'scopes/create', target: slug, org_id: org.id })
         return { ...scope, my_role: 'owned' }
       }),
   )
@@ -108,7 +108,7 @@ export function scopeRoutes(api: Api, hub: Hub, { user }: Callers): void {
           throw new CadreError('conflict', `@${scope.slug} has published teams, which runs may be pinned to`)
         }
         await tx.delete(scopes).where(eq(scopes.id, scope.id))
-        await record(hub, tx, caller.token, { action: 'scopes/delete', target: scope.slug, org_id: scope.org_id })
+        await record(hub, tx, caller, { action: 'scopes/delete', target: scope.slug, org_id: scope.org_id })
         return { id: scope.id }
       }),
   )
@@ -131,7 +131,7 @@ export function scopeRoutes(api: Api, hub: Hub, { user }: Callers): void {
           .values({ scope_id, user_id: account.id, role })
           .onConflictDoUpdate({ target: [scopeMembers.scope_id, scopeMembers.user_id], set: { role } })
         const target = `${username} as ${role} of @${scope.slug}`
-        await record(hub, tx, caller.token, { action: 'scopes/add_member', target, org_id: scope.org_id })
+        await record(hub, tx, caller, { action: 'scopes/add_member', target, org_id: scope.org_id })
         return { id: account.id, scope_id, user_id: account.id, username, role }
       }),
   )
@@ -155,7 +155,7 @@ export function scopeRoutes(api: Api, hub: Hub, { user }: Callers): void {
           .returning()
         if (gone.length === 0) throw new CadreError('not_found', `${username} is no member of @${scope.slug}`)
         const target = `${username} of @${scope.slug}`
-        await record(hub, tx, caller.token, { action: 'scopes/remove_member', target, org_id: scope.org_id })
+        await record(hub, tx, caller, { action: 'scopes/remove_member', target, org_id: scope.org_id })
         return { id: account.id, scope_id, user_id: account.id, username }
       }),
   )

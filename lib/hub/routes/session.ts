@@ -33,7 +33,8 @@ export function sessionRoutes(api: Api, hub: Hub, { open, user }: Callers): void
   api.post(
     '/v1/session/create',
     { access: open(), body: Credentials, data: Session, summary: 'Sign in' },
-    async ({ body: { username, password }, caller: address }) => {
+    async ({ body: { username, password }, caller }) => {
+      const address = caller.address()
       await throttle.admit(username, address)
       const [account] = await store.db.select().from(users).where(eq(users.username, username))
       const matches = await Bun.password.verify(password, account?.password_hash ?? (await decoy))
@@ -42,7 +43,12 @@ export function sessionRoutes(api: Api, hub: Hub, { open, user }: Callers): void
         throw new CadreError('unauthorized', 'wrong user name or password')
       }
       await throttle.succeeded(username, address)
-      const { row, token } = await store.write(tx => mintSession(hub, tx, account.id))
+      const { row, token } = await store.write(async tx => {
+        const session = await mintSession(hub, tx, account.id)
+        const by = { token: { id: session.row.id, user: account }, address: () => address }
+        await record(hub, tx, by, { action: 'session/create', target: String(session.row.id) })
+        return session
+      })
       return { token, expires_at: row.expires_at, user: { id: account.id, username, site_admin: account.site_admin } }
     },
   )
@@ -62,7 +68,7 @@ export function sessionRoutes(api: Api, hub: Hub, { open, user }: Callers): void
       }
       await store.write(async tx => {
         await tx.update(tokens).set({ revoked_at: hub.now() }).where(eq(tokens.id, id))
-        await record(hub, tx, caller.token, { action: 'session/delete', target: String(id) })
+        await record(hub, tx, caller, { action: 'session/delete', target: String(id) })
       })
       return { id }
     },

@@ -77,7 +77,7 @@ export function teamRoutes(api: Api, hub: Hub, { user, either }: Callers): void 
           })
         await tx.insert(packageFiles).values({ package_id: row!.id, files: checked.files })
         const deed = { action: 'teams/publish', target: `${name}@${version}`, org_id: scope.org_id }
-        await record(hub, tx, caller.token, deed)
+        await record(hub, tx, caller, deed)
         return packageRecord(row!)
       })
     },
@@ -182,7 +182,7 @@ export function teamRoutes(api: Api, hub: Hub, { user, either }: Callers): void 
           .where(and(eq(packages.name, name), eq(packages.version, range)))
           .returning()
         if (!row) throw missing(team)
-        await record(hub, tx, caller.token, { action: 'teams/yank', target: team, org_id: scope.org_id })
+        await record(hub, tx, caller, { action: 'teams/yank', target: team, org_id: scope.org_id })
         return packageRecord(row)
       }),
   )

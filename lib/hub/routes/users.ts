@@ -33,7 +33,7 @@ export function userRoutes(api: Api, hub: Hub, { user }: Callers): void {
       const hash = await hashPassword(password)
       return store.write(async tx => {
         const row = await addUser(hub, tx, username, hash, site_admin)
-        await record(hub, tx, caller.token, { action: 'users/create', target: username })
+        await record(hub, tx, caller, { action: 'users/create', target: username })
         return userRecord(row)
       })
     },
@@ -106,7 +106,7 @@ export function userRoutes(api: Api, hub: Hub, { user }: Callers): void {
         if (Object.keys(set).length === 0) return userRecord(row)
         const [updated] = await tx.update(users).set(set).where(eq(users.id, row.id)).returning()
         if (password !== undefined) await endSessions(tx, row.id, caller.token.id)
-        await record(hub, tx, caller.token, { action: 'users/update', target: row.username })
+        await record(hub, tx, caller, { action: 'users/update', target: row.username })
         return userRecord(updated!)
       })
     },
@@ -126,7 +126,7 @@ export function userRoutes(api: Api, hub: Hub, { user }: Callers): void {
         if (suspended) await keepASiteAdmin(tx, row.id)
         const set = { suspended_at: suspended ? (row.suspended_at ?? hub.now()) : null }
         const [updated] = await tx.update(users).set(set).where(eq(users.id, row.id)).returning()
-        await record(hub, tx, caller.token, { action: 'users/suspend', target: `${row.username} ${suspended}` })
+        await record(hub, tx, caller, { action: 'users/suspend', target: `${row.username} ${suspended}` })
         return userRecord(updated!)
       }),
   )
@@ -152,7 +152,7 @@ export function userRoutes(api: Api, hub: Hub, { user }: Callers): void {
       return store.write(async tx => {
         await tx.update(users).set({ password_hash }).where(eq(users.id, id))
         await endSessions(tx, id, caller.token.id)
-        await record(hub, tx, caller.token, { action: 'users/change_password', target: username })
+        await record(hub, tx, caller, { action: 'users/change_password', target: username })
         return userRecord(row)
       })
     },
