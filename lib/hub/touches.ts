@@ -1,7 +1,7 @@
 // Times that change with every call and are worth no commit of their own: when a token was last used, when a daemon was
 // last heard. Kept in memory, written together every two seconds and at the end.
 
-import { and, eq, isNotNull, lt } from 'drizzle-orm'
+import { eq, sql } from 'drizzle-orm'
 import type { Store } from '../../db/hub/store.ts'
 import { messageOf } from '../error.ts'
 import type { Log } from '../log.ts'
@@ -44,19 +44,22 @@ export class Touches {
     const [used, heard] = [this.#tokens, this.#daemons]
     this.#tokens = new Map()
     const { tokens, daemons } = this.#store
+    // At most once a day: a later end of a session is all that the use changes.
+    const slid = (at: number) =>
+      sql`CASE WHEN ${tokens.kind} = 'session' AND ${tokens.expires_at} < ${at + SESSION_MS - 86_400_000}
+        THEN ${at + SESSION_MS} ELSE ${tokens.expires_at} END`
     try {
       await this.#store.write(async tx => {
-        for (const [id, at] of used) {
-          await tx.update(tokens).set({ last_used_at: at }).where(eq(tokens.id, id))
-          const sliding = and(eq(tokens.id, id), eq(tokens.kind, 'session'), isNotNull(tokens.expires_at))
-          // At most once a day: a later end is all that the use changes.
-          const aged = and(sliding, lt(tokens.expires_at, at + SESSION_MS - 86_400_000))
+        // By id: hubs that write the same rows in different orders would lock each other out.
+        for (const [id, at] of [...used].sort(([a], [b]) => a - b)) {
           await tx
             .update(tokens)
-            .set({ expires_at: at + SESSION_MS })
-            .where(aged)
+            .set({ last_used_at: at, expires_at: slid(at) })
+            .where(eq(tokens.id, id))
         }
-        for (const [id, at] of heard) await tx.update(daemons).set({ last_seen_at: at }).where(eq(daemons.id, id))
+        for (const [id, at] of [...heard].sort(([a], [b]) => (a < b ? -1 : 1))) {
+          await tx.update(daemons).set({ last_seen_at: at }).where(eq(daemons.id, id))
+        }
       })
       for (const [id, at] of heard) if (this.#daemons.get(id) === at) this.#daemons.delete(id)
     } catch (error) {
