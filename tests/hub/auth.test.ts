@@ -135,6 +135,23 @@ describe('tokens', () => {
   })
 })
 
+test('a session that is used lives on; a durable token keeps its end', async () => {
+  const day = 86_400_000
+  const ends = async (token: string) => (await hub.ok(token, 'auth/whoami')).expires_at
+  const session = (await hub.account('slider')).token
+  const mint = { type: 'user', name: 'fixed', expires_in_days: 30 }
+  const durable = (await hub.ok(session, 'auth/generate_token', mint)).token
+  const before = [await ends(session), await ends(durable)]
+  await hub.skew(29 * day)
+  await ends(session)
+  await ends(durable)
+  await hub.flush()
+  await hub.skew(58 * day)
+  expect((await ends(session)) - before[0]).toBeGreaterThan(28 * day)
+  expect((await hub.call(durable, 'auth/whoami')).status).toBe(401)
+  await hub.skew(0)
+})
+
 describe('realm tokens', () => {
   test('are minted by members only, and reach only their own routes', async () => {
     const stranger = await hub.account('outsider')
