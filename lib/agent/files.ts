@@ -60,10 +60,10 @@ export async function writeArtifact(
   signal?.throwIfAborted()
   const path = `files/${phase}/${name}`
   const target = join(stateDir, path)
-  const temporary = join(stateDir, 'tmp', randomUUID())
+  // Beside `files`, where nobody looks for artifacts, and without a folder of its own: folders are what takes time here.
+  const temporary = join(stateDir, `.${randomUUID()}`)
   try {
     const folders = [...makeStateDir(stateDir), ...makeFolders(stateDir, path.split('/').slice(0, -1))]
-    makeFolders(stateDir, ['tmp'])
     const { bytes, sha256 } = await writeWhole(temporary, content, signal)
     failpoint()
     renameSync(temporary, target)

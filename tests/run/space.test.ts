@@ -81,7 +81,7 @@ test.skipIf(!mounted)(
       expect(error!.message).toMatch(/^ENOSPC: the disk is full, files\/large\/large( of 40\.0 MiB)? was not written/)
       expect(error!.message).toMatch(/MiB are free now$/)
       expect(error!.message).toContain(join(disk, 'runs', run_id))
-      expect(readdirSync(join(disk, 'runs', run_id, 'tmp'))).toEqual([])
+      expect(readdirSync(join(disk, 'runs', run_id)).filter(name => name.startsWith('.'))).toEqual([])
       expect(readdirSync(join(disk, 'runs', run_id, 'files', 'large'))).toEqual([])
       expect(brokenInvariants(engine.store.db)).toEqual([])
       run_ids.push(run_id)
