@@ -22,7 +22,6 @@ import {
   AgentError,
   type AgentResult,
   agent,
-  beforehand,
   chosenChannels,
   messageFields,
   persist,
@@ -96,7 +95,7 @@ export default agent({
 
 async function send(message: Message, context: Context): Promise<AgentResult> {
   const to = chosenChannels(context.settings.channels, message.channels).map(([, address]) => address)
-  const files = await beforehand(() => Promise.all((message.files ?? []).map(path => attachment(path, context))))
+  const files = await Promise.all((message.files ?? []).map(path => attachment(path, context)))
   const sent = await persist(context, () => deliver({ ...compose(message, context), to }, files, context))
   const accepted = sent.accepted.map(String)
   const refusals = (sent.rejectedErrors ?? []).map(({ recipient, response }) => `${recipient} (${response})`)

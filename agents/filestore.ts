@@ -91,7 +91,7 @@ export default agent({
       mode: Type.Optional(Type.Enum(['create', 'replace'])),
     }),
     async run({ ref: folder, file: path, title, mode }, context) {
-      const file = await beforehand(() => context.read(path))
+      const file = await context.read(path)
       const name = title ?? basename(path)
       const existing = mode === 'replace' ? await beforehand(() => drive.named(name, folder, context)) : null
       const uploaded = await drive.upload({ file, name, folder, existing }, context)

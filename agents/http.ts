@@ -14,7 +14,6 @@ import {
   AgentError,
   type AgentResult,
   agent,
-  beforehand,
   DURATION_PATTERN,
   type Effect,
   type Json,
@@ -62,7 +61,7 @@ export default agent({
     entry: Target,
     async run(entry, context) {
       const { file } = entry
-      const body = file === undefined ? encode(entry.body) : { content: await beforehand(() => context.read(file)) }
+      const body = file === undefined ? encode(entry.body) : { content: await context.read(file) }
       return request(entry, 'POST', body, context)
     },
   },

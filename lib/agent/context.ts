@@ -2,7 +2,7 @@
 
 import type { JsonObject } from '../json.ts'
 import type { Redactor } from '../redact.ts'
-import { type AgentContext, AgentError, type Effect, type NotifyEvent, type RunIdentity } from './define.ts'
+import { type AgentContext, AgentError, type Effect, type NotifyEvent, type RunIdentity, withSent } from './define.ts'
 import { guardedFetch, guardOf, type NetworkPolicy } from './fetch.ts'
 import { folderAt, readable, writeArtifact } from './files.ts'
 import { vet } from './guard.ts'
@@ -41,23 +41,40 @@ export function createContext(options: ContextOptions): AgentContext {
   const places = { stateDir, workspace, outside: options.outside, sameTree: options.sameTree }
   const log = (message: string, fields?: JsonObject) =>
     options.log(redactor.text(message), fields && redactor.json(fields))
+  const request = guardedFetch({ settings, network, effect, signal, log })
+  let calledOut = false
+  /** A file that fails before anything can have left says so, that no author has to know of receipts. */
+  const here = async <T>(work: () => Promise<T>): Promise<T> => {
+    try {
+      return await work()
+    } catch (error) {
+      throw error instanceof AgentError && !calledOut ? withSent(error, 'no') : error
+    }
+  }
   return {
     settings,
     signal,
     log,
-    fetch: guardedFetch({ settings, network, effect, signal, log }),
+    fetch(url, init) {
+      calledOut = true
+      return request(url, init)
+    },
     async vet(url) {
+      calledOut = true
       await vet(new URL(url), guardOf({ settings, network }))
     },
-    write: (name, content) => writeArtifact(stateDir, phase.name, name, content, signal),
-    async read(path) {
-      if (typeof path !== 'string' || !path) throw new AgentError('no file is named', { code: 'not_found' })
-      return readable(path, places)
-    },
-    folder: path => folderAt(path, places),
+    write: (name, content) => here(() => writeArtifact(stateDir, phase.name, name, content, signal)),
+    read: path =>
+      here(async () => {
+        if (typeof path !== 'string' || !path) throw new AgentError('no file is named', { code: 'not_found' })
+        return readable(path, places)
+      }),
+    folder: path => here(() => folderAt(path, places)),
     env: Object.fromEntries(SHARED_ENVIRONMENT.flatMap(name => (process.env[name] ? [[name, process.env[name]]] : []))),
-    start: (command, { cwd, env }) =>
-      startGroup(command, { cwd, env, runId: run.id, folder: options.processes ?? null }),
+    start(command, { cwd, env }) {
+      calledOut = true
+      return startGroup(command, { cwd, env, runId: run.id, folder: options.processes ?? null })
+    },
     mask: () => redactor.stream(),
     key,
     attempt,

@@ -61,7 +61,11 @@ export interface AgentContext<S = Record<string, unknown>> {
   vet(url: string): Promise<void>
   /** Writes `files/<phase>/<name>` whole or not at all. Objects become indented JSON. */
   write(name: string, content: FileContent): Promise<FileRecord>
-  /** A file of the run (`files/…`) or the workspace. Throws an AgentError when it is missing or lies outside. */
+  /**
+   * A file of the run (`files/…`) or the workspace. Throws an AgentError when it is missing or lies outside; before the
+   * first `fetch`, `vet` or `start` it says that nothing was sent, as errors of `folder` and `write` do. An agent that
+   * sends by other means reads its files first.
+   */
   read(path: string): Promise<ReturnType<typeof Bun.file>>
   /** The absolute path of a folder that lies where `read` finds files; `.` is the workspace. Throws likewise. */
   folder(path: string): Promise<string>

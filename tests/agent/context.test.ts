@@ -1,0 +1,95 @@
+// What a file that fails says of the receipt of a `once` entry, in an agent whose author knows nothing of receipts.
+
+import { afterAll, describe, expect, test } from 'bun:test'
+import { agent, Type } from '../../lib/agent/cadre.ts'
+import { testContext } from '../support/context.ts'
+import { outcomeOf } from '../support/outcome.ts'
+
+const received: string[] = []
+const server = Bun.serve({
+  port: 0,
+  hostname: '127.0.0.1',
+  fetch({ method }) {
+    received.push(method)
+    return new Response('taken')
+  },
+})
+afterAll(() => server.stop(true))
+
+const Settings = Type.Object({ url: Type.String() })
+const Entry = Type.Object({ name: Type.String(), file: Type.String() })
+const tickets = agent({
+  type: 'connector',
+  version: '1.0.0',
+  description: 'Opens tickets.',
+  settings: Settings,
+  actions: {
+    read_first: {
+      direction: 'target',
+      effect: 'once',
+      entry: Entry,
+      async run({ file }, context) {
+        const body = await context.read(file)
+        await context.fetch(context.settings.url, { method: 'POST', body })
+        return { text: 'opened' }
+      },
+    },
+    send_first: {
+      direction: 'target',
+      effect: 'once',
+      entry: Entry,
+      async run({ file }, context) {
+        await context.fetch(context.settings.url, { method: 'POST', body: 'a ticket' })
+        await context.fetch(context.settings.url, { method: 'POST', body: await context.read(file) })
+        return { text: 'opened' }
+      },
+    },
+  },
+})
+
+const outcome = (action: string, file: string) =>
+  outcomeOf({
+    agent: tickets,
+    name: 'tickets',
+    settings: { url: server.url.href },
+    phase: { action, target_entries: [{ name: 'one', file }] },
+  })
+
+describe('a `once` entry', () => {
+  test.each(['missing.md', '../secret.md', '.'])('whose file %s cannot be read fails, and asks nobody', async file => {
+    received.length = 0
+    const { state, error } = await outcome('read_first', file)
+    expect(state).toBe('failed')
+    expect(error!.message).toContain(file)
+    expect(received).toEqual([])
+  })
+
+  test('that sent something before its file failed waits for a person', async () => {
+    received.length = 0
+    expect(await outcome('send_first', 'missing.md')).toMatchObject({ state: 'awaiting_input' })
+    expect(received).toEqual(['POST'])
+  })
+})
+
+describe('before anything left, the error says so', () => {
+  const settings = { url: server.url.href }
+  test.each([
+    ['read', (at: ReturnType<typeof begin>) => at.read('missing.md')],
+    ['folder', (at: ReturnType<typeof begin>) => at.folder('missing')],
+    ['write', (at: ReturnType<typeof begin>) => at.write('../out', 'text')],
+  ])('of %s', async (_, work) => {
+    await expect(work(begin())).rejects.toMatchObject({ sent: 'no' })
+  })
+
+  test.each([
+    ['fetch', (at: ReturnType<typeof begin>) => at.fetch(settings.url)],
+    ['vet', (at: ReturnType<typeof begin>) => at.vet(settings.url)],
+    ['start', async (at: ReturnType<typeof begin>) => at.start(['true'], { cwd: '/', env: { ...at.env } }).close()],
+  ])('and no more once there was a %s', async (_, call) => {
+    const context = begin()
+    await call(context)
+    await expect(context.read('missing.md')).rejects.toMatchObject({ code: 'not_found', sent: undefined })
+  })
+
+  const begin = () => testContext({ settings, effect: 'once' }).context
+})
