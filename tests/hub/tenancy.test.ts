@@ -179,6 +179,66 @@ describe('realms', () => {
   })
 })
 
+describe('the last one stays', () => {
+  let id: number
+  let scope: number
+  let own: string
+  let una: { token: string; id: number }
+  let udo: { token: string; id: number }
+  const remove = (token: string, username: string) => hub.call(token, 'orgs/remove_member', { org_id: id, username })
+  const refused = (what: string) => ({ status: 409, error: { message: expect.stringContaining(`the last ${what}`) } })
+
+  beforeAll(async () => {
+    id = (await hub.ok(hub.admin, 'orgs/create', { slug: 'led', display_name: 'Led' })).id
+    una = await hub.account('una')
+    udo = await hub.account('udo')
+    await hub.ok(hub.admin, 'orgs/add_member', { org_id: id, username: 'una', role: 'admin' })
+    scope = (await hub.ok(una.token, 'scopes/create', { org_id: id, slug: 'led' })).id
+    own = (await hub.ok(una.token, 'realms/create', { org_id: id, slug: 'ones-own', name: 'R' })).id
+  })
+
+  test('whoever leaves an org leaves no scope and no realm of it without a head', async () => {
+    expect(await remove(hub.admin, 'una')).toMatchObject(refused('owner of scope led'))
+    await hub.ok(hub.admin, 'scopes/add_member', { scope_id: scope, username: 'udo', role: 'owned' })
+    expect(await remove(hub.admin, 'una')).toMatchObject(refused('admin of realm ones-own'))
+    expect((await hub.ok(hub.admin, 'realms/members', { realm_id: own })).total).toBe(1)
+    await hub.ok(hub.admin, 'realms/add_member', { realm_id: own, username: 'udo', role: 'admin' })
+    expect((await remove(hub.admin, 'una')).status).toBe(200)
+    expect((await hub.call(una.token, 'realms/get', { realm_id: own })).status).toBe(404)
+  })
+  test('who is suspended does not count, though suspending asks nobody', async () => {
+    await hub.ok(hub.admin, 'realms/add_member', { realm_id: own, username: 'una', role: 'admin' })
+    await hub.ok(hub.admin, 'scopes/add_member', { scope_id: scope, username: 'una', role: 'owned' })
+    await hub.ok(hub.admin, 'orgs/add_member', { org_id: id, username: 'udo', role: 'owner' })
+    await hub.ok(hub.admin, 'users/suspend', { user_id: udo.id })
+    const member = { realm_id: own, username: 'una' }
+    expect(await remove(hub.admin, 'admin')).toMatchObject(refused('owner of org led'))
+    expect(await hub.call(hub.admin, 'realms/add_member', { ...member, role: 'operator' })).toMatchObject(
+      refused('admin of realm ones-own'),
+    )
+    expect(await hub.call(hub.admin, 'realms/remove_member', member)).toMatchObject(refused('admin of realm ones-own'))
+    expect(
+      await hub.call(hub.admin, 'scopes/add_member', { scope_id: scope, username: 'una', role: 'member' }),
+    ).toMatchObject(refused('owner of scope led'))
+    await hub.ok(hub.admin, 'users/suspend', { user_id: udo.id, suspended: false })
+    expect((await hub.call(hub.admin, 'realms/remove_member', member)).status).toBe(200)
+  })
+  test('two who remove each other at the same moment leave one', async () => {
+    for (let round = 0; round < 5; round++) {
+      for (const username of ['una', 'udo']) {
+        await hub.ok(hub.admin, 'orgs/add_member', { org_id: id, username, role: 'owner' })
+        await hub.ok(hub.admin, 'realms/add_member', { realm_id: own, username, role: 'admin' })
+        await hub.ok(hub.admin, 'scopes/add_member', { scope_id: scope, username, role: 'owned' })
+      }
+      await hub.call(udo.token, 'orgs/remove_member', { org_id: id, username: 'admin' })
+      const statuses = await Promise.all([remove(una.token, 'udo'), remove(udo.token, 'una')])
+      expect(statuses.map(({ status }) => status).sort()).toEqual([200, 404])
+      const { members } = await hub.ok(hub.admin, 'orgs/get_by_id', { org_id: id })
+      expect(members.filter((member: { role: string }) => member.role === 'owner')).toHaveLength(1)
+    }
+  })
+})
+
 describe('users', () => {
   test('are made by site admins, seen by those who share an org', async () => {
     const made = await hub.ok(hub.admin, 'users/create', { username: 'uma', password: 'long enough' })

@@ -12,6 +12,7 @@ import { checkSlug, listBody, OrgId, orgId, page, Slug, Title, Username } from '
 import type { Callers, UserCaller } from '../callers.ts'
 import { countOf } from '../counting.ts'
 import type { Hub } from '../hub.ts'
+import { keepOrgOwner, keepRealmAdmin, keepScopeOwner } from '../last.ts'
 import { endLiveRuns, hasLiveRuns } from '../live.ts'
 import { listOf, Member, memberOf, Org, withMore } from '../records.ts'
 
@@ -177,6 +178,8 @@ export function orgRoutes(api: Api, hub: Hub, { user }: Callers): void {
         const org = await caller.org(orgId(body.org_id), 'admin', tx)
         const account = await userNamed(hub, tx, body.username)
         await mayChange(tx, org, account.id, null)
+        await keepScopeOwner(hub, tx, eq(scopes.org_id, org.id), account.id)
+        await keepRealmAdmin(hub, tx, eq(realms.org_id, org.id), account.id)
         const scopeIds = tx.select({ id: scopes.id }).from(scopes).where(eq(scopes.org_id, org.id))
         const realmIds = tx.select({ id: realms.id }).from(realms).where(eq(realms.org_id, org.id))
         await tx
@@ -202,15 +205,12 @@ export function orgRoutes(api: Api, hub: Hub, { user }: Callers): void {
     userId: number,
     role: string | null,
   ): Promise<void> {
-    const members = await tx.select().from(orgMembers).where(eq(orgMembers.org_id, org.id))
-    const current = members.find(member => member.user_id === userId)?.role
-    if ((current === 'owner' || role === 'owner') && org.role !== 'owner') {
+    const one = and(eq(orgMembers.org_id, org.id), eq(orgMembers.user_id, userId))
+    const [current] = await tx.select().from(orgMembers).where(one)
+    if ((current?.role === 'owner' || role === 'owner') && org.role !== 'owner') {
       throw new CadreError('forbidden', `only an owner of ${org.slug} changes its owners`)
     }
-    const owners = members.filter(member => member.role === 'owner')
-    if (current === 'owner' && role !== 'owner' && owners.length === 1) {
-      throw new CadreError('conflict', `the last owner of ${org.slug} cannot be removed or demoted; make another first`)
-    }
+    if (role !== 'owner') await keepOrgOwner(hub, tx, eq(orgMembers.org_id, org.id), userId)
   }
 
   function scopesOf(id: number) {

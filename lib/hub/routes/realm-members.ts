@@ -12,6 +12,7 @@ import { listBody, Password, page, Secret, Username, Uuid } from '../bodies.ts'
 import type { Callers } from '../callers.ts'
 import { countOf } from '../counting.ts'
 import type { Hub } from '../hub.ts'
+import { keepRealmAdmin } from '../last.ts'
 import { listOf, Member, memberOf, RealmRole, Time } from '../records.ts'
 import { hashSecret, mintSecret } from '../secret.ts'
 
@@ -147,7 +148,7 @@ export function realmMemberRoutes(api: Api, hub: Hub, { user, optional }: Caller
       store.write(async tx => {
         const realm = await caller.realm(realm_id, 'admin', tx)
         const account = await userNamed(hub, tx, username)
-        if (role !== 'admin') await keepAnAdmin(tx, realm, account.id)
+        if (role !== 'admin') await keepRealmAdmin(hub, tx, eq(realms.id, realm.id), account.id)
         await join(tx, realm, account.id, role)
         const target = `${username} as ${role}`
         await record(hub, tx, caller, { action: 'realms/add_member', target, org_id: realm.org_id, realm_id })
@@ -167,7 +168,7 @@ export function realmMemberRoutes(api: Api, hub: Hub, { user, optional }: Caller
       store.write(async tx => {
         const realm = await caller.realm(realm_id, 'admin', tx)
         const account = await userNamed(hub, tx, username)
-        await keepAnAdmin(tx, realm, account.id)
+        await keepRealmAdmin(hub, tx, eq(realms.id, realm.id), account.id)
         const gone = await tx
           .delete(realmMembers)
           .where(and(eq(realmMembers.realm_id, realm_id), eq(realmMembers.user_id, account.id)))
@@ -211,14 +212,5 @@ export function realmMemberRoutes(api: Api, hub: Hub, { user, optional }: Caller
         .onConflictDoUpdate({ target: [realmMembers.realm_id, realmMembers.user_id], set: { role } })
     }
     await tx.insert(orgMembers).values({ org_id: realm.org_id, user_id: userId, role: 'member' }).onConflictDoNothing()
-  }
-
-  async function keepAnAdmin(tx: Db, realm: { id: string; slug: string }, userId: number): Promise<void> {
-    const admins = await tx
-      .select()
-      .from(realmMembers)
-      .where(and(eq(realmMembers.realm_id, realm.id), eq(realmMembers.role, 'admin')))
-    if (admins.length !== 1 || admins[0]!.user_id !== userId) return
-    throw new CadreError('conflict', `the last admin of realm ${realm.slug} cannot be removed or demoted`)
   }
 }

@@ -11,6 +11,7 @@ import { checkSlug, Id, listBody, OrgId, orgId, page, Slug, Title, Username } fr
 import type { Callers } from '../callers.ts'
 import { countOf } from '../counting.ts'
 import type { Hub } from '../hub.ts'
+import { keepScopeOwner } from '../last.ts'
 import { scopesReached } from '../reach.ts'
 import { listOf, Member, memberOf, Scope, withMore } from '../records.ts'
 
@@ -125,7 +126,7 @@ export function scopeRoutes(api: Api, hub: Hub, { user }: Callers): void {
       store.write(async tx => {
         const scope = await caller.scope({ id: scope_id }, 'owned', tx)
         const account = await userNamed(hub, tx, username)
-        await keepAnOwner(tx, scope, account.id, role)
+        if (role !== 'owned') await keepScopeOwner(hub, tx, eq(scopes.id, scope.id), account.id)
         await tx
           .insert(scopeMembers)
           .values({ scope_id, user_id: account.id, role })
@@ -148,7 +149,7 @@ export function scopeRoutes(api: Api, hub: Hub, { user }: Callers): void {
       store.write(async tx => {
         const scope = await caller.scope({ id: scope_id }, 'owned', tx)
         const account = await userNamed(hub, tx, username)
-        await keepAnOwner(tx, scope, account.id, null)
+        await keepScopeOwner(hub, tx, eq(scopes.id, scope.id), account.id)
         const gone = await tx
           .delete(scopeMembers)
           .where(and(eq(scopeMembers.scope_id, scope_id), eq(scopeMembers.user_id, account.id)))
@@ -159,21 +160,4 @@ export function scopeRoutes(api: Api, hub: Hub, { user }: Callers): void {
         return { id: account.id, scope_id, user_id: account.id, username }
       }),
   )
-
-  async function keepAnOwner(
-    tx: typeof store.db,
-    scope: { id: number; slug: string },
-    userId: number,
-    role: string | null,
-  ): Promise<void> {
-    const owners = await tx
-      .select()
-      .from(scopeMembers)
-      .where(and(eq(scopeMembers.scope_id, scope.id), eq(scopeMembers.role, 'owned')))
-    if (role === 'owned' || owners.length !== 1 || owners[0]!.user_id !== userId) return
-    throw new CadreError(
-      'conflict',
-      `the last owner of @${scope.slug} cannot be removed or demoted; make another first`,
-    )
-  }
 }

@@ -177,7 +177,10 @@ export function userRoutes(api: Api, hub: Hub, { user }: Callers): void {
   async function keepASiteAdmin(tx: Db, userId: number): Promise<void> {
     const admins = (await tx.select().from(users).where(eq(users.site_admin, true))).filter(row => !row.suspended_at)
     if (admins.length !== 1 || admins[0]!.id !== userId) return
-    throw new CadreError('conflict', 'the last site admin cannot be suspended or demoted')
+    throw new CadreError(
+      'conflict',
+      'the last site admin cannot be suspended or demoted; make another first, with users/update',
+    )
   }
 }
 
