@@ -1,5 +1,6 @@
 // Who may call the daemon. A caller on this machine needs no credential for runs and workspaces; settings and decisions
-// need the local token. A caller from elsewhere brings a dispatch token or a user token, and may do what it says.
+// need the local token. A caller from elsewhere brings a dispatch token or a user token, and may do what it says; one that
+// counts once is used up by a call whose body is right, not by a misspelt one.
 //
 // "On this machine" is the socket's peer address and the Host header together: any web page can make a browser connect
 // to loopback under a name of its own (DNS rebinding), and a proxy here would lend its address to strangers.
@@ -20,6 +21,9 @@ export interface Caller {
   runId: string | null
 }
 
+/** A caller as the guard knows it: from elsewhere with its credential. */
+type Admitted = Caller & { credential: Credential | null }
+
 export interface Rule {
   /** What a caller on this machine shows: nothing, or the local token. */
   local: 'open' | 'token'
@@ -37,7 +41,7 @@ export interface GuardOptions {
 export type Guard = (rule: Rule) => Access<Caller>
 
 export function createGuard({ localToken, strict, credentials }: GuardOptions): Guard {
-  const local: Caller = { name: localName(), local: true, runId: null }
+  const local: Admitted = { name: localName(), local: true, runId: null, credential: null }
 
   return rule => ({
     rule: inWords(rule),
@@ -45,7 +49,7 @@ export function createGuard({ localToken, strict, credentials }: GuardOptions): 
       const here = isLoopback(peer())
       if (bearer !== null) {
         if (here && sameSecret(bearer, localToken)) return local
-        return remote(await credentials.check(bearer), rule)
+        return remote(await credentials.check(bearer))
       }
       if (!here) throw new CadreError('unauthorized', NO_CREDENTIAL)
       refuseForeign(request)
@@ -54,18 +58,22 @@ export function createGuard({ localToken, strict, credentials }: GuardOptions): 
       }
       return local
     },
+    permit: ({ credential }: Admitted) => credential && permit(credential, rule),
   })
 
-  function remote({ name, actions, runId, spend }: Credential, rule: Rule): Caller {
+  function remote(credential: Credential): Admitted {
     if (!credentials.connected()) {
       throw new CadreError('unavailable', 'this daemon is not connected to its hub: calls from elsewhere wait for that')
     }
+    return { name: credential.name, local: false, runId: credential.runId, credential }
+  }
+
+  function permit({ actions, spend }: Credential, rule: Rule): void {
     if (rule.remote === null) throw new CadreError('forbidden', 'this call is only taken on the daemon’s own machine')
     if (!actions.includes(rule.remote)) {
       throw new CadreError('forbidden', `this call needs ${rule.remote}; the credential allows ${list(actions)}`)
     }
     spend?.()
-    return { name, local: false, runId }
   }
 }
 

@@ -2,9 +2,13 @@
 
 import { describe, expect, test } from 'bun:test'
 import { exportSPKI, generateKeyPair, type JWTPayload, SignJWT } from 'jose'
+import { Type } from 'typebox'
 import { createGuard, isLoopback, type Rule } from '../../lib/daemon/access.ts'
 import { createCredentials, type Remote } from '../../lib/daemon/credentials.ts'
 import { CadreError } from '../../lib/error.ts'
+import { createApi } from '../../lib/http/api.ts'
+import { createLog } from '../../lib/log.ts'
+import { closed } from '../../lib/schema.ts'
 
 const DAEMON = '0b5c0a52-6f0e-4a60-9d6b-6a2f7e1c0001'
 const REALM = '0b5c0a52-6f0e-4a60-9d6b-6a2f7e1c0002'
@@ -64,7 +68,9 @@ async function ask(
 ) {
   const request = new Request('http://127.0.0.1:7401/v1/x', { headers: { host: '127.0.0.1:7401', ...headers } })
   try {
-    const caller = await guard(rule).admit({ request, path: '/v1/x', bearer, peer: () => peer })
+    const access = guard(rule)
+    const caller = await access.admit({ request, path: '/v1/x', bearer, peer: () => peer })
+    access.permit?.(caller)
     return caller.local ? 'local' : caller.name
   } catch (error) {
     return (error as CadreError).status
@@ -196,6 +202,27 @@ describe('dispatch tokens', () => {
       'ada',
       'ada',
     ])
+  })
+
+  test('a wrong body is told before what is not allowed, and uses nothing up', async () => {
+    const api = createApi({ log: createLog({ write: () => {} }) })
+    const body = closed({ run_id: Type.String() })
+    const guard = guardOf()
+    api.post('/v1/start', { access: guard(EXECUTE), body }, ({ caller }) => ({ by: caller.name }))
+    api.post('/v1/never', { access: guard(NEVER), body }, () => ({}))
+    const bearer = await dispatchToken({ claims: { action: 'execute' } })
+    // Without a socket a request comes from elsewhere.
+    const post = async (path: string, content: object, token = bearer) => {
+      const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
+      const request = new Request(`http://localhost${path}`, { method: 'POST', headers, body: JSON.stringify(content) })
+      return (await api.app.handle(request)).status
+    }
+    expect(await post('/v1/never', { run: 'r' })).toBe(400)
+    expect(await post('/v1/never', { run_id: 'r' })).toBe(403)
+    expect(await post('/v1/start', { run: 'r' })).toBe(400)
+    expect(await post('/v1/start', { run: 'r' }, `${bearer}x`)).toBe(401)
+    expect(await post('/v1/start', { run_id: 'r' })).toBe(200)
+    expect(await post('/v1/start', { run_id: 'r' })).toBe(401)
   })
 
   test('wait while the hub is away, a bad one does not', async () => {
