@@ -35,29 +35,42 @@ export function soundsSecret(name: string): boolean {
   return CREDENTIAL.test(name)
 }
 
-/** `value`: to be masked; `file`: the path of a file that holds secrets; null: neither. */
+/** The settings that belong to no agent, and what is shown of them. */
+export const GLOBAL: Readonly<Record<string, 'value' | 'open'>> = {
+  'network.allow': 'open',
+  'hub.api_key': 'value',
+  sync: 'open',
+}
+
+/** Long, of letters and digits, without a space: what a credential is and a word of a report is not. */
+const OPAQUE = /^(?=.*\d)(?=.*[a-z])\S{16,}$/i
+
+/** Whether a value that no schema speaks of (its agent is not installed) is to be kept out of logs and results too. */
+export function looksSecret(value: Json): boolean {
+  return typeof value === 'string' && OPAQUE.test(value)
+}
+
+/**
+ * `value`: a secret; `unknown`: no schema says, so it is not shown either; `file`: the path of a file that holds secrets;
+ * `open`: none of these.
+ */
 export function secretKind(
   path: readonly string[],
   agents: { get(name: string): AgentDefinition | undefined },
-): 'value' | 'file' | null {
+): 'value' | 'unknown' | 'file' | 'open' {
   const [section, reference = '', ...rest] = path
-  const name = path.at(-1) ?? ''
-  if (CREDENTIAL_FILE.test(name)) return 'file'
-  if (soundsSecret(name)) return 'value'
-  const definition = section === 'agents' ? agents.get(reference) : undefined
-  return definition && marked([definition.settings], rest) ? 'value' : null
+  if (section !== 'agents') return GLOBAL[path.join('.')] ?? 'unknown'
+  if (CREDENTIAL_FILE.test(rest.at(-1) ?? '')) return 'file'
+  if (rest.some(soundsSecret)) return 'value'
+  const definition = agents.get(reference)
+  const schemas = definition ? schemasAt(definition.settings, rest) : []
+  if (schemas.length === 0) return 'unknown'
+  return schemas.flatMap(alternatives).some(isSecret) ? 'value' : 'open'
 }
 
-function marked(schemas: TSchema[], path: readonly string[]): boolean {
-  const open = schemas.flatMap(alternatives)
-  if (open.some(isSecret)) return true
-  const [key, ...rest] = path
-  return key === undefined
-    ? false
-    : marked(
-        open.flatMap(schema => propertyOf(schema, key)),
-        rest,
-      )
+/** What a schema says of the value at `path`, with the branches of its unions; empty: nothing. */
+export function schemasAt(schema: TSchema, path: readonly string[]): TSchema[] {
+  return path.reduce((above, key) => above.flatMap(alternatives).flatMap(each => propertyOf(each, key)), [schema])
 }
 
 interface JsonSchema {

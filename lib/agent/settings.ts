@@ -14,7 +14,7 @@ import type { Catalogue } from './catalogue.ts'
 import type { AgentDefinition } from './define.ts'
 import { isReference, type Resolved, resolveReferences } from './reference.ts'
 import { checkKey, checkValue } from './setting-key.ts'
-import { leavesOf, secretKind, soundsSecret, valueAt } from './setting-tree.ts'
+import { leavesOf, looksSecret, secretKind, soundsSecret, valueAt } from './setting-tree.ts'
 import { typed } from './typed.ts'
 
 type Agents = Pick<Catalogue, 'get'>
@@ -33,7 +33,7 @@ export interface Settings {
   list(agents: Agents): { key: string; value: Json }[]
   /** Durable when it returns; null removes. Throws `invalid_request` for an unknown key or a value that cannot be. */
   set(key: string, value: Json, agents?: Agents): Promise<void>
-  /** Every secret value: marked by an agent's schema, or under a key that sounds like a credential. */
+  /** Every secret value: marked by an agent's schema, under a key that sounds like a credential, or that looks like one. */
   secrets(agents: Agents): Secret[]
 }
 
@@ -86,9 +86,8 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
 
   const masked = (value: Json, path: string[], agents: Agents): Json => {
     if (typeof value === 'string' && isReference(value)) return value
-    if (secretKind(path, agents) === 'value') return MASK
     if (Array.isArray(value)) return value.map(item => masked(item, path, agents))
-    if (!isObject(value)) return value
+    if (!isObject(value)) return ['open', 'file'].includes(secretKind(path, agents)) ? value : MASK
     return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, masked(item, [...path, key], agents)]))
   }
 
@@ -114,7 +113,7 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
       leavesOf(raw).map(({ path, value }) => ({ key: path.join('.'), value: masked(value, path, agents) })),
     set(key, value, agents) {
       const path = checkKey(key, agents)
-      const stored = value === null ? null : checkValue(path, value)
+      const stored = value === null ? null : checkValue(path, value, agents)
       const change = async () => {
         const document = await read(file, log)
         if (document.contents === null) document.contents = document.createNode({}) as Document['contents']
@@ -129,11 +128,11 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
     },
     secrets: agents => [
       ...inFiles,
-      ...leavesOf(resolved.value)
-        .filter(({ path }) => secretKind(path, agents) === 'value')
-        .flatMap(({ path, value }) =>
-          [value].flat().map(item => ({ name: path.join('.'), value: String(item ?? '') })),
-        ),
+      ...leavesOf(resolved.value).flatMap(({ path, value }) => {
+        const kind = secretKind(path, agents)
+        const items = [value].flat().filter(item => kind === 'value' || (kind === 'unknown' && looksSecret(item)))
+        return items.map(item => ({ name: path.join('.'), value: String(item ?? '') }))
+      }),
     ],
   }
 }

@@ -5,6 +5,7 @@ import { Type } from 'typebox'
 import { type Agent, agent, secret } from '../../lib/agent/define.ts'
 import { openSettings, type SettingsOptions } from '../../lib/agent/settings.ts'
 import { CadreError } from '../../lib/error.ts'
+import type { Json } from '../../lib/json.ts'
 import { folder } from '../support/folder.ts'
 
 const noop = { effect: 'read' as const, entry: Type.Object({}), run: async () => ({ text: '' }) }
@@ -153,6 +154,41 @@ describe('keys and values', () => {
     expect((await refusal(() => settings.set(key, value))).code).toBe('invalid_request')
   })
 
+  test.each([
+    ['agents.email.smtp_port', 'x', 'must be integer'],
+    ['agents.email@eu.smtp_port', '2.5', 'must be integer'],
+    ['agents.email.smtp_port', { port: 25 }, 'must be integer'],
+    ['agents.email.tls', 'maybe', 'must be boolean'],
+    ['agents.email.provider.name', { a: 1 }, 'must be string'],
+    ['agents.email.provider', { name: ['a'] }, 'name must be string'],
+    ['agents.email.provider', 'none', 'must be object'],
+    ['agents.email.channels.ops', 5.5, 'must be a string or an object'],
+    ['agents.email.channels', { ops: ['a'] }, 'ops must be a string or an object'],
+  ])('%s = %j is refused with what is expected: %s', async (key, value, expected) => {
+    const { file, settings } = await opened()
+    const error = await refusal(() => settings.set(key, value as Json, agents))
+    expect(error.status).toBe(400)
+    expect(error.message).toStartWith(`setting ${key}: `)
+    expect(error.message).toContain(expected)
+    expect(existsSync(file)).toBe(false)
+  })
+
+  test.each([
+    ['agents.email.smtp_port', '2525'],
+    ['agents.email@eu.smtp_port', 2525],
+    ['agents.email.smtp_port', '${env:PORT}'],
+    ['agents.email.tls', 'false'],
+    ['agents.email.channels.ops', 'https://hook.test/x'],
+    ['agents.email.channels.ops', { webhook_url: 'https://hook.test/x' }],
+    ['agents.email.channels.ops.webhook_url', '${file:/a}'],
+    ['agents.email.channels', '{"ops": "https://hook.test/x"}'],
+    ['agents.gone.smtp_port', 'x'],
+  ])('%s = %j is taken', async (key, value) => {
+    const { settings } = await opened()
+    await settings.set(key, value, agents)
+    expect(settings.list(agents)).toHaveLength(1)
+  })
+
   test('network.allow takes a list, or a line of them', async () => {
     const { settings } = await opened()
     await settings.set('network.allow', '10.0.0.0/8, wiki.corp')
@@ -251,7 +287,8 @@ hub: {api_key: cadre_tok_abc}
 agents:
   wiki: {base_url: 'https://w.test', api_token: tok-123456}
   email: {channels: {ops: 'https://hook.test/x', dev: {webhook_url: 'https://hook.test/y'}}}
-  unknown: {client_secret: abcdefgh, project: p}
+  unknown: {client_secret: abcdefgh, project: platform, pin: hunter22hunter22, tls: true}
+elsewhere: {pin: 5}
 `)
     expect(settings.list(agents)).toEqual([
       { key: 'hub.api_key', value: '***' },
@@ -260,8 +297,13 @@ agents:
       { key: 'agents.email.channels.ops', value: '***' },
       { key: 'agents.email.channels.dev.webhook_url', value: '***' },
       { key: 'agents.unknown.client_secret', value: '***' },
-      { key: 'agents.unknown.project', value: 'p' },
+      { key: 'agents.unknown.project', value: '***' },
+      { key: 'agents.unknown.pin', value: '***' },
+      { key: 'agents.unknown.tls', value: '***' },
+      { key: 'elsewhere.pin', value: '***' },
     ])
+    expect(settings.get('agents.unknown.project', agents).value).toBe('***')
+    expect(settings.get('agents', agents).value).toMatchObject({ unknown: { project: '***', tls: '***' } })
     expect(settings.get('agents.wiki', agents).value).toEqual({ base_url: 'https://w.test', api_token: '***' })
     expect(settings.secrets(agents).map(({ value }) => value)).toEqual([
       'cadre_tok_abc',
@@ -269,6 +311,8 @@ agents:
       'https://hook.test/x',
       'https://hook.test/y',
       'abcdefgh',
+      // What looks like a credential; `platform` stays a word in what runs record.
+      'hunter22hunter22',
     ])
     expect((await refusal(() => settings.get('agents.wiki.email', agents))).code).toBe('not_found')
   })
