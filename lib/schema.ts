@@ -6,6 +6,7 @@ import { Compile, type Validator } from 'typebox/compile'
 import type { TLocalizedValidationError } from 'typebox/error'
 import { Settings } from 'typebox/system'
 import type { Detail } from './error.ts'
+import { isObject } from './json.ts'
 
 /** A schema behind the interface of https://standardschema.dev, with the JSON Schema kept for OpenAPI. */
 export interface Standard<T> {
@@ -59,20 +60,41 @@ Settings.Set({ maxErrors: 2 * MOST })
 /** What is wrong with `value`, in document order, one problem a place; paths are JSON pointers. */
 export function problems(schema: TSchema, value: unknown): Detail[] {
   const found = new Map<string, string>()
-  const errors = validator(schema).Errors(value)
-  const unions = errors.filter(error => error.keyword === 'anyOf').map(error => error.instancePath)
-  for (const error of errors) {
-    for (const { path, message } of details(error)) {
-      // The branches of a union contradict each other: only the union itself is reported.
-      const inUnion = unions.some(union => path === union || path.startsWith(`${union}/`))
-      if (inUnion && error.keyword !== 'anyOf') continue
+  for (const error of withoutBranches(validator(schema).Errors(value))) {
+    for (const { path, message } of details(error, schema)) {
       if (found.size < MOST && !found.has(path)) found.set(path, message)
     }
   }
   return [...found].map(([path, message]) => ({ path, message }))
 }
 
-function details(error: TLocalizedValidationError): Detail[] {
+/**
+ * The branches of a union contradict each other: only the union itself is reported. But where a value has the form of
+ * one branch, and something further down is wrong, that is reported instead.
+ */
+function withoutBranches(all: TLocalizedValidationError[]): TLocalizedValidationError[] {
+  let errors = all
+  for (const union of all.filter(({ keyword }) => keyword === 'anyOf')) {
+    const { instancePath: at, schemaPath } = union
+    const branches = Map.groupBy(
+      errors.filter(
+        error =>
+          isBelow(error.schemaPath, `${schemaPath}/anyOf`) &&
+          (error.instancePath === at || isBelow(error.instancePath, at)),
+      ),
+      error => error.schemaPath.slice(`${schemaPath}/anyOf/`.length).split('/', 1)[0],
+    )
+    const meant = [...branches.values()].filter(those => those.every(({ instancePath }) => instancePath !== at))
+    const kept = new Set(meant.length === 1 ? meant[0] : [union])
+    const dropped = new Set([union, ...[...branches.values()].flat()]).difference(kept)
+    errors = errors.filter(error => !dropped.has(error))
+  }
+  return errors
+}
+
+const isBelow = (path: string, parent: string): boolean => path.startsWith(`${parent}/`)
+
+function details(error: TLocalizedValidationError, schema: TSchema): Detail[] {
   const at = (name: string) => `${error.instancePath}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`
   switch (error.keyword) {
     // An unknown property, for its own sake; that the object has one is told again with the object.
@@ -87,10 +109,34 @@ function details(error: TLocalizedValidationError): Detail[] {
     case 'const':
       return [{ path: error.instancePath, message: `must be ${JSON.stringify(error.params.allowedValue)}` }]
     case 'anyOf':
-      return [{ path: error.instancePath, message: 'has none of the allowed forms' }]
+      return [{ path: error.instancePath, message: `must be ${forms(schema, error.schemaPath)}` }]
     default:
       return [{ path: error.instancePath, message: error.message }]
   }
+}
+
+const FORMS: Record<string, string> = {
+  string: 'a string',
+  integer: 'an integer',
+  number: 'a number',
+  boolean: 'true or false',
+  array: 'a list',
+  object: 'an object',
+}
+
+/** The branches of the union at `schemaPath`, in words; a branch's own description comes first. */
+function forms(schema: TSchema, schemaPath: string): string {
+  const union = segments(schemaPath).reduce<unknown>(
+    (part, key) => (isObject(part) || Array.isArray(part) ? Reflect.get(part, key) : undefined),
+    schema,
+  )
+  const branches = isObject(union) && Array.isArray(union.anyOf) ? union.anyOf.filter(isObject) : []
+  const words = branches.map(({ description, const: value, type }) =>
+    String(description ?? (value === undefined ? (FORMS[String(type)] ?? type) : JSON.stringify(value))),
+  )
+  return words.length === 0
+    ? 'of another form'
+    : [words.slice(0, -1).join(', '), words.at(-1)].filter(Boolean).join(' or ')
 }
 
 function segments(pointer: string): string[] {

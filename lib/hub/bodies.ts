@@ -7,8 +7,7 @@ import { closed } from '../schema.ts'
 /** As large as PostgreSQL's `integer`. */
 const MOST = 2 ** 31 - 1
 export const Id = Type.Integer({ minimum: 1, maximum: MOST })
-/** An integer, or its decimal string. */
-export const OrgId = Type.Union([Id, Type.String({ pattern: '^[1-9][0-9]{0,9}$' })])
+export const OrgId = Type.Union([Id, Type.String({ pattern: '^[1-9][0-9]{0,9}$', description: 'its decimal string' })])
 export const Uuid = Type.String({ pattern: '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$' })
 export const Slug = Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,62}$' })
 export const Username = Type.String({ pattern: '^[a-z0-9][a-z0-9._-]{0,62}$' })

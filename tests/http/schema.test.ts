@@ -1,0 +1,32 @@
+// What is said of values that do not have the form of their schema.
+
+import { describe, expect, test } from 'bun:test'
+import { Type } from 'typebox'
+import { OrgId } from '../../lib/hub/bodies.ts'
+import { Permissions } from '../../lib/hub/grant.ts'
+import { problems } from '../../lib/schema.ts'
+
+describe('a value that fits no branch of a union', () => {
+  const said = (schema: Parameters<typeof problems>[0], value: unknown) =>
+    problems(Type.Object({ 'a/b': schema }), { 'a/b': value }).map(({ path, message }) => `${path} ${message}`)
+
+  test.each([0, 1.5, '01', 'acme', true, null, {}, [[]]])('is told what would: %j as org_id', value => {
+    expect(said(OrgId, value)).toEqual(['/a~1b must be an integer or its decimal string'])
+  })
+  test('in the words of its branches', () => {
+    expect(said(Type.Union([Type.String(), Type.Null()]), 1)).toEqual(['/a~1b must be a string or null'])
+    expect(said(Type.Union([Type.Boolean(), Type.Literal(3), Type.Object({})]), 'x')).toEqual([
+      '/a~1b must be true or false, 3 or an object',
+    ])
+    expect(said(Type.Array(Type.Union([Type.Number(), Type.Literal('*')])), [1, '+', '*', null])).toEqual([
+      '/a~1b/1 must be a number or "*"',
+      '/a~1b/3 must be a number or "*"',
+    ])
+  })
+  test('or what is wrong inside of the one branch that it has the form of', () => {
+    expect(problems(Permissions, { domains: { orgs: [1, 0], realms: '+' }, access: {} })).toEqual([
+      { path: '/domains/orgs/1', message: 'must be >= 1' },
+      { path: '/domains/realms', message: 'must be a list or "*"' },
+    ])
+  })
+})
