@@ -17,12 +17,11 @@ import { CadreError, messageOf } from '../error.ts'
 import { isObject, type Json, type JsonObject } from '../json.ts'
 import { problems } from '../schema.ts'
 import type { AgentCall, GatePhase, Scope, StandardPhase } from '../team/team.ts'
+import { bounded } from './bounded.ts'
 import type { Outcome } from './host.ts'
 import { type Ledger, UnknownWrite } from './ledger.ts'
 import type { RunError } from './records.ts'
 
-/** Results above this belong into a file. */
-const MAX_DATA_BYTES = 1_048_576
 /** How long the outside may take to say what it has, once the clock of the phase is over. */
 const ASK_MS = 30_000
 
@@ -90,7 +89,7 @@ export async function execute(attempt: Attempt, around: Surroundings): Promise<O
       ])
     }
     const files = calls.some(call => call.phaseLevel) ? await recordFiles(around.stateDir, phase.name) : written
-    return { kind: 'completed', ...combine(results, around), files }
+    return { kind: 'completed', ...combine(results, phase.name, files), files }
   } catch (thrown) {
     return await failure(thrown, attempt.signal, around)
   }
@@ -192,22 +191,17 @@ function callsOf(call: AgentCall, definition: AgentDefinition, scope: Scope): Ca
   return calls
 }
 
-function combine(results: [Call, AgentResult][], around: Surroundings): { text: string; data: Json } {
+function combine(
+  results: [Call, AgentResult][],
+  phase: string,
+  files: readonly FileRecord[],
+): { text: string; data: Json } {
   const [call, only] = results[0]!
   const text = results.map(([, result]) => result.text).join('\n')
-  if (call.phaseLevel) return { text, data: bounded(only.data ?? {}, around) }
+  if (call.phaseLevel) return { text, data: bounded(only.data ?? {}, phase, files) }
   const entries = Object.fromEntries(results.map(([{ name }, result]) => [name, result.data ?? {}]))
   const top = results.length === 1 && isObject(only.data) ? only.data : {}
-  return { text, data: bounded({ ...top, entries }, around) }
-}
-
-function bounded(data: Json, around: Surroundings): Json {
-  const bytes = Buffer.byteLength(JSON.stringify(data))
-  if (bytes <= MAX_DATA_BYTES) return data
-  throw new CadreError(
-    'too_large',
-    `the result has ${bytes} bytes of data, ${MAX_DATA_BYTES} are kept: use the files in ${around.stateDir}/files instead`,
-  )
+  return { text, data: bounded({ ...top, entries }, phase, files) }
 }
 
 const timedOut = ({ aborted, reason }: AbortSignal): boolean => aborted && reason?.name === 'TimeoutError'

@@ -5,6 +5,7 @@ import { CadreError } from '../error.ts'
 import type { Json, JsonObject } from '../json.ts'
 import { inputsFor } from '../team/inputs.ts'
 import type { Field, MapPhase, TeamPhase } from '../team/team.ts'
+import { bounded, jsonBytes, MAX_DATA_BYTES } from './bounded.ts'
 import { childOf, childrenOf, childStates, firstFailedChild, itemCount, itemKeys, nextItem } from './children.ts'
 import { errorOf, type RunEnd } from './ending.ts'
 import { dropHanded, handedOver, handOver, writeItems } from './handover.ts'
@@ -18,8 +19,8 @@ import type { RunStore } from './store.ts'
 
 /** Sub-runs nest no deeper than this. */
 const MAX_DEPTH = 32
-/** `data` of a phase; a map's list of items is cut to fit. */
-export const MAX_DATA_BYTES = 1_048_576
+/** What a map's `data` takes besides its items. */
+const COUNTS_BYTES = 200
 
 export function startTeam(machine: Machine, live: LiveRun, phase: TeamPhase): void {
   try {
@@ -64,17 +65,7 @@ export function childEnded(machine: Machine, live: LiveRun, position: number, ch
     if (late) return machine.failPhase(live, position, late)
     if (end.state === 'cancelled') return machine.endPhase(live, position, 'cancelled', { reason: 'sub_run' })
     if (!ok) return machine.failPhase(live, position, subRunError(child, end))
-    try {
-      handOver(machine, live, phase, child.row, end.outputs ?? {})
-      const { outputs, files } = handedOver(machine, live, phase, child.row, end.outputs ?? {})
-      return machine.endPhase(live, position, 'completed', {
-        text: `${child.row.team} completed`,
-        data: outputs,
-        files,
-      })
-    } catch (thrown) {
-      return machine.failPhase(live, position, errorOf(thrown))
-    }
+    return endTeam(machine, live, phase, child.row, end.outputs ?? {})
   }
   if (phase.type !== 'map') return
   const progress = live.maps.get(position)!
@@ -95,7 +86,8 @@ function endTeam(machine: Machine, live: LiveRun, phase: TeamPhase, child: RunRo
   try {
     handOver(machine, live, phase, child, given)
     const { outputs, files } = handedOver(machine, live, phase, child, given)
-    machine.endPhase(live, phase.index, 'completed', { text: `${child.team} completed`, data: outputs, files })
+    const data = bounded(outputs, phase.name, files)
+    machine.endPhase(live, phase.index, 'completed', { text: `${child.team} completed`, data, files })
   } catch (thrown) {
     machine.failPhase(live, phase.index, errorOf(thrown))
   }
@@ -191,13 +183,13 @@ function mapData(machine: Machine, live: LiveRun, phase: MapPhase, total: number
     if (handed) files.push(...handed.files)
   }
   const data: JsonObject = { total, ...counts, items }
-  const text = JSON.stringify(items)
-  if (text.length <= MAX_DATA_BYTES - 200) return { data, files }
+  const most = MAX_DATA_BYTES - COUNTS_BYTES
+  if (jsonBytes(items) <= most) return { data, files }
   const record = writeItems(machine, live, phase, items)
   let bytes = 0
   const kept = items.findIndex(item => {
-    bytes += JSON.stringify(item).length + 1
-    return bytes > MAX_DATA_BYTES - 200
+    bytes += jsonBytes(item) + 1
+    return bytes > most
   })
   return { data: { total, ...counts, items: items.slice(0, kept), truncated: true }, files: [...files, record] }
 }

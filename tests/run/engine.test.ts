@@ -47,9 +47,26 @@ const reader = agent({
   },
 })
 
+/** As many characters as its entry says, of two bytes each, as `data` and, if asked, in a file as well. */
+const bulk = agent({
+  type: 'connector',
+  version: '1.0.0',
+  description: 'Gives much.',
+  settings: Type.Object({}),
+  source: {
+    effect: 'read',
+    entry: Type.Object({ name: Type.String(), size: Type.Integer(), file: Type.Optional(Type.Boolean()) }),
+    async run({ name, size, file }, context) {
+      const value = 'é'.repeat(size)
+      if (file) await context.write(name, value)
+      return { text: 'much', data: { value } }
+    },
+  },
+})
+
 let t: TestEngine
 beforeAll(async () => {
-  t = await testEngine({ agents: { echo, reader } })
+  t = await testEngine({ agents: { echo, reader, bulk } })
 })
 afterAll(() => t.close())
 
@@ -384,6 +401,51 @@ phases:
     expect(run).toMatchObject({ state: 'failed' })
     expect(run.error!.message).toMatch(/32 deep at most/)
     expect([...treeEntries(t.engine.store.db, run.run_id)]).toHaveLength(33)
+  })
+})
+
+describe('data above 1 MiB', () => {
+  const HEAD = (name: string) => `name: "@local/${name}"\nversion: 1.0.0\n`
+  const error = (runId: string, phase: string) => phasesOf(runId).find(({ name }) => name === phase)?.error
+
+  test('fails the phase, which is told the file to use instead', async () => {
+    const run = await t.run(`${HEAD('much')}phases:
+  - { name: filed, agent: bulk, sources: [{ name: a.txt, size: 9, file: true }, { name: b.txt, size: 600000, file: true }] }
+  - { name: bare, agent: bulk, sources: [{ name: a.txt, size: 600000 }] }
+`)
+    expect(error(run.run_id, 'filed')).toMatchObject({ code: 'too_large', message: expect.any(String) })
+    expect(error(run.run_id, 'filed')?.message).toContain('use the file files/filed/b.txt instead')
+    expect(error(run.run_id, 'bare')?.message).toContain('write a file files/bare/<name> instead')
+  })
+
+  const gives = (size: number) => `${HEAD('gives')}phases:
+  - { name: a, agent: bulk, sources: [{ name: a.txt, size: ${size} }] }
+outputs:
+  - { name: one, type: string, value: "{{ phases.a.data.value }}" }
+  - { name: two, type: string, value: "{{ phases.a.data.value }}" }
+  - { name: three, type: string, value: "{{ phases.a.data.value }}" }
+`
+
+  test('of a team phase is no different', async () => {
+    const run = await t.run({
+      'team.yml': `${HEAD('above')}phases:\n  - { name: sub, type: team, team: ./sub }\n`,
+      'sub/team.yml': gives(200_000),
+    })
+    expect(run.state).toBe('failed')
+    expect(error(run.run_id, 'sub')?.code).toBe('too_large')
+  })
+
+  test('of a map is cut by its bytes, and whole in a file', async () => {
+    const run = await t.run({
+      'team.yml': `${HEAD('map')}phases:\n  - { name: each, type: map, team: ./sub, items: "{{ [1, 2, 3] }}" }\n`,
+      'sub/team.yml': gives(80_000),
+    })
+    const [each] = phasesOf(run.run_id)
+    expect(each).toMatchObject({ state: 'completed', data: { total: 3, completed: 3, truncated: true } })
+    expect(Buffer.byteLength(JSON.stringify(each!.data))).toBeLessThanOrEqual(1_048_576)
+    expect((each!.data as { items: unknown[] }).items).toHaveLength(2)
+    const whole = await Bun.file(join(t.engine.stateDir(run.run_id), 'files/each/items.json')).json()
+    expect(whole).toHaveLength(3)
   })
 })
 
