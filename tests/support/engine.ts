@@ -1,7 +1,6 @@
 // An engine on a home of its own, with agents defined by the test: the real one, without a daemon around it.
 
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import exec from '../../agents/exec.ts'
 import { migrate, openDatabase, readMigrations } from '../../db/open.ts'
@@ -15,6 +14,7 @@ import { Engine, type StartRequest } from '../../lib/run/engine.ts'
 import { RootSecrets } from '../../lib/run/secrets.ts'
 import { bundleFromJson, type FileMap, loadBundle } from '../../lib/team/bundle.ts'
 import { inputsFor } from '../../lib/team/inputs.ts'
+import { folder } from './folder.ts'
 
 export interface TestEngine {
   engine: Engine
@@ -45,7 +45,7 @@ export async function testEngine(
     now?: () => number
   } = {},
 ): Promise<TestEngine> {
-  const home = options.home ?? mkdtempSync(join(tmpdir(), 'cadre-engine-'))
+  const home = options.home ?? folder()
   const agents: Record<string, Agent> = { exec, ...options.agents }
   const file = join(home, 'daemon.db')
   const db = openDatabase(file)
@@ -105,6 +105,7 @@ export async function testEngine(
     async close() {
       await engine.stop()
       db.close()
+      // Not only at the end of the tests: some make thousands, and the bench is none.
       if (!options.home) rmSync(home, { recursive: true, force: true })
     },
   }

@@ -1,11 +1,11 @@
 import { beforeAll, describe, expect, test } from 'bun:test'
-import { mkdir, mkdtemp, realpath, rm, symlink } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
+import { mkdir, rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { CadreError } from '../../lib/error.ts'
 import { bundleFromJson, loadBundle, type TeamPackage } from '../../lib/team/bundle.ts'
 import { problemsOf } from '../../lib/team/problem.ts'
 import { agentRefs, literalOrigins, teamsOf } from '../../lib/team/reach.ts'
+import { folder } from '../support/folder.ts'
 import { lookup } from './agents.ts'
 import { HEAD, load, problems, scope, team } from './load.ts'
 
@@ -14,10 +14,9 @@ const leaf = (inputs = '') => `${HEAD}${inputs && `inputs: [${inputs}]\n`}phases
 const caller = (ref: string, inputs = '{}') =>
   `${HEAD}phases:\n  - { name: a, type: team, team: "${ref}", inputs: ${inputs} }\n`
 
-let folder: string
+const root = folder()
 
 beforeAll(async () => {
-  folder = await realpath(await mkdtemp(join(tmpdir(), 'cadre-bundle-')))
   const files: Record<string, string> = {
     'main/team.yml': caller('./sub'),
     'main/sub/team.yml': caller('../../beside'),
@@ -26,34 +25,34 @@ beforeAll(async () => {
     'linked/team.yml': caller('./out'),
     'bytes/team.yml': '',
   }
-  for (const [path, text] of Object.entries(files)) await Bun.write(join(folder, path), text)
-  await Bun.write(join(folder, 'bytes/team.yml'), new Uint8Array([0xff, 0xfe, 0x00]))
-  await symlink(join(folder, 'beside'), join(folder, 'linked/out'))
-  await mkdir(join(folder, 'empty'))
+  for (const [path, text] of Object.entries(files)) await Bun.write(join(root, path), text)
+  await Bun.write(join(root, 'bytes/team.yml'), new Uint8Array([0xff, 0xfe, 0x00]))
+  await symlink(join(root, 'beside'), join(root, 'linked/out'))
+  await mkdir(join(root, 'empty'))
 })
 
 describe('on disk', () => {
   test('folders in the package and beside it', async () => {
-    const bundle = await loadBundle(join(folder, 'main'), { agents: lookup })
+    const bundle = await loadBundle(join(root, 'main'), { agents: lookup })
     expect(teamsOf(bundle).map(([key]) => key)).toEqual(['.', 'sub', '../beside'])
-    expect(bundle.folder('.')).toBe(join(folder, 'main'))
-    expect(bundle.folder('../beside')).toBe(join(folder, 'beside'))
+    expect(bundle.folder('.')).toBe(join(root, 'main'))
+    expect(bundle.folder('../beside')).toBe(join(root, 'beside'))
     expect(bundle.team('sub').phases[0]).toMatchObject({ type: 'team', team: '../beside' })
   })
 
   test('a file by name', async () => {
-    const bundle = await loadBundle(join(folder, 'main/other.yml'), { agents: lookup })
+    const bundle = await loadBundle(join(root, 'main/other.yml'), { agents: lookup })
     expect(bundle.json().teams['.']!.file).toBe('other.yml')
   })
 
   test('closed: nothing outside is read, through a link neither', async () => {
-    const load = (name: string) => loadBundle(join(folder, name), { agents: lookup, closed: true }).catch(problemsOf)
+    const load = (name: string) => loadBundle(join(root, name), { agents: lookup, closed: true }).catch(problemsOf)
     expect(await load('main')).toMatchObject([{ file: 'sub/team.yml', message: 'this path leaves the package' }])
     expect(await load('linked')).toMatchObject([{ message: 'there is no team.yml in out' }])
   })
 
   test.each(['empty', 'missing', 'bytes'])('%s is refused', async name => {
-    const error = await loadBundle(join(folder, name), { agents: lookup }).catch(caught => caught)
+    const error = await loadBundle(join(root, name), { agents: lookup }).catch(caught => caught)
     expect(error).toBeInstanceOf(CadreError)
     expect(error.code).toBe('invalid_request')
   })
@@ -61,7 +60,7 @@ describe('on disk', () => {
 
 describe('stored', () => {
   test('a bundle outlives its files', async () => {
-    const home = join(folder, 'gone')
+    const home = join(root, 'gone')
     await Bun.write(join(home, 'team.yml'), caller('./sub', '{ x: "{{ run.id }}" }'))
     await Bun.write(join(home, 'sub/team.yml'), leaf('{ name: x }'))
     const bundle = await loadBundle(home, { agents: lookup })

@@ -1,10 +1,9 @@
 import { expect, test } from 'bun:test'
-import { mkdtemp } from 'node:fs/promises'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Json, JsonObject } from '../../lib/json.ts'
 import { inputsFor, inputsFromArguments } from '../../lib/team/inputs.ts'
 import type { Field, FieldType } from '../../lib/team/team.ts'
+import { folder } from '../support/folder.ts'
 
 const field = (name: string, type: FieldType, more: Partial<Field> = {}): Field => ({
   name,
@@ -88,10 +87,10 @@ test.each(refused)('-i %s is refused', async (argument, message) => {
 })
 
 test('-i name=@file reads by the declared type', async () => {
-  const folder = await mkdtemp(join(tmpdir(), 'cadre-inputs-'))
-  await Bun.write(join(folder, 'list.json'), '["a", 1]\n')
-  await Bun.write(join(folder, 'text'), 'two\nlines')
-  expect(await inputsFromArguments(FIELDS, [`l=@${folder}/list.json`, `s=@${folder}/text`])).toEqual({
+  const home = folder()
+  await Bun.write(join(home, 'list.json'), '["a", 1]\n')
+  await Bun.write(join(home, 'text'), 'two\nlines')
+  expect(await inputsFromArguments(FIELDS, [`l=@${home}/list.json`, `s=@${home}/text`])).toEqual({
     l: ['a', 1],
     s: 'two\nlines',
   })
