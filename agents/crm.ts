@@ -22,6 +22,7 @@ import {
   agent,
   BaseUrl,
   entryOf,
+  HubSpotFilter,
   type JsonObject,
   jsonApi,
   Limit,
@@ -31,6 +32,7 @@ import {
   readText,
   secret,
   Type,
+  toHubSpotFilter,
   writeListing,
 } from 'cadre'
 
@@ -40,10 +42,6 @@ const ASSOCIATION_PAGE = 100
 /** Of the 65,536 characters of a note; the rest is room for tags and the marker. */
 const NOTE_MOST = 60_000
 const TYPE_OF_NOTE_TO = { contacts: 202, companies: 190, deals: 214, tickets: 228 }
-const OPERATORS = [
-  ...['EQ', 'NEQ', 'LT', 'LTE', 'GT', 'GTE', 'BETWEEN', 'IN', 'NOT_IN'],
-  ...['HAS_PROPERTY', 'NOT_HAS_PROPERTY', 'CONTAINS_TOKEN', 'NOT_CONTAINS_TOKEN'],
-]
 const SCOPES = {
   contacts: 'crm.objects.contacts.read',
   companies: 'crm.objects.companies.read',
@@ -58,16 +56,6 @@ type Context = AgentContext<Type.Static<typeof Settings>>
 
 const Text = Type.String({ minLength: 1 })
 const Names = Type.Optional(Type.Array(Text))
-const Value = Type.Union([Type.String(), Type.Number(), Type.Boolean()])
-const Filter = Type.Object(
-  {
-    property: Text,
-    operator: Type.Enum(OPERATORS),
-    value: Type.Optional(Value),
-    values: Type.Optional(Type.Array(Value, { minItems: 1 })),
-  },
-  { additionalProperties: false },
-)
 const Get = entryOf({ ref: Text, properties: Names, associations: Names })
 
 interface Page<T> {
@@ -106,7 +94,7 @@ export default agent({
       entry: entryOf(
         {
           ref: Type.Optional(Text),
-          filters: Type.Optional(Type.Array(Filter, { minItems: 1 })),
+          filters: Type.Optional(Type.Array(HubSpotFilter, { minItems: 1 })),
           object: Type.Optional(Type.Enum(['contacts', 'companies', 'deals', 'tickets'])),
           properties: Names,
           limit: Limit,
@@ -116,7 +104,7 @@ export default agent({
       async run({ name, ref, filters, object = 'contacts', properties, limit }, context) {
         const query = {
           ...(ref !== undefined && { query: ref }),
-          ...(filters && { filterGroups: [{ filters: filters.map(toFilter) }] }),
+          ...(filters && { filterGroups: [{ filters: filters.map(toHubSpotFilter) }] }),
           ...(properties && { properties }),
         }
         const data = await writeListing(context, {
@@ -229,21 +217,6 @@ async function search(object: ObjectName, query: JsonObject, after: string | und
   return { items: results, total, next: paging?.next?.after }
 }
 
-function toFilter({ property, operator, value, values }: Type.Static<typeof Filter>): JsonObject {
-  const filter = { propertyName: property, operator }
-  if (operator === 'IN' || operator === 'NOT_IN') {
-    const all = values ?? (value === undefined ? [] : [value])
-    if (all.length === 0) throw invalid(`filter of ${property}: ${operator} takes \`values\``)
-    return { ...filter, values: all.map(String) }
-  }
-  if (operator !== 'BETWEEN') {
-    if (values) throw invalid(`filter of ${property}: ${operator} takes \`value\`, not \`values\``)
-    return { ...filter, ...(value !== undefined && { value: `${value}` }) }
-  }
-  if (values?.length !== 2) throw invalid(`filter of ${property}: BETWEEN takes \`values: [lowest, highest]\``)
-  return { ...filter, value: `${values[0]}`, highValue: `${values[1]}` }
-}
-
 function noted(ref: string, { id }: Item, context: Context): AgentResult {
   const url = `${baseOf(context)}/crm/v3/objects/notes/${id}`
   return { text: `added note ${id} to ${ref}`, data: { id, url }, external: { id, url } }
@@ -255,8 +228,4 @@ function brief(object: ObjectName, { id, properties, url }: Item, context: Conte
 
 function markOf({ key }: Context): string {
   return `cadre:${key}`
-}
-
-function invalid(message: string): AgentError {
-  return new AgentError(`[crm] ${message}`, { code: 'invalid_request', sent: 'no' })
 }

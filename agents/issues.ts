@@ -37,10 +37,12 @@ import {
   Limit,
   markdownToAdf,
   needsOne,
-  readDispatch,
+  readKnownIssues,
   readNewIssues,
   readText,
+  stepsOf,
   Type,
+  wordOf,
   writeListing,
 } from 'cadre'
 
@@ -75,17 +77,10 @@ export default agent({
       effect: 'read',
       entry: entryOf({ ref: Key, depth: Type.Optional(Type.Integer({ minimum: 0, maximum: 10 })), limit: Limit }),
       async run({ name, ref, depth = 3, limit }, context) {
-        const levels = jira.treeOf(ref, depth, context)
-        // One step ahead, so that the last page knows that it is.
-        let ahead = await levels.next()
         const data = await writeListing(context, {
           name,
           limit,
-          async page(step: number = 0) {
-            const items = ahead.done ? [] : ahead.value
-            ahead = await levels.next()
-            return { items, next: ahead.done ? null : step + 1 }
-          },
+          page: await stepsOf(jira.treeOf(ref, depth, context)),
           brief: ({ issue, ...place }) => ({ ...jira.briefOf(issue, context), ...place }),
         })
         const { key, url, type, status } = data.items[0] as Record<string, string>
@@ -137,7 +132,7 @@ export default agent({
       },
       async find({ ref }, context) {
         const found = await jira.commented(ref, context)
-        return found && commentResult(await jira.getIssue(ref, context), found.id, context)
+        return found && jira.commentResult(await jira.getIssue(ref, context), found.id, context)
       },
     },
     transition: {
@@ -148,12 +143,12 @@ export default agent({
         needsOne('to', 'file'),
       ),
       async run(entry, context) {
-        return transition(entry.ref, await destination(entry, context), entry.comment, context)
+        return transition(entry.ref, await wordOf(context, entry.to, entry.file), entry.comment, context)
       },
       async find(entry, context) {
-        if (!(await jira.moved(entry.ref, await destination(entry, context), context))) return null
+        if (!(await jira.moved(entry.ref, await wordOf(context, entry.to, entry.file), context))) return null
         if (entry.comment !== undefined && !(await jira.commented(entry.ref, context))) return null
-        return moveResult(await jira.readWritten(entry.ref, context), context)
+        return jira.moveResult(await jira.readWritten(entry.ref, context), context)
       },
     },
     create_issue: {
@@ -173,14 +168,14 @@ export default agent({
           if (issue.id !== undefined) keys.set(`${issue.id}`, key)
           made.push(key)
         }
-        return issuesResult('created', await readBack(made, context), context)
+        return jira.issuesResult('created', await jira.readBack(made, context), context)
       },
       async find({ file }, context) {
         const issues = await readNewIssues(context, file)
         const done = await jira.created(issues, context)
         const made = issues.map(({ key }, at) => key ?? done.get(at))
         if (!made.every(key => key !== undefined)) return null
-        return issuesResult('created', await readBack(made, context), context)
+        return jira.issuesResult('created', await jira.readBack(made, context), context)
       },
     },
     update_issue: {
@@ -208,7 +203,7 @@ export default agent({
       { anyOf: [{ properties: { action: { const: 'add_comment' } } }, { required: ['to'] }] },
     ),
     async run({ action, ref, message, to }, context) {
-      if (action === 'transition') return transition(ref, await destination({ to }, context), message, context)
+      if (action === 'transition') return transition(ref, `${to}`, message, context)
       return addComment(
         ref,
         message === undefined ? jira.plainDocument(context.event!.message) : await markdownToAdf(message),
@@ -221,21 +216,7 @@ export default agent({
 async function addComment(ref: string, document: AdfNode, context: Context): Promise<AgentResult> {
   const issue = await beforehand(() => jira.getIssue(ref, context))
   const { id } = await jira.comment(ref, document, context)
-  return commentResult(issue, id, context)
-}
-
-function commentResult(issue: jira.Issue, id: string, context: Context): AgentResult {
-  const brief = jira.briefOf(issue, context)
-  const url = `${brief.url}?focusedCommentId=${id}`
-  return { text: `commented on ${brief.key}`, data: { ...brief, comment_id: id }, external: { id, url } }
-}
-
-/** Where a transition leads: given in the entry, or all that a file holds. */
-async function destination(
-  { to, file }: { to?: string | number | undefined; file?: string | undefined },
-  context: Context,
-): Promise<string> {
-  return to === undefined ? (await readText(context, file!, 1_000)).trim() : `${to}`
+  return jira.commentResult(issue, id, context)
 }
 
 async function transition(ref: string, to: string, comment: string | undefined, context: Context) {
@@ -245,29 +226,7 @@ async function transition(ref: string, to: string, comment: string | undefined, 
   if (comment !== undefined && !(before && (await jira.commented(ref, context)))) {
     await jira.comment(ref, await markdownToAdf(comment), context)
   }
-  return moveResult(await jira.readWritten(ref, context), context)
-}
-
-function moveResult(issue: jira.Issue, context: Context): AgentResult {
-  const brief = jira.briefOf(issue, context)
-  return { text: `${brief.key} is ${brief.status}`, data: brief, external: { id: brief.key, url: brief.url } }
-}
-
-async function readBack(keys: readonly string[], context: Context): Promise<jira.Issue[]> {
-  const issues: jira.Issue[] = []
-  for (const key of keys) issues.push(await jira.readWritten(key, context))
-  return issues
-}
-
-function issuesResult(done: string, issues: readonly jira.Issue[], context: Context): AgentResult {
-  const items = issues.map(issue => jira.briefOf(issue, context))
-  const [first, ...rest] = items
-  const keys = items.map(({ key }) => key).join(', ')
-  return {
-    text: `${done} ${keys}`,
-    data: { ...(rest.length === 0 && first), items, total: items.length },
-    external: { id: keys, url: first!.url },
-  }
+  return jira.moveResult(await jira.readWritten(ref, context), context)
 }
 
 /** Writes to each issue of the file what `fieldsOf` takes of it; one that has nothing of the kind is left as it is. */
@@ -276,23 +235,15 @@ async function update(
   fieldsOf: (issue: DispatchIssue, known: jira.Known) => Promise<JsonObject>,
   context: Context,
 ): Promise<AgentResult> {
-  const issues = await readDispatch(context, file, () => (ref === undefined ? ['key'] : []))
-  if (ref !== undefined && issues.length > 1) {
-    const hint = 'leave out ref, and give each issue its key'
-    throw new AgentError(`[issues] ref is one issue, and ${file} holds ${issues.length}`, {
-      code: 'invalid_request',
-      hint,
-      sent: 'no',
-    })
-  }
+  const issues = await readKnownIssues(context, file, ref)
   const known = { fields: await jira.fieldsFor(issues, context), keys: keysById(issues) }
   const written: jira.Issue[] = []
   for (const issue of issues) {
-    const key = ref ?? issue.key!
+    const key = issue.key!
     const fields = await fieldsOf(issue, known)
     if (Object.keys(fields).length > 0) written.push(await jira.edit(key, fields, context))
     else context.log(`${file} has nothing to write to ${key}`)
   }
-  if (written.length > 0) return issuesResult('updated', written, context)
+  if (written.length > 0) return jira.issuesResult('updated', written, context)
   throw new AgentError(`[issues] ${file} has nothing to write`, { code: 'invalid_request', sent: 'no' })
 }

@@ -29,7 +29,7 @@ import {
   Limit,
   lacking,
   parseDuration,
-  readText,
+  readDatadogEvent,
   secret,
   Type,
   writeListing,
@@ -39,8 +39,6 @@ const HOUR = 3_600_000
 const DAY = 24 * HOUR
 const MONITOR_PAGE = 1_000
 const EVENT_PAGE = 1_000
-/** Characters of an event's text; Datadog cuts the rest silently. */
-const TEXT_MOST = 4_000
 /** What `data.series` holds with all points; above it the points are in the file only. */
 const SERIES_BYTES = 256 * 1024
 /** How far back a posted event is looked for; `date_happened` is at most 18 hours old. */
@@ -157,8 +155,8 @@ export default agent({
       effect: 'once',
       entry: entryOf({ file: Text }),
       async run({ file }, context) {
-        const event = await readEvent(file, context)
-        const body = { ...event, tags: [...((event.tags as string[] | undefined) ?? []), tagOf(context)] }
+        const event = await readDatadogEvent(context, file)
+        const body = { ...event, tags: [...(event.tags ?? []), tagOf(context)] }
         const call = datadog(context)<{ event: PostedEvent }>
         const reply = await call('post an event', '/api/v1/events', { method: 'POST', body })
         return posted(reply.event, context)
@@ -231,26 +229,6 @@ async function eventsPage(query: Record<string, string | number | undefined>, co
 function briefEvent({ id, attributes }: ListedEvent): JsonObject {
   const { timestamp = null, message = null, tags = [], attributes: more } = (attributes ?? {}) as JsonObject
   return { id, timestamp, title: ((more as JsonObject | undefined)?.title ?? message) as Json, tags }
-}
-
-async function readEvent(file: string, context: Context): Promise<JsonObject> {
-  const text = await readText(context, file, 1024 * 1024)
-  const problem = (what: string) =>
-    new AgentError(`[metrics] ${file} ${what}`, {
-      code: 'invalid_request',
-      hint: 'an event is JSON: {"title": …, "text": …, "tags"?: […], "alert_type"?: …}',
-      sent: 'no',
-    })
-  let event: JsonObject
-  try {
-    event = JSON.parse(text) as JsonObject
-  } catch {
-    throw problem('is no JSON')
-  }
-  for (const field of ['title', 'text']) if (typeof event?.[field] !== 'string') throw problem(`has no \`${field}\``)
-  if ((event.text as string).length > TEXT_MOST) throw problem(`has a text of more than ${TEXT_MOST} characters`)
-  if (event.tags !== undefined && !Array.isArray(event.tags)) throw problem('has `tags` that are no list')
-  return event
 }
 
 function tagOf({ key }: Context): string {

@@ -30,6 +30,7 @@ import {
   safeName,
   secret,
   storeClient,
+  storeError,
   Type,
   within,
 } from 'cadre'
@@ -202,7 +203,7 @@ async function describe(client: Bun.S3Client, place: Place, context: Context) {
       return await client.stat(place.key)
     } catch (error) {
       // A reply to HEAD has no body, and so no reason: that to GET has one.
-      if (codeOf(error) === 'UnknownError') await client.file(place.key).slice(0, 1).bytes()
+      if ((error as { code?: string }).code === 'UnknownError') await client.file(place.key).slice(0, 1).bytes()
       throw error
     }
   }
@@ -217,44 +218,8 @@ async function trying<T>(context: Context, place: Place, permission: string, wor
     try {
       return await work()
     } catch (error) {
-      throw error instanceof Error && error.name === 'S3Error' ? explain(error, place, permission) : error
+      throw storeError(error, `[objectstore] ${urlOf(place)}`, permission)
     }
-  })
-}
-
-const codeOf = (error: unknown) => (error as { code?: string }).code ?? ''
-
-const SETTING = 'agents.objectstore'
-/** S3's codes, what they are to us, and what to do: docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html */
-const REASONS: [codes: RegExp, code: string, hint: string][] = [
-  [/^NoSuch(Key|Bucket)$/, 'not_found', 'check ref: bucket and key, capitals included'],
-  [
-    /^(InvalidAccessKeyId|SignatureDoesNotMatch|(Invalid|Expired)Token)$/,
-    'unauthorized',
-    `check ${SETTING}.access_key_id and ${SETTING}.secret_access_key`,
-  ],
-  [/^AccessDenied$/, 'forbidden', `the credentials of ${SETTING} lack the permission `],
-  [
-    /^(PermanentRedirect|AuthorizationHeaderMalformed|IllegalLocationConstraintException)$/,
-    'rejected',
-    `the bucket lies elsewhere: check ${SETTING}.region and ${SETTING}.endpoint`,
-  ],
-  [/^RequestTimeTooSkewed$/, 'rejected', 'set the clock of this machine'],
-  [/^InvalidObjectState$/, 'rejected', 'the object is archived: restore it first'],
-]
-const TRANSIENT =
-  /^(UnknownError|InternalError|SlowDown|ServiceUnavailable|RequestTimeout|TooManyRequests|OperationAborted|Timeout|Connection\w+|DNS\w+)$/
-
-function explain(error: Error, place: Place, permission: string): AgentError {
-  const code = codeOf(error)
-  const [, kind, hint] = REASONS.find(([codes]) => codes.test(code)) ?? []
-  const retryable = TRANSIENT.test(code)
-  return new AgentError(`[objectstore] ${urlOf(place)}: ${error.message} (${code})`, {
-    code: kind ?? (retryable ? 'vendor_error' : 'rejected'),
-    retryable,
-    cause: error,
-    ...(retryable && { hint: `is ${SETTING}.endpoint right, and the store well?` }),
-    ...(hint && { hint: kind === 'forbidden' ? hint + permission : hint }),
   })
 }
 

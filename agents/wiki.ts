@@ -28,17 +28,14 @@ import {
   type JsonObject,
   Limit,
   lacking,
-  markdownToStorage,
-  readText,
+  pageText,
+  readStorage,
   siteOf,
-  storageToMarkdown,
   Type,
   writeListing,
 } from 'cadre'
 
 const PAGE = 100
-/** Confluence refuses larger pages. */
-const BODY_MOST = 5 * 1024 * 1024
 const READ = 'see the page (read:page:confluence)'
 const TAKEN = 'titles are unique in a space: where it is taken, give another, or write that page by update_page'
 const WRITE = 'add and edit pages of the space (write:page:confluence)'
@@ -89,7 +86,8 @@ export default agent({
       entry: entryOf({ ref: PageId }),
       async run({ name, ref }, context) {
         const page = await getPage(ref, context)
-        await context.write(name, await contentOf(page, name))
+        const isRecord = name.endsWith('.json')
+        await context.write(name, isRecord ? page : await pageText(page.body.storage?.value ?? '', name))
         return resultOf(page, `page ${ref}: ${page.title}`, context)
       },
     },
@@ -117,7 +115,7 @@ export default agent({
         parent: Type.Optional(Type.Union([Text, Type.Integer()])),
       }),
       async run({ ref, title, file, parent }, context) {
-        const value = (await storageOf(file, context)) + markOf(context)
+        const value = (await readStorage(context, file)) + markOf(context)
         const body = {
           spaceId: await beforehand(() => spaceId(ref, context)),
           status: 'current',
@@ -149,7 +147,7 @@ export default agent({
       effect: 'idempotent',
       entry: entryOf({ ref: PageId, title: Title, file: Text }),
       async run({ ref, title, file }, context) {
-        const value = await storageOf(file, context)
+        const value = await readStorage(context, file)
         const page = await updatePage(ref, title, value, context)
         return resultOf(page, `updated page ${ref} to version ${page.version.number}`, context)
       },
@@ -160,19 +158,6 @@ export default agent({
 async function getPage(id: string, context: AtlassianContext): Promise<Page> {
   const options = { query: { 'body-format': 'storage' }, scope: READ }
   return await atlassian(context, 'wiki')<Page>(`get page ${id}`, `/wiki/api/v2/pages/${id}`, options)
-}
-
-async function contentOf(page: Page, name: string): Promise<string | JsonObject> {
-  if (name.endsWith('.json')) return page
-  const storage = page.body.storage?.value ?? ''
-  return isStorage(name) ? storage : storageToMarkdown(storage)
-}
-
-const isStorage = (name: string) => /\.(html|xml)$/i.test(name)
-
-async function storageOf(file: string, context: AtlassianContext): Promise<string> {
-  const text = await readText(context, file, BODY_MOST)
-  return isStorage(file) ? text : markdownToStorage(text)
 }
 
 /** An anchor shows nothing on the page. */

@@ -3,7 +3,8 @@
 
 import { type CodeHost, type PullRequest, repositoriesOf, type Wishes } from './code-host.ts'
 import { type AgentContext, AgentError } from './define.ts'
-import { basicAuth, jsonApi, lacking, pagesOf, pathSegment } from './vendor.ts'
+import { pagesOf } from './listing.ts'
+import { basicAuth, jsonApi, lacking, pathSegment } from './vendor.ts'
 
 export interface BitbucketAccount {
   email?: string

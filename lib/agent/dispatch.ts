@@ -33,10 +33,10 @@ const Dispatch = Type.Object({ issues: Type.Array(DispatchIssue, { minItems: 1, 
 export type DispatchIssue = Omit<Static<typeof DispatchIssue>, 'fields'> & { fields?: JsonObject }
 
 /** The issues of `file`. Throws an AgentError `invalid_request` that names every problem; `needs` must stand on each. */
-export async function readDispatch(
+async function readDispatch(
   context: AgentContext<unknown>,
   file: string,
-  needs: (issue: DispatchIssue) => readonly (keyof DispatchIssue)[] = () => [],
+  needs: (issue: DispatchIssue) => readonly (keyof DispatchIssue)[],
 ): Promise<DispatchIssue[]> {
   const text = await readText(context, file, MOST_BYTES)
   let value: unknown
@@ -64,9 +64,25 @@ export async function readDispatch(
   return issues
 }
 
-/** The same, of issues that are to be created; those with a key exist already. */
+/** Issues that are to be created; those with a key exist already. */
 export function readNewIssues(context: AgentContext<unknown>, file: string): Promise<DispatchIssue[]> {
   return readDispatch(context, file, ({ key }) => (key === undefined ? ['project', 'type', 'summary'] : []))
+}
+
+/** Issues that exist: each has its key, or the file holds one only, and that is `ref`. */
+export async function readKnownIssues(
+  context: AgentContext<unknown>,
+  file: string,
+  ref: string | undefined,
+): Promise<DispatchIssue[]> {
+  const issues = await readDispatch(context, file, () => (ref === undefined ? ['key'] : []))
+  if (ref === undefined) return issues
+  if (issues.length === 1) return [{ ...issues[0], key: ref }]
+  throw new AgentError(`[issues] ref is one issue, and ${file} holds ${issues.length}`, {
+    code: 'invalid_request',
+    hint: 'leave out ref, and give each issue its key',
+    sent: 'no',
+  })
 }
 
 /** Keys of the issues that exist already, by their `id` in the file. */

@@ -5,7 +5,8 @@ import type { JsonObject } from '../json.ts'
 import type { AdfNode } from './adf-write.ts'
 import { type AtlassianContext, atlassian, siteOf } from './atlassian.ts'
 import type { Diagnosis } from './define.ts'
-import { type Page, pagesOf, pathSegment } from './vendor.ts'
+import { type Page, pagesOf } from './listing.ts'
+import { pathSegment } from './vendor.ts'
 
 export const BROWSE = 'Browse Projects (read:jira-work)'
 /** The vendor sends at most this many issues with their fields. */

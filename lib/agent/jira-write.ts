@@ -20,7 +20,8 @@ import {
   jira,
   searchPage,
 } from './jira-read.ts'
-import { beforehand, pagesOf } from './vendor.ts'
+import { pagesOf } from './listing.ts'
+import { beforehand } from './vendor.ts'
 
 /** The key of issues' properties and of histories' extra data. */
 const MARK = 'cadre'
@@ -154,6 +155,13 @@ export async function create(issue: DispatchIssue, index: number, known: Known, 
 export async function edit(key: string, fields: JsonObject, context: AtlassianContext): Promise<Issue> {
   const options = { method: 'PUT', query: { returnIssue: true }, body: { fields }, scope: EDIT }
   return (await jira(context)<Issue | null>(`edit ${key}`, issuePath(key), options)) ?? (await getIssue(key, context))
+}
+
+/** Issues as they are after a write, in this order. */
+export async function readBack(keys: readonly string[], context: AtlassianContext): Promise<Issue[]> {
+  const issues: Issue[] = []
+  for (const key of keys) issues.push(await readWritten(key, context))
+  return issues
 }
 
 /** An issue as it is after a write. One that cannot be read (some may create what they may not see) is only its key. */

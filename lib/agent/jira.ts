@@ -11,6 +11,7 @@ export {
   searchPage,
   treeOf,
 } from './jira-read.ts'
+export { commentResult, issuesResult, moveResult } from './jira-result.ts'
 export {
   comment,
   commented,
@@ -23,5 +24,6 @@ export {
   move,
   moved,
   ownFields,
+  readBack,
   readWritten,
 } from './jira-write.ts'
