@@ -1,6 +1,6 @@
 // Accounts: made by an admin, by the first start, or by an invitation. Passwords are kept as argon2id.
 
-import { eq } from 'drizzle-orm'
+import { and, eq, isNull, ne } from 'drizzle-orm'
 import { type Db, isDuplicate } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
 import type { Hub } from './hub.ts'
@@ -28,6 +28,16 @@ export async function userNamed({ store }: Hub, tx: Db, username: string) {
   const [row] = await tx.select().from(store.users).where(eq(store.users.username, username))
   if (!row) throw new CadreError('not_found', `no user ${username}`)
   return row
+}
+
+/** Whoever signed in with the former password is out, but for the session `except`, which changes it. */
+export async function endSessions({ store, now }: Hub, tx: Db, userId: number, except?: number): Promise<void> {
+  const { tokens } = store
+  const live = and(eq(tokens.user_id, userId), eq(tokens.kind, 'session'), isNull(tokens.revoked_at))
+  await tx
+    .update(tokens)
+    .set({ revoked_at: now() })
+    .where(and(live, except === undefined ? undefined : ne(tokens.id, except)))
 }
 
 /** Adds an org with its first owner and its dispatch key. */

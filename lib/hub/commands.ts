@@ -1,10 +1,10 @@
 // `bun hub.ts user …`: accounts, straight in the database. There is no public sign-up.
 
-import { eq } from 'drizzle-orm'
+import { and, eq, isNull } from 'drizzle-orm'
 import { openStore } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
 import { createLog } from '../log.ts'
-import { addUser, hashPassword, userNamed } from './accounts.ts'
+import { addUser, endSessions, hashPassword, userNamed } from './accounts.ts'
 import { record } from './audit.ts'
 import type { HubConfig } from './config.ts'
 import { createHub, type Hub } from './hub.ts'
@@ -44,17 +44,24 @@ export async function listAccounts({ store }: Hub): Promise<string> {
     .join('\n')
 }
 
+/** Also the last site admin, unlike users/suspend: whoever holds the machine can make another. */
 export async function suspendAccount(hub: Hub, name: string): Promise<string> {
   const { users } = hub.store
-  await hub.store.write(async tx => {
+  const [admin] = await hub.store.write(async tx => {
     const row = await userNamed(hub, tx, name)
     await tx
       .update(users)
       .set({ suspended_at: row.suspended_at ?? hub.now() })
       .where(eq(users.id, row.id))
     await record(hub, tx, null, { action: 'user suspend', target: name })
+    return tx
+      .select({ id: users.id })
+      .from(users)
+      .where(and(eq(users.site_admin, true), isNull(users.suspended_at)))
+      .limit(1)
   })
-  return `suspended ${name}: its tokens and sessions are refused from now on`
+  const none = admin ? '' : '\nno site admin is left: make one with `bun hub.ts user add NAME --admin`'
+  return `suspended ${name}: its tokens and sessions are refused from now on${none}`
 }
 
 export async function setPassword(hub: Hub, name: string, options: { passwordStdin?: boolean }): Promise<string> {
@@ -64,9 +71,10 @@ export async function setPassword(hub: Hub, name: string, options: { passwordStd
   await hub.store.write(async tx => {
     const row = await userNamed(hub, tx, name)
     await tx.update(users).set({ password_hash }).where(eq(users.id, row.id))
+    await endSessions(hub, tx, row.id)
     await record(hub, tx, null, { action: 'user passwd', target: name })
   })
-  return `changed the password of ${name}${shown}`
+  return `changed the password of ${name}, which ends its sessions${shown}`
 }
 
 /** From stdin when asked, and then not shown; else a random one, shown once. */

@@ -56,8 +56,11 @@ test('first start, restart, commands beside it', async () => {
   const { data } = await first.call('session/create', { username: 'bob', password: 'bobs password' })
   const token = String(data.token)
   expect((await first.call('auth/whoami', {}, token)).status).toBe(200)
-  expect((await command(['user', 'suspend', 'bob'])).code).toBe(0)
+  expect((await command(['user', 'passwd', 'bob', '--password-stdin'], 'another one\n')).code).toBe(0)
   expect((await first.call('auth/whoami', {}, token)).status).toBe(401)
+  const again = await first.call('session/create', { username: 'bob', password: 'another one' })
+  expect((await command(['user', 'suspend', 'bob'])).out).not.toContain('no site admin')
+  expect((await first.call('auth/whoami', {}, String(again.data.token))).status).toBe(401)
   expect((await command(['user', 'list'])).out).toBe('1\tadmin\tadmin\tactive\n2\tbob\tuser\tsuspended\n')
 
   const started = performance.now()

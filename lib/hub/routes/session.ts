@@ -1,6 +1,6 @@
 // Signing in and out: a session is a user token of kind `session`.
 
-import { eq } from 'drizzle-orm'
+import { and, eq, isNull } from 'drizzle-orm'
 import { Type } from 'typebox'
 import { CadreError } from '../../error.ts'
 import type { Api } from '../../http/api.ts'
@@ -40,10 +40,17 @@ export function sessionRoutes(api: Api, hub: Hub, { open, user }: Callers): void
       const matches = await Bun.password.verify(password, account?.password_hash ?? (await decoy))
       if (!account || !matches || account.suspended_at !== null) {
         await throttle.failed(username, address)
-        throw new CadreError('unauthorized', 'wrong user name or password')
+        throw wrong()
       }
       await throttle.succeeded(username, address)
       const { row, token } = await store.write(async tx => {
+        // While the password was checked it may have been changed, or the account suspended.
+        const same = and(eq(users.id, account.id), eq(users.password_hash, account.password_hash))
+        const [live] = await tx
+          .select({ id: users.id })
+          .from(users)
+          .where(and(same, isNull(users.suspended_at)))
+        if (!live) throw wrong()
         const session = await mintSession(hub, tx, account.id)
         const by = { token: { id: session.row.id, user: account }, address: () => address }
         await record(hub, tx, by, { action: 'session/create', target: String(session.row.id) })
@@ -74,3 +81,5 @@ export function sessionRoutes(api: Api, hub: Hub, { open, user }: Callers): void
     },
   )
 }
+
+const wrong = () => new CadreError('unauthorized', 'wrong user name or password')

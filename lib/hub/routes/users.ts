@@ -1,13 +1,13 @@
 // Accounts. They are made by site admins; there is no public sign-up.
 
-import { and, eq, inArray, isNull, ne } from 'drizzle-orm'
+import { and, eq, inArray } from 'drizzle-orm'
 import { Type } from 'typebox'
 import type { Tables } from '../../../db/hub/schema.ts'
 import type { Db } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import type { Api } from '../../http/api.ts'
 import { closed } from '../../schema.ts'
-import { addUser, hashPassword } from '../accounts.ts'
+import { addUser, endSessions, hashPassword } from '../accounts.ts'
 import { record } from '../audit.ts'
 import { Id, listBody, Password, page, Username } from '../bodies.ts'
 import type { Callers } from '../callers.ts'
@@ -19,7 +19,7 @@ const ByUser = closed({ user_id: Type.Optional(Id), username: Type.Optional(User
 
 export function userRoutes(api: Api, hub: Hub, { user }: Callers): void {
   const { store } = hub
-  const { users, orgMembers, tokens } = store
+  const { users, orgMembers } = store
 
   api.post(
     '/v1/users/create',
@@ -105,7 +105,7 @@ export function userRoutes(api: Api, hub: Hub, { user }: Callers): void {
         const set = { ...changes, ...hash }
         if (Object.keys(set).length === 0) return userRecord(row)
         const [updated] = await tx.update(users).set(set).where(eq(users.id, row.id)).returning()
-        if (password !== undefined) await endSessions(tx, row.id, caller.token.id)
+        if (password !== undefined) await endSessions(hub, tx, row.id, caller.token.id)
         await record(hub, tx, caller, { action: 'users/update', target: row.username })
         return userRecord(updated!)
       })
@@ -145,13 +145,16 @@ export function userRoutes(api: Api, hub: Hub, { user }: Callers): void {
       const row = await find(store.db, { user_id: id })
       if (!(await Bun.password.verify(body.password, row.password_hash))) {
         await hub.throttle.failed(username, 'change_password')
-        throw new CadreError('forbidden', 'the present password is wrong')
+        throw wrongPassword()
       }
       await hub.throttle.succeeded(username, 'change_password')
       const password_hash = await hashPassword(body.new_password)
       return store.write(async tx => {
-        await tx.update(users).set({ password_hash }).where(eq(users.id, id))
-        await endSessions(tx, id, caller.token.id)
+        // Unless somebody else has changed it since it was checked.
+        const same = and(eq(users.id, id), eq(users.password_hash, row.password_hash))
+        const changed = await tx.update(users).set({ password_hash }).where(same).returning({ id: users.id })
+        if (changed.length === 0) throw wrongPassword()
+        await endSessions(hub, tx, id, caller.token.id)
         await record(hub, tx, caller, { action: 'users/change_password', target: username })
         return userRecord(row)
       })
@@ -165,15 +168,6 @@ export function userRoutes(api: Api, hub: Hub, { user }: Callers): void {
     return row
   }
 
-  /** Whoever signed in with the former password is out, but for the session that changes it. */
-  async function endSessions(tx: Db, userId: number, except: number): Promise<void> {
-    const live = and(eq(tokens.user_id, userId), eq(tokens.kind, 'session'), isNull(tokens.revoked_at))
-    await tx
-      .update(tokens)
-      .set({ revoked_at: hub.now() })
-      .where(and(live, ne(tokens.id, except)))
-  }
-
   async function keepASiteAdmin(tx: Db, userId: number): Promise<void> {
     const admins = (await tx.select().from(users).where(eq(users.site_admin, true))).filter(row => !row.suspended_at)
     if (admins.length !== 1 || admins[0]!.id !== userId) return
@@ -183,6 +177,8 @@ export function userRoutes(api: Api, hub: Hub, { user }: Callers): void {
     )
   }
 }
+
+const wrongPassword = () => new CadreError('forbidden', 'the present password is wrong')
 
 function missing({ user_id, username }: { user_id?: number | undefined; username?: string | undefined }) {
   return new CadreError('not_found', `no user ${username ?? user_id} that you may see`)
