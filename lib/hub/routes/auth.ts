@@ -54,11 +54,12 @@ export function authRoutes(api: Api, hub: Hub, { user, realm, either }: Callers)
     async ({ body, caller }) => {
       const { type, name, permissions, realm_ids: realmIds = [], expires_in_days: days } = body
       checkForm(body)
-      const places = await Promise.all(realmIds.map(id => caller.realm(id)))
       const grant = type === 'realm' ? realmGrant(realmIds) : permissions ? grantOf(permissions) : caller.token.grant
       if (type === 'user' && permissions) await mustCover(caller, grant)
       const expiresAt = days === undefined ? null : hub.now() + days * 86_400_000
       const { row, token } = await store.write(async tx => {
+        const places = []
+        for (const id of realmIds) places.push(await caller.realm(id, 'member', tx))
         const minted = await mint(hub, tx, caller.user.id, { type, name, grant, realmIds, expiresAt })
         await recordOf(tx, caller, 'auth/generate_token', minted.row.id, places)
         return minted
@@ -126,9 +127,12 @@ export function authRoutes(api: Api, hub: Hub, { user, realm, either }: Callers)
     async ({ body, caller }) => {
       const row = await ownToken(caller, body.id)
       if (row.revoked_at !== null) throw new CadreError('invalid_state', `token ${row.id} is revoked; mint a new one`)
+      const places = await placesOf(row.id)
       // A new secret is a new way in: it must not open more than the caller's own.
       if (row.id !== caller.token.id && row.type === 'user') await mustCover(caller, row.grant)
-      const places = await placesOf(row.id)
+      if (!places.every(({ id, org_id }) => caller.reaches({ org_id, realm_id: id }))) {
+        throw new CadreError('forbidden', `the token’s grant does not reach every realm of token ${row.id}`)
+      }
       const token = await store.write(async tx => {
         const secret = await renewSecret(hub, tx, row)
         await recordOf(tx, caller, 'auth/rotate_token', row.id, places)

@@ -114,13 +114,12 @@ export function realmMemberRoutes(api: Api, hub: Hub, { user, optional }: Caller
           details: ['username', 'password'].map(name => ({ path: `/${name}`, message: 'is required without a token' })),
         })
       }
+      // Hashing costs, on purpose: not for whoever has no invitation.
+      await openInvitation(store.db, token, signedIn?.username ?? username!)
       const passwordHash = password === undefined ? '' : await hashPassword(password)
       return store.write(async tx => {
-        const invitation = await openInvitation(tx, token)
+        const invitation = await openInvitation(tx, token, signedIn?.username ?? username!)
         const account = signedIn ?? (await addUser(hub, tx, username!, passwordHash))
-        if (invitation.username !== null && invitation.username !== account.username) {
-          throw new CadreError('forbidden', 'this invitation is for another user name')
-        }
         const [realm] = await tx.select().from(realms).where(eq(realms.id, invitation.realm_id))
         await join(tx, realm!, account.id, invitation.role, { keepHigher: true })
         await tx.update(invitations).set({ accepted_at: hub.now() }).where(eq(invitations.id, invitation.id))
@@ -180,8 +179,8 @@ export function realmMemberRoutes(api: Api, hub: Hub, { user, optional }: Caller
       }),
   )
 
-  /** Unknown, used and expired: the first is 404, the others say what to do. */
-  async function openInvitation(tx: Db, token: string) {
+  /** The invitation that `name` may accept. Unknown, used and expired: the first is 404, the others say what to do. */
+  async function openInvitation(tx: Db, token: string, name: string) {
     const [found] = await tx
       .select()
       .from(invitations)
@@ -189,6 +188,9 @@ export function realmMemberRoutes(api: Api, hub: Hub, { user, optional }: Caller
     if (!found) throw new CadreError('not_found', 'no such invitation; ask for a new one')
     if (found.accepted_at !== null) throw new CadreError('expired', 'this invitation has been used; ask for a new one')
     if (found.expires_at <= hub.now()) throw new CadreError('expired', 'this invitation is over; ask for a new one')
+    if (found.username !== null && found.username !== name) {
+      throw new CadreError('forbidden', 'this invitation is for another user name')
+    }
     return found
   }
 
