@@ -1,6 +1,6 @@
 // Published teams: immutable packages `@scope/name@version`, checked by the daemon's own validator before they are kept.
 
-import { eq } from 'drizzle-orm'
+import { eq, like, type SQL } from 'drizzle-orm'
 import type { Tables } from '../../db/hub/schema.ts'
 import type { Db, Store } from '../../db/hub/store.ts'
 import type { FileContent } from '../../db/hub/work.ts'
@@ -8,6 +8,7 @@ import { CadreError } from '../error.ts'
 import { loadBundle, type ResolvePackage } from '../team/bundle.ts'
 import type { AgentLookup } from '../team/draft.ts'
 import type { Team } from '../team/team.ts'
+import type { Hub } from './hub.ts'
 
 export type PackageRow = Tables['packages']['$inferSelect']
 
@@ -72,6 +73,16 @@ export async function reachable(
     next = [...next, ...rows.flatMap(row => row.dependencies)]
   }
   return false
+}
+
+/**
+ * Takes the teams of scopes that are to be deleted off every realm's list: the next owner of such a slug would run there
+ * without having been asked for.
+ */
+export async function delist({ store }: Hub, tx: Db, of: SQL): Promise<void> {
+  const { scopes, realmTeams } = store
+  const gone = await tx.select({ slug: scopes.slug }).from(scopes).where(of)
+  for (const { slug } of gone) await tx.delete(realmTeams).where(like(realmTeams.team, `@${slug}/%`))
 }
 
 export interface Checked {
