@@ -104,8 +104,7 @@ const Receipt = Type.Object({
   external_url: Type.Optional(NullableText(10_000)),
 })
 
-const change = <P extends TProperties>(body: P) =>
-  Type.Object({ seq: Count, run_id: RunId, attempt: Type.Integer({ minimum: 0 }), ...body })
+const change = <P extends TProperties>(body: P) => Type.Object({ seq: Count, run_id: RunId, attempt: Count, ...body })
 
 /** By kind. */
 export const CHANGES = {

@@ -15,6 +15,8 @@ import { lastRev, type RunRow } from './runs.ts'
 
 /** A change is at most this large, by construction. */
 const MAX_CHANGE = 1024 * 1024
+/** Bytes of a name that rows are found by: PostgreSQL's indexes take no keys above 2,704. */
+const MAX_KEY = 2_400
 
 export type Refusal = 'invalid_request' | 'forbidden' | 'conflict' | 'too_large' | 'not_found'
 
@@ -35,7 +37,10 @@ export interface Applied {
 export async function applyBatch(hub: Hub, tx: Db, daemonId: string, batch: Batch): Promise<Applied> {
   const { daemons } = hub.store
   const [daemon] = await tx.select().from(daemons).where(eq(daemons.id, daemonId))
-  let acked = daemon!.epoch === batch.epoch ? daemon!.acked_seq : 0
+  if (!daemon || daemon.removed_at !== null) {
+    throw new CadreError('not_found', `no daemon ${daemonId}; register it`)
+  }
+  let acked = daemon.epoch === batch.epoch ? daemon.acked_seq : 0
   if (batch.from_seq > acked + 1) {
     throw new CadreError(
       'conflict',
@@ -55,7 +60,7 @@ export async function applyBatch(hub: Hub, tx: Db, daemonId: string, batch: Batc
       })
     }
     if (seq <= acked) continue
-    const refusal = await apply(hub, tx, daemon!, change, touched)
+    const refusal = await apply(hub, tx, daemon, change, touched)
     if (refusal) rejected.push({ seq, code: refusal })
     acked = seq
   }
@@ -254,6 +259,7 @@ const DETAILS: {
     return null
   },
   async artifact({ store: { artifacts } }, tx, { run_id }, { artifact: { path, phase, name, bytes, sha256 } }) {
+    if (Buffer.byteLength(path) > MAX_KEY) return 'too_large'
     const row = { phase, name, bytes, sha256 }
     await tx
       .insert(artifacts)
@@ -263,6 +269,7 @@ const DETAILS: {
   },
   async receipt({ store: { receipts } }, tx, { run_id }, { receipt }) {
     const { phase, entry, state, external_id = null, external_url = null } = receipt
+    if (Buffer.byteLength(phase + entry) > MAX_KEY) return 'too_large'
     if (state === 'cleared') {
       const cleared = and(eq(receipts.run_id, run_id), eq(receipts.phase, phase), eq(receipts.entry, entry))
       await tx.delete(receipts).where(cleared)

@@ -1,12 +1,13 @@
 // kill -9 of the hub at random moments under load: every write that it acknowledged is there afterwards, the database is
-// sound, and the hub is back within a second. CADRE_TEST_CYCLES sets how often (default 10).
+// sound, and the hub is back within a second. CADRE_TEST_CYCLES sets how often (default 10, with CADRE_SLOW_TESTS 50).
 
 import { expect, test } from 'bun:test'
 import { join, resolve } from 'node:path'
 import { openDatabase } from '../../db/open.ts'
 import { folder } from '../support/folder.ts'
+import { runChange } from '../support/sync.ts'
 
-const CYCLES = Number(process.env.CADRE_TEST_CYCLES ?? 10)
+const CYCLES = Number(process.env.CADRE_TEST_CYCLES ?? (process.env.CADRE_SLOW_TESTS ? 50 : 10))
 const WRITERS = 6
 /** After its first write. */
 const LONGEST_LIFE_MS = 150
@@ -120,8 +121,12 @@ class Outbox {
     this.#daemonId = daemonId
   }
 
+  #add(): void {
+    this.#pending.push({ seq: this.acked + this.#pending.length + 1, ...runChange(Bun.randomUUIDv7()) })
+  }
+
   async send(sync: (body: object) => Promise<Record<string, never>>): Promise<void> {
-    while (this.#pending.length < 3) this.#pending.push(newRun(this.acked + this.#pending.length + 1))
+    while (this.#pending.length < 3) this.#add()
     const { acked_seq, rejected } = (await sync({
       daemon_id: this.#daemonId,
       epoch: this.#epoch,
@@ -132,13 +137,4 @@ class Outbox {
     for (const { run_id } of this.#pending.splice(0, acked_seq - this.acked)) this.acknowledged.add(run_id)
     this.acked = acked_seq
   }
-}
-
-function newRun(seq: number) {
-  const run_id = Bun.randomUUIDv7()
-  const nothing = { run_name: null, parent_run_id: null, parent_phase: null, reason: null, error: null, outputs: null }
-  const place = { run_id, root_run_id: run_id, call_path: ['@admin/t'], call_depth: 0, tree_key: '' }
-  const state = { state: 'running', started_at: 1, completed_at: null, workspace: null, inputs: {} }
-  const run = { ...nothing, ...place, ...state, team: '@admin/t', version: '1.0.0' }
-  return { seq, run_id, attempt: 1, kind: 'run', run }
 }

@@ -2,6 +2,7 @@
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { startTestHub, type TestHub } from '../support/hub.ts'
+import { runChange } from '../support/sync.ts'
 
 let hub: TestHub
 let realm: string
@@ -39,31 +40,6 @@ async function report(...changes: object[]) {
   expect(status).toBe(200)
   seq = data.acked_seq
   return data.rejected.map((each: { seq: number; code: string }) => each.code)
-}
-
-function runChange(run_id: string, run: object = {}, attempt = 1) {
-  const record = {
-    run_id,
-    run_name: null,
-    root_run_id: run_id,
-    parent_run_id: null,
-    parent_phase: null,
-    call_path: ['@admin/t'],
-    call_depth: 0,
-    tree_key: '',
-    team: '@admin/t',
-    version: '1.0.0',
-    state: 'running',
-    reason: null,
-    error: null,
-    inputs: { a: 1 },
-    outputs: null,
-    workspace: null,
-    started_at: 1_000,
-    completed_at: null,
-    ...run,
-  }
-  return { kind: 'run', run_id, attempt, run: record }
 }
 
 const done = { state: 'completed', completed_at: 2_000, outputs: { x: 1 } }

@@ -6,6 +6,7 @@ import { resolve } from 'node:path'
 import { openStore } from '../../db/hub/store.ts'
 import { folder } from '../support/folder.ts'
 import { freshPostgres } from '../support/hub.ts'
+import { runChange } from '../support/sync.ts'
 
 const server = process.env.TEST_POSTGRES_URL
 const PROGRAM = resolve(import.meta.dir, '../../hub.ts')
@@ -163,13 +164,18 @@ describe.skipIf(!server)('two hubs on one PostgreSQL (skipped without TEST_POSTG
     const epoch = crypto.randomUUID()
     let seq = 0
     const report = (hub: number, state: object) =>
-      post(hub, 'runs/sync', { daemon_id, epoch, from_seq: ++seq, changes: [runChange(seq, run_id, state)] }, token)
+      post(
+        hub,
+        'runs/sync',
+        { daemon_id, epoch, from_seq: ++seq, changes: [{ seq, ...runChange(run_id, state) }] },
+        token,
+      )
     expect((await report(0, {})).data).toEqual({ acked_seq: 1, rejected: [] })
     const headers = { authorization: `Bearer ${session}` }
     const stream = (await fetch(`${hubs[0]!.url}/v1/runs/stream?run_id=${run_id}`, { headers })).text()
     await Bun.sleep(300)
     const reported = performance.now()
-    await report(1, { state: 'completed', completed_at: 2 })
+    await report(1, { state: 'completed', completed_at: 2_000 })
     expect(await stream).toContain('event: end')
     expect(performance.now() - reported).toBeLessThan(1_000)
   })
@@ -198,10 +204,3 @@ version: 1.0.0
 phases:
   - { name: a, agent: exec, commands: [{ name: a, run: "true" }] }
 `
-
-function runChange(seq: number, run_id: string, state: object) {
-  const nothing = { run_name: null, parent_run_id: null, parent_phase: null, reason: null, error: null, outputs: null }
-  const place = { run_id, root_run_id: run_id, call_path: ['@admin/t'], call_depth: 0, tree_key: '' }
-  const run = { ...nothing, ...place, state: 'running', started_at: 1, completed_at: null, workspace: null, inputs: {} }
-  return { seq, run_id, attempt: 1, kind: 'run', run: { ...run, team: '@admin/t', version: '1.0.0', ...state } }
-}

@@ -1,0 +1,27 @@
+// What daemons report by runs/sync, as tests send it.
+
+/** That there is a top run of `@admin/t`, or, by `run`, what else is to be said of it. */
+export function runChange(run_id: string, run: object = {}, attempt = 1) {
+  const record = {
+    run_id,
+    run_name: null,
+    root_run_id: run_id,
+    parent_run_id: null,
+    parent_phase: null,
+    call_path: ['@admin/t'],
+    call_depth: 0,
+    tree_key: '',
+    team: '@admin/t',
+    version: '1.0.0',
+    state: 'running',
+    reason: null,
+    error: null,
+    inputs: { a: 1 },
+    outputs: null,
+    workspace: null,
+    started_at: 1_000,
+    completed_at: null,
+    ...run,
+  }
+  return { kind: 'run', run_id, attempt, run: record }
+}
