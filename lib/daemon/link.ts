@@ -195,7 +195,7 @@ export class Link {
       this.#teamsVersion = bundle.teams_version
       store.setFact('teams', JSON.stringify(bundle.teams))
       store.setFact('teams_version', bundle.teams_version)
-      this.#order({ running: [...this.#running], teamsVersion: this.#teamsVersion })
+      this.#tellRunning()
     }
   }
 
@@ -215,7 +215,7 @@ export class Link {
         beat: this.#beat,
       },
     })
-    this.#order({ running: [...this.#running], teamsVersion: this.#teamsVersion })
+    this.#tellRunning()
   }
 
   #order(order: HeartbeatOrder): void {
@@ -246,21 +246,33 @@ export class Link {
   }
 
   async #take(job: Job): Promise<void> {
-    this.#hold(job.job_id)
+    this.#running.add(job.job_id)
+    this.#tellRunning()
     try {
-      await this.#perform(job)
+      const refused = await this.#perform(job).then(
+        () => null,
+        (error: unknown) => ({ error }),
+      )
+      if (refused) {
+        const { error } = refused
+        this.#options.log.warn('a job was refused', { job: job.job_id, kind: job.kind, error: messageOf(error) })
+        return await this.#ack(job, 'failed', explain(error))
+      }
+      // An answer that does not get through is no refusal: the hub delivers the job again, and it changes nothing then.
       await this.#ack(job, 'accepted')
       if (job.kind !== 'run') return await this.#ack(job, 'done')
-      void this.#options.jobs.ended(job.run_id).then(() => this.#ack(job, 'done').catch(() => {}))
-    } catch (error) {
-      this.#options.log.warn('a job was refused', { job: job.job_id, kind: job.kind, error: messageOf(error) })
-      await this.#ack(job, 'failed', explain(error))
+      void this.#options.jobs
+        .ended(job.run_id)
+        .then(() => this.#ack(job, 'done'))
+        // The run was deleted meanwhile, or the hub is away: what it was sent of the run says that it has ended.
+        .catch(() => {})
     } finally {
-      this.#release(job.job_id)
+      this.#running.delete(job.job_id)
+      this.#tellRunning()
     }
   }
 
-  #perform({ kind, run_id, payload }: Job): Promise<unknown> {
+  async #perform({ kind, run_id, payload }: Job): Promise<unknown> {
     const { jobs } = this.#options
     switch (kind) {
       case 'run':
@@ -285,13 +297,7 @@ export class Link {
     })
   }
 
-  #hold(jobId: string): void {
-    this.#running.add(jobId)
-    this.#order({ running: [...this.#running], teamsVersion: this.#teamsVersion })
-  }
-
-  #release(jobId: string): void {
-    this.#running.delete(jobId)
+  #tellRunning(): void {
     this.#order({ running: [...this.#running], teamsVersion: this.#teamsVersion })
   }
 
@@ -345,10 +351,12 @@ export class Link {
 
   async #pause(ms: number): Promise<void> {
     const { promise, resolve } = Promise.withResolvers<void>()
-    const timer = setTimeout(resolve, ms)
-    this.#stop.signal.addEventListener('abort', () => resolve(), { once: true })
+    const over = () => resolve()
+    const timer = setTimeout(over, ms)
+    this.#stop.signal.addEventListener('abort', over)
     await promise
     clearTimeout(timer)
+    this.#stop.signal.removeEventListener('abort', over)
   }
 }
 

@@ -54,6 +54,13 @@ phases:
 `,
 }
 
+const LATE = `
+name: "@admin/late"
+version: 1.0.0
+phases:
+  - { name: wait, agent: exec, commands: [{ name: w, run: sleep 1 }] }
+`
+
 async function publish(contents: Record<string, string>): Promise<void> {
   const { name } = await hub.ok(hub.admin, 'teams/publish', { files: packageOf(contents) })
   await hub.ok(hub.admin, 'realms/add_team', { realm_id: hub.realm, team: name })
@@ -127,6 +134,35 @@ phases:
   expect(run.state).toBe('failed')
   expect(JSON.stringify(run.error)).toContain('agents.helpdesk.api_token')
   await expect(dispatch('@admin/top', { items: 'text' })).rejects.toThrow('expected a list')
+})
+
+test('a run whose acceptance does not get through is not refused', async () => {
+  await publish({ 'team.yml': LATE })
+  const answers: string[] = []
+  // The way to the hub, which loses the first answer to a job.
+  const way = Bun.serve({
+    port: 0,
+    idleTimeout: 255,
+    async fetch(request) {
+      const body = await request.text()
+      const { pathname } = new URL(request.url)
+      if (pathname === '/v1/daemons/ack' && answers.push(JSON.parse(body).status) === 1) {
+        return new Response('gateway time-out', { status: 504 })
+      }
+      return fetch(hub.url + pathname, { method: request.method, headers: request.headers, body })
+    },
+  })
+  const behind = await spawnDaemon({ env: { ...env, CADRE_HUB_URL: way.url.origin, CADRE_DAEMON_NAME: 'behind' } })
+  try {
+    const { daemons } = await hub.ok(hub.admin, 'daemons/list', { realm_id: hub.realm })
+    const { id } = daemons.find(({ name }: { name: string }) => name === 'behind')
+    const { run_id } = await hub.ok(hub.admin, 'dispatch/run', { daemon_id: id, team: '@admin/late', inputs: {} })
+    expect(await endedOnHub(run_id)).toMatchObject({ state: 'completed', error: null })
+    expect(answers).toEqual(['accepted'])
+  } finally {
+    await behind.stop()
+    await way.stop(true)
+  }
 })
 
 test('cancel from the hub ends the run on the daemon', async () => {
