@@ -66,6 +66,8 @@ export interface StartRequest {
   runId?: string
 }
 
+/** Bundles kept in memory; runs that have not ended hold their own. */
+const MOST_BUNDLES = 100
 /** How often the log of a phase that still runs goes to the hub. */
 const LOG_SYNC_MS = 1_000
 
@@ -183,7 +185,7 @@ export class Engine {
     const { bundle, inputs, runName = null, workspace = null, fromPath = false, synced = false } = request
     const id = request.runId ?? Bun.randomUUIDv7()
     const fields = bundle.team(bundle.root).inputs
-    this.#bundles.set(bundle.id, bundle)
+    this.#remember(bundle.id, bundle)
     await this.#options.secrets.keep(id, fields, inputs)
     await this.#journal.write(() =>
       this.#machine.begin({
@@ -268,12 +270,10 @@ export class Engine {
 
   bundle(id: string): Bundle {
     const known = this.#bundles.get(id)
-    if (known) return known
+    if (known) return this.#remember(id, known)
     const text = this.store.bundle(id)
     if (text === null) throw new CadreError('internal', `bundle ${id} is missing in the run database`)
-    const bundle = this.#options.host.restoreBundle(id, JSON.parse(text))
-    this.#bundles.set(id, bundle)
-    return bundle
+    return this.#remember(id, this.#options.host.restoreBundle(id, JSON.parse(text)))
   }
 
   /** Runs that have not ended, and leaf phases in execution. */
@@ -295,6 +295,14 @@ export class Engine {
     await this.#attempts.idle(deadline)
     this.logs.flush()
     this.#journal.close()
+  }
+
+  /** The one that was asked for longest ago goes first. */
+  #remember(id: string, bundle: Bundle): Bundle {
+    this.#bundles.delete(id)
+    this.#bundles.set(id, bundle)
+    if (this.#bundles.size > MOST_BUNDLES) this.#bundles.delete(this.#bundles.keys().next().value!)
+    return bundle
   }
 
   readonly #now = (): number => this.#options.now?.() ?? Date.now()
@@ -375,6 +383,8 @@ export class Engine {
   #farewell({ id, parent }: LiveRun): void {
     // Resumed meanwhile: what it needs stays, and who waits for its end has to wait on.
     if (this.store.run(id)?.completed_at === null) return
+    // A listener may have said something since.
+    this.logs.close(id)
     if (!parent) void this.#options.secrets.forget(id)
     if (!parent) this.#places.dropWorkspace(id)
     this.#followers.ended(id)

@@ -167,8 +167,6 @@ export class Deliveries {
 
   async #deliver(row: DeliveryRow): Promise<void> {
     const { agent, entry, event } = parse<Payload>(row.payload)!
-    const set = (state: DeliveryRow['state'], error: string | null) =>
-      this.#journal.write(() => setDelivery(this.#store, row.run_id, row.number, state, error))
     try {
       const { definition, settings } = this.#host.agent(agent)
       const handler = definition.notify
@@ -180,15 +178,29 @@ export class Deliveries {
         )
       }
       const effect = typeof handler.effect === 'function' ? handler.effect(entry) : handler.effect
-      if (effect === 'once') await set('sent', null)
+      if (effect === 'once') await this.#set(row, 'sent', null)
       const key = idempotencyKey(row.run_id, -1 - row.number, row.listener)
       const binding = { agent, definition, settings, effect, key, signal: this.#stop.signal }
       await handler.run(entry, this.#host.context(row, binding, event))
-      await set('delivered', null)
+      await this.#set(row, 'delivered', null)
     } catch (thrown) {
-      const unknown = thrown instanceof AgentError && thrown.sent === 'unknown'
-      await set(unknown ? 'unknown' : 'failed', this.#host.mask(row.run_id, messageOf(thrown))).catch(() => {})
+      // Of a run that was deleted meanwhile there is nothing left to record.
+      await this.#failed(row, thrown).catch(() => {})
     }
+  }
+
+  async #failed(row: DeliveryRow, thrown: unknown): Promise<void> {
+    const sent = thrown instanceof AgentError ? thrown.sent : undefined
+    if (!this.#stop.signal.aborted) {
+      const error = this.#host.mask(row.run_id, messageOf(thrown))
+      return this.#set(row, sent === 'unknown' ? 'unknown' : 'failed', error)
+    }
+    // Interrupted, not failed: the next start sends what is `pending`, and holds what is `sent` to be in doubt.
+    if (sent === 'no') await this.#set(row, 'pending', null)
+  }
+
+  #set({ run_id, number }: DeliveryRow, state: DeliveryRow['state'], error: string | null): Promise<void> {
+    return this.#journal.write(() => setDelivery(this.#store, run_id, number, state, error))
   }
 }
 

@@ -449,6 +449,16 @@ outputs:
   })
 })
 
+test('more teams than are kept in memory can all be read', async () => {
+  const team = (n: number) => `name: "@local/nr"
+version: 1.0.${n}
+phases:
+  - { name: p${n}, agent: echo, sources: [{ name: a, value: ${n} }] }
+`
+  const runs = await Promise.all(Array.from({ length: 120 }, (_, n) => t.run(team(n))))
+  for (const [n, { run_id }] of runs.entries()) expect(phasesOf(run_id)).toMatchObject([{ name: `p${n}` }])
+})
+
 test('what a phase waits for is told', async () => {
   const run = await t.start(`
 name: "@local/waits"
