@@ -2,23 +2,23 @@
 
 import { readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
+import { Recent } from '../recent.ts'
 import { type LoadOptions, loadBundle, type TeamPackage } from '../team/bundle.ts'
 import type { Bundle } from '../team/team.ts'
 
-/** Bundles kept at most; the one that was asked for longest ago goes first. */
+/** Bundles kept at most. */
 const MOST = 200
 
 export class Bundles {
-  readonly #known = new Map<string, Bundle>()
+  readonly #known = new Recent<string, Bundle>(MOST)
 
   /** Like `loadBundle`: throws `invalid_request` with every problem. */
   async load(from: string | TeamPackage, options: LoadOptions): Promise<Bundle> {
     const key = typeof from === 'string' ? from : `${from.name}@${from.version}`
     const known = this.#known.get(key)
     const bundle = known && (await isCurrent(known)) ? known : await loadBundle(from, options)
-    this.#known.delete(key)
     if (isChecked(bundle, from)) this.#known.set(key, bundle)
-    if (this.#known.size > MOST) this.#known.delete(this.#known.keys().next().value!)
+    else this.#known.delete(key)
     return bundle
   }
 }

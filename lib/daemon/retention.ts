@@ -20,8 +20,11 @@ const VACUUM_PAGES = 2_000
 const BATCH = 200
 
 /** Deletes the tree of an ended top run. Throws `not_found`, `invalid_state`. */
-export async function deleteTree(daemon: Daemon, runId: string): Promise<void> {
-  const { db, engine } = daemon
+export function deleteTree(home: Pick<Daemon, 'db' | 'engine'>, runId: string): Promise<void> {
+  return home.engine.deleting(runId, () => deleteAll(home, runId))
+}
+
+async function deleteAll({ db, engine }: Pick<Daemon, 'db' | 'engine'>, runId: string): Promise<void> {
   const { state, parent_run_id, root_run_id } = engine.record(runId)
   if (parent_run_id !== null) {
     throw new CadreError('invalid_state', `run ${runId} is a sub-run: delete its top run ${root_run_id}`)

@@ -6,6 +6,7 @@ import type { AgentContext, NotifyEvent } from '../agent/define.ts'
 import { CadreError, messageOf } from '../error.ts'
 import type { JsonObject } from '../json.ts'
 import type { Log } from '../log.ts'
+import { Recent } from '../recent.ts'
 import type { Bundle, BundleJson, EventName } from '../team/team.ts'
 import { Attempts } from './attempts.ts'
 import { DiskSpace } from './disk.ts'
@@ -83,7 +84,9 @@ export class Engine {
   readonly #timers: Timers
   readonly #disk: DiskSpace
   readonly #places: Places
-  readonly #bundles = new Map<string, Bundle>()
+  readonly #bundles = new Recent<string, Bundle>(MOST_BUNDLES)
+  /** Top runs that are being deleted. */
+  readonly #deleting = new Set<string>()
   readonly #followers = new Followers()
   readonly #logsQueued = new Set<string>()
   #changes = new Map<string, Change>()
@@ -185,7 +188,7 @@ export class Engine {
     const { bundle, inputs, runName = null, workspace = null, fromPath = false, synced = false } = request
     const id = request.runId ?? Bun.randomUUIDv7()
     const fields = bundle.team(bundle.root).inputs
-    this.#remember(bundle.id, bundle)
+    this.#bundles.set(bundle.id, bundle)
     await this.#options.secrets.keep(id, fields, inputs)
     await this.#journal.write(() =>
       this.#machine.begin({
@@ -219,8 +222,17 @@ export class Engine {
 
   /** Opens an ended run again, as a new attempt: what did not complete, and `from` with all that depends on it. */
   async resume(runId: string, from: string | null = null): Promise<RunRecord> {
-    await this.#journal.write(() => resume(this.#machine, runId, from))
+    await this.#journal.write(() => {
+      if (this.#deleting.has(runId)) throw new CadreError('invalid_state', `run ${runId} is being deleted`)
+      resume(this.#machine, runId, from)
+    })
     return this.record(runId)
+  }
+
+  /** Lets `work` delete the tree of an ended top run, which nobody can open again meanwhile. */
+  async deleting(runId: string, work: () => Promise<void>): Promise<void> {
+    this.#deleting.add(runId)
+    await work().finally(() => this.#deleting.delete(runId))
   }
 
   planResume(runId: string, from: string | null = null): ResumePlan {
@@ -270,10 +282,10 @@ export class Engine {
 
   bundle(id: string): Bundle {
     const known = this.#bundles.get(id)
-    if (known) return this.#remember(id, known)
+    if (known) return known
     const text = this.store.bundle(id)
     if (text === null) throw new CadreError('internal', `bundle ${id} is missing in the run database`)
-    return this.#remember(id, this.#options.host.restoreBundle(id, JSON.parse(text)))
+    return this.#bundles.set(id, this.#options.host.restoreBundle(id, JSON.parse(text)))
   }
 
   /** Runs that have not ended, and leaf phases in execution. */
@@ -295,14 +307,6 @@ export class Engine {
     await this.#attempts.idle(deadline)
     this.logs.flush()
     this.#journal.close()
-  }
-
-  /** The one that was asked for longest ago goes first. */
-  #remember(id: string, bundle: Bundle): Bundle {
-    this.#bundles.delete(id)
-    this.#bundles.set(id, bundle)
-    if (this.#bundles.size > MOST_BUNDLES) this.#bundles.delete(this.#bundles.keys().next().value!)
-    return bundle
   }
 
   readonly #now = (): number => this.#options.now?.() ?? Date.now()

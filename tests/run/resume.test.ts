@@ -5,6 +5,7 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { AgentError, agent, Type } from '../../lib/agent/cadre.ts'
+import { deleteTree } from '../../lib/daemon/retention.ts'
 import type { Json } from '../../lib/json.ts'
 import { brokenInvariants } from '../../lib/run/invariants.ts'
 import { runPhases } from '../../lib/run/queries.ts'
@@ -384,4 +385,16 @@ phases:
   await t.engine.told()
   held.resolve()
   expect(await ended).toMatchObject({ state: 'completed', attempt: 2 })
+})
+
+test('a tree that is being deleted is not opened again', async () => {
+  outside.broken = 'x'
+  const { run_id } = await t.run(one('leaving'), { v: 'x' })
+  expect(t.engine.record(run_id).state).toBe('failed')
+  const { engine } = t
+  const deleted = deleteTree({ db: engine.store.db, engine }, run_id)
+  const refused = expect(engine.resume(run_id)).rejects.toThrow('is being deleted')
+  await Promise.all([deleted, refused])
+  expect(engine.store.run(run_id)).toBeNull()
+  await expect(engine.resume(run_id)).rejects.toThrow('no run')
 })
