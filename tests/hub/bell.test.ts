@@ -81,7 +81,7 @@ const server = process.env.TEST_HUB_DATABASE ? undefined : process.env.TEST_POST
 test.skipIf(!server)(
   'who waits looks again when LISTEN was lost (skipped without TEST_POSTGRES_URL)',
   async () => {
-    const database = await freshPostgres(server!)
+    await using database = await freshPostgres(server!)
     const store = await openStore(database.location)
     const bell = createBell(store.channel)
     const sql = new Bun.SQL(database.location, { max: 1 })
@@ -100,7 +100,6 @@ test.skipIf(!server)(
     await woken
     await sql.close()
     await store.close()
-    await database.drop()
   },
   60_000,
 )

@@ -114,10 +114,8 @@ test('no body makes a fault', async () => {
       async (path, token, given) => {
         // Passwords cost time on purpose, sessions must not end, and polls may wait.
         if (/session|password|users\/|accept_invite|poll|revoke|rotate_token/.test(path)) return
-        const started = performance.now()
         const { status, data, error } = await hub.call(token, path, given)
         expect([path, given, status]).not.toEqual([path, given, 500])
-        expect(performance.now() - started).toBeLessThan(1_000)
         expect(status < 300 ? data : error?.code).toBeDefined()
       },
     ),

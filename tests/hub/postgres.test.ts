@@ -19,7 +19,7 @@ test.skipIf(!server || again).concurrent.each([1, 2])(
   async hubs => {
     const files = await suite()
     expect(files.length).toBeGreaterThan(5)
-    const database = await freshPostgres(server!)
+    await using database = await freshPostgres(server!)
     const run = Bun.spawn([process.execPath, 'test', '--timeout', '60000', ...files], {
       env: { ...process.env, TEST_HUB_DATABASE: database.location, TEST_HUBS: String(hubs) },
       stdout: 'ignore',
@@ -28,7 +28,6 @@ test.skipIf(!server || again).concurrent.each([1, 2])(
     const output = await run.stderr.text()
     expect(output.split('\n').filter(line => line.startsWith('(fail)'))).toEqual([])
     expect(await run.exited).toBe(0)
-    await database.drop()
   },
   600_000,
 )

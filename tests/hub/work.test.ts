@@ -61,9 +61,10 @@ describe('daemons', () => {
     expect((await hub.call(other.token, 'daemons/heartbeat', { daemon_id })).status).toBe(403)
   })
   test('heartbeat tells keys and time, and the teams only when they changed', async () => {
+    const asked = Date.now()
     const first = await hub.ok(token, 'daemons/heartbeat', { daemon_id })
     expect(first).toMatchObject({ status: 'online', next_ms: 15_000, teams: [] })
-    expect(Math.abs(first.server_time - Date.now())).toBeLessThan(5_000)
+    expect(first.server_time).toBeWithin(asked, Date.now() + 1)
     const second = await hub.ok(token, 'daemons/heartbeat', { daemon_id, teams_version: first.teams_version })
     expect(second).not.toHaveProperty('teams')
     await listedTeam('@admin/beat')
@@ -220,19 +221,18 @@ describe('dispatch', () => {
   test('a long poll wakes at once', async () => {
     const waiting = poll({ wait_ms: 10_000 })
     await Bun.sleep(50)
-    const started = performance.now()
-    await run()
+    // Whoever is not woken looks again after five seconds: too late for this one.
+    await run({ queue_timeout: '3s' })
     const { jobs } = await waiting
-    expect(performance.now() - started).toBeLessThan(1_000)
     expect(jobs).toHaveLength(1)
     await ack(jobs[0], 'failed', 'no such team here')
     const record = await hub.ok(hub.admin, 'runs/get', { run_id: jobs[0].run_id })
     expect(record).toMatchObject({ state: 'failed', error: { message: 'no such team here' } })
   })
-  test('a poll without work ends in time', async () => {
-    const started = performance.now()
+  test('a poll without work ends when it was to, and not before', async () => {
+    const end = Date.now() + 300
     expect(await poll({ wait_ms: 300 })).toEqual({ jobs: [] })
-    expect(performance.now() - started).toBeWithin(250, 1_500)
+    expect(Date.now()).toBeGreaterThanOrEqual(end)
   })
   test('what is not taken is delivered again, and given up after five times', async () => {
     const { data } = await run()
@@ -322,8 +322,10 @@ describe('dispatch', () => {
   ])('%s is refused', async (_, extra, status) => expect((await run(extra)).status).toBe(status))
 
   test('dispatch tokens are signed for one daemon', async () => {
+    const asked = Date.now()
     const { token: jwt, expires_at } = await hub.ok(hub.admin, 'dispatch/tokens/mint', { daemon_id, action: 'execute' })
-    expect(expires_at - Date.now()).toBeWithin(290_000, 301_000)
+    // In whole seconds.
+    expect(expires_at - 300_000).toBeWithin(asked - 1_000, Date.now() + 1)
     const { importSPKI, jwtVerify } = await import('jose')
     const { dispatch_keys } = await hub.ok(token, 'daemons/heartbeat', { daemon_id })
     const key = await importSPKI(dispatch_keys[0].pem, 'EdDSA')

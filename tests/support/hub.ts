@@ -2,14 +2,13 @@
 // postgres.test.ts runs the same tests on PostgreSQL: `TEST_HUB_DATABASE` is a database there that each start empties,
 // `TEST_HUBS` how many hubs serve it, each call going to the one after that of the call before.
 
-import { mkdtempSync, rmSync } from 'node:fs'
-import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { openStore, type Store } from '../../db/hub/store.ts'
 import type { Route } from '../../lib/http/api.ts'
 import { createHub } from '../../lib/hub/hub.ts'
 import { hubApi } from '../../lib/hub/serve.ts'
 import { createLog } from '../../lib/log.ts'
+import { folder } from './folder.ts'
 import { alternate, startHubProcess } from './hub-processes.ts'
 import { checkReply } from './replies.ts'
 
@@ -54,17 +53,28 @@ export interface TestHub {
   stop(): Promise<void>
 }
 
-/** A new database on the PostgreSQL at `server`. What is in it need not survive a power cut. */
-export async function freshPostgres(server: string): Promise<{ location: string; drop(): Promise<void> }> {
+/** No test takes this long: whose database is older was killed. */
+const LONGEST_TEST_MS = 3_600_000
+
+/**
+ * A new database on the PostgreSQL at `server`, dropped at the end of its scope. What is in it need not survive a power
+ * cut. Those that killed tests left behind go, too.
+ */
+export async function freshPostgres(server: string): Promise<AsyncDisposable & { location: string }> {
   const sql = new Bun.SQL(server, { max: 1 })
-  const name = `hub_${crypto.randomUUID().replaceAll('-', '')}`
+  const left = await sql<{ name: string }[]>`SELECT datname AS name FROM pg_database WHERE datname ~ '^hub_[0-9]{13}_'`
+  for (const { name } of left) {
+    if (Number(name.split('_')[1]) > Date.now() - LONGEST_TEST_MS) continue
+    await sql.unsafe(`DROP DATABASE IF EXISTS ${name} WITH (FORCE)`)
+  }
+  const name = `hub_${Date.now()}_${crypto.randomUUID().replaceAll('-', '')}`
   await sql.unsafe(`CREATE DATABASE ${name}`)
   await sql.unsafe(`ALTER DATABASE ${name} SET synchronous_commit = off`)
   const location = new URL(server)
   location.pathname = name
   return {
     location: location.href,
-    async drop() {
+    async [Symbol.asyncDispose]() {
       await sql.unsafe(`DROP DATABASE ${name} WITH (FORCE)`)
       await sql.close()
     },
@@ -80,13 +90,13 @@ async function empty(database: string): Promise<void> {
 }
 
 export async function startTestHub(): Promise<TestHub> {
-  const folder = mkdtempSync(join(tmpdir(), 'cadre-hub-'))
+  const home = folder()
   const shared = process.env.TEST_HUB_DATABASE
   if (shared) await empty(shared)
-  const database = shared ?? join(folder, 'hub.db')
+  const database = shared ?? join(home, 'hub.db')
   const count = Number(process.env.TEST_HUBS ?? 1)
   // At once: one of them migrates and makes the first account, the other waits.
-  const place = { database, home: folder, password: ADMIN_PASSWORD }
+  const place = { database, home, password: ADMIN_PASSWORD }
   let hubs = await Promise.all(Array.from({ length: count }, () => startHubProcess(place)))
   const front = count > 1 ? alternate(hubs.map(({ url }) => url)) : undefined
   const url = front?.url.origin ?? hubs[0]!.url
@@ -94,7 +104,7 @@ export async function startTestHub(): Promise<TestHub> {
   const idle = createHub({
     store: await openStore(database),
     log: createLog({ write: () => {} }),
-    home: folder,
+    home,
   })
   const { store } = idle
   const routes = hubApi(idle).routes()
@@ -154,7 +164,6 @@ export async function startTestHub(): Promise<TestHub> {
       front?.stop(true)
       await Promise.all(hubs.map(hub => hub.stop()))
       await idle.close()
-      rmSync(folder, { recursive: true, force: true })
     },
   }
 }
