@@ -10,6 +10,7 @@ import {
   linkSync,
   mkdirSync,
   openSync,
+  readdirSync,
   readFileSync,
   renameSync,
   rmSync,
@@ -21,7 +22,7 @@ import { CadreError, messageOf } from '../error.ts'
 import { failpoint } from '../failpoint.ts'
 import type { JsonObject } from '../json.ts'
 import type { MapPhase, TeamPhase } from '../team/team.ts'
-import type { ChildRow } from './children.ts'
+import { type ChildRow, childrenOf, itemCount } from './children.ts'
 import type { LiveRun } from './live.ts'
 import type { Machine } from './machine.ts'
 
@@ -99,9 +100,27 @@ export function handOver(
   for (let at = folder; at !== dirname(first); at = dirname(at)) syncFolder(dirname(at))
 }
 
-/** Removes what earlier attempts of a phase were given: its sub-runs run anew. */
-export function dropHanded(machine: Machine, live: LiveRun, phase: TeamPhase | MapPhase): void {
-  rmSync(join(machine.host.stateDir(live.id), 'files', phase.name), { recursive: true, force: true })
+/**
+ * Removes what earlier attempts of a phase were given by sub-runs that run anew, or that do not count any more. Never
+ * inside a change: until that is on disk, an ended phase may still have these files on record.
+ */
+export function dropStale(machine: Machine, live: LiveRun, phase: TeamPhase | MapPhase): void {
+  const counted = phase.type === 'team' ? 1 : itemCount(machine.store, live.id, phase.index)
+  const completed = new Set(
+    childrenOf(machine.store, live.id, phase.index)
+      .filter(child => child.state === 'completed' && child.item! < counted)
+      .map(child => folderOf(phase, child)),
+  )
+  const folder = `files/${phase.name}`
+  if (completed.has(folder)) return
+  const stateDir = machine.host.stateDir(live.id)
+  for (const entry of namesIn(join(stateDir, folder))) {
+    if (!completed.has(`${folder}/${entry}`)) rmSync(join(stateDir, folder, entry), { recursive: true, force: true })
+  }
+}
+
+function namesIn(folder: string): string[] {
+  return existsSync(folder) ? readdirSync(folder) : []
 }
 
 /** The same outputs as the parent names them, with the records of their files. */

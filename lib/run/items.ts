@@ -6,7 +6,7 @@ import { CadreError } from '../error.ts'
 import type { Json } from '../json.ts'
 import type { MapPhase } from '../team/team.ts'
 import { childrenOf, insertItems, itemKeys } from './children.ts'
-import { dropHanded } from './handover.ts'
+import { dropStale } from './handover.ts'
 import type { LiveRun } from './live.ts'
 import type { Machine } from './machine.ts'
 import { treeKey } from './records.ts'
@@ -56,7 +56,7 @@ function keyText(value: Json, phase: MapPhase, index: number): string {
 function keepSubRuns(machine: Machine, live: LiveRun, phase: MapPhase): void {
   const earlier = childrenOf(machine.store, live.id, phase.index)
   if (earlier.length === 0) return
-  dropHanded(machine, live, phase)
+  machine.after(() => dropStale(machine, live, phase))
   const places = new Map(itemKeys(machine.store, live.id, phase.index).map(({ item, key }) => [key, item]))
   let behind = places.size
   const moves: { id: string; item: number }[] = []

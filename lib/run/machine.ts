@@ -12,7 +12,7 @@ import type { MachineHost, Outcome } from './host.ts'
 import { isLeaf, LiveRun, untouched } from './live.ts'
 import { watchOverrun } from './overrun.ts'
 import type { RunError, RunRow } from './records.ts'
-import { loadRun, reopenMaps, reopenReview } from './recovery.ts'
+import { loadRun, reopenAbove, reopenReview } from './recovery.ts'
 import { cancelQueued, reopenRun } from './reopening.ts'
 import { scopeOf } from './scope.ts'
 import { type Ending, stopRun } from './stopping.ts'
@@ -371,7 +371,7 @@ export class Machine {
 
   #reopen(live: LiveRun): void {
     watchDeadline(this, live)
-    reopenMaps(this, live)
+    reopenAbove(this, live)
     const open: number[] = []
     for (const [position, phase] of live.phases.entries()) {
       if (phase.state === 'running' && isLeaf(live.phase(position))) this.#freeSlots--

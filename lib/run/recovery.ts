@@ -4,6 +4,7 @@
 import type { JsonObject } from '../json.ts'
 import type { Bundle, MapPhase, TeamPhase } from '../team/team.ts'
 import { itemOf } from './children.ts'
+import { dropStale } from './handover.ts'
 import { isLeaf, LiveRun } from './live.ts'
 import type { Machine } from './machine.ts'
 import type { RunRow } from './records.ts'
@@ -26,12 +27,13 @@ export function loadRun(machine: Machine, row: RunRow): LiveRun {
   return live
 }
 
-export function reopenMaps(machine: Machine, live: LiveRun): void {
+/** Takes up the phases that stand above sub-runs; a kill may have come before what is stale there was removed. */
+export function reopenAbove(machine: Machine, live: LiveRun): void {
   for (const phase of live.team.phases) {
     const { state } = live.phases[phase.index]!
-    if (phase.type === 'map' && (state === 'running' || state === 'awaiting_input')) {
-      live.maps.set(phase.index, mapProgress(machine.store, live.id, phase))
-    }
+    if ((phase.type !== 'map' && phase.type !== 'team') || (state !== 'running' && state !== 'awaiting_input')) continue
+    machine.after(() => dropStale(machine, live, phase))
+    if (phase.type === 'map') live.maps.set(phase.index, mapProgress(machine.store, live.id, phase))
   }
 }
 

@@ -8,7 +8,7 @@ import type { Field, MapPhase, TeamPhase } from '../team/team.ts'
 import { bounded, jsonBytes, MAX_DATA_BYTES } from './bounded.ts'
 import { childOf, childrenOf, childStates, firstFailedChild, itemCount, itemKeys, nextItem } from './children.ts'
 import { errorOf, type RunEnd } from './ending.ts'
-import { dropHanded, handedOver, handOver, writeItems } from './handover.ts'
+import { dropStale, handedOver, handOver, writeItems } from './handover.ts'
 import { freezeItems } from './items.ts'
 import type { LiveRun, MapProgress } from './live.ts'
 import type { Machine } from './machine.ts'
@@ -30,7 +30,7 @@ export function startTeam(machine: Machine, live: LiveRun, phase: TeamPhase): vo
     if (!earlier) createSubRun(machine, live, phase, 0, null, undefined)
     else if (earlier.state === 'completed') endTeam(machine, live, phase, earlier, parse(earlier.outputs) ?? {})
     else {
-      dropHanded(machine, live, phase)
+      machine.after(() => dropStale(machine, live, phase))
       reopenSubRun(machine, live, phase, earlier.id, undefined)
     }
   } catch (thrown) {

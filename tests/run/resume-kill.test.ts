@@ -42,39 +42,49 @@ function treeOf(home: string): [string | null, string][] {
 const byKey = (tree: [string | null, string][]) =>
   Object.fromEntries(tree.flatMap(([key, id], at) => (key === null ? [] : [[key, [id, tree[at + 1]![1]]]])))
 
-test('wherever a resume dies, it is completed, and every key keeps its run', async () => {
-  const first = folder()
-  expect(await renewed(first, urlOf(0), 1)).toEqual({ state: 'completed', outputs: { all: ['a0', 'b1', 'c2'] } })
-  const before = byKey(treeOf(first))
-  let next = 1
-  let last = 0
-  const dieAt = async (n: number) => {
-    const home = folder()
-    cpSync(first, home, { recursive: true })
-    for (const key of ITEMS[0]) posts.set(`/${n}/${key}`, 1)
-    const child = Bun.spawn([process.execPath, PROGRAM, home, urlOf(n)], {
-      env: { PATH: process.env.PATH!, HOME: home, CADRE_FAILPOINT: String(n) },
-      stdout: 'ignore',
-      stderr: 'pipe',
-    })
-    const [code, said] = await Promise.all([child.exited, child.stderr.text()])
-    if (child.signalCode !== 'SIGKILL') expect([code, said]).toEqual([0, ''])
-    const left = checkInvariants(home)
-    expect(await renewed(home, urlOf(n), 2)).toEqual({ state: 'completed', outputs: { all: ['c0', 'd1', 'b2'] } })
-    checkKept(left, checkInvariants(home))
-    const tree = treeOf(home)
-    expect(tree.map(([key]) => key)).toEqual([null, 'c', null, 'd', null, 'b', null, 'a', null])
-    expect(byKey(tree)).toMatchObject(before)
-    for (const key of ['a', 'b', 'c', 'd']) expect([n, key, posts.get(`/${n}/${key}`)]).toEqual([n, key, 1])
-    return child.signalCode === 'SIGKILL'
-  }
-  const walk = async () => {
-    while (last === 0 && next <= MOST) {
-      const n = next++
-      if (!(await dieAt(n))) last = last === 0 ? n : Math.min(last, n)
+const CASES = [
+  { from: 'list', all: ['c0', 'd1', 'b2'], keys: ['c', 'd', 'b', 'a'] },
+  { from: 'each', all: ['a0', 'b1', 'c2'], keys: ['a', 'b', 'c'] },
+]
+
+test.each(CASES)(
+  'wherever a resume from $from dies, it is completed, and every key keeps its run',
+  async ({ from, all, keys }) => {
+    posts.clear()
+    const first = folder()
+    expect(await renewed(first, urlOf(0), 1)).toEqual({ state: 'completed', outputs: { all: ['a0', 'b1', 'c2'] } })
+    const before = byKey(treeOf(first))
+    let next = 1
+    let last = 0
+    const dieAt = async (n: number) => {
+      const home = folder()
+      cpSync(first, home, { recursive: true })
+      for (const key of ITEMS[0]) posts.set(`/${n}/${key}`, 1)
+      const child = Bun.spawn([process.execPath, PROGRAM, home, urlOf(n), from], {
+        env: { PATH: process.env.PATH!, HOME: home, CADRE_FAILPOINT: String(n) },
+        stdout: 'ignore',
+        stderr: 'pipe',
+      })
+      const [code, said] = await Promise.all([child.exited, child.stderr.text()])
+      if (child.signalCode !== 'SIGKILL') expect([code, said]).toEqual([0, ''])
+      const left = checkInvariants(home)
+      expect(await renewed(home, urlOf(n), 2, from)).toEqual({ state: 'completed', outputs: { all } })
+      checkKept(left, checkInvariants(home))
+      const tree = treeOf(home)
+      expect(tree.map(([key]) => key)).toEqual([null, ...keys.flatMap(key => [key, null])])
+      expect(byKey(tree)).toMatchObject(before)
+      for (const key of keys) expect([n, key, posts.get(`/${n}/${key}`)]).toEqual([n, key, 1])
+      return child.signalCode === 'SIGKILL'
     }
-  }
-  await Promise.all(Array.from({ length: AT_ONCE }, walk))
-  console.log(`kill at every write of a resume: ${last - 1} writes`)
-  expect(last).toBeGreaterThan(10)
-}, 120_000)
+    const walk = async () => {
+      while (last === 0 && next <= MOST) {
+        const n = next++
+        if (!(await dieAt(n))) last = last === 0 ? n : Math.min(last, n)
+      }
+    }
+    await Promise.all(Array.from({ length: AT_ONCE }, walk))
+    console.log(`kill at every write of a resume from ${from}: ${last - 1} writes`)
+    expect(last).toBeGreaterThan(10)
+  },
+  120_000,
+)

@@ -1,7 +1,7 @@
-// A run that is resumed from its first phase while the items behind it changed, as a process of its own, to be killed.
-// Starts it, resumes it, or continues what was begun, and ends when it has ended.
+// A run that is resumed from its first phase while the items behind it changed, or from its map, as a process of its own,
+// to be killed. Starts it, resumes it, or continues what was begun, and ends when it has ended.
 //
-//   bun tests/support/renewed.ts HOME VENDOR_URL
+//   bun tests/support/renewed.ts HOME VENDOR_URL list|each
 
 import { agent, Type } from '../../lib/agent/cadre.ts'
 import { runEnded } from '../../lib/run/transitions.ts'
@@ -45,6 +45,21 @@ const vendor = agent({
   },
 })
 
+const note = agent({
+  type: 'connector',
+  version: '1.0.0',
+  description: 'Writes a file.',
+  settings: Type.Object({}),
+  source: {
+    effect: 'read',
+    entry: Type.Object({ name: Type.String() }),
+    async run({ name }, context) {
+      await context.write(name, 'noted')
+      return { text: name }
+    },
+  },
+})
+
 const TEAM = {
   'team.yml': `
 name: "@local/renewed"
@@ -58,8 +73,11 @@ phases:
 name: "@local/one"
 version: 1.0.0
 inputs: [{ name: v, type: string, required: true }, { name: at, type: number, required: true }]
-outputs: [{ name: at, type: string, value: "{{ inputs.v + string(inputs.at) }}" }]
+outputs:
+  - { name: at, type: string, value: "{{ inputs.v + string(inputs.at) }}" }
+  - { name: note, type: file, value: files/note/x.txt }
 phases:
+  - { name: note, agent: note, sources: [{ name: x.txt }] }
   - { name: below, type: team, team: ./leaf, inputs: { v: "{{ inputs.v }}" } }
 `,
   'one/leaf/team.yml': `
@@ -71,19 +89,19 @@ phases:
 `,
 }
 
-/** Brings the run to the end of its attempt number `attempts`. Gives its outputs. */
-export async function renewed(home: string, base_url: string, attempts: 1 | 2) {
-  const t = await testEngine({ home, agents: { list, vendor }, settings: { vendor: { base_url } } })
+/** Brings the run to the end of its attempt number `attempts`, the second from phase `from`. Gives its outputs. */
+export async function renewed(home: string, base_url: string, attempts: 1 | 2, from = 'list') {
+  const t = await testEngine({ home, agents: { list, vendor, note }, settings: { vendor: { base_url } } })
   try {
     await t.start(TEAM, {}, { runId: RUN_ID })
     for (;;) {
       const { state, attempt, outputs } = await t.engine.ended(RUN_ID)
       if (runEnded(state) && attempt === attempts) return { state, outputs }
-      await t.engine.resume(RUN_ID, 'list')
+      await t.engine.resume(RUN_ID, from)
     }
   } finally {
     await t.close()
   }
 }
 
-if (import.meta.main) console.log(await renewed(process.argv[2]!, process.argv[3]!, 2))
+if (import.meta.main) console.log(await renewed(process.argv[2]!, process.argv[3]!, 2, process.argv[4]))
