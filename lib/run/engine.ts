@@ -69,6 +69,8 @@ export interface StartRequest {
 
 /** Bundles kept in memory; runs that have not ended hold their own. */
 const MOST_BUNDLES = 100
+/** How long agents may take to heed that the daemon stops. */
+const STOP_MS = 6_000
 /** How often the log of a phase that still runs goes to the hub. */
 const LOG_SYNC_MS = 1_000
 
@@ -302,8 +304,8 @@ export class Engine {
     this.#timers.stop()
     this.#disk.stop()
     this.#attempts.abortAll(new Error('the daemon stops'))
-    const deadline = performance.now() + 6_000
-    await this.#deliveries.stop()
+    const deadline = performance.now() + STOP_MS
+    await Promise.race([this.#deliveries.stop(), new Promise(resolve => setTimeout(resolve, STOP_MS).unref())])
     await this.#attempts.idle(deadline)
     this.logs.flush()
     this.#journal.close()

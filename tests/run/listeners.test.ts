@@ -81,3 +81,16 @@ test('a run that is deleted while its end is told harms nothing', async () => {
   rings = async () => {}
   expect((await t.run(TEAM('loud'))).state).toBe('completed')
 })
+
+test('a listener that heeds no signal does not hold up a stop', async () => {
+  const rung = Promise.withResolvers<void>()
+  rings = () => {
+    rung.resolve()
+    return Promise.withResolvers<void>().promise
+  }
+  t = await testEngine({ agents })
+  await t.start(TEAM('calm'))
+  await rung.promise
+  await t.close()
+  t = null
+})
