@@ -236,6 +236,6 @@ function tagOf({ key }: Context): string {
 }
 
 function posted({ id, id_str, url }: PostedEvent, context: Context): AgentResult {
-  const event = { id: id_str ?? String(id), url: url ? new URL(url, appOf(context)).href : appOf(context) }
+  const event = { id: id_str ?? String(id), url: URL.parse(url ?? '', appOf(context))?.href ?? appOf(context) }
   return { text: `posted event ${event.id}`, data: event, external: event }
 }

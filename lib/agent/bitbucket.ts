@@ -53,7 +53,7 @@ export function bitbucketHost(
           scope,
         })
         const { values, next } = await reply
-        return { items: values, next: next && new URL(next).search }
+        return { items: values, next: next && URL.parse(next)?.search }
       })
       const mine = ({ source }: BitbucketPull) =>
         source.branch.name === branch && (source.repository?.full_name ?? `/${repo}`).endsWith(`/${repo}`)

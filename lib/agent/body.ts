@@ -10,7 +10,7 @@ export interface BodyBounds {
   idle: number
   /** Ends the connection. */
   abort(): void
-  /** Called once, when nothing more will be read. */
+  /** Called when nothing more will be read, be it that nobody does; perhaps more than once. */
   done(): void
   /** Says what a failure while reading means. */
   explain(error: unknown): unknown
@@ -57,6 +57,7 @@ function watched(source: ReadableStream<Uint8Array>, { idle, abort, done, explai
     timer = setTimeout(() => {
       silent = true
       abort()
+      done()
     }, idle)
     timer.unref()
   }

@@ -4,6 +4,7 @@
 // What is repeated: GET and HEAD always, any method of a `read` action, PUT and DELETE of an `idempotent` one. Any other
 // request is repeated after a complete 429 only, which says that it was not done.
 
+import { messageOf } from '../error.ts'
 import type { JsonObject } from '../json.ts'
 import { backoff, retryAfter } from './backoff.ts'
 import { bound } from './body.ts'
@@ -79,7 +80,7 @@ export function guardedFetch(
     const url = URL.parse(String(address))
     if (!url) throw new AgentError('no valid URL: it needs a scheme and a host', { code: 'invalid_url', sent: 'no' })
     const method = (init.method ?? 'GET').toUpperCase()
-    const request = { url, method, headers: new Headers(init.headers), body: init.body ?? null }
+    const request = { url, method, headers: headersOf(init.headers), body: init.body ?? null }
     const once = {
       policy,
       guard,
@@ -111,6 +112,15 @@ export function guardedFetch(
       )
       await sleep(wait, policy.signal)
     }
+  }
+}
+
+function headersOf(given: FetchOptions['headers']): Headers {
+  try {
+    return new Headers(given)
+  } catch (cause) {
+    const hint = 'a header is one line of Latin letters, digits and signs: is a setting pasted with more?'
+    throw new AgentError(`a header cannot be sent: ${messageOf(cause)}`, { code: 'invalid_request', hint, sent: 'no' })
   }
 }
 

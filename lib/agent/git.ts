@@ -7,6 +7,8 @@ import { type AgentContext, AgentError } from './define.ts'
 
 /** Characters of what git said that an error quotes. */
 const QUOTED = 500
+/** Bytes that are kept of what git says; a hundred thousand branches are ten million. */
+const SAID_MOST = 64 * 1024 * 1024
 
 /** What a command may talk to. */
 export interface GitRemote {
@@ -34,7 +36,11 @@ export function gitIn(folder: string, context: AgentContext<unknown>): Git {
     const { child, stop } = group
     context.signal.addEventListener('abort', stop, { once: true })
     try {
-      const [stdout, stderr, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
+      const [stdout, stderr, code] = await Promise.all([
+        textOf(child.stdout, stop),
+        textOf(child.stderr, stop),
+        child.exited,
+      ])
       if (context.signal.aborted) throw new AgentError(`git ${args[0]} was stopped`, { code: 'aborted', sent: 'no' })
       if (code !== 0) throw failure(args[0]!, `${stdout}\n${stderr}`, remote)
       return stdout.trimEnd()
@@ -43,6 +49,21 @@ export function gitIn(folder: string, context: AgentContext<unknown>): Git {
       context.signal.removeEventListener('abort', stop)
     }
   }
+}
+
+/** All that git says: a remote decides how much it lists, so there is a bound. */
+async function textOf(stream: ReadableStream<Uint8Array>, stop: () => void): Promise<string> {
+  const chunks: Uint8Array[] = []
+  let size = 0
+  for await (const chunk of stream as unknown as AsyncIterable<Uint8Array>) {
+    size += chunk.byteLength
+    if (size > SAID_MOST) {
+      stop()
+      throw new AgentError(`git said more than ${SAID_MOST} bytes`, { code: 'too_large', sent: 'no' })
+    }
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString()
 }
 
 function start(

@@ -83,9 +83,13 @@ export async function githubHost(
   }
 }
 
-/** Octokit takes for text what is not called `application/json`, even where it has the type that was asked for. */
-function asJson({ body, status, headers }: Response): Response {
-  return new Response(body, { status, headers: { ...Object.fromEntries(headers), 'content-type': 'application/json' } })
+/**
+ * Octokit takes for text what is not called `application/json`, even where it has the type that was asked for. The body is
+ * read here, where it has a bound.
+ */
+async function asJson(reply: Response): Promise<Response> {
+  const headers = { ...Object.fromEntries(reply.headers), 'content-type': 'application/json' }
+  return new Response(reply.body && (await reply.bytes()), { status: reply.status, headers })
 }
 
 /** The error that our own fetch threw, out of the one that octokit wraps around it. */

@@ -41,9 +41,9 @@ export async function replyError(
   doing: string,
   hints: Record<number, string> = {},
 ): Promise<AgentError> {
-  const body = await reply.text().catch(() => '')
   const isPage = reply.headers.get('content-type')?.includes('html') ?? false
-  const said = isPage ? '' : body.replace(/\s+/g, ' ').trim().slice(0, QUOTED)
+  const body = await reply.text().catch(() => '')
+  const said = isPage ? '' : quoted(body.replace(/\s+/g, ' ').trim())
   const { status } = reply
   const refused = status >= 400 && status < 500 && status !== 408
   const hint = hints[status] ?? HINTS[status]
@@ -53,4 +53,9 @@ export async function replyError(
     sent: refused ? 'no' : 'unknown',
     ...(hint && { hint }),
   })
+}
+
+/** Cut between words: half of a secret that the reply repeats would not be known as one, and not be masked. */
+function quoted(text: string): string {
+  return text.length <= QUOTED ? text : `${text.slice(0, QUOTED + 1).replace(/[^\s"]*$/, '')}…`
 }
