@@ -387,14 +387,20 @@ phases:
   expect(await ended).toMatchObject({ state: 'completed', attempt: 2 })
 })
 
-test('a tree that is being deleted is not opened again', async () => {
+test('a tree is not opened again while it is deleted', async () => {
   outside.broken = 'x'
   const { run_id } = await t.run(one('leaving'), { v: 'x' })
-  expect(t.engine.record(run_id).state).toBe('failed')
+  outside.broken = ''
   const { engine } = t
-  const deleted = deleteTree({ db: engine.store.db, engine }, run_id)
-  const refused = expect(engine.resume(run_id)).rejects.toThrow('is being deleted')
-  await Promise.all([deleted, refused])
-  expect(engine.store.run(run_id)).toBeNull()
+  const refused = Promise.withResolvers<void>()
+  const deletion = engine.deleting(run_id, () => refused.promise)
+  await expect(engine.resume(run_id)).rejects.toThrow('is being deleted')
+  expect(engine.record(run_id)).toMatchObject({ state: 'failed', attempt: 1 })
+  // What could not be deleted can be resumed.
+  refused.reject(new Error('the disk said no'))
+  await expect(deletion).rejects.toThrow('the disk said no')
+  expect(await resumed(run_id)).toMatchObject({ state: 'completed', attempt: 2 })
+
+  await deleteTree({ db: engine.store.db, engine }, run_id)
   await expect(engine.resume(run_id)).rejects.toThrow('no run')
 })
