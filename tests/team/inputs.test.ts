@@ -83,7 +83,7 @@ const refused: [argument: string, message: string][] = [
 ]
 
 test.each(refused)('-i %s is refused', async (argument, message) => {
-  expect(inputsFromArguments(FIELDS, [argument])).rejects.toThrow(message)
+  await expect(inputsFromArguments(FIELDS, [argument])).rejects.toThrow(message)
 })
 
 test('-i name=@file reads by the declared type', async () => {
