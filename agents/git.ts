@@ -9,7 +9,8 @@
 // base, else a new one with a name of the run's own; it stays checked out. The pull request that is open for the branch
 // gets the new commits, its title and text are left as they are. Nothing is forced.
 // GitHub: reviewers are logins, or org/team; the token needs `contents` and `pull requests` (labels: `issues`), all write.
-// Bitbucket: reviewers are UUIDs or account ids, it has no labels; scopes write:repository and write:pullrequest.
+// Bitbucket: reviewers are UUIDs or account ids, it has no labels; scopes read: and write: of repository:bitbucket and of
+// pullrequest:bitbucket, and read:user:bitbucket for `doctor`.
 // The token goes to the provider's own host, or that of base_url, over https (http on loopback): a remote that is given
 // by ssh is reached by https there. Other ssh remotes and folders are pushed to without it. Hooks do not run, so files of
 // Git LFS stay behind, and submodules' own commits. A proxy or CA of git's own is set in git's global configuration.

@@ -8,6 +8,8 @@
 // The effect follows the method (GET and HEAD read, PUT and DELETE idempotent, the rest once) unless `effect` says
 // otherwise; a `once` request carries an Idempotency-Key that is the same over all attempts. `timeout` (60s) is the wait
 // for an answer, and for more of it; while a large file goes out it begins anew with each piece that was taken.
+// It has no settings: what a URL needs to be let in stands in `headers`, from a `secret` input.
+// https://www.rfc-editor.org/rfc/rfc9110#name-methods
 
 import {
   type AgentContext,

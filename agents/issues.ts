@@ -15,7 +15,8 @@
 // dispatch.json: {issues: [{id?, key?, project, type, summary, description, labels, parent, fields}]}, see dispatch.ts.
 // `fields` are plain: a choice is its text, a choice in two steps a list of two, a person the id of an account, a text
 // of several lines Markdown; null empties one.
-// Permissions: Browse, Create, Edit and Transition Issues, Add Comments. Scopes: read:jira-work, write:jira-work.
+// Permissions: Browse, Create, Edit and Transition Issues, Add Comments. Scopes, where the token is
+// limited to some: read:jira-work, write:jira-work, and read:jira-user for `doctor`.
 // A comment ends in a line with the idempotency key, a transition and a created issue carry it unseen, so that a write
 // whose reply was lost is found again.
 // https://developer.atlassian.com/cloud/jira/platform/rest/v3/intro/

@@ -10,7 +10,7 @@
 // `file` is Markdown, or storage format when it ends in .html or .xml. Updating replaces the whole page: of its macros
 // Markdown keeps code blocks, panels (as quotes), mentions, images and links to pages; for the others use storage format.
 // Permissions: the account sees the space, and may add pages to it. Scopes, where the token is limited to some:
-// read:page:confluence, write:page:confluence, read:space:confluence, search:confluence.
+// read:page:confluence, write:page:confluence, read:space:confluence, search:confluence; read:confluence-user for `doctor`.
 // A created page ends in an invisible anchor with the idempotency key, an updated one carries it in the message of its
 // version, so that a write whose reply was lost is found again. Titles are unique in a space.
 // https://developer.atlassian.com/cloud/confluence/rest/v2/api-group-page/

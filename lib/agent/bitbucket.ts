@@ -50,7 +50,7 @@ export function bitbucketHost(
     async find({ repo, branch }) {
       const pages = pagesOf(async (query = '?state=OPEN') => {
         const reply = call<{ values: BitbucketPull[]; next?: string }>('list pull requests', pathOf(repo) + query, {
-          scope,
+          scope: 'read:pullrequest:bitbucket',
         })
         const { values, next } = await reply
         return { items: values, next: next && URL.parse(next)?.search }

@@ -1,7 +1,7 @@
 // Pull requests from folders as they are found: detached, empty, dirty, with submodules, strange names and large files
 // of LFS; and what the configuration in a repository may not do to the credential.
 
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { beforeEach, describe, expect, test } from 'bun:test'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import gitAgent from '../../agents/git.ts'
@@ -10,26 +10,12 @@ import { testContext } from '../support/context.ts'
 import { folder } from '../support/folder.ts'
 import { failureOf } from '../vendors/bad-days.ts'
 import { freshClone, git } from '../vendors/git-host.ts'
-import { type FakeGitHub, fakeGitHub, TOKEN } from '../vendors/github.ts'
+import { fakeGitHub, TOKEN } from '../vendors/github.ts'
+import { cloneForEachTest, hub, workIn, workspace } from './git-clone.ts'
 
 const create = gitAgent.actions!.create_pr!
 
-/** Nothing of the developer's own configuration of git. */
-const home = process.env.HOME
-beforeAll(() => {
-  process.env.HOME = folder()
-})
-afterAll(() => {
-  process.env.HOME = home
-})
-
-let hub: FakeGitHub
-let workspace: string
-beforeEach(() => {
-  hub = fakeGitHub()
-  workspace = freshClone(`${hub.url}/acme/app.git`)
-})
-afterEach(() => hub[Symbol.dispose]())
+cloneForEachTest()
 
 function run(entry: object = {}, options: Parameters<typeof testContext>[0] = {}, base_url = hub.url) {
   const { context } = testContext({
@@ -67,7 +53,7 @@ describe('a folder', () => {
 
   test('of a repository that has no commit, here or outside, or is none', async () => {
     const remote = `${hub.url}/acme/app.git`
-    workspace = folder()
+    workIn(folder())
     const none = await failureOf(run())
     expect(none).toMatchObject({ code: 'invalid_request', sent: 'no' })
     git(workspace, 'init', '--quiet', '--template=', '--initial-branch=main')

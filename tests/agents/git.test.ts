@@ -1,35 +1,20 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import gitAgent from '../../agents/git.ts'
 import type { AgentContext } from '../../lib/agent/define.ts'
 import { testContext } from '../support/context.ts'
-import { folder } from '../support/folder.ts'
 import { outcomeOf } from '../support/outcome.ts'
 import { failureOf } from '../vendors/bad-days.ts'
 import { ACCOUNT, addPull, type FakeBitbucket, fakeBitbucket } from '../vendors/bitbucket.ts'
 import { freshClone, git } from '../vendors/git-host.ts'
-import { type FakeGitHub, fakeGitHub, TOKEN } from '../vendors/github.ts'
+import { fakeGitHub, TOKEN } from '../vendors/github.ts'
 import { refusal } from '../vendors/vendor.ts'
+import { cloneForEachTest, hub, workIn, workspace } from './git-clone.ts'
 
 const create = gitAgent.actions!.create_pr!
 
-/** Nothing of the developer's own configuration of git. */
-const home = process.env.HOME
-beforeAll(() => {
-  process.env.HOME = folder()
-})
-afterAll(() => {
-  process.env.HOME = home
-})
-
-let hub: FakeGitHub
-let workspace: string
-beforeEach(() => {
-  hub = fakeGitHub()
-  workspace = freshClone(`${hub.url}/acme/app.git`)
-})
-afterEach(() => hub[Symbol.dispose]())
+cloneForEachTest()
 
 const begin = (settings: object = {}, options: Parameters<typeof testContext>[0] = {}) =>
   testContext({
@@ -143,7 +128,7 @@ describe('a pull request on GitHub', () => {
   test('goes on with a branch that only the remote has', async () => {
     edit()
     await run({ branch: 'daily' })
-    workspace = freshClone(`${hub.url}/acme/app.git`)
+    workIn(freshClone(`${hub.url}/acme/app.git`))
     edit('tomorrow.md')
     expect((await run({ branch: 'daily' })).data).toMatchObject({ number: 1 })
     expect(outside('ls-tree', '--name-only', 'daily').split('\n')).toEqual(['new.md', 'readme.md', 'tomorrow.md'])
@@ -347,7 +332,7 @@ describe('on Bitbucket', () => {
   let bucket: FakeBitbucket
   beforeEach(() => {
     bucket = fakeBitbucket()
-    workspace = freshClone(`${bucket.url}/acme/app.git`)
+    workIn(freshClone(`${bucket.url}/acme/app.git`))
   })
   afterEach(() => bucket[Symbol.dispose]())
   const settings = () => ({ provider: 'host_b', host_b: { ...ACCOUNT, base_url: `${bucket.url}/2.0` } })
