@@ -55,9 +55,11 @@ export async function* runEvents(
       const notices = [...changed.values()]
       changed.clear()
       for (const notice of notices) {
-        const row = rowOf(engine, notice.runId)
-        if (row.tree_key.startsWith(root)) yield* eventsOf(engine, row, notice)
+        const row = engine.store.run(notice.runId)
+        if (row?.tree_key.startsWith(root)) yield* eventsOf(engine, row, notice)
       }
+      // Deleted meanwhile: there is no end to tell.
+      if (!engine.store.run(runId)) return
       const record = engine.record(runId)
       if (record.completed_at !== null && changed.size === 0) return yield { event: 'end', data: record }
       if (changed.size === 0) {

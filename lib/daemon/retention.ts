@@ -89,9 +89,18 @@ export function keepRuns(daemon: Daemon, limits: Limits): () => void {
     const old = db
       .query<{ id: string }, [number]>('SELECT id FROM runs WHERE parent_id IS NULL AND completed_at < ? ORDER BY id')
       .all(Date.now() - limits.days * DAY_MS)
-    for (const { id } of old) await deleteTree(daemon, id)
-    if (old.length > 0) log.info('old runs deleted', { runs: old.length, days: limits.days })
-    return old.length
+    let deleted = 0
+    for (const { id } of old) {
+      try {
+        await deleteTree(daemon, id)
+        deleted++
+      } catch (error) {
+        // Somebody resumed it a moment ago, or its files cannot be removed: the others go all the same.
+        log.warn('an old run could not be deleted', { run: id, error: messageOf(error) })
+      }
+    }
+    if (deleted > 0) log.info('old runs deleted', { runs: deleted, days: limits.days })
+    return deleted
   }
 
   const bySize = async (most: number) => {

@@ -4,6 +4,7 @@
 import { appendFileSync, existsSync, mkdirSync, readFileSync, statSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import type { JsonObject } from '../json.ts'
+import { Recent } from '../recent.ts'
 
 export interface LogLine {
   /** From 1, without gaps, over all phases of the run. */
@@ -134,26 +135,34 @@ function endOf(file: string): { last: number; bytes: number } {
   return { last: end === 0 ? 0 : (JSON.parse(text.slice(start, end)) as LogLine).seq, bytes }
 }
 
+/** Where somebody stopped reading a log, by its file: what asks page after page begins where the last one ended. */
+const stops = new Recent<string, { seq: number; offset: number }>(200)
+
 /** Lines after `afterSeq`, of one phase or all, at most `limit`; `next` is the number to ask for next. */
 export async function readLines(
   stateDir: string,
   query: { phase?: string; afterSeq?: number; limit: number },
 ): Promise<{ lines: LogLine[]; next: number }> {
   const { phase, afterSeq = 0, limit } = query
-  const file = Bun.file(join(stateDir, 'log.jsonl'))
+  const path = join(stateDir, 'log.jsonl')
+  const file = Bun.file(path)
   const lines: LogLine[] = []
   let next = afterSeq
   if (!(await file.exists())) return { lines, next }
+  const stop = stops.get(path)
+  let offset = stop && stop.seq <= afterSeq ? stop.offset : 0
   let rest = ''
   const decoder = new TextDecoder()
-  for await (const chunk of file.stream()) {
+  for await (const chunk of file.slice(offset).stream()) {
     const parts = (rest + decoder.decode(chunk, { stream: true })).split('\n')
     rest = parts.pop()!
     for (const part of parts) {
       const line: LogLine = JSON.parse(part)
+      if (line.seq > afterSeq && lines.length === limit) return { lines, next }
+      offset += Buffer.byteLength(part) + 1
       if (line.seq <= afterSeq) continue
-      if (lines.length === limit) return { lines, next }
       next = line.seq
+      stops.set(path, { seq: next, offset })
       if (phase === undefined || line.phase === phase) lines.push(line)
     }
   }

@@ -44,3 +44,28 @@ test('half a line of a writer that died is cut off, and what follows is whole', 
     [2, 'next'],
   ])
 })
+
+test('page after page gives every line once, also from the front again, and what came meanwhile', async () => {
+  const dir = folder()
+  const logs = new RunLogs(() => dir)
+  const count = 2_000
+  for (let n = 1; n <= count; n++)
+    logs.append('run', { phase: n % 2 ? 'a' : 'b', at: n, stream: 'log', text: `ä€ ${n}` })
+  logs.flush()
+  const pages = async (query: { phase?: string; limit: number }, afterSeq = 0) => {
+    const seqs: number[] = []
+    for (;;) {
+      const { lines, next } = await readLines(dir, { ...query, afterSeq })
+      if (next === afterSeq) return seqs
+      seqs.push(...lines.map(line => line.seq))
+      afterSeq = next
+    }
+  }
+  const all = Array.from({ length: count }, (_, n) => n + 1)
+  expect(await pages({ limit: 7 })).toEqual(all)
+  expect(await pages({ limit: 300 }, 1_234)).toEqual(all.slice(1_234))
+  expect(await pages({ phase: 'a', limit: 9 })).toEqual(all.filter(n => n % 2 === 1))
+  say(logs, 'later')
+  expect(await pages({ limit: 100 }, count)).toEqual([count + 1])
+  expect(await pages({ limit: 1_000 })).toEqual([...all, count + 1])
+})

@@ -77,6 +77,7 @@ function tellEnd(record: RunRecord, home: string): void {
   const say = (line: string) => process.stderr.write(`${line}\n`)
   say(`\n${stateWord(paint, state)}  ${record.team}  ${paint.dim(run_id)}`)
   if (error) say(printable(error.message))
+  if (error?.hint) say(paint.dim(printable(error.hint)))
   if (state !== 'failed') return
   say(paint.dim(`  bun daemon.ts logs ${error?.run_id ?? run_id}`))
   say(paint.dim(`  bun daemon.ts resume ${run_id}`))
