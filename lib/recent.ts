@@ -20,6 +20,10 @@ export class Recent<K, V> {
     return value
   }
 
+  values(): Iterable<V> {
+    return this.#values.values()
+  }
+
   delete(key: K): void {
     this.#values.delete(key)
   }

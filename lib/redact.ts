@@ -28,12 +28,14 @@ export interface Redactor {
   /** The same shape, with strings and keys masked; the value itself where nothing had to be. */
   json<T>(value: T): T
   stream(): RedactedStream
+  /** Known from now on, to streams that have begun too; a value that is known already costs nothing. */
   add(secret: string | Secret): void
   /** One line for each value that is too short to be masked, by name, never by value. */
   readonly warnings: readonly string[]
 }
 
 export function createRedactor(secrets: Iterable<string | Secret> = []): Redactor {
+  const known = new Set<string>()
   const variants = new Set<string>()
   const warnings: string[] = []
   let forText: Matcher | null = null
@@ -44,7 +46,8 @@ export function createRedactor(secrets: Iterable<string | Secret> = []): Redacto
 
   const add = (secret: string | Secret) => {
     const { name, value } = typeof secret === 'string' ? { name: 'a secret', value: secret } : secret
-    if (value.length === 0) return
+    if (value.length === 0 || known.has(value)) return
+    known.add(value)
     if (value.trim().length < SHORTEST) {
       warnings.push(`${name} has fewer than ${SHORTEST} characters: too short to be masked in logs and results`)
       return
@@ -114,10 +117,10 @@ export function variantsOf(value: string): Set<string> {
   return found
 }
 
-/** Of a secret URL, such as a webhook's: a server says back only the path, in which the secret lies. */
+/** Of a secret URL, such as a webhook's: a server says back only the path, or the part of it that is the secret. */
 function pathOf(value: string): string[] {
   const url = /^https?:\/\//i.test(value.trim()) ? URL.parse(value.trim()) : null
-  const paths = url ? [url.pathname, url.pathname + url.search] : []
+  const paths = url ? [url.pathname, url.pathname + url.search, ...url.pathname.split('/')] : []
   return paths.filter(path => path.length >= SHORTEST_PATH)
 }
 

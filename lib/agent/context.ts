@@ -13,6 +13,8 @@ export interface ContextOptions {
   settings: Record<string, unknown>
   network: NetworkPolicy
   redactor: Redactor
+  /** Told of each value that the agent conceals, which `redactor` knows by then; default nobody. */
+  conceal?(value: string): void
   signal: AbortSignal
   /** Takes one line that is masked already. */
   log(message: string, fields?: JsonObject): void
@@ -76,6 +78,10 @@ export function createContext(options: ContextOptions): AgentContext {
       return startGroup(command, { cwd, env, runId: run.id, folder: options.processes ?? null })
     },
     mask: () => redactor.stream(),
+    conceal(value) {
+      redactor.add(value)
+      options.conceal?.(value)
+    },
     key,
     attempt,
     run,

@@ -87,6 +87,12 @@ export interface AgentContext<S = Record<string, unknown>> {
   start(command: string[], options: { cwd: string; env: Record<string, string> }): Group
   /** A masker of every known secret for bytes that are cut or split before they are recorded, such as a process's output. */
   mask(): { push(chunk: Uint8Array): Uint8Array; end(): Uint8Array }
+  /**
+   * Makes a value that is no setting known as a secret, such as an access token that was asked for: it is masked, as
+   * settings are, in all that is recorded from now on. To be called before the value is sent anywhere, each time it is
+   * used: cheap where it is known, and values that were not named for long are forgotten.
+   */
+  conceal(value: string): void
   /** The event, in a `notify` handler only. */
   readonly event?: NotifyEvent
 }

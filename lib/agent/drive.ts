@@ -181,6 +181,8 @@ export async function upload({ file, name, folder, existing }: Upload, context: 
   const session = URL.parse(begun.headers.get('location') ?? '')
   if (!session)
     throw new AgentError(`[filestore] ${doing}: Drive gave no session`, { code: 'vendor_error', sent: 'no' })
+  // Whoever knows the session may write to it.
+  context.conceal(session.searchParams.get('upload_id') ?? session.search)
   // Only path and query of its address count, so that the token cannot be led to another host.
   return sendChunks(file, doing, session.pathname + session.search, context)
 }

@@ -30,13 +30,19 @@ const FIELDS = {
   service_account: ['client_email', 'private_key'],
   oauth: ['client_id', 'client_secret', 'refresh_token'],
 }
+const SECRET = ['private_key', 'client_secret', 'refresh_token']
 
 /** An access token; with `renew`, another one than the last. Throws an AgentError that nothing was sent. */
 export async function googleToken(context: AgentContext<unknown>, account: GoogleAccount, renew = false) {
   const credentials = await readCredentials(account)
+  // Before anything can say them back. The file may hold others than when the settings were read.
+  for (const name of SECRET) if (typeof credentials[name] === 'string') context.conceal(credentials[name])
   const key = Bun.hash(JSON.stringify([account, credentials])).toString(36)
   const found = kept.get(key)
-  if (found && !renew && found.until > Date.now() + MARGIN) return found.token
+  if (found && !renew && found.until > Date.now() + MARGIN) {
+    context.conceal(found.token)
+    return found.token
+  }
   const fresh = await ask(context, account, credentials)
   kept.set(key, fresh)
   return fresh.token
@@ -81,6 +87,8 @@ async function ask(
           grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer',
           assertion: await signAssertion(agent, credentials, scope, uri),
         }
+  // It gives a token to whoever has it.
+  if (form.assertion) context.conceal(form.assertion)
   const asked = Date.now()
   const reply = await context.fetch(uri, {
     method: 'POST',
@@ -93,7 +101,12 @@ async function ask(
     const hint = `the credentials were refused: set agents.${agent}.credentials_file anew, and check this machine’s clock`
     throw new AgentError(error.message, { code: 'unauthorized', hint, sent: 'no' })
   }
-  const { access_token, expires_in = 3_600 } = (await reply.json()) as { access_token: string; expires_in?: number }
+  const { access_token, expires_in = 3_600 } = (await reply.json()) as { access_token?: string; expires_in?: number }
+  if (typeof access_token !== 'string' || !access_token) {
+    const what = `[${agent}] sign in to Google: the reply has no access_token`
+    throw new AgentError(what, { code: 'unexpected_reply', hint: `is ${uri} Google’s own?`, sent: 'no' })
+  }
+  context.conceal(access_token)
   return { token: access_token, until: asked + expires_in * 1_000 }
 }
 

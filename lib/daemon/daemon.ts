@@ -137,6 +137,7 @@ export class Daemon {
             literalOrigins: place.fromPath ? originsOf(place.bundle) : [],
           },
           redactor: mask.redactor(secrets.values(place.rootId)),
+          conceal: value => mask.conceal(value),
           signal: binding.signal,
           log: (text, fields) => place.log(logLine(text, fields)),
           stateDir: place.stateDir,

@@ -7,7 +7,7 @@ import type { Settings } from '../agent/settings.ts'
 import { CadreError, messageOf } from '../error.ts'
 import { isObject, type JsonObject } from '../json.ts'
 import type { Log } from '../log.ts'
-import { createRedactor } from '../redact.ts'
+import { createRedactor, type Redactor } from '../redact.ts'
 
 export interface Finding {
   /** `issues`, or `issues@eu` for another account. */
@@ -62,7 +62,7 @@ async function look(agent: string, definition: AgentDefinition, isUnset: boolean
   }
   const redactor = createRedactor(settings.secrets(catalogue))
   try {
-    const found = await definition.doctor(contextOf(settings.of(agent, definition), patient))
+    const found = await definition.doctor(contextOf(settings.of(agent, definition), redactor, patient))
     const { who, missing, text } = redactor.json({ ...found } as JsonObject) as unknown as typeof found
     return { agent, state: missing.length > 0 ? 'wrong' : 'fine', who, missing, text }
   } catch (error) {
@@ -72,11 +72,11 @@ async function look(agent: string, definition: AgentDefinition, isUnset: boolean
 }
 
 /** There is no run: what a doctor may use is settings, signal and fetch. */
-function contextOf(settings: JsonObject, { home, settings: all, catalogue, log }: Patient) {
+function contextOf(settings: JsonObject, redactor: Redactor, { home, settings: all, log }: Patient) {
   return createContext({
     settings,
     network: { allow: all.networkAllow(), literalOrigins: [] },
-    redactor: createRedactor(all.secrets(catalogue)),
+    redactor,
     signal: AbortSignal.timeout(TIMEOUT),
     log: (message, fields) => log.info(message, fields),
     stateDir: home,

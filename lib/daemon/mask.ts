@@ -1,22 +1,29 @@
-// One masker for each set of secrets: those of the settings, alone or with the secret inputs of a tree.
+// One masker for each set of secrets: those of the settings and what agents concealed, alone or with the secret inputs of
+// a tree.
 
 import type { Log } from '../log.ts'
+import { Recent } from '../recent.ts'
 import { createRedactor, type Redactor, type Secret } from '../redact.ts'
 
 /** Trees with secret inputs whose maskers are kept ready. */
 const MOST = 64
+/** Concealed values that are remembered: a few of each account, and access tokens of some days. */
+const MOST_CONCEALED = 256
 
 export class Mask {
   readonly #secrets: () => Secret[]
   readonly #log: Log
   readonly #known = new Map<string, Redactor>()
+  readonly #concealed = new Recent<string, string>(MOST_CONCEALED)
+  /** Values that the maskers were told of since they were made. */
+  #told = 0
 
   constructor(secrets: () => Secret[], log: Log) {
     this.#secrets = secrets
     this.#log = log
   }
 
-  /** Masks the secrets of the settings and `more`. */
+  /** Masks the secrets of the settings, what was concealed, and `more`. */
   redactor(more: readonly string[] = []): Redactor {
     const key = more.length === 0 ? '' : JSON.stringify(more)
     const known = this.#known.get(key)
@@ -24,12 +31,23 @@ export class Mask {
     const inputs = more.map(value => ({ name: 'a secret input', value }))
     const redactor = createRedactor([...this.#secrets(), ...inputs])
     for (const warning of redactor.warnings) this.#log.warn('not masked', { warning })
+    for (const value of this.#concealed.values()) redactor.add(value)
     if (this.#known.size >= MOST) this.#known.clear()
     this.#known.set(key, redactor)
     return redactor
   }
 
+  /** A secret that is in no setting: every masker knows it from now on. */
+  conceal(value: string): void {
+    if (this.#concealed.get(value) !== undefined) return
+    this.#concealed.set(value, value)
+    // Maskers never unlearn: new ones hold no more than what is remembered.
+    if (++this.#told > MOST_CONCEALED) this.forget()
+    for (const redactor of this.#known.values()) redactor.add(value)
+  }
+
   forget(): void {
     this.#known.clear()
+    this.#told = 0
   }
 }

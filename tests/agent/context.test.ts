@@ -1,4 +1,5 @@
-// What a file that fails says of the receipt of a `once` entry, in an agent whose author knows nothing of receipts.
+// What a file that fails says of the receipt of a `once` entry, in an agent whose author knows nothing of receipts; and
+// secrets that an agent learns while it works.
 
 import { afterAll, describe, expect, test } from 'bun:test'
 import { agent, Type } from '../../lib/agent/cadre.ts'
@@ -92,4 +93,29 @@ describe('before anything left, the error says so', () => {
   })
 
   const begin = () => testContext({ settings, effect: 'once' }).context
+})
+
+describe('a value that is concealed', () => {
+  const token = 'tok/9f8e7d+6c5b4a'
+
+  test('is masked in lines, and in bytes whose masker was made before', () => {
+    const told: string[] = []
+    const { context, lines } = testContext({ conceal: value => told.push(value) })
+    const stream = context.mask()
+    context.log(`before ${token}`)
+    context.conceal(token)
+    for (const said of [token, encodeURIComponent(token), btoa(`user:${token}`)]) context.log(`said ${said}`)
+    expect(lines[0]).toContain(token)
+    expect(lines.slice(1)).toEqual(['said ***', 'said ***', expect.stringMatching(/^said \S{6,9}\*\*\*\S?=*$/)])
+    const bytes = [...Buffer.from(`said ${token}.`)].map(byte => stream.push(Uint8Array.of(byte)))
+    expect(Buffer.concat([...bytes, stream.end()]).toString()).toBe('said ***.')
+    expect(told).toEqual([token])
+  })
+
+  test('that is empty masks nothing', () => {
+    const { context, lines } = testContext()
+    context.conceal('')
+    context.log('as it is')
+    expect(lines).toEqual(['as it is'])
+  })
 })

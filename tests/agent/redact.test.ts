@@ -82,6 +82,8 @@ describe('variants', () => {
 test('of a secret URL the path is masked alone, unless it is too short to hold a secret', () => {
   const webhook = createRedactor(['https://hooks.acme.test/services/T0/B1/canary', 'https://acme.test/wiki'])
   expect(webhook.text('POST /services/T0/B1/canary failed; see /wiki')).toBe('POST *** failed; see /wiki')
+  const long = createRedactor(['https://hooks.acme.test/services/T0/canary5f8a2b1c9d'])
+  expect(long.text('no such service: canary5f8a2b1c9d')).toBe('no such service: ***')
 })
 
 test('random streams equal the whole text, whatever the chunks', () => {

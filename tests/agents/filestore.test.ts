@@ -1,9 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import filestore from '../../agents/filestore.ts'
 import type { AgentContext, Effect } from '../../lib/agent/define.ts'
+import { variantsOf } from '../../lib/redact.ts'
 import { phaseFolder, type TestContext, testContext } from '../support/context.ts'
+import { command, files, spawnDaemon } from '../support/daemon.ts'
+import { folder } from '../support/folder.ts'
 import { outcomeOf } from '../support/outcome.ts'
 import { badDays, failureOf } from '../vendors/bad-days.ts'
 import { add, CANARIES, credentials, type FakeDrive, fakeDrive } from '../vendors/filestore.ts'
@@ -294,4 +297,114 @@ describe('uploading', () => {
       'idempotent',
     ])
   })
+})
+
+/** A Drive that gives tokens and sessions, and says back all that it is sent, as refusals and as names of files. */
+function echoingDrive() {
+  /** What it gave out, and what it was given to sign in. */
+  const secrets: string[] = []
+  const give = (name: string) => {
+    const secret = `canary/of+${name}-${crypto.randomUUID()}`
+    secrets.push(secret)
+    return secret
+  }
+  const server = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    async fetch(request) {
+      const { origin, pathname, search, searchParams } = new URL(request.url)
+      const body = await request.text()
+      const assertion = new URLSearchParams(body).get('assertion')
+      if (assertion) secrets.push(assertion)
+      if (pathname === '/token') return Response.json({ access_token: give('token'), expires_in: 3_599 })
+      const given = request.headers.get('authorization') ?? ''
+      if (searchParams.get('uploadType') === 'resumable' && request.method === 'POST') {
+        return new Response(null, {
+          headers: { location: `${origin}/upload?upload_id=${encodeURIComponent(give('session'))}` },
+        })
+      }
+      if (pathname === '/drive/v3/files') return Response.json({ files: [] })
+      if (pathname.endsWith('/named') && searchParams.get('alt') === 'media') return new Response('content')
+      if (pathname.endsWith('/named')) return Response.json({ id: 'named', name: given, mimeType: 'text/plain' })
+      const session = searchParams.get('upload_id') ?? ''
+      // What a form holds, decoded: the whole of an assertion is longer than what errors quote.
+      const form = [...new URLSearchParams(body.slice(0, 4_000)).values()].filter(value => value.length < 200)
+      const message = [given, btoa(given), session, search, ...form].join(' ')
+      return refusal(400, message)
+    },
+  })
+  return { url: server.url.origin, secrets, [Symbol.dispose]: () => void server.stop(true) }
+}
+
+test('what Drive says back shows no secret that was learnt while the daemon ran', async () => {
+  using echoing = echoingDrive()
+  const { url, secrets } = echoing
+  // Keys are read when the daemon starts; these are put in their place later.
+  const person = {
+    client_id: 'client-1',
+    client_secret: 'canary-secret-5e1b7c',
+    refresh_token: 'canary-refresh-8d2f4a',
+  }
+  const { private_key } = JSON.parse(readFileSync(FILE, 'utf8'))
+  const robot = { client_email: 'robot@acme.test', private_key, token_uri: `${url}/refused` }
+  const keys = files({ 'person.json': '{}', 'refused.json': '{}', 'robot.json': '{}' })
+  const account = (name: string, auth_mode: string) => ({
+    base_url: url,
+    auth_mode,
+    credentials_file: join(keys, `${name}.json`),
+  })
+  const agents = {
+    filestore: account('person', 'oauth'),
+    'filestore@refused': account('refused', 'oauth'),
+    'filestore@robot': account('robot', 'service_account'),
+  }
+  const home = folder()
+  writeFileSync(join(home, 'settings.yml'), JSON.stringify({ agents }), { mode: 0o600 })
+  const workspace = files({ 'big.txt': big(6 * MiB) })
+  const daemon = await spawnDaemon({ home, env: { CADRE_LOG_LEVEL: 'debug' } })
+  writeFileSync(join(keys, 'person.json'), JSON.stringify(person))
+  writeFileSync(join(keys, 'refused.json'), JSON.stringify({ ...person, token_uri: `${url}/refused` }))
+  writeFileSync(join(keys, 'robot.json'), JSON.stringify(robot))
+
+  const source = (agent: string, ref: string) => ({ agent, sources: [{ name: 'out', ref }] })
+  const upload = { name: 'up', ref: 'folder', file: 'big.txt', mode: 'replace' }
+  const phases = [
+    source('filestore', 'refused'),
+    source('filestore', 'named'),
+    source('filestore@refused', 'x'),
+    source('filestore@robot', 'x'),
+    { agent: 'filestore', target_entries: [upload] },
+  ].map((phase, at) => ({ name: `p${at}`, depends_on: [], on_failure: 'continue', ...phase }))
+  const team = { name: '@local/echo', version: '1.0.0', phases }
+  const { run_id } = await daemon.call('/v1/runs/start', {
+    path: files({ 'team.yml': JSON.stringify(team) }),
+    workspace,
+  })
+  const heard = [await daemon.ended(run_id), await daemon.envelope('/v1/runs/phases', 'run_phases', { run_id })]
+  for (const what of ['get', 'why', 'logs']) heard.push(await daemon.call(`/v1/runs/${what}`, { run_id }))
+  await daemon.stop()
+  const doctor = await command(['doctor', 'filestore'], { home })
+
+  const states = heard[1].phases.map(({ state }: { state: string }) => state)
+  expect(states).toEqual(['failed', 'completed', 'failed', 'failed', 'failed'])
+  expect(heard[1].phases[1].data.name).toBe('Bearer ***')
+  expect(doctor.stdout).toContain('***')
+  const all = [...secrets, person.client_secret, person.refresh_token, private_key]
+  for (const kind of ['canary/of+token', 'canary/of+session', 'eyJ']) {
+    expect(secrets.some(secret => secret.startsWith(kind))).toBe(true)
+  }
+  const below = readdirSync(home, { recursive: true, withFileTypes: true }).filter(entry => entry.isFile())
+  const paths = below.map(({ parentPath, name }) => join(parentPath, name))
+  const texts: [string, string][] = [
+    ['replies', JSON.stringify(heard)],
+    ['output', daemon.output.stdout + daemon.output.stderr],
+    ['doctor', doctor.stdout + doctor.stderr],
+    ...paths.map((path): [string, string] => [path, readFileSync(path, 'latin1')]),
+  ]
+  const places = texts.flatMap(([where, text]) =>
+    all.flatMap(secret =>
+      [...variantsOf(secret)].filter(variant => text.includes(variant)).map(found => [where, found]),
+    ),
+  )
+  expect(places).toEqual([])
 })
