@@ -50,6 +50,8 @@ export interface EngineOptions {
   log: Log
   /** Leaf phases at once, over all runs. */
   slots: number
+  /** Of the ledger. */
+  settle?: number
   now?: () => number
   /** Adds what changed to the hub's outbox, inside the transaction. */
   outbox?: Outbox
@@ -123,9 +125,13 @@ export class Engine {
       },
       options.log,
     )
-    this.#ledger = new Ledger(this.#journal, this.store, this.#now, (run_id, position, entry) =>
-      this.#receiptChanged({ run_id, position, entry }),
-    )
+    this.#ledger = new Ledger({
+      journal: this.#journal,
+      store: this.store,
+      now: this.#now,
+      settle: options.settle,
+      changed: (run_id, position, entry) => this.#receiptChanged({ run_id, position, entry }),
+    })
     this.#attempts = new Attempts({
       store: this.store,
       host: options.host,

@@ -124,6 +124,7 @@ async function perform(
     position,
     attempt: attempt.attempt,
     entry: name,
+    signal,
     mask,
     send: () => handler.run(entry, context),
     find:

@@ -5,6 +5,7 @@
 import type { AgentResult } from '../agent/define.ts'
 import { AgentError } from '../agent/define.ts'
 import { messageOf } from '../error.ts'
+import { Recent } from '../recent.ts'
 import type { Journal } from './journal.ts'
 import { clearReceipt, confirmReceipt, doubtReceipt, insertReceipt, receiptsOf } from './receipts.ts'
 import { parse } from './records.ts'
@@ -26,29 +27,41 @@ export interface Write {
   position: number
   attempt: number
   entry: string
+  /** Of the attempt. */
+  signal: AbortSignal
   /** As results are recorded: secrets masked. */
   mask(result: AgentResult): AgentResult
   send(): Promise<AgentResult>
   find?: (() => Promise<AgentResult | null>) | undefined
 }
 
-export class Ledger {
-  readonly #journal: Journal
-  readonly #store: RunStore
-  readonly #now: () => number
-  readonly #changed: (runId: string, position: number, entry: string) => void
+const SETTLE_MS = 2_000
+/** Sends that this process remembers the end of. */
+const MOST_REMEMBERED = 10_000
 
-  /** `changed` is told of each receipt that changes, inside the change. */
-  constructor(
-    journal: Journal,
-    store: RunStore,
-    now: () => number,
-    changed: (runId: string, position: number, entry: string) => void,
-  ) {
-    this.#journal = journal
-    this.#store = store
-    this.#now = now
-    this.#changed = changed
+interface Parts {
+  journal: Journal
+  store: RunStore
+  now: () => number
+  /**
+   * Milliseconds that the outside may still be at work on a request that was cut off: before, its word that nothing was
+   * written counts for nothing. Default 2,000.
+   */
+  settle?: number | undefined
+  /** Is told of each receipt that changes, inside the change. */
+  changed: (runId: string, position: number, entry: string) => void
+}
+
+export class Ledger {
+  readonly #parts: Parts
+  readonly #store: RunStore
+  /** When sends of this process were cut off; what it did not send itself was sent before it began. */
+  readonly #cutOff = new Recent<string, number>(MOST_REMEMBERED)
+  readonly #began = performance.now()
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+    this.#store = parts.store
   }
 
   /**
@@ -60,11 +73,12 @@ export class Ledger {
     const receipt = receiptsOf(this.#store, runId, position).find(row => row.entry === entry)
     if (receipt?.state === 'done') return parse<AgentResult>(receipt.result)!
     if (receipt) {
-      const found = await this.#ask(write, `an earlier attempt may have written ${entry}, and its reply was lost`)
+      const doubt = `an earlier attempt may have written ${entry}, and its reply was lost`
+      const found = await this.#ask(write, receipt.attempt, doubt)
       if (found) return this.#confirm(write, found)
     }
     const opened = await this.#record(write, () =>
-      insertReceipt(this.#store, runId, position, entry, attempt, this.#now()),
+      insertReceipt(this.#store, runId, position, entry, attempt, this.#parts.now()),
     )
     if (!opened) {
       throw new AgentError(`attempt ${attempt} is over: ${entry} was not sent`, { code: 'aborted', sent: 'no' })
@@ -74,39 +88,49 @@ export class Ledger {
       result = await write.send()
     } catch (thrown) {
       if (thrown instanceof AgentError && thrown.sent === 'no') {
-        await this.#clear(write)
+        await this.#clear(write, attempt)
         throw thrown
       }
-      await this.#record(write, () => doubtReceipt(this.#store, runId, position, entry))
-      const found = await this.#ask(write, `${entry} may have been written: ${messageOf(thrown)}`, thrown)
+      this.#cutOff.set(placeOf(write), performance.now())
+      await this.#record(write, () => doubtReceipt(this.#store, runId, position, entry, attempt))
+      const found = await this.#ask(write, attempt, `${entry} may have been written: ${messageOf(thrown)}`, thrown)
       if (found) return this.#confirm(write, found)
       throw thrown
     }
     return this.#confirm(write, result)
   }
 
-  /** What the outside knows of a doubtful entry. Null: it did not happen, and the receipt is cleared. */
-  async #ask(write: Write, doubt: string, cause?: unknown): Promise<AgentResult | null> {
+  /**
+   * What the outside knows of an entry that `sentBy` left in doubt. Null: it did not happen, and the receipt is cleared.
+   * Asked at once, and again where the request may have been under way still.
+   */
+  async #ask(write: Write, sentBy: number, doubt: string, cause?: unknown): Promise<AgentResult | null> {
     if (!write.find) throw new UnknownWrite(write.entry, doubt, cause)
     let found: AgentResult | null
     try {
       found = await write.find()
+      const since = this.#cutOff.get(placeOf(write)) ?? this.#began
+      const left = since + (this.#parts.settle ?? SETTLE_MS) - performance.now()
+      if (!found && left > 0) {
+        await pause(left, write.signal)
+        found = await write.find()
+      }
     } catch (thrown) {
       throw new UnknownWrite(write.entry, `${doubt}; asking for it failed: ${messageOf(thrown)}`, thrown)
     }
-    if (!found) await this.#clear(write)
+    if (!found) await this.#clear(write, sentBy)
     return found
   }
 
-  #clear(write: Write): Promise<void> {
+  #clear(write: Write, sentBy: number): Promise<void> {
     const { runId, position, entry } = write
-    return this.#record(write, () => clearReceipt(this.#store, runId, position, entry))
+    return this.#record(write, () => clearReceipt(this.#store, runId, position, entry, sentBy))
   }
 
   #record<T>({ runId, position, entry }: Write, change: () => T): Promise<T> {
-    return this.#journal.write(() => {
+    return this.#parts.journal.write(() => {
       const result = change()
-      this.#changed(runId, position, entry)
+      this.#parts.changed(runId, position, entry)
       return result
     })
   }
@@ -116,8 +140,26 @@ export class Ledger {
     const { runId, position, entry } = write
     const { id = null, url = null } = recorded.external ?? {}
     await this.#record(write, () =>
-      confirmReceipt(this.#store, runId, position, entry, { result: recorded as never, id, url, at: this.#now() }),
+      confirmReceipt(this.#store, runId, position, entry, {
+        result: recorded as never,
+        id,
+        url,
+        at: this.#parts.now(),
+      }),
     )
     return recorded
   }
+}
+
+const placeOf = ({ runId, position, entry }: Write): string => `${runId}:${position}:${entry}`
+
+/** Ends early when `signal` fires; one that has fired already does not count. */
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const timer = setTimeout(resolve, ms)
+  const stop = () => resolve()
+  signal.addEventListener('abort', stop, { once: true })
+  await promise
+  clearTimeout(timer)
+  signal.removeEventListener('abort', stop)
 }

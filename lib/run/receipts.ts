@@ -69,18 +69,25 @@ export function confirmReceipt(
   ).run(runId, position, entry, json(done.result), done.id, done.url, done.at)
 }
 
-export function doubtReceipt({ db }: RunStore, runId: string, position: number, entry: string): void {
+/** What an attempt sent is in doubt; the receipt of a later one is left alone. */
+export function doubtReceipt({ db }: RunStore, runId: string, position: number, entry: string, sentBy: number): void {
   db.query(
-    "UPDATE receipts SET state = 'unknown' WHERE run_id = ? AND position = ? AND entry = ? AND state = 'sent'",
-  ).run(runId, position, entry)
+    `UPDATE receipts SET state = 'unknown' WHERE run_id = ? AND position = ? AND entry = ? AND attempt = ? AND state = 'sent'`,
+  ).run(runId, position, entry, sentBy)
 }
 
-export function clearReceipt({ db }: RunStore, runId: string, position: number, entry: string): void {
-  db.query("DELETE FROM receipts WHERE run_id = ? AND position = ? AND entry = ? AND state <> 'done'").run(
-    runId,
-    position,
-    entry,
-  )
+/** What an attempt sent did not happen; the receipt of a later one is left alone. Null: whichever sent it. */
+export function clearReceipt(
+  { db }: RunStore,
+  runId: string,
+  position: number,
+  entry: string,
+  sentBy: number | null,
+): void {
+  db.query(
+    `DELETE FROM receipts WHERE run_id = ?1 AND position = ?2 AND entry = ?3 AND state <> 'done'
+       AND (?4 IS NULL OR attempt = ?4)`,
+  ).run(runId, position, entry, sentBy)
 }
 
 /** What this process may have sent before it died. */

@@ -200,7 +200,7 @@ export function decide(machine: Machine, reviewId: string, given: Decision): voi
       break
     case 'retry':
       for (const entry of entries) {
-        clearReceipt(machine.store, live.id, position, entry)
+        clearReceipt(machine.store, live.id, position, entry, null)
         machine.host.receiptChanged(live, position, entry)
       }
       machine.resumePhase(live, position)

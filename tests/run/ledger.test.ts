@@ -7,7 +7,7 @@ import { why } from '../../lib/run/why.ts'
 import { type TestEngine, testEngine } from '../support/engine.ts'
 
 /** An outside that counts what reaches it, and can lose its reply. */
-const outside = { written: [] as string[], lose: false, hang: false, refuse: 0, canTell: true, broken: false }
+const outside = { written: [] as string[], slow: 0, lose: false, hang: false, refuse: 0, canTell: true, broken: false }
 
 const vendor = agent({
   type: 'connector',
@@ -24,7 +24,13 @@ const vendor = agent({
           outside.refuse--
           throw new AgentError('not now', { code: 'rate_limited', retryable: true, sent: 'no' })
         }
-        outside.written.push(`${title} ${context.key}`)
+        const write = () => void outside.written.push(`${title} ${context.key}`)
+        if (outside.slow > 0) {
+          setTimeout(write, outside.slow)
+          outside.slow = 0
+          throw new AgentError('connection reset', { retryable: true })
+        }
+        write()
         if (outside.hang) {
           await new Promise((_, reject) => context.signal.addEventListener('abort', () => reject(new Error('stopped'))))
         }
@@ -63,7 +69,7 @@ const vendor = agent({
 
 let t: TestEngine
 beforeEach(async () => {
-  Object.assign(outside, { written: [], lose: false, hang: false, refuse: 0, canTell: true, broken: false })
+  Object.assign(outside, { written: [], slow: 0, lose: false, hang: false, refuse: 0, canTell: true, broken: false })
   t = await testEngine({ agents: { vendor } })
 })
 afterEach(() => t.close())
@@ -102,6 +108,14 @@ describe('once entries', () => {
     expect(run.state).toBe('completed')
     expect(outside.written).toHaveLength(2)
     expect(phasesOf(run.run_id)[0]!.data).toMatchObject({ entries: { one: { found: true }, two: { title: 'Second' } } })
+  })
+
+  test('an outside that is still at work when it is asked first is asked again, before anything is sent anew', async () => {
+    outside.slow = 10
+    const run = await t.run(team())
+    expect(run.state).toBe('completed')
+    expect(outside.written.map(line => line.split(' ')[0]).sort()).toEqual(['First', 'Second'])
+    expect(phasesOf(run.run_id)[0]!.data).toMatchObject({ entries: { one: { found: true } } })
   })
 
   test('where nobody can tell, a person is asked: retry, skip, complete or fail', async () => {

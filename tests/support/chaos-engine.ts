@@ -202,6 +202,7 @@ const t = await testEngine({
   agents: { leaf, vendor },
   settings: { vendor: { url: url! } },
   slots: SLOTS,
+  settle: 300,
   now: () => Date.now() + offset,
 })
 const { engine } = t

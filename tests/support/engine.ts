@@ -41,6 +41,8 @@ export async function testEngine(
     /** By agent. */
     settings?: Record<string, Record<string, unknown>>
     slots?: number
+    /** Default 20 ms. */
+    settle?: number
     home?: string
     now?: () => number
   } = {},
@@ -55,6 +57,7 @@ export async function testEngine(
     db,
     log: createLog({ level: 'error' }),
     slots: options.slots ?? 64,
+    settle: options.settle ?? 20,
     ...(options.now && { now: options.now }),
     secrets: new RootSecrets(home),
     host: {
