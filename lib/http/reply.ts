@@ -17,9 +17,13 @@ export const plainFrame: Frame = {
   failure: error => ({ ok: false, error }),
 }
 
-/** A success whose `data` is JSON text already: what is read often is serialized once. */
-export function textReply(data: string): Response {
-  return new Response(`{"ok":true,"data":${data}}`, { headers: { 'content-type': 'application/json;charset=utf-8' } })
+/** The bytes of a success, for what is read often: serialized once, sent by `bytesReply`. */
+export function successBytes(data: unknown): Uint8Array<ArrayBuffer> {
+  return new TextEncoder().encode(JSON.stringify(plainFrame.success(data, null)))
+}
+
+export function bytesReply(bytes: Uint8Array<ArrayBuffer>): Response {
+  return new Response(bytes, { headers: { 'content-type': 'application/json;charset=utf-8' } })
 }
 
 /** Replies in the message envelope; `instanceId` is the daemon's. */

@@ -5,7 +5,7 @@ import { Type } from 'typebox'
 import type { Db } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import type { Api } from '../../http/api.ts'
-import { textReply } from '../../http/reply.ts'
+import { bytesReply, successBytes } from '../../http/reply.ts'
 import { closed, nullable } from '../../schema.ts'
 import { accessList } from '../acl.ts'
 import { record } from '../audit.ts'
@@ -90,9 +90,9 @@ export function authRoutes(api: Api, hub: Hub, { user, realm, either }: Callers)
           .limit(limit)
           .offset(offset)
         const found = await tokenRecords(hub, caller.user, rows)
-        return JSON.stringify({ tokens: found, total: await countOf(store.db, tokens, where) })
+        return successBytes({ tokens: found, total: await countOf(store.db, tokens, where) })
       })
-      return textReply(await listed)
+      return bytesReply(await listed)
     },
   )
 
