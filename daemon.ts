@@ -3,7 +3,7 @@
 import { Command, CommanderError, InvalidArgumentError } from 'commander'
 import { tellFailure } from './lib/daemon/commands/failure.ts'
 import { version } from './lib/daemon/version.ts'
-import { didYouMean } from './lib/team/spelling.ts'
+import { didYouMean } from './lib/spelling.ts'
 
 const collect = (value: string, all: string[] = []) => [...all, value]
 

@@ -6,7 +6,7 @@
 import { join } from 'node:path'
 import { Glob } from 'bun'
 import { parseDocument } from 'yaml'
-import { loadBundle } from '../lib/team/bundle.ts'
+import { loadBundle } from '../lib/team/team.ts'
 import { lookup } from '../tests/team/agents.ts'
 import { LARGE } from '../tests/team/large.ts'
 

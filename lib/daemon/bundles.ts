@@ -3,8 +3,8 @@
 import { readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { Recent } from '../recent.ts'
-import { type LoadOptions, loadBundle, type TeamPackage } from '../team/bundle.ts'
 import type { Bundle } from '../team/team.ts'
+import { type LoadOptions, loadBundle, type TeamPackage } from '../team/team.ts'
 
 /** Bundles kept at most. */
 const MOST = 200

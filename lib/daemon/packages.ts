@@ -6,7 +6,7 @@ import { dirname, join } from 'node:path'
 import { isSafeName } from '../agent/files.ts'
 import { CadreError, messageOf } from '../error.ts'
 import type { Log } from '../log.ts'
-import type { TeamPackage } from '../team/bundle.ts'
+import type { TeamPackage } from '../team/team.ts'
 import type { HubClient } from './hub-client.ts'
 
 /** What the hub's teams/download answers. */

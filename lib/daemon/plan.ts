@@ -6,8 +6,8 @@ import { isSecret } from '../agent/define.ts'
 import type { Detail } from '../error.ts'
 import type { Json, JsonObject } from '../json.ts'
 import { maskInputs } from '../run/subruns.ts'
-import { inputsFor } from '../team/inputs.ts'
 import type { Bundle, Phase, StandardPhase } from '../team/team.ts'
+import { inputsFor } from '../team/team.ts'
 import { loadTeam, missingSettings, type RunRequest, type Stock } from './start.ts'
 
 interface PlannedPhase {

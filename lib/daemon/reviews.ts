@@ -4,8 +4,8 @@ import { CadreError } from '../error.ts'
 import type { Engine } from '../run/engine.ts'
 import { type Decision, listReviews, type ReviewRecord, type ReviewRow, reviewRecord } from '../run/reviews.ts'
 import type { RunStore } from '../run/store.ts'
-import { inputsFor } from '../team/inputs.ts'
 import type { Bundle, GatePhase, Phase } from '../team/team.ts'
+import { inputsFor } from '../team/team.ts'
 
 /** What is asked of an engine, or of a database without one. */
 export interface ReviewSource {

@@ -5,10 +5,8 @@ import { isAbsolute } from 'node:path'
 import { CadreError, type Detail } from '../error.ts'
 import type { JsonObject } from '../json.ts'
 import type { RunRecord } from '../run/records.ts'
-import type { LoadOptions } from '../team/bundle.ts'
-import { inputsFor } from '../team/inputs.ts'
-import { agentRefs, teamsOf } from '../team/reach.ts'
-import type { Bundle, Team } from '../team/team.ts'
+import type { Bundle, LoadOptions, Team } from '../team/team.ts'
+import { agentRefs, inputsFor, teamsOf } from '../team/team.ts'
 import type { Daemon } from './daemon.ts'
 
 export interface RunRequest {

@@ -2,7 +2,7 @@
 
 import type { Store } from '../../db/hub/store.ts'
 import type { Log } from '../log.ts'
-import type { AgentLookup } from '../team/draft.ts'
+import type { AgentLookup } from '../team/team.ts'
 import { type Bell, createBell } from './bell.ts'
 import { createSealer, type Sealer } from './keys.ts'
 import { createMemo, type Memo } from './memo.ts'

@@ -5,9 +5,8 @@ import type { Tables } from '../../db/hub/schema.ts'
 import type { Db, Store } from '../../db/hub/store.ts'
 import type { FileContent } from '../../db/hub/work.ts'
 import { CadreError } from '../error.ts'
-import { loadBundle, type ResolvePackage } from '../team/bundle.ts'
-import type { AgentLookup } from '../team/draft.ts'
-import type { Team } from '../team/team.ts'
+import type { AgentLookup, Team } from '../team/team.ts'
+import { loadBundle, type ResolvePackage } from '../team/team.ts'
 import type { Hub } from './hub.ts'
 
 export type PackageRow = Tables['packages']['$inferSelect']

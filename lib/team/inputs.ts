@@ -3,8 +3,8 @@
 
 import { CadreError, type Detail } from '../error.ts'
 import { isObject, type Json, type JsonObject } from '../json.ts'
-import { didYouMean } from './spelling.ts'
-import type { Field, FieldType } from './team.ts'
+import { didYouMean } from '../spelling.ts'
+import type { Field, FieldType } from './model.ts'
 
 const NAMES: Record<FieldType, string> = {
   string: 'text',

@@ -12,8 +12,7 @@ import { createLog } from '../../lib/log.ts'
 import { createRedactor } from '../../lib/redact.ts'
 import { Engine, type StartRequest } from '../../lib/run/engine.ts'
 import { RootSecrets } from '../../lib/run/secrets.ts'
-import { bundleFromJson, type FileMap, loadBundle } from '../../lib/team/bundle.ts'
-import { inputsFor } from '../../lib/team/inputs.ts'
+import { bundleFromJson, type FileMap, inputsFor, loadBundle } from '../../lib/team/team.ts'
 import { folder } from './folder.ts'
 
 export interface TestEngine {

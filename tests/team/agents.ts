@@ -2,7 +2,7 @@
 
 import { Type } from '../../lib/agent/cadre.ts'
 import { type AgentDefinition, agent, secret } from '../../lib/agent/define.ts'
-import type { AgentLookup } from '../../lib/team/draft.ts'
+import type { AgentLookup } from '../../lib/team/compile/compilation.ts'
 
 const base = { type: 'connector', version: '1.0.0', description: 'A test agent.' } as const
 const settings = Type.Object({ base_url: Type.String(), api_token: secret() })

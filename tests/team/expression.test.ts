@@ -1,7 +1,7 @@
 import { describe, expect, test } from 'bun:test'
 import type { Json } from '../../lib/json.ts'
-import { parseExpression } from '../../lib/team/expression.ts'
-import type { PhaseValue } from '../../lib/team/team.ts'
+import { parseExpression } from '../../lib/team/cel/expression.ts'
+import type { PhaseValue } from '../../lib/team/model.ts'
 import { scope } from './load.ts'
 
 const names = {

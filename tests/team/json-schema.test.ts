@@ -2,7 +2,7 @@ import { beforeAll, expect, test } from 'bun:test'
 import type { TSchema } from 'typebox'
 import { Compile, type Validator } from 'typebox/compile'
 import { parse } from 'yaml'
-import { teamJsonSchema } from '../../lib/team/json-schema.ts'
+import { teamJsonSchema } from '../../lib/team/compile/json-schema.ts'
 import { lookup } from './agents.ts'
 import { HEAD } from './load.ts'
 

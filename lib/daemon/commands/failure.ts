@@ -3,7 +3,7 @@
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { CadreError, type Detail } from '../../error.ts'
-import { renderProblem } from '../../team/problem.ts'
+import { renderProblem } from '../../team/team.ts'
 import { createPaint, printable } from '../terminal/paint.ts'
 import { EXIT } from './watch.ts'
 

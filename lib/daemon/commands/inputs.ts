@@ -2,8 +2,8 @@
 
 import { CadreError } from '../../error.ts'
 import { isObject, type JsonObject } from '../../json.ts'
-import { inputsFromArguments } from '../../team/inputs.ts'
 import type { Field } from '../../team/team.ts'
+import { inputsFromArguments } from '../../team/team.ts'
 
 export interface InputOptions {
   input?: string[]

@@ -3,8 +3,8 @@
 import { existsSync, lstatSync, readdirSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { CadreError } from '../../error.ts'
-import { bundleFromJson } from '../../team/bundle.ts'
 import type { Field } from '../../team/team.ts'
+import { bundleFromJson } from '../../team/team.ts'
 
 export interface PackageFile {
   path: string

@@ -2,7 +2,7 @@
 
 import { discover } from '../../agent/catalogue.ts'
 import { createLog } from '../../log.ts'
-import { teamJsonSchema } from '../../team/json-schema.ts'
+import { teamJsonSchema } from '../../team/team.ts'
 import { homeFolder } from '../home.ts'
 import { openShelf } from '../shelf.ts'
 import { createPaint } from '../terminal/paint.ts'

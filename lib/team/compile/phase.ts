@@ -1,12 +1,21 @@
 // One phase of team.yml: which type it is, and its fields checked and compiled.
 
-import { compileCall } from './call.ts'
-import { checkAgainst, type Draft, defined, duration, isTrue, nothingAt, numberOf, siteOf } from './draft.ts'
+import { compileExpression, compileTemplate, constant } from '../cel/cel.ts'
+import type { Command, GatePhase, MapPhase, Phase, Review, StandardPhase, TeamPhase } from '../model.ts'
+import { field, itemsOf, type Mapping, type Node, type Place, textOf } from '../yaml/yaml.ts'
+import { compileCall } from './agent-call.ts'
+import {
+  type Compilation,
+  checkAgainst,
+  defined,
+  duration,
+  isTrue,
+  nothingAt,
+  numberOf,
+  siteOf,
+} from './compilation.ts'
 import { compileFields } from './fields.ts'
-import { field, itemsOf, type Mapping, type Node, type Place, textOf } from './node.ts'
 import { closedObject, PHASE_FIELDS, type PhaseKind } from './schema.ts'
-import type { Command, GatePhase, MapPhase, Phase, Review, StandardPhase, TeamPhase } from './team.ts'
-import { compileExpression, compileTemplate, constant } from './template.ts'
 
 /** A phase that starts sub-runs: what it passes, to be checked against what the sub-team declares. */
 export interface SubCall {
@@ -28,7 +37,7 @@ const SCHEMAS = {
 }
 
 /** The type of a phase; where it is not written, what its fields tell. */
-export function kindOfPhase(draft: Draft, node: Mapping): PhaseKind {
+export function kindOfPhase(compilation: Compilation, node: Mapping): PhaseKind {
   const type = textOf(field(node, 'type'))
   if (node.entries.has('notify')) return 'listener'
   if (type === 'gate' || type === 'team' || type === 'map') return type
@@ -41,7 +50,7 @@ export function kindOfPhase(draft: Draft, node: Mapping): PhaseKind {
       ? 'gate'
       : null
   if (!told) return 'standard'
-  draft.source.report({ offset: node.offset, path: `${node.path}/type` }, `\`type: ${told}\` is missing`)
+  compilation.source.report({ offset: node.offset, path: `${node.path}/type` }, `\`type: ${told}\` is missing`)
   return told
 }
 
@@ -49,34 +58,34 @@ type Own<P extends Phase> = Omit<P, Exclude<keyof Phase, 'type'>>
 
 /** Everything but listeners. Positions of dependencies are filled in by the graph. */
 export function compilePhase(
-  draft: Draft,
+  compilation: Compilation,
   node: Mapping,
   kind: PhaseKind,
   at: { name: string; index: number },
   calls: SubCall[],
 ): Phase {
   const { name, index } = at
-  const base = compileBase(draft, node, name, index)
+  const base = compileBase(compilation, node, name, index)
   switch (kind) {
     case 'gate':
-      return { ...base, ...compileGate(draft, node, name) }
+      return { ...base, ...compileGate(compilation, node, name) }
     case 'team':
-      return { ...base, ...compileTeamPhase(draft, node, name, calls) }
+      return { ...base, ...compileTeamPhase(compilation, node, name, calls) }
     case 'map':
-      return { ...base, ...compileMap(draft, node, name, calls) }
+      return { ...base, ...compileMap(compilation, node, name, calls) }
     default:
-      return { ...base, type: 'standard', ...compileCall(draft, node, name) } satisfies StandardPhase
+      return { ...base, type: 'standard', ...compileCall(compilation, node, name) } satisfies StandardPhase
   }
 }
 
-function compileBase(draft: Draft, node: Mapping, name: string, index: number): Omit<Phase, 'type'> {
+function compileBase(compilation: Compilation, node: Mapping, name: string, index: number): Omit<Phase, 'type'> {
   const when = field(node, 'when')
   const retry = field(node, 'retry')
   const onFailure = textOf(field(node, 'on_failure'))
   return {
     name,
     index,
-    place: draft.source.place(node.offset),
+    place: compilation.source.place(node.offset),
     dependsOn: [],
     dependants: [],
     always: isTrue(field(node, 'always')),
@@ -89,29 +98,29 @@ function compileBase(draft: Draft, node: Mapping, name: string, index: number): 
       timeout: duration(field(node, 'timeout')),
       when:
         when?.kind === 'scalar' && when.value !== null
-          ? compileExpression(when, siteOf(draft, name), ['bool'], '`when` must give a bool')
+          ? compileExpression(when, siteOf(compilation, name), ['bool'], '`when` must give a bool')
           : undefined,
     }),
   }
 }
 
-function compileGate(draft: Draft, node: Mapping, name: string): Own<GatePhase> {
-  checkAgainst(draft, node, SCHEMAS.gate)
+function compileGate(compilation: Compilation, node: Mapping, name: string): Own<GatePhase> {
+  checkAgainst(compilation, node, SCHEMAS.gate)
   const review = field(node, 'review')
   const env = field(node, 'env')
   if (!node.entries.has('commands') && !review) {
-    draft.source.report(node, 'a gate needs `commands`, a `review`, or both')
+    compilation.source.report(node, 'a gate needs `commands`, a `review`, or both')
   }
   return {
     type: 'gate',
-    commands: itemsOf(field(node, 'commands')).map(command => compileCommand(draft, command, name)),
-    env: env ? compileTemplate(env, siteOf(draft, name)) : constant({}),
-    ...(review?.kind === 'map' && { review: compileReview(draft, review, name) }),
+    commands: itemsOf(field(node, 'commands')).map(command => compileCommand(compilation, command, name)),
+    env: env ? compileTemplate(env, siteOf(compilation, name)) : constant({}),
+    ...(review?.kind === 'map' && { review: compileReview(compilation, review, name) }),
   }
 }
 
-function compileCommand(draft: Draft, node: Node, phase: string): Command {
-  const site = siteOf(draft, phase)
+function compileCommand(compilation: Compilation, node: Node, phase: string): Command {
+  const site = siteOf(compilation, phase)
   const run = field(node, 'run')
   const env = field(node, 'env')
   return {
@@ -123,40 +132,40 @@ function compileCommand(draft: Draft, node: Node, phase: string): Command {
   }
 }
 
-function compileReview(draft: Draft, node: Mapping, phase: string): Review {
+function compileReview(compilation: Compilation, node: Mapping, phase: string): Review {
   const prompt = field(node, 'prompt')
   const reviewers = itemsOf(field(node, 'reviewers')).flatMap(each => textOf(each) ?? [])
   return {
-    prompt: prompt ? compileTemplate(prompt, siteOf(draft, phase)) : constant(''),
+    prompt: prompt ? compileTemplate(prompt, siteOf(compilation, phase)) : constant(''),
     reviewers: reviewers.length > 0 ? reviewers : ['any'],
-    inputs: compileFields(draft.source, field(node, 'inputs')),
+    inputs: compileFields(compilation.source, field(node, 'inputs')),
     ...defined({ timeout: duration(field(node, 'timeout')) }),
   }
 }
 
-function compileTeamPhase(draft: Draft, node: Mapping, name: string, calls: SubCall[]): Own<TeamPhase> {
-  checkAgainst(draft, node, SCHEMAS.team)
-  return { type: 'team', ...compileSubTeam(draft, node, name, calls, false) }
+function compileTeamPhase(compilation: Compilation, node: Mapping, name: string, calls: SubCall[]): Own<TeamPhase> {
+  checkAgainst(compilation, node, SCHEMAS.team)
+  return { type: 'team', ...compileSubTeam(compilation, node, name, calls, false) }
 }
 
-function compileMap(draft: Draft, node: Mapping, name: string, calls: SubCall[]): Own<MapPhase> {
-  checkAgainst(draft, node, SCHEMAS.map)
+function compileMap(compilation: Compilation, node: Mapping, name: string, calls: SubCall[]): Own<MapPhase> {
+  checkAgainst(compilation, node, SCHEMAS.map)
   const items = field(node, 'items')
   const key = field(node, 'key')
-  const site = siteOf(draft, name)
+  const site = siteOf(compilation, name)
   const alone = items?.kind === 'scalar' && typeof items.value === 'string' && items.value.startsWith('{{')
   if (alone) compileExpression(items, { ...site, used: () => undefined }, ['list'], '`items` must give a list')
   return {
     type: 'map',
-    ...compileSubTeam(draft, node, name, calls, true),
+    ...compileSubTeam(compilation, node, name, calls, true),
     items: items ? compileTemplate(items, site) : constant([]),
-    ...(key && { key: compileTemplate(key, siteOf(draft, name, { item: true })) }),
+    ...(key && { key: compileTemplate(key, siteOf(compilation, name, { item: true })) }),
     concurrency: numberOf(field(node, 'concurrency')) ?? MAP_CONCURRENCY,
     onItemFailure: textOf(field(node, 'on_item_failure')) === 'continue' ? 'continue' : 'stop',
   }
 }
 
-function compileSubTeam(draft: Draft, node: Mapping, name: string, calls: SubCall[], item: boolean) {
+function compileSubTeam(compilation: Compilation, node: Mapping, name: string, calls: SubCall[], item: boolean) {
   const place = field(node, 'team')
   const ref = textOf(place)
   const given = field(node, 'inputs')
@@ -164,10 +173,10 @@ function compileSubTeam(draft: Draft, node: Mapping, name: string, calls: SubCal
   const secrets: SubCall['secrets'] = []
   const onInput = (secret: string, at: Place): void => {
     const input = at.path.slice(inputs.path.length + 1).split('/', 1)[0]!
-    const named = secret === '*' ? [...draft.secrets] : draft.secrets.has(secret) ? [secret] : []
+    const named = secret === '*' ? [...compilation.secrets] : compilation.secrets.has(secret) ? [secret] : []
     for (const each of named) secrets.push({ input, secret: each, place: at })
   }
-  const template = compileTemplate(inputs, siteOf(draft, name, { item, onInput }))
+  const template = compileTemplate(inputs, siteOf(compilation, name, { item, onInput }))
   if (place && ref !== undefined) calls.push({ phase: name, ref, place, inputs, secrets })
-  return { team: ref === undefined ? '' : (draft.refs[ref] ?? ref), inputs: template }
+  return { team: ref === undefined ? '' : (compilation.refs[ref] ?? ref), inputs: template }
 }

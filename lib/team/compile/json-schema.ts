@@ -2,19 +2,19 @@
 // `action`, entries and an agent's own fields complete. What it cannot say (names, order, expressions) the validator does.
 
 import type { TSchema } from 'typebox'
-import type { AgentDefinition, Handler } from '../agent/define.ts'
-import type { AgentLookup } from './draft.ts'
+import type { AgentDefinition, Handler } from '../../agent/define.ts'
+import type { AgentLookup } from './compilation.ts'
 import { EVENTS, ownFields, PHASE_FIELDS, TeamSchema } from './schema.ts'
 
 type Schema = Record<string, unknown>
 
-/** Draft 2020-12. */
+/** Compilation 2020-12. */
 export function teamJsonSchema(agents: AgentLookup): Schema {
   const { properties, ...team } = TeamSchema as unknown as { properties: Schema & { phases: Schema } }
   const phases = { ...properties.phases, items: { $ref: '#/$defs/phase' } }
   const cases = agents.names().flatMap(name => casesOf(name, agents.get(name)!))
   return print({
-    $schema: 'https://json-schema.org/draft/2020-12/schema',
+    $schema: 'https://json-schema.org/compilation/2020-12/schema',
     title: 'team.yml',
     ...team,
     properties: { ...properties, phases },

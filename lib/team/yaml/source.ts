@@ -1,7 +1,7 @@
 // A file's text with its positions, and the list of what is wrong in it.
 
+import type { Problem } from '../problem.ts'
 import type { Place, Scalar } from './node.ts'
-import type { Problem } from './problem.ts'
 
 /** Past these a file is not the one that was meant. */
 const MAX_PROBLEMS = 200

@@ -1,13 +1,12 @@
 // A team while it is being compiled: its source, what is known by name, and what its expressions name.
 
 import type { TSchema } from 'typebox'
-import type { AgentDefinition } from '../agent/define.ts'
-import { parseDuration } from '../duration.ts'
-import type { Names, Use } from './expression.ts'
-import { type Mapping, type Node, type Place, textOf } from './node.ts'
-import { checkShape } from './shape.ts'
-import type { Source } from './source.ts'
-import type { Site } from './template.ts'
+import type { AgentDefinition } from '../../agent/define.ts'
+import { parseDuration } from '../../duration.ts'
+import type { Names, Site, Use } from '../cel/cel.ts'
+import type { Source } from '../yaml/yaml.ts'
+import { type Mapping, type Node, type Place, textOf } from '../yaml/yaml.ts'
+import { checkValue } from './check.ts'
 
 /** What is asked of the catalogue of agents. */
 export interface AgentLookup {
@@ -15,7 +14,7 @@ export interface AgentLookup {
   names(): string[]
 }
 
-export interface Draft {
+export interface Compilation {
   source: Source
   /** Null: agents were checked before and are not looked up again. */
   agents: AgentLookup | null
@@ -37,20 +36,20 @@ export interface PhaseUse {
 
 /** Where templates of `by` are compiled; `onInput` is told of the inputs that they name. */
 export function siteOf(
-  draft: Draft,
+  compilation: Compilation,
   by: string | null,
   options: { item?: boolean; onInput?: (name: string, place: Place) => void } = {},
 ): Site {
-  const names: Names = { phases: draft.phases, inputs: draft.inputs, item: options.item ?? false }
+  const names: Names = { phases: compilation.phases, inputs: compilation.inputs, item: options.item ?? false }
   const used = (use: Use, place: Place): void => {
-    if (use.kind === 'phase') draft.uses.push({ name: use.name, by, place })
+    if (use.kind === 'phase') compilation.uses.push({ name: use.name, by, place })
     else options.onInput?.(use.name, place)
   }
-  return { source: draft.source, names, used }
+  return { source: compilation.source, names, used }
 }
 
-export function checkAgainst(draft: Draft, node: Node, schema: TSchema): void {
-  for (const { place, message } of checkShape(node, schema)) draft.source.report(place, message)
+export function checkAgainst(compilation: Compilation, node: Node, schema: TSchema): void {
+  for (const { place, message } of checkValue(node, schema)) compilation.source.report(place, message)
 }
 
 /** Milliseconds of a duration that the schema has already checked. */

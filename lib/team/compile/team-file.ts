@@ -1,16 +1,16 @@
 // A team.yml from text to what the engine runs. Schema and meaning are checked in one pass, and everything that is wrong
 // is reported to the source: a team comes out only when nothing is.
 
-import { type AgentLookup, checkAgainst, type Draft, defined, duration, numberOf, siteOf } from './draft.ts'
+import { compileTemplate } from '../cel/cel.ts'
+import type { Listener, Output, Phase, Team } from '../model.ts'
+import type { Source } from '../yaml/yaml.ts'
+import { field, itemsOf, type Node, textOf } from '../yaml/yaml.ts'
+import { type AgentLookup, type Compilation, checkAgainst, defined, duration, numberOf, siteOf } from './compilation.ts'
 import { compileFields, typeOf } from './fields.ts'
 import { buildGraph, type GraphPhase } from './graph.ts'
 import { compileListener } from './listener.ts'
-import { field, itemsOf, type Node, textOf } from './node.ts'
 import { compilePhase, kindOfPhase, type SubCall } from './phase.ts'
 import { TeamSchema } from './schema.ts'
-import type { Source } from './source.ts'
-import type { Listener, Output, Phase, Team } from './team.ts'
-import { compileTemplate } from './template.ts'
 
 export interface Compiled {
   /** Whole only when the source has no problems. */
@@ -40,7 +40,7 @@ export function compileTeam(source: Source, root: Node, { agents, refs }: Compil
   const inputs = compileFields(source, field(root, 'inputs'))
   const nodes = itemsOf(field(root, 'phases'))
   const names = nodes.map(node => textOf(field(node, 'name')) ?? '')
-  const draft: Draft = {
+  const compilation: Compilation = {
     source,
     agents,
     refs,
@@ -49,10 +49,10 @@ export function compileTeam(source: Source, root: Node, { agents, refs }: Compil
     secrets: new Set(inputs.filter(input => input.secret).map(input => input.name)),
     uses: [],
   }
-  checkAgainst(draft, root, TeamSchema)
+  checkAgainst(compilation, root, TeamSchema)
   // Before the phases: the graph, which they end with, checks what all expressions name.
-  const outputs = itemsOf(field(root, 'outputs')).flatMap(node => compileOutput(draft, node))
-  const { phases, listeners, calls } = compilePhases(draft, nodes, names)
+  const outputs = itemsOf(field(root, 'outputs')).flatMap(node => compileOutput(compilation, node))
+  const { phases, listeners, calls } = compilePhases(compilation, nodes, names)
   return {
     team: {
       name: textOf(field(root, 'name')) ?? '',
@@ -69,7 +69,7 @@ export function compileTeam(source: Source, root: Node, { agents, refs }: Compil
   }
 }
 
-function compilePhases(draft: Draft, nodes: readonly Node[], names: readonly string[]) {
+function compilePhases(compilation: Compilation, nodes: readonly Node[], names: readonly string[]) {
   const phases: Phase[] = []
   const graph: GraphPhase[] = []
   const listeners: Listener[] = []
@@ -78,25 +78,25 @@ function compilePhases(draft: Draft, nodes: readonly Node[], names: readonly str
   for (const [at, node] of nodes.entries()) {
     const name = names[at]!
     if (node.kind !== 'map') {
-      draft.source.report(node, 'expected a phase, as a mapping')
+      compilation.source.report(node, 'expected a phase, as a mapping')
       continue
     }
-    if (name && seen.has(name)) draft.source.report(field(node, 'name')!, `another phase is named \`${name}\``)
+    if (name && seen.has(name)) compilation.source.report(field(node, 'name')!, `another phase is named \`${name}\``)
     seen.add(name)
-    const kind = kindOfPhase(draft, node)
-    if (kind === 'listener') listeners.push(compileListener(draft, node, name))
+    const kind = kindOfPhase(compilation, node)
+    if (kind === 'listener') listeners.push(compileListener(compilation, node, name))
     else {
-      phases.push(compilePhase(draft, node, kind, { name, index: phases.length }, calls))
+      phases.push(compilePhase(compilation, node, kind, { name, index: phases.length }, calls))
       graph.push({ name, node })
     }
   }
-  const edges = buildGraph(draft, graph, new Set(listeners.map(listener => listener.name)))
+  const edges = buildGraph(compilation, graph, new Set(listeners.map(listener => listener.name)))
   return { phases: phases.map((phase, at) => ({ ...phase, ...edges[at]! })), listeners, calls }
 }
 
-function compileOutput(draft: Draft, node: Node): Output[] {
+function compileOutput(compilation: Compilation, node: Node): Output[] {
   const name = textOf(field(node, 'name'))
   const value = field(node, 'value')
   if (name === undefined || !value) return []
-  return [{ name, type: typeOf(field(node, 'type')), value: compileTemplate(value, siteOf(draft, null)) }]
+  return [{ name, type: typeOf(field(node, 'type')), value: compileTemplate(value, siteOf(compilation, null)) }]
 }

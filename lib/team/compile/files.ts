@@ -2,7 +2,7 @@
 
 import { realpath, stat } from 'node:fs/promises'
 import { join, resolve, sep } from 'node:path'
-import { MAX_BYTES } from './yaml.ts'
+import { MAX_BYTES } from '../yaml/yaml.ts'
 
 /** Paths to contents, as a package carries them: `team.yml`, `ticket/team.yml`. */
 export type FileMap = ReadonlyMap<string, string | Uint8Array>

@@ -1,7 +1,7 @@
 // What a team reaches for outside: the agents it calls, and the addresses that stand literally in its file.
 
 import { isObject, type Json } from '../json.ts'
-import type { Bundle, Team, Template } from './team.ts'
+import type { Bundle, Team, Template } from './model.ts'
 
 /** The agents that a team names itself, as written (`issues`, `issues@eu`), each once, in file order. */
 export function agentRefs(team: Team): string[] {

@@ -1,12 +1,12 @@
 // Declared inputs, of a team or of a review's form: their defaults and choices must be what they declare.
 
-import type { Json } from '../json.ts'
-import { isTrue } from './draft.ts'
-import { problemWith } from './inputs.ts'
-import { field, itemsOf, type Node, textOf, toJson } from './node.ts'
+import type { Json } from '../../json.ts'
+import { problemWith } from '../inputs.ts'
+import type { Field, FieldType } from '../model.ts'
+import type { Source } from '../yaml/yaml.ts'
+import { field, itemsOf, type Node, textOf, toJson } from '../yaml/yaml.ts'
+import { isTrue } from './compilation.ts'
 import { FIELD_TYPES } from './schema.ts'
-import type { Source } from './source.ts'
-import type { Field, FieldType } from './team.ts'
 
 export function compileFields(source: Source, list: Node | undefined): Field[] {
   const seen = new Set<string>()

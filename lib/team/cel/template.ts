@@ -1,12 +1,12 @@
 // `{{ }}` in strings: compiled once, evaluated per run. A template alone keeps the type of its value, in text it is
 // rendered; `{{{{` is a literal `{{`.
 
-import { CadreError } from '../error.ts'
-import type { Json, JsonObject } from '../json.ts'
+import { CadreError } from '../../error.ts'
+import type { Json, JsonObject } from '../../json.ts'
+import type { Expression, Scope, Template } from '../model.ts'
+import type { Source } from '../yaml/yaml.ts'
+import { field, type Node, type Place, type Scalar, toJson } from '../yaml/yaml.ts'
 import { EvaluationMistake, type Names, type Parsed, parseExpression, type Use } from './expression.ts'
-import { field, type Node, type Place, type Scalar, toJson } from './node.ts'
-import type { Source } from './source.ts'
-import type { Expression, Scope, Template } from './team.ts'
 
 /** Where an expression stands, and what is told of the names it uses. */
 export interface Site {

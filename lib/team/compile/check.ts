@@ -2,14 +2,14 @@
 // was expected. A value that is a template passes: its value is checked when it is known.
 
 import type { TSchema } from 'typebox'
-import { DURATION_PATTERN } from '../duration.ts'
-import type { Json } from '../json.ts'
-import { kindOf, type Mapping, type Node, type Place, type Scalar } from './node.ts'
-import { didYouMean, listed } from './spelling.ts'
-import { COMMAND_TEXT, hasTemplate } from './template.ts'
+import { DURATION_PATTERN } from '../../duration.ts'
+import type { Json } from '../../json.ts'
+import { didYouMean, listed } from '../../spelling.ts'
+import { COMMAND_TEXT, hasTemplate } from '../cel/cel.ts'
+import { kindOf, type Mapping, type Node, type Place, type Scalar } from '../yaml/yaml.ts'
 
 /** The parts of JSON Schema that are read. The `x-` words are ours. */
-interface Shape {
+interface JsonSchema {
   type?: string
   const?: Json
   enum?: Json[]
@@ -44,31 +44,31 @@ export interface Finding {
 /** Whether `{{ }}` is read at a place. */
 type Templates = boolean | 'text'
 
-export function checkShape(node: Node, schema: TSchema, templates: Templates = false): Finding[] {
-  const shape = schema as Shape
-  const read = shape['x-template'] ?? templates
+export function checkValue(node: Node, schema: TSchema, templates: Templates = false): Finding[] {
+  const rule = schema as JsonSchema
+  const read = rule['x-template'] ?? templates
   if (node.kind === 'scalar' && typeof node.value === 'string' && read !== 'text' && hasTemplate(node.value)) {
     // Told where it is compiled, at each template.
     if (COMMAND_TEXT.test(node.path)) return []
     if (!read) return [{ place: node, message: 'templates are not read here' }]
-    if (isAlone(node.value) || accepts(shape, 'string')) return []
-    return [{ place: node, message: `expected ${expected(shape)}, not text with a template in it` }]
+    if (isAlone(node.value) || accepts(rule, 'string')) return []
+    return [{ place: node, message: `expected ${expected(rule)}, not text with a template in it` }]
   }
-  const branches = unionOf(shape)
-  if (branches) return checkUnion(node, shape, branches, read)
-  if (shape.allOf) return shape.allOf.flatMap(each => checkShape(node, each, read))
-  if (shape.const !== undefined || shape.enum) return checkChoice(node, shape)
-  switch (shape.type) {
+  const branches = unionOf(rule)
+  if (branches) return checkUnion(node, rule, branches, read)
+  if (rule.allOf) return rule.allOf.flatMap(each => checkValue(node, each, read))
+  if (rule.const !== undefined || rule.enum) return checkChoice(node, rule)
+  switch (rule.type) {
     case 'object':
       return node.kind === 'map'
-        ? [...checkObject(node, shape, read), ...checkTogether(node, schema)]
-        : [wrong(node, shape)]
+        ? [...checkObject(node, rule, read), ...checkTogether(node, schema)]
+        : [wrong(node, rule)]
     case 'array':
-      return checkList(node, shape, read)
+      return checkList(node, rule, read)
     case undefined:
       return []
     default:
-      return node.kind === 'scalar' ? checkScalar(node, shape) : [wrong(node, shape)]
+      return node.kind === 'scalar' ? checkScalar(node, rule) : [wrong(node, rule)]
   }
 }
 
@@ -76,45 +76,45 @@ function isAlone(text: string): boolean {
   return text.startsWith('{{') && text.endsWith('}}')
 }
 
-function wrong(node: Node, shape: Shape): Finding {
-  return { place: node, message: `expected ${expected(shape)}, not ${kindOf(node)}` }
+function wrong(node: Node, rule: JsonSchema): Finding {
+  return { place: node, message: `expected ${expected(rule)}, not ${kindOf(node)}` }
 }
 
 /** What a value may be of. The `anyOf` of an object with properties is about its fields: `checkTogether`. */
-function unionOf({ anyOf, oneOf, properties }: Shape): TSchema[] | undefined {
+function unionOf({ anyOf, oneOf, properties }: JsonSchema): TSchema[] | undefined {
   return properties ? undefined : (anyOf ?? oneOf)
 }
 
 /** Of several branches, the mistakes of the one that was meant: the only one of the value's kind. */
-function checkUnion(node: Node, shape: Shape, branches: TSchema[], templates: Templates): Finding[] {
-  const results = branches.map(branch => ({ branch: branch as Shape, found: checkShape(node, branch, templates) }))
+function checkUnion(node: Node, rule: JsonSchema, branches: TSchema[], templates: Templates): Finding[] {
+  const results = branches.map(branch => ({ branch: branch as JsonSchema, found: checkValue(node, branch, templates) }))
   if (results.some(({ found }) => found.length === 0)) return []
   const kind = node.kind === 'map' ? 'object' : node.kind === 'list' ? 'array' : null
   const meant = results.filter(({ branch }) => branch.type === kind)
-  return kind && meant.length === 1 ? meant[0]!.found : [wrong(node, shape)]
+  return kind && meant.length === 1 ? meant[0]!.found : [wrong(node, rule)]
 }
 
-function checkChoice(node: Node, shape: Shape): Finding[] {
-  const choices = shape.enum ?? [shape.const!]
+function checkChoice(node: Node, rule: JsonSchema): Finding[] {
+  const choices = rule.enum ?? [rule.const!]
   if (node.kind === 'scalar' && choices.includes(node.value)) return []
   const near = node.kind === 'scalar' ? didYouMean(String(node.value), choices.map(String)) : ''
-  return [{ place: node, message: `expected ${expected(shape)}, not ${kindOf(node)}${near}` }]
+  return [{ place: node, message: `expected ${expected(rule)}, not ${kindOf(node)}${near}` }]
 }
 
-function checkObject(node: Mapping, shape: Shape, templates: Templates): Finding[] {
+function checkObject(node: Mapping, rule: JsonSchema, templates: Templates): Finding[] {
   const found: Finding[] = []
-  const properties = shape.properties ?? {}
+  const properties = rule.properties ?? {}
   for (const [key, { key: place, node: value }] of node.entries) {
-    const schema = Object.hasOwn(properties, key) ? properties[key]! : schemaOfOther(shape, key)
+    const schema = Object.hasOwn(properties, key) ? properties[key]! : schemaOfOther(rule, key)
     if (schema === null) {
       const near = didYouMean(key, Object.keys(properties))
       const known = Object.keys(properties).length > 0 && !near ? `: there are ${listed(Object.keys(properties))}` : ''
       found.push({ place, message: `unknown field \`${key}\`${near}${known}` })
-    } else if (schema !== true && !(key === 'ref' && isNumber(value) && accepts(schema as Shape, 'string'))) {
-      found.push(...checkShape(value, schema, templates))
+    } else if (schema !== true && !(key === 'ref' && isNumber(value) && accepts(schema as JsonSchema, 'string'))) {
+      found.push(...checkValue(value, schema, templates))
     }
   }
-  for (const key of shape.required ?? []) {
+  for (const key of rule.required ?? []) {
     if (node.entries.has(key)) continue
     found.push({ place: { offset: node.offset, path: `${node.path}/${key}` }, message: `\`${key}\` is missing` })
   }
@@ -123,10 +123,10 @@ function checkObject(node: Mapping, shape: Shape, templates: Templates): Finding
 
 /** What an object's schema says of several fields at once: `anyOf` which are needed, `not` which exclude each other. */
 export function checkTogether(node: Mapping, schema: TSchema): Finding[] {
-  const { anyOf = [], not } = schema as Shape
+  const { anyOf = [], not } = schema as JsonSchema
   const fits = (branch: TSchema) => checkObject(node, { additionalProperties: true, ...branch }, true).length === 0
   const listed = (branches: TSchema[], word: string) => {
-    const names = [...new Set(branches.flatMap(branch => (branch as Shape).required ?? []))]
+    const names = [...new Set(branches.flatMap(branch => (branch as JsonSchema).required ?? []))]
     const place = { offset: node.offset, path: names.length > 0 ? `${node.path}/${names[0]}` : node.path }
     return { place, text: names.map(name => `\`${name}\``).join(` ${word} `) || 'these fields' }
   }
@@ -143,11 +143,11 @@ export function checkTogether(node: Mapping, schema: TSchema): Finding[] {
 }
 
 /** What a field that is not among the properties must be: a schema, anything (true), or nothing at all (null). */
-function schemaOfOther(shape: Shape, key: string): TSchema | true | null {
-  for (const [pattern, schema] of Object.entries(shape.patternProperties ?? {})) {
+function schemaOfOther(rule: JsonSchema, key: string): TSchema | true | null {
+  for (const [pattern, schema] of Object.entries(rule.patternProperties ?? {})) {
     if (regex(pattern).test(key)) return schema
   }
-  const other = shape.additionalProperties
+  const other = rule.additionalProperties
   return typeof other === 'object' ? other : other === true ? true : null
 }
 
@@ -155,38 +155,38 @@ function isNumber(node: Node): boolean {
   return node.kind === 'scalar' && typeof node.value === 'number'
 }
 
-function checkList(node: Node, shape: Shape, templates: Templates): Finding[] {
-  if (node.kind !== 'list') return [wrong(node, shape)]
-  const { minItems = 0, maxItems = Number.POSITIVE_INFINITY } = shape
+function checkList(node: Node, rule: JsonSchema, templates: Templates): Finding[] {
+  if (node.kind !== 'list') return [wrong(node, rule)]
+  const { minItems = 0, maxItems = Number.POSITIVE_INFINITY } = rule
   if (node.items.length < minItems) return [{ place: node, message: `expected at least ${minItems} in this list` }]
   if (node.items.length > maxItems) return [{ place: node.items[maxItems]!, message: `expected at most ${maxItems}` }]
-  return shape.items ? node.items.flatMap(item => checkShape(item, shape.items!, templates)) : []
+  return rule.items ? node.items.flatMap(item => checkValue(item, rule.items!, templates)) : []
 }
 
-function checkScalar(node: Scalar, shape: Shape): Finding[] {
+function checkScalar(node: Scalar, rule: JsonSchema): Finding[] {
   const { value } = node
-  switch (shape.type) {
+  switch (rule.type) {
     case 'string':
-      if (typeof value === 'string') return fits(value, shape) ? [] : [wrong(node, shape)]
-      return [{ place: node, message: `expected ${expected(shape)}, not ${kindOf(node)}${quoteHint(node, shape)}` }]
+      if (typeof value === 'string') return fits(value, rule) ? [] : [wrong(node, rule)]
+      return [{ place: node, message: `expected ${expected(rule)}, not ${kindOf(node)}${quoteHint(node, rule)}` }]
     case 'number':
     case 'integer':
-      return typeof value === 'number' && within(value, shape) ? [] : [wrong(node, shape)]
+      return typeof value === 'number' && within(value, rule) ? [] : [wrong(node, rule)]
     case 'boolean':
-      return typeof value === 'boolean' ? [] : [wrong(node, shape)]
+      return typeof value === 'boolean' ? [] : [wrong(node, rule)]
     case 'null':
-      return value === null ? [] : [wrong(node, shape)]
+      return value === null ? [] : [wrong(node, rule)]
     default:
       return []
   }
 }
 
-function quoteHint({ value, written }: Scalar, shape: Shape): string {
-  if (shape.pattern === DURATION_PATTERN) return typeof value === 'number' ? ': a bare number has no unit' : ''
+function quoteHint({ value, written }: Scalar, rule: JsonSchema): string {
+  if (rule.pattern === DURATION_PATTERN) return typeof value === 'number' ? ': a bare number has no unit' : ''
   return value === null ? '' : `: write it in quotes, "${written}"`
 }
 
-function fits(value: string, { minLength = 0, maxLength = Number.POSITIVE_INFINITY, pattern }: Shape): boolean {
+function fits(value: string, { minLength = 0, maxLength = Number.POSITIVE_INFINITY, pattern }: JsonSchema): boolean {
   return value.length >= minLength && value.length <= maxLength && (!pattern || regex(pattern).test(value))
 }
 
@@ -199,19 +199,19 @@ function regex(pattern: string): RegExp {
   return known
 }
 
-function within(value: number, shape: Shape): boolean {
-  const { type, minimum = -Infinity, maximum = Infinity, exclusiveMinimum = -Infinity } = shape
+function within(value: number, rule: JsonSchema): boolean {
+  const { type, minimum = -Infinity, maximum = Infinity, exclusiveMinimum = -Infinity } = rule
   if (type === 'integer' && !Number.isInteger(value)) return false
   return value >= minimum && value <= maximum && value > exclusiveMinimum
 }
 
 /** Whether a value of this JSON type can pass. */
-function accepts(shape: Shape, type: string): boolean {
-  const branches = unionOf(shape)
-  if (branches) return branches.some(branch => accepts(branch as Shape, type))
-  if (shape.enum || shape.const !== undefined)
-    return [...(shape.enum ?? []), shape.const].some(each => typeof each === type)
-  return shape.type === undefined || shape.type === type
+function accepts(rule: JsonSchema, type: string): boolean {
+  const branches = unionOf(rule)
+  if (branches) return branches.some(branch => accepts(branch as JsonSchema, type))
+  if (rule.enum || rule.const !== undefined)
+    return [...(rule.enum ?? []), rule.const].some(each => typeof each === type)
+  return rule.type === undefined || rule.type === type
 }
 
 const KINDS: Record<string, string> = {
@@ -224,16 +224,16 @@ const KINDS: Record<string, string> = {
   integer: 'a whole number',
 }
 
-function expected(shape: Shape): string {
-  if (shape['x-expected']) return shape['x-expected']
-  const branches = unionOf(shape)
-  if (branches) return [...new Set(branches.map(branch => expected(branch as Shape)))].join(' or ')
-  if (shape.enum) return `one of ${shape.enum.join(', ')}`
-  if (shape.const !== undefined) return `\`${shape.const}\``
-  const kind = KINDS[shape.type ?? ''] ?? 'something else'
-  if (shape.pattern === DURATION_PATTERN) return 'a duration such as 90s, 5m or 2h'
-  if (shape.pattern) return `${kind} like ${shape.pattern}`
-  const { minimum, maximum, minLength, maxLength } = shape
+function expected(rule: JsonSchema): string {
+  if (rule['x-expected']) return rule['x-expected']
+  const branches = unionOf(rule)
+  if (branches) return [...new Set(branches.map(branch => expected(branch as JsonSchema)))].join(' or ')
+  if (rule.enum) return `one of ${rule.enum.join(', ')}`
+  if (rule.const !== undefined) return `\`${rule.const}\``
+  const kind = KINDS[rule.type ?? ''] ?? 'something else'
+  if (rule.pattern === DURATION_PATTERN) return 'a duration such as 90s, 5m or 2h'
+  if (rule.pattern) return `${kind} like ${rule.pattern}`
+  const { minimum, maximum, minLength, maxLength } = rule
   if (minimum !== undefined && maximum !== undefined) return `${kind} from ${minimum} to ${maximum}`
   if (minimum !== undefined) return `${kind} of at least ${minimum}`
   if (maximum !== undefined) return `${kind} of at most ${maximum}`

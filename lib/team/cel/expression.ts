@@ -3,12 +3,12 @@
 // CEL: https://github.com/google/cel-spec. Beyond it, int and double mix in arithmetic, since JSON does not tell them apart.
 
 import { type ASTNode, Environment } from '@marcbachmann/cel-js'
-import { messageOf } from '../error.ts'
-import { isObject, type Json } from '../json.ts'
+import { messageOf } from '../../error.ts'
+import { isObject, type Json } from '../../json.ts'
+import { didYouMean } from '../../spelling.ts'
+import type { Scope } from '../model.ts'
 import { Budget, meter } from './cost.ts'
-import { compilePattern, matchInLinearTime, patternOf } from './matching.ts'
-import { didYouMean } from './spelling.ts'
-import type { Scope } from './team.ts'
+import { compilePattern, matchInLinearTime, patternOf } from './regex.ts'
 import { type CelValue, fromCel, toCel } from './values.ts'
 
 /** What an expression may name. */

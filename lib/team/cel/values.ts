@@ -1,6 +1,6 @@
 // JSON to CEL and back. Objects become Maps: nothing of JavaScript's own (`constructor`, `__proto__`) can be named.
 
-import type { Json, JsonObject } from '../json.ts'
+import type { Json, JsonObject } from '../../json.ts'
 
 export type CelValue = null | boolean | number | bigint | string | CelValue[] | Map<string, CelValue>
 

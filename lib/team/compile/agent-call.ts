@@ -2,13 +2,13 @@
 
 import type { TSchema } from 'typebox'
 import Type from 'typebox'
-import type { AgentDefinition, Handler } from '../agent/define.ts'
-import { checkAgainst, type Draft, only, siteOf } from './draft.ts'
-import { field, itemsOf, type Mapping, type Node, textOf } from './node.ts'
+import type { AgentDefinition, Handler } from '../../agent/define.ts'
+import { didYouMean, listed } from '../../spelling.ts'
+import { compileEntry } from '../cel/cel.ts'
+import type { AgentCall } from '../model.ts'
+import { field, itemsOf, type Mapping, type Node, textOf } from '../yaml/yaml.ts'
+import { type Compilation, checkAgainst, only, siteOf } from './compilation.ts'
 import { closedObject, entryList, ownFields, PHASE_FIELDS } from './schema.ts'
-import { didYouMean, listed } from './spelling.ts'
-import type { AgentCall } from './team.ts'
-import { compileEntry } from './template.ts'
 
 /** `issues@eu` is the agent `issues` with other settings. */
 export function agentName(ref: string): string {
@@ -16,18 +16,18 @@ export function agentName(ref: string): string {
 }
 
 /** The agent that a phase names, or undefined when there is none (reported) or agents are not looked up. */
-export function findAgent(draft: Draft, node: Mapping): AgentDefinition | undefined {
+export function findAgent(compilation: Compilation, node: Mapping): AgentDefinition | undefined {
   const place = field(node, 'agent')
   const ref = textOf(place)
-  if (!draft.agents || !place || ref === undefined) return undefined
+  if (!compilation.agents || !place || ref === undefined) return undefined
   const name = agentName(ref)
-  const found = draft.agents.get(name)
-  const names = draft.agents.names()
+  const found = compilation.agents.get(name)
+  const names = compilation.agents.names()
   if (!found) {
     const known = names.length > 0 ? `there are ${listed(names)}` : 'there are no agents'
-    draft.source.report(place, `unknown agent \`${name}\`${didYouMean(name, names)}: ${known}`)
+    compilation.source.report(place, `unknown agent \`${name}\`${didYouMean(name, names)}: ${known}`)
   } else if (!/^[^@]+(@[A-Za-z0-9_-]+)?$/.test(ref)) {
-    draft.source.report(place, `an agent is named \`${name}\`, or \`${name}@<account>\` for another account`)
+    compilation.source.report(place, `an agent is named \`${name}\`, or \`${name}@<account>\` for another account`)
   }
   return found
 }
@@ -39,12 +39,12 @@ interface Handlers {
 }
 
 /** Checks and compiles an ordinary phase that calls an agent. */
-export function compileCall(draft: Draft, node: Mapping, phase: string): AgentCall {
-  const definition = findAgent(draft, node)
-  const handlers = definition && handlersOf(draft, node, definition)
-  checkAgainst(draft, node, handlers ? schemaFor(draft, node, handlers) : OPEN)
-  if (!handlers) checkSpelling(draft, node)
-  const site = siteOf(draft, phase)
+export function compileCall(compilation: Compilation, node: Mapping, phase: string): AgentCall {
+  const definition = findAgent(compilation, node)
+  const handlers = definition && handlersOf(compilation, node, definition)
+  checkAgainst(compilation, node, handlers ? schemaFor(compilation, node, handlers) : OPEN)
+  if (!handlers) checkSpelling(compilation, node)
+  const site = siteOf(compilation, phase)
   const core = new Set([...Object.keys(PHASE_FIELDS.standard), 'sources', 'target_entries'])
   const entriesOf = (key: string) =>
     itemsOf(field(node, key)).map(entry => ({
@@ -52,7 +52,7 @@ export function compileCall(draft: Draft, node: Mapping, phase: string): AgentCa
       entry: compileEntry(entry, site),
     }))
   const action = textOf(field(node, 'action'))
-  checkNames(draft, [...itemsOf(field(node, 'sources')), ...itemsOf(field(node, 'target_entries'))])
+  checkNames(compilation, [...itemsOf(field(node, 'sources')), ...itemsOf(field(node, 'target_entries'))])
   return {
     agent: textOf(field(node, 'agent')) ?? '',
     ...(action !== undefined && { action }),
@@ -76,35 +76,39 @@ const OPEN = Type.Object(
 )
 
 /** Where the agent is not known its fields are not either; what nearly names one of every phase is still a slip. */
-function checkSpelling(draft: Draft, node: Mapping): void {
+function checkSpelling(compilation: Compilation, node: Mapping): void {
   const core = [...Object.keys(PHASE_FIELDS.standard), 'sources', 'target_entries', 'commands']
   for (const [key, entry] of node.entries) {
     const near = core.includes(key) ? '' : didYouMean(key, core)
-    if (near) draft.source.report(entry.key, `unknown field \`${key}\`${near}`)
+    if (near) compilation.source.report(entry.key, `unknown field \`${key}\`${near}`)
   }
 }
 
-function handlersOf(draft: Draft, node: Mapping, definition: AgentDefinition): Handlers | undefined {
+function handlersOf(compilation: Compilation, node: Mapping, definition: AgentDefinition): Handlers | undefined {
   const { actions = {}, source, target, phase } = definition
   const name = agentName(textOf(field(node, 'agent')) ?? '')
   const place = field(node, 'action')
   const action = textOf(place)
   const known = Object.keys(actions)
   if (known.length === 0) {
-    if (place) draft.source.report(node.entries.get('action')!.key, `agent \`${name}\` has no actions: remove this`)
+    if (place)
+      compilation.source.report(node.entries.get('action')!.key, `agent \`${name}\` has no actions: remove this`)
     if (source || target || phase) return { source, target, phase }
-    draft.source.report(field(node, 'agent')!, `agent \`${name}\` only listens: give it \`notify\``)
+    compilation.source.report(field(node, 'agent')!, `agent \`${name}\` only listens: give it \`notify\``)
     return undefined
   }
   if (!place) {
     if (source || target || phase) return { source, target, phase }
-    draft.source.report({ offset: node.offset, path: `${node.path}/action` }, `\`action\` is missing: ${oneOf(known)}`)
+    compilation.source.report(
+      { offset: node.offset, path: `${node.path}/action` },
+      `\`action\` is missing: ${oneOf(known)}`,
+    )
     return undefined
   }
   if (action === undefined) return undefined
   const found = Object.hasOwn(actions, action) ? actions[action]! : undefined
   if (found) return { [found.direction]: found }
-  draft.source.report(
+  compilation.source.report(
     place,
     `agent \`${name}\` has no action \`${action}\`${didYouMean(action, known)}: ${oneOf(known)}`,
   )
@@ -120,14 +124,14 @@ const LISTS = [
   ['target_entries', 'target', 'writes'],
 ] as const
 
-function schemaFor(draft: Draft, node: Mapping, handlers: Handlers): TSchema {
+function schemaFor(compilation: Compilation, node: Mapping, handlers: Handlers): TSchema {
   const given = LISTS.filter(([key]) => node.entries.has(key))
   const fields: Record<string, TSchema> = { ...PHASE_FIELDS.standard }
   for (const [key, direction] of LISTS) {
     const handler = handlers[direction]
     if (handler) fields[key] = Type.Optional(entryList(handler.entry))
     else if (node.entries.has(key)) {
-      draft.source.report(node.entries.get(key)!.key, `${takes(node, handlers)}, not \`${key}\``)
+      compilation.source.report(node.entries.get(key)!.key, `${takes(node, handlers)}, not \`${key}\``)
       fields[key] = Type.Optional(Type.Any({ 'x-template': true }))
     }
   }
@@ -137,7 +141,7 @@ function schemaFor(draft: Draft, node: Mapping, handlers: Handlers): TSchema {
   if (!handlers.phase && given.length === 0) {
     const missing = LISTS.filter(([, direction]) => handlers[direction]).map(([key]) => key)
     const what = missing.map(key => `\`${key}\``).join(' or ')
-    draft.source.report({ offset: node.offset, path: `${node.path}/${missing[0]}` }, `${what} is missing`)
+    compilation.source.report({ offset: node.offset, path: `${node.path}/${missing[0]}` }, `${what} is missing`)
   }
   return closedObject(fields)
 }
@@ -149,13 +153,13 @@ function takes(node: Mapping, handlers: Handlers): string {
 }
 
 /** Entries are told apart by name: in results and as files. */
-function checkNames(draft: Draft, entries: Node[]): void {
+function checkNames(compilation: Compilation, entries: Node[]): void {
   const seen = new Set<string>()
   for (const entry of entries) {
     const place = field(entry, 'name')
     const name = textOf(place)
     if (name === undefined) continue
-    if (seen.has(name)) draft.source.report(place!, `another entry of this phase is named \`${name}\``)
+    if (seen.has(name)) compilation.source.report(place!, `another entry of this phase is named \`${name}\``)
     seen.add(name)
   }
 }

@@ -2,7 +2,7 @@
 // cel-js takes JavaScript's own, where some patterns take longer than anybody waits. https://github.com/google/re2/wiki/Syntax
 
 import type { ASTNode } from '@marcbachmann/cel-js'
-import { messageOf } from '../error.ts'
+import { messageOf } from '../../error.ts'
 import type { Budget } from './cost.ts'
 
 const PATTERN_MOST = 1_000

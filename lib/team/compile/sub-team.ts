@@ -1,12 +1,12 @@
 // What a phase passes to its sub-team, against what the sub-team declares.
 
-import { problemWith } from './inputs.ts'
-import { type Node, toJson } from './node.ts'
+import { didYouMean } from '../../spelling.ts'
+import { hasTemplate } from '../cel/cel.ts'
+import { problemWith } from '../inputs.ts'
+import type { Team } from '../model.ts'
+import type { Source } from '../yaml/yaml.ts'
+import { type Node, toJson } from '../yaml/yaml.ts'
 import type { SubCall } from './phase.ts'
-import type { Source } from './source.ts'
-import { didYouMean } from './spelling.ts'
-import type { Team } from './team.ts'
-import { hasTemplate } from './template.ts'
 
 export function checkSubCall(source: Source, call: SubCall, team: Team): void {
   const fields = new Map(team.inputs.map(field => [field.name, field]))

@@ -1,8 +1,8 @@
 // The order of phases: what depends on what, without a circle, and that expressions name only what came before.
 
-import type { Draft } from './draft.ts'
-import { field, itemsOf, type Mapping, textOf } from './node.ts'
-import { didYouMean } from './spelling.ts'
+import { didYouMean } from '../../spelling.ts'
+import { field, itemsOf, type Mapping, textOf } from '../yaml/yaml.ts'
+import type { Compilation } from './compilation.ts'
 
 export interface GraphPhase {
   name: string
@@ -15,7 +15,11 @@ export interface Edges {
 }
 
 /** Edges by position in `phases`; what is wrong with them is reported. */
-export function buildGraph(draft: Draft, phases: readonly GraphPhase[], listeners: ReadonlySet<string>): Edges[] {
+export function buildGraph(
+  compilation: Compilation,
+  phases: readonly GraphPhase[],
+  listeners: ReadonlySet<string>,
+): Edges[] {
   const positions = new Map<string, number>()
   for (const [at, { name }] of phases.entries()) if (!positions.has(name)) positions.set(name, at)
   const edges: Edges[] = phases.map(() => ({ dependsOn: [], dependants: [] }))
@@ -24,11 +28,13 @@ export function buildGraph(draft: Draft, phases: readonly GraphPhase[], listener
       const wanted = textOf(item)
       if (wanted === undefined) continue
       const position = positions.get(wanted)
-      if (wanted === name) draft.source.report(item, `\`${name}\` cannot depend on itself`)
-      else if (listeners.has(wanted)) draft.source.report(item, `\`${wanted}\` is a listener: nothing can depend on it`)
+      if (wanted === name) compilation.source.report(item, `\`${name}\` cannot depend on itself`)
+      else if (listeners.has(wanted))
+        compilation.source.report(item, `\`${wanted}\` is a listener: nothing can depend on it`)
       else if (position === undefined) {
-        draft.source.report(item, `there is no phase \`${wanted}\`${didYouMean(wanted, positions.keys())}`)
-      } else if (edges[at]!.dependsOn.includes(position)) draft.source.report(item, `\`${wanted}\` stands here twice`)
+        compilation.source.report(item, `there is no phase \`${wanted}\`${didYouMean(wanted, positions.keys())}`)
+      } else if (edges[at]!.dependsOn.includes(position))
+        compilation.source.report(item, `\`${wanted}\` stands here twice`)
       else {
         edges[at]!.dependsOn.push(position)
         edges[position]!.dependants.push(at)
@@ -36,8 +42,8 @@ export function buildGraph(draft: Draft, phases: readonly GraphPhase[], listener
     }
   }
   const order = topological(edges)
-  if (order.length < phases.length) reportCircle(draft, phases, edges, new Set(order))
-  else checkUses(draft, phases, listeners, ancestorsOf(edges, order))
+  if (order.length < phases.length) reportCircle(compilation, phases, edges, new Set(order))
+  else checkUses(compilation, phases, listeners, ancestorsOf(edges, order))
   return edges
 }
 
@@ -52,7 +58,7 @@ function topological(edges: readonly Edges[]): number[] {
 
 /** Every phase outside the order has a dependency outside it: following them must come round. */
 function reportCircle(
-  draft: Draft,
+  compilation: Compilation,
   phases: readonly GraphPhase[],
   edges: readonly Edges[],
   ordered: Set<number>,
@@ -68,7 +74,7 @@ function reportCircle(
   const turned = [...circle.slice(circle.indexOf(first)), ...circle.slice(0, circle.indexOf(first)), first]
   const { node } = phases[first]!
   const place = field(node, 'depends_on') ?? node
-  draft.source.report(
+  compilation.source.report(
     place,
     `phases depend on each other in a circle: ${turned.map(each => phases[each]!.name).join(' → ')}`,
   )
@@ -90,19 +96,19 @@ function ancestorsOf(edges: readonly Edges[], order: readonly number[]): Uint32A
 }
 
 function checkUses(
-  draft: Draft,
+  compilation: Compilation,
   phases: readonly GraphPhase[],
   listeners: ReadonlySet<string>,
   ancestors: readonly Uint32Array[],
 ): void {
   const positions = new Map(phases.map(({ name }, at) => [name, at]))
-  for (const { name, by, place } of draft.uses) {
+  for (const { name, by, place } of compilation.uses) {
     const position = positions.get(name)
-    if (listeners.has(name)) draft.source.report(place, `\`${name}\` is a listener: it has no result`)
+    if (listeners.has(name)) compilation.source.report(place, `\`${name}\` is a listener: it has no result`)
     else if (by === null || position === undefined) continue
-    else if (by === name) draft.source.report(place, `\`${name}\` cannot name its own result`)
+    else if (by === name) compilation.source.report(place, `\`${name}\` cannot name its own result`)
     else if (!(ancestors[positions.get(by)!]![position >> 5]! & (1 << (position & 31)))) {
-      draft.source.report(place, `\`${name}\` may not have run before \`${by}\`: add it to \`depends_on\``)
+      compilation.source.report(place, `\`${name}\` may not have run before \`${by}\`: add it to \`depends_on\``)
     }
   }
 }

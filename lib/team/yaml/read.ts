@@ -12,7 +12,7 @@ import {
   Parser,
   type Scalar as YamlScalar,
 } from 'yaml'
-import { messageOf } from '../error.ts'
+import { messageOf } from '../../error.ts'
 import type { Node, Place, Scalar } from './node.ts'
 import type { Source } from './source.ts'
 

@@ -1,6 +1,6 @@
 // What a YAML file says: JSON values that know where they stand.
 
-import type { Json, JsonObject } from '../json.ts'
+import type { Json, JsonObject } from '../../json.ts'
 
 export interface Place {
   /** Into the file's text. */

@@ -1,0 +1,12 @@
+// The door of this room: CEL expressions, and the templates that hold them.
+
+export type { Names, Use } from './expression.ts'
+export {
+  COMMAND_TEXT,
+  compileEntry,
+  compileExpression,
+  compileTemplate,
+  constant,
+  hasTemplate,
+  type Site,
+} from './template.ts'

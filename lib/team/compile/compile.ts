@@ -1,0 +1,6 @@
+// The door of this room: teams from files to what the engine runs.
+
+export { bundleFromJson, type LoadOptions, loadBundle, type ResolvePackage, type TeamPackage } from './bundle.ts'
+export type { AgentLookup } from './compilation.ts'
+export type { FileMap } from './files.ts'
+export { teamJsonSchema } from './json-schema.ts'

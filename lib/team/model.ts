@@ -1,0 +1,188 @@
+// A team as the engine sees it: team.yml read, checked and compiled. Immutable, shared by all of its runs.
+
+import type { Json, JsonObject } from '../json.ts'
+
+export type FieldType = 'string' | 'number' | 'boolean' | 'list' | 'object' | 'file'
+
+/** A declared input of a team or of a review's form. */
+export interface Field {
+  name: string
+  type: FieldType
+  required: boolean
+  secret: boolean
+  default?: Json
+  choices?: Json[]
+  description?: string
+}
+
+export interface Output {
+  name: string
+  type: FieldType
+  value: Template
+}
+
+/** Names that expressions can use. Phases are looked up when named, so that nothing is loaded in vain. */
+export interface Scope {
+  inputs: JsonObject
+  run: { id: string; name: string | null }
+  phase(name: string): PhaseValue
+  item?: Json
+  index?: number
+}
+
+export interface PhaseValue {
+  state: string
+  reason: string | null
+  text: string
+  data: Json
+  files: { name: string; path: string; bytes: number; sha256: string }[]
+}
+
+/** A bare CEL expression. */
+export interface Expression {
+  readonly source: string
+  /** `<file>:<line>:<column>` of the expression, for errors at run time. */
+  readonly place: string
+  /** Phases that it names. */
+  readonly phases: ReadonlySet<string>
+  /** Throws a CadreError `invalid_request` whose message begins with the place. */
+  evaluate(scope: Scope): Json
+}
+
+/** A JSON value with `{{ }}` inside its strings, at any depth. A template alone keeps the type of its value. */
+export interface Template {
+  readonly place: string
+  readonly phases: ReadonlySet<string>
+  /** Set when nothing in it is a template. */
+  readonly constant?: Json
+  /** As it was written, for people. */
+  readonly source: Json
+  evaluate(scope: Scope): Json
+}
+
+export interface Command {
+  name: string
+  run: string
+  env: Template
+  timeout?: number
+  effect: 'idempotent' | 'once'
+}
+
+export interface Review {
+  prompt: Template
+  reviewers: string[]
+  /** Milliseconds. */
+  timeout?: number
+  inputs: Field[]
+}
+
+interface PhaseBase {
+  name: string
+  /** Place in the file, from 0. */
+  index: number
+  /** `<file>:<line>:<column>` of the phase. */
+  place: string
+  /** Indices into `Team.phases`. */
+  dependsOn: readonly number[]
+  dependants: readonly number[]
+  when?: Expression
+  always: boolean
+  onFailure: 'fail' | 'continue' | 'escalate'
+  /** `attempts` counts the first one; `backoff` in milliseconds. */
+  retry: { attempts: number; backoff: number }
+  /** Milliseconds, per attempt. */
+  timeout?: number
+}
+
+/** What an agent is asked: the same for a phase and for a listener's event. */
+export interface AgentCall {
+  /** As written: `issues` or `issues@eu`. */
+  agent: string
+  action?: string
+  /** Agents with entries: one template an entry, in file order. */
+  sources: readonly { name: string; entry: Template }[]
+  targets: readonly { name: string; entry: Template }[]
+  /** The agent's own fields that stand on the phase itself (`title`, `commands`, `project_dir` …). */
+  fields: Template
+}
+
+export interface StandardPhase extends PhaseBase, AgentCall {
+  type: 'standard'
+}
+
+export interface GatePhase extends PhaseBase {
+  type: 'gate'
+  commands: readonly Command[]
+  env: Template
+  review?: Review
+}
+
+export interface TeamPhase extends PhaseBase {
+  type: 'team'
+  /** Key of the sub-team in the bundle. */
+  team: string
+  inputs: Template
+}
+
+export interface MapPhase extends PhaseBase {
+  type: 'map'
+  team: string
+  inputs: Template
+  items: Template
+  key?: Template
+  concurrency: number
+  onItemFailure: 'stop' | 'continue'
+}
+
+export type Phase = StandardPhase | GatePhase | TeamPhase | MapPhase
+
+export type EventName =
+  | 'on_start'
+  | 'on_complete'
+  | 'on_fail'
+  | 'on_cancel'
+  | 'on_escalate'
+  | 'on_phase_start'
+  | 'on_phase_complete'
+  | 'on_phase_fail'
+
+/** A phase that runs on events only. `on` gives the options of each event that it listens to. */
+export interface Listener extends Pick<AgentCall, 'agent' | 'fields'> {
+  name: string
+  place: string
+  on: Partial<Record<EventName, { when?: Expression; options: Template }>>
+}
+
+export interface Team {
+  /** `@scope/name`. */
+  name: string
+  version: string
+  description: string
+  inputs: readonly Field[]
+  outputs: readonly Output[]
+  /** Phases of one run at once; null: as many as the daemon has slots. */
+  concurrency: number | null
+  /** Milliseconds for the whole run. */
+  timeout?: number
+  phases: readonly Phase[]
+  listeners: readonly Listener[]
+}
+
+/**
+ * A team with every sub-team that it can reach, closed and frozen: what a run executes, now and after a restart,
+ * whatever becomes of the files. `json()` is what is stored; `id` its SHA-256.
+ */
+export interface Bundle {
+  readonly id: string
+  readonly root: string
+  /** By key: the folder relative to the root's (`.` for the root), or `@scope/name@version[/folder]`. */
+  team(key: string): Team
+  /** Absolute folder of a team, for its default workspace; null where the bundle came from the hub. */
+  folder(key: string): string | null
+  json(): BundleJson
+}
+
+export interface BundleJson {
+  root: string
+  teams: Record<string, { file: string; folder: string | null; text: string; refs: Record<string, string> }>
+}
