@@ -4,7 +4,7 @@ import type { JsonObject } from '../json.ts'
 import type { Redactor } from '../redact.ts'
 import { type AgentContext, AgentError, type Effect, type NotifyEvent, type RunIdentity, withSent } from './define.ts'
 import { guardedFetch, guardOf, type NetworkPolicy } from './fetch.ts'
-import { folderAt, readable, writeArtifact } from './files.ts'
+import { folderAt, MOST_SMALL_BYTES, readable, type SmallFile, writeArtifact } from './files.ts'
 import { vet } from './guard.ts'
 import { startGroup } from './processes.ts'
 
@@ -18,6 +18,8 @@ export interface ContextOptions {
   signal: AbortSignal
   /** Takes one line that is masked already. */
   log(message: string, fields?: JsonObject): void
+  /** Takes the small files that are written, which are not synced then; by default every file is synced. */
+  small?: (file: SmallFile) => void
   /** Absolute paths. */
   stateDir: string
   workspace: string
@@ -44,6 +46,11 @@ export function createContext(options: ContextOptions): AgentContext {
   const log = (message: string, fields?: JsonObject) =>
     options.log(redactor.text(message), fields && redactor.json(fields))
   const request = guardedFetch({ settings, network, effect, signal, log })
+  let left = MOST_SMALL_BYTES
+  const small = (file: SmallFile) => {
+    left -= file.bytes.byteLength
+    options.small!(file)
+  }
   let calledOut = false
   /** A file that fails before anything can have left says so, that no author has to know of receipts. */
   const here = async <T>(work: () => Promise<T>): Promise<T> => {
@@ -65,7 +72,11 @@ export function createContext(options: ContextOptions): AgentContext {
       calledOut = true
       await vet(new URL(url), guardOf({ settings, network }))
     },
-    write: (name, content) => here(() => writeArtifact(stateDir, phase.name, name, content, signal)),
+    write: (name, content) =>
+      here(() => {
+        const take = options.small && left > 0 ? small : undefined
+        return writeArtifact(stateDir, phase.name, name, content, signal, take)
+      }),
     read: path =>
       here(async () => {
         if (typeof path !== 'string' || !path) throw new AgentError('no file is named', { code: 'not_found' })

@@ -1,0 +1,144 @@
+// Files written whole or not at all, and files read in slices: hashed on the way, never so much at once that others wait.
+// Whoever writes gives a temporary name and renames it when all of it is there.
+
+import { closeSync, constants, fsync, openSync, write } from 'node:fs'
+import { type FileHandle, open, statfs, writeFile } from 'node:fs/promises'
+import { dirname } from 'node:path'
+import { promisify } from 'node:util'
+
+export interface Digest {
+  bytes: number
+  /** Hex. */
+  sha256: string
+}
+
+const { O_RDONLY, O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK } = constants
+
+/** What is larger leaves the last of a disk to small files, logs and the run database, so that other runs go on. */
+const SPARED_BYTES = 64 * 1024
+const RESERVE_BYTES = 16 * 1_048_576
+/** On a small disk the reserve is this part of it. */
+const RESERVE_PART = 0.02
+/** Most that is written until the disk is looked at again: others write, too. */
+const LOOK_BYTES = 4 * 1_048_576
+
+/**
+ * Writes a file that is not there yet. What has at most `small` bytes is written without a sync and given back, so that
+ * it can be kept elsewhere; what is larger is synced (everything, by default). Opening and closing cost microseconds and
+ * happen at once; what waits for the disk does not hold up others.
+ */
+export async function writeWhole(
+  path: string,
+  chunks: AsyncIterable<Uint8Array> | Iterable<Uint8Array>,
+  { small = -1, signal }: { small?: number; signal?: AbortSignal | undefined } = {},
+): Promise<Digest & { small: Uint8Array | null }> {
+  const hasher = new Bun.CryptoHasher('sha256')
+  /** The beginning, until it is more than a small file. Copies: the writer may use its buffer again. */
+  const held: Uint8Array[] = []
+  let bytes = 0
+  let spare = SPARED_BYTES
+  let file: number | null = null
+  const openNew = () => openSync(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600)
+  try {
+    for await (const chunk of chunks) {
+      signal?.throwIfAborted()
+      bytes += chunk.byteLength
+      if (bytes <= small) {
+        held.push(new Uint8Array(chunk))
+        continue
+      }
+      file ??= openNew()
+      for (const part of [...held.splice(0), chunk]) {
+        if (part.byteLength > spare) spare = await spareOf(dirname(path), part.byteLength)
+        spare -= part.byteLength
+        for (const slice of slicesOf(part)) {
+          hasher.update(slice)
+          await writeFully(file, slice)
+        }
+      }
+    }
+    if (bytes <= small) {
+      const whole = Buffer.concat(held)
+      await writeUnsynced(path, whole)
+      return { ...digestNow(whole), small: whole }
+    }
+    file ??= openNew()
+    await sync(file)
+    return { bytes, sha256: hasher.digest('hex'), small: null }
+  } finally {
+    if (file !== null) closeSync(file)
+  }
+}
+
+/** Writes a small file that is not there yet. */
+export function writeUnsynced(path: string, content: Uint8Array): Promise<void> {
+  return writeFile(path, content, { flag: 'wx', mode: 0o600 })
+}
+
+/** Hashing one takes 0.5–1.3 ms. */
+const SLICE_BYTES = 256 * 1024
+
+/** A chunk may be a whole file of hundreds of megabytes, and is taken piece by piece. */
+function* slicesOf(chunk: Uint8Array): Generator<Uint8Array> {
+  for (let at = 0; at < chunk.byteLength; at += SLICE_BYTES) yield chunk.subarray(at, at + SLICE_BYTES)
+}
+
+/** Bytes that may be written now, `needed` at least. Throws ENOSPC. */
+async function spareOf(folder: string, needed: number): Promise<number> {
+  const { bavail, blocks, bsize } = await statfs(folder)
+  // A file system that does not tell its size is taken at its word when it refuses.
+  if (blocks === 0) return Number.POSITIVE_INFINITY
+  const spare = bavail * bsize - Math.min(RESERVE_BYTES, blocks * bsize * RESERVE_PART)
+  if (spare >= needed) return Math.max(needed, Math.min(spare, LOOK_BYTES))
+  throw Object.assign(new Error('the rest of the disk is for others'), { code: 'ENOSPC' })
+}
+
+const sync = promisify(fsync)
+const writeLater = promisify(write)
+/** Later, each time: a stream that always has more must not keep everything else from running. */
+async function writeFully(file: number, chunk: Uint8Array): Promise<void> {
+  for (let at = 0; at < chunk.byteLength; ) at += (await writeLater(file, chunk, at)).bytesWritten
+}
+
+/** Opens a file to read it: a link is refused by ELOOP, and a named pipe does not wait for somebody to write to it. */
+export function openPlain(path: string): Promise<FileHandle> {
+  return open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
+}
+
+/** The bytes of an open file, slice by slice; each slice is overwritten by the next one. */
+export async function* slicesFrom(handle: FileHandle, signal?: AbortSignal): AsyncGenerator<Uint8Array> {
+  const buffer = new Uint8Array(SLICE_BYTES)
+  for (;;) {
+    signal?.throwIfAborted()
+    const { bytesRead } = await handle.read(buffer, 0, buffer.byteLength, null)
+    if (bytesRead === 0) return
+    yield buffer.subarray(0, bytesRead)
+  }
+}
+
+export async function digestOf(handle: FileHandle, signal?: AbortSignal): Promise<Digest> {
+  const hasher = new Bun.CryptoHasher('sha256')
+  let bytes = 0
+  for await (const slice of slicesFrom(handle, signal)) {
+    hasher.update(slice)
+    bytes += slice.byteLength
+  }
+  return { bytes, sha256: hasher.digest('hex') }
+}
+
+/** The first `bytes` of an open file, or fewer where it ends before. */
+export async function headOf(handle: FileHandle, bytes: number): Promise<Uint8Array> {
+  const buffer = new Uint8Array(bytes)
+  let at = 0
+  while (at < bytes) {
+    const { bytesRead } = await handle.read(buffer, at, bytes - at, at)
+    if (bytesRead === 0) break
+    at += bytesRead
+  }
+  return buffer.subarray(0, at)
+}
+
+/** Of what is small enough to be hashed at once. */
+export function digestNow(content: Uint8Array): Digest {
+  return { bytes: content.byteLength, sha256: new Bun.CryptoHasher('sha256').update(content).digest('hex') }
+}

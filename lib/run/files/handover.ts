@@ -1,0 +1,385 @@
+// Files that a sub-run gives to the run above it, and what else stands in the folders of team phases and maps. Pure file
+// work, done before the change that records it: nothing here knows the database, and nothing holds up the event loop.
+
+import { constants, linkSync, lstatSync, renameSync } from 'node:fs'
+import { chmod, copyFile, type FileHandle, lstat, readdir, realpath, rm } from 'node:fs/promises'
+import { basename, dirname, extname, join, resolve, sep } from 'node:path'
+import type { FileRecord } from '../../agent/define.ts'
+import { MOST_SMALL_BYTES, SMALL_BYTES, type SmallFile, temporaryIn } from '../../agent/files.ts'
+import { kindOf, makeDurable, makeFolders, type Obstacle } from '../../agent/folders.ts'
+import {
+  type Digest,
+  digestNow,
+  digestOf,
+  headOf,
+  openPlain,
+  slicesFrom,
+  writeUnsynced,
+  writeWhole,
+} from '../../agent/whole.ts'
+import { CadreError, type ErrorCode, messageOf } from '../../error.ts'
+import { failpoint } from '../../failpoint.ts'
+
+/** An output of type `file`: its name, and the path of the file as the run that gives it names it. */
+export interface Delivery {
+  name: string
+  path: string
+}
+
+/** The run that gives the files. */
+export interface Origin {
+  stateDir: string
+  workspace: string
+  /** Started on this machine from a path: may name files beyond its workspace. */
+  fromPath: boolean
+  /** Whether a run is of the same tree: its files may be named by absolute path. */
+  sameTree(runId: string): boolean
+  /** The record of a file that a phase of this run wrote. */
+  known(path: string): FileRecord | null
+}
+
+/** Where the files go: `folder` is `files/<phase>` or `files/<phase>/<key>`, below the state folder of the run above. */
+export interface Destination {
+  stateDir: string
+  folder: string
+  phase: string
+  /** Takes the small files, which are not synced then; by default every file is synced. */
+  small?: ((file: SmallFile) => void) | undefined
+}
+
+/**
+ * Checks that each output is there as a regular file (not a link, a pipe or a folder) inside what the run may name, and
+ * gives their records. Throws a CadreError that names the output. A file without a known record is hashed.
+ */
+export async function checkOutputs(
+  origin: Origin,
+  outputs: readonly Delivery[],
+  signal?: AbortSignal,
+): Promise<FileRecord[]> {
+  const records: FileRecord[] = []
+  for (const output of outputs) {
+    const digest = await withFile(origin, output, source => digestFrom(origin, output, source, signal), signal)
+    records.push({ name: nameIn(output.path), path: output.path, ...digest })
+  }
+  return records
+}
+
+/** `a/b` of `files/<phase>/a/b`; other paths are their own names. */
+function nameIn(path: string): string {
+  return path.startsWith('files/') ? path.split('/').slice(2).join('/') : path
+}
+
+/**
+ * Links the files into `<stateDir>/<folder>/`, or copies what lies in a workspace; durable when it returns. Gives the new
+ * path of each output, and the records of the files. Doing it again changes nothing.
+ */
+export async function handOver(
+  origin: Origin,
+  outputs: readonly Delivery[],
+  into: Destination,
+): Promise<{ paths: Record<string, string>; files: FileRecord[] }> {
+  const paths: Record<string, string> = {}
+  const files: FileRecord[] = []
+  if (outputs.length === 0) return { paths, files }
+  const folders = await makeFolders(into.stateDir, into.folder.split('/'), obstacle => inTheWay(obstacle, into.phase))
+  const names = namesOf(outputs)
+  let synced = false
+  let left = MOST_SMALL_BYTES
+  for (const [index, output] of outputs.entries()) {
+    const path = `${into.folder}/${names[index]}`
+    const digest = await withFile(origin, output, source => {
+      const small = into.small !== undefined && !source.executable && source.bytes <= Math.min(SMALL_BYTES, left)
+      if (small) left -= source.bytes
+      else synced = true
+      const target = join(into.stateDir, path)
+      return put(origin, output, source, { target, temporary: temporaryIn(into.stateDir), path, into, small })
+    })
+    failpoint()
+    paths[output.name] = path
+    files.push({ name: path.slice(`files/${into.phase}/`.length), path, ...digest })
+  }
+  if (synced) await makeDurable(folders)
+  failpoint()
+  return { paths, files }
+}
+
+/** The base names, as they are; where two are the same, also on file systems that ignore case, those of the outputs. */
+function namesOf(outputs: readonly Delivery[]): string[] {
+  const plain = outputs.map(({ path }) => basename(path))
+  const own = outputs.map(({ name, path }) => name + extname(path))
+  const renamed = new Set<number>()
+  // Again, for an output's name may be the base name of another file. It ends when all are renamed.
+  for (let before = -1; before < renamed.size; ) {
+    before = renamed.size
+    const seen = new Map<string, number>()
+    for (const index of outputs.keys()) {
+      const key = (renamed.has(index) ? own : plain)[index]!.toLowerCase()
+      const other = seen.get(key)
+      if (other !== undefined) renamed.add(index).add(other)
+      seen.set(key, index)
+    }
+  }
+  return outputs.map((_, index) => (renamed.has(index) ? own : plain)[index]!)
+}
+
+interface Place {
+  /** Absolute. */
+  target: string
+  temporary: string
+  /** As records name it. */
+  path: string
+  into: Destination
+  /** Whether its bytes are given away instead of a sync. */
+  small: boolean
+}
+
+/** An output's file, found and open. */
+interface Source {
+  /** Absolute. */
+  path: string
+  handle: FileHandle
+  bytes: number
+  /** A small file that is made again after a power cut is not executable. */
+  executable: boolean
+  /** Among the files of a run, which nothing changes any more: it is linked. */
+  ofRun: boolean
+}
+
+async function withFile<T>(
+  origin: Origin,
+  output: Delivery,
+  use: (source: Source) => Promise<T>,
+  signal?: AbortSignal,
+): Promise<T> {
+  let handle: FileHandle | null = null
+  try {
+    const { path, ofRun } = await locate(origin, output.path)
+    // Before it is opened: opening a device can have effects.
+    refuseSpecial(await lstat(path), output.path)
+    handle = await openPlain(path)
+    const stats = await handle.stat()
+    refuseSpecial(stats, output.path)
+    return await use({ path, handle, bytes: stats.size, executable: (stats.mode & 0o111) !== 0, ofRun })
+  } catch (error) {
+    throw signal?.aborted ? error : about(output, error)
+  } finally {
+    await handle?.close()
+  }
+}
+
+function refuseSpecial(stats: Parameters<typeof kindOf>[0], path: string): void {
+  if (!stats.isFile())
+    throw new CadreError('invalid_request', `${path} must be a regular file, but it is ${kindOf(stats)}`)
+}
+
+const CAUSES: Record<string, [ErrorCode, (path: string) => string]> = {
+  ENOENT: ['not_found', path => `there is no file ${path}`],
+  ENOTDIR: ['not_found', path => `there is no file ${path}`],
+  EACCES: ['invalid_request', path => `${path} cannot be read: permission denied`],
+  EPERM: ['invalid_request', path => `${path} cannot be read: permission denied`],
+  ELOOP: ['invalid_request', path => `${path} must be a regular file, but it is a link`],
+  ENAMETOOLONG: ['invalid_request', path => `${path} is too long for a path`],
+}
+
+/** The same error, with the name of its output. */
+function about(output: Delivery, error: unknown): unknown {
+  if (error instanceof CadreError)
+    return new CadreError(error.code, `output ${output.name}: ${error.message}`, { cause: error })
+  const [code, tell] = CAUSES[(error as NodeJS.ErrnoException | null)?.code ?? ''] ?? [
+    'internal' as const,
+    (path: string) => `${path} could not be read or handed over: ${messageOf(error)}`,
+  ]
+  return new CadreError(code, `output ${output.name}: ${tell(output.path)}`, { cause: error })
+}
+
+/**
+ * Where a file lies: among the run's own files, among those of a run of its tree, or in its workspace. Anywhere else only
+ * in runs that were started on this machine from a path. A link on the way must not lead out.
+ */
+async function locate(origin: Origin, path: string): Promise<{ path: string; ofRun: boolean }> {
+  const refused = new CadreError('invalid_request', `${path} lies outside the run's files and its workspace`)
+  const own = path.startsWith('files/')
+  const full = own ? resolve(origin.stateDir, path) : resolve(origin.workspace, path)
+  const base = own ? join(origin.stateDir, 'files') : filesOfTree(origin, full)
+  const free = !base && origin.fromPath
+  const room = base ?? origin.workspace
+  if (path.includes('\0') || (!free && !full.startsWith(room + sep))) throw refused
+  if (!free) {
+    const [real, realRoom] = await Promise.all([realpath(dirname(full)), realpath(room)])
+    if (real !== realRoom && !real.startsWith(realRoom + sep)) throw refused
+  }
+  return { path: full, ofRun: base !== null }
+}
+
+/** The folder of the files of that run of the tree among which `full` lies. */
+function filesOfTree({ stateDir, sameTree }: Origin, full: string): string | null {
+  const runs = dirname(stateDir)
+  if (!full.startsWith(runs + sep)) return null
+  const [runId, files] = full.slice(runs.length + 1).split(sep)
+  return runId && files === 'files' && sameTree(runId) ? join(runs, runId, 'files') : null
+}
+
+/** What is on record, as long as the file has that length. */
+async function digestFrom(origin: Origin, output: Delivery, source: Source, signal?: AbortSignal): Promise<Digest> {
+  const known = source.ofRun ? origin.known(output.path) : null
+  if (known?.bytes === source.bytes) return { bytes: known.bytes, sha256: known.sha256 }
+  return await digestOf(source.handle, signal)
+}
+
+/** Puts the file in its place. */
+async function put(origin: Origin, output: Delivery, source: Source, place: Place): Promise<Digest> {
+  const { target, temporary, path, into, small } = place
+  try {
+    const bytes = small && (await headOf(source.handle, source.bytes))
+    const linked = source.ofRun && link(source.path, temporary)
+    let digest: Digest
+    if (bytes) {
+      if (!linked) await writeUnsynced(temporary, bytes)
+      digest = digestNow(bytes)
+    } else if (linked) {
+      digest = await digestFrom(origin, output, source)
+      // Its run may have left the sync for later.
+      await source.handle.sync()
+    } else digest = await copy(source, temporary)
+    failpoint()
+    renameSync(temporary, target)
+    failpoint()
+    if (bytes) into.small!({ path, bytes })
+    return digest
+  } catch (error) {
+    const found = lstatSync(target, { throwIfNoEntry: false })
+    if (found?.isDirectory()) throw inTheWay({ path, kind: 'a folder' }, into.phase)
+    throw error
+  } finally {
+    // Also after a rename: between two links of one file it does nothing.
+    await rm(temporary, { force: true })
+  }
+}
+
+/** False where that cannot be had: other file system, too many links (ext4: 65,000), a file system without links. */
+function link(source: string, temporary: string): boolean {
+  try {
+    linkSync(source, temporary)
+    return true
+  } catch (error) {
+    if (NO_LINK.has((error as NodeJS.ErrnoException).code)) return false
+    throw error
+  }
+}
+
+const NO_LINK = new Set<string | undefined>(['EXDEV', 'EMLINK', 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS'])
+
+/** A copy that shares its blocks with the original where the file system can do that; synced. Hashed as it is copied. */
+async function copy(source: Source, temporary: string): Promise<Digest> {
+  const shared = await copyFile(
+    source.path,
+    temporary,
+    constants.COPYFILE_EXCL | constants.COPYFILE_FICLONE_FORCE,
+  ).then(
+    () => true,
+    () => false,
+  )
+  if (!shared) {
+    const { bytes, sha256 } = await writeWhole(temporary, slicesFrom(source.handle))
+    if (source.executable) await chmod(temporary, 0o700)
+    return { bytes, sha256 }
+  }
+  const handle = await openPlain(temporary)
+  try {
+    const digest = await digestOf(handle)
+    await handle.sync()
+    return digest
+  } finally {
+    await handle.close()
+  }
+}
+
+function inTheWay({ path, kind }: Obstacle, phase: string): CadreError {
+  return new CadreError(
+    'conflict',
+    `${path} is ${kind} that a command of this run made, where phase ${phase} keeps what its sub-run gives it`,
+  )
+}
+
+/**
+ * Removes everything in `files/<phase>` but `keep`, the names of what stands directly in it. A file or a link where that
+ * folder should be is removed; links are never followed. Nothing that is missing is an error.
+ */
+export async function dropStale(stateDir: string, phase: string, keep: ReadonlySet<string>): Promise<void> {
+  const files = join(stateDir, 'files')
+  if (!(await lstat(files).catch(missing))?.isDirectory()) return
+  const root = join(files, phase)
+  const found = await lstat(root).catch(missing)
+  if (!found) return
+  if (!found.isDirectory()) return void (await rm(root, { force: true }))
+  for (const name of (await readdir(root).catch(missing)) ?? []) {
+    if (!keep.has(name)) await rm(join(root, name), { recursive: true, force: true })
+    failpoint()
+  }
+}
+
+function missing(error: NodeJS.ErrnoException): null {
+  if (error.code === 'ENOENT' || error.code === 'ENOTDIR') return null
+  throw error
+}
+
+/** The whole list of a map whose `data` had to be cut. */
+const ITEMS = 'items.json'
+
+/** Writes `files/<phase>/items.json` from its text, piece by piece: all of it or nothing. */
+export async function writeItems(
+  stateDir: string,
+  phase: string,
+  chunks: AsyncIterable<string> | Iterable<string>,
+): Promise<FileRecord> {
+  const path = `files/${phase}/${ITEMS}`
+  const folders = await makeFolders(stateDir, ['files', phase], obstacle => inTheWay(obstacle, phase))
+  const temporary = temporaryIn(stateDir)
+  try {
+    const { bytes, sha256 } = await writeWhole(temporary, joined(chunks))
+    failpoint()
+    renameSync(temporary, join(stateDir, path))
+    failpoint()
+    await makeDurable(folders)
+    return { name: ITEMS, path, bytes, sha256 }
+  } catch (error) {
+    await rm(temporary, { force: true })
+    const found = lstatSync(join(stateDir, path), { throwIfNoEntry: false })
+    if (found?.isDirectory()) throw inTheWay({ path, kind: 'a folder' }, phase)
+    throw error
+  }
+}
+
+const JOINED_CHARACTERS = 64 * 1024
+
+/** Texts are short, and each write is a journey to another thread. */
+async function* joined(chunks: AsyncIterable<string> | Iterable<string>): AsyncGenerator<Uint8Array> {
+  let text = ''
+  for await (const chunk of chunks) {
+    text += chunk
+    if (text.length < JOINED_CHARACTERS) continue
+    yield Buffer.from(text)
+    text = ''
+  }
+  if (text) yield Buffer.from(text)
+}
+
+/** Keys that can be the name of a folder. */
+const FOLDER_NAME = /^[A-Za-z0-9._-]{1,100}$/
+
+/**
+ * The folder of each item of a map, by the keys of all items: the key where it can be one, else the index of the item.
+ * Where two would share a folder, also on file systems that ignore case, one gets `<index>~`, which no key can be: an
+ * item without a plain key before one that has it, then the later one.
+ */
+export function foldersOf(keys: readonly string[]): string[] {
+  const taken = new Set([ITEMS])
+  const take = (name: string, index: number): string => {
+    const folder = taken.has(name.toLowerCase()) ? `${index}~` : name
+    taken.add(folder.toLowerCase())
+    return folder
+  }
+  const plain = keys.map(key => FOLDER_NAME.test(key) && key !== '.' && key !== '..')
+  const folders = keys.map((key, index) => (plain[index] ? take(key, index) : ''))
+  return folders.map((folder, index) => folder || take(`${index}`, index))
+}

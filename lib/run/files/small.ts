@@ -1,0 +1,159 @@
+// Small artifacts, whose bytes the database keeps until their files are durable: made again after a power cut, and
+// settled a while after they were written, so that nothing is kept twice for long.
+
+import type { Database } from 'bun:sqlite'
+import { renameSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { FileRecord } from '../../agent/define.ts'
+import { type SmallFile, temporaryIn } from '../../agent/files.ts'
+import { foldersOn, makeDurable, makeFolders } from '../../agent/folders.ts'
+import { headOf, openPlain, writeUnsynced } from '../../agent/whole.ts'
+import { messageOf } from '../../error.ts'
+import { failpoint } from '../../failpoint.ts'
+import type { Log } from '../../log.ts'
+import { allSmall, dropSettled, type SmallFileRow, type UnsettledRow, unsettled } from '../store/small-files.ts'
+
+type StateDirOf = (runId: string) => string
+
+/**
+ * What is to be kept with a result: of each path what was written last, unless that was a large file, which is synced
+ * and has another length. `small` and `files` in the order in which they were written.
+ */
+export function stillNamed(small: readonly SmallFile[], files: readonly FileRecord[]): SmallFile[] {
+  const last = new Map(small.map(file => [file.path, file]))
+  const lengths = new Map(files.map(({ path, bytes }) => [path, bytes]))
+  return [...last.values()].filter(({ path, bytes }) => lengths.get(path) === bytes.byteLength)
+}
+
+/**
+ * Makes every file again that is missing or has another content than its row, and says how many. Called at the start of
+ * a process when the machine was booted since the last one: only then can a file be behind the database. One that cannot
+ * be made is logged and keeps its row; it never stops the start.
+ */
+export async function restoreSmall(db: Database, stateDirOf: StateDirOf, log: Log): Promise<number> {
+  let made = 0
+  let failed = 0
+  for (const row of allSmall(db)) {
+    try {
+      const stateDir = stateDirOf(row.run_id)
+      if (await isThere(join(stateDir, row.path), row.bytes)) continue
+      await makeAgain(stateDir, row)
+      made++
+    } catch (error) {
+      // A full disk fails them all: the first one says why.
+      if (failed++ === 0)
+        log.error('a file of a run could not be made again', { ...nameOf(row), error: messageOf(error) })
+    }
+  }
+  if (failed > 0) log.error('files of runs could not be made again', { files: failed })
+  if (made > 0) log.info('files of runs were made again after a restart of the machine', { files: made })
+  return made
+}
+
+const nameOf = ({ run_id, path }: UnsettledRow) => ({ run_id, path })
+
+async function isThere(path: string, bytes: Uint8Array): Promise<boolean> {
+  const handle = await openPlain(path).catch(() => null)
+  if (!handle) return false
+  try {
+    const stats = await handle.stat()
+    return (
+      stats.isFile() && stats.size === bytes.byteLength && Buffer.compare(await headOf(handle, stats.size), bytes) === 0
+    )
+  } finally {
+    await handle.close()
+  }
+}
+
+async function makeAgain(stateDir: string, { path, bytes }: SmallFileRow): Promise<void> {
+  const temporary = temporaryIn(stateDir)
+  try {
+    await makeFolders(stateDir, path.split('/').slice(0, -1), ({ path: at, kind }) => new Error(`${at} is ${kind}`))
+    await writeUnsynced(temporary, bytes)
+    failpoint()
+    renameSync(temporary, join(stateDir, path))
+    failpoint()
+  } catch (error) {
+    await rm(temporary, { force: true })
+    throw error
+  }
+}
+
+/** Files that were written less than this ago are left alone: many are replaced or removed soon. */
+const SETTLE_MS = 30_000
+const MOST_A_TICK = 200
+const AT_ONCE = 16
+
+export interface SettlerOptions {
+  db: Database
+  /** Queues a change of the database; its promise settles when it is on disk. */
+  write(change: () => void): Promise<void>
+  stateDirOf: StateDirOf
+  now(): number
+  log: Log
+}
+
+/** Makes files durable in the background, and then forgets their bytes. */
+export class Settler {
+  readonly #options: SettlerOptions
+  /** Where the last tick stopped: a file that cannot be synced holds up no other one. */
+  #after = 0
+  #running: Promise<number> | null = null
+
+  constructor(options: SettlerOptions) {
+    this.#options = options
+  }
+
+  /** Settles up to 200 files and gives their number: where that is 200, more may be waiting. Never throws. */
+  tick(): Promise<number> {
+    this.#running ??= this.#settle()
+      .catch(error => {
+        this.#options.log.warn('files of runs could not be settled', { error: messageOf(error) })
+        return 0
+      })
+      .finally(() => {
+        this.#running = null
+      })
+    return this.#running
+  }
+
+  async #settle(): Promise<number> {
+    const { db, write, stateDirOf, now, log } = this.#options
+    const rows = unsettled(db, now() - SETTLE_MS, MOST_A_TICK, this.#after)
+    this.#after = rows.length < MOST_A_TICK ? 0 : rows.at(-1)!.seq
+    const settled: UnsettledRow[] = []
+    const failures: unknown[] = []
+    for (let at = 0; at < rows.length; at += AT_ONCE) {
+      const group = rows.slice(at, at + AT_ONCE)
+      const results = await Promise.allSettled(group.map(row => settle(stateDirOf(row.run_id), row.path)))
+      for (const [index, result] of results.entries()) {
+        if (result.status === 'fulfilled') settled.push(group[index]!)
+        else failures.push(result.reason)
+      }
+    }
+    if (failures.length > 0) {
+      log.warn('files of runs could not be synced', { files: failures.length, error: messageOf(failures[0]) })
+    }
+    if (settled.length > 0) await write(() => dropSettled(db, settled))
+    return settled.length
+  }
+}
+
+/** Makes a file durable. One that is gone is done: it was there when it was recorded, so somebody removed it since. */
+async function settle(stateDir: string, path: string): Promise<void> {
+  try {
+    const handle = await openPlain(join(stateDir, path))
+    try {
+      if ((await handle.stat()).isFile()) await handle.sync()
+    } finally {
+      await handle.close()
+    }
+    failpoint()
+    await makeDurable(foldersOn(stateDir, path.split('/').slice(0, -1)))
+  } catch (error) {
+    if (!GONE.has((error as NodeJS.ErrnoException).code)) throw error
+  }
+}
+
+const GONE = new Set<string | undefined>(['ENOENT', 'ENOTDIR', 'ELOOP'])

@@ -1,0 +1,64 @@
+// The table `small_files`: the bytes of artifacts whose files are not synced yet. They are written in the same
+// transaction as the result that names them, and removed when the file itself is durable.
+
+import type { Database } from 'bun:sqlite'
+import type { SmallFile } from '../../agent/files.ts'
+
+/** `seq` is never used twice, so a row that was read is not mistaken for one that replaced it. */
+export interface UnsettledRow {
+  seq: number
+  run_id: string
+  path: string
+}
+
+export interface SmallFileRow extends UnsettledRow {
+  bytes: Uint8Array
+}
+
+/** Inside a change of the database. A file that was kept before is replaced. */
+export function putSmallFiles(db: Database, runId: string, files: readonly SmallFile[], at: number): void {
+  const statement = db.query('INSERT OR REPLACE INTO small_files (run_id, path, written_at, bytes) VALUES (?, ?, ?, ?)')
+  for (const { path, bytes } of files) statement.run(runId, path, at, bytes)
+}
+
+/**
+ * Inside a change of the database: forgets what earlier attempts of a phase wrote, or an item of a map in `folder`
+ * (`files/<phase>/<key>`). Without this, what the next attempt has replaced or not written again would come back after
+ * a power cut.
+ */
+export function dropSmallFilesBelow(db: Database, runId: string, folder: string): void {
+  // `0` is the character after `/`.
+  db.query('DELETE FROM small_files WHERE run_id = ? AND path > ? AND path < ?').run(runId, `${folder}/`, `${folder}0`)
+}
+
+/** Of the `limit` oldest rows after `seq`, those that were written before `before`; oldest first. */
+export function unsettled(db: Database, before: number, limit: number, after = 0): UnsettledRow[] {
+  return db
+    .query<UnsettledRow, [number, number, number]>(
+      `SELECT seq, run_id, path FROM
+         (SELECT seq, run_id, path, written_at FROM small_files WHERE seq > ? ORDER BY seq LIMIT ?)
+       WHERE written_at < ?`,
+    )
+    .all(after, limit, before)
+}
+
+/** Inside a change of the database. A row that was replaced in the meantime stays. */
+export function dropSettled(db: Database, rows: readonly Pick<UnsettledRow, 'seq'>[]): void {
+  const statement = db.query('DELETE FROM small_files WHERE seq = ?')
+  for (const { seq } of rows) statement.run(seq)
+}
+
+const PAGE = 64
+
+/** Every row, a page in memory at a time. */
+export function* allSmall(db: Database): Generator<SmallFileRow> {
+  const statement = db.query<SmallFileRow, [number, number]>(
+    'SELECT seq, run_id, path, bytes FROM small_files WHERE seq > ? ORDER BY seq LIMIT ?',
+  )
+  for (let after = 0; ; ) {
+    const rows = statement.all(after, PAGE)
+    if (rows.length === 0) return
+    yield* rows
+    after = rows.at(-1)!.seq
+  }
+}
