@@ -3,8 +3,7 @@
 // A small file is not synced where the caller takes its bytes and keeps them with the result that names it.
 
 import { randomUUID } from 'node:crypto'
-import { renameSync } from 'node:fs'
-import { lstat, readdir, realpath, rm, stat, statfs } from 'node:fs/promises'
+import { lstat, readdir, realpath, rename, rm, stat, statfs } from 'node:fs/promises'
 import { dirname, isAbsolute, join, resolve, sep } from 'node:path'
 import { failpoint } from '../failpoint.ts'
 import { sizeText } from '../size.ts'
@@ -87,7 +86,7 @@ export async function writeArtifact(
     const limit = small ? SMALL_BYTES : -1
     const { small: held, ...digest } = await writeWhole(temporary, chunksOf(content), { small: limit, signal })
     failpoint()
-    renameSync(temporary, join(stateDir, path))
+    await rename(temporary, join(stateDir, path))
     failpoint()
     if (held) small!({ path, bytes: held })
     else await makeDurable(folders)

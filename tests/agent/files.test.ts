@@ -1,8 +1,28 @@
 import { describe, expect, test } from 'bun:test'
-import { existsSync, linkSync, mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import {
+  chmodSync,
+  existsSync,
+  linkSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { join } from 'node:path'
 import { AgentError, type FileContent } from '../../lib/agent/define.ts'
-import { folderAt, isSafeName, readable, recordFiles, safeName, writeArtifact } from '../../lib/agent/files.ts'
+import {
+  folderAt,
+  isSafeName,
+  readable,
+  recordFiles,
+  SMALL_BYTES,
+  type SmallFile,
+  safeName,
+  writeArtifact,
+} from '../../lib/agent/files.ts'
+import { testContext } from '../support/context.ts'
 import { folder } from '../support/folder.ts'
 
 const BAD = [
@@ -148,6 +168,114 @@ describe('write', () => {
   })
 })
 
+describe('small files', () => {
+  const stream = (...sizes: number[]) =>
+    new ReadableStream<Uint8Array>({
+      start(controller) {
+        // One buffer for all chunks, as some streams have.
+        const buffer = new Uint8Array(Math.max(...sizes, 1))
+        let at = 0
+        for (const size of sizes) controller.enqueue(new Uint8Array(buffer.fill(97 + at++).subarray(0, size)))
+        controller.close()
+      },
+    })
+  const most = 'x'.repeat(SMALL_BYTES)
+  const contents: [string, () => FileContent, boolean][] = [
+    ['nothing', () => '', true],
+    ['text of the limit', () => most, true],
+    ['text above it', () => `${most}x`, false],
+    ['many bytes in fewer characters', () => '✓'.repeat(SMALL_BYTES / 3 + 1), false],
+    ['a blob', () => new Blob([most]), true],
+    ['a large blob', () => new Blob([most, 'x']), false],
+    ['an empty stream', () => stream(), true],
+    ['a stream of the limit', () => stream(10, SMALL_BYTES - 20, 10), true],
+    ['a stream above it', () => stream(10, SMALL_BYTES - 20, 11, 5, 300_000), false],
+    ['an object', () => ({ a: 1 }), true],
+  ]
+  test.each(contents)('%s: who takes them gets the bytes that were written', async (_, content, small) => {
+    const stateDir = folder()
+    const taken: SmallFile[] = []
+    const record = await writeArtifact(stateDir, 'p', 'sub/x', content(), undefined, file => taken.push(file))
+    const written = readFileSync(join(stateDir, 'files/p/sub/x'))
+    expect(record).toEqual({ name: 'sub/x', path: 'files/p/sub/x', bytes: written.length, sha256: sha256(written) })
+    expect(taken.map(({ path }) => path)).toEqual(small ? ['files/p/sub/x'] : [])
+    for (const { bytes } of taken) expect(Buffer.compare(bytes, written)).toBe(0)
+    const whole = await writeArtifact(stateDir, 'p', 'whole', content())
+    expect(whole.sha256).toBe(record.sha256)
+    expect(readdirSync(stateDir)).toEqual(['files'])
+  })
+
+  test('the bytes are a copy: the agent may use its buffer again', async () => {
+    const taken: SmallFile[] = []
+    const buffer = Buffer.from('before')
+    const record = await writeArtifact(folder(), 'p', 'x', buffer, undefined, file => taken.push(file))
+    buffer.fill(0)
+    expect(sha256(taken[0]!.bytes)).toBe(record.sha256)
+  })
+
+  test('a write that fails gives none, and names the folder in its way', async () => {
+    const stateDir = folder()
+    const taken: SmallFile[] = []
+    await writeArtifact(stateDir, 'p', 'c/d', 'x')
+    const work = writeArtifact(stateDir, 'p', 'c', 'x', undefined, file => taken.push(file))
+    expect(await codeOf(work)).toBe('invalid_name')
+    const below = writeArtifact(stateDir, 'p', 'c/d/e', 'x', undefined, file => taken.push(file))
+    expect(await below.catch(error => error.message)).toBe('files/p/c/d must be a plain folder, but it is a file')
+    expect(taken).toEqual([])
+    expect(readdirSync(stateDir)).toEqual(['files'])
+  })
+
+  test('a folder that was removed is made again', async () => {
+    const stateDir = folder()
+    for (let time = 0; time < 3; time++) {
+      await writeArtifact(stateDir, 'p', 'sub/x', 'x', undefined, time === 1 ? () => {} : undefined)
+      rmSync(join(stateDir, 'files'), { recursive: true })
+    }
+    expect((await writeArtifact(stateDir, 'p', 'sub/x', 'x')).bytes).toBe(1)
+  })
+
+  test('many at once into folders that are not there', async () => {
+    const root = folder()
+    const taken: SmallFile[] = []
+    const names = Array.from({ length: 200 }, (_, n) => `d${n % 7}/e${n % 3}/f${n}`)
+    await Promise.all(
+      names.map(name => writeArtifact(join(root, 'new/run'), 'p', name, name, undefined, file => taken.push(file))),
+    )
+    expect(taken.map(({ path }) => path).sort()).toEqual(names.map(name => `files/p/${name}`).sort())
+    for (const { path, bytes } of taken)
+      expect(Buffer.compare(readFileSync(join(root, 'new/run', path)), bytes)).toBe(0)
+  })
+
+  test('one context gives away up to a sum; the rest is synced', async () => {
+    const taken: SmallFile[] = []
+    const { context } = testContext({ small: file => taken.push(file) })
+    for (let n = 0; n < 8; n++) await context.write(`f${n}`, 'x'.repeat(60_000))
+    expect(taken.map(({ path }) => path)).toEqual([0, 1, 2, 3, 4].map(n => `files/phase/f${n}`))
+  })
+
+  test('of what commands left, too; what can be executed is synced', async () => {
+    const stateDir = folder()
+    mkdirSync(join(stateDir, 'files/p/deep'), { recursive: true })
+    for (let n = 0; n < 8; n++) writeFileSync(join(stateDir, `files/p/deep/f${n}`), `${n}`.repeat(60_000))
+    writeFileSync(join(stateDir, 'files/p/large'), `${most}x`)
+    writeFileSync(join(stateDir, 'files/p/tool'), '#!/bin/sh')
+    chmodSync(join(stateDir, 'files/p/tool'), 0o755)
+    const taken: SmallFile[] = []
+    const records = await recordFiles(stateDir, 'p', file => taken.push(file))
+    expect(records).toEqual(await recordFiles(stateDir, 'p'))
+    expect(records.map(({ name }) => name)).toEqual([
+      ...Array.from({ length: 8 }, (_, n) => `deep/f${n}`),
+      'large',
+      'tool',
+    ])
+    expect(taken).toHaveLength(4)
+    for (const { path, bytes } of taken) {
+      expect(path).toMatch(/^files\/p\/deep\/f\d$/)
+      expect(Buffer.compare(readFileSync(join(stateDir, path)), bytes)).toBe(0)
+    }
+  })
+})
+
 describe('read', () => {
   function places() {
     const [stateDir, workspace, elsewhere] = [folder(), folder(), folder()] as const
@@ -214,6 +342,8 @@ test('what commands leave is recorded: regular files at any depth, sorted; links
   writeFileSync(join(stateDir, 'files/p/z'), 'z')
   writeFileSync(join(stateDir, 'files/p/deep/er/a'), 'a'.repeat(600_000))
   symlinkSync('/etc/passwd', join(stateDir, 'files/p/link'))
+  // Nobody writes to it: whoever opens it would wait for ever.
+  expect(Bun.spawnSync(['mkfifo', join(stateDir, 'files/p/pipe')]).success).toBe(true)
   expect(await recordFiles(stateDir, 'p')).toEqual([
     { name: 'deep/er/a', path: 'files/p/deep/er/a', bytes: 600_000, sha256: sha256('a'.repeat(600_000)) },
     { name: 'z', path: 'files/p/z', bytes: 1, sha256: sha256('z') },

@@ -1,8 +1,8 @@
 // Files that a sub-run gives to the run above it, and what else stands in the folders of team phases and maps. Pure file
 // work, done before the change that records it: nothing here knows the database, and nothing holds up the event loop.
 
-import { constants, linkSync, lstatSync, renameSync } from 'node:fs'
-import { chmod, copyFile, type FileHandle, lstat, readdir, realpath, rm } from 'node:fs/promises'
+import { constants } from 'node:fs'
+import { chmod, copyFile, type FileHandle, link, lstat, readdir, realpath, rename, rm } from 'node:fs/promises'
 import { basename, dirname, extname, join, resolve, sep } from 'node:path'
 import type { FileRecord } from '../../agent/define.ts'
 import { MOST_SMALL_BYTES, SMALL_BYTES, type SmallFile, temporaryIn } from '../../agent/files.ts'
@@ -231,23 +231,23 @@ async function put(origin: Origin, output: Delivery, source: Source, place: Plac
   const { target, temporary, path, into, small } = place
   try {
     const bytes = small && (await headOf(source.handle, source.bytes))
-    const linked = source.ofRun && link(source.path, temporary)
+    const isLink = source.ofRun && (await linked(source.path, temporary))
     let digest: Digest
     if (bytes) {
-      if (!linked) await writeUnsynced(temporary, bytes)
+      if (!isLink) await writeUnsynced(temporary, bytes)
       digest = digestNow(bytes)
-    } else if (linked) {
+    } else if (isLink) {
       digest = await digestFrom(origin, output, source)
       // Its run may have left the sync for later.
       await source.handle.sync()
     } else digest = await copy(source, temporary)
     failpoint()
-    renameSync(temporary, target)
+    await rename(temporary, target)
     failpoint()
     if (bytes) into.small!({ path, bytes })
     return digest
   } catch (error) {
-    const found = lstatSync(target, { throwIfNoEntry: false })
+    const found = await lstat(target).catch(() => null)
     if (found?.isDirectory()) throw inTheWay({ path, kind: 'a folder' }, into.phase)
     throw error
   } finally {
@@ -256,10 +256,10 @@ async function put(origin: Origin, output: Delivery, source: Source, place: Plac
   }
 }
 
-/** False where that cannot be had: other file system, too many links (ext4: 65,000), a file system without links. */
-function link(source: string, temporary: string): boolean {
+/** Makes a hard link. False where that cannot be had: other file system, too many links (ext4: 65,000), a file system without links. */
+async function linked(source: string, temporary: string): Promise<boolean> {
   try {
-    linkSync(source, temporary)
+    await link(source, temporary)
     return true
   } catch (error) {
     if (NO_LINK.has((error as NodeJS.ErrnoException).code)) return false
@@ -338,13 +338,13 @@ export async function writeItems(
   try {
     const { bytes, sha256 } = await writeWhole(temporary, joined(chunks))
     failpoint()
-    renameSync(temporary, join(stateDir, path))
+    await rename(temporary, join(stateDir, path))
     failpoint()
     await makeDurable(folders)
     return { name: ITEMS, path, bytes, sha256 }
   } catch (error) {
     await rm(temporary, { force: true })
-    const found = lstatSync(join(stateDir, path), { throwIfNoEntry: false })
+    const found = await lstat(join(stateDir, path)).catch(() => null)
     if (found?.isDirectory()) throw inTheWay({ path, kind: 'a folder' }, phase)
     throw error
   }

@@ -2,8 +2,7 @@
 // settled a while after they were written, so that nothing is kept twice for long.
 
 import type { Database } from 'bun:sqlite'
-import { renameSync } from 'node:fs'
-import { rm } from 'node:fs/promises'
+import { rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { FileRecord } from '../../agent/define.ts'
 import { type SmallFile, temporaryIn } from '../../agent/files.ts'
@@ -72,7 +71,7 @@ async function makeAgain(stateDir: string, { path, bytes }: SmallFileRow): Promi
     await makeFolders(stateDir, path.split('/').slice(0, -1), ({ path: at, kind }) => new Error(`${at} is ${kind}`))
     await writeUnsynced(temporary, bytes)
     failpoint()
-    renameSync(temporary, join(stateDir, path))
+    await rename(temporary, join(stateDir, path))
     failpoint()
   } catch (error) {
     await rm(temporary, { force: true })
