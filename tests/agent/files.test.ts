@@ -169,16 +169,25 @@ describe('write', () => {
 })
 
 describe('small files', () => {
-  const stream = (...sizes: number[]) =>
-    new ReadableStream<Uint8Array>({
-      start(controller) {
-        // One buffer for all chunks, as some streams have.
-        const buffer = new Uint8Array(Math.max(...sizes, 1))
-        let at = 0
-        for (const size of sizes) controller.enqueue(new Uint8Array(buffer.fill(97 + at++).subarray(0, size)))
-        controller.close()
-      },
-    })
+  /** With one buffer for all chunks, as some streams have. */
+  const stream = (...sizes: number[]) => {
+    const buffer = new Uint8Array(Math.max(...sizes, 1))
+    let at = 0
+    const pull = (controller: ReadableStreamDefaultController<Uint8Array>) => {
+      const size = sizes[at++]
+      if (size === undefined) controller.close()
+      else controller.enqueue(buffer.fill(96 + at).subarray(0, size))
+    }
+    return new ReadableStream<Uint8Array>({ pull }, { highWaterMark: 0 })
+  }
+  const bodyOf = (content: FileContent) =>
+    typeof content === 'string' || content instanceof Blob
+      ? content
+      : content instanceof ReadableStream
+        ? copied(content)
+        : `${JSON.stringify(content, null, 2)}\n`
+  const copied = (content: ReadableStream<Uint8Array>) =>
+    content.pipeThrough(new TransformStream({ transform: (chunk, out) => out.enqueue(new Uint8Array(chunk)) }))
   const most = 'x'.repeat(SMALL_BYTES)
   const contents: [string, () => FileContent, boolean][] = [
     ['nothing', () => '', true],
@@ -201,6 +210,7 @@ describe('small files', () => {
     expect(taken.map(({ path }) => path)).toEqual(small ? ['files/p/sub/x'] : [])
     for (const { bytes } of taken) expect(Buffer.compare(bytes, written)).toBe(0)
     const whole = await writeArtifact(stateDir, 'p', 'whole', content())
+    expect(record.sha256).toBe(sha256(await new Response(bodyOf(content())).bytes()))
     expect(whole.sha256).toBe(record.sha256)
     expect(readdirSync(stateDir)).toEqual(['files'])
   })

@@ -64,6 +64,8 @@ async function writeSmall(home: { db: Database; stateDir: string }, files: Recor
 }
 
 const rows = (db: Database) => [...allSmall(db)].map(({ path, bytes }) => [path, Buffer.from(bytes).toString()])
+/** Whoever opens it as a file waits for ever: nobody writes to it. */
+const pipe = (path: string) => expect(Bun.spawnSync(['mkfifo', path]).success).toBe(true)
 const write = async (change: () => void) => change()
 
 test('files that are missing, cut short or older are made again; the others are not touched', async () => {
@@ -75,6 +77,7 @@ test('files that are missing, cut short or older are made again; the others are 
     old: 'new',
     'deep/er': 'd',
     link: 'l',
+    pipe: '',
     nothing: '',
   }
   await writeSmall(home, { ...files, fine: 'fine' })
@@ -90,14 +93,16 @@ test('files that are missing, cut short or older are made again; the others are 
   const elsewhere = join(home.home, 'elsewhere')
   writeFileSync(elsewhere, 'l')
   symlinkSync(elsewhere, at('link'))
-  expect(await restoreSmall(home.db, home.stateDirOf, home.log)).toBe(7)
+  rmSync(at('pipe'))
+  pipe(at('pipe'))
+  expect(await restoreSmall(home.db, home.stateDirOf, home.log)).toBe(8)
   for (const [name, text] of Object.entries(files)) expect(readFileSync(at(name), 'utf8')).toBe(text)
   expect(statSync(at('fine')).ino).toBe(before)
   expect(readFileSync(elsewhere, 'utf8')).toBe('l')
   expect(readdirSync(home.stateDir)).toEqual(['files'])
   expect(await restoreSmall(home.db, home.stateDirOf, home.log)).toBe(0)
   rmSync(home.stateDir, { recursive: true })
-  expect(await restoreSmall(home.db, home.stateDirOf, home.log)).toBe(8)
+  expect(await restoreSmall(home.db, home.stateDirOf, home.log)).toBe(9)
 })
 
 test('more files than a page of rows come back', async () => {
@@ -195,6 +200,8 @@ test('what somebody removed or replaced is forgotten; what cannot be synced is k
   rmSync(join(home.stateDir, 'files/p/f0'))
   rmSync(join(home.stateDir, 'files/p/f1'))
   symlinkSync('/etc/hostname', join(home.stateDir, 'files/p/f1'))
+  rmSync(join(home.stateDir, 'files/p/f2'))
+  pipe(join(home.stateDir, 'files/p/f2'))
   let failing = true
   const stateDirOf = (runId: string) => (failing ? join(home.stateDir, 'x'.repeat(5_000)) : home.stateDirOf(runId))
   const settler = new Settler({ ...home, stateDirOf, write, now: () => 100_000 })
