@@ -3,11 +3,11 @@
 import type { Catalogue } from '../agent/catalogue.ts'
 import { createContext } from '../agent/context.ts'
 import { type AgentDefinition, AgentError } from '../agent/define.ts'
-import type { Settings } from '../agent/settings.ts'
 import { CadreError, messageOf } from '../error.ts'
 import { isObject, type JsonObject } from '../json.ts'
 import type { Log } from '../log.ts'
 import { createRedactor, type Redactor } from '../redact.ts'
+import type { Settings } from '../settings/settings.ts'
 
 export interface Finding {
   /** `issues`, or `issues@eu` for another account. */

@@ -2,8 +2,8 @@
 // the lock of the home is not needed.
 
 import { discover } from '../agent/catalogue.ts'
-import { openSettings } from '../agent/settings.ts'
 import type { Log } from '../log.ts'
+import { openSettings } from '../settings/settings.ts'
 import type { Field } from '../team/team.ts'
 import { Bundles } from './bundles.ts'
 import { connect } from './client.ts'

@@ -3,9 +3,9 @@ import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSy
 import { join } from 'node:path'
 import { Type } from 'typebox'
 import { type Agent, agent, secret } from '../../lib/agent/define.ts'
-import { openSettings, type SettingsOptions } from '../../lib/agent/settings.ts'
 import { CadreError } from '../../lib/error.ts'
 import type { Json } from '../../lib/json.ts'
+import { openSettings, type SettingsOptions } from '../../lib/settings/settings.ts'
 import { folder } from '../support/folder.ts'
 
 const noop = { effect: 'read' as const, entry: Type.Object({}), run: async () => ({ text: '' }) }

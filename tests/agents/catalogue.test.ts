@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import type { TSchema } from 'typebox'
 import { type Catalogue, discover } from '../../lib/agent/catalogue.ts'
 import type { Agent } from '../../lib/agent/define.ts'
-import { propertyOf } from '../../lib/agent/setting-tree.ts'
+import { propertyOf } from '../../lib/settings/tree.ts'
 import { files, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 

@@ -1,8 +1,8 @@
 // `doctor [AGENT]`: what each agent's settings are good for, one line an agent. In this process, with its environment.
 
 import { discover } from '../../agent/catalogue.ts'
-import { openSettings } from '../../agent/settings.ts'
 import { createLog } from '../../log.ts'
+import { openSettings } from '../../settings/settings.ts'
 import { examine, type Finding } from '../doctor.ts'
 import { homeFolder, makeHome } from '../home.ts'
 import { createPaint, type Paint, printable } from '../terminal/paint.ts'

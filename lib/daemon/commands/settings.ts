@@ -1,10 +1,10 @@
 // `settings get|set|list`: through the daemon that holds the home, or in its file when nobody does. Secrets are masked.
 
 import { discover } from '../../agent/catalogue.ts'
-import { openSettings } from '../../agent/settings.ts'
 import { CadreError } from '../../error.ts'
 import type { Json } from '../../json.ts'
 import { createLog } from '../../log.ts'
+import { openSettings } from '../../settings/settings.ts'
 import { connect } from '../client.ts'
 import { homeFolder, makeHome } from '../home.ts'
 import { table } from '../terminal/table.ts'

@@ -3,7 +3,7 @@
 
 import type { TSchema } from 'typebox'
 import { isObject, type Json, type JsonObject } from '../json.ts'
-import { propertyOf } from './setting-tree.ts'
+import { propertyOf } from './tree.ts'
 
 interface Declared {
   type?: string

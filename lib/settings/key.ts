@@ -1,14 +1,14 @@
 // Which settings there are, and what they take. Pure.
 
 import type { TSchema } from 'typebox'
+import { isAllowEntry } from '../agent/address.ts'
+import type { AgentDefinition } from '../agent/define.ts'
 import { CadreError } from '../error.ts'
 import { isObject, type Json } from '../json.ts'
 import { problems } from '../schema.ts'
 import { didYouMean } from '../spelling.ts'
-import { isAllowEntry } from './address.ts'
-import type { AgentDefinition } from './define.ts'
-import { isReference } from './reference.ts'
-import { GLOBAL, schemasAt, valueAt } from './setting-tree.ts'
+import { isReference } from './references.ts'
+import { GLOBAL, schemasAt, valueAt } from './tree.ts'
 import { typed } from './typed.ts'
 
 interface Agents {

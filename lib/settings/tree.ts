@@ -1,9 +1,9 @@
 // The settings as a tree of values: its leaves, and which of them are secret. Pure.
 
 import type { TSchema } from 'typebox'
+import type { AgentDefinition } from '../agent/define.ts'
+import { isSecret } from '../agent/define.ts'
 import { isObject, type Json, type JsonObject } from '../json.ts'
-import type { AgentDefinition } from './define.ts'
-import { isSecret } from './define.ts'
 
 export interface Leaf {
   path: string[]
