@@ -40,6 +40,11 @@ export interface ContextOptions {
 
 const SHARED_ENVIRONMENT = ['PATH', 'HOME', 'LANG']
 
+/** All of the daemon's environment that a process which it starts for somebody may see. */
+export function sharedEnvironment(): Record<string, string> {
+  return Object.fromEntries(SHARED_ENVIRONMENT.flatMap(name => (process.env[name] ? [[name, process.env[name]]] : [])))
+}
+
 export function createContext(options: ContextOptions): AgentContext {
   const { settings, network, redactor, signal, stateDir, workspace, key, attempt, run, phase, effect } = options
   const places = { stateDir, workspace, outside: options.outside, sameTree: options.sameTree }
@@ -83,7 +88,7 @@ export function createContext(options: ContextOptions): AgentContext {
         return readable(path, places)
       }),
     folder: path => here(() => folderAt(path, places)),
-    env: Object.fromEntries(SHARED_ENVIRONMENT.flatMap(name => (process.env[name] ? [[name, process.env[name]]] : []))),
+    env: sharedEnvironment(),
     start(command, { cwd, env }) {
       calledOut = true
       return startGroup(command, { cwd, env, runId: run.id, folder: options.processes ?? null })

@@ -7,7 +7,7 @@ import { migrate, openDatabase, readMigrations } from '../../db/open.ts'
 import { type Catalogue, discover } from '../agent/catalogue.ts'
 import { createContext } from '../agent/context.ts'
 import { endLeftGroups } from '../agent/processes.ts'
-import { CadreError } from '../error.ts'
+import { CadreError, messageOf } from '../error.ts'
 import type { Json, JsonObject } from '../json.ts'
 import type { Log } from '../log.ts'
 import { Engine, type EngineHost } from '../run/engine.ts'
@@ -23,16 +23,19 @@ import type { Remote } from './credentials.ts'
 import { databaseFile, makeHome, processesFolder } from './home.ts'
 import { type Lock, takeLock } from './lock.ts'
 import { Mask } from './mask.ts'
+import { ownSecrets } from './own-secrets.ts'
 import { Packages } from './packages.ts'
 import { Workspaces } from './workspaces.ts'
 
 const MIGRATIONS = join(import.meta.dir, '../../db/daemon/migrations')
 const DEFAULT_SLOTS = 64
 
+type Environment = Record<string, string | undefined>
+
 export interface DaemonOptions {
   home: string
   log: Log
-  env?: Record<string, string | undefined>
+  env?: Environment
 }
 
 export class Daemon {
@@ -66,12 +69,12 @@ export class Daemon {
       const [catalogue, migrations, settings] = await Promise.all([
         discover({ home, extra: env.CADRE_AGENTS }),
         readMigrations(MIGRATIONS),
-        openSettings(home, { log: options.log, env }),
+        openSettings(home, { log: options.log, env, processes: processesFolder(home) }),
         endLeftGroups(processesFolder(home), options.log),
       ])
       const db = openDatabase(file)
       migrate(db, file, migrations)
-      return new Daemon(options, { lock, db, catalogue, settings, slots: slotsOf(env) })
+      return new Daemon(options, { lock, db, catalogue, settings, slots: slotsOf(env), env })
     } catch (error) {
       lock.release()
       throw error
@@ -80,9 +83,9 @@ export class Daemon {
 
   private constructor(
     { home, log }: DaemonOptions,
-    parts: { lock: Lock; db: Database; catalogue: Catalogue; settings: Settings; slots: number },
+    parts: { lock: Lock; db: Database; catalogue: Catalogue; settings: Settings; slots: number; env: Environment },
   ) {
-    const { lock, db, catalogue, settings, slots } = parts
+    const { lock, db, catalogue, settings, slots, env } = parts
     this.home = home
     this.log = log
     this.lock = lock
@@ -92,7 +95,8 @@ export class Daemon {
     this.workspaces = new Workspaces(db)
     this.packages = new Packages(home, log)
     const secrets = new RootSecrets(home)
-    this.#mask = new Mask(() => settings.secrets(catalogue), log)
+    this.#mask = new Mask(() => [...ownSecrets(home, env), ...settings.secrets(catalogue)], log)
+    settings.onSecrets(() => this.#mask.learn())
     const mode = settings.value('sync') === 'status' ? 'status' : 'full'
     this.outbox = new SyncOutbox(new RunStore(db), mode, runId => join(home, 'runs', runId))
     this.engine = new Engine({ home, db, secrets, log, slots, host: this.#host(secrets), outbox: this.outbox })
@@ -102,13 +106,25 @@ export class Daemon {
   /** Set by the link: refuses a value that must not be stored, such as a session token as `hub.api_key`. */
   checkSetting: (key: string, value: Json) => Promise<void> = async () => {}
 
-  /** Settings or their secrets changed: what is masked from now on follows. */
-  settingsChanged(): void {
-    this.#mask.forget()
+  /** Reads settings.yml and everything that it refers to anew; what cannot be read is logged and changes nothing. */
+  async reloadSettings(): Promise<void> {
+    try {
+      await this.settings.reload()
+      this.tellUnknownSettings()
+      this.log.info('settings were read again')
+    } catch (error) {
+      this.log.error('the settings could not be read again', { error: messageOf(error) })
+    }
+  }
+
+  /** Logs what stands in settings.yml and nothing reads. */
+  tellUnknownSettings(): void {
+    for (const { message } of this.settings.unknown(this.catalogue)) this.log.warn('unknown setting', { message })
   }
 
   /** Interrupts what runs (the next start continues it) and lets go of the home. */
   async close(): Promise<void> {
+    this.settings.close()
     await Promise.all([this.remote?.stop(), this.engine.stop()])
     this.db.close()
     this.lock.release()
@@ -118,7 +134,7 @@ export class Daemon {
     const { catalogue, home, settings } = this
     const mask = this.#mask
     return {
-      agent(reference) {
+      async agent(reference) {
         const definition = catalogue.get(reference)
         if (!definition) {
           throw new CadreError(
@@ -126,10 +142,10 @@ export class Daemon {
             `there is no agent ${reference}; known are ${catalogue.names().join(', ')}`,
           )
         }
-        return { definition, settings: settings.of(reference, definition) }
+        return { definition, settings: await settings.of(reference, definition) }
       },
-      context: (place, binding, event) =>
-        createContext({
+      context: (place, binding, event) => {
+        const context = createContext({
           settings: binding.settings,
           network: {
             allow: settings.networkAllow(),
@@ -150,7 +166,16 @@ export class Daemon {
           phase: place.phase,
           effect: binding.effect,
           event,
-        }),
+        })
+        return {
+          ...context,
+          async fetch(url, init) {
+            const reply = await context.fetch(url, init)
+            if (reply.status === 401) settings.refused(binding.agent)
+            return reply
+          },
+        }
+      },
       mask: (value, values) => mask.redactor(values).json(value),
       restoreBundle: (_, json) => bundleFromJson(json),
     }
@@ -173,7 +198,7 @@ function logLine(text: string, fields: JsonObject = {}): Pick<LogLine, 'stream' 
   return { stream: 'log', text, ...(Object.keys(fields).length > 0 && { fields }) }
 }
 
-function slotsOf(env: Record<string, string | undefined>): number {
+function slotsOf(env: Environment): number {
   const given = env.CADRE_SLOTS
   if (!given) return DEFAULT_SLOTS
   const slots = Number(given)

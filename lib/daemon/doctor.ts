@@ -1,4 +1,5 @@
-// Whether agents could do their work: their settings, and what the other side says of the credential. Writes nothing.
+// Whether agents could do their work: their settings, and what the other side says of the credential. Also what stands in
+// settings.yml and nothing reads, and named secrets that cannot be had. Writes nothing.
 
 import type { Catalogue } from '../agent/catalogue.ts'
 import { createContext } from '../agent/context.ts'
@@ -10,7 +11,7 @@ import { createRedactor, type Redactor } from '../redact.ts'
 import type { Settings } from '../settings/settings.ts'
 
 export interface Finding {
-  /** `issues`, or `issues@eu` for another account. */
+  /** `issues`, or `issues@eu` for another account; a key of settings.yml where something is wrong with the file itself. */
   agent: string
   /** `fine`; `wrong`: settings, the reply or permissions; `unset`: nothing is configured; `settings`: there is nobody to ask. */
   state: 'fine' | 'wrong' | 'unset' | 'settings'
@@ -39,18 +40,35 @@ export async function examine(patient: Patient, only: string | undefined): Promi
   const configured = settings.value('agents')
   const references = isObject(configured) ? Object.keys(configured).filter(name => catalogue.get(name)) : []
   const wanted = only === undefined ? [...new Set([...catalogue.names(), ...references])].sort() : [only]
-  return Promise.all(
+  const findings = await Promise.all(
     wanted.map(reference => {
       const isUnset = only === undefined && !references.includes(reference)
       return look(reference, catalogue.get(reference)!, isUnset, patient)
     }),
   )
+  return [...findings, ...(await ofFile(patient, only))]
+}
+
+/** What is wrong with settings.yml itself; asked for one agent, only what concerns that agent. */
+async function ofFile({ settings, catalogue }: Patient, only: string | undefined): Promise<Finding[]> {
+  if (only === undefined) await settings.prepare(['secrets'])
+  const problems = [...settings.unknown(catalogue), ...settings.brokenSecrets()]
+  const concerning = problems.filter(({ path }) => only === undefined || path.startsWith(`agents.${only}.`))
+  const redactor = createRedactor(settings.secrets(catalogue))
+  return concerning.map(({ path, message }) => ({
+    agent: path,
+    state: 'wrong',
+    who: null,
+    missing: [],
+    text: redactor.text(message),
+  }))
 }
 
 /** Nothing is wrong with an agent that nobody has set up, unless it is asked for. */
 async function look(agent: string, definition: AgentDefinition, isUnset: boolean, patient: Patient): Promise<Finding> {
   const { settings, catalogue } = patient
   const finding = { agent, who: null, missing: [] }
+  await settings.prepare([`agents.${agent}`])
   const problems = settings.problems(agent, definition)
   if (problems.length > 0 && isUnset) return { ...finding, state: 'unset', text: 'not set up' }
   if (problems.length > 0) {
@@ -62,7 +80,7 @@ async function look(agent: string, definition: AgentDefinition, isUnset: boolean
   }
   const redactor = createRedactor(settings.secrets(catalogue))
   try {
-    const found = await definition.doctor(contextOf(settings.of(agent, definition), redactor, patient))
+    const found = await definition.doctor(contextOf(await settings.of(agent, definition), redactor, patient))
     const { who, missing, text } = redactor.json({ ...found } as JsonObject) as unknown as typeof found
     return { agent, state: missing.length > 0 ? 'wrong' : 'fine', who, missing, text }
   } catch (error) {

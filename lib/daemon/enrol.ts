@@ -22,6 +22,7 @@ export async function linkHub(daemon: Daemon, env: Environment): Promise<Link | 
     if (realmToken) daemon.log.warn('CADRE_REALM_TOKEN is set without CADRE_HUB_URL: the daemon works alone')
     return null
   }
+  await daemon.settings.prepare(['hub'])
   const apiKey = env.CADRE_API_KEY || textOf(daemon.settings.value('hub.api_key'))
   if (apiKey) await refuseSession(url, apiKey, daemon)
   daemon.checkSetting = async (key, value) => {

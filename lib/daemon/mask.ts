@@ -1,5 +1,5 @@
-// One masker for each set of secrets: those of the settings and what agents concealed, alone or with the secret inputs of
-// a tree.
+// One masker for each set of secrets: those of the settings, the daemon's own and what agents concealed, alone or with
+// the secret inputs of a tree. Promises that a value which was once known stays masked while runs may still hold it.
 
 import type { Log } from '../log.ts'
 import { Recent } from '../recent.ts'
@@ -11,16 +11,19 @@ const MOST = 64
 const MOST_CONCEALED = 256
 
 export class Mask {
-  readonly #secrets: () => Secret[]
+  readonly #secrets: () => readonly Secret[]
   readonly #log: Log
   readonly #known = new Map<string, Redactor>()
   readonly #concealed = new Recent<string, string>(MOST_CONCEALED)
+  readonly #warned = new Set<string>()
+  #current: readonly Secret[]
   /** Values that the maskers were told of since they were made. */
   #told = 0
 
-  constructor(secrets: () => Secret[], log: Log) {
+  constructor(secrets: () => readonly Secret[], log: Log) {
     this.#secrets = secrets
     this.#log = log
+    this.#current = secrets()
   }
 
   /** Masks the secrets of the settings, what was concealed, and `more`. */
@@ -29,12 +32,24 @@ export class Mask {
     const known = this.#known.get(key)
     if (known) return known
     const inputs = more.map(value => ({ name: 'a secret input', value }))
-    const redactor = createRedactor([...this.#secrets(), ...inputs])
-    for (const warning of redactor.warnings) this.#log.warn('not masked', { warning })
+    const redactor = createRedactor([...this.#current, ...inputs])
+    this.#warn(redactor)
     for (const value of this.#concealed.values()) redactor.add(value)
     if (this.#known.size >= MOST) this.#known.clear()
     this.#known.set(key, redactor)
     return redactor
+  }
+
+  /** Secrets were added or replaced: every masker knows the new ones from now on, and the old ones too. */
+  learn(): void {
+    const before = this.#current
+    this.#current = this.#secrets()
+    const values = new Set(this.#current.map(({ value }) => value))
+    for (const redactor of this.#known.values()) {
+      for (const secret of this.#current) redactor.add(secret)
+      this.#warn(redactor)
+    }
+    for (const { value } of before) if (!values.has(value)) this.conceal(value)
   }
 
   /** A secret that is in no setting: every masker knows it from now on. */
@@ -42,12 +57,21 @@ export class Mask {
     if (this.#concealed.get(value) !== undefined) return
     this.#concealed.set(value, value)
     // Maskers never unlearn: new ones hold no more than what is remembered.
-    if (++this.#told > MOST_CONCEALED) this.forget()
+    if (++this.#told > MOST_CONCEALED) this.#renew()
     for (const redactor of this.#known.values()) redactor.add(value)
   }
 
-  forget(): void {
+  #renew(): void {
     this.#known.clear()
     this.#told = 0
+  }
+
+  /** Once for each value that is too short. */
+  #warn({ warnings }: Redactor): void {
+    for (const warning of warnings) {
+      if (this.#warned.has(warning)) continue
+      this.#warned.add(warning)
+      this.#log.warn('not masked', { warning })
+    }
   }
 }

@@ -1,14 +1,14 @@
 // What a run would do, without doing it: every phase at every depth, the inputs as they would be passed, the settings
-// that are missing, and each write to the outside with the phase that makes it and the credential that it uses.
+// and secrets that are missing, and each write to the outside with the phase that makes it and the credential it uses.
 
 import type { AgentDefinition, Effect, Handler } from '../agent/define.ts'
 import { isSecret } from '../agent/define.ts'
 import type { Detail } from '../error.ts'
 import type { Json, JsonObject } from '../json.ts'
 import { maskInputs } from '../run/subruns.ts'
-import type { Bundle, Phase, StandardPhase } from '../team/team.ts'
-import { inputsFor } from '../team/team.ts'
-import { loadTeam, missingSettings, type RunRequest, type Stock } from './start.ts'
+import type { SecretUser } from '../settings/settings.ts'
+import { type Bundle, inputsFor, type Phase, type StandardPhase } from '../team/team.ts'
+import { loadTeam, missingSettings, type RunRequest, type Stock, secretUsers } from './start.ts'
 
 interface PlannedPhase {
   name: string
@@ -46,7 +46,9 @@ interface PlannedWrite {
 
 export interface Plan {
   inputs: JsonObject
-  /** Inputs and settings without which it cannot start. */
+  /** Named secrets that its teams use. */
+  secrets: string[]
+  /** Inputs, settings and secrets without which it cannot start. */
   missing: Detail[]
   team: PlannedTeam
   writes: PlannedWrite[]
@@ -59,12 +61,19 @@ export async function planRun(stock: Stock, request: RunRequest): Promise<Plan> 
   const { values, problems } = inputsFor(fields, request.inputs ?? {})
   const writes: PlannedWrite[] = []
   const team = planTeam(stock, bundle, bundle.root, [], [], writes)
+  const users = secretUsers(bundle)
   return {
     inputs: maskInputs(fields, values),
-    missing: [...problems, ...missingSettings(stock, bundle)],
+    secrets: namesOf(users),
+    missing: [...problems, ...missingSettings(stock, bundle), ...stock.settings.missingSecrets(users)],
     team,
     writes,
   }
+}
+
+/** The secrets that teams use, each once, in order. */
+export function namesOf(users: readonly SecretUser[]): string[] {
+  return [...new Set(users.flatMap(({ secrets }) => secrets))].sort()
 }
 
 function planTeam(

@@ -27,6 +27,7 @@ export async function serve(options: ServeOptions): Promise<void> {
   const daemon = await Daemon.open({ home: homeFolder(options.home), log })
   try {
     for (const { file, reason } of daemon.catalogue.skipped) log.warn('agent skipped', { file, reason })
+    daemon.tellUnknownSettings()
     await daemon.engine.recover()
     await withinPatience(linkHub(daemon, env), log)
     const stopSweeping = keepRuns(daemon, limits)
@@ -35,6 +36,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     // The lock first: who reads the line may call a command, which looks there.
     daemon.lock.announce(listening.url)
     daemon.address = listening.url
+    process.on('SIGHUP', () => void daemon.reloadSettings())
     stopOnSignal(listening, log, () => {
       stopSweeping()
       return daemon.close()

@@ -2,6 +2,7 @@
 // the lock of the home is not needed.
 
 import { discover } from '../agent/catalogue.ts'
+import type { Detail } from '../error.ts'
 import type { Log } from '../log.ts'
 import { openSettings } from '../settings/settings.ts'
 import type { Field } from '../team/team.ts'
@@ -9,12 +10,19 @@ import { Bundles } from './bundles.ts'
 import { connect } from './client.ts'
 import { makeHome } from './home.ts'
 import { Packages } from './packages.ts'
-import { type Plan, planRun } from './plan.ts'
-import { loadTeam, type RunRequest, type Stock } from './start.ts'
+import { namesOf, type Plan, planRun } from './plan.ts'
+import { loadTeam, type RunRequest, type Stock, secretUsers } from './start.ts'
+
+/** A team that is valid: what it takes, the named secrets that it uses, and those that it cannot have. */
+interface Valid {
+  inputs: readonly Field[]
+  secrets: readonly string[]
+  missing_secrets: readonly Detail[]
+}
 
 export interface Shelf {
   /** Throws `invalid_request` with every problem of the team. */
-  validate(which: Pick<RunRequest, 'team' | 'path'>): Promise<{ inputs: readonly Field[] }>
+  validate(which: Pick<RunRequest, 'team' | 'path'>): Promise<Valid>
   plan(request: RunRequest): Promise<Plan>
 }
 
@@ -36,7 +44,12 @@ export async function openShelf(home: string, log: Log): Promise<Shelf> {
   return {
     async validate(which) {
       const bundle = await loadTeam(stock, which)
-      return { inputs: bundle.team(bundle.root).inputs }
+      const users = secretUsers(bundle)
+      return {
+        inputs: bundle.team(bundle.root).inputs,
+        secrets: namesOf(users),
+        missing_secrets: stock.settings.missingSecrets(users),
+      }
     },
     plan: request => planRun(stock, request),
   }

@@ -5,8 +5,8 @@ import { isAbsolute } from 'node:path'
 import { CadreError, type Detail } from '../error.ts'
 import type { JsonObject } from '../json.ts'
 import type { RunRecord } from '../run/records.ts'
-import type { Bundle, LoadOptions, Team } from '../team/team.ts'
-import { agentRefs, inputsFor, teamsOf } from '../team/team.ts'
+import type { SecretUser } from '../settings/settings.ts'
+import { agentRefs, type Bundle, inputsFor, type LoadOptions, type Team, teamsOf } from '../team/team.ts'
 import type { Daemon } from './daemon.ts'
 
 export interface RunRequest {
@@ -46,7 +46,8 @@ export async function startBundle(
   origin: Origin,
 ): Promise<RunRecord> {
   const { values } = inputsFor(bundle.team(bundle.root).inputs, request.inputs ?? {})
-  const missing = lacking(daemon, request, teamsIn(bundle))
+  await askCommands(daemon, bundle)
+  const missing = [...lacking(daemon, request, teamsIn(bundle)), ...daemon.settings.missingSecrets(secretUsers(bundle))]
   if (missing.length > 0) {
     const list = missing.map(({ message }) => message).join('; ')
     throw new CadreError('invalid_request', `the run cannot start: ${list}`, { details: missing })
@@ -95,6 +96,26 @@ function lacking(stock: Stock, { inputs = {} }: RunRequest, teams: readonly Team
 /** One line for each setting that some agent of the bundle lacks. */
 export function missingSettings(stock: Stock, bundle: Bundle): Detail[] {
   return missingOf(stock, teamsIn(bundle))
+}
+
+/** The teams of a bundle with the named secrets that they use. A team that lies in no folder is a package. */
+export function secretUsers(bundle: Bundle): SecretUser[] {
+  return teamsOf(bundle).map(([key, team]) => ({
+    name: team.name,
+    fromPath: bundle.folder(key) !== null,
+    secrets: secretsOf(team),
+  }))
+}
+
+function secretsOf(team: Team): readonly string[] {
+  return 'secrets' in team ? (team.secrets as readonly string[]) : []
+}
+
+/** A command that fails is told before the run starts, with everything else that is missing. */
+async function askCommands(stock: Stock, bundle: Bundle): Promise<void> {
+  const teams = teamsIn(bundle)
+  const agents = teams.flatMap(agentRefs).map(reference => `agents.${reference}`)
+  await stock.settings.prepare([...agents, ...teams.flatMap(secretsOf).map(name => `secrets.${name}`)])
 }
 
 const teamsIn = (bundle: Bundle): Team[] => teamsOf(bundle).map(([, team]) => team)

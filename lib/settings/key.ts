@@ -3,12 +3,13 @@
 import type { TSchema } from 'typebox'
 import { isAllowEntry } from '../agent/address.ts'
 import type { AgentDefinition } from '../agent/define.ts'
-import { CadreError } from '../error.ts'
-import { isObject, type Json } from '../json.ts'
+import { CadreError, type Detail } from '../error.ts'
+import { isObject, type Json, type JsonObject } from '../json.ts'
 import { problems } from '../schema.ts'
 import { didYouMean } from '../spelling.ts'
+import { entryProblem, SECRET_NAME, teamsProblem } from './named.ts'
 import { isReference } from './references.ts'
-import { GLOBAL, schemasAt, valueAt } from './tree.ts'
+import { GLOBAL, leavesOf, namesAt, schemasAt, valueAt } from './tree.ts'
 import { typed } from './typed.ts'
 
 interface Agents {
@@ -18,23 +19,77 @@ interface Agents {
 const REFERENCE = /^[a-z][a-z0-9_-]*(@[A-Za-z0-9_-]+)?$/
 const SEGMENT = /^[^\s.\p{C}]{1,100}$/u
 const UNSAFE = ['__proto__', 'constructor', 'prototype']
+const SECTIONS = [...new Set(['agents', 'secrets', ...Object.keys(GLOBAL).map(key => key.split('.', 1)[0]!)])]
 
 /** The path of a key. Throws `invalid_request` for one that means nothing, or that its agent's schema does not have. */
 export function checkKey(key: string, agents?: Agents): string[] {
   const path = key.split('.')
-  const [section, reference = '', name, ...rest] = path
-  if (path.some(segment => !SEGMENT.test(segment) || UNSAFE.includes(segment))) fail(key, 'it is no dotted key')
+  if (path.some(segment => !SEGMENT.test(segment) || UNSAFE.includes(segment))) fail(key, 'must be a dotted key')
+  const problem = keyProblem(path, agents)
+  if (problem !== null) fail(key, problem)
+  return path
+}
+
+/** Why there is no such setting; null: there is. What an agent that is not there takes is not known. */
+function keyProblem(path: readonly string[], agents?: Agents): string | null {
+  const key = path.join('.')
+  const [section = '', reference = '', ...rest] = path
+  if (section === 'secrets') return secretKeyProblem(path)
   if (section !== 'agents') {
-    if (Object.hasOwn(GLOBAL, key)) return path
+    if (Object.hasOwn(GLOBAL, key)) return null
     const known = Object.keys(GLOBAL)
-    fail(key, `known are agents.<agent>.<key>, ${known.join(', ')}${didYouMean(key, known)}`)
+    return `there is no such setting; known are agents.<agent>.<key>, secrets.<name>, ${known.join(', ')}${didYouMean(key, [...known, ...SECTIONS])}`
   }
-  if (!REFERENCE.test(reference) || !name) fail(key, 'expected agents.<agent>.<key> or agents.<agent>@<account>.<key>')
+  if (!REFERENCE.test(reference) || rest.length === 0)
+    return 'expected agents.<agent>.<key> or agents.<agent>@<account>.<key>'
   const definition = agents?.get(reference)
-  if (!definition) return path
-  if (schemasAt(definition.settings, [name, ...rest]).length > 0) return path
-  const known = Object.keys(definition.settings.properties ?? {})
-  fail(key, `the agent ${reference} takes ${known.join(', ') || 'no settings'}${didYouMean(name, known)}`)
+  if (!definition || schemasAt(definition.settings, rest).length > 0) return null
+  const from = rest.findIndex((_, at) => schemasAt(definition.settings, rest.slice(0, at + 1)).length === 0)
+  const known = namesAt(definition.settings, rest.slice(0, from))
+  const owner = from === 0 ? `the agent ${reference}` : ['agents', reference, ...rest.slice(0, from)].join('.')
+  return `${owner} takes ${known.join(', ') || 'no settings'}${didYouMean(rest[from]!, known)}`
+}
+
+function secretKeyProblem([, name = '', field, ...more]: readonly string[]): string | null {
+  if (!SECRET_NAME.test(name)) return 'the name of a secret has letters, digits, _ and -, and begins with a letter or _'
+  if (more.length === 0 && (field === undefined || field === 'value' || field === 'teams')) return null
+  return `expected secrets.${name}, secrets.${name}.value or secrets.${name}.teams`
+}
+
+/** Every part of the file that nothing reads, each with the nearest name that there is. */
+export function unknownKeys(settings: JsonObject, agents: Agents & { names(): string[] }): Detail[] {
+  const found: Detail[] = []
+  const tell = (path: readonly string[], problem: string | null) => {
+    const key = path.join('.')
+    if (problem !== null) found.push({ path: key, message: `${key} in settings.yml: ${problem}` })
+  }
+  const below = (section: string) => Object.entries((settings[section] ?? {}) as JsonObject)
+  for (const section of Object.keys(settings)) {
+    if (!SECTIONS.includes(section)) {
+      tell([section], `there is no such section; known are ${SECTIONS.join(', ')}${didYouMean(section, SECTIONS)}`)
+    } else if ((section === 'agents' || section === 'secrets') && !isObject(settings[section] ?? {})) {
+      tell([section], 'must be a mapping')
+    } else if (section === 'agents') {
+      for (const [reference, own] of below(section)) {
+        const path = [section, reference]
+        const names = agents.names()
+        if (!agents.get(reference))
+          tell(path, `there is no agent ${reference}${didYouMean(reference.split('@', 1)[0]!, names)}`)
+        else if (!isObject(own)) tell(path, own === null ? null : 'must be a mapping of settings')
+        else for (const leaf of leavesOf(own as JsonObject, path)) tell(leaf.path, keyProblem(leaf.path, agents))
+      }
+    } else if (section === 'secrets') {
+      for (const [name, entry] of below(section)) {
+        tell([section, name], secretKeyProblem([section, name]) ?? entryProblem(entry))
+      }
+    } else {
+      const leaves = leavesOf({ [section]: settings[section]! }).filter(
+        leaf => leaf.path.length > 1 || leaf.value !== null,
+      )
+      for (const { path } of leaves) tell(path, keyProblem(path))
+    }
+  }
+  return found
 }
 
 /** The value as it is stored. Throws `invalid_request` for one that the key cannot have. */
@@ -43,9 +98,14 @@ export function checkValue(path: readonly string[], value: Json, agents?: Agents
   if (key === 'network.allow') return allowList(key, value)
   if (key === 'sync' && value !== 'full' && value !== 'status') fail(key, 'expected full or status')
   if (key === 'hub.api_key' && (typeof value !== 'string' || !value)) fail(key, 'expected the text of a user token')
+  if (key === 'hub.realm_token' && !isText(value, text => text.startsWith('cadre_dt_')))
+    fail(key, 'expected the text of a realm token (cadre_dt_…)')
+  if (key === 'hub.url' && !isText(value, text => /^https?:/.test(text) && URL.canParse(text)))
+    fail(key, 'expected an address such as https://hub.example.com')
+  const [section, reference = '', ...rest] = path
+  if (section === 'secrets') return checkSecret(path, value)
   if (value === '' || (isObject(value) && Object.keys(value).length === 0))
     fail(key, 'the value is empty; null removes it')
-  const [section, reference = '', ...rest] = path
   const definition = section === 'agents' ? agents?.get(reference) : undefined
   if (!definition) return value
   // Several schemas are those of a union's branches: the value has to be as one of them says.
@@ -54,16 +114,29 @@ export function checkValue(path: readonly string[], value: Json, agents?: Agents
   return value
 }
 
+const isText = (value: Json, fits: (text: string) => boolean): boolean =>
+  typeof value === 'string' && (isReference(value) || fits(value))
+
+function checkSecret(path: readonly string[], value: Json): Json {
+  const problem = path[2] === 'teams' ? teamsProblem(value) : entryProblem(path[2] === 'value' ? { value } : value)
+  if (problem !== null) fail(path.join('.'), value === '' ? 'the value is empty; null removes it' : problem)
+  return value
+}
+
+/** What is wrong with settings, as far as that is known before what they refer to. */
+export function faults(schema: TSchema, given: Json): Detail[] {
+  return problems(schema, given).filter(({ path, message }) => {
+    const found = valueAt(given, path.split('/').slice(1))
+    return message === 'is required' || !(typeof found === 'string' && isReference(found))
+  })
+}
+
 /** What a value cannot be; null: nothing. What it lacks may be set later, and what it refers to is known at start. */
 function unfit(schema: TSchema, value: Json): string | null {
-  const given = typed(value, schema)
-  for (const { path, message } of problems(schema, given)) {
-    const place = path.split('/').slice(1)
-    const found = valueAt(given, place)
-    if (message === 'is required' || (typeof found === 'string' && isReference(found))) continue
-    return place.length > 0 ? `${place.join('.')} ${message}` : message
-  }
-  return null
+  const wrong = faults(schema, typed(value, schema)).find(({ message }) => message !== 'is required')
+  if (!wrong) return null
+  const place = wrong.path.split('/').slice(1)
+  return place.length > 0 ? `${place.join('.')} ${wrong.message}` : wrong.message
 }
 
 function allowList(key: string, value: Json): Json {
@@ -71,7 +144,7 @@ function allowList(key: string, value: Json): Json {
   if (!Array.isArray(entries)) fail(key, 'expected a list of CIDRs and host names')
   for (const entry of entries) {
     if (typeof entry !== 'string' || !isAllowEntry(entry)) {
-      fail(key, `${JSON.stringify(entry)} is no CIDR, address or host name`)
+      fail(key, `${JSON.stringify(entry)} must be a CIDR, an address or a host name`)
     }
   }
   return entries

@@ -1,18 +1,29 @@
-// Values that stand elsewhere: `${env:NAME}`, `${file:/path}`, `${keychain:NAME}` as the whole value of a setting.
+// Values that are kept elsewhere: `${env:NAME}`, `${file:/path}`, `${keychain:NAME}` or `${cmd:COMMAND}` as the whole
+// value of a setting. `Lookups` holds what each of them led to, in memory only.
+//
+// The first three are read with the file of the settings. A command may take seconds or ask a person, so it runs only
+// when somebody needs its value, and its output counts for an hour.
 
 import { readFile } from 'node:fs/promises'
 import { messageOf } from '../error.ts'
 import { isObject, type Json, type JsonObject } from '../json.ts'
 
-const REFERENCE = /^\$\{(env|file|keychain):([^{}]+)\}$/
+const REFERENCE = /^\$\{(?:(env|file|keychain):([^{}]+)|(cmd):(.+))\}$/s
+const FRESH_MS = 60 * 60 * 1_000
 
 export interface Sources {
   env: Record<string, string | undefined>
   keychain(name: string): Promise<string | null>
+  /** The output of a command. Throws when it fails, with a message that holds nothing of its output. */
+  command(text: string): Promise<string>
+  /** Epoch milliseconds. */
+  now(): number
 }
 
+type Outcome = { value: string } | { failure: string }
+
 export interface Resolved {
-  /** As the settings, with references replaced; what could not be is left out. */
+  /** As the settings, with references replaced; what led nowhere is left out. */
   value: JsonObject
   /** Dotted key → why it could not be resolved. */
   failures: Map<string, string>
@@ -22,43 +33,128 @@ export function isReference(value: string): boolean {
   return REFERENCE.test(value)
 }
 
-export async function resolveReferences(settings: JsonObject, sources: Sources): Promise<Resolved> {
-  const failures = new Map<string, string>()
-  const walk = async (value: Json, key: string): Promise<Json | undefined> => {
-    if (Array.isArray(value)) {
-      const items = await Promise.all(value.map(item => walk(item, key)))
-      return items.filter(item => item !== undefined)
-    }
-    if (isObject(value)) {
-      const entries = Object.entries(value).map(
-        async ([name, item]) => [name, await walk(item, key ? `${key}.${name}` : name)] as const,
-      )
-      return Object.fromEntries((await Promise.all(entries)).filter(entry => entry[1] !== undefined)) as JsonObject
-    }
-    const [, source, name] = (typeof value === 'string' && REFERENCE.exec(value)) || []
-    if (!source || !name) return value
-    try {
-      return await lookUp(source, name, sources)
-    } catch (error) {
-      failures.set(key, messageOf(error))
-      return undefined
-    }
-  }
-  return { value: (await walk(settings, '')) as JsonObject, failures }
+function isCommand(value: string): boolean {
+  return REFERENCE.exec(value)?.[3] === 'cmd'
 }
 
-async function lookUp(source: string, name: string, { env, keychain }: Sources): Promise<string> {
-  if (source === 'env') {
-    const value = env[name]
+/** The commands among the references in `settings`, each once, as written. */
+export function commandsIn(settings: Json): string[] {
+  return [...new Set(textsIn(settings).filter(isCommand))]
+}
+
+function textsIn(value: Json): string[] {
+  if (typeof value === 'string') return [value]
+  return typeof value === 'object' && value !== null ? Object.values(value).flatMap(textsIn) : []
+}
+
+export class Lookups {
+  readonly #sources: Sources
+  readonly #learned: () => void
+  /** By reference, as written. */
+  readonly #outcomes = new Map<string, Outcome>()
+  /** Commands whose output still counts, and until when. */
+  readonly #freshUntil = new Map<string, number>()
+  readonly #asking = new Map<string, Promise<void>>()
+
+  /** `learned` is called when a command gave its value, before anybody is given it. */
+  constructor(sources: Sources, learned: () => void) {
+    this.#sources = sources
+    this.#learned = learned
+  }
+
+  /** Reads all references in `settings` but commands, and forgets what is not among them. */
+  async read(settings: JsonObject): Promise<void> {
+    const references = new Set(textsIn(settings).filter(isReference))
+    const read = [...references].filter(text => !isCommand(text))
+    const outcomes = await Promise.all(read.map(async text => [text, await this.#outcome(text)] as const))
+    for (const text of this.#outcomes.keys()) {
+      if (references.has(text)) continue
+      this.#outcomes.delete(text)
+      this.#freshUntil.delete(text)
+    }
+    for (const [text, outcome] of outcomes) this.#outcomes.set(text, outcome)
+  }
+
+  /**
+   * Runs those of `commands` whose output does not count any more; one that is running already is waited for. Tells
+   * whether there were any.
+   */
+  async ask(commands: readonly string[]): Promise<boolean> {
+    const stale = commands.filter(text => !((this.#freshUntil.get(text) ?? 0) > this.#sources.now()))
+    await Promise.all(stale.map(text => this.#asking.get(text) ?? this.#ask(text)))
+    return stale.length > 0
+  }
+
+  /** The output of these commands does not count any more: whoever needs it next runs them again. */
+  expire(commands: readonly string[]): void {
+    for (const text of commands) {
+      this.#freshUntil.delete(text)
+      this.#asking.delete(text)
+    }
+  }
+
+  #ask(text: string): Promise<void> {
+    const ask = async () => {
+      const outcome = await this.#outcome(text)
+      // It expired meanwhile, so this may be the old value.
+      if (this.#asking.get(text) !== asking) return void (await this.ask([text]))
+      this.#asking.delete(text)
+      this.#outcomes.set(text, outcome)
+      // A failure is not kept: a password manager that is unlocked works at once.
+      if ('value' in outcome) this.#freshUntil.set(text, this.#sources.now() + FRESH_MS)
+      this.#learned()
+    }
+    const asking = ask()
+    this.#asking.set(text, asking)
+    return asking
+  }
+
+  /** `settings` with what is known. Commands that were not asked yet are left out, or left as they are. */
+  resolve(settings: Json, key: string, unasked: 'omit' | 'keep'): Resolved {
+    const failures = new Map<string, string>()
+    const walk = (value: Json, key: string): Json | undefined => {
+      if (Array.isArray(value)) return value.map(item => walk(item, key)).filter(item => item !== undefined)
+      if (isObject(value)) {
+        const entries = Object.entries(value).map(([name, item]) => [name, walk(item, key ? `${key}.${name}` : name)])
+        return Object.fromEntries(entries.filter(([, item]) => item !== undefined)) as JsonObject
+      }
+      if (typeof value !== 'string' || !isReference(value)) return value
+      const outcome = this.#outcomes.get(value)
+      if (!outcome) return unasked === 'keep' ? value : undefined
+      if ('value' in outcome) return outcome.value
+      failures.set(key, outcome.failure)
+      return undefined
+    }
+    return { value: walk(settings, key) as JsonObject, failures }
+  }
+
+  async #outcome(text: string): Promise<Outcome> {
+    const [, source, name = '', , command = ''] = REFERENCE.exec(text)!
+    try {
+      if (source === 'env') return { value: this.#environment(name) }
+      if (source === 'file') return { value: await contentOf(name) }
+      if (source === 'keychain') return { value: await this.#keychain(name) }
+      return { value: await this.#sources.command(command) }
+    } catch (error) {
+      return { failure: messageOf(error) }
+    }
+  }
+
+  #environment(name: string): string {
+    const value = this.#sources.env[name]
     if (!value) throw new Error(`the environment variable ${name} is not set for the daemon`)
     return value
   }
-  if (source === 'file') {
-    const value = (await readFile(name, 'utf8')).replace(/\r?\n$/, '')
-    if (!value) throw new Error(`the file ${name} is empty`)
+
+  async #keychain(name: string): Promise<string> {
+    const value = await this.#sources.keychain(name)
+    if (!value) throw new Error(`the keychain has no entry ${name} of the service cadre`)
     return value
   }
-  const value = await keychain(name)
-  if (!value) throw new Error(`the keychain has no entry ${name} of the service cadre`)
+}
+
+async function contentOf(file: string): Promise<string> {
+  const value = (await readFile(file, 'utf8')).replace(/\r?\n$/, '')
+  if (!value) throw new Error(`the file ${file} is empty`)
   return value
 }

@@ -1,76 +1,131 @@
-// The settings of a home, `<home>/settings.yml`: nested YAML, readable by its owner only, written whole or not at all.
-// References (`${env:…}` …) are resolved when the file is read, at start and after each `set`: what agents use and
-// what is masked is always the same set of values. A change made by hand counts from the next start.
+// The settings of a home, `<home>/settings.yml`, and the secrets among them. This file is the room's door.
+//
+// The file and its references (`${env:…}` …) are read at start, after each `set` and on SIGHUP; a change made by hand
+// counts from then on. A `${cmd:…}` is asked when somebody needs it (`prepare`, `of`, `secret`), so these are
+// asynchronous, and everything else tells what is known. Promises that each secret value is told to the listener of
+// `onSecrets` before anybody is given it: what agents use and what is masked is always the same set of values.
 
-import { chmod, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises'
-import { dirname, join } from 'node:path'
-import { type Document, isMap, LineCounter, parseDocument, visit } from 'yaml'
+import { join } from 'node:path'
 import type { Catalogue } from '../agent/catalogue.ts'
 import type { AgentDefinition } from '../agent/define.ts'
 import { CadreError, type Detail } from '../error.ts'
 import { isObject, type Json, type JsonObject } from '../json.ts'
 import type { Log } from '../log.ts'
 import type { Secret } from '../redact.ts'
-import { problems as schemaProblems } from '../schema.ts'
-import { checkKey, checkValue } from './key.ts'
-import { isReference, type Resolved, resolveReferences } from './references.ts'
+import { outputOf } from './command.ts'
+import { change, readDocument, toObject, writeWhole } from './file.ts'
+import { checkKey, checkValue, faults, unknownKeys } from './key.ts'
+import { placeInEntry, type SecretReader, secretText, whyNoSecret } from './named.ts'
+import { commandsIn, isReference, Lookups, type Resolved, type Sources } from './references.ts'
 import { leavesOf, looksSecret, secretKind, soundsSecret, valueAt } from './tree.ts'
 import { typed } from './typed.ts'
 
+export { isEntryText, type SecretReader } from './named.ts'
+export { looksSecret, soundsSecret } from './tree.ts'
+
 type Agents = Pick<Catalogue, 'get'>
 
+/** A team with the names of the secrets that it uses. */
+export interface SecretUser extends SecretReader {
+  secrets: readonly string[]
+}
+
 export interface Settings {
+  /** Runs the commands at or below these keys whose output does not count any more, all at once. Never throws. */
+  prepare(keys: readonly string[]): Promise<void>
   /** The resolved settings of `issues` or `issues@eu`, with defaults. Throws `invalid_request` with all `problems`. */
-  of(reference: string, definition: AgentDefinition): JsonObject
-  /** What is missing or wrong in them; each message says how to set it right. */
+  of(reference: string, definition: AgentDefinition): Promise<JsonObject>
+  /**
+   * What is missing or wrong in them; each message says how to set it right. A command that was not asked yet counts as a
+   * value: `prepare` before.
+   */
   problems(reference: string, definition: AgentDefinition): Detail[]
+  /** The text of a named secret. Throws `invalid_request` when it is not set, fails, or is not for this team. */
+  secret(name: string, team: SecretReader): Promise<string>
+  /** One line for each secret that some team uses and cannot have. What `problems` says of commands holds here too. */
+  missingSecrets(teams: readonly SecretUser[]): Detail[]
+  /** The named secrets whose references fail. */
+  brokenSecrets(): Detail[]
   networkAllow(): string[]
-  /** A resolved value, unmasked; undefined when it is not set or cannot be resolved. */
+  /** A resolved value, unmasked; undefined when it is not set, cannot be resolved, or is a command not asked yet. */
   value(key: string): Json | undefined
   /** Masked. Throws `not_found`. */
   get(key: string, agents: Agents): { key: string; value: Json }
   /** Every value that is set, masked, in the order of the file. */
   list(agents: Agents): { key: string; value: Json }[]
+  /** Sections, agents and keys in the file that nothing reads, each with the nearest that there is. */
+  unknown(agents: Pick<Catalogue, 'get' | 'names'>): Detail[]
   /** Durable when it returns; null removes. Throws `invalid_request` for an unknown key or a value that cannot be. */
   set(key: string, value: Json, agents?: Agents): Promise<void>
-  /** Every secret value: marked by an agent's schema, under a key that sounds like a credential, or that looks like one. */
+  /** Every secret value: named, marked by an agent's schema, under a name that sounds like it, or that looks like one. */
   secrets(agents: Agents): Secret[]
+  /** Called whenever `secrets` may have changed. */
+  onSecrets(listener: () => void): void
+  /** The other side answered 401: commands that gave this agent's settings, or named secrets, are asked again. */
+  refused(reference: string): void
+  /** Reads the file and all references anew. Throws for a file that cannot be read, and keeps what was. */
+  reload(): Promise<void>
+  /** Ends the commands that are running. */
+  close(): void
 }
 
-export interface SettingsOptions {
+export interface SettingsOptions extends Partial<Pick<Sources, 'env' | 'keychain' | 'now'>> {
   log: Pick<Log, 'warn'>
-  env?: Record<string, string | undefined>
-  /** A value of the operating system's keychain, service `cadre`; null when there is none. */
-  keychain?(name: string): Promise<string | null>
+  /** Milliseconds that the command of a `${cmd:…}` may take; default 10,000. */
+  commandTimeout?: number
+  /** Where processes are remembered while they run, for the start after a kill; default nowhere. */
+  processes?: string
 }
 
 const MASK = '***'
+const COMMAND_MS = 10_000
 
 /** Opens the settings; a home without the file has none. Throws `invalid_request` for a file that is no YAML mapping. */
 export async function openSettings(home: string, options: SettingsOptions): Promise<Settings> {
-  const { log, env = process.env, keychain = systemKeychain } = options
+  const { log, env = process.env, keychain = systemKeychain, now = Date.now } = options
+  const { commandTimeout: timeout = COMMAND_MS, processes = null } = options
   const file = join(home, 'settings.yml')
+  const closing = new AbortController()
+  const command = (text: string) => outputOf(text, { cwd: home, processes, timeout, signal: closing.signal })
+  const lookups = new Lookups({ env, keychain, command, now }, () => resolve())
   let raw: JsonObject = {}
   let resolved: Resolved = { value: {}, failures: new Map() }
   let inFiles: Secret[] = []
   let writing: Promise<void> = Promise.resolve()
+  let listener = () => {}
 
-  const load = async () => {
-    raw = toObject(await read(file, log), file)
-    resolved = await resolveReferences(raw, { env, keychain })
+  const resolve = () => {
+    resolved = lookups.resolve(raw, '', 'omit')
+    listener()
+  }
+  const readFiles = async () => {
     inFiles = await secretsInFiles(resolved.value)
+    listener()
+  }
+  const load = async () => {
+    raw = toObject(await readDocument(file, log), file)
+    await lookups.read(raw)
+    resolve()
+    await readFiles()
   }
   await load()
 
-  const own = (reference: string, definition: AgentDefinition) =>
-    typed(valueAt(resolved.value, ['agents', reference]) ?? {}, definition.settings) as JsonObject
+  const commandsBelow = (keys: readonly string[]) =>
+    keys.flatMap(key => commandsIn(valueAt(raw, key.split('.')) ?? null))
+
+  const prepare = async (keys: readonly string[]) => {
+    if (await lookups.ask(commandsBelow(keys))) await readFiles()
+  }
+
+  const own = (settings: Json | undefined, definition: AgentDefinition) =>
+    typed(settings ?? {}, definition.settings) as JsonObject
 
   const problems = (reference: string, definition: AgentDefinition): Detail[] => {
     const prefix = `agents.${reference}`
-    const settings = own(reference, definition)
-    const unresolved = [...resolved.failures].filter(([key]) => key.startsWith(`${prefix}.`))
-    const found = new Map(unresolved.map(([key, reason]) => [key, `${key}: ${reason}`]))
-    for (const { path, message } of schemaProblems(definition.settings, settings)) {
+    const known = lookups.resolve(valueAt(raw, ['agents', reference]) ?? {}, prefix, 'keep')
+    const settings = own(known.value, definition)
+    const found = new Map([...known.failures].map(([key, reason]) => [key, `${key}: ${reason}`]))
+    for (const { path, message } of faults(definition.settings, settings)) {
       const key = prefix + path.replaceAll('/', '.')
       const what = message === 'is required' ? 'is not set' : message
       if (!found.has(key)) found.set(key, `${key} ${what}; set it with: bun daemon.ts settings set ${key} -`)
@@ -84,6 +139,17 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
     return [...found].map(([path, message]) => ({ path, message }))
   }
 
+  /** Why the team cannot have the secret, as far as that is known. */
+  const secretProblem = (name: string, team: SecretReader): Detail | null => {
+    const refusal = whyNoSecret(raw, name, team)
+    return refusal === null ? failureBelow(`secrets.${name}`) : { path: `secrets.${name}`, message: refusal }
+  }
+
+  const failureBelow = (key: string): Detail | null => {
+    const found = [...resolved.failures].find(([path]) => path === key || path.startsWith(`${key}.`))
+    return found ? { path: key, message: `${key}: ${found[1]}` } : null
+  }
+
   const masked = (value: Json, path: string[], agents: Agents): Json => {
     if (typeof value === 'string' && isReference(value)) return value
     if (Array.isArray(value)) return value.map(item => masked(item, path, agents))
@@ -92,12 +158,33 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
   }
 
   return {
-    of(reference, definition) {
+    prepare,
+    async of(reference, definition) {
+      await prepare([`agents.${reference}`])
       const details = problems(reference, definition)
-      if (details.length === 0) return own(reference, definition)
-      throw new CadreError('invalid_request', details.map(({ message }) => message).join('; '), { details })
+      if (details.length === 0) return own(valueAt(resolved.value, ['agents', reference]), definition)
+      throw refusalOf(details)
     },
     problems,
+    async secret(name, team) {
+      const refusal = whyNoSecret(raw, name, team)
+      if (refusal === null) await prepare([`secrets.${name}`])
+      const problem = secretProblem(name, team)
+      if (problem) throw refusalOf([problem])
+      return secretText(resolved.value, name)!
+    },
+    missingSecrets(teams) {
+      const found = new Map<string, Detail>()
+      for (const team of teams) {
+        for (const name of team.secrets) {
+          const problem = secretProblem(name, team)
+          if (problem) found.set(problem.message, problem)
+        }
+      }
+      return [...found.values()]
+    },
+    brokenSecrets: () =>
+      Object.keys(valueAt(raw, ['secrets']) ?? {}).flatMap(name => failureBelow(`secrets.${name}`) ?? []),
     networkAllow() {
       const allow = valueAt(resolved.value, ['network', 'allow'])
       return Array.isArray(allow) ? allow.map(String) : []
@@ -111,18 +198,18 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
     },
     list: agents =>
       leavesOf(raw).map(({ path, value }) => ({ key: path.join('.'), value: masked(value, path, agents) })),
+    unknown: agents => unknownKeys(raw, agents),
     set(key, value, agents) {
       const path = checkKey(key, agents)
       const stored = value === null ? null : checkValue(path, value, agents)
-      const change = async () => {
-        const document = await read(file, log)
-        if (document.contents === null) document.contents = document.createNode({}) as Document['contents']
-        if (stored === null) document.deleteIn(path)
-        else setIn(document, path, stored)
-        await write(file, document.toString())
+      const work = async () => {
+        const place = placeInEntry(toObject(await readDocument(file, log), file), path, stored)
+        const document = await readDocument(file, log)
+        change(document, place.path, place.value)
+        await writeWhole(file, document.toString())
         await load()
       }
-      const done = writing.then(change)
+      const done = writing.then(work)
       writing = done.catch(() => {})
       return done
     },
@@ -134,7 +221,20 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
         return items.map(item => ({ name: path.join('.'), value: String(item ?? '') }))
       }),
     ],
+    onSecrets(tell) {
+      listener = tell
+    },
+    refused: reference => lookups.expire(commandsBelow([`agents.${reference}`, 'secrets'])),
+    async reload() {
+      await load()
+      lookups.expire(commandsIn(raw))
+    },
+    close: () => closing.abort(),
   }
+}
+
+function refusalOf(details: Detail[]): CadreError {
+  return new CadreError('invalid_request', details.map(({ message }) => message).join('; '), { details })
 }
 
 /** The secrets of credentials files that settings name: the values of a JSON document whose names sound like it. */
@@ -152,66 +252,6 @@ async function secretsInFiles(settings: JsonObject): Promise<Secret[]> {
     }
   })
   return (await Promise.all(found)).flat()
-}
-
-/** The document in the file; one that others may read is closed to them. */
-async function read(file: string, log: SettingsOptions['log']): Promise<Document> {
-  const found = await stat(file).catch(() => null)
-  if (found && (found.mode & 0o077) !== 0) {
-    await chmod(file, 0o600)
-    log.warn('settings tightened', { file, mode: (found.mode & 0o777).toString(8), now: '600' })
-  }
-  const lineCounter = new LineCounter()
-  // Pretty errors would quote the line, and with it a secret.
-  const document = parseDocument(found ? await readFile(file, 'utf8') : '', { lineCounter, prettyErrors: false })
-  const [error] = document.errors
-  if (!error) return document
-  const { line, col } = lineCounter.linePos(error.pos[0])
-  throw new CadreError('invalid_request', `${file}:${line}:${col}: no valid YAML: ${error.message}`)
-}
-
-function toObject(document: Document, file: string): JsonObject {
-  // `0123` and `1e5` are credentials as likely as numbers: a number that would be printed otherwise stays a text.
-  visit(document, {
-    Scalar(_, node) {
-      if (typeof node.value === 'number' && String(node.value) !== node.source) node.value = node.source
-    },
-  })
-  const value: unknown = document.toJS({ maxAliasCount: 100 }) ?? {}
-  if (isObject(value)) return value as JsonObject
-  throw new CadreError('invalid_request', `${file}: expected a mapping such as \`agents: {wiki: {base_url: …}}\``)
-}
-
-function setIn(document: Document, path: string[], value: Json): void {
-  for (let length = 1; length < path.length; length++) {
-    const above = path.slice(0, length)
-    if (document.hasIn(above) && !isMap(document.getIn(above, true))) document.deleteIn(above)
-  }
-  document.setIn(path, document.createNode(value))
-}
-
-async function write(file: string, text: string): Promise<void> {
-  const temporary = `${file}.${process.pid}.tmp`
-  await mkdir(dirname(file), { recursive: true, mode: 0o700 })
-  try {
-    const handle = await open(temporary, 'w', 0o600)
-    try {
-      await handle.writeFile(text)
-      await handle.sync()
-    } finally {
-      await handle.close()
-    }
-    await rename(temporary, file)
-  } catch (error) {
-    await rm(temporary, { force: true })
-    throw error
-  }
-  const folder = await open(dirname(file), 'r')
-  try {
-    await folder.sync()
-  } finally {
-    await folder.close()
-  }
 }
 
 async function systemKeychain(name: string): Promise<string | null> {

@@ -38,6 +38,8 @@ export function soundsSecret(name: string): boolean {
 /** The settings that belong to no agent, and what is shown of them. */
 export const GLOBAL: Readonly<Record<string, 'value' | 'open'>> = {
   'network.allow': 'open',
+  'hub.url': 'open',
+  'hub.realm_token': 'value',
   'hub.api_key': 'value',
   sync: 'open',
 }
@@ -59,6 +61,7 @@ export function secretKind(
   agents: { get(name: string): AgentDefinition | undefined },
 ): 'value' | 'unknown' | 'file' | 'open' {
   const [section, reference = '', ...rest] = path
+  if (section === 'secrets') return path.length === 3 && path[2] === 'teams' ? 'open' : 'value'
   if (section !== 'agents') return GLOBAL[path.join('.')] ?? 'unknown'
   if (CREDENTIAL_FILE.test(rest.at(-1) ?? '')) return 'file'
   if (rest.some(soundsSecret)) return 'value'
@@ -80,6 +83,13 @@ interface JsonSchema {
   patternProperties?: Record<string, TSchema>
   additionalProperties?: TSchema | boolean
   items?: TSchema
+}
+
+/** The names that a schema has for what stands below `path`. */
+export function namesAt(schema: TSchema, path: readonly string[]): string[] {
+  return schemasAt(schema, path)
+    .flatMap(alternatives)
+    .flatMap(each => Object.keys((each as JsonSchema).properties ?? {}))
 }
 
 /** The schema itself, or the branches of a union. */

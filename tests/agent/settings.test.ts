@@ -1,11 +1,12 @@
 import { describe, expect, test } from 'bun:test'
-import { chmodSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Type } from 'typebox'
 import { type Agent, agent, secret } from '../../lib/agent/define.ts'
 import { CadreError } from '../../lib/error.ts'
 import type { Json } from '../../lib/json.ts'
-import { openSettings, type SettingsOptions } from '../../lib/settings/settings.ts'
+import { groupMembers, startOf } from '../../lib/process.ts'
+import { openSettings, type Settings, type SettingsOptions } from '../../lib/settings/settings.ts'
 import { folder } from '../support/folder.ts'
 
 const noop = { effect: 'read' as const, entry: Type.Object({}), run: async () => ({ text: '' }) }
@@ -95,7 +96,7 @@ describe('the file', () => {
   test('that is no YAML is refused with its place and without its text', async () => {
     const error = await refusal(() => opened('agents:\n  wiki: {api_token: s3cret-value\n'))
     expect(error.code).toBe('invalid_request')
-    expect(error.message).toMatch(/settings\.yml:\d+:\d+: no valid YAML/)
+    expect(error.message).toMatch(/settings\.yml:\d+:\d+: this is not valid YAML: /)
     expect(error.message).not.toContain('s3cret-value')
     expect((await refusal(() => opened('- a\n'))).message).toContain('expected a mapping')
   })
@@ -125,7 +126,11 @@ describe('keys and values', () => {
     'agents.Wiki.x',
     'agents.wiki.__proto__',
     'network.deny',
-    'hub.url',
+    'hub.ur',
+    'secrets',
+    'secrets.1st',
+    'secrets.db.team',
+    'secrets.db.teams.first',
     'agents.wiki.api_tokn',
     'agents.email.provider.nme',
     'agents.wiki. x',
@@ -149,6 +154,15 @@ describe('keys and values', () => {
     ['network.allow', 5],
     ['hub.api_key', 7],
     ['agents.wiki.email', ''],
+    ['hub.url', 'hub.example.com'],
+    ['hub.realm_token', 'cadre_tok_x'],
+    ['secrets.db', ''],
+    ['secrets.db', { value: 'x', team: ['@acme/a'] }],
+    ['secrets.db', { value: ['x'] }],
+    ['secrets.db', ['x']],
+    ['secrets.db', { value: 'x', teams: '@acme/a' }],
+    ['secrets.db.teams', ['acme/a']],
+    ['secrets.db.value', { a: 1 }],
   ])('%s = %j is refused', async (key, value) => {
     const { settings } = await opened()
     expect((await refusal(() => settings.set(key, value))).code).toBe('invalid_request')
@@ -183,6 +197,11 @@ describe('keys and values', () => {
     ['agents.email.channels.ops.webhook_url', '${file:/a}'],
     ['agents.email.channels', '{"ops": "https://hook.test/x"}'],
     ['agents.gone.smtp_port', 'x'],
+    ['hub.url', 'https://hub.example.com'],
+    ['hub.realm_token', '${cmd:op read op://cadre/realm}'],
+    ['secrets.db', 'x'],
+    ['secrets.db.value', '${env:DB}'],
+    ['secrets.db.teams', ['@acme/*']],
   ])('%s = %j is taken', async (key, value) => {
     const { settings } = await opened()
     await settings.set(key, value, agents)
@@ -221,7 +240,7 @@ describe("an agent's settings", () => {
     const { settings } = await opened(
       'agents: {email: {smtp_host: h, smtp_port: "2525", tls: "false", password: 0123, channels: {}}}\n',
     )
-    expect(settings.of('email', email)).toEqual({
+    expect(await settings.of('email', email)).toEqual({
       smtp_host: 'h',
       smtp_port: 2525,
       tls: false,
@@ -229,7 +248,7 @@ describe("an agent's settings", () => {
       channels: {},
     })
     await settings.set('agents.email.smtp_port', null)
-    expect(settings.of('email', email)).toMatchObject({ smtp_port: 587 })
+    expect(await settings.of('email', email)).toMatchObject({ smtp_port: 587 })
   })
 
   test('what cannot be the declared type is a problem of its own place', async () => {
@@ -252,7 +271,7 @@ describe('references', () => {
     writeFileSync(file, 'label-of-file\n')
     const keychain = async (name: string) => (name === 'wiki' ? 'from-keychain' : null)
     const { settings } = await opened(YAML.replace('FILE', file), { env: { MAIL: 'a@b.test' }, keychain })
-    expect(settings.of('wiki', wiki)).toEqual({
+    expect(await settings.of('wiki', wiki)).toEqual({
       base_url: 'https://w.test',
       email: 'a@b.test',
       api_token: 'from-keychain',
@@ -324,4 +343,279 @@ elsewhere: {pin: 5}
     expect(settings.secrets(agents).map(({ value }) => value)).toEqual(['key-material'])
     expect(settings.get('agents.filestore.credentials_file', agents).value).toBe(file)
   })
+})
+
+describe('a command', () => {
+  /** Settings whose token comes from a command that counts how often it runs. */
+  async function counting(options: Partial<SettingsOptions> = {}) {
+    const count = join(folder(), 'count')
+    const command = `echo >> ${count}; echo "token-$(wc -l < ${count} | tr -d ' ')-{x}"`
+    const yaml = JSON.stringify({
+      agents: { wiki: { base_url: 'https://w.test', email: 'a@b.test', api_token: `\${cmd:${command}}` } },
+    })
+    return { ...(await opened(yaml, options)), token: async (s: Settings) => (await s.of('wiki', wiki)).api_token }
+  }
+
+  /** Settings with a named secret that is the output of `command`. */
+  const ofCommand = (command: string, options: Partial<SettingsOptions> = {}) =>
+    opened(JSON.stringify({ secrets: { x: `\${cmd:${command}}` } }), options)
+  const here = { name: '@local/team', fromPath: true }
+
+  test('is asked when its value is needed, once for all who wait', async () => {
+    const { settings, token, file } = await counting()
+    expect(settings.value('agents.wiki.api_token')).toBeUndefined()
+    expect(settings.problems('wiki', wiki)).toEqual([])
+    const tokens = await Promise.all(Array.from({ length: 5 }, () => token(settings)))
+    expect(new Set(tokens)).toEqual(new Set(['token-1-{x}']))
+    expect(await token(settings)).toBe('token-1-{x}')
+    expect(settings.get('agents.wiki.api_token', agents).value).toStartWith('${cmd:echo')
+    expect(readFileSync(file, 'utf8')).not.toContain('token-1')
+  })
+
+  test('is asked again after an hour, a 401 of that agent, and a reload', async () => {
+    let now = 1_000
+    const { settings, token } = await counting({ now: () => now })
+    expect(await token(settings)).toBe('token-1-{x}')
+    now += 60 * 60 * 1_000 - 1
+    expect(await token(settings)).toBe('token-1-{x}')
+    now += 1
+    expect(await token(settings)).toBe('token-2-{x}')
+    settings.refused('email')
+    expect(await token(settings)).toBe('token-2-{x}')
+    settings.refused('wiki')
+    expect(await token(settings)).toBe('token-3-{x}')
+    await settings.reload()
+    expect(await token(settings)).toBe('token-4-{x}')
+  })
+
+  test('that was asked before a 401 gives its old value to nobody', async () => {
+    const at = (name: string) => join(place, name)
+    const place = folder()
+    writeFileSync(at('value'), 'old-value')
+    writeFileSync(at('hold'), '')
+    const { settings } = await ofCommand(
+      `cat ${at('value')}; touch ${at('read')}; while test -e ${at('hold')}; do sleep 0.01; done`,
+    )
+    const early = settings.secret('x', here)
+    while (!existsSync(at('read'))) await Bun.sleep(5)
+    writeFileSync(at('value'), 'new-value')
+    settings.refused('http')
+    const late = settings.secret('x', here)
+    rmSync(at('hold'))
+    expect(await Promise.all([early, late])).toEqual(['new-value', 'new-value'])
+  })
+
+  test('that is removed and set again is asked again', async () => {
+    const { settings, token } = await counting()
+    const reference = settings.get('agents.wiki.api_token', agents).value
+    expect(await token(settings)).toBe('token-1-{x}')
+    await settings.set('agents.wiki.api_token', 'plain')
+    await settings.set('agents.wiki.api_token', reference)
+    expect(await token(settings)).toBe('token-2-{x}')
+  })
+
+  test('that fails tells its stderr, never its stdout, and is asked again', async () => {
+    const marker = join(folder(), 'unlocked')
+    const { settings } = await ofCommand(
+      `echo s3cret-on-stdout; test -e ${marker} || { echo vault is locked >&2; exit 3; }`,
+    )
+    const error = await refusal(() => settings.secret('x', here))
+    expect(error.status).toBe(400)
+    expect(error.message).toBe('secrets.x: the command exited with code 3: vault is locked')
+    expect(settings.missingSecrets([{ ...here, secrets: ['x'] }])).toEqual([
+      { path: 'secrets.x', message: error.message },
+    ])
+    expect(settings.brokenSecrets().map(({ path }) => path)).toEqual(['secrets.x'])
+    writeFileSync(marker, '')
+    expect(await settings.secret('x', here)).toBe('s3cret-on-stdout')
+    expect(settings.brokenSecrets()).toEqual([])
+  })
+
+  test.each([
+    ['true', 'printed nothing'],
+    ['head -c 2000000 /dev/zero', 'printed more than 1048576 bytes'],
+  ])('%s: %s', async (command, said) => {
+    const { settings } = await ofCommand(command)
+    expect((await refusal(() => settings.secret('x', here))).message).toBe(`secrets.x: the command ${said}`)
+  })
+
+  test('that hangs is ended with all that it started, and holds up nothing meanwhile', async () => {
+    const pids = join(folder(), 'pids')
+    const { settings } = await ofCommand(`echo $$ > ${pids}; sleep 300 & echo $! >> ${pids}; echo half; sleep 300`, {
+      commandTimeout: 500,
+    })
+    let ticks = 0
+    const ticking = setInterval(() => ticks++, 10)
+    const error = await refusal(() => settings.secret('x', here))
+    clearInterval(ticking)
+    expect(error.message).toBe('secrets.x: the command did not end within 500ms and was stopped')
+    expect(ticks).toBeGreaterThan(5)
+    for (const pid of readFileSync(pids, 'utf8').trim().split('\n').map(Number)) await gone(pid)
+  })
+
+  test('that is running when the settings are closed is ended', async () => {
+    const pids = join(folder(), 'pids')
+    const { settings } = await ofCommand(`echo $$ > ${pids}; sleep 300`)
+    const asked = refusal(() => settings.secret('x', here))
+    while (!existsSync(pids)) await Bun.sleep(5)
+    settings.close()
+    expect((await asked).message).toContain('was stopped, because the daemon stops')
+    await gone(Number(readFileSync(pids, 'utf8')))
+  })
+
+  test('whose child left its group and keeps the output open is not waited for', async () => {
+    const pid = join(folder(), 'pid')
+    const { settings } = await ofCommand(`setsid sh -c 'echo $$ > ${pid}; exec sleep 300' & sleep 0.2; echo value`)
+    expect(await settings.secret('x', here)).toBe('value')
+    process.kill(Number(readFileSync(pid, 'utf8')), 'SIGKILL')
+  })
+
+  test('sees PATH, HOME and LANG only, and leads a group of its own', async () => {
+    process.env.CADRE_TEST_CANARY = 'canary-of-the-environment'
+    const { settings } = await ofCommand('env; echo "group $(ps -o pgid= -p $$ | tr -d " ") of $$"')
+    const said = await settings.secret('x', here)
+    delete process.env.CADRE_TEST_CANARY
+    expect(said).toContain('PATH=')
+    expect(said).not.toContain('canary')
+    const [, group, leader] = /group (\d+) of (\d+)/.exec(said)!
+    expect(group).toBe(leader!)
+  })
+
+  test('keeps the lines of its output, and braces and quotes of its own', async () => {
+    const { settings } = await ofCommand(`printf '%s\\n' '{"a": "\${b}"}' second ''`)
+    expect(await settings.secret('x', here)).toBe('{"a": "${b}"}\nsecond')
+  })
+
+  test('is known as a secret before anybody has its value', async () => {
+    const { settings, token } = await counting()
+    const seen: string[][] = []
+    settings.onSecrets(() => seen.push(settings.secrets(agents).map(({ value }) => value)))
+    expect(await token(settings)).toBe('token-1-{x}')
+    expect(seen[0]).toContain('token-1-{x}')
+  })
+})
+
+async function gone(pid: number): Promise<void> {
+  while (startOf(pid) !== null && groupMembers(pid).length > 0) await Bun.sleep(5)
+}
+
+describe('named secrets', () => {
+  const YAML = `secrets:
+  open: plain-value
+  listed: {value: listed-value, teams: ["@acme/*", "@beta/report"]}
+  number: 0123
+  from_env: "\${env:DB}"
+  broken: "\${env:NOWHERE}"
+`
+  const here = { name: '@acme/a', fromPath: true }
+  const of = (name: string) => ({ name, fromPath: false })
+
+  test('a team from a path reads all of them, as texts', async () => {
+    const { settings } = await opened(YAML, { env: { DB: 'db-value' } })
+    const names = ['open', 'listed', 'number', 'from_env']
+    expect(await Promise.all(names.map(name => settings.secret(name, here)))).toEqual([
+      'plain-value',
+      'listed-value',
+      '0123',
+      'db-value',
+    ])
+  })
+
+  test.each([
+    ['listed', '@acme/a', true],
+    ['listed', '@acme/any-other', true],
+    ['listed', '@beta/report', true],
+    ['listed', '@beta/reports', false],
+    ['listed', '@acme-evil/a', false],
+    ['listed', '@local/acme', false],
+    ['open', '@acme/a', false],
+  ])('%s for the package %s: %p', async (name, team, allowed) => {
+    const { settings } = await opened(YAML)
+    if (allowed) expect(await settings.secret(name, of(team))).toBe('listed-value')
+    else {
+      const error = await refusal(() => settings.secret(name, of(team)))
+      expect(error.status).toBe(400)
+      expect(error.message).toStartWith(`the package ${team} may not read the secret ${name}; `)
+      expect(error.message).not.toContain('-value')
+    }
+  })
+
+  test('a refusal names the line to add, which keeps who is allowed already', async () => {
+    const { settings } = await opened(YAML)
+    const { message } = await refusal(() => settings.secret('listed', of('@gamma/x')))
+    expect(message).toContain('`teams: ["@acme/*","@beta/report","@gamma/x"]`')
+    const none = await refusal(() => settings.secret('nothing', here))
+    expect(none.message).toBe(
+      'the secret nothing is not set; add `nothing: …` below `secrets:` in settings.yml, or set it with: bun daemon.ts settings set secrets.nothing -',
+    )
+    expect((await refusal(() => settings.secret('nothing', of('@gamma/x')))).message).toContain('teams: ["@gamma/x"]')
+    expect((await refusal(() => settings.secret('broken', here))).message).toContain('NOWHERE is not set')
+    expect((await refusal(() => settings.secret('constructor', here))).message).toContain('is not set')
+  })
+
+  test('what is missing is told for all teams at once, each line once', async () => {
+    const { settings } = await opened(YAML)
+    const users = [
+      { ...here, secrets: ['open', 'nothing'] },
+      { name: '@acme/b', fromPath: true, secrets: ['nothing', 'broken'] },
+      { ...of('@gamma/x'), secrets: ['open'] },
+    ]
+    expect(settings.missingSecrets(users).map(({ path }) => path)).toEqual([
+      'secrets.nothing',
+      'secrets.broken',
+      'secrets.open',
+    ])
+  })
+
+  test('are listed by name, masked, and are all secret whatever they look like', async () => {
+    const { settings } = await opened(YAML)
+    expect(settings.list(agents)).toEqual([
+      { key: 'secrets.open', value: '***' },
+      { key: 'secrets.listed.value', value: '***' },
+      { key: 'secrets.listed.teams', value: ['@acme/*', '@beta/report'] },
+      { key: 'secrets.number', value: '***' },
+      { key: 'secrets.from_env', value: '${env:DB}' },
+      { key: 'secrets.broken', value: '${env:NOWHERE}' },
+    ])
+    expect(settings.secrets(agents).map(({ value }) => value)).toEqual(['plain-value', 'listed-value', '0123'])
+  })
+
+  test('a new value keeps the teams, and teams keep the value', async () => {
+    const { settings } = await opened()
+    await settings.set('secrets.db', 'first-value')
+    await settings.set('secrets.db.teams', ['@acme/*'])
+    expect(await settings.secret('db', of('@acme/x'))).toBe('first-value')
+    await settings.set('secrets.db', 'second-value')
+    expect(await settings.secret('db', of('@acme/x'))).toBe('second-value')
+    await settings.set('secrets.db.teams', null)
+    expect((await refusal(() => settings.secret('db', of('@acme/x')))).code).toBe('invalid_request')
+    await settings.set('secrets.db', null)
+    expect((await refusal(() => settings.secret('db', here))).message).toContain('is not set')
+  })
+})
+
+test('what nothing reads is named, with the nearest that there is', async () => {
+  const { settings } = await opened(`
+agnets: {wiki: {email: a@b.test}}
+agents:
+  wicki: {email: a@b.test}
+  wiki: {api_tokn: tok-123456, base_url: https://w.test}
+  email@eu: {provider: {nme: x}, channels: {"ops team": https://hook.test}}
+network: {alow: [10.0.0.0/8]}
+hub: {url: https://hub.test, api_keys: x}
+sync: full
+secrets: {db: plain, odd: {value: x, tems: []}, 1st: x}
+`)
+  const found = settings.unknown({ ...agents, names: () => Object.keys(known) })
+  expect(found.map(({ path, message }) => [path, /did you mean `([^`]+)`/.exec(message)?.[1]])).toEqual([
+    ['agnets', 'agents'],
+    ['agents.wicki', 'wiki'],
+    ['agents.wiki.api_tokn', 'api_token'],
+    ['agents.email@eu.provider.nme', 'name'],
+    ['network.alow', 'network.allow'],
+    ['hub.api_keys', 'hub.api_key'],
+    ['secrets.odd', undefined],
+    ['secrets.1st', undefined],
+  ])
+  expect(found.map(({ message }) => message).join()).not.toContain('tok-123456')
 })

@@ -20,7 +20,7 @@ describe('a concealed value', () => {
   test('outlasts a change of the settings', () => {
     const mask = open()
     mask.conceal('canary-token')
-    mask.forget()
+    mask.learn()
     expect(mask.redactor().text('canary-token')).toBe('***')
   })
 

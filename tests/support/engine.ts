@@ -60,7 +60,7 @@ export async function testEngine(
     ...(options.now && { now: options.now }),
     secrets: new RootSecrets(home),
     host: {
-      agent(reference) {
+      async agent(reference) {
         const definition = agents[reference]
         if (!definition) throw new CadreError('invalid_request', `no agent ${reference}`)
         return { definition, settings: options.settings?.[reference] ?? {} }

@@ -156,6 +156,7 @@ export async function hubOf(home: string, { hub }: HubOptions): Promise<HubClien
 
 async function storedKey(home: string): Promise<string | null> {
   const settings = await openSettings(home, { log: createLog({ level: 'warn' }) })
+  await settings.prepare(['hub'])
   const key = settings.value('hub.api_key')
   return typeof key === 'string' ? key : null
 }

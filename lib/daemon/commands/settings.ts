@@ -4,7 +4,7 @@ import { discover } from '../../agent/catalogue.ts'
 import { CadreError } from '../../error.ts'
 import type { Json } from '../../json.ts'
 import { createLog } from '../../log.ts'
-import { openSettings } from '../../settings/settings.ts'
+import { isEntryText, openSettings } from '../../settings/settings.ts'
 import { connect } from '../client.ts'
 import { homeFolder, makeHome } from '../home.ts'
 import { table } from '../terminal/table.ts'
@@ -42,11 +42,15 @@ export async function setSetting(key: string, value: string | undefined, { home 
   if (value === undefined) return void (await access.set(key, null))
   const text = value === '-' ? (await Bun.stdin.text()).replace(/\r?\n$/, '') : value
   if (text === '') throw new CadreError('invalid_request', `${key}: the value is empty`)
-  await access.set(key, fromText(text))
+  await access.set(key, fromText(key, text))
 }
 
-/** JSON where it is a list, an object, true or false; else text. A number stays text: it may be a credential. */
-function fromText(text: string): Json {
+/**
+ * JSON where it is a list, an object, true or false; else text. A number stays text: it may be a credential. So does a
+ * named secret, which may be JSON itself, unless it is `{"value": …, "teams": […]}`.
+ */
+function fromText(key: string, text: string): Json {
+  if (/^secrets\.[^.]+(\.value)?$/.test(key)) return isEntryText(text) ? JSON.parse(text) : text
   if (!/^(true|false)$|^[[{]/.test(text)) return text
   try {
     return JSON.parse(text)

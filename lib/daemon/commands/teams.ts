@@ -2,6 +2,7 @@
 
 import { discover } from '../../agent/catalogue.ts'
 import { createLog } from '../../log.ts'
+import { listed } from '../../spelling.ts'
 import { teamJsonSchema } from '../../team/team.ts'
 import { homeFolder } from '../home.ts'
 import { openShelf } from '../shelf.ts'
@@ -17,8 +18,14 @@ interface Options {
 /** Throws `invalid_request` with every problem. */
 export async function validate(reference: string, { home, json }: Options): Promise<void> {
   const shelf = await openShelf(homeFolder(home), createLog({ level: 'warn' }))
-  const { inputs } = await shelf.validate(whichTeam(reference))
-  process.stdout.write(json ? `${JSON.stringify({ valid: true, inputs })}\n` : `${reference} is valid\n`)
+  const { inputs, secrets, missing_secrets } = await shelf.validate(whichTeam(reference))
+  if (json) {
+    process.stdout.write(`${JSON.stringify({ valid: true, inputs, secrets, missing_secrets })}\n`)
+    return
+  }
+  process.stdout.write(`${reference} is valid\n`)
+  if (secrets.length > 0) process.stdout.write(`it uses the secrets ${listed(secrets)}\n`)
+  for (const { message } of missing_secrets) process.stdout.write(`missing: ${message}\n`)
 }
 
 export async function schema({ home }: Options): Promise<void> {

@@ -25,7 +25,6 @@ export function settingRoutes({ api, daemon, guard }: Routing): void {
       const value = body.value as Json
       await daemon.checkSetting(key, value)
       await settings.set(key, value, catalogue)
-      daemon.settingsChanged()
       return value === null ? { key, value } : settings.get(key, catalogue)
     },
   )

@@ -3,9 +3,9 @@
 import { Type } from 'typebox'
 import type { JsonObject } from '../../json.ts'
 import { closed } from '../../schema.ts'
-import { planRun } from '../plan.ts'
+import { namesOf, planRun } from '../plan.ts'
 import type { Routing } from '../routes.ts'
-import { loadTeam, missingSettings } from '../start.ts'
+import { loadTeam, missingSettings, secretUsers } from '../start.ts'
 import { Name } from './bodies.ts'
 
 const Validate = closed({
@@ -18,6 +18,7 @@ export function teamRoutes({ api, daemon, guard }: Routing): void {
   api.post('/v1/teams/validate', { access, body: Validate, summary: 'Check a team' }, async ({ body }) => {
     const bundle = await loadTeam(daemon, body)
     const { name, version, inputs, phases } = bundle.team(bundle.root)
+    const users = secretUsers(bundle)
     return {
       valid: true,
       name,
@@ -26,6 +27,8 @@ export function teamRoutes({ api, daemon, guard }: Routing): void {
       phases: phases.map(phase => phase.name),
       teams: Object.keys(bundle.json().teams).map(key => bundle.team(key).name),
       missing_settings: missingSettings(daemon, bundle),
+      secrets: namesOf(users),
+      missing_secrets: daemon.settings.missingSecrets(users),
     }
   })
 

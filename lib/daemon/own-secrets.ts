@@ -1,0 +1,49 @@
+// What the daemon itself holds and a command of a run can come by: its environment (`/proc/$PPID/environ`), the local
+// token and the session of its home. It is masked as secrets of the settings are.
+
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { isObject } from '../json.ts'
+import type { Secret } from '../redact.ts'
+import { looksSecret, soundsSecret } from '../settings/settings.ts'
+import { localToken } from './home.ts'
+
+/** Shorter values cannot be masked, and no credential of cadre is that short. */
+const SHORTEST = 6
+
+export function ownSecrets(home: string, env: Record<string, string | undefined>): Secret[] {
+  return [
+    { name: 'the local token', value: localToken(home) },
+    ...sessionOf(home),
+    ...Object.entries(env).flatMap(([name, value]) => (value ? inVariable(name, value) : [])),
+  ]
+}
+
+/**
+ * Cadre's own credentials, whatever they look like. Other variables belong to the machine and may hold ordinary words:
+ * of these, what is named like a credential and looks like one, and the passwords of addresses.
+ */
+function inVariable(name: string, value: string): Secret[] {
+  const isCredential = soundsSecret(name) && !/PUBLIC/i.test(name) && value.length >= SHORTEST
+  if (isCredential && (name.startsWith('CADRE_') || looksSecret(value))) return [{ name, value }]
+  const { password = '' } = URL.parse(value) ?? {}
+  return password.length < SHORTEST ? [] : [password, decoded(password)].map(text => ({ name, value: text }))
+}
+
+function decoded(text: string): string {
+  try {
+    return decodeURIComponent(text)
+  } catch {
+    return text
+  }
+}
+
+/** What `login` left. */
+function sessionOf(home: string): Secret[] {
+  try {
+    const session: unknown = JSON.parse(readFileSync(join(home, 'session'), 'utf8'))
+    return isObject(session) && typeof session.token === 'string' ? [{ name: 'the session', value: session.token }] : []
+  } catch {
+    return []
+  }
+}

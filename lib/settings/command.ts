@@ -1,0 +1,89 @@
+// Runs the command of a `${cmd:COMMAND}`, such as a password manager's, for its output. Its environment is PATH, HOME
+// and LANG. It leads a process group of its own, all of which ends with it or at the time-out.
+// Promises that what it printed on stdout is in no error.
+
+import { sharedEnvironment } from '../agent/context.ts'
+import { startGroup } from '../agent/processes.ts'
+import { formatDuration } from '../duration.ts'
+
+export interface CommandOptions {
+  /** The folder to run in. */
+  cwd: string
+  /** Where the process is remembered while it runs, so that the next start ends what a kill left; null: nowhere. */
+  processes: string | null
+  /** Milliseconds. */
+  timeout: number
+  signal: AbortSignal
+}
+
+/** Longer output is no credential. */
+const MOST = 1024 * 1024
+/** Characters of stderr that an error shows. */
+const SAID = 1_000
+/** Milliseconds that output may come after the end of the command. */
+const DRAIN_MS = 500
+
+/** What the command prints on stdout, without the line ends after it. Throws when it fails, says nothing or hangs. */
+export async function outputOf(command: string, options: CommandOptions): Promise<string> {
+  const { cwd, processes, timeout, signal } = options
+  signal.throwIfAborted()
+  const group = startGroup(['sh', '-c', command], {
+    cwd,
+    env: sharedEnvironment(),
+    runId: 'settings',
+    folder: processes,
+  })
+  const stdout = collect(group.child.stdout, () => end(`printed more than ${MOST} bytes`))
+  const stderr = collect(group.child.stderr, () => {})
+  const letGo = () => {
+    stdout.close()
+    stderr.close()
+  }
+  let ended: string | null = null
+  const end = (reason: string) => {
+    ended ??= reason
+    group.close()
+    letGo()
+  }
+  const stop = () => end('was stopped, because the daemon stops')
+  const late = setTimeout(() => end(`did not end within ${formatDuration(timeout)} and was stopped`), timeout)
+  let drained: Timer | undefined
+  signal.addEventListener('abort', stop, { once: true })
+  try {
+    const code = await group.child.exited
+    group.close()
+    // A process that left the group may hold the pipes open for ever.
+    drained = setTimeout(letGo, DRAIN_MS)
+    const [output, said] = await Promise.all([stdout.text, stderr.text])
+    if (ended !== null) throw failure(ended, said)
+    if (code !== 0) throw failure(`exited with code ${code}`, said)
+    const value = output.replace(/(\r?\n)+$/, '')
+    if (!value) throw failure('printed nothing', said)
+    return value
+  } finally {
+    clearTimeout(late)
+    clearTimeout(drained)
+    signal.removeEventListener('abort', stop)
+  }
+}
+
+function failure(how: string, stderr: string): Error {
+  const said = stderr.trim().slice(-SAID)
+  return new Error(`the command ${how}${said && `: ${said}`}`)
+}
+
+/** All text of a stream up to `MOST` bytes, or until it is closed; `full` is called when there is more. */
+function collect(stream: ReadableStream<Uint8Array>, full: () => void): { text: Promise<string>; close(): void } {
+  const reader = stream.getReader()
+  const chunks: Uint8Array[] = []
+  const drain = async () => {
+    for (let bytes = 0; ; ) {
+      const { done, value } = await reader.read()
+      if (done) return Buffer.concat(chunks).toString('utf8')
+      bytes += value.length
+      if (bytes <= MOST) chunks.push(value)
+      else full()
+    }
+  }
+  return { text: drain(), close: () => void reader.cancel().catch(() => {}) }
+}

@@ -1,0 +1,86 @@
+// Named secrets, `secrets.<name>` in settings.yml: a value, or `{value, teams}` where packages may read it too.
+// A team that was started from a path may read all of them, a package only those whose `teams` match its name. Pure.
+
+import { isObject, type Json, type JsonObject } from '../json.ts'
+import { valueAt } from './tree.ts'
+
+/** A team as far as secrets are concerned. */
+export interface SecretReader {
+  /** `@scope/name`. */
+  name: string
+  /** Whether its files lie in a folder that somebody named on this machine; else it is a package. */
+  fromPath: boolean
+}
+
+export const SECRET_NAME = /^[A-Za-z_][A-Za-z0-9_-]{0,99}$/
+const TEAMS = /^(@[a-z0-9*-]+\/[a-z0-9*-]+|\*)$/
+
+const isScalar = (value: Json | undefined): value is string | number | boolean =>
+  value !== '' && ['string', 'number', 'boolean'].includes(typeof value)
+
+/** The text of a named secret; null when there is none. */
+export function secretText(settings: JsonObject, name: string): string | null {
+  const entry = valueAt(settings, ['secrets', name])
+  const value = isObject(entry) ? valueAt(entry as JsonObject, ['value']) : entry
+  return isScalar(value) ? String(value) : null
+}
+
+/** What is wrong with an entry of `secrets`; null: nothing. */
+export function entryProblem(entry: Json): string | null {
+  if (isScalar(entry)) return null
+  if (!isObject(entry)) return 'must be a text, or a mapping of `value` and `teams`'
+  const { value, teams, ...others } = entry as JsonObject
+  const [other] = Object.keys(others)
+  if (other !== undefined) return `takes \`value\` and \`teams\`, not \`${other}\``
+  if (value !== undefined && !isScalar(value)) return 'must have a text as its `value`'
+  return teams === undefined ? null : teamsProblem(teams)
+}
+
+export function teamsProblem(teams: Json): string | null {
+  const isList = Array.isArray(teams) && teams.every(each => typeof each === 'string' && TEAMS.test(each))
+  return isList ? null : 'must have a list of names of teams as its `teams`, such as ["@acme/*"]'
+}
+
+/** Why `team` cannot have the secret, with what to do about it; null when it can. `raw`: references unresolved. */
+export function whyNoSecret(raw: JsonObject, name: string, { name: team, fromPath }: SecretReader): string | null {
+  const entry = valueAt(raw, ['secrets', name])
+  const command = `bun daemon.ts settings set secrets.${name}`
+  if (secretText(raw, name) === null) {
+    const line = fromPath ? `${name}: …` : `${name}: {value: …, teams: ["${team}"]}`
+    return `the secret ${name} is not set; add \`${line}\` below \`secrets:\` in settings.yml, or set it with: ${command} -`
+  }
+  const teams = isObject(entry) ? (entry as JsonObject).teams : undefined
+  const allowed = Array.isArray(teams) ? teams.map(String) : []
+  if (fromPath || allowed.some(pattern => fits(pattern, team))) return null
+  const line = `teams: ${JSON.stringify([...allowed, team])}`
+  const set = `${command}.teams '${JSON.stringify([...allowed, team])}'`
+  return `the package ${team} may not read the secret ${name}; to allow it, give secrets.${name} in settings.yml the line \`${line}\`, or call: ${set}`
+}
+
+/** `*` stands for any text without a slash; alone it stands for every package. */
+function fits(pattern: string, team: string): boolean {
+  if (pattern === '*') return true
+  return new RegExp(`^${pattern.split('*').map(RegExp.escape).join('[^/]*')}$`).test(team)
+}
+
+/** Where a change of `path` goes, and as what: `teams` may be added to a plain value, and stay when the value changes. */
+export function placeInEntry(raw: JsonObject, path: readonly string[], value: Json): { path: string[]; value: Json } {
+  const [section, name = '', field] = path
+  const entry = section === 'secrets' ? valueAt(raw, ['secrets', name]) : undefined
+  const isMapping = isObject(entry)
+  if (value === null && field !== 'value') return { path: [...path], value }
+  if (field === undefined && isMapping && !isObject(value)) return { path: [...path, 'value'], value }
+  if (field === 'value' && !isMapping) return { path: ['secrets', name], value }
+  if (field === 'teams' && isScalar(entry)) return { path: ['secrets', name], value: { value: entry, teams: value } }
+  return { path: [...path], value }
+}
+
+/** Whether a text is `{value, teams}` rather than a secret that happens to be JSON, such as a service account's key. */
+export function isEntryText(text: string): boolean {
+  try {
+    const parsed: Json = JSON.parse(text)
+    return isObject(parsed) && 'value' in parsed && entryProblem(parsed as JsonObject) === null
+  } catch {
+    return false
+  }
+}
