@@ -1,8 +1,15 @@
-// What agents concealed: every masker of the daemon knows it, those that are there and those that are made later.
+// What agents concealed and what the daemon holds itself: every masker of the daemon knows it, those that are there and
+// those that are made later.
 
 import { describe, expect, test } from 'bun:test'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { Mask } from '../../lib/daemon/mask.ts'
+import { ownSecrets } from '../../lib/daemon/own-secrets.ts'
 import { createLog } from '../../lib/log.ts'
+import { type Secret, variantsOf } from '../../lib/redact.ts'
+import { files, spawnDaemon } from '../support/daemon.ts'
+import { folder } from '../support/folder.ts'
 
 const open = () => new Mask(() => [{ name: 'agents.wiki.api_token', value: 'canary-setting' }], createLog())
 
@@ -34,4 +41,91 @@ describe('a concealed value', () => {
     expect(mask.redactor().text('canary-token-1000')).toBe('canary-token-1000')
     expect(mask.redactor().text('canary-token-1900')).toBe('***')
   })
+})
+
+describe('secrets of the settings', () => {
+  test('that come later are known to maskers in use, and what they replace stays masked', () => {
+    let secrets: Secret[] = [{ name: 'a', value: 'canary-first' }]
+    const mask = new Mask(() => secrets, createLog())
+    const inUse = mask.redactor(['canary-input'])
+    const stream = mask.redactor().stream()
+    secrets = [{ name: 'a', value: 'canary-second' }]
+    mask.learn()
+    for (const redactor of [inUse, mask.redactor(), mask.redactor(['canary-other'])]) {
+      expect(redactor.text('canary-first canary-second')).toBe('*** ***')
+    }
+    const bytes = [stream.push(Buffer.from('canary-sec')), stream.push(Buffer.from('ond')), stream.end()]
+    expect(Buffer.concat(bytes).toString()).toBe('***')
+  })
+})
+
+describe('what the daemon holds itself', () => {
+  test('is told from words and paths of its environment', () => {
+    const home = folder()
+    const found = ownSecrets(home, {
+      CADRE_HUB_KEY: 'short-one',
+      CADRE_DISPATCH_PUBLIC_KEY: '-----BEGIN PUBLIC KEY-----',
+      GITHUB_TOKEN: 'ghp_0123456789abcdef',
+      DB_PASSWORD: 'postgres',
+      HTTPS_PROXY: 'http://user:p%40ssword@proxy.test:8080',
+      PATH: '/usr/bin',
+      EMPTY_TOKEN: '',
+    })
+    const token = readFileSync(join(home, 'token'), 'utf8').trim()
+    expect(found.map(({ value }) => value)).toEqual([
+      token,
+      'short-one',
+      'ghp_0123456789abcdef',
+      'p%40ssword',
+      'p@ssword',
+    ])
+  })
+
+  test('is masked when commands print it', async () => {
+    const home = folder()
+    const held = {
+      CADRE_REALM_TOKEN: 'cadre_dt_canaryOfTheRealm0123456789abcdefghijklm',
+      CADRE_API_KEY: 'cadre_tok_canaryOfTheKey0123456789abcdefghijklmn',
+    }
+    const session = 'cadre_tok_canaryOfTheSession0123456789abcdefgh'
+    const stored = 'cadre_dt_canaryOfTheFile0123456789abcdefghijklmno'
+    writeFileSync(join(home, 'session'), JSON.stringify({ hub: 'http://127.0.0.1:9', token: session }), { mode: 0o600 })
+    writeFileSync(join(home, 'settings.yml'), `hub: {url: 'http://127.0.0.1:9', realm_token: ${stored}}\n`, {
+      mode: 0o600,
+    })
+    const daemon = await spawnDaemon({ home, env: { ...held, CADRE_HUB_URL: 'http://127.0.0.1:9' } })
+    const print = 'cat "$HOME/token" "$HOME/session" "$HOME/settings.yml"; tr "\\0" "\\n" < /proc/$PPID/environ'
+    const path = files({
+      'team.yml': `
+name: "@local/prints"
+version: 1.0.0
+phases:
+  - { name: logs, agent: exec, commands: [{ name: c, run: '${print}; cat "$HOME/token" | base64' }] }
+  - { name: result, agent: exec, commands: [{ name: c, run: 'printf "{\\"a\\": \\"%s\\"}" "$(cat "$HOME/token")" > "$CADRE_RESULT"' }] }
+  - { name: fails, agent: exec, depends_on: [logs], commands: [{ name: c, run: '{ ${print}; } >&2; exit 1' }] }
+`,
+    })
+    const { run_id } = await daemon.call('/v1/runs/start', { path })
+    await daemon.ended(run_id)
+    const heard = JSON.stringify(
+      await Promise.all([
+        daemon.call('/v1/runs/logs', { run_id, limit: 1_000 }),
+        daemon.call('/v1/runs/get', { run_id }),
+        daemon.call('/v1/runs/why', { run_id }),
+        daemon.envelope('/v1/runs/phases', 'run_phases', { run_id }),
+      ]),
+    )
+    await daemon.stop()
+    const secrets = [...Object.values(held), session, stored, daemon.token]
+    const kept = readdirSync(home).filter(name => name.startsWith('daemon.db'))
+    const said = [heard, daemon.output.stderr, ...kept.map(name => readFileSync(join(home, name), 'latin1'))]
+    for (const [at, text] of said.entries()) {
+      for (const secret of secrets)
+        for (const variant of variantsOf(secret)) expect(text.includes(variant), `${secret} in ${at}`).toBe(false)
+    }
+    expect(heard).toContain('"a":"***"')
+    // They were printed indeed.
+    expect(heard.split('***').length).toBeGreaterThan(6)
+    if (process.platform === 'linux') expect(heard).toContain('CADRE_REALM_TOKEN=***')
+  }, 30_000)
 })
