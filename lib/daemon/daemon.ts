@@ -124,8 +124,10 @@ export class Daemon {
 
   /** Interrupts what runs (the next start continues it) and lets go of the home. */
   async close(): Promise<void> {
+    const stopped = Promise.all([this.remote?.stop(), this.engine.stop()])
+    // The engine knows by now that it stops: no phase fails because its command is ended.
     this.settings.close()
-    await Promise.all([this.remote?.stop(), this.engine.stop()])
+    await stopped
     this.db.close()
     this.lock.release()
   }
@@ -134,7 +136,7 @@ export class Daemon {
     const { catalogue, home, settings } = this
     const mask = this.#mask
     return {
-      async agent(reference) {
+      async agent(reference, signal) {
         const definition = catalogue.get(reference)
         if (!definition) {
           throw new CadreError(
@@ -142,7 +144,7 @@ export class Daemon {
             `there is no agent ${reference}; known are ${catalogue.names().join(', ')}`,
           )
         }
-        return { definition, settings: await settings.of(reference, definition) }
+        return { definition, settings: await settings.of(reference, definition, signal) }
       },
       context: (place, binding, event) => {
         const context = createContext({

@@ -13,7 +13,10 @@ const MOST_CONCEALED = 256
 export class Mask {
   readonly #secrets: () => readonly Secret[]
   readonly #log: Log
+  /** Maskers that are kept ready. */
   readonly #known = new Map<string, Redactor>()
+  /** Every masker that somebody may still use. */
+  readonly #given = new Set<WeakRef<Redactor>>()
   readonly #concealed = new Recent<string, string>(MOST_CONCEALED)
   readonly #warned = new Set<string>()
   #current: readonly Secret[]
@@ -37,6 +40,7 @@ export class Mask {
     for (const value of this.#concealed.values()) redactor.add(value)
     if (this.#known.size >= MOST) this.#known.clear()
     this.#known.set(key, redactor)
+    this.#given.add(new WeakRef(redactor))
     return redactor
   }
 
@@ -45,7 +49,7 @@ export class Mask {
     const before = this.#current
     this.#current = this.#secrets()
     const values = new Set(this.#current.map(({ value }) => value))
-    for (const redactor of this.#known.values()) {
+    for (const redactor of this.#inUse()) {
       for (const secret of this.#current) redactor.add(secret)
       this.#warn(redactor)
     }
@@ -58,7 +62,15 @@ export class Mask {
     this.#concealed.set(value, value)
     // Maskers never unlearn: new ones hold no more than what is remembered.
     if (++this.#told > MOST_CONCEALED) this.#renew()
-    for (const redactor of this.#known.values()) redactor.add(value)
+    for (const redactor of this.#inUse()) redactor.add(value)
+  }
+
+  *#inUse(): Generator<Redactor> {
+    for (const reference of this.#given) {
+      const redactor = reference.deref()
+      if (redactor) yield redactor
+      else this.#given.delete(reference)
+    }
   }
 
   #renew(): void {

@@ -39,7 +39,10 @@ export interface Binding {
 /** What an attempt needs of the daemon. */
 export interface Surroundings {
   /** Definition and resolved settings of `issues` or `issues@eu`. Throws `invalid_request` when either is missing. */
-  agent(reference: string): Promise<{ definition: AgentDefinition; settings: Record<string, unknown> }>
+  agent(
+    reference: string,
+    signal: AbortSignal,
+  ): Promise<{ definition: AgentDefinition; settings: Record<string, unknown> }>
   context(binding: Binding): AgentContext
   ledger: Ledger
   stateDir: string
@@ -71,7 +74,7 @@ export async function execute(attempt: Attempt, around: Surroundings): Promise<O
   try {
     const { phase } = attempt
     const agentCall = phase.type === 'gate' ? gateCall(phase) : phase
-    const { definition, settings } = await around.agent(agentCall.agent)
+    const { definition, settings } = await around.agent(agentCall.agent, attempt.signal)
     const calls = callsOf(agentCall, definition, attempt.scope)
     const folder = join(around.stateDir, 'files', phase.name)
     if (attempt.attempt > 1) await rm(folder, { recursive: true, force: true })

@@ -168,7 +168,7 @@ export class Deliveries {
   async #deliver(row: DeliveryRow): Promise<void> {
     const { agent, entry, event } = parse<Payload>(row.payload)!
     try {
-      const { definition, settings } = await this.#host.agent(agent)
+      const { definition, settings } = await this.#host.agent(agent, this.#stop.signal)
       const handler = definition.notify
       if (!handler) throw new AgentError(`agent ${agent} takes no events`)
       const wrong = problems(handler.entry, entry)

@@ -33,20 +33,25 @@ export interface SecretUser extends SecretReader {
 export interface Settings {
   /** Runs the commands at or below these keys whose output does not count any more, all at once. Never throws. */
   prepare(keys: readonly string[]): Promise<void>
-  /** The resolved settings of `issues` or `issues@eu`, with defaults. Throws `invalid_request` with all `problems`. */
-  of(reference: string, definition: AgentDefinition): Promise<JsonObject>
+  /**
+   * The resolved settings of `issues` or `issues@eu`, with defaults. Throws `invalid_request` with all `problems`. A
+   * `signal` ends the wait with its reason; the command goes on for the others who wait.
+   */
+  of(reference: string, definition: AgentDefinition, signal?: AbortSignal): Promise<JsonObject>
   /**
    * What is missing or wrong in them; each message says how to set it right. A command that was not asked yet counts as a
    * value: `prepare` before.
    */
   problems(reference: string, definition: AgentDefinition): Detail[]
   /** The text of a named secret. Throws `invalid_request` when it is not set, fails, or is not for this team. */
-  secret(name: string, team: SecretReader): Promise<string>
+  secret(name: string, team: SecretReader, signal?: AbortSignal): Promise<string>
   /** One line for each secret that some team uses and cannot have. What `problems` says of commands holds here too. */
   missingSecrets(teams: readonly SecretUser[]): Detail[]
   /** The named secrets whose references fail. */
   brokenSecrets(): Detail[]
   networkAllow(): string[]
+  /** What a value that is not stored refers to; the value itself when it is no reference. Throws `invalid_request`. */
+  lookUp(value: Json): Promise<Json>
   /** A resolved value, unmasked; undefined when it is not set, cannot be resolved, or is a command not asked yet. */
   value(key: string): Json | undefined
   /** Masked. Throws `not_found`. */
@@ -87,7 +92,8 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
   const file = join(home, 'settings.yml')
   const closing = new AbortController()
   const command = (text: string) => outputOf(text, { cwd: home, processes, timeout, signal: closing.signal })
-  const lookups = new Lookups({ env, keychain, command, now }, () => resolve())
+  const sources: Sources = { env, keychain, command, now }
+  const lookups = new Lookups(sources, () => resolve())
   let raw: JsonObject = {}
   let resolved: Resolved = { value: {}, failures: new Map() }
   let inFiles: Secret[] = []
@@ -159,16 +165,16 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
 
   return {
     prepare,
-    async of(reference, definition) {
-      await prepare([`agents.${reference}`])
+    async of(reference, definition, signal) {
+      await unlessAborted(prepare([`agents.${reference}`]), signal)
       const details = problems(reference, definition)
       if (details.length === 0) return own(valueAt(resolved.value, ['agents', reference]), definition)
       throw refusalOf(details)
     },
     problems,
-    async secret(name, team) {
+    async secret(name, team, signal) {
       const refusal = whyNoSecret(raw, name, team)
-      if (refusal === null) await prepare([`secrets.${name}`])
+      if (refusal === null) await unlessAborted(prepare([`secrets.${name}`]), signal)
       const problem = secretProblem(name, team)
       if (problem) throw refusalOf([problem])
       return secretText(resolved.value, name)!
@@ -188,6 +194,15 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
     networkAllow() {
       const allow = valueAt(resolved.value, ['network', 'allow'])
       return Array.isArray(allow) ? allow.map(String) : []
+    },
+    async lookUp(value) {
+      const once = new Lookups(sources, () => {})
+      await once.read({ value })
+      await once.ask(commandsIn(value))
+      const found = once.resolve({ value }, '', 'omit')
+      const [failure] = found.failures.values()
+      if (failure !== undefined) throw new CadreError('invalid_request', failure)
+      return found.value.value!
     },
     value: key => valueAt(resolved.value, key.split('.')),
     get(key, agents) {
@@ -230,6 +245,19 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
       lookups.expire(commandsIn(raw))
     },
     close: () => closing.abort(),
+  }
+}
+
+async function unlessAborted(work: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
+  if (!signal) return work
+  signal.throwIfAborted()
+  const { promise: aborted, reject } = Promise.withResolvers<never>()
+  const abort = () => reject(signal.reason)
+  signal.addEventListener('abort', abort, { once: true })
+  try {
+    await Promise.race([work, aborted])
+  } finally {
+    signal.removeEventListener('abort', abort)
   }
 }
 

@@ -453,6 +453,18 @@ describe('a command', () => {
     for (const pid of readFileSync(pids, 'utf8').trim().split('\n').map(Number)) await gone(pid)
   })
 
+  test('is not waited for once the signal of who waits is aborted', async () => {
+    const place = folder()
+    const { settings } = await ofCommand(`while test ! -e ${place}/go; do sleep 0.01; done; echo value`)
+    const stop = new AbortController()
+    const aborted = settings.secret('x', here, stop.signal).catch(error => error)
+    const other = settings.secret('x', here)
+    stop.abort(new Error('cancelled'))
+    expect(await aborted).toBe(stop.signal.reason)
+    writeFileSync(join(place, 'go'), '')
+    expect(await other).toBe('value')
+  })
+
   test('that is running when the settings are closed is ended', async () => {
     const pids = join(folder(), 'pids')
     const { settings } = await ofCommand(`echo $$ > ${pids}; sleep 300`)

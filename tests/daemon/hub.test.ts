@@ -99,6 +99,8 @@ test('a session token is no api key', async () => {
   expect(started.stderr).toContain('session')
   const set = (value: string) => daemon.post('/v1/settings/set', { key: 'hub.api_key', value }, bearer(daemon.token))
   expect((await set(hub.admin)).body.error).toMatchObject({ code: 'invalid_request' })
+  expect((await set(`\${cmd:echo ${hub.admin}}`)).body.error).toMatchObject({ code: 'invalid_request' })
+  expect((await set(`\${cmd:echo ${durable}}`)).status).toBe(200)
   expect((await set(durable)).status).toBe(200)
 })
 

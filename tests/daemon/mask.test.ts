@@ -59,6 +59,17 @@ describe('secrets of the settings', () => {
   })
 })
 
+test('a masker in use learns what comes later, however many other trees there are', () => {
+  let secrets: Secret[] = []
+  const mask = new Mask(() => secrets, createLog())
+  const inUse = mask.redactor(['canary-input'])
+  for (let n = 100; n < 300; n++) mask.redactor([`canary-input-${n}`])
+  secrets = [{ name: 'a', value: 'canary-second' }]
+  mask.learn()
+  mask.conceal('canary-token')
+  expect(inUse.text('canary-second canary-token')).toBe('*** ***')
+})
+
 describe('what the daemon holds itself', () => {
   test('is told from words and paths of its environment', () => {
     const home = folder()

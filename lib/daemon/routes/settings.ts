@@ -23,7 +23,8 @@ export function settingRoutes({ api, daemon, guard }: Routing): void {
     async ({ body }) => {
       const { key } = body
       const value = body.value as Json
-      await daemon.checkSetting(key, value)
+      // What the hub is asked about is the credential, not where it is kept.
+      if (key.startsWith('hub.')) await daemon.checkSetting(key, await settings.lookUp(value))
       await settings.set(key, value, catalogue)
       return value === null ? { key, value } : settings.get(key, catalogue)
     },
