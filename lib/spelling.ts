@@ -1,3 +1,36 @@
-// What was meant by a misspelt name: the one copy of it is lib/spelling.ts.
+// What was meant: the known name nearest to a misspelt one.
 
-export * from '../spelling.ts'
+/** ` (did you mean `x`?)` for the nearest of `known`, or an empty text when none is near. */
+export function didYouMean(word: string, known: Iterable<string>): string {
+  let best: string | undefined
+  let least = Math.max(1, Math.floor(word.length / 3)) + 1
+  for (const name of known) {
+    const distance = editDistance(word.toLowerCase(), name.toLowerCase(), least)
+    if (distance < least) [best, least] = [name, distance]
+  }
+  return best === undefined ? '' : ` (did you mean \`${best}\`?)`
+}
+
+/** Letters to insert, delete, replace or swap with their neighbour; `bound` when there are that many or more. */
+function editDistance(a: string, b: string, bound: number): number {
+  if (Math.abs(a.length - b.length) >= bound) return bound
+  let older: number[] = []
+  let last = Array.from({ length: b.length + 1 }, (_, at) => at)
+  for (let i = 1; i <= a.length; i++) {
+    const row = [i]
+    for (let j = 1; j <= b.length; j++) {
+      const same = a[i - 1] === b[j - 1]
+      let least = Math.min(last[j]! + 1, row[j - 1]! + 1, last[j - 1]! + (same ? 0 : 1))
+      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) least = Math.min(least, older[j - 2]! + 1)
+      row.push(least)
+    }
+    older = last
+    last = row
+  }
+  return Math.min(last[b.length]!, bound)
+}
+
+/** `a, b and c`. */
+export function listed(words: readonly string[]): string {
+  return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`
+}

@@ -10,11 +10,8 @@ import { endLeftGroups } from '../agent/processes.ts'
 import { CadreError, messageOf } from '../error.ts'
 import type { Json, JsonObject } from '../json.ts'
 import type { Log } from '../log.ts'
-import { Engine, type EngineHost } from '../run/engine.ts'
-import type { LogLine } from '../run/logs.ts'
-import { SyncOutbox } from '../run/outbox.ts'
-import { RootSecrets } from '../run/secrets.ts'
-import { RunStore } from '../run/store.ts'
+import type { LogLine } from '../run/engine.ts'
+import { Engine, type EngineHost, RootSecrets, Store, SyncOutbox } from '../run/engine.ts'
 import { openSettings, type Settings } from '../settings/settings.ts'
 import type { Bundle } from '../team/team.ts'
 import { bundleFromJson, literalOrigins, teamsOf } from '../team/team.ts'
@@ -98,9 +95,9 @@ export class Daemon {
     this.#mask = new Mask(() => [...ownSecrets(home, env), ...settings.secrets(catalogue)], log)
     settings.onSecrets(() => this.#mask.learn())
     const mode = settings.value('sync') === 'status' ? 'status' : 'full'
-    this.outbox = new SyncOutbox(new RunStore(db), mode, runId => join(home, 'runs', runId))
+    this.outbox = new SyncOutbox(new Store(db), mode, runId => join(home, 'runs', runId))
     this.engine = new Engine({ home, db, secrets, log, slots, host: this.#host(secrets), outbox: this.outbox })
-    this.instanceId = this.engine.store.fact('instance', () => crypto.randomUUID())
+    this.instanceId = this.engine.store.facts.once('instance', () => crypto.randomUUID())
   }
 
   /** Set by the link: refuses a value that must not be stored, such as a session token as `hub.api_key`. */
@@ -146,7 +143,7 @@ export class Daemon {
         }
         return { definition, settings: await settings.of(reference, definition, signal) }
       },
-      context: (place, binding, event) => {
+      context: (place, binding, { event, small }) => {
         const context = createContext({
           settings: binding.settings,
           network: {
@@ -168,6 +165,7 @@ export class Daemon {
           phase: place.phase,
           effect: binding.effect,
           event,
+          ...(small && { small }),
         })
         return {
           ...context,
@@ -179,6 +177,7 @@ export class Daemon {
         }
       },
       mask: (value, values) => mask.redactor(values).json(value),
+      secret: (name, team, signal) => settings.secret(name, team, signal),
       restoreBundle: (_, json) => bundleFromJson(json),
     }
   }

@@ -83,13 +83,13 @@ function jobHost(daemon: Daemon): JobHost {
   return {
     freeSlots: () => engine.load.free,
     async start(runId, { team, sha256, inputs, run_name, workspace }) {
-      if (engine.store.run(runId)) return
+      if (engine.store.runs.get(runId)) return
       await daemon.packages.require(team, sha256)
       await startRun(daemon, { team, inputs, run_name, workspace }, { local: false, runId, synced: true })
     },
     ended: runId => engine.ended(runId),
     cancel: runId => engine.cancel(runId),
-    resume: (runId, from) => engine.resume(runId, from),
+    resume: (runId, from) => engine.resume(runId, { from }),
     decide: (reviewId, decision) => engine.decide(reviewId, decision),
   }
 }

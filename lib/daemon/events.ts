@@ -1,11 +1,16 @@
 // What happens in a run and below it, as it happens: first how things stand, then every change, until the run has ended.
 // Changes that pile up behind a slow reader are merged: it gets the newest state of each run and phase, and every line.
 
-import { itemCount } from '../run/children.ts'
-import type { Engine } from '../run/engine.ts'
-import type { Notice } from '../run/followers.ts'
-import { type LogLine, readLines } from '../run/logs.ts'
-import { type PhaseRecord, phaseRecord, type RunRecord, type RunRow, runRecord } from '../run/records.ts'
+import type { Engine, Notice } from '../run/engine.ts'
+import {
+  type LogLine,
+  type PhaseRecord,
+  phaseRecord,
+  type RunRecord,
+  type RunRow,
+  readLines,
+  runRecord,
+} from '../run/engine.ts'
 
 /** A phase as events carry it: its result is for `runs/phases` to tell. */
 export interface PhaseEvent extends Omit<PhaseRecord, 'data' | 'sub_runs'> {
@@ -55,11 +60,11 @@ export async function* runEvents(
       const notices = [...changed.values()]
       changed.clear()
       for (const notice of notices) {
-        const row = engine.store.run(notice.runId)
+        const row = engine.store.runs.get(notice.runId)
         if (row?.tree_key.startsWith(root)) yield* eventsOf(engine, row, notice)
       }
       // Deleted meanwhile: there is no end to tell.
-      if (!engine.store.run(runId)) return
+      if (!engine.store.runs.get(runId)) return
       const record = engine.record(runId)
       if (record.completed_at !== null && changed.size === 0) return yield { event: 'end', data: record }
       if (changed.size === 0) {
@@ -77,13 +82,10 @@ export async function* runEvents(
 
 /** Every run of the tree below `root`; phases of the top one and of those that have not ended. */
 function* standing(engine: Engine, runId: string, root: string, rootId: string): Generator<RunEvent> {
-  const page = engine.store.db.query<RunRow, [string, string, string, number]>(
-    `SELECT * FROM runs WHERE root_id = ? AND tree_key > ? AND tree_key < ? ORDER BY tree_key LIMIT ?`,
-  )
   const top = rowOf(engine, runId)
   yield* withPhases(engine, top)
   for (let after = root; ; ) {
-    const rows = page.all(rootId, after, `${root}~`, PAGE)
+    const rows = engine.store.runs.below(rootId, root, after, PAGE)
     for (const row of rows) {
       if (row.completed_at === null) yield* withPhases(engine, row)
       else yield { event: 'run', data: runRecord(row) }
@@ -96,13 +98,7 @@ function* standing(engine: Engine, runId: string, root: string, rootId: string):
 /** Log lines of the runs that were open at `since` or later. */
 async function* saidSince(engine: Engine, root: string, rootId: string, since: number): AsyncGenerator<RunEvent> {
   engine.logs.flush()
-  const rows = engine.store.db
-    .query<{ id: string }, [string, string, string, number]>(
-      `SELECT id FROM runs WHERE root_id = ? AND tree_key >= ? AND tree_key < ?
-         AND (completed_at IS NULL OR completed_at >= ?) ORDER BY tree_key`,
-    )
-    .all(rootId, root, `${root}~`, since)
-  for (const { id } of rows) {
+  for (const id of engine.store.runs.openSince(rootId, root, since)) {
     for (let afterSeq = 0; ; ) {
       const { lines, next } = await readLines(engine.stateDir(id), { afterSeq, limit: PAGE })
       const fresh = lines.filter(line => line.at >= since)
@@ -127,12 +123,12 @@ function* eventsOf(engine: Engine, row: RunRow, { kind, position, lines }: Notic
 
 function phaseEvent(engine: Engine, row: RunRow, position: number): RunEvent {
   const { phases } = engine.bundle(row.bundle_id).team(row.team_key)
-  const phase = engine.store.phase(row.id, position)!
+  const phase = engine.store.phases.get(row.id, position)!
   const { data: _, sub_runs: __, ...record } = phaseRecord({ ...phase, data: null }, phases[position]!, phases, [])
-  const items = record.type === 'map' && phase.started_at !== null ? itemCount(engine.store, row.id, position) : null
+  const items = record.type === 'map' && phase.started_at !== null ? engine.store.phases.total(row.id, position) : null
   return { event: 'phase', data: { run_id: row.id, position, ...record, items } }
 }
 
 function rowOf(engine: Engine, runId: string): RunRow {
-  return engine.store.run(runId)!
+  return engine.store.runs.get(runId)!
 }

@@ -4,10 +4,7 @@
 import { CadreError, messageOf } from '../error.ts'
 import type { JsonObject } from '../json.ts'
 import type { Log } from '../log.ts'
-import type { SyncOutbox } from '../run/outbox.ts'
-import type { RunRow } from '../run/records.ts'
-import type { Decision } from '../run/reviews.ts'
-import type { RunStore } from '../run/store.ts'
+import type { Decision, RunRow, Store, SyncOutbox } from '../run/engine.ts'
 import type { Phase } from '../team/team.ts'
 import type { HeartbeatOrder, HeartbeatReport } from './heartbeat.ts'
 import { HubClient } from './hub-client.ts'
@@ -18,7 +15,7 @@ export interface LinkOptions {
   name: string
   version: string
   log: Log
-  store: RunStore
+  store: Store
   outbox: SyncOutbox
   /** Of a run, in file order. */
   phasesOf: (row: RunRow) => readonly Phase[]
@@ -101,10 +98,10 @@ export class Link {
     this.#options = options
     this.client = new HubClient(options.hubUrl, options.realmToken)
     const { store } = options
-    this.#daemonId = store.getFact('daemon_id')
-    this.#realmId = store.getFact('realm_id')
-    this.#teamsVersion = store.getFact('teams_version')
-    this.#teams = new Set(JSON.parse(store.getFact('teams') ?? '[]') as string[])
+    this.#daemonId = store.facts.get('daemon_id')
+    this.#realmId = store.facts.get('realm_id')
+    this.#teamsVersion = store.facts.get('teams_version')
+    this.#teams = new Set(JSON.parse(store.facts.get('teams') ?? '[]') as string[])
     options.outbox.onQueued(() => this.#wakeSync?.())
   }
 
@@ -175,8 +172,8 @@ export class Link {
     })
     this.#daemonId = bundle.daemon_id
     this.#realmId = bundle.realm_id
-    store.setFact('daemon_id', bundle.daemon_id)
-    store.setFact('realm_id', bundle.realm_id)
+    store.facts.set('daemon_id', bundle.daemon_id)
+    store.facts.set('realm_id', bundle.realm_id)
     this.#answeredAt = Date.now()
     this.#learn(bundle)
     this.#startHeartbeat()
@@ -193,8 +190,8 @@ export class Link {
     if (bundle.teams && bundle.teams_version) {
       this.#teams = new Set(bundle.teams)
       this.#teamsVersion = bundle.teams_version
-      store.setFact('teams', JSON.stringify(bundle.teams))
-      store.setFact('teams_version', bundle.teams_version)
+      store.facts.set('teams', JSON.stringify(bundle.teams))
+      store.facts.set('teams_version', bundle.teams_version)
       this.#tellRunning()
     }
   }
@@ -307,7 +304,7 @@ export class Link {
     if (!this.#daemonId || this.#answeredAt === 0) return void (await Bun.sleep(200))
     const changes = await outbox.take(BATCH_BYTES)
     if (changes.length === 0) return this.#nextChange()
-    const epoch = store.fact('epoch', () => crypto.randomUUID())
+    const epoch = store.facts.once('epoch', () => crypto.randomUUID())
     try {
       const { acked_seq, rejected } = await this.client.call<{ acked_seq: number; rejected: unknown[] }>(
         '/v1/runs/sync',

@@ -4,22 +4,31 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { openDatabase } from '../../db/open.ts'
 import { CadreError } from '../error.ts'
-import { type LogLine, readLines } from '../run/logs.ts'
-import { type ListQuery, listRuns, type RunPhases, runPhases } from '../run/queries.ts'
-import type { RunRecord } from '../run/records.ts'
-import type { ReviewRecord } from '../run/reviews.ts'
-import { RunStore } from '../run/store.ts'
-import { rootOf, type TreeEntry, treeEntries } from '../run/tree.ts'
-import { type Why, why } from '../run/why.ts'
+import type { ReviewRecord, RunRecord } from '../run/engine.ts'
+import {
+  type ListFilter,
+  type LogLine,
+  listRuns,
+  type RunDetail,
+  type RunPhases,
+  readLines,
+  rootOf,
+  runDetail,
+  runPhases,
+  Store,
+  type TreeEntry,
+  treeEntries,
+  type Why,
+  why,
+} from '../run/engine.ts'
 import { bundleFromJson } from '../team/team.ts'
 import { type Client, connect } from './client.ts'
-import { type RunDetail, runDetail } from './detail.ts'
 import { databaseFile } from './home.ts'
 import { listReviewRecords } from './reviews.ts'
 import { type WorkspaceRecord, Workspaces } from './workspaces.ts'
 
 export interface Reader {
-  runs(query: ListQuery): Promise<{ runs: RunRecord[]; total: number }>
+  runs(query: ListFilter): Promise<{ runs: RunRecord[]; total: number }>
   run(id: string): Promise<RunDetail>
   tree(id: string): Promise<{ root_run_id: string; runs: TreeEntry[] }>
   phases(id: string): Promise<RunPhases>
@@ -55,8 +64,8 @@ function overHttp(client: Client): Reader {
 function fromDatabase(home: string): Reader {
   const file = databaseFile(home)
   if (!existsSync(file)) throw new CadreError('not_found', `nothing has run in ${home} yet`)
-  const store = new RunStore(openDatabase(file, { readonly: true }))
-  const bundle = (id: string) => bundleFromJson(JSON.parse(store.bundle(id)!))
+  const store = new Store(openDatabase(file, { readonly: true }))
+  const bundle = (id: string) => bundleFromJson(JSON.parse(store.bundles.get(id)!))
   return {
     runs: async query => listRuns(store, query),
     run: async id => runDetail(store, id),

@@ -3,7 +3,7 @@
 
 import { rm } from 'node:fs/promises'
 import { CadreError, messageOf } from '../error.ts'
-import { runEnded } from '../run/transitions.ts'
+import { runEnded } from '../run/engine.ts'
 import { sizeText } from '../size.ts'
 import type { Daemon } from './daemon.ts'
 import { databaseBytes, TreeSizes } from './usage.ts'

@@ -1,28 +1,27 @@
 // Reviews as people see them: with the name of their phase, answered only by those whom the team asks.
 
 import { CadreError } from '../error.ts'
-import type { Engine } from '../run/engine.ts'
-import { type Decision, listReviews, type ReviewRecord, type ReviewRow, reviewRecord } from '../run/reviews.ts'
-import type { RunStore } from '../run/store.ts'
+import type { Engine, Store } from '../run/engine.ts'
+import { type Decision, type ReviewRecord, type ReviewRow, reviewRecord } from '../run/engine.ts'
 import type { Bundle, GatePhase, Phase } from '../team/team.ts'
 import { inputsFor } from '../team/team.ts'
 
 /** What is asked of an engine, or of a database without one. */
 export interface ReviewSource {
-  readonly store: RunStore
+  readonly store: Store
   bundle(id: string): Bundle
 }
 
-type Filter = Parameters<typeof listReviews>[1]
+type Filter = Parameters<Store['reviews']['list']>[0]
 
 export function listReviewRecords(source: ReviewSource, filter: Filter): { reviews: ReviewRecord[]; total: number } {
-  const { rows, total } = listReviews(source.store, filter)
+  const { rows, total } = source.store.reviews.list(filter)
   return { reviews: rows.map(row => reviewRecord(row, phaseOf(source, row).name, row.run_name)), total }
 }
 
 /** Throws `not_found`. */
 export function findReview({ store }: Pick<ReviewSource, 'store'>, id: string): ReviewRow {
-  const row = store.db.query<ReviewRow, [string]>('SELECT * FROM reviews WHERE id = ?').get(id)
+  const row = store.reviews.get(id)
   if (!row) throw new CadreError('not_found', `no review ${id}`)
   return row
 }
@@ -55,6 +54,6 @@ function filledIn({ inputs }: NonNullable<GatePhase['review']>, { values: given 
 }
 
 function phaseOf(source: ReviewSource, { run_id, position }: Pick<ReviewRow, 'run_id' | 'position'>): Phase {
-  const row = source.store.run(run_id)!
+  const row = source.store.runs.get(run_id)!
   return source.bundle(row.bundle_id).team(row.team_key).phases[position]!
 }

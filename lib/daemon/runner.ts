@@ -1,8 +1,7 @@
 // What commands do to runs: through the daemon that holds the home, or in this process, which holds the home meanwhile.
 
 import type { Log } from '../log.ts'
-import type { ResumePlan } from '../run/resume.ts'
-import type { Decision, ReviewRecord } from '../run/reviews.ts'
+import type { Decision, ResumePlan, ReviewRecord } from '../run/engine.ts'
 import type { Field } from '../team/team.ts'
 import { connect } from './client.ts'
 import type { RunEvent } from './events.ts'
@@ -77,8 +76,8 @@ async function inProcess(home: string, log: Log): Promise<Runner> {
       }
     },
     async resume(runId, from) {
-      const plan = engine.planResume(runId, from)
-      await engine.resume(runId, from)
+      const plan = engine.planResume(runId, { from })
+      await engine.resume(runId, { from })
       return plan
     },
     cancel: async runId => void (await engine.cancel(runId)),

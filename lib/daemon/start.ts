@@ -4,7 +4,7 @@
 import { isAbsolute } from 'node:path'
 import { CadreError, type Detail } from '../error.ts'
 import type { JsonObject } from '../json.ts'
-import type { RunRecord } from '../run/records.ts'
+import type { RunRecord } from '../run/engine.ts'
 import type { SecretUser } from '../settings/settings.ts'
 import { agentRefs, type Bundle, inputsFor, type LoadOptions, type Team, teamsOf } from '../team/team.ts'
 import type { Daemon } from './daemon.ts'

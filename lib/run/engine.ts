@@ -1,46 +1,47 @@
-// The engine: takes runs, executes their phases, records what happens. Time, files and agents meet the machine here.
-// Callers are answered once what they asked for is durable.
+// The engine: the door of this room. It takes runs, executes their phases and records what happens. The way of a run:
+//
+//   start → steps/begin → store (one group commit) → effect `launch` → attempt/execute → steps/end → store → …
+//
+// Steps change rows and memory inside a transaction and touch nothing else; what has to happen outside is an effect, done
+// after the commit and guarded by itself. Callers are answered once what they asked for is durable.
 
 import type { Database } from 'bun:sqlite'
-import type { AgentContext, NotifyEvent } from '../agent/define.ts'
-import { CadreError, messageOf } from '../error.ts'
+import { CadreError } from '../error.ts'
 import type { JsonObject } from '../json.ts'
 import type { Log } from '../log.ts'
+import { bootId } from '../process.ts'
 import { Recent } from '../recent.ts'
-import type { Bundle, BundleJson, EventName } from '../team/team.ts'
-import { Attempts } from './attempts.ts'
-import { DiskSpace } from './disk.ts'
-import type { Binding, Surroundings } from './execute.ts'
-import { Followers, type Notice } from './followers.ts'
-import type { Outcome } from './host.ts'
-import { Journal } from './journal.ts'
-import { Ledger } from './ledger.ts'
-import { Deliveries, recordEvent } from './listeners.ts'
-import type { LiveRun } from './live.ts'
-import { type LogLine, RunLogs } from './logs.ts'
-import { Machine } from './machine.ts'
-import type { Change, Outbox } from './outbox.ts'
-import { Places, type RunPlace } from './places.ts'
-import { type RunPhases, runPhases } from './queries.ts'
-import { doubtAllSent } from './receipts.ts'
-import { type RunRecord, runRecord } from './records.ts'
-import { planResume, type ResumePlan, resume } from './resume.ts'
-import { type Decision, decide } from './reviews.ts'
-import type { RootSecrets } from './secrets.ts'
-import { RunStore } from './store.ts'
-import { maskInputs } from './subruns.ts'
-import { Timers } from './timers.ts'
-import { waitOf } from './waits.ts'
-
-/** What the engine asks of the daemon around it. */
-export interface EngineHost {
-  agent: Surroundings['agent']
-  /** An agent's context within a run. */
-  context(run: RunPlace, binding: Binding, event?: NotifyEvent): AgentContext
-  /** Replaces secrets: those of the settings and those of this tree's inputs. */
-  mask<T>(value: T, secrets: readonly string[]): T
-  restoreBundle(id: string, json: BundleJson): Bundle
-}
+import type { Bundle } from '../team/team.ts'
+import { Attempts } from './attempt/attempts.ts'
+import { DiskSpace } from './attempt/disk.ts'
+import { Errands } from './attempt/errands.ts'
+import { Ledger } from './attempt/ledger.ts'
+import { type LogLine, RunLogs } from './attempt/logs.ts'
+import { Messenger, recordEvent } from './attempt/notify.ts'
+import { Places } from './attempt/places.ts'
+import type { RootSecrets } from './attempt/secrets.ts'
+import type { LiveRun } from './core/live.ts'
+import { dropStale } from './files/handover.ts'
+import { restoreSmall, Settler } from './files/small.ts'
+import type { EngineHost } from './host.ts'
+import { beginTop, type NewRun } from './steps/begin.ts'
+import type { Effect, Errand, Outcome } from './steps/effects.ts'
+import { attemptEnded } from './steps/end.ts'
+import { errorOf, textOf } from './steps/fault.ts'
+import { loadTree } from './steps/load.ts'
+import { type Change, Machine } from './steps/machine.ts'
+import { planResume, type ResumeOptions, type ResumePlan, resumable, resume, secretsNeeded } from './steps/reopen.ts'
+import { type Decision, decide } from './steps/review.ts'
+import { stopRun } from './steps/stop.ts'
+import { dueUnits, nextDue } from './steps/tick.ts'
+import { Journal, type Unit } from './store/journal.ts'
+import { dropSmallFilesBelow, putSmallFiles } from './store/small-files.ts'
+import { Store } from './store/store.ts'
+import { Followers, type Notice } from './views/followers.ts'
+import { type RunPhases, runPhases } from './views/phases.ts'
+import { type RunRecord, runRecord } from './views/records.ts'
+import type { Outbox } from './views/sync.ts'
+import { waitOf } from './views/waits.ts'
 
 export interface EngineOptions {
   home: string
@@ -52,6 +53,8 @@ export interface EngineOptions {
   slots: number
   /** Of the ledger. */
   settle?: number
+  /** Milliseconds that a listener may take; default 60,000. */
+  deliveryTimeout?: number
   now?: () => number
   /** Adds what changed to the hub's outbox, inside the transaction. */
   outbox?: Outbox
@@ -59,7 +62,7 @@ export interface EngineOptions {
 
 export interface StartRequest {
   bundle: Bundle
-  /** Checked and complete (lib/team/inputs). */
+  /** Checked and complete. */
   inputs: JsonObject
   runName?: string | null
   workspace?: string | null
@@ -75,180 +78,223 @@ const MOST_BUNDLES = 100
 const STOP_MS = 6_000
 /** How often the log of a phase that still runs goes to the hub. */
 const LOG_SYNC_MS = 1_000
+const DELIVERY_MS = 60_000
+/** The longest sleep of the timer: a clock that was set is noticed after this. */
+const LONGEST_SLEEP_MS = 1_000
+/** How often small files are looked after. */
+const SETTLE_FILES_MS = 10_000
 
 export class Engine {
-  readonly store: RunStore
+  readonly store: Store
   readonly logs: RunLogs
   readonly #options: EngineOptions
   readonly #journal: Journal
   readonly #machine: Machine
   readonly #ledger: Ledger
-  readonly #deliveries: Deliveries
+  readonly #messenger: Messenger
   readonly #attempts: Attempts
-  readonly #timers: Timers
+  readonly #errands: Errands
   readonly #disk: DiskSpace
   readonly #places: Places
+  readonly #settler: Settler
   readonly #bundles = new Recent<string, Bundle>(MOST_BUNDLES)
-  /** Top runs that are being deleted. */
-  readonly #deleting = new Set<string>()
+  /** Work on the files of one phase is done one after the other. */
+  readonly #lanes = new Map<string, Promise<void>>()
+  /** Top runs that are being deleted, or resumed. */
+  readonly #held = new Set<string>()
   readonly #followers = new Followers()
-  readonly #logsQueued = new Set<string>()
-  #changes = new Map<string, Change>()
+  /** Runs whose log has lines that the hub has not been told of. */
+  readonly #logsToSync = new Set<string>()
+  #timer: Timer | undefined
+  #timerAt = Number.POSITIVE_INFINITY
+  #ticking = false
+  #settling: Timer | undefined
   #stopping = false
 
   constructor(options: EngineOptions) {
     this.#options = options
-    this.store = new RunStore(options.db)
-    this.#timers = new Timers(this.#now)
-    this.#disk = new DiskSpace(options.home, options.log, () => void this.#journal.write(() => this.#machine.drain()))
-    this.#places = new Places(options.home, this.store, (row, phase, line) =>
-      this.logs.append(row.id, {
-        phase,
-        at: this.#now(),
-        ...options.host.mask(line, options.secrets.values(row.root_id)),
-      }),
+    const { db, home, host, log, secrets } = options
+    this.store = new Store(db)
+    this.#disk = new DiskSpace(home, log, () => this.#journal.wake())
+    this.#places = new Places(home, this.store, (row, phase, line) =>
+      this.logs.append(row.id, { phase, at: this.#now(), ...host.mask(line, secrets.values(row.root_id)) }),
     )
     this.logs = new RunLogs(
       runId => this.stateDir(runId),
       (runId, lines) => this.#logged(runId, lines),
     )
-    this.#journal = new Journal(
-      options.db,
-      {
-        afterBegin: () => this.#machine.refresh(),
-        beforeCommit: () => options.outbox?.record([...this.#changes.values()]),
-        afterCommit: () => this.#committed(),
-        afterRollback: () => {
-          this.#changes.clear()
-          this.#machine.distrust()
-        },
-      },
-      options.log,
-    )
-    this.#ledger = new Ledger({
-      journal: this.#journal,
-      store: this.store,
-      now: this.#now,
-      settle: options.settle,
-      changed: (run_id, position, entry) => this.#receiptChanged({ run_id, position, entry }),
-    })
-    this.#attempts = new Attempts({
-      store: this.store,
-      host: options.host,
-      ledger: this.#ledger,
-      places: this.#places,
-      secrets: rootId => options.secrets.values(rootId),
-    })
-    this.#deliveries = new Deliveries(this.#journal, this.store, {
-      agent: options.host.agent,
-      context: (row, binding, event) => {
-        const run = this.store.run(row.run_id)!
-        const place = this.#places.of({ row: run, bundle: this.bundle(run.bundle_id), inputs: {} }, row.listener, 1)
-        return options.host.context(place, binding, event)
-      },
-      mask: (runId, value) => options.host.mask(value, options.secrets.values(this.store.run(runId)!.root_id)),
-    })
     this.#machine = new Machine(
       this.store,
       {
         now: this.#now,
-        paused: () => this.#disk.low !== null,
-        launch: (live, position, attempt) => {
-          if (this.#stopping) return
-          void this.#attempts.run(live, position, attempt, outcome => this.#record(live, position, attempt, outcome))
-        },
-        abort: (live, position, attempt) => this.#attempts.abort(live.id, position, attempt),
-        executing: (runId, position, attempt) => this.#attempts.has(runId, position, attempt),
-        schedule: (at, change) => this.#schedule(at, change),
-        changed: (run, position) => this.#changed({ run, position, kind: position === null ? 'run' : 'phase' }),
-        reviewChanged: (live, position) => this.#changed({ run: live, position, kind: 'review' }),
-        receiptChanged: (live, position, entry) => this.#changed({ run: live, position, kind: 'receipt', entry }),
-        event: (live, event, position) => this.#event(live, event, position),
-        runEnded: live => this.#runEnded(live),
-        unreadable: (row, thrown) =>
-          options.log.error('a run cannot be continued', { run: row.id, team: row.team, error: messageOf(thrown) }),
-        stateDir: runId => this.stateDir(runId),
+        random: Math.random,
         bundle: id => this.bundle(id),
-        mask: (rootId, value) => options.host.mask(value, options.secrets.values(rootId)),
-        secretInputs: rootId => options.secrets.read(rootId),
+        mask: (rootId, value) => host.mask(value, secrets.values(rootId)),
+        secretInputs: rootId => secrets.read(rootId),
+        stateDir: runId => this.stateDir(runId),
+        executing: (runId, position, attempt) => this.#attempts.has(runId, position, attempt),
+        paused: () => this.#stopping || this.#disk.low !== null,
+        wakeAt: at => this.#wakeAt(at),
+        event: (live, event, position) => recordEvent(this.#machine, live, event, position) > 0,
       },
       options.slots,
     )
+    this.#journal = new Journal(
+      db,
+      {
+        next: this.#machine.next,
+        hasNext: this.#machine.hasNext,
+        beforeUnit: this.#machine.beforeUnit,
+        afterUnit: this.#machine.afterUnit,
+        unitUndone: this.#machine.unitUndone,
+        unitFailed: (unit, error) => this.#unitFailed(unit, error),
+        beforeCommit: () => options.outbox?.record(this.#machine.changes),
+        afterCommit: () => this.#committed(),
+        afterRollback: this.#machine.groupUndone,
+      },
+      log,
+    )
+    const write = <T>(change: () => T): Promise<T> => this.#journal.write({ root: null, apply: change })
+    this.#ledger = new Ledger({
+      store: this.store,
+      write,
+      now: this.#now,
+      settle: options.settle,
+      changed: (runId, position, entry) => this.#receiptChanged(runId, position, entry),
+    })
+    this.#attempts = new Attempts({
+      machine: this.#machine,
+      host,
+      ledger: this.#ledger,
+      places: this.#places,
+      secrets: rootId => secrets.values(rootId),
+    })
+    this.#errands = new Errands({
+      machine: this.#machine,
+      write: (root, apply) => this.#journal.write({ root, apply }),
+    })
+    this.#messenger = new Messenger({
+      store: this.store,
+      host,
+      context: (row, binding, event) => {
+        const run = this.store.runs.get(row.run_id)!
+        const place = this.#places.of({ row: run, bundle: this.bundle(run.bundle_id), inputs: {} }, row.listener, 1)
+        return host.context(place, binding, { event })
+      },
+      mask: (runId, value) => host.mask(value, secrets.values(this.store.runs.get(runId)!.root_id)),
+      write,
+      timeout: options.deliveryTimeout ?? DELIVERY_MS,
+    })
+    this.#settler = new Settler({ db, write, stateDirOf: runId => this.stateDir(runId), now: this.#now, log })
   }
 
-  /** Continues every run that has not ended. To be called once, before anything is started. */
-  async recover(): Promise<void> {
+  /**
+   * Continues what has not ended: every tree, or those of the top runs `only`. To be called once, before anything is
+   * started. A tree that cannot be read ends as failed, and keeps no other from going on.
+   */
+  async recover(only?: readonly string[]): Promise<void> {
     await this.#disk.look()
     this.#disk.watch()
-    await this.#journal.write(() => {
-      for (const receipt of doubtAllSent(this.store)) this.#receiptChanged(receipt)
-      this.#machine.recover()
-    })
-    this.#deliveries.recover()
-    // What a kill left: secrets of a run that had just ended, or that had not begun. What is still to be told needs them.
+    await this.#restoreFiles()
+    await this.#journal.write({ root: null, apply: () => this.#doubtSent() })
+    const roots = only ?? this.store.runs.openRoots().map(({ id }) => id)
+    await Promise.all(
+      roots.map(root =>
+        this.#journal
+          .write({ root, apply: () => this.#takeUp(root) })
+          .catch(error => this.#options.log.error('a run cannot be continued', { run: root, error: textOf(error) })),
+      ),
+    )
+    this.#messenger.recover()
+    for (const { id, state } of this.store.runs.unsettled()) void this.#farewell(id, id, state)
+    // Secrets of a run that was being started when the process ended.
     const { secrets } = this.#options
-    const old = secrets.kept().filter(id => !this.#machine.lives.has(id))
-    void this.#deliveries.settled().then(() => Promise.all(old.map(id => secrets.forget(id))))
+    await Promise.all(
+      secrets
+        .kept()
+        .filter(id => !this.store.runs.get(id))
+        .map(id => secrets.forget(id)),
+    )
+    this.#wakeAt(this.#now())
+    this.#settling = setInterval(() => void this.#settler.tick(), SETTLE_FILES_MS)
+    this.#settling.unref()
   }
 
   async start(request: StartRequest): Promise<RunRecord> {
-    if (this.#stopping) throw new CadreError('unavailable', 'the daemon is stopping; start the run again afterwards')
+    if (this.#stopping) throw stopping()
     const { bundle, inputs, runName = null, workspace = null, fromPath = false, synced = false } = request
     const id = request.runId ?? Bun.randomUUIDv7()
-    const fields = bundle.team(bundle.root).inputs
     this.#bundles.set(bundle.id, bundle)
-    await this.#options.secrets.keep(id, fields, inputs)
-    await this.#journal.write(() =>
-      this.#machine.begin({
-        id,
-        bundle,
-        teamKey: bundle.root,
-        inputs,
-        recordedInputs: maskInputs(fields, inputs),
-        runName,
-        workspace,
-        fromPath,
-        synced,
-      }),
-    )
-    return this.record(id)
+    await this.#keepSecrets(id, bundle, inputs)
+    const run: NewRun = { id, bundle, teamKey: bundle.root, inputs, runName, workspace, fromPath, synced }
+    return this.#ask(id, () => {
+      beginTop(this.#machine, run)
+      return this.record(id)
+    })
   }
 
-  /** Asks a run and all below it to end. Throws `not_found`; a run that has ended already is `invalid_state`. */
+  /**
+   * Asks a run and all below it to end; phases that run `always` clean up, unless it is asked again. Throws `not_found`; a
+   * run that has ended already is `invalid_state`. While the disk is full it stops what executes, and records it later.
+   */
   async cancel(runId: string, reason = 'cancelled'): Promise<RunRecord> {
-    await this.#journal.write(() => {
-      const row = this.store.run(runId)
-      if (!row) throw new CadreError('not_found', `no run ${runId}`)
-      if (row.completed_at !== null) throw new CadreError('invalid_state', `run ${runId} is ${row.state} already`)
-      if (row.state === 'queued') {
-        throw new CadreError('invalid_state', `run ${runId} waits for its turn: cancel its top run ${row.root_id}`)
-      }
-      this.#machine.end(runId, { state: 'cancelled', reason })
+    const row = this.store.runs.get(runId)
+    if (!row) throw new CadreError('not_found', `there is no run ${runId}`)
+    const apply = () => {
+      this.#refuseCancel(runId)
+      const live = this.#machine.lives.get(runId)
+      if (!live) throw new CadreError('internal', `run ${runId} is open and not in memory`)
+      stopRun(this.#machine, live, { state: 'cancelled', reason, ...(live.ending && { hard: true }) })
+      this.#machine.follow(row.root_id)
+      return this.record(runId)
+    }
+    if (!this.#journal.stalled) return this.#ask(row.root_id, apply)
+    this.#refuseCancel(runId)
+    const place = row.tree_key
+    this.#attempts.abortRuns(id => {
+      const run = this.store.runs.get(id)
+      return run?.root_id === row.root_id && run.tree_key.startsWith(place)
     })
+    void this.#journal.write({ root: row.root_id, apply: () => void apply() }).catch(() => {})
     return this.record(runId)
   }
 
-  /** Opens an ended run again, as a new attempt: what did not complete, and `from` with all that depends on it. */
-  async resume(runId: string, from: string | null = null): Promise<RunRecord> {
-    await this.#journal.write(() => {
-      if (this.#deleting.has(runId)) throw new CadreError('invalid_state', `run ${runId} is being deleted`)
-      resume(this.#machine, runId, from)
-    })
-    return this.record(runId)
+  /**
+   * Opens an ended run again, as a new attempt. Throws `not_found`, `invalid_state`, `invalid_request` for an unknown phase,
+   * and where the run needs the values of secret inputs again.
+   */
+  async resume(runId: string, options: ResumeOptions = {}): Promise<RunRecord> {
+    if (this.#stopping) throw stopping()
+    const row = resumable(this.#machine, runId, options)
+    if (this.#held.has(runId)) throw new CadreError('invalid_state', `run ${runId} is being deleted or resumed`)
+    const bundle = this.bundle(row.bundle_id)
+    const secrets = this.#secretsAgain(runId, bundle, options.inputs ?? {})
+    this.#held.add(runId)
+    try {
+      if (secrets) await this.#keepSecrets(runId, bundle, secrets)
+      return await this.#ask(runId, () => {
+        resume(this.#machine, runId, options)
+        return this.record(runId)
+      })
+    } finally {
+      this.#held.delete(runId)
+    }
+  }
+
+  planResume(runId: string, options: ResumeOptions = {}): ResumePlan {
+    return planResume(this.#machine, runId, options)
   }
 
   /** Lets `work` delete the tree of an ended top run, which nobody can open again meanwhile. */
   async deleting(runId: string, work: () => Promise<void>): Promise<void> {
-    this.#deleting.add(runId)
-    await work().finally(() => this.#deleting.delete(runId))
-  }
-
-  planResume(runId: string, from: string | null = null): ResumePlan {
-    return planResume(this.#machine, runId, from)
+    this.#held.add(runId)
+    await work().finally(() => this.#held.delete(runId))
   }
 
   async decide(reviewId: string, decision: Decision): Promise<void> {
-    await this.#journal.write(() => decide(this.#machine, reviewId, decision))
+    const review = this.store.reviews.get(reviewId)
+    const root = review && this.store.runs.get(review.run_id)?.root_id
+    await this.#ask(root ?? null, () => decide(this.#machine, reviewId, decision))
   }
 
   /** The phases of a run, with what those that have not ended wait for. */
@@ -260,23 +306,21 @@ export class Engine {
   }
 
   record(runId: string): RunRecord {
-    const row = this.store.run(runId)
-    if (!row) throw new CadreError('not_found', `no run ${runId}`)
+    const row = this.store.runs.get(runId)
+    if (!row) throw new CadreError('not_found', `there is no run ${runId}`)
     return runRecord(row)
   }
 
   /** The record of a run once it has ended and its listeners have been told. */
   async ended(runId: string): Promise<RunRecord> {
-    if (this.record(runId).completed_at === null) {
-      await this.#followers.untilEnded(runId)
-    }
-    await this.#deliveries.idle(runId)
+    if (this.record(runId).completed_at === null) await this.#followers.untilEnded(runId)
+    await this.#messenger.idle(runId)
     return this.record(runId)
   }
 
   /** Resolves when every listener that was to be told by now has been. */
   async told(): Promise<void> {
-    await this.#deliveries.settled()
+    await this.#messenger.settled()
   }
 
   /** Hears of every durable change until the returned function is called. */
@@ -291,14 +335,14 @@ export class Engine {
   bundle(id: string): Bundle {
     const known = this.#bundles.get(id)
     if (known) return known
-    const text = this.store.bundle(id)
+    const text = this.store.bundles.get(id)
     if (text === null) throw new CadreError('internal', `bundle ${id} is missing in the run database`)
     return this.#bundles.set(id, this.#options.host.restoreBundle(id, JSON.parse(text)))
   }
 
   /** Runs that have not ended, and leaf phases in execution. */
   get load(): { runs: number; slots: number; free: number; stalled: string | null } {
-    const slots = this.#machine.slotsInUse
+    const slots = this.#machine.slots.inUse
     const stalled = this.#journal.stalled ?? this.#disk.low
     const free = stalled ? 0 : Math.max(0, this.#options.slots - slots)
     return { runs: this.#machine.lives.size, slots, free, stalled }
@@ -307,11 +351,13 @@ export class Engine {
   /** Interrupts what runs, without recording an end: the next start continues it. */
   async stop(): Promise<void> {
     this.#stopping = true
-    this.#timers.stop()
+    clearTimeout(this.#timer)
+    clearInterval(this.#settling)
     this.#disk.stop()
     this.#attempts.abortAll(new Error('the daemon stops'))
     const deadline = performance.now() + STOP_MS
-    await Promise.race([this.#deliveries.stop(), new Promise(resolve => setTimeout(resolve, STOP_MS).unref())])
+    const work = Promise.all([this.#messenger.stop(), ...this.#lanes.values()])
+    await Promise.race([work, new Promise(resolve => setTimeout(resolve, STOP_MS).unref())])
     await this.#attempts.idle(deadline)
     this.logs.flush()
     this.#journal.close()
@@ -319,86 +365,318 @@ export class Engine {
 
   readonly #now = (): number => this.#options.now?.() ?? Date.now()
 
+  /** A change that somebody waits for: refused while the disk takes none. */
+  #ask<T>(root: string | null, apply: () => T): Promise<T> {
+    return this.#journal.write({ root, apply, request: true })
+  }
+
+  #refuseCancel(runId: string): void {
+    const row = this.store.runs.get(runId)
+    if (!row) throw new CadreError('not_found', `there is no run ${runId}`)
+    if (row.completed_at !== null) throw new CadreError('invalid_state', `run ${runId} is ${row.state} already`)
+    if (row.state === 'queued') {
+      throw new CadreError('invalid_state', `run ${runId} waits for its turn: cancel its top run ${row.root_id}`)
+    }
+  }
+
+  // Secrets
+
+  async #keepSecrets(runId: string, bundle: Bundle, inputs: JsonObject): Promise<void> {
+    try {
+      await this.#options.secrets.keep(runId, bundle.team(bundle.root).inputs, inputs)
+    } catch (cause) {
+      const { code } = cause as NodeJS.ErrnoException
+      if (code !== 'ENOSPC' && code !== 'EDQUOT') throw cause
+      throw new CadreError('unavailable', `the disk of ${this.#options.home} is full: free space, then try again`, {
+        cause,
+      })
+    }
+  }
+
+  /** The values of secret inputs for a new attempt; null where it needs none. */
+  #secretsAgain(runId: string, bundle: Bundle, given: JsonObject): JsonObject | null {
+    const team = bundle.team(bundle.root)
+    const wrong = Object.keys(given).filter(name => !team.inputs.some(input => input.secret && input.name === name))
+    if (wrong.length > 0) {
+      throw new CadreError(
+        'invalid_request',
+        `only secret inputs can be given again at a resume: ${wrong.join(', ')} ${wrong.length > 1 ? 'are' : 'is'} kept as the run began`,
+        { details: wrong.map(name => ({ path: `/inputs/${name}`, message: 'is no secret input of this team' })) },
+      )
+    }
+    const needed = secretsNeeded(team, this.store.runs.get(runId)!)
+    if (needed.length === 0) return null
+    const missing = needed.filter(name => !(name in given))
+    if (missing.length > 0) {
+      const options = missing.map(name => `-i ${name}=@-`).join(' ')
+      throw new CadreError(
+        'invalid_request',
+        `the values of secret inputs are kept only until a run ends: give ${missing.join(', ')} again (${options})`,
+        { details: missing.map(name => ({ path: `/inputs/${name}`, message: `input ${name}: give it again` })) },
+      )
+    }
+    return given
+  }
+
+  // Starting
+
+  /** Small files that the file system lost in a power cut are made again; only then can they be behind the rows. */
+  async #restoreFiles(): Promise<void> {
+    const boot = bootId()
+    if (this.store.facts.get('boot') === boot) return
+    await restoreSmall(this.store.db, runId => this.stateDir(runId), this.#options.log)
+    await this.#journal.write({ root: null, apply: () => this.store.facts.set('boot', boot) })
+  }
+
+  /** What the process before may have sent is in doubt. */
+  #doubtSent(): void {
+    for (const { run_id, position, entry } of this.store.receipts.doubtAll()) {
+      this.#receiptChanged(run_id, position, entry)
+    }
+    this.store.deliveries.doubtAll()
+  }
+
+  #takeUp(root: string): void {
+    const row = this.store.runs.get(root)
+    if (!row) throw new CadreError('not_found', `there is no run ${root}`)
+    if (row.completed_at !== null) return
+    loadTree(this.#machine, root)
+    this.#machine.follow(root)
+  }
+
+  // After a commit
+
+  #committed(): void {
+    const { effects, changes } = this.#machine.takeCommitted()
+    for (const effect of effects) {
+      try {
+        this.#do(effect)
+      } catch (error) {
+        this.#options.log.error('an effect failed', { effect: effect.kind, error: textOf(error) })
+      }
+    }
+    try {
+      this.#tell(changes)
+    } catch (error) {
+      this.#options.log.error('followers could not be told', { error: textOf(error) })
+    }
+  }
+
+  #tell(changes: readonly Change[]): void {
+    if (changes.some(({ run }) => run.synced)) this.#options.outbox?.committed()
+    if (!this.#followers.any) return
+    for (const { run, position, kind } of changes) {
+      if (kind !== 'receipt') this.#followers.tell({ rootId: run.root_id, runId: run.id, kind, position })
+    }
+  }
+
+  #do(effect: Effect): void {
+    switch (effect.kind) {
+      case 'launch':
+        return this.#launch(effect)
+      case 'abort':
+        return this.#attempts.abort(effect.runId, effect.position, effect.attempt)
+      case 'limit':
+        return this.#attempts.limit(effect.runId, effect.position, effect.attempt, effect.ms)
+      case 'errand':
+        return this.#send(effect.errand)
+      case 'clear':
+        return this.#inLane(`${effect.runId}:${effect.position}`, () => this.#clear(effect))
+      case 'deliver':
+        return this.#messenger.send(effect.runId)
+      case 'ended':
+        void this.#farewell(effect.runId, effect.root, effect.state)
+    }
+  }
+
+  #launch({ runId, position, attempt }: Extract<Effect, { kind: 'launch' }>): void {
+    const live = this.#machine.live(runId, position, attempt)
+    if (!live || this.#stopping) return
+    void this.#attempts
+      .run(live, position, attempt, outcome => this.#record(live, position, attempt, outcome))
+      .catch(error => {
+        this.#options.log.error('an attempt could not be recorded', { run: runId, position, error: textOf(error) })
+      })
+  }
+
   /** Records how an attempt ended. One that a stop interrupted has no end: the next start opens a new one. */
   async #record(live: LiveRun, position: number, attempt: number, outcome: Outcome): Promise<void> {
     this.logs.flush()
     if (this.#stopping && outcome.kind !== 'completed') return
-    try {
-      await this.#journal.write(() => {
+    await this.#journal.write({
+      root: live.root,
+      apply: () => {
         if (live.row.synced) this.#options.outbox?.recordLog(live.id, this.logs.last(live.id))
-        this.#machine.attemptEnded(live.id, position, attempt, outcome)
-      })
-    } catch (error) {
-      this.#options.log.error('an attempt could not be recorded', { run: live.id, position, error: messageOf(error) })
-    }
-  }
-
-  #schedule(at: number, change: () => void): void {
-    this.#timers.at(at, () => {
-      if (!this.#stopping) void this.#journal.write(change)
+        if (!attemptEnded(this.#machine, live.id, position, attempt, outcome) || outcome.kind !== 'completed') return
+        if (attempt > 1) dropSmallFilesBelow(this.store.db, live.id, `files/${live.phase(position).name}`)
+        if (outcome.small) putSmallFiles(this.store.db, live.id, outcome.small, this.#now())
+      },
     })
   }
 
-  #changed(change: Change): void {
-    this.#changes.set(`${change.kind}:${change.run.row.id}:${change.position}:${change.entry ?? ''}`, change)
+  #send(errand: Errand): void {
+    this.#inLane(`${errand.runId}:${errand.position}`, async () => {
+      if (this.#stopping) return
+      try {
+        await this.#errands.run(errand)
+      } catch (thrown) {
+        if (this.#stopping) return
+        await this.#errands.fail(errand, thrown)
+      }
+    })
   }
+
+  /** Removes what earlier attempts of a phase were given by sub-runs that run anew, or that do not count any more. */
+  async #clear({ runId, position }: Extract<Effect, { kind: 'clear' }>): Promise<void> {
+    const live = this.#machine.lives.get(runId)
+    const phase = live?.phase(position)
+    if (!phase) return
+    const keep = new Set<string>()
+    if (phase.type === 'map') {
+      const total = this.store.phases.total(runId, position) ?? 0
+      for (const child of this.store.runs.children(runId, position)) {
+        if (child.state !== 'completed' || child.item! >= total) continue
+        keep.add(this.store.items.folder(runId, position, child.item!) ?? child.run_name!)
+      }
+    }
+    await dropStale(this.stateDir(runId), phase.name, keep)
+  }
+
+  #inLane(lane: string, work: () => Promise<void>): void {
+    const before = this.#lanes.get(lane) ?? Promise.resolve()
+    const mine = before.then(work).catch(error => {
+      this.#options.log.error('work on the files of a phase failed', { phase: lane, error: textOf(error) })
+    })
+    this.#lanes.set(lane, mine)
+    void mine.finally(() => this.#lanes.get(lane) === mine && this.#lanes.delete(lane))
+  }
+
+  /** Once its last words are said, what a run needed goes, and those who waited for it hear. */
+  async #farewell(runId: string, root: string, state: string): Promise<void> {
+    const hasEnded = () => this.store.runs.get(runId)?.completed_at !== null
+    this.logs.close(runId)
+    await this.#messenger.idle(runId)
+    // Resumed meanwhile: what it needs stays, and who waits for its end has to wait on.
+    if (!hasEnded() || this.#stopping) return
+    // A listener may have said something since.
+    this.logs.close(runId)
+    this.#followers.ended(runId)
+    if (runId !== root || this.#held.has(runId)) return
+    try {
+      await Promise.all([this.#options.secrets.forget(runId), this.#places.leave(runId, state === 'completed')])
+      if (hasEnded()) await this.#journal.write({ root: null, apply: () => this.store.runs.settle(runId) })
+    } catch (error) {
+      this.#options.log.warn('what a run needed could not be removed', { run: runId, error: textOf(error) })
+    }
+  }
+
+  // Faults
+
+  /** A change failed twice: its tree ends, so that nothing waits for it for ever. */
+  #unitFailed({ root }: Unit, thrown: unknown): void {
+    if (root === null) return
+    const { code, message } = errorOf(thrown)
+    const prefix = code === 'internal' ? 'a fault of the engine ended the run: ' : 'the run cannot be continued: '
+    this.#machine.abandon(root, { code: 'internal', message: prefix + message, run_id: root })
+  }
+
+  // Time
+
+  /** Has the rows asked what is due at `at`, or sooner. */
+  #wakeAt(at: number): void {
+    if (at >= this.#timerAt || this.#stopping) return
+    this.#timerAt = at
+    clearTimeout(this.#timer)
+    const wait = Math.min(Math.max(0, at - this.#now()), LONGEST_SLEEP_MS)
+    this.#timer = setTimeout(() => void this.#tick(), wait)
+  }
+
+  async #tick(): Promise<void> {
+    this.#timerAt = Number.POSITIVE_INFINITY
+    if (this.#stopping || this.#ticking) return
+    this.#ticking = true
+    try {
+      const now = this.#now()
+      if (!this.#journal.stalled) {
+        for (const units of dueUnits(this.#machine, now)) {
+          await Promise.all(units.map(unit => this.#journal.write(unit).catch(() => {})))
+          if (this.#stopping) return
+        }
+      }
+      const next = nextDue(this.#machine, now)
+      if (next !== null) this.#wakeAt(next)
+      else if (this.#journal.stalled) this.#wakeAt(now + LONGEST_SLEEP_MS)
+    } catch (error) {
+      this.#options.log.error('what is due could not be read', { error: textOf(error) })
+      this.#wakeAt(this.#now() + LONGEST_SLEEP_MS)
+    } finally {
+      this.#ticking = false
+    }
+  }
+
+  // What others hear
 
   /** Also of a run that ended meanwhile: an attempt that did not heed its signal may still write. */
-  #receiptChanged({ run_id, position, entry }: { run_id: string; position: number; entry: string }): void {
-    const row = this.store.run(run_id)
+  #receiptChanged(runId: string, position: number, entry: string): void {
+    const row = this.store.runs.get(runId)
     if (row?.synced !== 1) return
-    this.#changed({
-      run: { row, team: this.bundle(row.bundle_id).team(row.team_key) },
-      position,
-      kind: 'receipt',
-      entry,
-    })
-  }
-
-  #committed(): void {
-    const changes = [...this.#changes.values()]
-    this.#changes.clear()
-    this.#machine.runEffects()
-    if (changes.some(change => change.run.row.synced)) this.#options.outbox?.committed()
-    if (!this.#followers.any) return
-    for (const { run, position, kind } of changes) {
-      if (kind !== 'receipt') this.#followers.tell({ rootId: run.row.root_id, runId: run.row.id, kind, position })
-    }
+    const team = this.bundle(row.bundle_id).team(row.team_key)
+    this.#machine.note({ run: row, team, position, kind: 'receipt', entry })
   }
 
   #logged(runId: string, lines: readonly LogLine[]): void {
     const live = this.#machine.lives.get(runId)
     if (!live) return
     if (this.#followers.any) {
-      this.#followers.tell({ rootId: live.row.root_id, runId, kind: 'log', position: null, lines })
+      this.#followers.tell({ rootId: live.root, runId, kind: 'log', position: null, lines })
     }
-    if (!live.row.synced || !this.#options.outbox || this.#logsQueued.has(runId)) return
-    this.#logsQueued.add(runId)
-    this.#schedule(this.#now() + LOG_SYNC_MS, () => {
-      this.#logsQueued.delete(runId)
+    const { outbox } = this.#options
+    if (!live.row.synced || !outbox || this.#stopping) return
+    if (this.#logsToSync.size === 0) setTimeout(() => this.#syncLogs(outbox), LOG_SYNC_MS).unref()
+    this.#logsToSync.add(runId)
+  }
+
+  #syncLogs(outbox: Outbox): void {
+    const runs = [...this.#logsToSync]
+    this.#logsToSync.clear()
+    if (this.#stopping) return
+    const apply = () => {
       // What an ended run said is in the outbox since its last attempt ended.
-      if (this.#machine.lives.has(runId)) this.#options.outbox?.recordLog(runId, this.logs.last(runId))
-    })
-  }
-
-  #event(live: LiveRun, event: EventName, position: number | null): void {
-    if (live.team.listeners.length === 0) return
-    if (recordEvent(this.#machine, live, event, position) > 0) this.#machine.after(() => this.#deliveries.send(live.id))
-  }
-
-  #runEnded(live: LiveRun): void {
-    this.logs.close(live.id)
-    void this.#deliveries.idle(live.id).then(() => this.#farewell(live))
-  }
-
-  /** Once its last words are said, what a run needed goes, and those who waited for it hear. */
-  #farewell({ id, parent }: LiveRun): void {
-    // Resumed meanwhile: what it needs stays, and who waits for its end has to wait on.
-    if (this.store.run(id)?.completed_at === null) return
-    // A listener may have said something since.
-    this.logs.close(id)
-    if (!parent) void this.#options.secrets.forget(id)
-    if (!parent) this.#places.dropWorkspace(id)
-    this.#followers.ended(id)
+      for (const runId of runs) if (this.#machine.lives.has(runId)) outbox.recordLog(runId, this.logs.last(runId))
+    }
+    void this.#journal
+      .write({ root: null, apply })
+      .then(() => outbox.committed())
+      .catch(() => {})
   }
 }
+
+const stopping = () => new CadreError('unavailable', 'the daemon is stopping; start the run again afterwards')
+
+// What other rooms use of this one
+
+export { type LogLine, readLines } from './attempt/logs.ts'
+export type { RunPlace } from './attempt/places.ts'
+export { RootSecrets } from './attempt/secrets.ts'
+export { PHASE_STATES, type PhaseState, RUN_STATES, type RunState, runEnded } from './core/states.ts'
+export type { Binding, EngineHost } from './host.ts'
+export { maskInputs } from './steps/begin.ts'
+export type { ResumeOptions, ResumePlan } from './steps/reopen.ts'
+export { CHOICES, type Decision } from './steps/review.ts'
+export type { ReviewRow, RunError, RunRow } from './store/rows.ts'
+export { Store } from './store/store.ts'
+export type { Notice } from './views/followers.ts'
+export { type ListFilter, listRuns, type RunPhases, runPhases } from './views/phases.ts'
+export {
+  type PhaseRecord,
+  phaseRecord,
+  type ReviewRecord,
+  type RunDetail,
+  type RunRecord,
+  reviewRecord,
+  runDetail,
+  runRecord,
+} from './views/records.ts'
+export { type SyncChange, SyncOutbox } from './views/sync.ts'
+export { rootOf, type TreeEntry, treeEntries } from './views/tree.ts'
+export { type Why, why } from './views/why.ts'

@@ -24,10 +24,15 @@ export interface Output {
 /** Names that expressions can use. Phases are looked up when named, so that nothing is loaded in vain. */
 export interface Scope {
   inputs: JsonObject
-  run: { id: string; name: string | null }
+  /** `started_at` in epoch milliseconds; null until the run starts. */
+  run: { id: string; name: string | null; started_at: number | null }
   phase(name: string): PhaseValue
   item?: Json
   index?: number
+  /** The value of a named secret. Throws when there is none. */
+  secret?(name: string): string
+  /** The absolute path of a file of the run or the workspace. */
+  file?(path: string): string
 }
 
 export interface PhaseValue {
@@ -36,9 +41,10 @@ export interface PhaseValue {
   text: string
   data: Json
   files: { name: string; path: string; bytes: number; sha256: string }[]
+  error: { code: string; message: string } | null
 }
 
-/** A bare CEL expression. */
+/** A bare CEL expression, that gives what its place asks for: a bool in `when`. */
 export interface Expression {
   readonly source: string
   /** `<file>:<line>:<column>` of the expression, for errors at run time. */
@@ -49,7 +55,10 @@ export interface Expression {
   evaluate(scope: Scope): Json
 }
 
-/** A JSON value with `{{ }}` inside its strings, at any depth. A template alone keeps the type of its value. */
+/**
+ * A JSON value with `{{ }}` inside its strings, at any depth. A template alone keeps the type of its value. What a phase
+ * that did not complete would have given is null.
+ */
 export interface Template {
   readonly place: string
   readonly phases: ReadonlySet<string>
@@ -166,6 +175,10 @@ export interface Team {
   timeout?: number
   phases: readonly Phase[]
   listeners: readonly Listener[]
+  /** Named secrets that its expressions read, each once, in file order. */
+  secrets: readonly string[]
+  /** Place of a phase in `phases`; -1 when there is none of that name. */
+  position(phase: string): number
 }
 
 /**

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import chat from '../../agents/chat.ts'
 import type { AgentError, AgentResult, NotifyEvent } from '../../lib/agent/define.ts'
-import { listReviews } from '../../lib/run/reviews.ts'
+
 import { testContext } from '../support/context.ts'
 import { type TestEngine, testEngine } from '../support/engine.ts'
 import { rawServer } from '../support/faults.ts'
@@ -186,7 +186,7 @@ ${phases}`
     while (t.engine.record(run_id).state !== 'awaiting_input') await Bun.sleep(5)
     expect(vendor.posts.map(({ path }) => path)).toEqual(['ops'])
     expect(JSON.stringify(t.engine.record(run_id))).not.toContain('canarysecret')
-    const [review] = listReviews(t.engine.store, { state: 'pending', limit: 10, offset: 0 }).rows
+    const [review] = t.engine.store.reviews.list({ state: 'pending', limit: 10, offset: 0 }).rows
     await t.engine.decide(review!.id, { decision: 'skip', by: 'me' })
     expect((await t.engine.ended(run_id)).state).toBe('completed')
     expect(vendor.posts).toHaveLength(1)

@@ -2,8 +2,7 @@ import { afterEach, beforeEach, describe, expect, spyOn, test } from 'bun:test'
 import { join } from 'node:path'
 import email from '../../agents/email.ts'
 import type { AgentError, AgentResult, NotifyEvent } from '../../lib/agent/define.ts'
-import { receiptsOf } from '../../lib/run/receipts.ts'
-import { listReviews } from '../../lib/run/reviews.ts'
+
 import { testContext } from '../support/context.ts'
 import { type TestEngine, testEngine } from '../support/engine.ts'
 import { rawServer } from '../support/faults.ts'
@@ -269,8 +268,8 @@ phases:
   - { name: tell, agent: email, depends_on: [], message: m, retry: { attempts: 3, backoff: 1ms } }
 `)
     while (t.engine.record(run_id).state !== 'awaiting_input') await Bun.sleep(5)
-    const [review] = listReviews(t.engine.store, { state: 'pending', limit: 10, offset: 0 }).rows
-    expect(receiptsOf(t.engine.store, run_id, 0)).toMatchObject([{ state: 'unknown' }])
+    const [review] = t.engine.store.reviews.list({ state: 'pending', limit: 10, offset: 0 }).rows
+    expect(t.engine.store.receipts.of(run_id, 0)).toMatchObject([{ state: 'unknown' }])
     await t.engine.decide(review!.id, { decision: 'skip', by: 'me' })
     expect((await t.engine.ended(run_id)).state).toBe('completed')
   })

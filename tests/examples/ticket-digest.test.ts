@@ -4,7 +4,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { RunRecord } from '../../lib/run/records.ts'
+import type { RunRecord } from '../../lib/run/engine.ts'
 import { command } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 import { ACCOUNT } from '../vendors/atlassian.ts'

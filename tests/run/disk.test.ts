@@ -2,8 +2,8 @@
 
 import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { AgentError, agent, Type } from '../../lib/agent/cadre.ts'
-import { brokenInvariants } from '../../lib/run/invariants.ts'
-import { runPhases } from '../../lib/run/queries.ts'
+import { runPhases } from '../../lib/run/engine.ts'
+import { brokenInvariants } from '../../lib/run/store/invariants.ts'
 import { type TestEngine, testEngine } from '../support/engine.ts'
 
 const calls: string[] = []

@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { AgentError, agent, Type } from '../../lib/agent/cadre.ts'
-import { runPhases } from '../../lib/run/queries.ts'
-import { treeEntries } from '../../lib/run/tree.ts'
+import { runPhases, treeEntries } from '../../lib/run/engine.ts'
 import { type TestEngine, testEngine } from '../support/engine.ts'
 
 let active = 0
@@ -209,7 +208,7 @@ phases:
     }
   })
 
-  test('a file that a sub-run promised and did not write fails the phase above', async () => {
+  test('a file that a sub-run promised and did not write fails it, and so the phase above', async () => {
     const run = await t.run({
       'team.yml': `
 name: "@local/above"
@@ -225,7 +224,7 @@ phases:
   - { name: a, agent: echo, sources: [{ name: x }] }
 `,
     })
-    expect(run).toMatchObject({ state: 'failed', error: { code: 'not_found', phase: 'p' } })
+    expect(run).toMatchObject({ state: 'failed', error: { code: 'sub_run_failed', phase: 'p' } })
     expect(run.error!.message).toContain('there is no file files/a/none.txt')
   })
 
@@ -380,10 +379,10 @@ phases:
     expect(twice.error!.message).toMatch(/items 0 and 2 have the same key "k1"/)
     const wrong = await t.run(items(`items: ["text"]`))
     expect(wrong).toMatchObject({ state: 'failed' })
-    expect(wrong.error!.message).toMatch(/item 0 .*input v: expected a number/)
+    expect(wrong.error!.message).toMatch(/item 0: .*input v: expected a number/)
   })
 
-  test('recursion ends at depth 32 with an error, not a crash', async () => {
+  test('recursion ends at depth 1,000 with an error, not a crash', async () => {
     const run = await t.run({
       'team.yml': `
 name: "@local/self"
@@ -399,7 +398,7 @@ phases:
 `,
     })
     expect(run).toMatchObject({ state: 'failed' })
-    expect(run.error!.message).toMatch(/32 deep at most/)
+    expect(run.error!.message).toMatch(/may nest 1000 deep/)
     expect([...treeEntries(t.engine.store.db, run.run_id)]).toHaveLength(33)
   })
 })

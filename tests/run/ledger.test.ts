@@ -1,9 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { AgentError, agent, Type } from '../../lib/agent/cadre.ts'
-import { runPhases } from '../../lib/run/queries.ts'
-import { insertReceipt, receiptsOf } from '../../lib/run/receipts.ts'
-import { listReviews } from '../../lib/run/reviews.ts'
-import { why } from '../../lib/run/why.ts'
+import { runPhases, why } from '../../lib/run/engine.ts'
 import { type TestEngine, testEngine } from '../support/engine.ts'
 
 /** An outside that counts what reaches it, and can lose its reply. */
@@ -83,7 +80,7 @@ phases:
 ${extra}`
 
 const phasesOf = (runId: string) => runPhases(t.engine.store, runId, id => t.engine.bundle(id)).phases
-const pending = () => listReviews(t.engine.store, { state: 'pending', limit: 10, offset: 0 }).rows
+const pending = () => t.engine.store.reviews.list({ state: 'pending', limit: 10, offset: 0 }).rows
 
 async function until(condition: () => boolean) {
   for (let n = 0; n < 400 && !condition(); n++) await Bun.sleep(5)
@@ -96,7 +93,7 @@ describe('once entries', () => {
     const run = await t.run(team())
     expect(run.state).toBe('completed')
     expect(outside.written.map(line => line.split(' ')[0])).toEqual(['First', 'Second'])
-    expect(receiptsOf(t.engine.store, run.run_id, 0)).toMatchObject([
+    expect(t.engine.store.receipts.of(run.run_id, 0)).toMatchObject([
       { entry: 'one', state: 'done', external_id: 'T-1', external_url: 'http://tickets/T-1' },
       { entry: 'two', state: 'done' },
     ])
@@ -165,9 +162,9 @@ phases:
     await t.engine.ended(run_id)
     const { store } = t.engine
     store.db.run("UPDATE phases SET state = 'running', completed_at = NULL WHERE position = 0")
-    expect(insertReceipt(store, run_id, 0, 'late', 1, 0)).toBe(false)
-    expect(insertReceipt(store, run_id, 0, 'late', 2, 0)).toBe(true)
-    expect(insertReceipt(store, run_id, 0, 'late', 2, 0)).toBe(false)
+    expect(store.receipts.insert(run_id, 0, 'late', 1, 0)).toBe(false)
+    expect(store.receipts.insert(run_id, 0, 'late', 2, 0)).toBe(true)
+    expect(store.receipts.insert(run_id, 0, 'late', 2, 0)).toBe(false)
   })
 
   test('after a crash the receipt is in doubt: found, or asked about; never sent again', async () => {
@@ -211,7 +208,7 @@ describe('resume', () => {
     expect(await t.engine.ended(failed.run_id)).toMatchObject({ state: 'completed', attempt: 2, error: null })
     expect(phasesOf(failed.run_id).map(phase => phase.attempt)).toEqual([1, 2])
     await expect(t.engine.resume(failed.run_id)).rejects.toMatchObject({ code: 'invalid_state' })
-    await t.engine.resume(failed.run_id, 'make')
+    await t.engine.resume(failed.run_id, { from: 'make' })
     expect((await t.engine.ended(failed.run_id)).state).toBe('completed')
     expect(phasesOf(failed.run_id).map(phase => phase.attempt)).toEqual([2, 3])
     expect(outside.written).toHaveLength(2)
@@ -241,7 +238,7 @@ phases:
     const before = phasesOf(failed.run_id)[0]!.sub_runs
     expect(before.map(run => run.state)).toEqual(['failed', 'failed', 'failed'])
     outside.broken = false
-    await t.engine.resume(failed.run_id, 'each')
+    await t.engine.resume(failed.run_id, { from: 'each' })
     expect((await t.engine.ended(failed.run_id)).state).toBe('completed')
     const after = phasesOf(failed.run_id)[0]!.sub_runs
     expect(after).toEqual(before.map(run => ({ ...run, state: 'completed' })))

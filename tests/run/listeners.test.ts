@@ -2,7 +2,7 @@
 
 import { afterEach, expect, test } from 'bun:test'
 import { AgentError, agent, Type } from '../../lib/agent/cadre.ts'
-import { deliveriesOf } from '../../lib/run/listeners.ts'
+import { runDetail } from '../../lib/run/engine.ts'
 import { type TestEngine, testEngine } from '../support/engine.ts'
 import { folder } from '../support/folder.ts'
 
@@ -60,7 +60,7 @@ test.each(cases)('an event %s at the next start', async (_, name, error, state, 
   rings = async () => void times++
   t = await testEngine({ home, agents })
   await t.engine.told()
-  expect(deliveriesOf(t.engine.store, runId)).toMatchObject([{ phase: 'tell', event: 'on_complete', state }])
+  expect(runDetail(t.engine.store, runId).deliveries).toMatchObject([{ phase: 'tell', event: 'on_complete', state }])
   expect(times).toBe(rang)
 })
 

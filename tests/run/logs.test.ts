@@ -3,7 +3,7 @@
 import { expect, test } from 'bun:test'
 import { appendFileSync, mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { RunLogs, readLines } from '../../lib/run/logs.ts'
+import { RunLogs, readLines } from '../../lib/run/attempt/logs.ts'
 import { folder } from '../support/folder.ts'
 
 const say = (logs: RunLogs, text: string) => {

@@ -7,9 +7,8 @@ import { join } from 'node:path'
 import { AgentError, agent, Type } from '../../lib/agent/cadre.ts'
 import { deleteTree } from '../../lib/daemon/retention.ts'
 import type { Json } from '../../lib/json.ts'
-import { brokenInvariants } from '../../lib/run/invariants.ts'
-import { runPhases } from '../../lib/run/queries.ts'
-import { treeEntries } from '../../lib/run/tree.ts'
+import { runPhases, treeEntries } from '../../lib/run/engine.ts'
+import { brokenInvariants } from '../../lib/run/store/invariants.ts'
 import { type TestEngine, testEngine } from '../support/engine.ts'
 
 /** What `look` gives by name, what was posted, and how often each value was worked on. */
@@ -94,7 +93,7 @@ const phasesOf = (runId: string) => runPhases(t.engine.store, runId, id => t.eng
 const phaseOf = (runId: string, name: string) => phasesOf(runId).find(phase => phase.name === name)!
 const treeOf = (runId: string) => [...treeEntries(t.engine.store.db, runId)]
 const resumed = async (runId: string, from: string | null = null) => {
-  await t.engine.resume(runId, from)
+  await t.engine.resume(runId, { from })
   return t.engine.ended(runId)
 }
 const posted = () => outside.posted.map(line => line.split(' ')[0]!).sort()
@@ -134,7 +133,7 @@ describe('a map behind the phase', () => {
     const { run_id } = await t.run(mapped)
     const before = idsOf(run_id, 'each')
     outside.given.list = items('c2', 'd2', 'b2')
-    expect(t.engine.planResume(run_id, 'list')).toEqual({
+    expect(t.engine.planResume(run_id, { from: 'list' })).toEqual({
       run_id,
       repeats: ['list', 'each', 'after'],
       written: ['a', 'b', 'c'].map(k => ({
@@ -216,7 +215,7 @@ describe('a map behind the phase', () => {
     const { promise, resolve } = Promise.withResolvers<void>()
     const given = { list: items('d2', 'c2', 'b2', 'a2') }
     Object.assign(outside, { broken: 'd2', given, worked: [], hold: promise })
-    await t.engine.resume(run_id, 'list')
+    await t.engine.resume(run_id, { from: 'list' })
     while (t.engine.record(ids.d!).state !== 'failed' || t.engine.record(ids.d!).attempt === 1) await Bun.sleep(1)
     resolve()
     expect((await t.engine.ended(run_id)).state).toBe('failed')
@@ -239,7 +238,7 @@ describe('a map behind the phase', () => {
     const { run_id } = await t.run(mapped)
     const { promise, resolve } = Promise.withResolvers<void>()
     outside.hold = promise
-    await t.engine.resume(run_id, 'list')
+    await t.engine.resume(run_id, { from: 'list' })
     const last = idsOf(run_id, 'each').c!
     while (t.engine.record(last).state !== 'queued') await Bun.sleep(1)
     await expect(t.engine.cancel(last)).rejects.toThrow(`cancel its top run ${run_id}`)
@@ -252,7 +251,7 @@ describe('a map behind the phase', () => {
     const { run_id } = await t.run(mapped)
     const { promise, resolve } = Promise.withResolvers<void>()
     Object.assign(outside, { given: { list: items('c2', 'a2', 'd2') }, hold: promise })
-    await t.engine.resume(run_id, 'list')
+    await t.engine.resume(run_id, { from: 'list' })
     while (phaseOf(run_id, 'each').state !== 'running') await Bun.sleep(1)
     await t.engine.cancel(run_id)
     resolve()
@@ -378,7 +377,7 @@ phases:
 `)
   while (t.engine.record(run_id).completed_at === null) await Bun.sleep(1)
   outside.hold = held.promise
-  await t.engine.resume(run_id, 'make')
+  await t.engine.resume(run_id, { from: 'make' })
   const ended = t.engine.ended(run_id)
   while (phaseOf(run_id, 'wait').state !== 'running') await Bun.sleep(1)
   rung.resolve()

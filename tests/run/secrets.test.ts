@@ -3,7 +3,7 @@
 import { afterEach, expect, test } from 'bun:test'
 import { existsSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { RootSecrets } from '../../lib/run/secrets.ts'
+import { RootSecrets } from '../../lib/run/engine.ts'
 import { type TestEngine, testEngine } from '../support/engine.ts'
 import { folder } from '../support/folder.ts'
 

@@ -5,7 +5,7 @@ import { mkdtempSync, readdirSync, rmdirSync, rmSync, writeFileSync } from 'node
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { AgentError, agent, Type } from '../../lib/agent/cadre.ts'
-import { brokenInvariants } from '../../lib/run/invariants.ts'
+import { brokenInvariants } from '../../lib/run/store/invariants.ts'
 import { type TestEngine, testEngine } from '../support/engine.ts'
 
 const MIB = 1_048_576

@@ -4,8 +4,7 @@
 //   bun tests/support/canonical.ts HOME VENDOR_URL
 
 import { agent, Type } from '../../lib/agent/cadre.ts'
-import { listReviews } from '../../lib/run/reviews.ts'
-import { type RunState, runEnded } from '../../lib/run/transitions.ts'
+import { type RunState, runEnded } from '../../lib/run/engine.ts'
 import { testEngine } from './engine.ts'
 
 export const RUN_ID = '01900000-0000-7000-8000-000000000001'
@@ -103,7 +102,7 @@ export async function canonical(home: string, base_url: string, answer?: 'comple
       if (runEnded(state)) return (await t.engine.ended(RUN_ID)).state
       if (state === 'awaiting_input') {
         if (!answer) return state
-        for (const { id } of listReviews(t.engine.store, { state: 'pending', limit: 10, offset: 0 }).rows) {
+        for (const { id } of t.engine.store.reviews.list({ state: 'pending', limit: 10, offset: 0 }).rows) {
           await t.engine.decide(id, { decision: answer, by: 'the test' })
         }
       }

@@ -7,7 +7,7 @@
 import { AgentError, agent, Type } from '../../lib/agent/cadre.ts'
 import { CadreError } from '../../lib/error.ts'
 import type { JsonObject } from '../../lib/json.ts'
-import { CHOICES, type ReviewRow } from '../../lib/run/reviews.ts'
+import { CHOICES, type ReviewRow } from '../../lib/run/engine.ts'
 import { testEngine } from './engine.ts'
 import { type Random, randomFrom } from './random.ts'
 
@@ -246,7 +246,7 @@ async function act(): Promise<void> {
     case 4: {
       const runs = anyRun('completed_at IS NOT NULL')
       const from = random.once(2) ? `p${random.below(3)}` : null
-      if (runs.length > 0) await may(engine.resume(random.of(runs).id, from), 'invalid_state', 'invalid_request')
+      if (runs.length > 0) await may(engine.resume(random.of(runs).id, { from }), 'invalid_state', 'invalid_request')
       return
     }
     case 5:

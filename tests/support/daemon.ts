@@ -3,7 +3,7 @@
 import { afterAll } from 'bun:test'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import type { RunRecord } from '../../lib/run/records.ts'
+import type { RunRecord } from '../../lib/run/engine.ts'
 import { folder } from './folder.ts'
 
 const PROGRAM = join(import.meta.dir, '../../daemon.ts')

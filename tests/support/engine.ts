@@ -10,8 +10,7 @@ import { CadreError } from '../../lib/error.ts'
 import type { JsonObject } from '../../lib/json.ts'
 import { createLog } from '../../lib/log.ts'
 import { createRedactor } from '../../lib/redact.ts'
-import { Engine, type StartRequest } from '../../lib/run/engine.ts'
-import { RootSecrets } from '../../lib/run/secrets.ts'
+import { Engine, RootSecrets, type StartRequest } from '../../lib/run/engine.ts'
 import { bundleFromJson, type FileMap, inputsFor, loadBundle } from '../../lib/team/team.ts'
 import { folder } from './folder.ts'
 
@@ -39,9 +38,13 @@ export async function testEngine(
     agents?: Record<string, Agent>
     /** By agent. */
     settings?: Record<string, Record<string, unknown>>
+    /** Named secrets. */
+    secrets?: Record<string, string>
     slots?: number
     /** Default 20 ms. */
     settle?: number
+    /** Milliseconds that a listener may take. */
+    deliveryTimeout?: number
     home?: string
     now?: () => number
   } = {},
@@ -57,6 +60,7 @@ export async function testEngine(
     log: createLog({ level: 'error' }),
     slots: options.slots ?? 64,
     settle: options.settle ?? 20,
+    ...(options.deliveryTimeout !== undefined && { deliveryTimeout: options.deliveryTimeout }),
     ...(options.now && { now: options.now }),
     secrets: new RootSecrets(home),
     host: {
@@ -65,7 +69,7 @@ export async function testEngine(
         if (!definition) throw new CadreError('invalid_request', `no agent ${reference}`)
         return { definition, settings: options.settings?.[reference] ?? {} }
       },
-      context: (place, binding, event) =>
+      context: (place, binding, { event, small }) =>
         createContext({
           settings: binding.settings,
           network: { allow: ['127.0.0.1'], literalOrigins: [] },
@@ -82,9 +86,15 @@ export async function testEngine(
           phase: place.phase,
           effect: binding.effect,
           event,
+          ...(small && { small }),
         }),
       mask: (value, secrets) =>
         secrets.length === 0 ? value : (createRedactor(secrets).json(value as never) as typeof value),
+      async secret(name) {
+        const value = options.secrets?.[name]
+        if (value === undefined) throw new CadreError('invalid_request', `no secret ${name}`)
+        return value
+      },
       restoreBundle: (_, json) => bundleFromJson(json),
     },
   })

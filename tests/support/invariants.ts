@@ -6,8 +6,8 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { openDatabase } from '../../db/open.ts'
 import type { FileRecord } from '../../lib/agent/define.ts'
-import { brokenInvariants } from '../../lib/run/invariants.ts'
-import { rootOf, treeEntries } from '../../lib/run/tree.ts'
+import { rootOf, treeEntries } from '../../lib/run/engine.ts'
+import { brokenInvariants } from '../../lib/run/store/invariants.ts'
 
 /** What has been recorded for good, by its place. */
 export interface Recorded {

@@ -4,7 +4,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Agent } from '../../lib/agent/define.ts'
 import type { JsonObject } from '../../lib/json.ts'
-import { runPhases } from '../../lib/run/queries.ts'
+import { runPhases } from '../../lib/run/engine.ts'
 import { testEngine } from './engine.ts'
 import { folder } from './folder.ts'
 
@@ -29,7 +29,7 @@ export async function outcomeOf({ agent, name, settings, phase, files = {}, work
   try {
     const team = { name: '@local/one', version: '1.0.0', phases: [{ name: 'one', agent: name, ...phase }] }
     const { run_id } = await t.start(JSON.stringify(team), {}, { workspace })
-    while (['queued', 'running'].includes(t.engine.store.run(run_id)!.state)) await Bun.sleep(5)
+    while (['queued', 'running'].includes(t.engine.store.runs.get(run_id)!.state)) await Bun.sleep(5)
     return runPhases(t.engine.store, run_id, id => t.engine.bundle(id)).phases[0]!
   } finally {
     await t.close()

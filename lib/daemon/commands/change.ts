@@ -3,7 +3,7 @@
 import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
 import { createLog } from '../../log.ts'
-import { CHOICES, type Decision } from '../../run/reviews.ts'
+import { CHOICES, type Decision } from '../../run/engine.ts'
 import { homeFolder } from '../home.ts'
 import { openRunner } from '../runner.ts'
 import { EXIT, watch } from './watch.ts'

@@ -1,9 +1,8 @@
 // Commands that show what is recorded: runs, tree, phases, logs, why, reviews, workspaces.
 
 import { formatDuration } from '../../duration.ts'
-import type { LogLine } from '../../run/logs.ts'
-import { runEnded } from '../../run/transitions.ts'
-import type { TreeEntry } from '../../run/tree.ts'
+import type { LogLine, TreeEntry } from '../../run/engine.ts'
+import { runEnded } from '../../run/engine.ts'
 import { homeFolder } from '../home.ts'
 import { openReader, type Reader } from '../reader.ts'
 import { createPaint, type Paint, printable, stateWord, symbol } from '../terminal/paint.ts'

@@ -1,7 +1,7 @@
 // GET /metrics: what the daemon does, in Prometheus' text format.
 // https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format
 
-import { RUN_STATES } from '../../run/transitions.ts'
+import { RUN_STATES } from '../../run/engine.ts'
 import { closed } from '../../schema.ts'
 import type { Routing } from '../routes.ts'
 import { version } from '../version.ts'

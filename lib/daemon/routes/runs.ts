@@ -6,15 +6,10 @@ import type { Call } from '../../http/api.ts'
 import { envelopeFrame } from '../../http/reply.ts'
 import { jsonStream } from '../../http/stream.ts'
 import type { JsonObject } from '../../json.ts'
-import { readLines } from '../../run/logs.ts'
-import { listRuns } from '../../run/queries.ts'
-import { RUN_STATES } from '../../run/transitions.ts'
-import { rootOf, treeEntries } from '../../run/tree.ts'
-import { why } from '../../run/why.ts'
+import { listRuns, RUN_STATES, readLines, rootOf, runDetail, treeEntries, why } from '../../run/engine.ts'
 import { closed } from '../../schema.ts'
 import type { Caller } from '../access.ts'
 import type { Daemon } from '../daemon.ts'
-import { runDetail } from '../detail.ts'
 import { deleteTree } from '../retention.ts'
 import type { Routing } from '../routes.ts'
 import { startRun } from '../start.ts'
@@ -69,8 +64,8 @@ export function runRoutes({ api, daemon, guard }: Routing): void {
     async call => {
       const runId = target(daemon, call)
       const from = call.body.from_phase ?? null
-      const { repeats, written } = engine.planResume(runId, from)
-      return { ...(await engine.resume(runId, from)), repeats, written }
+      const { repeats, written } = engine.planResume(runId, { from })
+      return { ...(await engine.resume(runId, { from })), repeats, written }
     },
   )
   api.post(
@@ -138,7 +133,7 @@ export function target(
 }
 
 function sameTree(daemon: Daemon, one: string, other: string): boolean {
-  const root = (id: string) => daemon.engine.store.run(id)?.root_id
+  const root = (id: string) => daemon.engine.store.runs.get(id)?.root_id
   return one === other || (root(one) !== undefined && root(one) === root(other))
 }
 

@@ -1,6 +1,6 @@
 // A run with all below it, put together from its events.
 
-import type { RunRecord } from '../../run/records.ts'
+import type { RunRecord } from '../../run/engine.ts'
 import type { PhaseEvent, RunEvent } from '../events.ts'
 
 export interface RunNode {

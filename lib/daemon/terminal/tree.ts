@@ -2,7 +2,7 @@
 // a map with many items is its counts, the items at work and the failed ones.
 
 import { formatDuration } from '../../duration.ts'
-import type { RunError } from '../../run/records.ts'
+import type { RunError } from '../../run/engine.ts'
 import type { PhaseEvent } from '../events.ts'
 import { hasEnded, type RunNode } from './model.ts'
 import { type Paint, printable, symbol } from './paint.ts'

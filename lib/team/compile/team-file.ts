@@ -64,6 +64,8 @@ export function compileTeam(source: Source, root: Node, { agents, refs }: Compil
       ...defined({ timeout: duration(field(root, 'timeout')) }),
       phases,
       listeners,
+      secrets: [],
+      position: (name: string) => phases.findIndex(phase => phase.name === name),
     },
     calls,
   }

@@ -1,0 +1,128 @@
+// The attempts of leaf phases that this process executes: each runs until it has an outcome, and counts as executed until
+// that is recorded. An attempt can be aborted; one whose agent does not heed that ends without it.
+
+import type { GatePhase, StandardPhase } from '../../team/team.ts'
+import type { LiveRun } from '../core/live.ts'
+import type { EngineHost } from '../host.ts'
+import type { Outcome } from '../steps/effects.ts'
+import { CLEANUP_MS, type Machine } from '../steps/machine.ts'
+import { scopeOf } from '../steps/scope.ts'
+import { execute } from './execute.ts'
+import type { Ledger } from './ledger.ts'
+import { limit } from './limit.ts'
+import type { Places } from './places.ts'
+
+interface Parts {
+  machine: Machine
+  host: EngineHost
+  ledger: Ledger
+  places: Places
+  /** What of a tree is masked. */
+  secrets(rootId: string): readonly string[]
+}
+
+interface Running {
+  controller: AbortController
+  callOff: () => void
+}
+
+export class Attempts {
+  readonly #parts: Parts
+  readonly #running = new Map<string, Running>()
+  /** By run and position: what an agent said last, when that was that it waits. */
+  readonly #waitNotes = new Map<string, string>()
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  /** Executes an attempt and gives its outcome to `record`. Never throws. */
+  async run(live: LiveRun, position: number, attempt: number, record: (outcome: Outcome) => Promise<void>) {
+    const key = keyOf(live.id, position, attempt)
+    const controller = new AbortController()
+    const phase = live.phase(position)
+    const running = { controller, callOff: limit(controller, phase.timeout ?? (live.ending ? CLEANUP_MS : undefined)) }
+    this.#running.set(key, running)
+    try {
+      const outcome = await this.#perform(live, position, attempt, controller)
+      running.callOff()
+      await record(outcome)
+    } finally {
+      this.#waitNotes.delete(`${live.id}:${position}`)
+      this.#running.delete(key)
+    }
+  }
+
+  has(runId: string, position: number, attempt: number): boolean {
+    return this.#running.has(keyOf(runId, position, attempt))
+  }
+
+  abort(runId: string, position: number, attempt: number): void {
+    this.#running.get(keyOf(runId, position, attempt))?.controller.abort()
+  }
+
+  /** Aborts every attempt of the runs for which `of` holds. */
+  abortRuns(of: (runId: string) => boolean): void {
+    for (const [key, { controller }] of this.#running) if (of(key.split(':', 1)[0]!)) controller.abort()
+  }
+
+  /** Gives an attempt no longer than `ms` from now. */
+  limit(runId: string, position: number, attempt: number, ms: number): void {
+    const running = this.#running.get(keyOf(runId, position, attempt))
+    if (!running) return
+    running.callOff()
+    running.callOff = limit(running.controller, ms)
+  }
+
+  /** What the agent of a phase says that it waits for. */
+  note(runId: string, position: number): string | undefined {
+    return this.#waitNotes.get(`${runId}:${position}`)
+  }
+
+  abortAll(reason: Error): void {
+    for (const { controller } of this.#running.values()) controller.abort(reason)
+  }
+
+  /** Resolves when none runs any more, or at `deadline` (of `performance.now()`). */
+  async idle(deadline: number): Promise<void> {
+    while (this.#running.size > 0 && performance.now() < deadline) await Bun.sleep(20)
+  }
+
+  async #perform(live: LiveRun, position: number, attempt: number, controller: AbortController): Promise<Outcome> {
+    const { machine, host, ledger, places } = this.#parts
+    const phase = live.phase(position) as StandardPhase | GatePhase
+    const secrets = this.#parts.secrets(live.root)
+    const mask = <T>(value: T): T => host.mask(value, secrets)
+    const place = places.of(live, phase.name, attempt)
+    const { log } = place
+    const spot = `${live.id}:${position}`
+    place.log = line => {
+      if (line.text.startsWith('waiting: ')) this.#waitNotes.set(spot, mask(line.text.slice(9)))
+      else this.#waitNotes.delete(spot)
+      log(line)
+    }
+    return execute(
+      {
+        runId: live.id,
+        position,
+        attempt,
+        phase,
+        scope: () => scopeOf(machine, live),
+        team: live.team,
+        fromPath: live.bundle.folder(live.row.team_key) !== null,
+        signal: controller.signal,
+      },
+      {
+        host,
+        context: (binding, small) => host.context(place, binding, { small }),
+        ledger,
+        stateDir: place.stateDir,
+        workspace: place.workspace,
+        makeWorkspace: () => places.makeWorkspace(live.row),
+        mask,
+      },
+    )
+  }
+}
+
+const keyOf = (runId: string, position: number, attempt: number): string => `${runId}:${position}:${attempt}`

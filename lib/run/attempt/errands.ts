@@ -1,0 +1,319 @@
+// Errands: what a team phase, a map or the end of a run needs done outside of a transaction before it can go on. Items are
+// evaluated, files looked at, hashed and handed over, long results put together, all of it in small pieces. An errand
+// gives a change that records what came of it; one that fails gives a change that fails its phase by name.
+
+import { join } from 'node:path'
+import type { FileRecord } from '../../agent/define.ts'
+import type { SmallFile } from '../../agent/files.ts'
+import { CadreError } from '../../error.ts'
+import type { Json, JsonObject } from '../../json.ts'
+import type { MapPhase, TeamPhase } from '../../team/team.ts'
+import { MAX_DATA_BYTES } from '../core/bounded.ts'
+import type { LiveRun } from '../core/live.ts'
+import { checkOutputs, foldersOf, handOver, type Origin, writeItems } from '../files/handover.ts'
+import type { Errand } from '../steps/effects.ts'
+import { fileOutputs } from '../steps/end.ts'
+import { errorOf } from '../steps/fault.ts'
+import type { Machine } from '../steps/machine.ts'
+import { type FrozenItem, freezePage, frozen, mapConcluded, mapHanded, moveSubRuns } from '../steps/map.ts'
+import { scopeOf } from '../steps/scope.ts'
+import { teamHanded } from '../steps/team.ts'
+import { parse, type RunRow } from '../store/rows.ts'
+import type { ChildRow } from '../store/runs.ts'
+import { putSmallFiles } from '../store/small-files.ts'
+
+/** How long one piece of work may keep the event loop. */
+const PIECE_MS = 8
+/** Items of one change. */
+const ITEMS_PAGE = 500
+/** Sub-runs of one change that get another place. */
+const MOVES_PAGE = 100
+const CHILDREN_PAGE = 200
+/** What a map's `data` takes besides its items. */
+const COUNTS_BYTES = 200
+
+interface Parts {
+  machine: Machine
+  /** Records a change of a tree. */
+  write<T>(root: string, apply: () => T): Promise<T>
+}
+
+export class Errands {
+  readonly #parts: Parts
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  /** Does an errand, and records what came of it. Throws what its phase is to fail with. */
+  async run(errand: Errand): Promise<void> {
+    if (errand.kind === 'outputs') return this.#outputs(errand)
+    const live = this.#live(errand)
+    if (!live) return
+    const phase = live.phase(errand.position)
+    if (errand.kind === 'hand') return this.#hand(errand, live, phase as TeamPhase | MapPhase)
+    if (phase.type !== 'map') return
+    if (errand.kind === 'freeze') await this.#freeze(errand, live, phase)
+    else await this.#conclude(errand, live, phase)
+  }
+
+  /** The errand failed: so does what it was for. */
+  async fail(errand: Errand, thrown: unknown): Promise<void> {
+    const { machine } = this.#parts
+    const root = machine.lives.get(errand.runId)?.root
+    if (root === undefined) return
+    await this.#parts.write(root, () => {
+      if (errand.kind === 'outputs') {
+        const live = machine.lives.get(errand.runId)
+        if (live?.outputs !== 'checking') return
+        live.outputs = { handed: null, fault: { of: 'run', error: thrown } }
+        machine.step(live)
+      } else {
+        const live = this.#live(errand)
+        const phase = live?.phase(errand.position)
+        if (!live || !phase) return
+        if (errand.kind === 'hand' && phase.type === 'map') mapHanded(machine, live, phase, errand.child!, thrown)
+        else if (errand.kind === 'hand' && phase.type === 'team') teamHanded(machine, live, phase, thrown)
+        else machine.failPhase(live, errand.position, errorOf(thrown))
+      }
+      machine.follow(root)
+    })
+  }
+
+  #live({ runId, position, attempt }: Errand): LiveRun | null {
+    return this.#parts.machine.live(runId, position, attempt)
+  }
+
+  /** Applies a change where the errand is still wanted. */
+  #record(errand: Errand, change: (live: LiveRun) => void): Promise<void> {
+    const { machine } = this.#parts
+    const root = machine.lives.get(errand.runId)?.root
+    if (root === undefined) return Promise.resolve()
+    return this.#parts.write(root, () => {
+      const live = this.#live(errand)
+      if (!live) return
+      change(live)
+      machine.follow(root)
+    })
+  }
+
+  // Items of a map
+
+  async #freeze(errand: Errand, live: LiveRun, phase: MapPhase): Promise<void> {
+    const { machine } = this.#parts
+    const items = await evaluate(machine, live, phase)
+    for (let from = 0; from === 0 || from < items.length; from += ITEMS_PAGE) {
+      const page = items.slice(from, from + ITEMS_PAGE)
+      await this.#record(errand, now => freezePage(machine, now, phase, from, page))
+    }
+    const moves = movesOf(machine, live, phase, items)
+    for (const away of [true, false]) {
+      for (let from = 0; from < moves.length; from += MOVES_PAGE) {
+        const page = moves.slice(from, from + MOVES_PAGE)
+        await this.#record(errand, now => moveSubRuns(machine, now, phase, page, away))
+      }
+    }
+    await this.#record(errand, now => frozen(machine, now, phase, items.length))
+  }
+
+  // Files
+
+  /** Looks at the file outputs of a run, and hands them to the run above; what came of it ends the run. */
+  async #outputs({ runId }: Errand): Promise<void> {
+    const { machine, write } = this.#parts
+    const live = machine.lives.get(runId)
+    if (live?.outputs !== 'checking') return
+    const scope = scopeOf(machine, live)
+    const outputs: JsonObject = Object.fromEntries(
+      live.team.outputs.map(({ name, value }) => [name, machine.mask(live, value.evaluate(scope))]),
+    )
+    const files = fileOutputs(live, outputs)
+    const origin = this.#originOf(live.row)
+    await checkOutputs(origin, files)
+    let handed: string | null = null
+    let fault: { of: 'phase'; error: unknown } | null = null
+    const small: SmallFile[] = []
+    if (live.parent) {
+      try {
+        const phase = live.parent.phase(live.row.parent_position!)
+        handed = await this.#give(live.parent, phase as TeamPhase | MapPhase, live.row, outputs, small)
+      } catch (error) {
+        fault = { of: 'phase', error }
+      }
+    }
+    await write(live.root, () => {
+      const now = machine.lives.get(runId)
+      if (now?.outputs !== 'checking') return
+      now.outputs = { handed, fault }
+      if (now.parent) putSmallFiles(machine.store.db, now.parent.id, small, machine.world.now())
+      machine.step(now)
+      machine.follow(now.root)
+    })
+  }
+
+  /** Hands the files of a sub-run that had completed before to the run above. */
+  async #hand(errand: Errand, live: LiveRun, phase: TeamPhase | MapPhase): Promise<void> {
+    const { machine } = this.#parts
+    const child = machine.store.runs.get(errand.child!)!
+    const small: SmallFile[] = []
+    const handed = await this.#give(live, phase, child, parse<JsonObject>(child.outputs) ?? {}, small)
+    await this.#record(errand, now => {
+      machine.store.runs.setHanded(child.id, handed)
+      putSmallFiles(machine.store.db, now.id, small, machine.world.now())
+      if (phase.type === 'map') mapHanded(machine, now, phase, child.id, null)
+      else teamHanded(machine, now, phase, null)
+    })
+  }
+
+  /** JSON of what the run above gets: the outputs with the paths that it knows, and the records of the files. */
+  async #give(
+    live: LiveRun,
+    phase: TeamPhase | MapPhase,
+    child: RunRow,
+    outputs: JsonObject,
+    small: SmallFile[],
+  ): Promise<string> {
+    const { machine } = this.#parts
+    const team = live.bundle.team(child.team_key)
+    const files = fileOutputs({ team }, outputs)
+    const stateDir = machine.world.stateDir(live.id)
+    const folder = this.#folderOf(live, phase, child)
+    const into = { stateDir, folder, phase: phase.name, small: (file: SmallFile) => void small.push(file) }
+    const given = await handOver(this.#originOf(child), files, into)
+    return JSON.stringify({ outputs: { ...outputs, ...given.paths }, files: given.files })
+  }
+
+  #folderOf(live: LiveRun, phase: TeamPhase | MapPhase, child: Pick<RunRow, 'item' | 'run_name'>): string {
+    if (phase.type === 'team') return `files/${phase.name}`
+    const known = this.#parts.machine.store.items.folder(live.id, phase.index, child.item!)
+    // Databases of before there was such a column: as the key alone says.
+    return `files/${phase.name}/${known ?? (foldersOf([child.run_name!])[0] === child.run_name ? child.run_name : child.item)}`
+  }
+
+  #originOf(row: RunRow): Origin {
+    const { machine } = this.#parts
+    const { store, world } = machine
+    return {
+      stateDir: world.stateDir(row.id),
+      workspace: row.workspace ?? join(world.stateDir(row.root_id), 'work'),
+      fromPath: row.from_path === 1,
+      sameTree: runId => store.runs.get(runId)?.root_id === row.root_id,
+      known: path => store.phases.fileRecord(row.id, path),
+    }
+  }
+
+  // The result of a map
+
+  async #conclude(errand: Errand, live: LiveRun, phase: MapPhase): Promise<void> {
+    const { machine } = this.#parts
+    const total = machine.store.phases.total(live.id, phase.index)!
+    const counts = { completed: 0, failed: 0, cancelled: 0 }
+    const files: FileRecord[] = []
+    const texts: string[] = []
+    let bytes = COUNTS_BYTES
+    let kept = 0
+    for await (const { key, child } of this.#itemsWithChildren(live, phase)) {
+      if (child && child.state in counts) counts[child.state as keyof typeof counts]++
+      const done = child?.state === 'completed'
+      const handed = done ? parse<{ outputs: JsonObject; files: FileRecord[] }>(child.handed) : null
+      if (handed) files.push(...handed.files)
+      const outputs = handed ? JSON.stringify(handed.outputs) : done ? (child.outputs ?? '{}') : 'null'
+      const name = JSON.stringify(key)
+      const text = `{"key":${name},"run_id":${JSON.stringify(child?.id ?? null)},"state":"${child?.state ?? 'pending'}","outputs":${outputs}}`
+      bytes += Buffer.byteLength(text) + 1
+      if (bytes <= MAX_DATA_BYTES) kept = texts.length + 1
+      texts.push(text)
+    }
+    const head = `"total":${total},"completed":${counts.completed},"failed":${counts.failed},"cancelled":${counts.cancelled}`
+    let data = `{${head},"items":[${texts.slice(0, kept).join(',')}]}`
+    if (kept < texts.length) {
+      data = `${data.slice(0, -1)},"truncated":true}`
+      files.push(await writeItems(machine.world.stateDir(live.id), phase.name, linesOf(texts)))
+    }
+    await this.#record(errand, now => mapConcluded(machine, now, phase, { counts, data, files }))
+  }
+
+  /** The items of a map in their order, each with its sub-run where it has one; read a page at a time. */
+  async *#itemsWithChildren(
+    live: LiveRun,
+    phase: MapPhase,
+  ): AsyncGenerator<{ key: string; child: ChildRow | undefined }> {
+    const { store } = this.#parts.machine
+    const breath = breathing()
+    for (let from = 0; ; from += CHILDREN_PAGE) {
+      const keys = store.items.keys(live.id, phase.index, from, CHILDREN_PAGE)
+      const rows = store.runs.children(live.id, phase.index, from, CHILDREN_PAGE)
+      const children = new Map(rows.map(row => [row.item, row]))
+      for (const { item, key } of keys) yield { key, child: children.get(item) }
+      if (keys.length < CHILDREN_PAGE) return
+      await breath()
+    }
+  }
+}
+
+function* linesOf(texts: readonly string[]): Generator<string> {
+  yield '[\n'
+  for (const [index, text] of texts.entries()) yield `${index > 0 ? ',\n' : ''} ${text}`
+  yield '\n]\n'
+}
+
+/** The items of a map as they are frozen. Evaluates an item after the other, and lets others in between. */
+async function evaluate(machine: Machine, live: LiveRun, phase: MapPhase): Promise<FrozenItem[]> {
+  const list = machine.mask(live, phase.items.evaluate(scopeOf(machine, live)))
+  if (!Array.isArray(list)) {
+    throw new CadreError(
+      'invalid_request',
+      `${phase.items.place}: items must give a list, got ${(JSON.stringify(list) ?? '').slice(0, 80)}`,
+    )
+  }
+  const seen = new Map<string, number>()
+  const items: { key: string; value: string }[] = []
+  const breath = breathing()
+  for (const [index, value] of list.entries()) {
+    await breath()
+    const key = phase.key ? keyOf(machine, live, phase, value, index) : String(index)
+    const first = seen.get(key)
+    if (first !== undefined) {
+      throw new CadreError(
+        'invalid_request',
+        `${phase.key?.place ?? phase.place}: items ${first} and ${index} have the same key ${JSON.stringify(key)}; a key names one sub-run`,
+      )
+    }
+    seen.set(key, index)
+    items.push({ key, value: JSON.stringify(value) })
+  }
+  const folders = foldersOf(items.map(({ key }) => key))
+  return items.map((item, index) => ({ ...item, folder: folders[index]! }))
+}
+
+function keyOf(machine: Machine, live: LiveRun, phase: MapPhase, item: Json, index: number): string {
+  const value = machine.mask(live, phase.key!.evaluate(scopeOf(machine, live, { value: item, index })))
+  if (typeof value === 'string' && value !== '') return value
+  if (typeof value === 'number' || typeof value === 'boolean') return String(value)
+  throw new CadreError(
+    'invalid_request',
+    `${phase.key!.place}: the key of item ${index} must be a text or a number, got ${JSON.stringify(value)}`,
+  )
+}
+
+/** Where the sub-runs of an evaluation before belong now. One whose key is gone goes behind the items that count. */
+function movesOf(machine: Machine, live: LiveRun, phase: MapPhase, items: readonly FrozenItem[]) {
+  const earlier = machine.store.runs.children(live.id, phase.index)
+  const places = new Map(items.map(({ key }, index) => [key, index]))
+  let behind = items.length
+  return earlier.map(({ id, run_name, item: before }) => {
+    const place = places.get(run_name!)
+    const item = place ?? behind++
+    return { id, item, moves: item !== before, opens: place !== undefined }
+  })
+}
+
+/** Gives the event loop to others once a piece of work has taken long enough. */
+function breathing(): () => Promise<void> {
+  let until = performance.now() + PIECE_MS
+  return async () => {
+    if (performance.now() < until) return
+    await new Promise<void>(resolve => setImmediate(resolve))
+    until = performance.now() + PIECE_MS
+  }
+}

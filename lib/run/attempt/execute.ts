@@ -1,0 +1,301 @@
+// One attempt of a leaf phase: templates are evaluated, entries checked, the agent called, results masked.
+// Whatever goes wrong becomes an Outcome; nothing is thrown.
+
+import { mkdir, rm } from 'node:fs/promises'
+import { join, resolve } from 'node:path'
+import {
+  type AgentContext,
+  type AgentDefinition,
+  AgentError,
+  type AgentResult,
+  type FileRecord,
+  type Handler,
+} from '../../agent/define.ts'
+import { diskFull, recordFiles, type SmallFile } from '../../agent/files.ts'
+import { CadreError } from '../../error.ts'
+import { isObject, type Json, type JsonObject } from '../../json.ts'
+import { problems } from '../../schema.ts'
+import type { AgentCall, GatePhase, Scope, StandardPhase, Team } from '../../team/team.ts'
+import { bounded } from '../core/bounded.ts'
+import { stillNamed } from '../files/small.ts'
+import type { Binding, EngineHost } from '../host.ts'
+import type { Outcome } from '../steps/effects.ts'
+import { errorOf, textOf } from '../steps/fault.ts'
+import type { RunError } from '../store/rows.ts'
+import { unlessDeaf } from './deaf.ts'
+import { type Ledger, UnknownWrite } from './ledger.ts'
+
+/** How long the outside may take to say what it has, once the clock of the phase is over. */
+const ASK_MS = 30_000
+
+/** What an attempt needs of its run and of the daemon. */
+export interface Surroundings {
+  host: Pick<EngineHost, 'agent' | 'secret'>
+  context(binding: Binding, small: (file: SmallFile) => void): AgentContext
+  ledger: Ledger
+  stateDir: string
+  workspace: string
+  /** Makes sure that the workspace is there. */
+  makeWorkspace(): void
+  /** Replaces every known secret. */
+  mask<T>(value: T): T
+}
+
+export interface Attempt {
+  runId: string
+  position: number
+  attempt: number
+  phase: StandardPhase | GatePhase
+  /** What expressions can name now. */
+  scope(): Scope
+  team: Team
+  fromPath: boolean
+  /** Aborted by cancel, by the stop of the daemon, or with a `TimeoutError` by the phase's own clock. */
+  signal: AbortSignal
+}
+
+/** How long a question to the outside goes on once it was called off. */
+const FIND_GRACE_MS = 500
+
+/** One call of a handler. Phase-level calls have the empty name. */
+interface Call {
+  name: string
+  entry: JsonObject
+  handler: Handler
+  phaseLevel: boolean
+}
+
+export async function execute(attempt: Attempt, around: Surroundings): Promise<Outcome> {
+  try {
+    const { phase } = attempt
+    const agentCall = phase.type === 'gate' ? gateCall(phase) : phase
+    const { agent } = agentCall
+    const { definition, settings } = await around.host.agent(agent, attempt.signal)
+    const calls = callsOf(agentCall, definition, await fullScope(attempt, around, agentCall))
+    const isPhaseLevel = calls.some(call => call.phaseLevel)
+    const folder = join(around.stateDir, 'files', phase.name)
+    if (attempt.attempt > 1) await rm(folder, { recursive: true, force: true })
+    if (isPhaseLevel) {
+      around.makeWorkspace()
+      await mkdir(folder, { recursive: true, mode: 0o700 })
+    }
+    const written: FileRecord[] = []
+    const small: SmallFile[] = []
+    const results: [Call, AgentResult][] = []
+    for (const call of calls) {
+      attempt.signal.throwIfAborted()
+      results.push([call, await perform(attempt, around, { agent, definition, settings }, call, { written, small })])
+    }
+    const keep = (file: SmallFile) => void small.push(file)
+    const files = isPhaseLevel ? await recordFiles(around.stateDir, phase.name, keep) : lastOfEach(written)
+    const result = combine(results, phase.name, files)
+    return { kind: 'completed', ...result, files, small: stillNamed(small, files) }
+  } catch (thrown) {
+    try {
+      return await failure(thrown, attempt.signal, around)
+    } catch {
+      // Even to look at what was thrown throws.
+      return { kind: 'failed', error: { code: 'internal', message: textOf(thrown) }, retryable: false }
+    }
+  }
+}
+
+/** An entry that writes a file twice has written the second. */
+function lastOfEach(written: readonly FileRecord[]): FileRecord[] {
+  return [...new Map(written.map(file => [file.path, file])).values()]
+}
+
+/** What the expressions of an agent's call can name: the named secrets of the settings, too; commands get whole paths. */
+async function fullScope(
+  { phase, scope, team, fromPath, signal }: Attempt,
+  { host, stateDir, workspace }: Surroundings,
+  call: AgentCall,
+): Promise<Scope> {
+  const secrets = new Map<string, string>()
+  for (const name of team.secrets) secrets.set(name, await host.secret(name, { name: team.name, fromPath }, signal))
+  const names = scope()
+  const isExec = phase.type === 'gate' || call.agent === 'exec'
+  return {
+    ...names,
+    ...(isExec && { inputs: withWholePaths(team, names.inputs, stateDir, workspace) }),
+    secret: name => secrets.get(name) ?? '',
+  }
+}
+
+/** A command opens its files as they are named: values of type `file` become absolute paths. */
+function withWholePaths(team: Team, inputs: JsonObject, stateDir: string, workspace: string): JsonObject {
+  const whole = { ...inputs }
+  for (const { name, type } of team.inputs) {
+    const path = inputs[name]
+    if (type === 'file' && typeof path === 'string') {
+      whole[name] = path.startsWith('files/') ? join(stateDir, path) : resolve(workspace, path)
+    }
+  }
+  return whole
+}
+
+async function perform(
+  attempt: Attempt,
+  around: Surroundings,
+  agent: Pick<Binding, 'agent' | 'definition' | 'settings'>,
+  { name, entry, handler }: Call,
+  { written, small }: { written: FileRecord[]; small: SmallFile[] },
+): Promise<AgentResult> {
+  const { runId, position, signal } = attempt
+  const effect = typeof handler.effect === 'function' ? handler.effect(entry) : handler.effect
+  const key = idempotencyKey(runId, position, name)
+  const contextUntil = (until: AbortSignal): AgentContext => {
+    const bound = around.context({ ...agent, effect, key, signal: until }, file => void small.push(file))
+    return {
+      ...bound,
+      async write(file, content) {
+        const record = await bound.write(file, content)
+        written.push(record)
+        return record
+      },
+    }
+  }
+  const context = contextUntil(signal)
+  const place = agent.agent
+  const send = async () =>
+    recordable(
+      await unlessDeaf(
+        called(() => handler.run(entry, context)),
+        signal,
+      ),
+      place,
+    )
+  const mask = (result: AgentResult) => around.mask(result)
+  if (effect !== 'once') return mask(await send())
+  const find = async () => {
+    const asking = timedOut(signal) ? AbortSignal.timeout(ASK_MS) : signal
+    const found = await unlessDeaf(
+      called(() => handler.find!(entry, contextUntil(asking))),
+      asking,
+      FIND_GRACE_MS,
+    )
+    return found === null || found === undefined ? null : recordable(found, place)
+  }
+  return around.ledger.once({
+    runId,
+    position,
+    attempt: attempt.attempt,
+    entry: name,
+    signal,
+    mask,
+    send,
+    find: handler.find && find,
+  })
+}
+
+/** A handler that throws before it gives a promise has failed like any other. */
+async function called<T>(call: () => Promise<T> | T): Promise<T> {
+  return await call()
+}
+
+/** What an agent gave, as JSON can hold it. Throws when it cannot be recorded. */
+function recordable(given: unknown, agent: string): AgentResult {
+  const wrong = (what: string) => new Error(`[${agent}] the agent gave no result that can be recorded: ${what}`)
+  if (!isObject(given) || typeof given.text !== 'string') throw wrong('expected {text, data?, external?}')
+  const { text, data, external } = given
+  let copy: { data?: Json; external?: AgentResult['external'] }
+  try {
+    copy = JSON.parse(JSON.stringify({ data, external }))
+  } catch (thrown) {
+    throw wrong(textOf(thrown))
+  }
+  return { text, ...copy } as AgentResult
+}
+
+/** The same over all attempts, so that a vendor that knows such keys sees one request. */
+export function idempotencyKey(runId: string, position: number, entry: string): string {
+  const hex = new Bun.CryptoHasher('sha256').update(`${runId}\0${position}\0${entry}`).digest('hex')
+  return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20, 32)}`
+}
+
+/** A gate's commands are the exec agent's. */
+function gateCall(phase: GatePhase): AgentCall {
+  const { commands } = phase
+  return {
+    agent: 'exec',
+    sources: [],
+    targets: [],
+    fields: {
+      source: '',
+      place: phase.place,
+      phases: new Set(commands.flatMap(command => [...command.env.phases])),
+      evaluate: scope => ({
+        env: phase.env.evaluate(scope),
+        commands: commands.map(({ name, run, env, timeout, effect }) => ({
+          name,
+          run,
+          env: env.evaluate(scope),
+          ...(timeout !== undefined && { timeout: `${timeout}ms` }),
+          effect,
+        })),
+      }),
+    },
+  }
+}
+
+function callsOf(call: AgentCall, definition: AgentDefinition, scope: Scope): Call[] {
+  const action = call.action === undefined ? undefined : definition.actions?.[call.action]
+  const place = action ? `${call.agent}.${call.action}` : call.agent
+  const calls: Call[] = []
+  for (const [kind, list] of [
+    ['source', call.sources],
+    ['target', call.targets],
+  ] as const) {
+    const handler = action?.direction === kind ? action : definition[kind]
+    for (const { name, entry } of list) {
+      if (!handler) throw new CadreError('invalid_request', `[${place}] takes no ${kind} entries`)
+      calls.push({ name, entry: entry.evaluate(scope) as JsonObject, handler, phaseLevel: false })
+    }
+  }
+  const handler = action?.direction === 'phase' ? action : action ? undefined : definition.phase
+  if (calls.length === 0) {
+    if (!handler) throw new CadreError('invalid_request', `[${place}] needs sources or target_entries`)
+    calls.push({ name: '', entry: call.fields.evaluate(scope) as JsonObject, handler, phaseLevel: true })
+  }
+  for (const { name, entry, handler } of calls) {
+    const wrong = problems(handler.entry, entry)
+    if (wrong.length === 0) continue
+    const list = wrong.map(({ path, message }) => `${path.slice(1) || 'entry'}: ${message}`).join('; ')
+    throw new CadreError('invalid_request', `[${place}] ${name ? `entry ${name}: ` : ''}${list}`, { details: wrong })
+  }
+  return calls
+}
+
+function combine(
+  results: [Call, AgentResult][],
+  phase: string,
+  files: readonly FileRecord[],
+): { text: string; data: Json } {
+  const [call, only] = results[0]!
+  const text = results.map(([, result]) => result.text).join('\n')
+  if (call.phaseLevel) return { text, data: bounded(only.data ?? {}, phase, files) }
+  const entries = Object.fromEntries(results.map(([{ name }, result]) => [name, result.data ?? {}]))
+  const top = results.length === 1 && isObject(only.data) ? only.data : {}
+  return { text, data: bounded({ ...top, entries }, phase, files) }
+}
+
+const timedOut = ({ aborted, reason }: AbortSignal): boolean => aborted && reason?.name === 'TimeoutError'
+
+async function failure(thrown: unknown, signal: AbortSignal, around: Surroundings): Promise<Outcome> {
+  if (signal.aborted && !timedOut(signal)) return { kind: 'cancelled' }
+  if (thrown instanceof UnknownWrite) {
+    const error = around.mask<RunError>({ code: 'unknown', message: thrown.message, hint: 'look outside, then decide' })
+    return { kind: 'unknown', error, entries: [thrown.entry] }
+  }
+  if (timedOut(signal)) {
+    const error = { code: 'timeout', message: textOf(signal.reason) }
+    return { kind: 'failed', error, retryable: true }
+  }
+  const known = thrown instanceof AgentError && thrown.code === 'disk_full'
+  const reason = known ? thrown : ((await diskFull(thrown, around.stateDir)) ?? thrown)
+  return {
+    kind: 'failed',
+    error: around.mask(errorOf(reason)),
+    retryable: reason instanceof AgentError && reason.retryable,
+  }
+}

@@ -1,0 +1,163 @@
+// The ledger of outside writes. An entry of a `once` action has a receipt before its first byte leaves, so that a crash
+// can never hide that it may have been sent. Where the receipt is in doubt the outside is asked; where the outside
+// cannot tell, a person is. Nothing is sent again silently.
+
+import { AgentError, type AgentResult } from '../../agent/define.ts'
+import { Recent } from '../../recent.ts'
+import { textOf } from '../steps/fault.ts'
+import { parse } from '../store/rows.ts'
+import type { Store } from '../store/store.ts'
+
+/** An entry may or may not have been written, and nobody but a person can tell. */
+export class UnknownWrite extends Error {
+  override readonly name = 'UnknownWrite'
+  readonly entry: string
+
+  constructor(entry: string, message: string, cause?: unknown) {
+    super(message, { cause })
+    this.entry = entry
+  }
+}
+
+export interface Write {
+  runId: string
+  position: number
+  attempt: number
+  entry: string
+  /** Of the attempt. */
+  signal: AbortSignal
+  /** As results are recorded: secrets masked. */
+  mask(result: AgentResult): AgentResult
+  send(): Promise<AgentResult>
+  find?: (() => Promise<AgentResult | null>) | undefined
+}
+
+const SETTLE_MS = 2_000
+/** Sends that this process remembers the end of. */
+const MOST_REMEMBERED = 10_000
+
+interface Parts {
+  store: Store
+  /** Applies a change; the promise settles once it is on disk. */
+  write<T>(change: () => T): Promise<T>
+  now: () => number
+  /**
+   * Milliseconds that the outside may still be at work on a request that was cut off: before, its word that nothing was
+   * written counts for nothing. Default 2,000.
+   */
+  settle?: number | undefined
+  /** Is told of each receipt that changes, inside the change. */
+  changed: (runId: string, position: number, entry: string) => void
+}
+
+export class Ledger {
+  readonly #parts: Parts
+  readonly #store: Store
+  /** When sends of this process were cut off; what it did not send itself was sent before it began. */
+  readonly #cutOff = new Recent<string, number>(MOST_REMEMBERED)
+  readonly #began = performance.now()
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+    this.#store = parts.store
+  }
+
+  /**
+   * Writes an entry at most once over all attempts. Gives the recorded result where it is done already.
+   * Throws UnknownWrite, or what `send` threw when it certainly did not happen.
+   */
+  async once(write: Write): Promise<AgentResult> {
+    const { runId, position, attempt, entry } = write
+    const receipt = this.#store.receipts.of(runId, position).find(row => row.entry === entry)
+    if (receipt?.state === 'done') return parse<AgentResult>(receipt.result)!
+    if (receipt) {
+      const doubt = `an earlier attempt may have written ${entry}, and its reply was lost`
+      const found = await this.#ask(write, receipt.attempt, doubt)
+      if (found) return this.#confirm(write, found)
+    }
+    const opened = await this.#record(write, () =>
+      this.#store.receipts.insert(runId, position, entry, attempt, this.#parts.now()),
+    )
+    if (!opened) {
+      throw new AgentError(`attempt ${attempt} is over: ${entry} was not sent`, { code: 'aborted', sent: 'no' })
+    }
+    let result: AgentResult
+    try {
+      result = await write.send()
+    } catch (thrown) {
+      if (thrown instanceof AgentError && thrown.sent === 'no') {
+        await this.#clear(write, attempt)
+        throw thrown
+      }
+      this.#cutOff.set(placeOf(write), performance.now())
+      await this.#record(write, () => this.#store.receipts.doubt(runId, position, entry, attempt))
+      const found = await this.#ask(write, attempt, `${entry} may have been written: ${textOf(thrown)}`, thrown)
+      if (found) return this.#confirm(write, found)
+      throw thrown
+    }
+    return this.#confirm(write, result)
+  }
+
+  /**
+   * What the outside knows of an entry that `sentBy` left in doubt. Null: it did not happen, and the receipt is cleared.
+   * Asked at once, and again where the request may have been under way still.
+   */
+  async #ask(write: Write, sentBy: number, doubt: string, cause?: unknown): Promise<AgentResult | null> {
+    if (!write.find) throw new UnknownWrite(write.entry, doubt, cause)
+    let found: AgentResult | null
+    try {
+      found = await write.find()
+      const since = this.#cutOff.get(placeOf(write)) ?? this.#began
+      const left = since + (this.#parts.settle ?? SETTLE_MS) - performance.now()
+      if (!found && left > 0) {
+        await pause(left, write.signal)
+        found = await write.find()
+      }
+    } catch (thrown) {
+      throw new UnknownWrite(write.entry, `${doubt}; asking for it failed: ${textOf(thrown)}`, thrown)
+    }
+    if (!found) await this.#clear(write, sentBy)
+    return found
+  }
+
+  #clear(write: Write, sentBy: number): Promise<void> {
+    const { runId, position, entry } = write
+    return this.#record(write, () => this.#store.receipts.clear(runId, position, entry, sentBy))
+  }
+
+  #record<T>({ runId, position, entry }: Write, change: () => T): Promise<T> {
+    return this.#parts.write(() => {
+      const result = change()
+      this.#parts.changed(runId, position, entry)
+      return result
+    })
+  }
+
+  async #confirm(write: Write, result: AgentResult): Promise<AgentResult> {
+    const recorded = write.mask(result)
+    const { runId, position, entry } = write
+    const { id = null, url = null } = recorded.external ?? {}
+    await this.#record(write, () =>
+      this.#store.receipts.confirm(runId, position, entry, {
+        result: recorded as never,
+        id,
+        url,
+        at: this.#parts.now(),
+      }),
+    )
+    return recorded
+  }
+}
+
+const placeOf = ({ runId, position, entry }: Write): string => `${runId}:${position}:${entry}`
+
+/** Ends early when `signal` fires; one that has fired already does not count. */
+async function pause(ms: number, signal: AbortSignal): Promise<void> {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const timer = setTimeout(resolve, ms)
+  const stop = () => resolve()
+  signal.addEventListener('abort', stop, { once: true })
+  await promise
+  clearTimeout(timer)
+  signal.removeEventListener('abort', stop)
+}

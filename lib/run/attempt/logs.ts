@@ -1,0 +1,170 @@
+// What phases say while they run: numbered lines in `<state_dir>/log.jsonl`, one file a run, masked before they get here.
+// A line that was read once is at the same number ever after. Lines of one turn go to the disk in one write.
+
+import { appendFileSync, existsSync, mkdirSync, readFileSync, statSync, truncateSync } from 'node:fs'
+import { join } from 'node:path'
+import type { JsonObject } from '../../json.ts'
+import { Recent } from '../../recent.ts'
+
+export interface LogLine {
+  /** From 1, without gaps, over all phases of the run. */
+  seq: number
+  phase: string | null
+  /** Epoch milliseconds. */
+  at: number
+  stream: 'stdout' | 'stderr' | 'log'
+  text: string
+  fields?: JsonObject
+}
+
+/** Most bytes of log a run may keep; what comes after is counted, not kept. */
+const MAX_BYTES = 64 * 1_048_576
+
+interface OpenLog {
+  file: string
+  last: number
+  /** Of whole lines, on disk and buffered. */
+  bytes: number
+  dropped: number
+  buffer: string[]
+}
+
+export class RunLogs {
+  readonly #stateDir: (runId: string) => string
+  readonly #open = new Map<string, OpenLog>()
+  readonly #dirty = new Set<string>()
+  readonly #onLines: (runId: string, lines: LogLine[]) => void
+  #fresh = new Map<string, LogLine[]>()
+
+  /** `onLines` hears what has reached the file. */
+  constructor(stateDir: (runId: string) => string, onLines: (runId: string, lines: LogLine[]) => void = () => {}) {
+    this.#stateDir = stateDir
+    this.#onLines = onLines
+  }
+
+  append(runId: string, line: Omit<LogLine, 'seq'>): void {
+    this.#push(runId, line, MAX_BYTES)
+  }
+
+  #push(runId: string, line: Omit<LogLine, 'seq'>, most: number): void {
+    const open = this.#open.get(runId) ?? this.#reopen(runId)
+    const text =
+      line.text.length > 65_536 ? `${line.text.slice(0, 65_536)}… (${line.text.length} characters)` : line.text
+    const numbered: LogLine = { seq: open.last + 1, ...line, text }
+    const written = `${JSON.stringify(numbered)}\n`
+    const size = Buffer.byteLength(written)
+    if (open.bytes + size > most) {
+      open.dropped += size
+      return
+    }
+    open.bytes += size
+    open.last++
+    open.buffer.push(written)
+    const fresh = this.#fresh.get(runId)
+    if (fresh) fresh.push(numbered)
+    else this.#fresh.set(runId, [numbered])
+    if (this.#dirty.size === 0) setImmediate(() => this.flush())
+    this.#dirty.add(runId)
+  }
+
+  /** Writes what is buffered. A disk that refuses loses log lines, never the run. */
+  flush(): void {
+    for (const runId of this.#dirty) {
+      const open = this.#open.get(runId)!
+      const lines = this.#fresh.get(runId) ?? []
+      try {
+        mkdirSync(this.#stateDir(runId), { recursive: true, mode: 0o700 })
+        appendFileSync(open.file, open.buffer.join(''), { mode: 0o600 })
+        this.#onLines(runId, lines)
+      } catch {
+        const lost = Buffer.byteLength(open.buffer.join(''))
+        open.last -= lines.length
+        open.bytes -= lost
+        open.dropped += lost
+        cutBack(open)
+      }
+      open.buffer = []
+    }
+    this.#dirty.clear()
+    this.#fresh = new Map()
+  }
+
+  /** The number of the last line of a run, 0 when it has none. */
+  last(runId: string): number {
+    return (this.#open.get(runId) ?? this.#reopen(runId)).last
+  }
+
+  /** Nothing more will come from this run. */
+  close(runId: string): void {
+    const open = this.#open.get(runId)
+    if (!open) return
+    if (open.dropped > 0) {
+      const text = `${open.dropped} bytes dropped`
+      open.dropped = 0
+      this.#push(runId, { phase: null, at: Date.now(), stream: 'log', text }, Number.POSITIVE_INFINITY)
+    }
+    this.flush()
+    this.#open.delete(runId)
+  }
+
+  #reopen(runId: string): OpenLog {
+    const file = join(this.#stateDir(runId), 'log.jsonl')
+    const { last, bytes } = existsSync(file) ? endOf(file) : { last: 0, bytes: 0 }
+    const open: OpenLog = { file, last, bytes, dropped: 0, buffer: [] }
+    this.#open.set(runId, open)
+    return open
+  }
+}
+
+/** A full disk may have taken half of a line: what comes next must not be glued to it. */
+function cutBack({ file, bytes }: OpenLog): void {
+  try {
+    if (statSync(file).size > bytes) truncateSync(file, bytes)
+  } catch {
+    // There is no file: nothing of it was taken.
+  }
+}
+
+/** The last whole line of a log. A torn one, left by a kill in mid-write, was never shown and is cut off. */
+function endOf(file: string): { last: number; bytes: number } {
+  const text = readFileSync(file, 'utf8')
+  const end = text.lastIndexOf('\n') + 1
+  const bytes = Buffer.byteLength(text.slice(0, end))
+  if (bytes < statSync(file).size) truncateSync(file, bytes)
+  const start = text.lastIndexOf('\n', end - 2) + 1
+  return { last: end === 0 ? 0 : (JSON.parse(text.slice(start, end)) as LogLine).seq, bytes }
+}
+
+/** Where somebody stopped reading a log, by its file: what asks page after page begins where the last one ended. */
+const stops = new Recent<string, { seq: number; offset: number }>(200)
+
+/** Lines after `afterSeq`, of one phase or all, at most `limit`; `next` is the number to ask for next. */
+export async function readLines(
+  stateDir: string,
+  query: { phase?: string; afterSeq?: number; limit: number },
+): Promise<{ lines: LogLine[]; next: number }> {
+  const { phase, afterSeq = 0, limit } = query
+  const path = join(stateDir, 'log.jsonl')
+  const file = Bun.file(path)
+  const lines: LogLine[] = []
+  let next = afterSeq
+  if (!(await file.exists())) return { lines, next }
+  const stop = stops.get(path)
+  let offset = stop && stop.seq <= afterSeq ? stop.offset : 0
+  let rest = ''
+  const decoder = new TextDecoder()
+  for await (const chunk of file.slice(offset).stream()) {
+    const parts = (rest + decoder.decode(chunk, { stream: true })).split('\n')
+    rest = parts.pop()!
+    for (const part of parts) {
+      const line: LogLine = JSON.parse(part)
+      if (line.seq > afterSeq && lines.length === limit) return { lines, next }
+      offset += Buffer.byteLength(part) + 1
+      if (line.seq <= afterSeq) continue
+      next = line.seq
+      stops.set(path, { seq: next, offset })
+      if (phase === undefined || line.phase === phase) lines.push(line)
+    }
+  }
+  return { lines, next }
+}

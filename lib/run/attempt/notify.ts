@@ -1,0 +1,194 @@
+// Listeners: what a run tells on its events. A delivery is recorded with the event that causes it and sent afterwards,
+// so a crash in between loses none; one that may have been sent is never sent again. None changes the state of a run.
+
+import { AgentError, type NotifyEvent } from '../../agent/define.ts'
+import type { Json, JsonObject } from '../../json.ts'
+import { problems } from '../../schema.ts'
+import type { EventName, Listener } from '../../team/team.ts'
+import type { LiveRun } from '../core/live.ts'
+import type { Binding, EngineHost } from '../host.ts'
+import { textOf } from '../steps/fault.ts'
+import type { Machine } from '../steps/machine.ts'
+import { scopeOf } from '../steps/scope.ts'
+import { type DeliveryRow, parse, type RunError } from '../store/rows.ts'
+import type { Store } from '../store/store.ts'
+import { unlessDeaf } from './deaf.ts'
+import { idempotencyKey } from './execute.ts'
+
+interface Payload {
+  agent: string
+  entry: JsonObject
+  event: NotifyEvent
+}
+
+/** Records what the listeners of a run have to send about an event. Inside a journal change; gives how many. */
+export function recordEvent(machine: Machine, live: LiveRun, event: EventName, position: number | null): number {
+  let count = 0
+  for (const listener of live.team.listeners) {
+    const on = listener.on[event]
+    if (!on) continue
+    const number = machine.store.deliveries.count(live.id)
+    const [payload, error] = payloadOf(machine, live, listener, event, position)
+    if (payload === null && error === null) continue
+    const state = error === null ? 'pending' : 'failed'
+    machine.store.deliveries.insert({
+      run_id: live.id,
+      number,
+      listener: listener.name,
+      event,
+      payload: JSON.stringify(payload),
+      state,
+      error,
+    })
+    if (state === 'pending') count++
+  }
+  return count
+}
+
+/** Both null: the listener's `when` does not want this event. */
+function payloadOf(
+  machine: Machine,
+  live: LiveRun,
+  listener: Listener,
+  event: EventName,
+  position: number | null,
+): [Payload | null, string | null] {
+  const { when, options } = listener.on[event]!
+  const scope = scopeOf(machine, live)
+  try {
+    if (when && when.evaluate(scope) !== true) return [null, null]
+    const entry = { ...(listener.fields.evaluate(scope) as JsonObject), ...(options.evaluate(scope) as JsonObject) }
+    return [machine.mask(live, { agent: listener.agent, entry, event: notice(machine, live, event, position) }), null]
+  } catch (thrown) {
+    return [null, machine.mask(live, textOf(thrown))]
+  }
+}
+
+function notice(machine: Machine, live: LiveRun, event: EventName, position: number | null): NotifyEvent {
+  const row = machine.store.runs.get(live.id)!
+  const phaseRow = position === null ? null : machine.store.phases.get(live.id, position)
+  const error = parse<RunError>(phaseRow?.error ?? row.error)
+  const phase = phaseRow && {
+    name: live.phase(position!).name,
+    state: phaseRow.state,
+    error: parse<RunError>(phaseRow.error)?.message ?? null,
+  }
+  const run = { id: row.id, name: row.run_name, state: row.state, reason: row.reason }
+  const where = phase ? `, phase ${phase.name} ${phase.state.replace('_', ' ')}` : ''
+  const why = error ? `: ${error.phase && !phase ? `phase ${error.phase}: ` : ''}${error.message}` : ''
+  const name = run.name ? `${run.name} (${run.id})` : run.id
+  return {
+    name: event,
+    team: row.team,
+    run,
+    ...(phase && { phase }),
+    message: `${row.team}: run ${name} ${run.state.replace('_', ' ')}${where}${why}`,
+    outputs: parse<Json>(row.outputs),
+  }
+}
+
+interface Parts {
+  store: Store
+  host: Pick<EngineHost, 'agent'>
+  context(delivery: DeliveryRow, binding: Binding, event: NotifyEvent): ReturnType<EngineHost['context']>
+  mask<T>(runId: string, value: T): T
+  /** Applies a change; the promise settles once it is on disk. */
+  write<T>(change: () => T): Promise<T>
+  /** Milliseconds that one delivery may take. */
+  timeout: number
+}
+
+/** Sends what listeners want to say: of one run in the order of its events, of different runs at the same time. */
+export class Messenger {
+  readonly #parts: Parts
+  readonly #store: Store
+  readonly #stop = new AbortController()
+  readonly #sending = new Map<string, Promise<void>>()
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+    this.#store = parts.store
+  }
+
+  /** Sends what is pending of a run. */
+  send(runId: string): void {
+    const before = this.#sending.get(runId) ?? Promise.resolve()
+    const mine = before.then(() => this.#sendAll(runId)).catch(() => {})
+    this.#sending.set(runId, mine)
+    void mine.finally(() => this.#sending.get(runId) === mine && this.#sending.delete(runId))
+  }
+
+  /** After a start: what was pending is sent now; what may have been sent is in doubt and stays unsent. */
+  recover(): void {
+    for (const runId of this.#store.deliveries.runsWithPending()) this.send(runId)
+  }
+
+  /** Resolves when what is being sent has been, or was interrupted. */
+  async stop(): Promise<void> {
+    this.#stop.abort()
+    await this.settled()
+  }
+
+  /** Resolves when nothing that is being sent now is any more. */
+  async settled(): Promise<void> {
+    await Promise.all(this.#sending.values())
+  }
+
+  /** Resolves when nothing is being sent for a run. */
+  async idle(runId: string): Promise<void> {
+    await this.#sending.get(runId)
+  }
+
+  async #sendAll(runId: string): Promise<void> {
+    for (const row of this.#store.deliveries.pending(runId)) {
+      if (this.#stop.signal.aborted) return
+      await this.#deliver(row)
+    }
+  }
+
+  async #deliver(row: DeliveryRow): Promise<void> {
+    const { agent, entry, event } = parse<Payload>(row.payload)!
+    let mayBeSent = false
+    try {
+      const { definition, settings } = await this.#parts.host.agent(agent, this.#stop.signal)
+      const handler = definition.notify
+      if (!handler) throw new AgentError(`agent ${agent} takes no events`)
+      const wrong = problems(handler.entry, entry)
+      if (wrong.length > 0) {
+        const list = wrong.map(({ path, message }) => `${path.slice(1)}: ${message}`).join('; ')
+        throw new AgentError(`[${agent}] ${list}`)
+      }
+      const effect = typeof handler.effect === 'function' ? handler.effect(entry) : handler.effect
+      if (effect === 'once') await this.#set(row, 'sent', null)
+      mayBeSent = effect === 'once'
+      const key = idempotencyKey(row.run_id, -1 - row.number, row.listener)
+      const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(this.#parts.timeout)])
+      const context = this.#parts.context(row, { agent, definition, settings, effect, key, signal }, event)
+      await unlessDeaf((async () => handler.run(entry, context))(), signal, DEAF_MS)
+      await this.#set(row, 'delivered', null)
+    } catch (thrown) {
+      // Of a run that was deleted meanwhile there is nothing left to record.
+      await this.#failed(row, thrown, mayBeSent).catch(() => {})
+    }
+  }
+
+  async #failed(row: DeliveryRow, thrown: unknown, mayBeSent: boolean): Promise<void> {
+    const sent = thrown instanceof AgentError ? thrown.sent : undefined
+    if (this.#stop.signal.aborted) {
+      // Interrupted, not failed: the next start sends what is `pending`, and holds what is `sent` to be in doubt.
+      if (sent === 'no') await this.#set(row, 'pending', null)
+      return
+    }
+    const isLate = thrown instanceof AgentError && thrown.code === 'aborted'
+    const late = `it did not return within ${this.#parts.timeout / 1_000} s`
+    const error = this.#parts.mask(row.run_id, isLate ? late : textOf(thrown))
+    await this.#set(row, sent === 'unknown' || (isLate && mayBeSent && sent !== 'no') ? 'unknown' : 'failed', error)
+  }
+
+  #set({ run_id, number }: DeliveryRow, state: DeliveryRow['state'], error: string | null): Promise<void> {
+    return this.#parts.write(() => this.#store.deliveries.set(run_id, number, state, error))
+  }
+}
+
+/** How long a listener may go on once its time is over. */
+const DEAF_MS = 200

@@ -1,0 +1,95 @@
+// Where the agents of a run work: its state folder, its workspace, its log.
+
+import { mkdirSync } from 'node:fs'
+import { rename, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import type { RunIdentity } from '../../agent/define.ts'
+import type { JsonObject } from '../../json.ts'
+import type { Bundle } from '../../team/team.ts'
+import type { LiveRun } from '../core/live.ts'
+import type { RunRow } from '../store/rows.ts'
+import type { Store } from '../store/store.ts'
+import type { LogLine } from './logs.ts'
+
+/** Where an agent works. */
+export interface RunPlace {
+  run: Omit<RunIdentity, 'url'>
+  rootId: string
+  phase: { name: string }
+  attempt: number
+  stateDir: string
+  workspace: string
+  /** Started on this machine from a path: files outside and literal URLs of team.yml are allowed. */
+  fromPath: boolean
+  /** Whether a run is of the same tree. */
+  sameTree(runId: string): boolean
+  bundle: Bundle
+  inputs: JsonObject
+  log(line: Omit<LogLine, 'seq' | 'at' | 'phase'>): void
+}
+
+export class Places {
+  readonly #home: string
+  readonly #store: Store
+  readonly #say: (row: RunRow, phase: string, line: Parameters<RunPlace['log']>[0]) => void
+  readonly #made = new Set<string>()
+
+  /** `say` takes what is to stand in the log. */
+  constructor(
+    home: string,
+    store: Store,
+    say: (row: RunRow, phase: string, line: Parameters<RunPlace['log']>[0]) => void,
+  ) {
+    this.#home = home
+    this.#store = store
+    this.#say = say
+  }
+
+  stateDir(runId: string): string {
+    return join(this.#home, 'runs', runId)
+  }
+
+  of({ row, bundle, inputs }: Pick<LiveRun, 'row' | 'bundle' | 'inputs'>, phase: string, attempt: number): RunPlace {
+    return {
+      run: { id: row.id, name: row.run_name, team: row.team },
+      rootId: row.root_id,
+      phase: { name: phase },
+      attempt,
+      stateDir: this.stateDir(row.id),
+      workspace: row.workspace ?? this.#ownWorkspace(row.root_id),
+      fromPath: row.from_path === 1,
+      sameTree: runId => this.#store.runs.get(runId)?.root_id === row.root_id,
+      bundle,
+      inputs,
+      log: line => this.#say(row, phase, line),
+    }
+  }
+
+  /** A tree that was given no workspace has an empty one of its own, made for the first phase that works in it. */
+  makeWorkspace({ root_id, workspace }: RunRow): void {
+    if (workspace !== null || this.#made.has(root_id)) return
+    this.#made.add(root_id)
+    mkdirSync(this.#ownWorkspace(root_id), { recursive: true, mode: 0o700 })
+  }
+
+  /** The tree has ended. One that did not complete may be resumed, and needs what its phases left there. */
+  async leave(rootId: string, completed: boolean): Promise<void> {
+    this.#made.delete(rootId)
+    if (!completed) return
+    const own = this.#ownWorkspace(rootId)
+    // A resume may make it anew at once, so it is out of the way before it is removed.
+    const old = `${own}-${crypto.randomUUID()}`
+    try {
+      await rename(own, old)
+    } catch (error) {
+      // No phase worked in it, or a command removed it.
+      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return
+      throw error
+    }
+    await rm(old, { recursive: true, force: true })
+  }
+
+  #ownWorkspace(rootId: string): string {
+    return join(this.stateDir(rootId), 'work')
+  }
+}

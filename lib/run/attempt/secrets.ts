@@ -1,0 +1,102 @@
+// Values of `secret` inputs: kept only in `<home>/secrets/<root run>`, encrypted under `<home>/key` (AES-256-GCM), and
+// only until the root run has ended. The run database and everything that is shown hold them masked.
+
+import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { rename, rm } from 'node:fs/promises'
+import { join } from 'node:path'
+import { CadreError } from '../../error.ts'
+import type { JsonObject } from '../../json.ts'
+import type { Field } from '../../team/team.ts'
+
+const IV_BYTES = 12
+const TAG_BYTES = 16
+
+export class RootSecrets {
+  readonly #home: string
+  readonly #known = new Map<string, JsonObject>()
+
+  constructor(home: string) {
+    this.#home = home
+  }
+
+  /** Stores what is secret among `inputs`, durably; nothing when none is. */
+  async keep(rootId: string, fields: readonly Field[], inputs: JsonObject): Promise<void> {
+    const secret = Object.fromEntries(
+      fields.filter(field => field.secret && field.name in inputs).map(field => [field.name, inputs[field.name]!]),
+    )
+    if (Object.keys(secret).length === 0) return
+    const folder = join(this.#home, 'secrets')
+    mkdirSync(folder, { recursive: true, mode: 0o700 })
+    const iv = randomBytes(IV_BYTES)
+    const cipher = createCipheriv('aes-256-gcm', this.#key(), iv)
+    cipher.setAAD(Buffer.from(rootId))
+    const sealed = Buffer.concat([cipher.update(JSON.stringify(secret)), cipher.final()])
+    const file = join(folder, rootId)
+    writeFileSync(`${file}.tmp`, Buffer.concat([iv, cipher.getAuthTag(), sealed]), { mode: 0o600, flush: true })
+    await rename(`${file}.tmp`, file)
+    this.#known.set(rootId, secret)
+  }
+
+  /** By input name; empty when the tree has none. */
+  read(rootId: string): JsonObject {
+    const known = this.#known.get(rootId)
+    if (known) return known
+    const file = join(this.#home, 'secrets', rootId)
+    if (!existsSync(file)) {
+      this.#known.set(rootId, {})
+      return {}
+    }
+    try {
+      const bytes = readFileSync(file)
+      const decipher = createDecipheriv('aes-256-gcm', this.#key(), bytes.subarray(0, IV_BYTES))
+      decipher.setAAD(Buffer.from(rootId))
+      decipher.setAuthTag(bytes.subarray(IV_BYTES, IV_BYTES + TAG_BYTES))
+      const text = Buffer.concat([decipher.update(bytes.subarray(IV_BYTES + TAG_BYTES)), decipher.final()])
+      const secret: JsonObject = JSON.parse(text.toString())
+      this.#known.set(rootId, secret)
+      return secret
+    } catch (cause) {
+      throw new CadreError(
+        'internal',
+        `the secret inputs of run ${rootId} cannot be read: ${file} does not fit ${join(this.#home, 'key')}; give them again with \`resume\``,
+        { cause },
+      )
+    }
+  }
+
+  /** The texts to mask in everything that this tree records. What cannot be read is in nobody's hands here. */
+  values(rootId: string): readonly string[] {
+    try {
+      return texts(this.read(rootId))
+    } catch {
+      return []
+    }
+  }
+
+  /** Top runs that have a file here. */
+  kept(): string[] {
+    const folder = join(this.#home, 'secrets')
+    return existsSync(folder) ? readdirSync(folder) : []
+  }
+
+  async forget(rootId: string): Promise<void> {
+    const known = this.#known.get(rootId)
+    this.#known.delete(rootId)
+    if (!known || Object.keys(known).length > 0) await rm(join(this.#home, 'secrets', rootId), { force: true })
+  }
+
+  #key(): Buffer {
+    const file = join(this.#home, 'key')
+    if (!existsSync(file)) writeFileSync(file, randomBytes(32), { mode: 0o600, flag: 'wx', flush: true })
+    return readFileSync(file)
+  }
+}
+
+/** Every text and number at any depth. */
+function texts(value: unknown): string[] {
+  if (typeof value === 'string') return [value]
+  if (typeof value === 'number') return [String(value)]
+  if (typeof value === 'object' && value !== null) return Object.values(value).flatMap(texts)
+  return []
+}

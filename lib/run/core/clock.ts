@@ -1,0 +1,27 @@
+// The clock of a run or of a phase with a timeout: it runs towards a deadline, and stands while all that goes on waits
+// for a person. Pure: both numbers stand in the row, so that the clock is the same after a restart.
+
+export interface Clock {
+  /** Epoch milliseconds, while it runs. */
+  deadline: number | null
+  /** Milliseconds that are left, while it stands. */
+  left: number | null
+}
+
+export const NO_CLOCK: Clock = { deadline: null, left: null }
+
+export function startClock(timeout: number | undefined, now: number): Clock {
+  return timeout === undefined ? NO_CLOCK : { deadline: now + timeout, left: null }
+}
+
+export function pause(clock: Clock, now: number): Clock {
+  return clock.deadline === null ? clock : { deadline: null, left: Math.max(0, clock.deadline - now) }
+}
+
+export function resume(clock: Clock, now: number): Clock {
+  return clock.left === null ? clock : { deadline: now + clock.left, left: null }
+}
+
+export function isDue(clock: Clock, now: number): boolean {
+  return clock.deadline !== null && clock.deadline <= now
+}

@@ -1,0 +1,71 @@
+// The slots of the daemon, and whose turn it is: one slot for each leaf phase that executes, given to one top run after
+// the other, so that a run of a thousand phases holds up no other by more than one phase. Pure.
+
+export class Slots<T> {
+  readonly #limit: number
+  #inUse = 0
+  /** By root, in the order of turns: a root that got a slot goes to the end. */
+  readonly #waiting = new Map<string, Set<T>>()
+  readonly #roots = new Map<T, string>()
+
+  constructor(limit: number) {
+    this.#limit = limit
+  }
+
+  get inUse(): number {
+    return this.#inUse
+  }
+
+  get free(): number {
+    return this.#limit - this.#inUse
+  }
+
+  /** Whether `next` would give one. */
+  get hasTurn(): boolean {
+    return this.free > 0 && this.#waiting.size > 0
+  }
+
+  /** Puts `item` behind the others of its root; one that waits already keeps its place. */
+  want(root: string, item: T): void {
+    if (this.#roots.has(item)) return
+    this.#roots.set(item, root)
+    const others = this.#waiting.get(root)
+    if (others) others.add(item)
+    else this.#waiting.set(root, new Set([item]))
+  }
+
+  /** Takes a slot for the first item of the root whose turn it is; null when none waits or none is free. */
+  next(): T | null {
+    if (this.free <= 0) return null
+    const turn = this.#waiting.entries().next()
+    if (turn.done) return null
+    const [root, items] = turn.value
+    const item = items.values().next().value as T
+    this.drop(item)
+    if (items.size > 0) {
+      this.#waiting.delete(root)
+      this.#waiting.set(root, items)
+    }
+    this.#inUse++
+    return item
+  }
+
+  /** `item` wants no slot any more. */
+  drop(item: T): void {
+    const root = this.#roots.get(item)
+    if (root === undefined) return
+    this.#roots.delete(item)
+    const items = this.#waiting.get(root)!
+    items.delete(item)
+    if (items.size === 0) this.#waiting.delete(root)
+  }
+
+  /** Takes a slot without a turn: for what executes already when a run is read back. */
+  take(): void {
+    this.#inUse++
+  }
+
+  release(): void {
+    this.#inUse--
+  }
+}

@@ -1,0 +1,60 @@
+// The states of runs and phases and the one table of steps between them. Pure; every write of a state asks it.
+
+export const RUN_STATES = ['queued', 'running', 'awaiting_input', 'completed', 'failed', 'cancelled'] as const
+export type RunState = (typeof RUN_STATES)[number]
+
+export const PHASE_STATES = [
+  'pending',
+  'running',
+  'awaiting_input',
+  'completed',
+  'failed',
+  'skipped',
+  'cancelled',
+] as const
+export type PhaseState = (typeof PHASE_STATES)[number]
+
+/** Ended states have no way out: only `resume` opens them again, as a new attempt. */
+const RUN_STEPS: Record<RunState, readonly RunState[]> = {
+  queued: ['running', 'failed', 'cancelled'],
+  running: ['awaiting_input', 'completed', 'failed', 'cancelled'],
+  awaiting_input: ['running', 'completed', 'failed', 'cancelled'],
+  completed: [],
+  failed: [],
+  cancelled: [],
+}
+
+/**
+ * `running` to `pending` is a retry that waits for its time, `running` to `running` a new attempt after a restart, `pending`
+ * to `awaiting_input` a phase whose `when` cannot be evaluated and escalates.
+ */
+const PHASE_STEPS: Record<PhaseState, readonly PhaseState[]> = {
+  pending: ['running', 'awaiting_input', 'failed', 'skipped', 'cancelled'],
+  running: ['pending', 'running', 'awaiting_input', 'completed', 'failed', 'cancelled'],
+  awaiting_input: ['pending', 'running', 'completed', 'failed', 'skipped', 'cancelled'],
+  completed: [],
+  failed: [],
+  skipped: [],
+  cancelled: [],
+}
+
+export const runMay = (from: RunState, to: RunState): boolean => RUN_STEPS[from].includes(to)
+export const phaseMay = (from: PhaseState, to: PhaseState): boolean => PHASE_STEPS[from].includes(to)
+
+export const runEnded = (state: RunState): boolean => RUN_STEPS[state].length === 0
+export const phaseEnded = (state: PhaseState): boolean => PHASE_STEPS[state].length === 0
+
+/** By state: the states from which a row may reach it, as an SQL list. It is the fence in a statement's WHERE. */
+function fences<S extends string>(states: readonly S[], may: (from: S, to: S) => boolean): Record<S, string> {
+  const list = (to: S) => states.filter(from => may(from, to)).map(state => `'${state}'`)
+  return Object.fromEntries(states.map(to => [to, list(to).join(', ')])) as Record<S, string>
+}
+
+export const PHASE_FENCE = fences(PHASE_STATES, phaseMay)
+export const RUN_FENCE = fences(RUN_STATES, runMay)
+
+/** Whether an ended phase keeps those that depend on it from running. */
+export function blocks(state: PhaseState, reason: string | null, onFailure: 'fail' | 'continue' | 'escalate'): boolean {
+  if (state === 'failed') return onFailure !== 'continue'
+  return state === 'cancelled' || (state === 'skipped' && reason === 'upstream')
+}

@@ -1,0 +1,111 @@
+// Reading runs that have not ended back into memory, after a restart or a rollback. A leaf phase that was running and is
+// executed by nobody becomes one that may start: its next attempt is a new one. Everything else follows from the rows.
+
+import type { JsonObject } from '../../json.ts'
+import type { Bundle, MapPhase, TeamPhase } from '../../team/team.ts'
+import { type Clock, NO_CLOCK } from '../core/clock.ts'
+import { isLeaf, type LivePhase, LiveRun } from '../core/live.ts'
+import { phaseEnded } from '../core/states.ts'
+import type { PhaseStates } from '../store/phases.ts'
+import type { RunRow } from '../store/rows.ts'
+import type { Machine } from './machine.ts'
+import { takeUpMap } from './map.ts'
+import { subRunInputs } from './sub-run.ts'
+import { takeUpTeam } from './team.ts'
+
+/** Puts a tree into memory as its rows say, in place of what memory holds of it. Throws when it cannot be read. */
+export function loadTree(machine: Machine, root: string): void {
+  machine.drop(root)
+  const loaded: LiveRun[] = []
+  for (const row of machine.store.runs.openOf(root)) {
+    if (row.parent_id === null || machine.lives.has(row.parent_id)) loaded.push(loadRun(machine, row))
+  }
+  for (const live of loaded.toReversed()) countAbove(live)
+  for (const live of loaded) takeUp(machine, live)
+}
+
+/** Parents have to be loaded before their sub-runs. */
+export function loadRun(machine: Machine, row: RunRow): LiveRun {
+  const parent = row.parent_id === null ? null : machine.lives.get(row.parent_id)!
+  const bundle = machine.world.bundle(row.bundle_id)
+  const team = bundle.team(row.team_key)
+  const phases = machine.store.phases.states(row.id).map((phase, position): LivePhase => {
+    const isExecuted = machine.world.executing(row.id, position, phase.attempt)
+    const isLost = phase.state === 'running' && isLeaf(team.phases[position]!) && !isExecuted
+    return { ...livePhase(phase), ...(isLost && { state: 'pending', reason: LOST }) }
+  })
+  const live = new LiveRun(row, bundle, parent, phases, inputsOf(machine, row, bundle, parent))
+  machine.lives.set(row.id, live)
+  live.siblings?.runs.add(live)
+  for (const [position, { state }] of phases.entries()) {
+    if (state === 'running' && isLeaf(live.phase(position))) machine.slots.take()
+  }
+  return live
+}
+
+/** In memory only: the process that executed the attempt is gone. */
+const LOST = 'lost'
+
+function livePhase({ state, reason, attempt, failures, due_at, deadline, time_left }: PhaseStates): LivePhase {
+  const clock: Clock = deadline === null && time_left === null ? NO_CLOCK : { deadline, left: time_left }
+  return { state, reason, attempt, failures, dueAt: due_at, clock, open: 0, blocked: false }
+}
+
+/** What the run above counts of this one. Runs below have been counted already. */
+function countAbove(live: LiveRun): void {
+  for (const phase of live.team.phases) if (phase.type === 'map') parkExcess(live, phase)
+  const above = live.siblings
+  live.idle = live.ended < live.phases.length && live.allWaits()
+  if (!above) return
+  if (live.row.state === 'awaiting_input') above.asked++
+  if (!live.idle) return
+  above.idle++
+  park(live)
+}
+
+function park(live: LiveRun): void {
+  live.parked = true
+  live.siblings!.parked++
+}
+
+/** Sub-runs beyond the concurrency of their map were waiting for a place when the process ended. */
+function parkExcess(live: LiveRun, { index, concurrency }: MapPhase): void {
+  const { runs } = live.below(index)
+  const placed = [...runs].filter(({ parked }) => !parked)
+  for (const run of placed.slice(concurrency)) park(run)
+}
+
+/** Takes up a run that was read: what it waits for, and what it can do at once. */
+export function takeUp(machine: Machine, live: LiveRun): void {
+  if (live.row.deadline !== null) machine.world.wakeAt(live.row.deadline)
+  const open: number[] = []
+  for (const [position, { state, clock }] of live.phases.entries()) {
+    const phase = live.phase(position)
+    if (clock.deadline !== null) machine.world.wakeAt(clock.deadline)
+    if (state === 'pending') open.push(position)
+    if (state !== 'running' && state !== 'awaiting_input') continue
+    if (state === 'awaiting_input' && live.below(position).runs.size === 0) continue
+    if (phase.type === 'map') takeUpMap(machine, live, phase)
+    if (phase.type === 'team') takeUpTeam(machine, live, phase)
+  }
+  for (const position of open) {
+    const phase = live.phases[position]!
+    if (phase.state !== 'pending' || phase.open > 0 || phaseEnded(phase.state)) continue
+    const endsNow = live.ending !== null && (live.ending.hard || !live.phase(position).always)
+    const mayGoOn = !endsNow && phase.attempt > 0 && (phase.reason === LOST || phase.reason === 'retry')
+    if (!mayGoOn) machine.consider(live, position)
+    else if (phase.dueAt !== null && phase.dueAt > machine.world.now()) machine.world.wakeAt(phase.dueAt)
+    else live.makeReady(position)
+  }
+  machine.step(live)
+}
+
+/** Secret inputs are recorded masked: a root's come from its sealed file, a sub-run's follow from its parent again. */
+function inputsOf(machine: Machine, row: RunRow, bundle: Bundle, parent: LiveRun | null): JsonObject {
+  const recorded: JsonObject = JSON.parse(row.inputs)
+  if (!bundle.team(row.team_key).inputs.some(input => input.secret)) return recorded
+  if (!parent) return { ...recorded, ...machine.world.secretInputs(row.id) }
+  const phase = parent.phase(row.parent_position!) as TeamPhase | MapPhase
+  const item = phase.type === 'map' ? machine.store.items.get(parent.id, phase.index, row.item!) : null
+  return subRunInputs(machine, parent, phase, item ? { value: JSON.parse(item.value), index: item.item } : undefined)
+}

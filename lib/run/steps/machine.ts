@@ -1,0 +1,557 @@
+// The runs that have not ended, and how one fact changes them. Each method applies a fact (an attempt ended, a person
+// decided, a time is over …) to rows and memory and notes what follows; what follows is done in steps, a run at a time,
+// so that a tree of any size is worked through in small pieces. All of it happens inside units of the journal and
+// touches nothing but rows and memory: what has to happen outside is an effect, done after the commit.
+
+import { CadreError } from '../../error.ts'
+import type { JsonObject } from '../../json.ts'
+import type { Bundle, EventName, Team } from '../../team/team.ts'
+import { NO_CLOCK, pause, resume, startClock } from '../core/clock.ts'
+import { isLeaf, type LiveRun } from '../core/live.ts'
+import { Slots } from '../core/slots.ts'
+import { blocks, type PhaseState, phaseEnded } from '../core/states.ts'
+import type { Unit } from '../store/journal.ts'
+import type { PhaseChange } from '../store/phases.ts'
+import type { RunError } from '../store/rows.ts'
+import type { ChangedRun } from '../store/runs.ts'
+import type { Store } from '../store/store.ts'
+import type { Effect } from './effects.ts'
+import { conclude, finish } from './end.ts'
+import { errorOf } from './fault.ts'
+import { loadTree } from './load.ts'
+import { proceed, startMap } from './map.ts'
+import { ask } from './review.ts'
+import { scopeOf } from './scope.ts'
+import { stopRun } from './stop.ts'
+import { startTeam } from './team.ts'
+
+/** A row that changed. The run itself when `position` is null. */
+export interface Change {
+  run: ChangedRun
+  team: Team
+  position: number | null
+  kind: 'run' | 'phase' | 'review' | 'receipt'
+  /** Of a receipt. */
+  entry?: string
+}
+
+/** What steps ask of the world. Nothing here writes. */
+export interface World {
+  now(): number
+  random(): number
+  bundle(id: string): Bundle
+  /** Replaces every secret that a tree knows. What expressions give may hold one, and is masked before it is recorded. */
+  mask<T>(rootId: string, value: T): T
+  /** The secret inputs of a top run, which its row holds masked. Throws when they cannot be read. */
+  secretInputs(rootId: string): JsonObject
+  /** The folder of a run. */
+  stateDir(runId: string): string
+  /** Whether this process executes that attempt. */
+  executing(runId: string, position: number, attempt: number): boolean
+  /** Whether leaf phases have to wait, whatever slots are free. */
+  paused(): boolean
+  /** Something is due at `at`. */
+  wakeAt(at: number): void
+  /** What its listeners want to say of an event. Gives whether there is anything to send. */
+  event(live: LiveRun, event: EventName, position: number | null): boolean
+}
+
+type PhaseEnd = 'completed' | 'failed' | 'skipped' | 'cancelled'
+
+/** Steps of one tree that one unit takes; the rest is left to units of their own, so that others come in between. */
+const STEPS_OF_A_UNIT = 32
+/** How long an `always` phase without a timeout may take once its run was asked to end. */
+export const CLEANUP_MS = 60_000
+
+export class Machine {
+  readonly lives = new Map<string, LiveRun>()
+  readonly store: Store
+  readonly world: World
+  readonly slots: Slots<LiveRun>
+  /** Runs to look at again, by tree. */
+  readonly #steps = new Map<string, Set<LiveRun>>()
+  /** Trees whose memory a rollback left ahead of their rows. */
+  readonly #stale = new Set<string>()
+  /** Of the unit that is being applied. */
+  #unitEffects: Effect[] = []
+  #unitChanges: Change[] = []
+  #unitRoot: string | null = null
+  #unitTouched = false
+  /** Of the group: kept when a unit is applied, dropped when the group is undone. */
+  #effects: Effect[] = []
+  #changes = new Map<string, Change>()
+  readonly #touched = new Set<string>()
+
+  constructor(store: Store, world: World, slots: number) {
+    this.store = store
+    this.world = world
+    this.slots = new Slots(slots)
+  }
+
+  // What the journal calls
+
+  readonly next = (): Unit | null => {
+    for (const root of this.#stale) return { root, apply: () => this.follow(root) }
+    for (const root of this.#steps.keys()) return { root, apply: () => this.follow(root) }
+    if (this.world.paused()) return null
+    const live = this.slots.next()
+    if (!live) return null
+    // The turn is its; the slot is taken when the phase begins.
+    this.slots.release()
+    return { root: live.root, apply: () => this.#useSlot(live) }
+  }
+
+  readonly hasNext = (): boolean =>
+    this.#stale.size > 0 || this.#steps.size > 0 || (!this.world.paused() && this.slots.hasTurn)
+
+  readonly beforeUnit = ({ root }: Unit): void => {
+    this.#unitRoot = root
+    this.#unitEffects = []
+    this.#unitChanges = []
+    this.#unitTouched = false
+    if (root !== null && this.#stale.delete(root)) loadTree(this, root)
+  }
+
+  readonly afterUnit = (): void => {
+    this.#effects.push(...this.#unitEffects)
+    for (const change of this.#unitChanges) {
+      this.#changes.set(`${change.kind}:${change.run.id}:${change.position}:${change.entry ?? ''}`, change)
+    }
+    if (this.#unitTouched && this.#unitRoot !== null) this.#touched.add(this.#unitRoot)
+  }
+
+  readonly unitUndone = ({ root }: Unit): void => {
+    if (root !== null && (this.#unitTouched || !this.lives.has(root))) this.#stale.add(root)
+  }
+
+  readonly groupUndone = (): void => {
+    for (const root of this.#touched) this.#stale.add(root)
+    this.#touched.clear()
+    this.#effects = []
+    this.#changes.clear()
+  }
+
+  /** Changes of the group so far; read before the commit. */
+  get changes(): Iterable<Change> {
+    return this.#changes.values()
+  }
+
+  /** What is to be done now that the group is durable. */
+  takeCommitted(): { effects: Effect[]; changes: Change[] } {
+    const committed = { effects: this.#effects, changes: [...this.#changes.values()] }
+    this.#effects = []
+    this.#changes.clear()
+    this.#touched.clear()
+    return committed
+  }
+
+  // What steps note
+
+  after(effect: Effect): void {
+    this.#unitEffects.push(effect)
+    this.#unitTouched = true
+  }
+
+  changed(live: LiveRun, position: number | null = null): void {
+    const kind = position === null ? 'run' : 'phase'
+    this.note({ run: live.row, team: live.team, position, kind })
+  }
+
+  note(change: Change): void {
+    this.#unitTouched = true
+    this.#unitChanges.push(change)
+  }
+
+  /** Runs that are not in memory, or no longer. Runs first: the hub takes no phase of a run that it does not know. */
+  noteRows(runs: readonly ChangedRun[], phases: readonly { run_id: string; position: number }[]): void {
+    const known = new Map<string, ChangedRun>(runs.map(run => [run.id, run]))
+    const teamOf = (run: ChangedRun) => this.world.bundle(run.bundle_id).team(run.team_key)
+    for (const run of runs) this.note({ run, team: teamOf(run), position: null, kind: 'run' })
+    for (const { run_id, position } of phases) {
+      const run = known.get(run_id) ?? this.store.runs.get(run_id)!
+      this.note({ run, team: teamOf(run), position, kind: 'phase' })
+    }
+  }
+
+  event(live: LiveRun, event: EventName, position: number | null): void {
+    if (live.team.listeners.length === 0) return
+    if (this.world.event(live, event, position)) this.after({ kind: 'deliver', runId: live.id })
+  }
+
+  /** Looks at a run again, soon. */
+  step(live: LiveRun): void {
+    const steps = this.#steps.get(live.root)
+    if (steps) steps.add(live)
+    else this.#steps.set(live.root, new Set([live]))
+    this.#unitTouched = true
+  }
+
+  mask<T>(live: LiveRun, value: T): T {
+    return this.world.mask(live.root, value)
+  }
+
+  // Facts and their consequences for one phase
+
+  /** Ends a phase and follows what that means for those that depend on it. */
+  endPhase(live: LiveRun, position: number, state: PhaseEnd, change: PhaseChange): void {
+    this.#endRow(live, position, state, change)
+    this.#settle(live, position)
+  }
+
+  /** Fails a phase, or puts its failure before a person where the phase asks for that. */
+  failPhase(live: LiveRun, position: number, error: RunError, change: PhaseChange = {}): void {
+    if (live.phase(position).onFailure === 'escalate' && !live.ending) {
+      const question = { kind: 'escalation', reason: 'failed', entries: [], prompt: error.message } as const
+      return ask(this, live, position, { ...question, error, change })
+    }
+    this.endPhase(live, position, 'failed', { ...change, error })
+  }
+
+  /** Moves a phase that has not ended: into `running` again, or before a person. */
+  enter(live: LiveRun, position: number, state: 'running' | 'awaiting_input', reason: string | null): void {
+    const { attempt } = live.phases[position]!
+    if (!this.store.phases.setState(live.id, position, attempt, state, reason))
+      throw this.#impossible(live, position, state)
+    this.#leave(live, position)
+    live.enter(position, state, reason)
+    this.changed(live, position)
+    this.step(live)
+  }
+
+  /** Sets a phase up for another attempt: at `due`, or at once. */
+  postpone(live: LiveRun, position: number, due: number, failures: number, error: RunError | null): void {
+    const phase = live.phases[position]!
+    if (!this.store.phases.postpone(live.id, position, phase.attempt, due, failures, error)) {
+      throw this.#impossible(live, position, 'pending')
+    }
+    this.#leave(live, position)
+    live.enter(position, 'pending', 'retry')
+    phase.failures = failures
+    phase.dueAt = due
+    phase.clock = NO_CLOCK
+    if (due > this.world.now()) this.world.wakeAt(due)
+    else live.makeReady(position)
+    this.changed(live, position)
+    this.step(live)
+  }
+
+  /** Decides whether a phase whose dependencies have all ended may start. */
+  consider(live: LiveRun, position: number): void {
+    if (this.#decide(live, position)) this.#settle(live, position)
+  }
+
+  #endRow(live: LiveRun, position: number, state: PhaseEnd, given: PhaseChange): void {
+    const change = given.error ? { ...given, error: this.mask(live, given.error) } : given
+    const { attempt } = live.phases[position]!
+    const phase = live.phase(position)
+    // Sub-runs that wait for an attempt go with the phase that does not open them any more.
+    if (phase.type === 'map' || phase.type === 'team') this.cancelQueued(live, position)
+    if (!this.store.phases.end(live.id, position, attempt, state, this.world.now(), change)) {
+      throw this.#impossible(live, position, state)
+    }
+    this.#leave(live, position)
+    live.errands.delete(position)
+    live.maps.delete(position)
+    live.unready(position)
+    live.enter(position, state, change.reason ?? null)
+    this.changed(live, position)
+    if (state === 'completed') this.event(live, 'on_phase_complete', position)
+    if (state === 'failed') this.event(live, 'on_phase_fail', position)
+    this.step(live)
+  }
+
+  cancelQueued({ row }: LiveRun, position: number): void {
+    const place = row.tree_key + position.toString(36).padStart(3, '0')
+    const at = this.world.now()
+    const phases = this.store.phases.cancelQueued(row.root_id, place, at)
+    const runs = this.store.runs.cancelQueued(row.root_id, place, at)
+    if (runs.length > 0) this.noteRows(runs, phases)
+  }
+
+  /** Lets those that depend on an ended phase start, or end as it makes them. Long chains of skips are no recursion. */
+  #settle(live: LiveRun, position: number): void {
+    const queue = [position]
+    for (const ended of queue) {
+      const { state, reason } = live.phases[ended]!
+      const blocked = blocks(state, reason, live.phase(ended).onFailure)
+      for (const dependant of live.phase(ended).dependants) {
+        const phase = live.phases[dependant]!
+        phase.open--
+        phase.blocked ||= blocked
+        if (phase.open === 0 && phase.state === 'pending' && this.#decide(live, dependant)) queue.push(dependant)
+      }
+    }
+    this.step(live)
+  }
+
+  /** True when the phase ended at once. */
+  #decide(live: LiveRun, position: number): boolean {
+    const phase = live.phase(position)
+    if (live.ending && (live.ending.hard || !phase.always)) {
+      this.#endRow(live, position, 'cancelled', { reason: live.ending.reason })
+      return true
+    }
+    if (live.phases[position]!.blocked && !phase.always) {
+      this.#endRow(live, position, 'skipped', { reason: 'upstream' })
+      return true
+    }
+    if (phase.when) {
+      try {
+        const value = phase.when.evaluate(scopeOf(this, live))
+        if (typeof value !== 'boolean') {
+          const got = JSON.stringify(value)
+          throw new CadreError('invalid_request', `${phase.when.place}: when must give a bool, got ${got}`)
+        }
+        if (!value) {
+          this.#endRow(live, position, 'skipped', { reason: 'when' })
+          return true
+        }
+      } catch (thrown) {
+        if (phase.onFailure === 'escalate' && !live.ending) {
+          this.failPhase(live, position, errorOf(thrown))
+          return false
+        }
+        this.#endRow(live, position, 'failed', { error: errorOf(thrown) })
+        return true
+      }
+    }
+    live.makeReady(position)
+    this.step(live)
+    return false
+  }
+
+  /** Gives the slot of a leaf phase back when it leaves `running`. */
+  #leave(live: LiveRun, position: number): void {
+    if (live.phases[position]!.state === 'running' && isLeaf(live.phase(position))) this.slots.release()
+  }
+
+  #impossible(live: LiveRun, position: number, state: PhaseState): CadreError {
+    const { attempt } = live.phases[position]!
+    return new CadreError(
+      'internal',
+      `run ${live.id}, phase ${live.phase(position).name}: attempt ${attempt} may not become ${state} now`,
+    )
+  }
+
+  // Steps
+
+  /** Takes the steps that a fact calls for, as many as fit a unit. */
+  follow(root: string): void {
+    const steps = this.#steps.get(root)
+    if (!steps) return
+    let left = STEPS_OF_A_UNIT
+    for (const live of steps) {
+      steps.delete(live)
+      this.#step(live)
+      if (--left === 0) break
+    }
+    // Behind the trees that wait for a unit of theirs.
+    this.#steps.delete(root)
+    if (steps.size > 0) this.#steps.set(root, steps)
+  }
+
+  /** Everything that a run can do now. A run that has ended, or was read anew meanwhile, is passed over. */
+  #step(live: LiveRun): void {
+    if (this.lives.get(live.id) !== live) return
+    if (live.stop) stopRun(this, live, live.stop)
+    this.#tellAbove(live)
+    if ((live.proceeding.size > 0 || live.ready.length > 0) && (live.ending || this.hasPlace(live))) {
+      for (const position of [...live.proceeding]) {
+        live.proceeding.delete(position)
+        const phase = live.phase(position)
+        if (phase.type === 'map') proceed(this, live, phase)
+      }
+      this.#startReady(live)
+    }
+    this.#keepTime(live)
+    if (live.ended === live.phases.length) finish(this, live)
+  }
+
+  /** Starts team, map and gate phases that are ready, and asks for slots for the others. */
+  #startReady(live: LiveRun): void {
+    const limit = live.team.concurrency ?? Number.POSITIVE_INFINITY
+    let leaves = 0
+    for (const position of [...live.ready]) {
+      if (live.running >= limit) break
+      if (isLeaf(live.phase(position))) leaves++
+      else this.#start(live, position)
+    }
+    if (leaves > 0 && live.running < limit) this.slots.want(live.root, live)
+    else this.slots.drop(live)
+  }
+
+  /** A slot is its: starts the next leaf phase that is ready, and asks for another slot if there are more. */
+  #useSlot(live: LiveRun): void {
+    const limit = live.team.concurrency ?? Number.POSITIVE_INFINITY
+    const isLive = this.lives.get(live.id) === live
+    const position = isLive ? live.ready.find(position => isLeaf(live.phase(position))) : undefined
+    if (position === undefined || live.running >= limit) return
+    this.#start(live, position)
+    this.step(live)
+    this.follow(live.root)
+  }
+
+  #start(live: LiveRun, position: number): void {
+    const phase = live.phase(position)
+    const state = live.phases[position]!
+    const attempt = state.attempt + 1
+    const now = this.world.now()
+    const isAbove = phase.type === 'team' || phase.type === 'map'
+    const timeout = phase.timeout ?? (live.ending ? CLEANUP_MS : undefined)
+    const clock = isAbove ? startClock(timeout, now) : NO_CLOCK
+    if (!this.store.phases.start(live.id, position, attempt, now, clock.deadline)) {
+      throw this.#impossible(live, position, 'running')
+    }
+    live.unready(position)
+    state.attempt = attempt
+    state.dueAt = null
+    state.clock = clock
+    if (clock.deadline !== null) this.world.wakeAt(clock.deadline)
+    live.enter(position, 'running', null)
+    this.changed(live, position)
+    this.event(live, 'on_phase_start', position)
+    if (isLeaf(phase)) {
+      this.slots.take()
+      this.after({ kind: 'launch', runId: live.id, position, attempt })
+    } else if (phase.type === 'gate') conclude(this, live, position, { kind: 'completed' })
+    else if (phase.type === 'team') startTeam(this, live, phase)
+    else if (phase.type === 'map') startMap(this, live, phase)
+  }
+
+  // Places of a map's concurrency
+
+  /** Whether a run may start phases: no run at or above it has given its place to another, or gets one back now. */
+  hasPlace(live: LiveRun): boolean {
+    for (let run: LiveRun | null = live; run; run = run.parent) {
+      if (!run.parked || this.unpark(run)) continue
+      const { wanting } = run.siblings!
+      wanting.set(run, (wanting.get(run) ?? new Set()).add(live))
+      return false
+    }
+    return true
+  }
+
+  unpark(run: LiveRun): boolean {
+    const above = run.siblings!
+    const phase = run.parent!.phase(run.row.parent_position!)
+    if (phase.type === 'map' && above.runs.size - above.parked >= phase.concurrency) return false
+    run.parked = false
+    above.parked--
+    return true
+  }
+
+  // Who waits for a person, and for whom the clock stands
+
+  /** Makes the state of a run, and of the phase above it, follow whether somebody is asked; its clock, whether all wait. */
+  #tellAbove(live: LiveRun): void {
+    const { row, parent } = live
+    const asked = live.awaiting > 0
+    if (asked === (row.state === 'awaiting_input')) return
+    const reason = asked ? (live.phases.find(phase => phase.state === 'awaiting_input')?.reason ?? null) : null
+    const state = asked ? 'awaiting_input' : 'running'
+    if (!this.store.runs.setState(live.id, state, reason)) {
+      throw new CadreError('internal', `run ${live.id} may not become ${state} now`)
+    }
+    row.state = state
+    row.reason = reason
+    this.changed(live)
+    const above = live.siblings
+    if (above) above.asked += asked ? 1 : -1
+    if (parent) this.followBelow(parent, row.parent_position!, reason)
+  }
+
+  /** A team or map phase waits for a person when a run below it does. */
+  followBelow(live: LiveRun, position: number, reason: string | null): void {
+    const { state } = live.phases[position]!
+    const asked = live.below(position).asked > 0
+    if (phaseEnded(state) || asked === (state === 'awaiting_input')) return
+    if (asked) this.enter(live, position, 'awaiting_input', reason)
+    else this.enter(live, position, 'running', null)
+  }
+
+  /** The clocks of a run and of its team and map phases stand while all that goes on in them waits for a person. */
+  #keepTime(live: LiveRun): void {
+    if (live.awaiting === 0 && !live.idle) return
+    const now = this.world.now()
+    for (const [position, phase] of live.phases.entries()) {
+      if (phase.clock === NO_CLOCK || phaseEnded(phase.state)) continue
+      const clock = live.phaseWaits(position) ? pause(phase.clock, now) : resume(phase.clock, now)
+      if (clock === phase.clock) continue
+      phase.clock = clock
+      this.store.phases.setClock(live.id, position, clock.deadline, clock.left)
+      if (clock.deadline !== null) this.world.wakeAt(clock.deadline)
+    }
+    this.setIdle(live, live.ended < live.phases.length && live.allWaits())
+  }
+
+  setIdle(live: LiveRun, idle: boolean): void {
+    if (live.idle === idle) return
+    live.idle = idle
+    const { row, parent } = live
+    const before = { deadline: row.deadline, left: row.time_left }
+    const clock = idle ? pause(before, this.world.now()) : resume(before, this.world.now())
+    if (clock !== before) {
+      row.deadline = clock.deadline
+      row.time_left = clock.left
+      this.store.runs.setClock(live.id, clock.deadline, clock.left)
+      if (clock.deadline !== null) this.world.wakeAt(clock.deadline)
+    }
+    const above = live.siblings
+    if (!parent || !above) return
+    above.idle += idle ? 1 : -1
+    const position = row.parent_position!
+    if (idle && !live.parked) {
+      live.parked = true
+      above.parked++
+      live.parent!.proceeding.add(position)
+    }
+    this.step(parent)
+  }
+
+  // Trees as a whole
+
+  /** Takes a tree out of memory. Slots of its phases are given back. */
+  drop(root: string): void {
+    this.#steps.delete(root)
+    for (const live of this.lives.values()) {
+      if (live.root !== root) continue
+      this.lives.delete(live.id)
+      this.slots.drop(live)
+      for (const [position, { state }] of live.phases.entries()) {
+        if (state === 'running' && isLeaf(live.phase(position))) this.slots.release()
+      }
+    }
+  }
+
+  /** Ends a tree that steps cannot bring to an end, by its rows alone. */
+  abandon(root: string, error: RunError): void {
+    const row = this.store.runs.get(root)
+    if (!row || row.completed_at !== null) return
+    const at = this.world.now()
+    for (const live of this.lives.values()) {
+      if (live.root !== root) continue
+      for (const [position, { state, attempt }] of live.phases.entries()) {
+        if (state === 'running') this.after({ kind: 'abort', runId: live.id, position, attempt })
+      }
+    }
+    this.drop(root)
+    this.#stale.delete(root)
+    this.store.reviews.closeTree(root, at)
+    const phases = this.store.phases.abandon(root, at)
+    const runs = this.store.runs.abandon(root, error, at)
+    try {
+      this.noteRows(runs, phases)
+    } catch {
+      // Its team cannot be read, so the hub cannot be told of its phases.
+    }
+    for (const run of runs)
+      this.after({ kind: 'ended', runId: run.id, root, state: run.id === root ? 'failed' : 'cancelled' })
+  }
+
+  /** The run of a fact, if the fact still concerns it: the phase is in that attempt, and has not ended. */
+  live(runId: string, position: number, attempt: number): LiveRun | null {
+    const live = this.lives.get(runId)
+    const phase = live?.phases[position]
+    return live && phase && phase.attempt === attempt && !phaseEnded(phase.state) ? live : null
+  }
+}

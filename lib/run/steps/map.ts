@@ -1,0 +1,246 @@
+// Map phases: a sub-run for each item, so many at once. The items are frozen when they are first evaluated; after a
+// resume from a phase before they are evaluated anew, and the sub-run of a key stays that key's, under the same run id,
+// wherever its item stands then. A sub-run whose key is gone stays as it ended, behind the items that count.
+
+import type { FileRecord } from '../../agent/define.ts'
+import type { Json } from '../../json.ts'
+import type { MapPhase } from '../../team/team.ts'
+import type { LiveRun, MapProgress } from '../core/live.ts'
+import { phaseEnded } from '../core/states.ts'
+import type { NextItem } from '../store/items.ts'
+import { JsonText } from '../store/phases.ts'
+import { parse, type RunError, treeKey } from '../store/rows.ts'
+import type { RunEnd } from './end.ts'
+import { errorOf } from './fault.ts'
+import type { Machine } from './machine.ts'
+import { openWhole } from './reopen.ts'
+import { createSubRun, errandDone, lacksHandOver, reopenSubRun, sendErrand } from './sub-run.ts'
+
+/** Items that one step starts; others come in between. */
+const STARTS_OF_A_STEP = 16
+/** Items that are read at once. */
+const PAGE = 32
+/** No map has so many items; six base-36 digits reach further. */
+const AWAY = 1_000_000_000
+
+/** An item as it is frozen: its value as JSON, and where its files lie below `files/<phase>/`. */
+export interface FrozenItem {
+  key: string
+  value: string
+  folder: string
+}
+
+/** The result of a map, put together from its sub-runs. */
+export interface MapResult {
+  counts: { completed: number; failed: number; cancelled: number }
+  /** JSON text. */
+  data: string
+  files: readonly FileRecord[]
+}
+
+export function startMap(machine: Machine, live: LiveRun, phase: MapPhase): void {
+  // After a resume the items are there already, unless it was from a phase before: then they are evaluated anew.
+  const total = machine.store.phases.total(live.id, phase.index)
+  if (total === null) return sendErrand(machine, live, phase.index, 'freeze')
+  beginItems(machine, live, phase, total)
+}
+
+/** After a restart: as far as the rows say. */
+export function takeUpMap(machine: Machine, live: LiveRun, phase: MapPhase): void {
+  const total = machine.store.phases.total(live.id, phase.index)
+  if (total === null) return sendErrand(machine, live, phase.index, 'freeze')
+  goOn(machine, live, phase, total)
+}
+
+/** A page of the items, as they were evaluated. The first one takes the place of what an evaluation before had left. */
+export function freezePage(
+  machine: Machine,
+  live: LiveRun,
+  phase: MapPhase,
+  from: number,
+  items: readonly FrozenItem[],
+) {
+  if (from === 0) machine.store.items.delete(live.id, phase.index)
+  machine.store.items.insert(live.id, phase.index, from, items)
+}
+
+/** Sub-runs of an evaluation before that get another item, moved out of the way first: another may stand there still. */
+export function moveSubRuns(
+  machine: Machine,
+  live: LiveRun,
+  phase: MapPhase,
+  places: readonly { id: string; item: number; moves: boolean; opens: boolean }[],
+  away: boolean,
+): void {
+  const { runs } = machine.store
+  for (const { id, item, moves, opens } of places) {
+    if (moves) {
+      const to = treeKey(live.row.tree_key, phase.index, away ? AWAY + item : item)
+      const moved = runs.move(live.root, id, away ? AWAY + item : item, runs.get(id)!.tree_key, to)
+      if (!away) machine.noteRows(moved, [])
+    }
+    if (opens && !away) openWhole(machine, id)
+  }
+}
+
+/** All items are frozen, and sub-runs of an evaluation before stand where they belong. */
+export function frozen(machine: Machine, live: LiveRun, phase: MapPhase, total: number): void {
+  errandDone(live, phase.index)
+  machine.store.phases.setTotal(live.id, phase.index, total)
+  machine.changed(live, phase.index)
+  beginItems(machine, live, phase, total)
+}
+
+function beginItems(machine: Machine, live: LiveRun, phase: MapPhase, total: number): void {
+  const { attempt } = live.phases[phase.index]!
+  if (attempt > 1) machine.after({ kind: 'clear', runId: live.id, position: phase.index })
+  machine.noteRows(machine.store.runs.requeueChildren(live.id, phase.index, total), [])
+  goOn(machine, live, phase, total)
+}
+
+function goOn(machine: Machine, live: LiveRun, phase: MapPhase, total: number): void {
+  live.maps.set(phase.index, progressOf(machine, live, phase, total))
+  handMissing(machine, live, phase, total)
+  live.proceeding.add(phase.index)
+  machine.step(live)
+}
+
+/** Completed sub-runs whose files the run above has not been given: a kill or a fault came in between. */
+function handMissing(machine: Machine, live: LiveRun, phase: MapPhase, total: number): void {
+  if (!live.bundle.team(phase.team).outputs.some(({ type }) => type === 'file')) return
+  for (const child of machine.store.runs.children(live.id, phase.index)) {
+    if (child.item! >= total || child.state !== 'completed' || !lacksHandOver(live, child)) continue
+    sendErrand(machine, live, phase.index, 'hand', child.id)
+  }
+}
+
+function progressOf({ store }: Machine, live: LiveRun, phase: MapPhase, total: number): MapProgress {
+  const failed = store.runs
+    .childStates(live.id, phase.index, total)
+    .filter(({ state }) => state === 'failed' || state === 'cancelled')
+    .reduce((sum, { count }) => sum + count, 0)
+  const isBroken = store.phases.error(live.id, phase.index) !== null
+  const stopped = (failed > 0 && phase.onItemFailure === 'stop') || isBroken
+  return { total, next: 0, failed, stopped, ending: false }
+}
+
+/** Starts items up to the map's concurrency, and has its result put together when none is left. */
+export function proceed(machine: Machine, live: LiveRun, phase: MapPhase): void {
+  const { index } = phase
+  const progress = live.maps.get(index)
+  if (!progress || progress.ending || phaseEnded(live.phases[index]!.state)) return
+  const below = live.below(index)
+  for (const [child, wanting] of below.wanting) {
+    if (!machine.unpark(child)) break
+    below.wanting.delete(child)
+    for (const run of wanting) machine.step(run)
+  }
+  const cancelled = live.ending !== null && (live.ending.hard || !phase.always)
+  const mayStart = () =>
+    !cancelled &&
+    !progress.stopped &&
+    progress.next < progress.total &&
+    below.runs.size - below.parked < phase.concurrency
+  let page: NextItem[] = []
+  for (let started = 0; mayStart(); started++) {
+    if (started === STARTS_OF_A_STEP) {
+      live.proceeding.add(index)
+      return machine.step(live)
+    }
+    if (page.length === 0) page = machine.store.items.next(live.id, index, progress.next, PAGE)
+    const next = page.shift()
+    progress.next = next ? next.item + 1 : progress.total
+    if (next) startItem(machine, live, phase, progress, next)
+  }
+  if (below.runs.size > 0 || live.errands.has(index)) return
+  if (cancelled) return machine.endPhase(live, index, 'cancelled', { reason: live.ending!.reason })
+  progress.ending = true
+  sendErrand(machine, live, index, 'conclude')
+}
+
+/** Starts an item that has no sub-run, or begins the new attempt of the one that it has. */
+function startItem(machine: Machine, live: LiveRun, phase: MapPhase, progress: MapProgress, next: NextItem): void {
+  const { item: index, key, sub_run } = next
+  const value: Json = JSON.parse(next.value)
+  try {
+    if (sub_run === null) createSubRun(machine, live, phase, key, { value, index })
+    else reopenSubRun(machine, live, phase, sub_run, { value, index })
+  } catch (thrown) {
+    stopMap(machine, live, phase, progress, index, key, thrown)
+  }
+}
+
+export function mapChildEnded(
+  machine: Machine,
+  live: LiveRun,
+  phase: MapPhase,
+  child: LiveRun,
+  end: RunEnd,
+  fault: unknown,
+): void {
+  const progress = live.maps.get(phase.index)
+  if (!progress) return
+  if (fault !== null) stopMap(machine, live, phase, progress, child.row.item!, child.row.run_name!, fault)
+  else if (end.state !== 'completed') {
+    progress.failed++
+    if (phase.onItemFailure === 'stop') progress.stopped = true
+  }
+  live.proceeding.add(phase.index)
+  machine.step(live)
+}
+
+/** The files of a sub-run that had completed before were handed over, or could not be. */
+export function mapHanded(machine: Machine, live: LiveRun, phase: MapPhase, childId: string, fault: unknown): void {
+  errandDone(live, phase.index)
+  const progress = live.maps.get(phase.index)
+  if (!progress) return
+  if (fault !== null) {
+    const child = machine.store.runs.get(childId)!
+    stopMap(machine, live, phase, progress, child.item!, child.run_name!, fault)
+  }
+  live.proceeding.add(phase.index)
+  machine.step(live)
+}
+
+/** A fault of the map itself, which no sub-run can carry: no more items start, and the phase fails with it. */
+function stopMap(
+  machine: Machine,
+  live: LiveRun,
+  phase: MapPhase,
+  progress: MapProgress,
+  item: number,
+  key: string,
+  thrown: unknown,
+): void {
+  progress.stopped = true
+  const error = machine.mask(live, errorOf(thrown))
+  const place = key === String(item) ? `item ${item}` : `item ${item} (${key})`
+  machine.store.phases.setError(live.id, phase.index, { ...error, message: `${place}: ${error.message}` })
+}
+
+/** The result is there: the phase ends with it. */
+export function mapConcluded(machine: Machine, live: LiveRun, phase: MapPhase, result: MapResult): void {
+  const { index } = phase
+  const progress = live.maps.get(index)
+  if (!progress) return
+  errandDone(live, index)
+  const { counts, files } = result
+  if (live.ending && (live.ending.hard || !phase.always)) {
+    return machine.endPhase(live, index, 'cancelled', { reason: live.ending.reason })
+  }
+  const change = { text: `${counts.completed} of ${progress.total} completed`, data: new JsonText(result.data), files }
+  const broken = parse<RunError>(machine.store.phases.error(live.id, index))
+  if (!broken && !progress.stopped) return machine.endPhase(live, index, 'completed', change)
+  const error = broken ?? {
+    code: 'item_failed',
+    message: `${counts.failed + counts.cancelled} of ${progress.total} items did not complete: ${firstFailure(machine, live, phase)}`,
+  }
+  machine.failPhase(live, index, error, change)
+}
+
+function firstFailure({ store }: Machine, live: LiveRun, phase: MapPhase): string {
+  const row = store.runs.firstFailedChild(live.id, phase.index)
+  if (!row) return 'see its sub-runs'
+  const error = parse<RunError>(row.error)
+  return `${row.run_name} ${row.state}${error ? ` (${error.phase ? `phase ${error.phase}: ` : ''}${error.message})` : ''}`
+}

@@ -1,0 +1,219 @@
+// Opening again what has ended: the only way out of a terminal state, and always a new attempt. Run ids and recorded
+// results stay; what did not complete is open again, with `from` also that phase and all that depends on it, with
+// `failed` also the failed items of maps that completed without them. What will be repeated can be told before.
+
+import { CadreError } from '../../error.ts'
+import type { JsonObject } from '../../json.ts'
+import type { Phase, Team } from '../../team/team.ts'
+import { startClock } from '../core/clock.ts'
+import { runEnded } from '../core/states.ts'
+import { positionOf, type ReceiptRow, type RunRow } from '../store/rows.ts'
+import type { ChildRow } from '../store/runs.ts'
+import { loadRun, takeUp } from './load.ts'
+import type { Machine } from './machine.ts'
+
+export interface ResumeOptions {
+  /** Name of the phase from which everything is repeated. */
+  from?: string | null
+  failed?: boolean
+  /** Values of `secret` inputs, which are gone since the run ended. */
+  inputs?: JsonObject
+}
+
+export interface ResumePlan {
+  run_id: string
+  /** Phases of the run that run again. Inside their sub-runs only what did not complete does, unless `from` asks for more. */
+  repeats: string[]
+  /** What they wrote outside already: it is not sent again. */
+  written: {
+    run_id: string
+    phase: string
+    entry: string
+    state: ReceiptRow['state']
+    id: string | null
+    url: string | null
+  }[]
+}
+
+/** Begins the new attempt of a top run. Throws `not_found`, `invalid_state`, or `invalid_request` for an unknown phase. */
+export function resume(machine: Machine, runId: string, { from = null, failed = false }: ResumeOptions): void {
+  const row = resumable(machine, runId, { from, failed })
+  const team = teamOf(machine, row)
+  for (const position of reached(team, from)) openPhase(machine, row, team.phases[position]!)
+  if (failed) openFailed(machine, row)
+  machine.store.runs.requeue(runId)
+  reopenRun(machine, machine.store.runs.get(runId)!)
+  machine.follow(runId)
+}
+
+/** Begins the new attempt of a run that was queued for it: what it completed stays. */
+export function reopenRun(machine: Machine, row: RunRow): void {
+  const { store, world } = machine
+  const now = world.now()
+  const { deadline } = startClock(teamOf(machine, row).timeout, now)
+  store.runs.begin(row.id, now, deadline)
+  const opened = store.phases.reopen(row.id)
+  const live = loadRun(machine, store.runs.get(row.id)!)
+  machine.changed(live)
+  for (const position of opened) machine.changed(live, position)
+  machine.event(live, 'on_start', null)
+  takeUp(machine, live)
+}
+
+/**
+ * Opens everything in a sub-run again. Sub-runs of its maps stay as they ended until the items are evaluated anew: which
+ * of them belong to it then is not known before.
+ */
+export function openWhole(machine: Machine, runId: string): void {
+  const { store } = machine
+  const phases = store.phases.openWhole(runId)
+  store.items.deleteWhole(runId)
+  machine.noteRows(store.runs.requeueWhole(runId), phases)
+}
+
+/** What a resume would repeat. Throws as `resume` does. */
+export function planResume(
+  machine: Machine,
+  runId: string,
+  { from = null, failed = false }: ResumeOptions,
+): ResumePlan {
+  const { store } = machine
+  const row = resumable(machine, runId, { from, failed })
+  const team = teamOf(machine, row)
+  const whole = new Set(reached(team, from))
+  const again = new Set([...open(machine, row), ...whole, ...(failed ? withFailedItems(machine, row) : [])])
+  const written = store.receipts.below(row.root_id, row.tree_key).filter(({ run_id, position, state }) => {
+    const place = store.runs.get(run_id)!.tree_key
+    const top = place === '' ? position : positionOf(place)
+    if (state !== 'done' || !again.has(top)) return false
+    return whole.has(top) || store.phases.get(run_id, position)!.state !== 'completed'
+  })
+  return {
+    run_id: runId,
+    repeats: team.phases.filter(phase => again.has(phase.index)).map(phase => phase.name),
+    written: written.map(({ run_id, position, entry, state, external_id, external_url }) => ({
+      run_id,
+      phase: teamOf(machine, store.runs.get(run_id)!).phases[position]!.name,
+      entry,
+      state,
+      id: external_id,
+      url: external_url,
+    })),
+  }
+}
+
+/** The secret inputs that a new attempt of `row` needs and nobody has any more. */
+export function secretsNeeded(team: Team, row: Pick<RunRow, 'inputs'>): string[] {
+  const given: JsonObject = JSON.parse(row.inputs)
+  return team.inputs.filter(({ name, secret }) => secret && name in given).map(({ name }) => name)
+}
+
+export function resumable(machine: Machine, runId: string, { from = null, failed = false }: ResumeOptions): RunRow {
+  const row = machine.store.runs.get(runId)
+  if (!row) throw new CadreError('not_found', `there is no run ${runId}`)
+  if (row.parent_id !== null) {
+    throw new CadreError('invalid_state', `run ${runId} is a sub-run: resume its top run ${row.root_id}`)
+  }
+  if (!runEnded(row.state)) {
+    throw new CadreError('invalid_state', `run ${runId} is ${row.state}: it continues by itself`)
+  }
+  const nothing = row.state === 'completed' && from === null
+  if (nothing && !failed) {
+    throw new CadreError('invalid_state', `run ${runId} is completed: name the phase to repeat it from`)
+  }
+  if (nothing && withFailedItems(machine, row).length === 0) {
+    throw new CadreError('invalid_state', `run ${runId} is completed, and no item of its maps failed`)
+  }
+  return row
+}
+
+const teamOf = ({ world }: Machine, row: Pick<RunRow, 'bundle_id' | 'team_key'>): Team =>
+  world.bundle(row.bundle_id).team(row.team_key)
+
+/** Opens a phase again, whatever it came to; the items of a map are to be evaluated anew. */
+function openPhase(machine: Machine, row: RunRow, phase: Phase): void {
+  machine.store.phases.open(row.id, phase.index)
+  machine.store.items.delete(row.id, phase.index)
+  machine.noteRows([], [{ run_id: row.id, position: phase.index }])
+  const below = phase.type === 'team' && machine.store.runs.child(row.id, phase.index, 0)
+  if (below) openWhole(machine, below.id)
+}
+
+/** Positions of phases that did not complete. */
+function open(machine: Machine, row: RunRow): number[] {
+  return machine.store.phases
+    .of(row.id)
+    .filter(
+      ({ state, reason }) =>
+        state === 'failed' ||
+        state === 'cancelled' ||
+        (state === 'skipped' && (reason === 'upstream' || reason === 'when')),
+    )
+    .map(phase => phase.position)
+}
+
+/** The phase `from` and all that depends on it. */
+function reached(team: Team, from: string | null): number[] {
+  if (from === null) return []
+  const first = team.phases.find(phase => phase.name === from)
+  if (first) return dependants(team, [first.index])
+  const names = team.phases.map(phase => phase.name).join(', ')
+  throw new CadreError('invalid_request', `${team.name} has no phase ${from}; it has ${names}`, {
+    details: [{ path: '/from_phase', message: `expected one of ${names}` }],
+  })
+}
+
+function dependants(team: Team, from: readonly number[]): number[] {
+  const found = new Set(from)
+  for (const position of found) for (const dependant of team.phases[position]!.dependants) found.add(dependant)
+  return [...found]
+}
+
+// Failed items of maps that completed without them, at any depth
+
+/** Positions of the phases that are repeated for such items: those that have them, and what depends on these. */
+function withFailedItems(machine: Machine, row: Pick<RunRow, 'id' | 'bundle_id' | 'team_key'>): number[] {
+  const team = teamOf(machine, row)
+  return dependants(team, holdersOfFailed(machine, row, team))
+}
+
+function holdersOfFailed(machine: Machine, row: Pick<RunRow, 'id'>, team: Team): number[] {
+  const { store } = machine
+  const holds = (phase: Phase): boolean => {
+    if (phase.type !== 'map' && phase.type !== 'team') return false
+    if (store.phases.get(row.id, phase.index)!.state !== 'completed') return false
+    return countedChildren(machine, row.id, phase).some(
+      child => child.state === 'failed' || child.state === 'cancelled' || isHolder(machine, child),
+    )
+  }
+  return team.phases.filter(holds).map(phase => phase.index)
+}
+
+const isHolder = (machine: Machine, child: ChildRow): boolean =>
+  child.state === 'completed' && holdersOfFailed(machine, child, teamOf(machine, child)).length > 0
+
+function countedChildren({ store }: Machine, runId: string, phase: Phase): ChildRow[] {
+  const total = phase.type === 'map' ? (store.phases.total(runId, phase.index) ?? 0) : 1
+  return store.runs.children(runId, phase.index).filter(({ item }) => item! < total)
+}
+
+/** Opens what `withFailedItems` names. Items stay as they are frozen; their other sub-runs keep what they completed. */
+function openFailed(machine: Machine, row: Pick<RunRow, 'id' | 'bundle_id' | 'team_key'>): void {
+  const { store } = machine
+  const team = teamOf(machine, row)
+  const holders = holdersOfFailed(machine, row, team)
+  for (const position of dependants(team, holders)) {
+    const phase = team.phases[position]!
+    if (!holders.includes(position)) {
+      openPhase(machine, store.runs.get(row.id)!, phase)
+      continue
+    }
+    for (const child of countedChildren(machine, row.id, phase)) {
+      if (!isHolder(machine, child)) continue
+      openFailed(machine, child)
+      machine.noteRows(store.runs.requeue(child.id), [])
+    }
+    store.phases.open(row.id, position, true)
+    machine.noteRows([], [{ run_id: row.id, position }])
+  }
+}

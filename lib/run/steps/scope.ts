@@ -1,0 +1,75 @@
+// What expressions of a run can name. Results are read from the rows when they are named, column by column, so that
+// memory holds none and they are the same before and after a restart.
+
+import { join } from 'node:path'
+import type { FileRecord } from '../../agent/define.ts'
+import type { Json } from '../../json.ts'
+import type { PhaseValue, Scope } from '../../team/team.ts'
+import type { LiveRun } from '../core/live.ts'
+import { parse, type RunError } from '../store/rows.ts'
+import type { Store } from '../store/store.ts'
+import type { World } from './machine.ts'
+
+/** What reading a scope takes. */
+export interface Reading {
+  store: Store
+  world: Pick<World, 'stateDir'>
+}
+
+/** The last results that were asked for: the inputs of a map name the same ones for every item. */
+const RECENT = 8
+const recent = new Map<string, PhaseValue>()
+
+export function scopeOf({ store, world }: Reading, live: LiveRun, item?: { value: Json; index: number }): Scope {
+  const { row, team } = live
+  return {
+    inputs: live.inputs,
+    run: { id: row.id, name: row.run_name, started_at: row.started_at },
+    phase(name) {
+      const position = team.phases.findIndex(phase => phase.name === name)
+      const { state, reason, attempt } = live.phases[position]!
+      const key = `${row.id}:${row.attempt}:${position}:${attempt}:${state}:${reason}`
+      const known = recent.get(key)
+      if (known) return known
+      const value = phaseValue(store, row.id, position, state, reason)
+      recent.set(key, value)
+      if (recent.size > RECENT) recent.delete(recent.keys().next().value!)
+      return value
+    },
+    file: path => (path.startsWith('files/') ? join(world.stateDir(row.id), path) : path),
+    ...(item && { item: item.value, index: item.index }),
+  }
+}
+
+/** A phase as expressions see it. Each part is read once, when it is named. */
+function phaseValue(store: Store, runId: string, position: number, state: string, reason: string | null): PhaseValue {
+  let row: ReturnType<Store['phases']['result']> | undefined
+  let data: Json | undefined
+  let files: FileRecord[] | undefined
+  const read = () => {
+    row ??= store.phases.result(runId, position)
+    return row
+  }
+  // Only what has ended has a result: a phase that waits for a person may keep one for later.
+  const hasResult = state === 'completed' || state === 'failed'
+  // Own properties: the expression library looks at no others.
+  return {
+    state,
+    reason,
+    get text() {
+      return (hasResult && read().text) || ''
+    },
+    get data() {
+      if (data === undefined) data = hasResult ? parse<Json>(read().data) : null
+      return data
+    },
+    get files() {
+      files ??= (hasResult && parse<FileRecord[]>(read().files)) || []
+      return files
+    },
+    get error() {
+      const error = parse<RunError>(read().error)
+      return error && { code: error.code, message: error.message }
+    },
+  }
+}

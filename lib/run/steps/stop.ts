@@ -1,0 +1,78 @@
+// Asking a run, and all below it, to end. What waits ends at once, what executes is aborted and ends when it has let go;
+// phases that run `always` still clean up, unless the run is asked a second time.
+
+import { formatDuration } from '../../duration.ts'
+import { startClock } from '../core/clock.ts'
+import { type Ending, isLeaf, type LiveRun } from '../core/live.ts'
+import { phaseEnded } from '../core/states.ts'
+import { CLEANUP_MS, type Machine } from './machine.ts'
+import { closeReview } from './review.ts'
+
+export function stopRun(machine: Machine, live: LiveRun, asked: Ending): void {
+  live.stop = null
+  if (live.ending && (live.ending.hard || !asked.hard)) return
+  const ending = live.ending ? { ...live.ending, hard: true } : asked
+  live.ending = ending
+  live.row.deadline = null
+  live.row.time_left = null
+  machine.store.runs.setEnding(live.id, ending)
+  for (const position of live.phases.keys()) stopPhase(machine, live, position, ending)
+  machine.step(live)
+}
+
+function stopPhase(machine: Machine, live: LiveRun, position: number, ending: Ending): void {
+  const phase = live.phase(position)
+  const { state, attempt } = live.phases[position]!
+  const cleansUp = phase.always && !ending.hard
+  const cancel = () => machine.endPhase(live, position, 'cancelled', { reason: ending.reason })
+  if (phaseEnded(state)) return
+  if (state === 'pending') {
+    if (!cleansUp) cancel()
+    return
+  }
+  if (isLeaf(phase) || phase.type === 'gate') {
+    if (state === 'awaiting_input') {
+      closeReview(machine, live, position)
+      return cancel()
+    }
+    const place = { runId: live.id, position, attempt }
+    if (!cleansUp) machine.after({ kind: 'abort', ...place })
+    else if (phase.timeout === undefined) machine.after({ kind: 'limit', ...place, ms: CLEANUP_MS })
+    return
+  }
+  if (cleansUp && live.below(position).runs.size > 0) return limitCleanup(machine, live, position)
+  // Sub-runs that have ended leave the phase with an errand, or with a question of its own.
+  if (state === 'awaiting_input' && live.below(position).asked === 0) closeReview(machine, live, position)
+  if (!stopBelow(machine, live, position, ending.hard ?? false)) cancel()
+}
+
+/** Asks the sub-runs of a phase to end, each in a step of its own. False when there is none. */
+function stopBelow(machine: Machine, live: LiveRun, position: number, hard: boolean): boolean {
+  const { runs } = live.below(position)
+  for (const child of runs) {
+    child.stop = { state: 'cancelled', reason: 'parent', ...(hard && { hard }) }
+    machine.step(child)
+  }
+  return runs.size > 0
+}
+
+function limitCleanup(machine: Machine, live: LiveRun, position: number): void {
+  const phase = live.phases[position]!
+  if (live.phase(position).timeout !== undefined) return
+  phase.clock = startClock(CLEANUP_MS, machine.world.now())
+  machine.store.phases.setClock(live.id, position, phase.clock.deadline, null)
+  machine.world.wakeAt(phase.clock.deadline!)
+}
+
+/** A team or map phase took longer than it may: what runs below is cancelled, and the phase fails with that. */
+export function overrun(machine: Machine, live: LiveRun, position: number): void {
+  const limit = live.phase(position).timeout ?? CLEANUP_MS
+  const error = { code: 'timeout', message: `the attempt took longer than ${formatDuration(limit)}` }
+  const progress = live.maps.get(position)
+  if (progress) progress.stopped = true
+  machine.store.phases.setClock(live.id, position, null, null)
+  live.phases[position]!.clock = { deadline: null, left: null }
+  // The error stands in the row before the last sub-run ends, which then makes the phase fail with it.
+  machine.store.phases.setError(live.id, position, error)
+  if (!stopBelow(machine, live, position, live.ending !== null)) machine.failPhase(live, position, error)
+}

@@ -1,0 +1,49 @@
+// Tables `bundles` and `meta`: teams as runs froze them, and facts about this database.
+
+import type { Database } from 'bun:sqlite'
+
+export class Bundles {
+  readonly #db: Database
+
+  constructor(db: Database) {
+    this.#db = db
+  }
+
+  insert(id: string, text: string): void {
+    this.#db.query('INSERT INTO bundles (id, json) VALUES (?, ?) ON CONFLICT DO NOTHING').run(id, text)
+  }
+
+  has(id: string): boolean {
+    return this.#db.query<unknown, [string]>('SELECT 1 FROM bundles WHERE id = ?').get(id) !== null
+  }
+
+  get(id: string): string | null {
+    return this.#db.query<{ json: string }, [string]>('SELECT json FROM bundles WHERE id = ?').get(id)?.json ?? null
+  }
+}
+
+export class Facts {
+  readonly #db: Database
+
+  constructor(db: Database) {
+    this.#db = db
+  }
+
+  set(key: string, value: string): void {
+    this.#db
+      .query('INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value')
+      .run(key, value)
+  }
+
+  get(key: string): string | null {
+    return this.#db.query<{ value: string }, [string]>('SELECT value FROM meta WHERE key = ?').get(key)?.value ?? null
+  }
+
+  /** The value of `key`, made once by `create`. */
+  once(key: string, create: () => string): string {
+    const known = this.get(key)
+    if (known !== null) return known
+    this.#db.query('INSERT INTO meta (key, value) VALUES (?, ?) ON CONFLICT DO NOTHING').run(key, create())
+    return this.get(key)!
+  }
+}

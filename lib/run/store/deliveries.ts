@@ -1,0 +1,59 @@
+// Table `deliveries`: what the listeners of runs were asked to send, numbered in the order of the events.
+
+import type { Database } from 'bun:sqlite'
+import type { DeliveryRow } from './rows.ts'
+
+export class Deliveries {
+  readonly #db: Database
+
+  constructor(db: Database) {
+    this.#db = db
+  }
+
+  insert(row: DeliveryRow): void {
+    this.#db
+      .query(
+        'INSERT INTO deliveries (run_id, number, listener, event, payload, state, error) VALUES (?, ?, ?, ?, ?, ?, ?)',
+      )
+      .run(row.run_id, row.number, row.listener, row.event, row.payload, row.state, row.error)
+  }
+
+  count(runId: string): number {
+    return this.#db
+      .query<{ count: number }, [string]>('SELECT count(*) AS count FROM deliveries WHERE run_id = ?')
+      .get(runId)!.count
+  }
+
+  of(runId: string): DeliveryRow[] {
+    return this.#db.query<DeliveryRow, [string]>('SELECT * FROM deliveries WHERE run_id = ? ORDER BY number').all(runId)
+  }
+
+  pending(runId: string): DeliveryRow[] {
+    return this.#db
+      .query<DeliveryRow, [string]>("SELECT * FROM deliveries WHERE run_id = ? AND state = 'pending' ORDER BY number")
+      .all(runId)
+  }
+
+  runsWithPending(): string[] {
+    return this.#db
+      .query<{ run_id: string }, []>("SELECT DISTINCT run_id FROM deliveries WHERE state IN ('pending', 'sent')")
+      .all()
+      .map(row => row.run_id)
+    // The index holds both states; what is `sent` was doubted before this is asked.
+  }
+
+  set(runId: string, number: number, state: DeliveryRow['state'], error: string | null): void {
+    this.#db
+      .query('UPDATE deliveries SET state = ?3, error = ?4 WHERE run_id = ?1 AND number = ?2')
+      .run(runId, number, state, error)
+  }
+
+  /** What an earlier process may have sent before it died. */
+  doubtAll(): void {
+    this.#db
+      .query(
+        "UPDATE deliveries SET state = 'unknown', error = 'it may have been sent; the daemon ended before it knew' WHERE state = 'sent'",
+      )
+      .run()
+  }
+}

@@ -1,0 +1,83 @@
+// Table `items`: the items of a map, frozen when they are first evaluated, in their order.
+
+import type { Database } from 'bun:sqlite'
+import { WHOLE } from './runs.ts'
+
+export interface ItemRow {
+  item: number
+  key: string
+  /** JSON. */
+  value: string
+}
+
+/** An item that has no sub-run, or whose sub-run waits in the queue. */
+export type NextItem = ItemRow & { sub_run: string | null }
+
+export class Items {
+  readonly #db: Database
+  readonly #insert
+
+  constructor(db: Database) {
+    this.#db = db
+    this.#insert = db.query('INSERT INTO items (run_id, position, item, key, value, folder) VALUES (?, ?, ?, ?, ?, ?)')
+  }
+
+  insert(
+    runId: string,
+    position: number,
+    from: number,
+    items: readonly { key: string; value: string; folder: string }[],
+  ) {
+    for (const [index, { key, value, folder }] of items.entries()) {
+      this.#insert.run(runId, position, from + index, key, value, folder)
+    }
+  }
+
+  delete(runId: string, position: number): void {
+    this.#db.query('DELETE FROM items WHERE run_id = ? AND position = ?').run(runId, position)
+  }
+
+  /** Of a run and of the sub-runs of its team phases. */
+  deleteWhole(runId: string): void {
+    this.#db.query(`${WHOLE} DELETE FROM items WHERE run_id IN (SELECT id FROM whole)`).run(runId)
+  }
+
+  get(runId: string, position: number, item: number): ItemRow | null {
+    return this.#db
+      .query<ItemRow, [string, number, number]>(
+        'SELECT item, key, value FROM items WHERE run_id = ? AND position = ? AND item = ?',
+      )
+      .get(runId, position, item)
+  }
+
+  /** Where the files of an item lie below `files/<phase>/`; null in databases of before there was such a column. */
+  folder(runId: string, position: number, item: number): string | null {
+    return (
+      this.#db
+        .query<{ folder: string | null }, [string, number, number]>(
+          'SELECT folder FROM items WHERE run_id = ? AND position = ? AND item = ?',
+        )
+        .get(runId, position, item)?.folder ?? null
+    )
+  }
+
+  /** The next items from `from` on that are to be started. */
+  next(runId: string, position: number, from: number, limit: number): NextItem[] {
+    return this.#db
+      .query<NextItem, [string, number, number, number]>(
+        `SELECT items.item, key, value, runs.id AS sub_run
+         FROM items LEFT JOIN runs ON parent_id = ?1 AND parent_position = ?2 AND runs.item = items.item
+         WHERE run_id = ?1 AND position = ?2 AND items.item >= ?3 AND (runs.id IS NULL OR state = 'queued')
+         ORDER BY items.item LIMIT ?4`,
+      )
+      .all(runId, position, from, limit)
+  }
+
+  keys(runId: string, position: number, from = 0, limit = 2 ** 31): { item: number; key: string }[] {
+    return this.#db
+      .query<{ item: number; key: string }, [string, number, number, number]>(
+        'SELECT item, key FROM items WHERE run_id = ? AND position = ? AND item >= ? ORDER BY item LIMIT ?',
+      )
+      .all(runId, position, from, limit)
+  }
+}

@@ -1,0 +1,322 @@
+// Table `phases`: one row for each phase of each run. A statement that changes a state carries its fence (the attempt and
+// the states it may come from) in the WHERE and says whether a row was hit.
+
+import type { Database } from 'bun:sqlite'
+import type { FileRecord } from '../../agent/define.ts'
+import type { Json } from '../../json.ts'
+import { PHASE_FENCE, type PhaseState } from '../core/states.ts'
+import { json, type PhaseRow, type RunError } from './rows.ts'
+import { QUEUED_BELOW, WHOLE } from './runs.ts'
+
+/** What a phase leaves when it ends. `data` may be JSON text already, for what was put together piece by piece. */
+export interface PhaseChange {
+  reason?: string | null
+  error?: RunError | null
+  text?: string | null
+  data?: Json | JsonText
+  files?: readonly FileRecord[]
+}
+
+/** JSON that is text already. */
+export class JsonText {
+  readonly text: string
+
+  constructor(text: string) {
+    this.text = text
+  }
+}
+
+/** What scheduling needs of a phase, without its result. */
+export type PhaseStates = Pick<
+  PhaseRow,
+  'state' | 'reason' | 'attempt' | 'failures' | 'due_at' | 'deadline' | 'time_left' | 'total'
+>
+
+export interface PlaceOfPhase {
+  run_id: string
+  position: number
+}
+
+/** A phase that is open again for a new attempt. */
+const PENDING = `state = 'pending', reason = NULL, failures = 0, due_at = NULL, started_at = NULL, completed_at = NULL,
+  error = NULL, text = NULL, data = NULL, files = NULL, deadline = NULL, time_left = NULL`
+/** Rows that one statement inserts. */
+const CHUNK = 50
+
+type Value = string | number | null
+type EndState = 'completed' | 'failed' | 'skipped' | 'cancelled'
+
+export class Phases {
+  readonly #db: Database
+  readonly #inserts = new Map<number, ReturnType<Database['query']>>()
+  readonly #get
+  readonly #start
+  readonly #end
+  readonly #result
+
+  constructor(db: Database) {
+    this.#db = db
+    this.#get = db.query<PhaseRow, [string, number]>('SELECT * FROM phases WHERE run_id = ? AND position = ?')
+    this.#start = db.query<unknown, Value[]>(
+      `UPDATE phases SET state = 'running', reason = NULL, attempt = ?3, started_at = ?4, due_at = NULL, error = NULL,
+         deadline = ?5, time_left = NULL
+       WHERE run_id = ?1 AND position = ?2 AND attempt < ?3 AND state IN (${PHASE_FENCE.running})`,
+    )
+    this.#end = Object.fromEntries(
+      (['completed', 'failed', 'skipped', 'cancelled'] as const).map(state => [
+        state,
+        db.query<unknown, Value[]>(
+          `UPDATE phases SET state = '${state}', reason = ?4, error = ?5, text = ?6, data = ?7, files = ?8,
+             completed_at = max(?9, coalesce(started_at, 0)), due_at = NULL, deadline = NULL, time_left = NULL
+           WHERE run_id = ?1 AND position = ?2 AND attempt = ?3 AND state IN (${PHASE_FENCE[state]})`,
+        ),
+      ]),
+    )
+    this.#result = db.query<Pick<PhaseRow, 'text' | 'data' | 'files' | 'error'>, [string, number]>(
+      'SELECT text, data, files, error FROM phases WHERE run_id = ? AND position = ?',
+    )
+  }
+
+  insert(runId: string, count: number): void {
+    for (let from = 0; from < count; from += CHUNK) {
+      const size = Math.min(CHUNK, count - from)
+      const positions = Array.from({ length: size }, (_, n) => from + n)
+      this.#insertOf(size).run(...([runId, ...positions] as never[]))
+    }
+  }
+
+  #insertOf(size: number) {
+    const known = this.#inserts.get(size)
+    if (known) return known
+    const rows = Array.from({ length: size }, (_, n) => `(?1, ?${n + 2}, 'pending', 0, 0)`)
+    const made = this.#db.query(
+      `INSERT INTO phases (run_id, position, state, attempt, failures) VALUES ${rows.join(', ')}`,
+    )
+    this.#inserts.set(size, made)
+    return made
+  }
+
+  get(runId: string, position: number): PhaseRow | null {
+    return this.#get.get(runId, position)
+  }
+
+  of(runId: string): PhaseRow[] {
+    return this.#db.query<PhaseRow, [string]>('SELECT * FROM phases WHERE run_id = ? ORDER BY position').all(runId)
+  }
+
+  states(runId: string): PhaseStates[] {
+    return this.#db
+      .query<PhaseStates, [string]>(
+        `SELECT state, reason, attempt, failures, due_at, deadline, time_left, total
+         FROM phases WHERE run_id = ? ORDER BY position`,
+      )
+      .all(runId)
+  }
+
+  result(runId: string, position: number): Pick<PhaseRow, 'text' | 'data' | 'files' | 'error'> {
+    return this.#result.get(runId, position)!
+  }
+
+  error(runId: string, position: number): string | null {
+    return this.#db
+      .query<{ error: string | null }, [string, number]>('SELECT error FROM phases WHERE run_id = ? AND position = ?')
+      .get(runId, position)!.error
+  }
+
+  /** Opens attempt `attempt`; false when the phase is not where a new attempt may begin. */
+  start(runId: string, position: number, attempt: number, at: number, deadline: number | null): boolean {
+    return this.#start.run(runId, position, attempt, at, deadline).changes === 1
+  }
+
+  setState(runId: string, position: number, attempt: number, state: PhaseState, reason: string | null): boolean {
+    return (
+      this.#db
+        .query(
+          `UPDATE phases SET state = ?4, reason = ?5
+           WHERE run_id = ?1 AND position = ?2 AND attempt = ?3 AND state IN (${PHASE_FENCE[state]})`,
+        )
+        .run(runId, position, attempt, state, reason).changes === 1
+    )
+  }
+
+  /** What a phase that waits for a person would leave if the person lets it fail. */
+  keepResult(runId: string, position: number, error: RunError, change: PhaseChange): void {
+    this.#db
+      .query(
+        `UPDATE phases SET error = ?3, text = ?4, data = ?5, files = ?6
+         WHERE run_id = ?1 AND position = ?2 AND completed_at IS NULL`,
+      )
+      .run(runId, position, JSON.stringify(error), change.text ?? null, dataText(change.data), json(change.files))
+  }
+
+  /** Back to `pending` for another attempt: at `due` by itself, or at once because a person asked (`failures` from 0). */
+  postpone(runId: string, position: number, attempt: number, due: number, failures: number, error: RunError | null) {
+    return (
+      this.#db
+        .query(
+          `UPDATE phases SET state = 'pending', reason = 'retry', failures = ?5, due_at = ?4, error = ?6,
+             text = NULL, data = NULL, files = NULL, deadline = NULL, time_left = NULL
+           WHERE run_id = ?1 AND position = ?2 AND attempt = ?3 AND state IN (${PHASE_FENCE.pending})`,
+        )
+        .run(runId, position, attempt, due, failures, json(error)).changes === 1
+    )
+  }
+
+  end(runId: string, position: number, attempt: number, state: EndState, at: number, change: PhaseChange): boolean {
+    return (
+      this.#end[state]!.run(
+        runId,
+        position,
+        attempt,
+        change.reason ?? null,
+        json(change.error),
+        change.text ?? null,
+        dataText(change.data),
+        json(change.files),
+        at,
+      ).changes === 1
+    )
+  }
+
+  setReason(runId: string, position: number, reason: string): void {
+    this.#db
+      .query('UPDATE phases SET reason = ?3 WHERE run_id = ?1 AND position = ?2 AND completed_at IS NULL')
+      .run(runId, position, reason)
+  }
+
+  setError(runId: string, position: number, error: RunError): void {
+    this.#db
+      .query('UPDATE phases SET error = ?3 WHERE run_id = ?1 AND position = ?2 AND completed_at IS NULL')
+      .run(runId, position, JSON.stringify(error))
+  }
+
+  setClock(runId: string, position: number, deadline: number | null, left: number | null): void {
+    this.#db
+      .query(
+        'UPDATE phases SET deadline = ?3, time_left = ?4 WHERE run_id = ?1 AND position = ?2 AND completed_at IS NULL',
+      )
+      .run(runId, position, deadline, left)
+  }
+
+  /** How many items a map has; null while they are not all frozen. */
+  total(runId: string, position: number): number | null {
+    return this.#db
+      .query<{ total: number | null }, [string, number]>('SELECT total FROM phases WHERE run_id = ? AND position = ?')
+      .get(runId, position)!.total
+  }
+
+  /** The items of a map are all frozen. */
+  setTotal(runId: string, position: number, total: number | null): void {
+    this.#db.query('UPDATE phases SET total = ?3 WHERE run_id = ?1 AND position = ?2').run(runId, position, total)
+  }
+
+  /** The record of a file that a phase of this run wrote. */
+  fileRecord(runId: string, path: string): FileRecord | null {
+    const row = this.#db
+      .query<{ record: string }, [string, string]>(
+        `SELECT file.value AS record FROM phases, json_each(phases.files) AS file
+         WHERE phases.run_id = ? AND phases.files IS NOT NULL AND file.value ->> 'path' = ? LIMIT 1`,
+      )
+      .get(runId, path)
+    return row ? JSON.parse(row.record) : null
+  }
+
+  // New attempts: only these take a phase out of a terminal state
+
+  /** Opens what did not complete, and what its `when` skipped: that is decided anew. Gives the positions. */
+  reopen(runId: string): number[] {
+    return this.#db
+      .query<{ position: number }, [string]>(
+        `UPDATE phases SET ${PENDING}
+         WHERE run_id = ? AND (state IN ('failed', 'cancelled') OR (state = 'skipped' AND reason IN ('upstream', 'when')))
+         RETURNING position`,
+      )
+      .all(runId)
+      .map(row => row.position)
+  }
+
+  /** Opens a phase again, whatever it came to; the items of a map are to be evaluated anew unless `keepItems`. */
+  open(runId: string, position: number, keepItems = false): void {
+    this.#db
+      .query(`UPDATE phases SET ${PENDING}${keepItems ? '' : ', total = NULL'} WHERE run_id = ? AND position = ?`)
+      .run(runId, position)
+  }
+
+  /** Opens every phase of a run and of the sub-runs of its team phases. */
+  openWhole(runId: string): PlaceOfPhase[] {
+    return this.#db
+      .query<PlaceOfPhase, [string]>(
+        `${WHOLE} UPDATE phases SET ${PENDING}, total = NULL WHERE run_id IN (SELECT id FROM whole)
+         RETURNING run_id, position`,
+      )
+      .all(runId)
+  }
+
+  /** Of the runs that `Runs.cancelQueued` ends; to be called before it. */
+  cancelQueued(rootId: string, place: string, at: number): PlaceOfPhase[] {
+    return this.#db
+      .query<PlaceOfPhase, [string, string, number]>(
+        `UPDATE phases SET state = 'cancelled', reason = 'parent', completed_at = max(?3, coalesce(started_at, 0)),
+           due_at = NULL, deadline = NULL, time_left = NULL
+         WHERE completed_at IS NULL AND run_id IN (SELECT id FROM runs WHERE ${QUEUED_BELOW}) RETURNING run_id, position`,
+      )
+      .all(rootId, place, at)
+  }
+
+  /** Of the runs that `Runs.abandon` ends; to be called before it. */
+  abandon(rootId: string, at: number): PlaceOfPhase[] {
+    return this.#db
+      .query<PlaceOfPhase, [string, number]>(
+        `UPDATE phases SET state = 'cancelled', reason = 'internal', completed_at = max(?2, coalesce(started_at, 0)),
+           due_at = NULL, deadline = NULL, time_left = NULL, text = NULL, data = NULL, files = NULL
+         WHERE completed_at IS NULL AND run_id IN (SELECT id FROM runs WHERE root_id = ?1 AND completed_at IS NULL)
+         RETURNING run_id, position`,
+      )
+      .all(rootId, at)
+  }
+
+  // Times
+
+  /** Phases whose next attempt is due. */
+  retriesDue(now: number, after: Due, limit: number): Due[] {
+    return this.#db
+      .query<Due, [number, number, string, number, number]>(
+        `SELECT phases.run_id, position, due_at AS at, root_id FROM phases JOIN runs ON runs.id = phases.run_id
+         WHERE due_at IS NOT NULL AND due_at <= ?1 AND (due_at, phases.run_id, position) > (?2, ?3, ?4)
+         ORDER BY due_at, phases.run_id, position LIMIT ?5`,
+      )
+      .all(now, after.at, after.run_id, after.position, limit)
+  }
+
+  /** Team and map phases whose time is over. */
+  due(now: number, after: Due, limit: number): Due[] {
+    return this.#db
+      .query<Due, [number, number, string, number, number]>(
+        `SELECT phases.run_id, position, phases.deadline AS at, root_id FROM phases JOIN runs ON runs.id = phases.run_id
+         WHERE phases.deadline IS NOT NULL AND phases.deadline <= ?1
+           AND (phases.deadline, phases.run_id, position) > (?2, ?3, ?4)
+         ORDER BY phases.deadline, phases.run_id, position LIMIT ?5`,
+      )
+      .all(now, after.at, after.run_id, after.position, limit)
+  }
+
+  nextDue(after: number): number | null {
+    return this.#db
+      .query<{ at: number | null }, [number]>(
+        `SELECT min(at) AS at FROM (
+           SELECT min(due_at) AS at FROM phases WHERE due_at IS NOT NULL AND due_at > ?1
+           UNION ALL SELECT min(deadline) FROM phases WHERE deadline IS NOT NULL AND deadline > ?1)`,
+      )
+      .get(after)!.at
+  }
+}
+
+/** A phase of which something is due at `at`. */
+export interface Due extends PlaceOfPhase {
+  at: number
+  root_id: string
+}
+
+function dataText(data: PhaseChange['data']): string | null {
+  return data instanceof JsonText ? data.text : json(data)
+}

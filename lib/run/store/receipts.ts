@@ -1,0 +1,88 @@
+// Table `receipts`: writes to the outside. `sent` before the first byte leaves, `done` once it is confirmed, `unknown` in
+// between when nobody can tell. What is done stays done.
+
+import type { Database } from 'bun:sqlite'
+import type { Json } from '../../json.ts'
+import { json, type ReceiptRow } from './rows.ts'
+
+export class Receipts {
+  readonly #db: Database
+
+  constructor(db: Database) {
+    this.#db = db
+  }
+
+  of(runId: string, position: number): ReceiptRow[] {
+    return this.#db
+      .query<ReceiptRow, [string, number]>('SELECT * FROM receipts WHERE run_id = ? AND position = ? ORDER BY entry')
+      .all(runId, position)
+  }
+
+  /** Of a run and of all below it. */
+  below(rootId: string, treeKey: string): ReceiptRow[] {
+    return this.#db
+      .query<ReceiptRow, [string, string]>(
+        `SELECT receipts.* FROM receipts JOIN runs ON runs.id = receipts.run_id
+         WHERE runs.root_id = ?1 AND runs.tree_key >= ?2 AND runs.tree_key < ?2 || '~'
+         ORDER BY runs.tree_key, receipts.position, receipts.entry`,
+      )
+      .all(rootId, treeKey)
+  }
+
+  /** Before the first byte leaves. False when a receipt stands, or the attempt is not the live one any more. */
+  insert(runId: string, position: number, entry: string, attempt: number, at: number): boolean {
+    return (
+      this.#db
+        .query(
+          `INSERT INTO receipts (run_id, position, entry, state, attempt, sent_at)
+           SELECT ?1, ?2, ?3, 'sent', ?4, ?5 FROM phases
+           WHERE run_id = ?1 AND position = ?2 AND attempt = ?4 AND state = 'running'
+           ON CONFLICT DO NOTHING`,
+        )
+        .run(runId, position, entry, attempt, at).changes === 1
+    )
+  }
+
+  confirm(
+    runId: string,
+    position: number,
+    entry: string,
+    done: { result: Json; id: string | null; url: string | null; at: number },
+  ): void {
+    this.#db
+      .query(
+        `UPDATE receipts SET state = 'done', result = ?4, external_id = ?5, external_url = ?6, done_at = ?7
+         WHERE run_id = ?1 AND position = ?2 AND entry = ?3 AND state <> 'done'`,
+      )
+      .run(runId, position, entry, json(done.result), done.id, done.url, done.at)
+  }
+
+  /** What an attempt sent is in doubt; the receipt of a later attempt is left alone. */
+  doubt(runId: string, position: number, entry: string, sentBy: number): void {
+    this.#db
+      .query(
+        `UPDATE receipts SET state = 'unknown'
+         WHERE run_id = ? AND position = ? AND entry = ? AND attempt = ? AND state = 'sent'`,
+      )
+      .run(runId, position, entry, sentBy)
+  }
+
+  /** What an attempt sent did not happen; the receipt of a later attempt is left alone. Null: whichever sent it. */
+  clear(runId: string, position: number, entry: string, sentBy: number | null): void {
+    this.#db
+      .query(
+        `DELETE FROM receipts WHERE run_id = ?1 AND position = ?2 AND entry = ?3 AND state <> 'done'
+           AND (?4 IS NULL OR attempt = ?4)`,
+      )
+      .run(runId, position, entry, sentBy)
+  }
+
+  /** What an earlier process may have sent before it died. */
+  doubtAll(): Pick<ReceiptRow, 'run_id' | 'position' | 'entry'>[] {
+    return this.#db
+      .query<ReceiptRow, []>(
+        "UPDATE receipts SET state = 'unknown' WHERE state = 'sent' RETURNING run_id, position, entry",
+      )
+      .all()
+  }
+}

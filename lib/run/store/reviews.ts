@@ -1,0 +1,133 @@
+// Table `reviews`: questions to people, one for each phase and attempt.
+
+import type { Database } from 'bun:sqlite'
+import type { ReviewRow } from './rows.ts'
+
+export interface NewReview {
+  run_id: string
+  position: number
+  attempt: number
+  kind: ReviewRow['kind']
+  reason: string
+  prompt: string
+  entries: readonly string[]
+  deadline: number | null
+  at: number
+}
+
+export interface ReviewFilter {
+  state?: string
+  runId?: string
+  limit: number
+  offset: number
+}
+
+export class Reviews {
+  readonly #db: Database
+
+  constructor(db: Database) {
+    this.#db = db
+  }
+
+  /** Asks, or asks something else about the same attempt. */
+  open(review: NewReview): void {
+    const { run_id, position, attempt, kind, reason, prompt, entries, deadline, at } = review
+    this.#db
+      .query(
+        `INSERT INTO reviews (id, run_id, position, attempt, kind, reason, prompt, entries, state, deadline, created_at)
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?, 'pending', ?, ?)
+         ON CONFLICT (run_id, position, attempt) DO UPDATE SET
+           kind = excluded.kind, reason = excluded.reason, prompt = excluded.prompt, entries = excluded.entries,
+           state = 'pending', decision = NULL, decided_by = NULL, comment = NULL, decided_at = NULL,
+           deadline = excluded.deadline`,
+      )
+      .run(crypto.randomUUID(), run_id, position, attempt, kind, reason, prompt, JSON.stringify(entries), deadline, at)
+  }
+
+  get(id: string): ReviewRow | null {
+    return this.#db.query<ReviewRow, [string]>('SELECT * FROM reviews WHERE id = ?').get(id)
+  }
+
+  pending(runId: string, position: number): ReviewRow | null {
+    return this.#db
+      .query<ReviewRow, [string, number]>(
+        "SELECT * FROM reviews WHERE run_id = ? AND position = ? AND state = 'pending'",
+      )
+      .get(runId, position)
+  }
+
+  of(runId: string, position: number): ReviewRow[] {
+    return this.#db
+      .query<ReviewRow, [string, number]>('SELECT * FROM reviews WHERE run_id = ? AND position = ?')
+      .all(runId, position)
+  }
+
+  decide(
+    id: string,
+    answer: { decision: string; by: string; comment: string | null; values: string | null; at: number },
+  ): boolean {
+    return (
+      this.#db
+        .query(
+          `UPDATE reviews SET state = 'decided', decision = ?2, decided_by = ?3, comment = ?4, input = ?5, decided_at = ?6
+           WHERE id = ?1 AND state = 'pending'`,
+        )
+        .run(id, answer.decision, answer.by, answer.comment, answer.values, answer.at).changes === 1
+    )
+  }
+
+  /** Nobody is asked any more: the run ends for another reason. */
+  close(runId: string, position: number, at: number): void {
+    this.#db
+      .query(
+        `UPDATE reviews SET state = 'decided', decision = 'cancelled', decided_at = ?3
+         WHERE run_id = ?1 AND position = ?2 AND state = 'pending'`,
+      )
+      .run(runId, position, at)
+  }
+
+  closeTree(rootId: string, at: number): void {
+    this.#db
+      .query(
+        `UPDATE reviews SET state = 'decided', decision = 'cancelled', decided_at = ?2
+         WHERE state = 'pending' AND run_id IN (SELECT id FROM runs WHERE root_id = ?1)`,
+      )
+      .run(rootId, at)
+  }
+
+  /** Reviews whose time is over. */
+  due(now: number, after: { at: number; id: string }, limit: number) {
+    return this.#db
+      .query<{ id: string; run_id: string; root_id: string; at: number }, [number, number, string, number]>(
+        `SELECT reviews.id, run_id, root_id, reviews.deadline AS at FROM reviews JOIN runs ON runs.id = run_id
+         WHERE reviews.state = 'pending' AND reviews.deadline IS NOT NULL AND reviews.deadline <= ?1
+           AND (reviews.deadline, reviews.id) > (?2, ?3)
+         ORDER BY reviews.deadline, reviews.id LIMIT ?4`,
+      )
+      .all(now, after.at, after.id, limit)
+  }
+
+  nextDue(after: number): number | null {
+    return this.#db
+      .query<{ at: number | null }, [number]>(
+        "SELECT min(deadline) AS at FROM reviews WHERE state = 'pending' AND deadline IS NOT NULL AND deadline > ?",
+      )
+      .get(after)!.at
+  }
+
+  /** Newest first. */
+  list(filter: ReviewFilter): { rows: (ReviewRow & { run_name: string | null })[]; total: number } {
+    const where = 'WHERE (?1 IS NULL OR reviews.state = ?1) AND (?2 IS NULL OR reviews.run_id = ?2)'
+    const given = [filter.state ?? null, filter.runId ?? null] as const
+    const rows = this.#db
+      .query<ReviewRow & { run_name: string | null }, (string | number | null)[]>(
+        `SELECT reviews.*, runs.run_name FROM reviews JOIN runs ON runs.id = reviews.run_id ${where}
+         ORDER BY reviews.created_at DESC, reviews.id LIMIT ?3 OFFSET ?4`,
+      )
+      .all(...given, filter.limit, filter.offset)
+    const { total } = this.#db
+      .query<{ total: number }, (string | null)[]>(`SELECT count(*) AS total FROM reviews ${where}`)
+      .get(...given)!
+    return { rows, total }
+  }
+}

@@ -1,0 +1,133 @@
+// The rows of the run database as they are read, and how JSON stands in a column.
+
+import type { PhaseState, RunState } from '../core/states.ts'
+
+/** Why a run or a phase failed. `phase` and `run_id` lead to the leaf where it began. */
+export interface RunError {
+  code: string
+  message: string
+  hint?: string
+  phase?: string
+  run_id?: string
+}
+
+export interface RunRow {
+  id: string
+  root_id: string
+  tree_key: string
+  parent_id: string | null
+  parent_position: number | null
+  parent_phase: string | null
+  item: number | null
+  run_name: string | null
+  call_path: string
+  call_depth: number
+  bundle_id: string
+  team_key: string
+  team: string
+  version: string
+  state: RunState
+  reason: string | null
+  error: string | null
+  inputs: string
+  outputs: string | null
+  workspace: string | null
+  from_path: number
+  synced: number
+  attempt: number
+  ending: string | null
+  created_at: number
+  started_at: number | null
+  completed_at: number | null
+  deadline: number | null
+  time_left: number | null
+  /** The last log line that stands in the outbox. */
+  logged: number
+  handed: string | null
+  settled: number
+}
+
+export interface PhaseRow {
+  run_id: string
+  position: number
+  state: PhaseState
+  reason: string | null
+  attempt: number
+  failures: number
+  due_at: number | null
+  started_at: number | null
+  completed_at: number | null
+  error: string | null
+  text: string | null
+  data: string | null
+  files: string | null
+  deadline: number | null
+  time_left: number | null
+  total: number | null
+}
+
+export interface ReceiptRow {
+  run_id: string
+  position: number
+  entry: string
+  state: 'sent' | 'done' | 'unknown'
+  attempt: number
+  result: string | null
+  external_id: string | null
+  external_url: string | null
+  sent_at: number
+  done_at: number | null
+}
+
+export interface ReviewRow {
+  id: string
+  run_id: string
+  position: number
+  attempt: number
+  kind: 'gate' | 'escalation'
+  reason: string
+  prompt: string
+  entries: string
+  state: 'pending' | 'decided'
+  decision: string | null
+  decided_by: string | null
+  comment: string | null
+  input: string | null
+  deadline: number | null
+  created_at: number
+  decided_at: number | null
+}
+
+export interface DeliveryRow {
+  run_id: string
+  number: number
+  listener: string
+  event: string
+  payload: string
+  state: 'pending' | 'sent' | 'delivered' | 'failed' | 'unknown'
+  error: string | null
+}
+
+/** A value as a column holds it; absent is null. */
+export function json(value: unknown): string | null {
+  return value === undefined || value === null ? null : JSON.stringify(value)
+}
+
+export function parse<T>(text: string | null): T | null {
+  return text === null ? null : (JSON.parse(text) as T)
+}
+
+/** The place of a sub-run in its tree: three base-36 digits for the phase, six for the item, after the parent's own. */
+export function treeKey(parent: string, position: number, item: number): string {
+  return branchKey(parent, position) + item.toString(36).padStart(6, '0')
+}
+
+/** What the places of all runs below a phase begin with. */
+export function branchKey(parent: string, position: number): string {
+  return parent + position.toString(36).padStart(3, '0')
+}
+
+/** The phase of the top run that a place lies below. */
+export function positionOf(place: string): number {
+  return Number.parseInt(place.slice(0, 3), 36)
+}

@@ -1,0 +1,359 @@
+// Table `runs`: one row a run, of any depth. A statement that changes a state carries its fence in the WHERE and says
+// whether a row was hit; all that change are called inside a journal change only.
+
+import type { Database } from 'bun:sqlite'
+import { RUN_FENCE, type RunState } from '../core/states.ts'
+import { json, type RunError, type RunRow } from './rows.ts'
+
+const COLUMNS = [
+  'id',
+  'root_id',
+  'tree_key',
+  'parent_id',
+  'parent_position',
+  'parent_phase',
+  'item',
+  'run_name',
+  'call_path',
+  'call_depth',
+  'bundle_id',
+  'team_key',
+  'team',
+  'version',
+  'state',
+  'inputs',
+  'workspace',
+  'from_path',
+  'synced',
+  'attempt',
+  'created_at',
+  'started_at',
+  'deadline',
+  'settled',
+] as const satisfies readonly (keyof RunRow)[]
+
+/** What of a run is needed to say that it changed. */
+export type ChangedRun = Pick<RunRow, 'id' | 'root_id' | 'synced' | 'bundle_id' | 'team_key'>
+const CHANGED = 'id, root_id, synced, bundle_id, team_key'
+
+/** What a phase needs of its sub-runs. */
+export type ChildRow = Pick<
+  RunRow,
+  'id' | 'item' | 'run_name' | 'state' | 'outputs' | 'handed' | 'bundle_id' | 'team_key' | 'workspace' | 'team'
+>
+const CHILD = 'id, item, run_name, state, outputs, handed, bundle_id, team_key, workspace, team'
+
+/** An ended run that is to begin a new attempt. */
+const QUEUED = `state = 'queued', attempt = attempt + 1, reason = NULL, error = NULL, outputs = NULL, handed = NULL,
+  completed_at = NULL, ending = NULL`
+
+/** A run and the sub-runs of its team phases, at any depth: they have no key, those of maps have one. */
+export const WHOLE = `WITH RECURSIVE whole (id) AS (
+  SELECT ?1 UNION ALL SELECT runs.id FROM runs JOIN whole ON runs.parent_id = whole.id WHERE runs.run_name IS NULL)`
+
+/** Open runs of a tree below a place that wait for a new attempt. */
+export const QUEUED_BELOW =
+  "root_id = ?1 AND tree_key > ?2 AND tree_key < ?2 || '~' AND state = 'queued' AND completed_at IS NULL"
+
+type Value = string | number | null
+
+export interface RunFilter {
+  state?: string
+  team?: string
+  root_only?: boolean
+  limit: number
+  offset: number
+}
+
+export class Runs {
+  readonly #db: Database
+  readonly #insert
+  readonly #get
+  readonly #state
+  readonly #end
+  readonly #children
+  readonly #child
+
+  constructor(db: Database) {
+    this.#db = db
+    this.#insert = db.query<unknown, Value[]>(
+      `INSERT INTO runs (${COLUMNS.join(', ')}) VALUES (${COLUMNS.map(() => '?').join(', ')})`,
+    )
+    this.#get = db.query<RunRow, [string]>('SELECT * FROM runs WHERE id = ?')
+    this.#state = db.query<unknown, Value[]>('UPDATE runs SET state = ?2, reason = ?3 WHERE id = ?1 AND state = ?4')
+    this.#end = Object.fromEntries(
+      (['completed', 'failed', 'cancelled'] as const).map(state => [
+        state,
+        db.query<unknown, Value[]>(
+          `UPDATE runs SET state = '${state}', reason = ?2, error = ?3, outputs = ?4, handed = ?5,
+             completed_at = max(?6, started_at), ending = NULL, deadline = NULL, time_left = NULL
+           WHERE id = ?1 AND state IN (${RUN_FENCE[state]})`,
+        ),
+      ]),
+    )
+    this.#children = db.query<ChildRow, [string, number, number, number]>(
+      `SELECT ${CHILD} FROM runs WHERE parent_id = ? AND parent_position = ? AND item >= ? ORDER BY item LIMIT ?`,
+    )
+    this.#child = db.query<RunRow, [string, number, number]>(
+      'SELECT * FROM runs WHERE parent_id = ? AND parent_position = ? AND item = ?',
+    )
+  }
+
+  insert(run: RunRow): void {
+    this.#insert.run(...COLUMNS.map(column => run[column]))
+  }
+
+  get(id: string): RunRow | null {
+    return this.#get.get(id)
+  }
+
+  /** Top runs that have not ended. */
+  openRoots(): RunRow[] {
+    return this.#db
+      .query<RunRow, []>('SELECT * FROM runs WHERE completed_at IS NULL AND parent_id IS NULL ORDER BY id')
+      .all()
+  }
+
+  /** Runs of a tree that have begun and not ended, parents before their children. */
+  openOf(rootId: string): RunRow[] {
+    return this.#db
+      .query<RunRow, [string]>(
+        "SELECT * FROM runs WHERE root_id = ? AND completed_at IS NULL AND state <> 'queued' ORDER BY tree_key",
+      )
+      .all(rootId)
+  }
+
+  /** `running` to `awaiting_input`, or back. */
+  setState(id: string, state: 'running' | 'awaiting_input', reason: string | null): boolean {
+    const from = state === 'running' ? 'awaiting_input' : 'running'
+    return this.#state.run(id, state, reason, from).changes === 1
+  }
+
+  setClock(id: string, deadline: number | null, left: number | null): void {
+    this.#db
+      .query('UPDATE runs SET deadline = ?2, time_left = ?3 WHERE id = ?1 AND completed_at IS NULL')
+      .run(id, deadline, left)
+  }
+
+  end(
+    id: string,
+    state: 'completed' | 'failed' | 'cancelled',
+    end: { reason: string | null; error: RunError | null; outputs: unknown; handed: string | null; at: number },
+  ): boolean {
+    return this.#end[state]!.run(id, end.reason, json(end.error), json(end.outputs), end.handed, end.at).changes === 1
+  }
+
+  setHanded(id: string, handed: string): void {
+    this.#db.query("UPDATE runs SET handed = ?2 WHERE id = ?1 AND state = 'completed'").run(id, handed)
+  }
+
+  /** The run is asked to end; its clock strikes no more. */
+  setEnding(id: string, ending: object): void {
+    this.#db
+      .query('UPDATE runs SET ending = ?2, deadline = NULL, time_left = NULL WHERE id = ?1 AND completed_at IS NULL')
+      .run(id, JSON.stringify(ending))
+  }
+
+  // Sub-runs of a phase, in the order of the items
+
+  children(runId: string, position: number, from = 0, limit = 2 ** 31): ChildRow[] {
+    return this.#children.all(runId, position, from, limit)
+  }
+
+  child(runId: string, position: number, item: number): RunRow | null {
+    return this.#child.get(runId, position, item)
+  }
+
+  /** How the sub-runs of a phase stand; those behind its items do not count. */
+  childStates(runId: string, position: number, items: number): { state: RunState; count: number }[] {
+    return this.#db
+      .query<{ state: RunState; count: number }, [string, number, number]>(
+        'SELECT state, count(*) AS count FROM runs WHERE parent_id = ? AND parent_position = ? AND item < ? GROUP BY state',
+      )
+      .all(runId, position, items)
+  }
+
+  firstFailedChild(runId: string, position: number): Pick<RunRow, 'run_name' | 'state' | 'error'> | null {
+    return this.#db
+      .query<RunRow, [string, number]>(
+        `SELECT run_name, state, error FROM runs
+         WHERE parent_id = ? AND parent_position = ? AND state IN ('failed', 'cancelled') ORDER BY item LIMIT 1`,
+      )
+      .get(runId, position)
+  }
+
+  /** The sub-run that made a phase end, or wait, as it does. */
+  decidingChild(runId: string, position: number): RunRow | null {
+    return this.#db
+      .query<RunRow, [string, number]>(
+        `SELECT runs.* FROM runs JOIN phases ON phases.run_id = runs.parent_id AND phases.position = runs.parent_position
+         WHERE parent_id = ? AND parent_position = ?
+           AND CASE phases.state WHEN 'failed' THEN runs.state IN ('failed', 'cancelled') ELSE runs.state = phases.state END
+         ORDER BY item LIMIT 1`,
+      )
+      .get(runId, position)
+  }
+
+  /** Gives a sub-run, with all below it, another item and so another place in the tree. */
+  move(rootId: string, id: string, item: number, from: string, to: string): ChangedRun[] {
+    this.#db.query('UPDATE runs SET item = ? WHERE id = ?').run(item, id)
+    return this.#db
+      .query<ChangedRun, [string, string, string]>(
+        `UPDATE runs SET tree_key = ?3 || substr(tree_key, length(?2) + 1)
+         WHERE root_id = ?1 AND tree_key >= ?2 AND tree_key < ?2 || '~' RETURNING ${CHANGED}`,
+      )
+      .all(rootId, from, to)
+  }
+
+  // New attempts: only these take a run out of a terminal state
+
+  requeue(id: string): ChangedRun[] {
+    return this.#db
+      .query<ChangedRun, [string]>(
+        `UPDATE runs SET ${QUEUED} WHERE id = ? AND completed_at IS NOT NULL RETURNING ${CHANGED}`,
+      )
+      .all(id)
+  }
+
+  /** A run and the sub-runs of its team phases. */
+  requeueWhole(id: string): ChangedRun[] {
+    return this.#db
+      .query<ChangedRun, [string]>(
+        `${WHOLE} UPDATE runs SET ${QUEUED} WHERE id IN (SELECT id FROM whole) AND completed_at IS NOT NULL
+         RETURNING ${CHANGED}`,
+      )
+      .all(id)
+  }
+
+  /** The sub-runs of a phase that did not complete; `items` is how many count. */
+  requeueChildren(runId: string, position: number, items: number): ChangedRun[] {
+    return this.#db
+      .query<ChangedRun, [string, number, number]>(
+        `UPDATE runs SET ${QUEUED}
+         WHERE parent_id = ? AND parent_position = ? AND item < ? AND state IN ('failed', 'cancelled') RETURNING ${CHANGED}`,
+      )
+      .all(runId, position, items)
+  }
+
+  /** Begins the new attempt of a run that was queued for one. */
+  begin(id: string, at: number, deadline: number | null): void {
+    this.#db
+      .query(
+        `UPDATE runs SET state = 'running', started_at = max(?2, coalesce(started_at, 0)), deadline = ?3, time_left = NULL,
+           settled = CASE WHEN parent_id IS NULL THEN 0 ELSE settled END
+         WHERE id = ?1 AND state = 'queued'`,
+      )
+      .run(id, at, deadline)
+  }
+
+  setInputs(id: string, inputs: string): void {
+    this.#db.query("UPDATE runs SET inputs = ?2 WHERE id = ?1 AND state = 'queued'").run(id, inputs)
+  }
+
+  /** Ends the runs below a place that wait for an attempt which does not come any more. */
+  cancelQueued(rootId: string, place: string, at: number): ChangedRun[] {
+    return this.#db
+      .query<ChangedRun, [string, string, number]>(
+        `UPDATE runs SET state = 'cancelled', reason = 'parent', completed_at = max(?3, coalesce(started_at, 0))
+         WHERE ${QUEUED_BELOW} RETURNING ${CHANGED}`,
+      )
+      .all(rootId, place, at)
+  }
+
+  /** Ends every open run of a tree after a fault of the engine: the top run fails, those below are cancelled. */
+  abandon(rootId: string, error: RunError, at: number): ChangedRun[] {
+    return this.#db
+      .query<ChangedRun, [string, string, number]>(
+        `UPDATE runs SET state = iif(parent_id IS NULL, 'failed', 'cancelled'), reason = 'internal',
+           error = iif(parent_id IS NULL, ?2, NULL), completed_at = max(?3, coalesce(started_at, 0)), ending = NULL,
+           deadline = NULL, time_left = NULL
+         WHERE root_id = ?1 AND completed_at IS NULL RETURNING ${CHANGED}`,
+      )
+      .all(rootId, JSON.stringify(error), at)
+  }
+
+  /** Top runs that have ended, and whose end has not been followed by all that it calls for. */
+  unsettled(): { id: string; state: RunState; workspace: string | null }[] {
+    return this.#db
+      .query<{ id: string; state: RunState; workspace: string | null }, []>(
+        'SELECT id, state, workspace FROM runs WHERE parent_id IS NULL AND completed_at IS NOT NULL AND settled = 0',
+      )
+      .all()
+  }
+
+  settle(id: string): void {
+    this.#db.query('UPDATE runs SET settled = 1 WHERE id = ? AND completed_at IS NOT NULL').run(id)
+  }
+
+  // Deadlines
+
+  due(now: number, after: { at: number; id: string }, limit: number) {
+    return this.#db
+      .query<{ id: string; run_id: string; root_id: string; at: number }, [number, number, string, number]>(
+        `SELECT id, id AS run_id, root_id, deadline AS at FROM runs WHERE deadline IS NOT NULL AND deadline <= ?1
+           AND (deadline, id) > (?2, ?3) ORDER BY deadline, id LIMIT ?4`,
+      )
+      .all(now, after.at, after.id, limit)
+  }
+
+  nextDue(after: number): number | null {
+    return this.#db
+      .query<{ at: number | null }, [number]>(
+        'SELECT min(deadline) AS at FROM runs WHERE deadline IS NOT NULL AND deadline > ?',
+      )
+      .get(after)!.at
+  }
+
+  // Reading for people
+
+  /** Newest first. */
+  list(filter: RunFilter): { rows: RunRow[]; total: number } {
+    const where = `WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR team = ?2) ${filter.root_only ? 'AND parent_id IS NULL' : ''}`
+    const given = [filter.state ?? null, filter.team ?? null] as const
+    const rows = this.#db
+      .query<RunRow, Value[]>(`SELECT * FROM runs ${where} ORDER BY id DESC LIMIT ?3 OFFSET ?4`)
+      .all(...given, filter.limit, filter.offset)
+    const { total } = this.#db
+      .query<{ total: number }, Value[]>(`SELECT count(*) AS total FROM runs ${where}`)
+      .get(...given)!
+    return { rows, total }
+  }
+
+  /** A page of the tree below a place, depth first. */
+  below(rootId: string, place: string, after: string, limit: number): RunRow[] {
+    return this.#db
+      .query<RunRow, [string, string, string, number]>(
+        `SELECT * FROM runs WHERE root_id = ? AND tree_key > ? AND tree_key < ? || '~' ORDER BY tree_key LIMIT ?`,
+      )
+      .all(rootId, after, place, limit)
+  }
+
+  /** Runs at and below a place that were open at `since` or later. */
+  openSince(rootId: string, place: string, since: number): string[] {
+    return this.#db
+      .query<{ id: string }, [string, string, number]>(
+        `SELECT id FROM runs WHERE root_id = ?1 AND tree_key >= ?2 AND tree_key < ?2 || '~'
+           AND (completed_at IS NULL OR completed_at >= ?3) ORDER BY tree_key`,
+      )
+      .all(rootId, place, since)
+      .map(row => row.id)
+  }
+
+  /** Sub-runs of a run by the phase that started them, in the order of the items. */
+  subRuns(runId: string): { run_id: string; run_name: string | null; state: RunState; position: number }[] {
+    return this.#db
+      .query<{ run_id: string; run_name: string | null; state: RunState; position: number }, [string]>(
+        `SELECT id AS run_id, run_name, state, parent_position AS position FROM runs
+         WHERE parent_id = ? ORDER BY parent_position, item`,
+      )
+      .all(runId)
+  }
+
+  synced(): RunRow[] {
+    return this.#db.query<RunRow, []>('SELECT * FROM runs WHERE synced = 1 ORDER BY root_id, tree_key').all()
+  }
+
+  setLogged(id: string, last: number): void {
+    this.#db.query('UPDATE runs SET logged = ? WHERE id = ?').run(last, id)
+  }
+}

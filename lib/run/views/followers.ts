@@ -1,0 +1,44 @@
+// Those who follow what happens in runs, and those who wait for the end of one.
+
+import type { LogLine } from '../attempt/logs.ts'
+
+/** A notice after each commit, for those who follow runs. */
+export interface Notice {
+  rootId: string
+  runId: string
+  kind: 'run' | 'phase' | 'review' | 'log'
+  position: number | null
+  lines?: readonly LogLine[]
+}
+
+export class Followers {
+  readonly #listeners = new Set<(notice: Notice) => void>()
+  readonly #waiting = new Map<string, (() => void)[]>()
+
+  get any(): boolean {
+    return this.#listeners.size > 0
+  }
+
+  /** Calls `listener` with every notice until the returned function is called. */
+  follow(listener: (notice: Notice) => void): () => void {
+    this.#listeners.add(listener)
+    return () => this.#listeners.delete(listener)
+  }
+
+  tell(notice: Notice): void {
+    for (const listener of this.#listeners) listener(notice)
+  }
+
+  /** Resolves with the next `ended` of the run. */
+  untilEnded(runId: string): Promise<void> {
+    const { promise, resolve } = Promise.withResolvers<void>()
+    this.#waiting.set(runId, [...(this.#waiting.get(runId) ?? []), resolve])
+    return promise
+  }
+
+  ended(runId: string): void {
+    const waiting = this.#waiting.get(runId) ?? []
+    this.#waiting.delete(runId)
+    for (const resolve of waiting) resolve()
+  }
+}

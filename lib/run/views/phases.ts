@@ -1,0 +1,43 @@
+// What can be asked of recorded runs. Needs the database only, so that it answers with or without a running daemon.
+
+import { CadreError } from '../../error.ts'
+import type { Bundle } from '../../team/team.ts'
+import type { RunState } from '../core/states.ts'
+import type { RunFilter as ListFilter } from '../store/runs.ts'
+import type { Store } from '../store/store.ts'
+import { type PhaseRecord, phaseRecord, type RunRecord, runRecord } from './records.ts'
+
+/** Newest first. */
+export function listRuns(store: Store, filter: ListFilter): { runs: RunRecord[]; total: number } {
+  const { rows, total } = store.runs.list(filter)
+  return { runs: rows.map(runRecord), total }
+}
+
+export type { ListFilter }
+
+export interface RunPhases {
+  run_id: string
+  state: RunState
+  phases: PhaseRecord[]
+}
+
+/** The phases of a run in file order, with the sub-runs that each started. */
+export function runPhases(
+  store: Store,
+  runId: string,
+  bundleOf: (id: string) => Bundle,
+  waitOf: (position: number) => string | null = () => null,
+): RunPhases {
+  const run = store.runs.get(runId)
+  if (!run) throw new CadreError('not_found', `there is no run ${runId}`)
+  const { phases } = bundleOf(run.bundle_id).team(run.team_key)
+  const subRuns = Map.groupBy(store.runs.subRuns(runId), row => row.position)
+  return {
+    run_id: runId,
+    state: run.state,
+    phases: store.phases.of(runId).map(row => {
+      const below = (subRuns.get(row.position) ?? []).map(({ position: _, ...subRun }) => subRun)
+      return { ...phaseRecord(row, phases[row.position]!, phases, below), waiting: waitOf(row.position) }
+    }),
+  }
+}

@@ -1,0 +1,183 @@
+// What the hub has to hear of synced runs, numbered without gaps in the order of commits. A change is queued in the
+// transaction that makes it, so neither exists without the other; it is deleted once the hub has acknowledged it.
+
+import type { Log } from '../../log.ts'
+import type { Phase } from '../../team/team.ts'
+import { type LogLine, readLines } from '../attempt/logs.ts'
+import type { Change } from '../steps/machine.ts'
+import type { OutboxRow } from '../store/outbox.ts'
+import type { RunRow } from '../store/rows.ts'
+import type { Store } from '../store/store.ts'
+import { phaseRecord, reviewRecord, runRecord } from './records.ts'
+
+/** What the engine asks of it. */
+export interface Outbox {
+  record(changes: Iterable<Change>): void
+  /** The log of a run has lines up to `last`. */
+  recordLog(runId: string, last: number): void
+  committed(): void
+}
+
+/** A change as `/v1/runs/sync` takes it. */
+export interface SyncChange {
+  seq: number
+  run_id: string
+  attempt: number
+  kind: string
+  [body: string]: unknown
+}
+
+/** `status` keeps texts, data, inputs, outputs and logs on this machine. */
+export type SyncMode = 'full' | 'status'
+
+/** A change never exceeds 1 MiB on the wire: what is larger goes without its contents. */
+const MAX_CHANGE = 1_000_000
+/** Changes of one batch. */
+const MOST_CHANGES = 1_000
+/** Log lines of one change. */
+const MAX_LINES = 500
+
+export class SyncOutbox implements Outbox {
+  readonly #store: Store
+  readonly #mode: SyncMode
+  readonly #stateDir: (runId: string) => string
+  #wake: (() => void) | null = null
+
+  constructor(store: Store, mode: SyncMode, stateDir: (runId: string) => string) {
+    this.#store = store
+    this.#mode = mode
+    this.#stateDir = stateDir
+  }
+
+  /** Called after each commit that queued something. */
+  onQueued(wake: () => void): void {
+    this.#wake = wake
+  }
+
+  record(changes: Iterable<Change>): void {
+    for (const change of changes) {
+      const { run, team } = change
+      if (run.synced !== 1) continue
+      const current = this.#store.runs.get(run.id)
+      if (!current) continue
+      const { phases } = team
+      if (change.kind === 'run') this.#queueRun(current)
+      else if (change.kind === 'phase') this.#queuePhase(current, phases, change.position!)
+      else if (change.kind === 'review') this.#queueReviews(current, phases, change.position!)
+      else this.#queueReceipt(current, phases, change.position!, change.entry!)
+    }
+  }
+
+  committed(): void {
+    this.#wake?.()
+  }
+
+  /** Queues the log lines up to `last`, in ranges that fit a change. Inside a journal change. */
+  recordLog(runId: string, last: number): void {
+    const row = this.#store.runs.get(runId)
+    if (this.#mode === 'status' || !row || row.synced !== 1) return
+    for (let from = row.logged + 1; from <= last; from += MAX_LINES) {
+      this.#insert(row, 'log', { from, to: Math.min(last, from + MAX_LINES - 1) })
+    }
+    this.#store.runs.setLogged(runId, last)
+  }
+
+  /** The oldest changes, as many as fit `maxBytes`, with log ranges replaced by their lines. */
+  async take(maxBytes: number): Promise<SyncChange[]> {
+    const changes: SyncChange[] = []
+    let bytes = 0
+    for (let after = 0; ; ) {
+      const next: OutboxRow | null = this.#store.outbox.next(after)
+      if (!next || changes.length === MOST_CHANGES) return changes
+      const { seq, run_id, attempt, kind, body } = next
+      const content = kind === 'log' ? await this.#lines(run_id, JSON.parse(body)) : JSON.parse(body)
+      const change = { seq, run_id, attempt, kind, ...content }
+      const size = kind === 'log' ? JSON.stringify(change).length : body.length + 150
+      if (changes.length > 0 && bytes + size > maxBytes) return changes
+      bytes += size
+      after = seq
+      changes.push(change)
+    }
+  }
+
+  /** The hub has applied what was numbered up to `seq`. */
+  acknowledge(seq: number): void {
+    this.#store.outbox.dropUpTo(seq)
+  }
+
+  /**
+   * Starts anew after the hub lost what it had acknowledged (it was restored from a backup, say): everything of each
+   * synced run that is still here is queued again, from number 1 of a new epoch.
+   */
+  restart(log: Log, phasesOf: (row: RunRow) => readonly Phase[]): void {
+    const queueAll = this.#store.db.transaction(() => {
+      this.#store.facts.set('epoch', crypto.randomUUID())
+      this.#store.outbox.clear()
+      const rows = this.#store.runs.synced()
+      for (const row of rows) this.#queueAll(row, phasesOf(row))
+      return rows.length
+    })
+    log.warn('the hub lost acknowledged changes; queued again', { runs: queueAll.immediate() })
+  }
+
+  #queueAll(row: RunRow, phases: readonly Phase[]): void {
+    this.#queueRun(row)
+    for (const position of phases.keys()) {
+      this.#queuePhase(row, phases, position)
+      this.#queueReviews(row, phases, position)
+      for (const { entry } of this.#store.receipts.of(row.id, position))
+        this.#queueReceipt(row, phases, position, entry)
+    }
+    this.#store.runs.setLogged(row.id, 0)
+    this.recordLog(row.id, row.logged)
+  }
+
+  async #lines(runId: string, { from, to }: { from: number; to: number }): Promise<{ phase: null; lines: LogLine[] }> {
+    const { lines } = await readLines(this.#stateDir(runId), { afterSeq: from - 1, limit: to - from + 1 })
+    const kept: LogLine[] = []
+    let bytes = 0
+    for (const line of lines) {
+      bytes += JSON.stringify(line).length
+      if (bytes < MAX_CHANGE) kept.push(line)
+    }
+    return { phase: null, lines: kept }
+  }
+
+  #queueRun(row: RunRow): void {
+    const record = { ...runRecord(row), tree_key: row.tree_key, created_at: row.created_at }
+    const bare = { ...record, inputs: {}, outputs: null }
+    this.#insert(row, 'run', { run: record }, { run: bare })
+  }
+
+  #queuePhase(row: RunRow, phases: readonly Phase[], position: number): void {
+    const stored = this.#store.phases.get(row.id, position)!
+    const { sub_runs: _, waiting: __, ...record } = phaseRecord(stored, phases[position]!, phases, [])
+    const full = { ...record, index: position }
+    this.#insert(row, 'phase', { phase: full }, { phase: { ...full, text: '', data: null, files: [] } })
+  }
+
+  #queueReviews(row: RunRow, phases: readonly Phase[], position: number): void {
+    const phase = phases[position]!
+    const gate = phase.type === 'gate' ? phase.review : undefined
+    for (const review of this.#store.reviews.of(row.id, position)) {
+      // Who may answer, and with which form, is the gate's to say; an escalation is for whoever may decide.
+      const { reviewers, inputs } = (review.kind === 'gate' && gate) || { reviewers: [], inputs: [] }
+      this.#insert(row, 'review', { review: { ...reviewRecord(review, phase.name, row.run_name), reviewers, inputs } })
+    }
+  }
+
+  /** So that the hub knows what was written outside: it moves no run that would write again. */
+  #queueReceipt(row: RunRow, phases: readonly Phase[], position: number, entry: string): void {
+    const phase = phases[position]!.name
+    const known = this.#store.receipts.of(row.id, position).find(receipt => receipt.entry === entry)
+    const bare = { phase, entry, state: known?.state ?? 'cleared', external_id: null, external_url: null }
+    const { external_id = null, external_url = null } = known ?? {}
+    this.#insert(row, 'receipt', { receipt: { ...bare, external_id, external_url } }, { receipt: bare })
+  }
+
+  #insert(row: RunRow, kind: string, body: object, bare: object = body): void {
+    const full = this.#mode === 'full' ? JSON.stringify(body) : JSON.stringify(bare)
+    const text = full.length > MAX_CHANGE / 3 && Buffer.byteLength(full) > MAX_CHANGE ? JSON.stringify(bare) : full
+    this.#store.outbox.insert(row.id, row.attempt, kind, text)
+  }
+}

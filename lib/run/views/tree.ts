@@ -1,0 +1,60 @@
+// The tree of a run: every run of it, depth first, phases in file order, map items by index. The index on
+// (root_id, tree_key) holds that order, so a tree of any size is one range scan, a page at a time.
+
+import type { Database } from 'bun:sqlite'
+import { CadreError } from '../../error.ts'
+import type { RunState } from '../core/states.ts'
+
+/** An item of `runs/tree`. Times are epoch milliseconds, null until known. */
+export interface TreeEntry {
+  run_id: string
+  run_name: string | null
+  state: RunState
+  call_path: string[]
+  call_depth: number
+  parent_phase: string | null
+  started_at: number | null
+  completed_at: number | null
+}
+
+interface Row extends Omit<TreeEntry, 'call_path'> {
+  call_path: string
+  tree_key: string
+}
+
+const PAGE = 500
+
+/** The top run of the tree that `runId` is in. Throws `not_found`. */
+export function rootOf(db: Database, runId: string): string {
+  const row = db.query<{ root_id: string }, [string]>('SELECT root_id FROM runs WHERE id = ?').get(runId)
+  if (!row) throw new CadreError('not_found', `no run ${runId}`)
+  return row.root_id
+}
+
+/** Entries of the tree below `rootId`, from the root on. Reads a page at a time, so rows may change between pages. */
+export function* treeEntries(db: Database, rootId: string): Generator<TreeEntry> {
+  const page = db.query<Row, [string, string, number]>(
+    `SELECT id AS run_id, run_name, state, call_path, call_depth, parent_phase, started_at, completed_at, tree_key
+     FROM runs WHERE root_id = ? AND tree_key > ? ORDER BY tree_key LIMIT ?`,
+  )
+  const root = db
+    .query<Row, [string]>(
+      `SELECT id AS run_id, run_name, state, call_path, call_depth, parent_phase, started_at, completed_at, tree_key
+       FROM runs WHERE id = ?`,
+    )
+    .get(rootId)
+  if (root) yield entry(root)
+  for (let after = ''; ; ) {
+    const rows = page.all(rootId, after, PAGE)
+    for (const row of rows) yield entry(row)
+    if (rows.length < PAGE) return
+    after = rows.at(-1)!.tree_key
+  }
+}
+
+/** The keys stand in one order, so that every tree of the same runs is the same text, here and on the hub. */
+function entry(row: Row): TreeEntry {
+  const { run_id, run_name, state, call_depth, parent_phase, started_at, completed_at } = row
+  const call_path = JSON.parse(row.call_path)
+  return { run_id, run_name, state, call_path, call_depth, parent_phase, started_at, completed_at }
+}

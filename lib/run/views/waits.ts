@@ -1,0 +1,30 @@
+// What a phase that has not ended waits for, in words: for people who ask why nothing seems to happen.
+
+import type { LiveRun } from '../core/live.ts'
+import { phaseEnded } from '../core/states.ts'
+
+/**
+ * Null: it waits for nothing, it works. `note` is what its agent said last about waiting, `short` what the disk lacks for
+ * anything to begin.
+ */
+export function waitOf(live: LiveRun, position: number, note: string | undefined, short: string | null): string | null {
+  const phase = live.phases[position]!
+  const { team } = live
+  if (phase.state === 'awaiting_input') return `a person (${phase.reason})`
+  if (phase.state === 'running') {
+    const map = live.maps.get(position)
+    if (map && !map.stopped && map.next < map.total) return `concurrency of ${live.phase(position).name}`
+    return note ?? null
+  }
+  if (phase.state !== 'pending') return null
+  if (phase.open > 0) {
+    const open = live.phase(position).dependsOn.filter(dependency => !phaseEnded(live.phases[dependency]!.state))
+    return open.map(dependency => team.phases[dependency]!.name).join(', ')
+  }
+  if (phase.dueAt !== null && !live.ready.includes(position)) return `its next attempt at ${clock(phase.dueAt)}`
+  if (live.parked) return `a place among the sub-runs of ${live.row.parent_phase}`
+  if (live.running >= (team.concurrency ?? Number.POSITIVE_INFINITY)) return `concurrency of ${team.name}`
+  return short ? `space on the disk: ${short}` : 'a free slot of the daemon'
+}
+
+const clock = (at: number): string => new Date(at).toISOString().slice(11, 19)

@@ -1,0 +1,136 @@
+// Why a run ended as it did: the causal chain from the run to the first leaf that failed, what was written outside, and
+// what did not happen because of it. Read from the rows alone.
+
+import { formatDuration } from '../../duration.ts'
+import { CadreError } from '../../error.ts'
+import type { Bundle, Phase } from '../../team/team.ts'
+import { type PhaseRow, parse, type ReceiptRow, type RunError, type RunRow } from '../store/rows.ts'
+import type { Store } from '../store/store.ts'
+
+/** One step of the chain: a run and the phase in it that decided its end. */
+export interface Cause {
+  run_id: string
+  run_name: string | null
+  team: string
+  state: string
+  phase: string | null
+  error: RunError | null
+}
+
+export interface Written {
+  run_id: string
+  phase: string
+  entry: string
+  state: ReceiptRow['state']
+  id: string | null
+  url: string | null
+}
+
+export interface Why {
+  run_id: string
+  text: string
+  chain: Cause[]
+  written: Written[]
+  /** Phases that were skipped or cancelled because of it. */
+  cancelled: { run_id: string; phase: string; state: string }[]
+}
+
+export function why(store: Store, runId: string, bundleOf: (id: string) => Bundle): Why {
+  const run = store.runs.get(runId)
+  if (!run) throw new CadreError('not_found', `there is no run ${runId}`)
+  const phasesOf = (row: RunRow) => bundleOf(row.bundle_id).team(row.team_key).phases
+  const chain: Cause[] = []
+  const cancelled: Why['cancelled'] = []
+  const sentences: string[] = []
+  for (let row: RunRow | null = run; row; ) {
+    const phases = phasesOf(row)
+    const rows = store.phases.of(row.id)
+    const cause = causeOf(row, rows, phases)
+    const step = { run_id: row.id, run_name: row.run_name, team: row.team, state: row.state }
+    chain.push({ ...step, phase: cause?.phase.name ?? null, error: parse<RunError>(cause?.row.error ?? row.error) })
+    sentences.push(sentence(row, cause))
+    for (const { position, state, reason } of rows) {
+      if (state !== 'cancelled' && !(state === 'skipped' && reason === 'upstream')) continue
+      cancelled.push({ run_id: row.id, phase: phases[position]!.name, state })
+    }
+    row = cause && cause.phase.type !== 'standard' ? store.runs.decidingChild(row.id, cause.phase.index) : null
+  }
+  const written = writtenBelow(store, run, phasesOf)
+  const text = [...sentences, writtenText(written), cancelledText(cancelled)].filter(Boolean).join(' ')
+  return { run_id: runId, text, chain, written, cancelled }
+}
+
+/** Every write to the outside of a run and of all below it that may not happen twice. */
+function writtenBelow(store: Store, run: RunRow, phasesOf: (row: RunRow) => readonly Phase[]): Written[] {
+  return store.receipts.below(run.root_id, run.tree_key).map(receipt => ({
+    run_id: receipt.run_id,
+    phase: phasesOf(store.runs.get(receipt.run_id)!)[receipt.position]!.name,
+    entry: receipt.entry,
+    state: receipt.state,
+    id: receipt.external_id,
+    url: receipt.external_url,
+  }))
+}
+
+interface Deciding {
+  phase: Phase
+  row: PhaseRow
+}
+
+/** The phase that decided the end of a run, or that it waits for. */
+function causeOf(run: RunRow, rows: PhaseRow[], phases: readonly Phase[]): Deciding | null {
+  const first = (wanted: (row: PhaseRow, phase: Phase) => boolean): Deciding | null => {
+    const row = rows.find(row => wanted(row, phases[row.position]!))
+    return row ? { row, phase: phases[row.position]! } : null
+  }
+  if (run.state === 'failed') return first((row, phase) => row.state === 'failed' && phase.onFailure !== 'continue')
+  if (run.state === 'awaiting_input') return first(row => row.state === 'awaiting_input')
+  if (run.state === 'running') return first(row => row.state === 'running')
+  return null
+}
+
+function sentence(run: RunRow, cause: Deciding | null): string {
+  const name = `${run.call_depth === 0 ? 'Run' : 'Sub-run'} ${run.run_name ? `${run.run_name} (${run.id})` : run.id} of ${run.team}`
+  const took = run.completed_at && run.started_at ? ` after ${formatDuration(run.completed_at - run.started_at)}` : ''
+  if (run.state === 'completed') return `${name} completed${took}.`
+  if (run.state === 'cancelled')
+    return `${name} was cancelled${took}${run.reason && run.reason !== 'cancelled' ? ` (${run.reason})` : ''}.`
+  if (run.state === 'failed' && !cause) {
+    const error = parse<RunError>(run.error)
+    return `${name} failed${took}: ${error?.message ?? (run.reason === 'timeout' ? 'it took longer than its timeout' : run.reason)}.`
+  }
+  if (!cause) return `${name} is ${run.state}.`
+  const { phase, row } = cause
+  const agent =
+    phase.type === 'standard' ? ` (${phase.agent}${phase.action ? `.${phase.action}` : ''})` : ` (${phase.type})`
+  if (run.state === 'awaiting_input') return `${name} waits for a person: phase ${phase.name}${agent}, ${row.reason}.`
+  if (run.state === 'running') return `${name} is in phase ${phase.name}${agent}, attempt ${row.attempt}.`
+  const error = parse<RunError>(row.error)
+  // What is a sub-run's fault is told with the sub-run, which follows.
+  const below = error?.code === 'sub_run_failed' || error?.code === 'item_failed'
+  const how = row.attempt > 1 ? ` on attempt ${row.attempt}` : ''
+  if (below) return `${name} failed${took} because its phase ${phase.name}${agent} did.`
+  const hint = error?.hint ? ` (${error.hint})` : ''
+  return `${name} failed${took} because its phase ${phase.name}${agent} failed${how}: ${oneLine(error?.message ?? `${row.reason}`)}${hint}.`
+}
+
+/** What a command said last may have many lines; this is one paragraph. */
+function oneLine(text: string): string {
+  return text.trim().replace(/\s*\n\s*/g, ' / ')
+}
+
+function writtenText(written: Written[]): string {
+  if (written.length === 0) return 'Nothing was written outside that could be written twice.'
+  const shown = written.slice(0, 10).map(({ phase, entry, state, id, url }) => {
+    const what = url ?? id
+    return `${phase}${entry ? `/${entry}` : ''}${what ? ` (${what})` : ''}${state === 'done' ? '' : ', which may or may not have arrived'}`
+  })
+  const more = written.length > 10 ? `, and ${written.length - 10} more` : ''
+  return `Written outside: ${shown.join('; ')}${more}.`
+}
+
+function cancelledText(cancelled: Why['cancelled']): string {
+  if (cancelled.length === 0) return ''
+  const names = [...new Set(cancelled.map(({ phase }) => phase))]
+  return `Because of it ${names.length === 1 ? 'phase' : 'phases'} ${names.slice(0, 10).join(', ')}${names.length > 10 ? ' and more' : ''} did not complete.`
+}
