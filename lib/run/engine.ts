@@ -481,7 +481,7 @@ export class Engine {
       case 'errand':
         return this.#send(effect.errand)
       case 'clear':
-        return this.#inLane(`${effect.runId}:${effect.position}`, () => this.#clear(effect))
+        return this.#inLane(folderLane(effect.runId, effect.position), () => this.#clear(effect))
       case 'deliver':
         return this.#messenger.send(effect.runId)
       case 'ended':
@@ -515,7 +515,13 @@ export class Engine {
   }
 
   #send(errand: Errand): void {
+    // What is handed over goes into a folder that may have to be cleared before.
+    const row = errand.kind === 'outputs' ? this.store.runs.get(errand.runId) : null
+    const folder = row
+      ? folderLane(row.parent_id ?? '', row.parent_position ?? -1)
+      : folderLane(errand.runId, errand.position)
     this.#inLane(`${errand.runId}:${errand.position}`, async () => {
+      await this.#lanes.get(folder)
       if (this.#stopping) return
       try {
         await this.#errands.run(errand)
@@ -650,6 +656,9 @@ export class Engine {
       .catch(() => {})
   }
 }
+
+/** Where the folder of a team or map phase is cleared. */
+const folderLane = (runId: string, position: number): string => `${runId}:${position}:folder`
 
 const stopping = () => new CadreError('unavailable', 'the daemon is stopping; start the run again afterwards')
 

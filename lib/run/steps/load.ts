@@ -10,6 +10,7 @@ import type { PhaseStates } from '../store/phases.ts'
 import type { RunRow } from '../store/rows.ts'
 import type { Machine } from './machine.ts'
 import { takeUpMap } from './map.ts'
+import { stopAgain } from './stop.ts'
 import { subRunInputs } from './sub-run.ts'
 import { takeUpTeam } from './team.ts'
 
@@ -85,6 +86,7 @@ export function takeUp(machine: Machine, live: LiveRun): void {
     if (state === 'pending') open.push(position)
     if (state !== 'running' && state !== 'awaiting_input') continue
     if (state === 'awaiting_input' && live.below(position).runs.size === 0) continue
+    stopAgain(machine, live, position)
     if (phase.type === 'map') takeUpMap(machine, live, phase)
     if (phase.type === 'team') takeUpTeam(machine, live, phase)
   }

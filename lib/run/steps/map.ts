@@ -14,7 +14,7 @@ import type { RunEnd } from './end.ts'
 import { errorOf } from './fault.ts'
 import type { Machine } from './machine.ts'
 import { openWhole } from './reopen.ts'
-import { createSubRun, errandDone, lacksHandOver, reopenSubRun, sendErrand } from './sub-run.ts'
+import { clearAgain, createSubRun, errandDone, lacksHandOver, reopenSubRun, sendErrand } from './sub-run.ts'
 
 /** Items that one step starts; others come in between. */
 const STARTS_OF_A_STEP = 16
@@ -47,6 +47,7 @@ export function startMap(machine: Machine, live: LiveRun, phase: MapPhase): void
 
 /** After a restart: as far as the rows say. */
 export function takeUpMap(machine: Machine, live: LiveRun, phase: MapPhase): void {
+  clearAgain(machine, live, phase.index)
   const total = machine.store.phases.total(live.id, phase.index)
   if (total === null) return sendErrand(machine, live, phase.index, 'freeze')
   goOn(machine, live, phase, total)
@@ -155,6 +156,8 @@ export function proceed(machine: Machine, live: LiveRun, phase: MapPhase): void 
   if (below.runs.size > 0 || live.errands.has(index)) return
   if (cancelled) return machine.endPhase(live, index, 'cancelled', { reason: live.ending!.reason })
   progress.ending = true
+  // Sub-runs that wait for an attempt do not get one any more, and count as what that makes them.
+  machine.cancelQueued(live, index)
   sendErrand(machine, live, index, 'conclude')
 }
 

@@ -4,6 +4,7 @@
 import { join } from 'node:path'
 import type { FileRecord } from '../../agent/define.ts'
 import type { Json } from '../../json.ts'
+import { Recent } from '../../recent.ts'
 import type { PhaseValue, Scope } from '../../team/team.ts'
 import type { LiveRun } from '../core/live.ts'
 import { parse, type RunError } from '../store/rows.ts'
@@ -18,23 +19,20 @@ export interface Reading {
 
 /** The last results that were asked for: the inputs of a map name the same ones for every item. */
 const RECENT = 8
-const recent = new Map<string, PhaseValue>()
+const recents = new WeakMap<Store, Recent<string, PhaseValue>>()
 
 export function scopeOf({ store, world }: Reading, live: LiveRun, item?: { value: Json; index: number }): Scope {
   const { row, team } = live
+  const recent = recents.get(store) ?? new Recent(RECENT)
+  recents.set(store, recent)
   return {
     inputs: live.inputs,
     run: { id: row.id, name: row.run_name, started_at: row.started_at },
     phase(name) {
-      const position = team.phases.findIndex(phase => phase.name === name)
+      const position = team.position(name)
       const { state, reason, attempt } = live.phases[position]!
       const key = `${row.id}:${row.attempt}:${position}:${attempt}:${state}:${reason}`
-      const known = recent.get(key)
-      if (known) return known
-      const value = phaseValue(store, row.id, position, state, reason)
-      recent.set(key, value)
-      if (recent.size > RECENT) recent.delete(recent.keys().next().value!)
-      return value
+      return recent.get(key) ?? recent.set(key, phaseValue(store, row.id, position, state, reason))
     },
     file: path => (path.startsWith('files/') ? join(world.stateDir(row.id), path) : path),
     ...(item && { item: item.value, index: item.index }),

@@ -5,6 +5,7 @@ import { formatDuration } from '../../duration.ts'
 import { startClock } from '../core/clock.ts'
 import { type Ending, isLeaf, type LiveRun } from '../core/live.ts'
 import { phaseEnded } from '../core/states.ts'
+import { parse, type RunError } from '../store/rows.ts'
 import { CLEANUP_MS, type Machine } from './machine.ts'
 import { closeReview } from './review.ts'
 
@@ -54,6 +55,16 @@ function stopBelow(machine: Machine, live: LiveRun, position: number, hard: bool
     machine.step(child)
   }
   return runs.size > 0
+}
+
+/** After a restart: sub-runs may not have heard that the run above was asked to end, or that its phase took too long. */
+export function stopAgain(machine: Machine, live: LiveRun, position: number): void {
+  const { ending } = live
+  if (live.below(position).runs.size === 0) return
+  if (ending && (ending.hard || !live.phase(position).always)) stopBelow(machine, live, position, ending.hard ?? false)
+  else if (parse<RunError>(machine.store.phases.error(live.id, position))?.code === 'timeout') {
+    stopBelow(machine, live, position, ending !== null)
+  }
 }
 
 function limitCleanup(machine: Machine, live: LiveRun, position: number): void {

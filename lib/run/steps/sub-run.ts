@@ -100,6 +100,11 @@ export function lacksHandOver(live: LiveRun, child: Pick<ChildRow, 'team_key' | 
   return fileOutputs({ team: live.bundle.team(child.team_key) }, JSON.parse(child.outputs)).length > 0
 }
 
+/** A kill may have come before the files of earlier attempts were removed. */
+export function clearAgain(machine: Machine, live: LiveRun, position: number): void {
+  if (live.phases[position]!.attempt > 1) machine.after({ kind: 'clear', runId: live.id, position })
+}
+
 /** Has something done outside for a phase that has begun. */
 export function sendErrand(machine: Machine, live: LiveRun, position: number, kind: Errand['kind'], child?: string) {
   live.errands.set(position, (live.errands.get(position) ?? 0) + 1)

@@ -10,7 +10,15 @@ import { parse, type RunError } from '../store/rows.ts'
 import type { RunEnd } from './end.ts'
 import { errorOf } from './fault.ts'
 import type { Machine } from './machine.ts'
-import { type CompletedChild, createSubRun, errandDone, lacksHandOver, reopenSubRun, sendErrand } from './sub-run.ts'
+import {
+  type CompletedChild,
+  clearAgain,
+  createSubRun,
+  errandDone,
+  lacksHandOver,
+  reopenSubRun,
+  sendErrand,
+} from './sub-run.ts'
 
 export function startTeam(machine: Machine, live: LiveRun, phase: TeamPhase): void {
   try {
@@ -28,6 +36,7 @@ export function startTeam(machine: Machine, live: LiveRun, phase: TeamPhase): vo
 
 /** After a restart: its sub-run may have ended while its files were being handed over. */
 export function takeUpTeam(machine: Machine, live: LiveRun, phase: TeamPhase): void {
+  clearAgain(machine, live, phase.index)
   if (live.below(phase.index).runs.size > 0) return
   const child = machine.store.runs.child(live.id, phase.index, 0)
   if (child?.state === 'completed') completed(machine, live, phase, child)

@@ -48,16 +48,17 @@ export const INVARIANTS: Record<string, string> = {
       EXISTS (SELECT 1 FROM runs WHERE parent_id = run_id AND parent_position = position AND runs.state = 'awaiting_input')
       OR EXISTS (SELECT 1 FROM reviews WHERE reviews.run_id = phases.run_id AND reviews.position = phases.position AND reviews.state = 'pending'))`,
   'a failed run has a failed phase, or says what else it was': `
-    SELECT id FROM runs WHERE state = 'failed' AND coalesce(reason, '') NOT IN ('timeout', 'outputs')
+    SELECT id FROM runs WHERE state = 'failed' AND coalesce(reason, '') NOT IN ('timeout', 'outputs', 'internal')
       AND NOT EXISTS (SELECT 1 FROM phases WHERE run_id = id AND state = 'failed')`,
   'only an open run has been asked to end': 'SELECT id FROM runs WHERE ending IS NOT NULL AND completed_at IS NOT NULL',
-  'an open run below one that was asked to end was asked too, or waits for nothing': `
-    SELECT child.id FROM runs AS child JOIN runs AS parent ON parent.id = child.parent_id
-    WHERE parent.ending IS NOT NULL AND child.completed_at IS NULL AND child.ending IS NULL AND child.state <> 'queued'`,
   'only a sub-run that is opened again waits in the queue': `
     SELECT id FROM runs WHERE state = 'queued' AND (attempt < 2 OR parent_id IS NULL)`,
-  'the clock of a run stands while a person is asked, and only then': `
-    SELECT id FROM runs WHERE (time_left IS NOT NULL AND state <> 'awaiting_input') OR (deadline IS NOT NULL AND state <> 'running')`,
+  'the clock of a run stands only while a person is asked': `
+    SELECT id FROM runs WHERE (time_left IS NOT NULL AND state <> 'awaiting_input') OR (deadline IS NOT NULL AND time_left IS NOT NULL)
+      OR (completed_at IS NOT NULL AND (deadline IS NOT NULL OR time_left IS NOT NULL))`,
+  'the clock of a phase stands only while a person is asked': `
+    SELECT run_id FROM phases WHERE (time_left IS NOT NULL AND state <> 'awaiting_input')
+      OR (deadline IS NOT NULL AND (time_left IS NOT NULL OR state NOT IN ('running', 'awaiting_input')))`,
   'what an ended phase wrote outside is known, or a person has answered for it': `
     SELECT receipts.run_id FROM receipts JOIN phases USING (run_id, position)
     WHERE (phases.state = 'completed' OR (phases.state = 'skipped' AND phases.reason = 'person')) AND receipts.state <> 'done'
@@ -66,6 +67,7 @@ export const INVARIANTS: Record<string, string> = {
     SELECT receipts.run_id FROM receipts JOIN phases USING (run_id, position) WHERE receipts.attempt > phases.attempt`,
   'a sub-run of a map is that of its item': `
     SELECT runs.id FROM runs JOIN items ON items.run_id = parent_id AND items.position = parent_position AND items.item = runs.item
+      JOIN phases ON phases.run_id = parent_id AND phases.position = parent_position AND total IS NOT NULL
     WHERE items.key <> run_name`,
   'a sub-run whose item is gone has ended': `
     SELECT id FROM runs WHERE parent_id IS NOT NULL AND run_name IS NOT NULL AND completed_at IS NULL
