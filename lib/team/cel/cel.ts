@@ -1,6 +1,6 @@
 // The door of this room: CEL expressions, and the templates that hold them.
 
-export type { Names, Use } from './expression.ts'
+export type { Names, Use } from './survey.ts'
 export {
   COMMAND_TEXT,
   compileEntry,

@@ -3,7 +3,7 @@
 
 import type { ASTNode } from '@marcbachmann/cel-js'
 import { messageOf } from '../../error.ts'
-import type { Budget } from './cost.ts'
+import type { Work } from './work.ts'
 
 const PATTERN_MOST = 1_000
 /** Instructions of a compiled pattern: repetitions are written out in it. */
@@ -48,18 +48,10 @@ export function patternOf(node: ASTNode): ASTNode | null {
   return method === 'matches' && args.length === 1 ? args[0]! : null
 }
 
-type Handle = (values: unknown[], evaluator: unknown, node: ASTNode) => unknown
-
-/** To be called once the types of `node`, a call of `matches`, are checked: that is when cel-js chooses what it does. */
-export function matchInLinearTime(node: ASTNode, budget: Budget): void {
-  const call = node as unknown as { handle: Handle }
-  const { handle } = call
-  call.handle = (values, evaluator, ast) => {
-    const [text, pattern] = values
-    if (typeof text !== 'string' || typeof pattern !== 'string') return handle(values, evaluator, ast)
-    const compiled = compilePattern(pattern)
-    const steps = Math.ceil(text.length * (1 + compiled.programSize() / 100))
-    budget.spend(steps, `${text.length} characters are too many for this regular expression: narrow the text or it`)
-    return compiled.test(text)
-  }
+/** Whether the pattern matches some part of the text. */
+export function matches(text: string, pattern: string, work: Work): boolean {
+  const compiled = compilePattern(pattern)
+  const steps = Math.ceil(text.length * (1 + compiled.programSize() / 100))
+  work.spend(steps, `${text.length} characters are too many for this regular expression: narrow the text or it`)
+  return compiled.test(text)
 }

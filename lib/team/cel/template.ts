@@ -3,25 +3,36 @@
 
 import { CadreError } from '../../error.ts'
 import type { Json, JsonObject } from '../../json.ts'
-import type { Expression, Scope, Template } from '../model.ts'
+import type { Expression, Template } from '../model.ts'
 import type { Source } from '../yaml/yaml.ts'
 import { field, type Node, type Place, type Scalar, toJson } from '../yaml/yaml.ts'
-import { EvaluationMistake, type Names, type Parsed, parseExpression, type Use } from './expression.ts'
+import { Evaluation } from './evaluation.ts'
+import { EvaluationMistake, type Parsed, parseExpression } from './expression.ts'
+import type { Names, Use } from './survey.ts'
 
 /** Where an expression stands, and what is told of the names it uses. */
 export interface Site {
   source: Source
   names: Names
+  /** Declared inputs of type file. */
+  files: ReadonlySet<string>
   used(use: Use, place: Place): void
 }
 
-/** A command's text goes to a shell: nothing is ever pasted into it. */
+/** A command's text goes to a shell: nothing is ever pasted into it, and `{{ }}` is the command's own. */
 export const COMMAND_TEXT = /\/commands\/\d+\/run$/
+
+/** The environment of commands: there a file has its absolute path. */
+const ENVIRONMENT = /^\/phases\/\d+\/(?:commands\/\d+\/)?env\//
 
 /** Of one text: literals and expressions. */
 const MAX_PIECES = 400
 
+/** `{{` before a name of ours: no other program's template looks like that. */
+const OURS = /\{\{\s*(?:inputs|phases|secrets|run|item|index)\b/
+
 const COMMAND_HINT = 'templates are not read in `run`: put the value in `env` and use "$NAME" here'
+const GITHUB_HINT = "`${{ }}` is not read: write `{{ }}` (a dollar sign before a value is written `{{ '$' }}`)"
 
 export function hasTemplate(text: string): boolean {
   return text.replaceAll('{{{{', '').includes('{{')
@@ -39,7 +50,7 @@ export function compileTemplate(node: Node, site: Site): Template {
   const source = toJson(node)
   const compiled = compile(node, site, phases)
   if (isConstant(compiled)) return { ...constant(compiled.constant, place), source }
-  return { place, phases, source, evaluate: compiled.evaluate }
+  return { place, phases, source, evaluate: scope => compiled.evaluate(new Evaluation(scope)) }
 }
 
 /** Compiles what an agent gets: its `ref` is text, as it was written when it is a number. */
@@ -61,39 +72,42 @@ export function compileEntry(node: Node, site: Site): Template {
   }
 }
 
-type Compiled = { constant: Json; evaluate?: undefined } | { evaluate(scope: Scope): Json }
+type Evaluate = (evaluation: Evaluation) => Json
+type Compiled = { constant: Json; evaluate?: undefined } | { evaluate: Evaluate }
 
 function compile(node: Node, site: Site, phases: Set<string>): Compiled {
   if (node.kind === 'scalar') return compileScalar(node, site, phases)
   if (node.kind === 'list') {
     const items = node.items.map(item => compile(item, site, phases))
     if (items.every(isConstant)) return { constant: items.map(item => item.constant) }
-    return { evaluate: scope => items.map(item => resultOf(item, scope)) }
+    return { evaluate: evaluation => items.map(item => resultOf(item, evaluation)) }
   }
   const fields = [...node.entries].map(([key, { node: value }]) => [key, compile(value, site, phases)] as const)
-  const build = (value: (compiled: Compiled) => Json): JsonObject => {
+  const evaluate = (evaluation: Evaluation | null): JsonObject => {
     const object: JsonObject = {}
-    for (const [key, compiled] of fields) object[key] = value(compiled)
+    for (const [key, compiled] of fields) object[key] = resultOf(compiled, evaluation)
     return object
   }
-  if (fields.every(([, compiled]) => isConstant(compiled))) return { constant: build(each => resultOf(each, NO_SCOPE)) }
-  return { evaluate: scope => build(each => resultOf(each, scope)) }
+  return fields.every(([, compiled]) => isConstant(compiled)) ? { constant: evaluate(null) } : { evaluate }
 }
-
-/** Constants do not look at it. */
-const NO_SCOPE = {} as Scope
 
 function isConstant(compiled: Compiled): compiled is { constant: Json } {
   return compiled.evaluate === undefined
 }
 
-function resultOf(compiled: Compiled, scope: Scope): Json {
-  return isConstant(compiled) ? compiled.constant : compiled.evaluate(scope)
+/** Constants need no evaluation. */
+function resultOf(compiled: Compiled, evaluation: Evaluation | null): Json {
+  return isConstant(compiled) ? compiled.constant : compiled.evaluate(evaluation!)
 }
 
 function compileScalar(scalar: Scalar, site: Site, phases: Set<string>): Compiled {
   const { value } = scalar
   if (typeof value !== 'string' || !value.includes('{{')) return { constant: value }
+  if (COMMAND_TEXT.test(scalar.path)) {
+    const at = value.search(OURS)
+    if (at !== -1) report(scalar, site, at, COMMAND_HINT)
+    return { constant: value }
+  }
   const pieces = split(value)
   if ('unclosed' in pieces) {
     report(scalar, site, pieces.unclosed, '`{{` is not closed by `}}` (a literal `{{` is written `{{{{`)')
@@ -103,16 +117,20 @@ function compileScalar(scalar: Scalar, site: Site, phases: Set<string>): Compile
     site.source.report(scalar, `a text holds at most ${MAX_PIECES / 2} templates`)
     return { constant: value }
   }
-  const parts: (string | ((scope: Scope) => Json))[] = []
+  const parts: (string | Evaluate)[] = []
   for (const piece of pieces.parts) {
     if (typeof piece === 'string') parts.push(piece)
-    else if (COMMAND_TEXT.test(scalar.path)) report(scalar, site, piece.offset - 2, COMMAND_HINT)
-    else parts.push(compilePiece(scalar, piece, site, phases))
+    else {
+      if (value[piece.offset - 3] === '$') report(scalar, site, piece.offset - 3, GITHUB_HINT)
+      parts.push(compilePiece(scalar, piece, site, phases))
+    }
   }
   const [only] = parts
   if (parts.length === 1 && typeof only === 'function') return { evaluate: only }
   if (parts.every(part => typeof part === 'string')) return { constant: parts.join('') }
-  return { evaluate: scope => parts.map(part => (typeof part === 'string' ? part : render(part(scope)))).join('') }
+  return {
+    evaluate: evaluation => parts.map(part => (typeof part === 'string' ? part : render(part(evaluation)))).join(''),
+  }
 }
 
 /** Strings as they are, numbers and bools plain, null empty, lists and objects as compact JSON. */
@@ -121,20 +139,16 @@ function render(value: Json): string {
   return typeof value === 'object' ? JSON.stringify(value) : String(value)
 }
 
-function compilePiece(
-  scalar: Scalar,
-  { text, offset }: Piece,
-  site: Site,
-  phases: Set<string>,
-): (scope: Scope) => Json {
+function compilePiece(scalar: Scalar, { text, offset }: Piece, site: Site, phases: Set<string>): Evaluate {
   const parsed = parseAt(scalar, text, offset, site)
   for (const use of parsed.uses) if (use.kind === 'phase') phases.add(use.name)
   const { source } = site
-  return scope => evaluateAt(parsed, scope, text, at => source.place(source.within(scalar, offset + at)))
+  return evaluation => evaluateAt(parsed, evaluation, text, at => source.place(source.within(scalar, offset + at)))
 }
 
 function parseAt(scalar: Scalar, text: string, offset: number, site: Site): Parsed {
-  const parsed = parseExpression(text, site.names)
+  const names = ENVIRONMENT.test(scalar.path) ? { ...site.names, files: site.files } : site.names
+  const parsed = parseExpression(text, names)
   for (const mistake of parsed.mistakes) report(scalar, site, offset + mistake.offset, mistake.message)
   for (const use of parsed.uses) {
     site.used(use, { offset: site.source.within(scalar, offset + use.offset), path: scalar.path })
@@ -142,13 +156,17 @@ function parseAt(scalar: Scalar, text: string, offset: number, site: Site): Pars
   return parsed
 }
 
-function evaluateAt(parsed: Parsed, scope: Scope, text: string, placeOf: (at: number) => string): Json {
+function evaluateAt(parsed: Parsed, evaluation: Evaluation, text: string, placeOf: (at: number) => string): Json {
   try {
-    return parsed.evaluate(scope)
+    return parsed.evaluate(evaluation)
   } catch (error) {
     if (!(error instanceof EvaluationMistake)) throw error
-    throw new CadreError('invalid_request', `${placeOf(error.offset)}: ${error.message} in \`${text.trim()}\``)
+    throw new CadreError('invalid_request', `${placeOf(error.offset)}: ${error.message} in \`${short(text.trim())}\``)
   }
+}
+
+function short(text: string): string {
+  return text.length > 200 ? `${text.slice(0, 199)}…` : text
 }
 
 function report(scalar: Scalar, site: Site, index: number, message: string): void {
@@ -170,13 +188,24 @@ export function compileExpression(scalar: Scalar, site: Site, types: readonly st
   }
   const { source } = site
   const placeOf = (at: number) => source.place(source.within(scalar, piece.offset + at))
-  const phases = new Set(parsed.uses.filter(use => use.kind === 'phase').map(use => use.name))
+  const phases = new Set(parsed.uses.flatMap(use => (use.kind === 'phase' ? [use.name] : [])))
   return {
     source: piece.text.trim(),
     place: placeOf(0),
     phases,
-    evaluate: scope => evaluateAt(parsed, scope, piece.text, placeOf),
+    evaluate(scope) {
+      const value = evaluateAt(parsed, new Evaluation(scope), piece.text, placeOf)
+      if (types.some(each => isOfCelType(value, each))) return value
+      throw new CadreError(
+        'invalid_request',
+        `${placeOf(0)}: ${expected}, and this gave ${short(JSON.stringify(value))}`,
+      )
+    },
   }
+}
+
+function isOfCelType(value: Json, type: string): boolean {
+  return type === 'list' ? Array.isArray(value) : type === 'bool' ? typeof value === 'boolean' : true
 }
 
 interface Piece {

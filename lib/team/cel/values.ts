@@ -1,23 +1,32 @@
 // JSON to CEL and back. Objects become Maps: nothing of JavaScript's own (`constructor`, `__proto__`) can be named.
 
 import type { Json, JsonObject } from '../../json.ts'
+import type { Work } from './work.ts'
 
 export type CelValue = null | boolean | number | bigint | string | CelValue[] | Map<string, CelValue>
 
+/** Deeper values are read and written by no one, and would overflow the stack. */
+const MAX_DEPTH = 500
+
 /** Whole numbers within 2^53 are int, others double. */
-export function toCel(value: Json): CelValue {
+export function toCel(value: Json, work: Work, depth = 0): CelValue {
+  work.spend(1)
   if (typeof value === 'number') return Number.isSafeInteger(value) ? BigInt(value) : value
   if (typeof value !== 'object' || value === null) return value
-  if (Array.isArray(value)) return value.map(toCel)
+  if (depth > MAX_DEPTH) throw new Error(`a value is nested deeper than ${MAX_DEPTH} levels`)
+  if (Array.isArray(value)) return value.map(item => toCel(item, work, depth + 1))
   const map = new Map<string, CelValue>()
-  for (const key of Object.keys(value)) map.set(key, toCel(value[key]!))
+  for (const key of Object.keys(value)) map.set(key, toCel(value[key]!, work, depth + 1))
   return map
 }
 
 /** Throws an Error for what JSON does not have. */
-export function fromCel(value: unknown): Json {
+export function fromCel(value: unknown, work: Work, depth = 0): Json {
+  work.spend(1)
   switch (typeof value) {
     case 'string':
+      work.passText(value, 2)
+      return value
     case 'boolean':
       return value
     case 'number':
@@ -26,7 +35,8 @@ export function fromCel(value: unknown): Json {
     case 'bigint':
       return whole(value)
     case 'object':
-      return fromObject(value)
+      if (depth > MAX_DEPTH) throw new Error(`the result is nested deeper than ${MAX_DEPTH} levels`)
+      return fromObject(value, work, depth)
     default:
       throw new Error(`a ${typeof value} is no JSON value`)
   }
@@ -38,24 +48,74 @@ function whole(value: bigint): number {
   throw new Error(`${value} lies beyond 2^53, where JSON numbers are not exact: use string()`)
 }
 
-function fromObject(value: object | null): Json {
+function fromObject(value: object | null, work: Work, depth: number): Json {
   if (value === null) return null
-  if (Array.isArray(value)) return value.map(fromCel)
+  if (Array.isArray(value)) return value.map(item => fromCel(item, work, depth + 1))
   if (value instanceof Date) return value.toISOString()
-  if (value instanceof Map) return fromEntries(value)
-  if (Object.getPrototypeOf(value) === Object.prototype) return fromEntries(Object.entries(value))
+  if (value instanceof Map) return fromEntries(value, work, depth)
+  if (Object.getPrototypeOf(value) === Object.prototype) return fromEntries(Object.entries(value), work, depth)
+  if (isOptional(value)) return value.hasValue() ? fromCel(value.value(), work, depth + 1) : null
   const plain = value.valueOf()
   if (typeof plain === 'bigint') return whole(plain)
   if (Object.prototype.toString.call(value) === '[object google.protobuf.Duration]') return String(value)
   throw new Error('the result is no JSON value: convert it, for instance with string()')
 }
 
-function fromEntries(entries: Iterable<[unknown, unknown]>): Json {
+function fromEntries(entries: Iterable<[unknown, unknown]>, work: Work, depth: number): Json {
   const object: JsonObject = {}
   for (const [key, value] of entries) {
     const name = String(key)
+    // Objects with many keys are slow to make.
+    work.spend(4)
     if (name === '__proto__') throw new Error('`__proto__` is no name for a field')
-    object[name] = fromCel(value)
+    object[name] = fromCel(value, work, depth + 1)
   }
   return object
+}
+
+/** CEL's optional value: `value.?field`. */
+export interface Optional {
+  hasValue(): boolean
+  value(): unknown
+}
+
+export function isOptional(value: unknown): value is Optional {
+  return Object.prototype.toString.call(value) === '[object optional]'
+}
+
+/** CEL's `==` of lists and maps. Ints and doubles compare by their value; other kinds differ. */
+export function equals(a: unknown, b: unknown, work: Work): boolean {
+  work.spend(1)
+  if (typeof a === 'string' && typeof b === 'string') {
+    if (a.length === b.length) work.passText(a, 1)
+    return a === b
+  }
+  if (a === b) return true
+  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) {
+    // biome-ignore lint/suspicious/noDoubleEquals: 1n == 1 is what CEL asks for.
+    return isNumber(a) && isNumber(b) && a == b
+  }
+  if (Array.isArray(a)) {
+    return Array.isArray(b) && a.length === b.length && a.every((item, at) => equals(item, b[at], work))
+  }
+  const [left, right] = [entriesOf(a), entriesOf(b)]
+  if (left && right) {
+    if (left.size !== right.size) return false
+    work.pass(left)
+    for (const [key, value] of left) if (!right.has(key) || !equals(value, right.get(key), work)) return false
+    return true
+  }
+  if (a.constructor !== b.constructor) return false
+  work.pass(a)
+  return a instanceof Uint8Array ? Buffer.compare(a, b as Uint8Array) === 0 : a.valueOf() === b.valueOf()
+}
+
+function isNumber(value: unknown): boolean {
+  return typeof value === 'number' || typeof value === 'bigint'
+}
+
+/** Maps of the data, and those that an expression writes out: there are few of these, and they are small. */
+function entriesOf(value: object): Map<unknown, unknown> | null {
+  if (value instanceof Map) return value
+  return Object.getPrototypeOf(value) === Object.prototype ? new Map(Object.entries(value)) : null
 }

@@ -44,7 +44,8 @@ export function compileCall(compilation: Compilation, node: Mapping, phase: stri
   const handlers = definition && handlersOf(compilation, node, definition)
   checkAgainst(compilation, node, handlers ? schemaFor(compilation, node, handlers) : OPEN)
   if (!handlers) checkSpelling(compilation, node)
-  const site = siteOf(compilation, phase)
+  const site = siteOf(compilation, phase, { secrets: true })
+  checkRetry(compilation, node)
   const core = new Set([...Object.keys(PHASE_FIELDS.standard), 'sources', 'target_entries'])
   const entriesOf = (key: string) =>
     itemsOf(field(node, key)).map(entry => ({
@@ -63,6 +64,18 @@ export function compileCall(compilation: Compilation, node: Mapping, phase: stri
       site,
     ),
   }
+}
+
+/** A phase is repeated as a whole: each of its commands has to be one that may run again. */
+function checkRetry(compilation: Compilation, node: Mapping): void {
+  const retry = node.entries.get('retry')
+  const once = itemsOf(field(node, 'commands')).find(command => textOf(field(command, 'effect')) === 'once')
+  if (!retry || !once || agentName(textOf(field(node, 'agent')) ?? '') !== 'exec') return
+  const command = textOf(field(once, 'name')) ?? ''
+  compilation.source.report(
+    retry.key,
+    `\`retry\` would run the command \`${command}\` again, which is \`once\`: put that command into a phase of its own without \`retry\``,
+  )
 }
 
 /** The fields of any agent, where its own are not known. */

@@ -31,7 +31,8 @@ export interface LoadOptions {
 }
 
 const TEAM_FILE = 'team.yml'
-const MAX_TEAMS = 1_000
+/** Against folders that name each other without end; how deep runs may nest is the engine's to say. */
+const MAX_TEAMS = 4_000
 const PACKAGE_REF = new RegExp(`^(${TEAM_NAME.slice(1, -1)})(@[^@/\\s]+)?$`)
 
 /**
@@ -138,6 +139,10 @@ class Loader {
     if (this.#loaded.size >= MAX_TEAMS) return fail(`a team reaches at most ${MAX_TEAMS} others`)
     if (PACKAGE_REF.test(ref)) return this.#locatePackage(ref, fail)
     if (ref.includes('{{')) return null
+    if (/^@\S+\s/.test(ref)) {
+      const name = ref.split('@', 2)[1]
+      return fail(`a version range is one word: write @${name}@^1.2 (from 1.2 on, below 2) or @${name}@1.x`)
+    }
     if (!/^\.\.?(\/|$)/.test(ref))
       return fail('expected a folder (./name or ../name) or a package (@scope/name[@range])')
     if (/\.ya?ml$/.test(ref)) return fail(`name the folder that holds the ${TEAM_FILE}, not the file`)
@@ -208,7 +213,8 @@ class StoredBundle implements Bundle {
     const source = new Source(file, text)
     const root = readYaml(source)
     const compiled = root && compileTeam(source, root, { agents: null, refs })
-    if (!compiled || source.problems.length > 0) throw problemError(file, source.problems)
+    // What has become a problem since the bundle was stored was none when its run began.
+    if (!compiled) throw problemError(file, source.problems)
     this.#teams.set(key, compiled.team)
     return compiled.team
   }

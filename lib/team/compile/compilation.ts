@@ -24,6 +24,10 @@ export interface Compilation {
   inputs: ReadonlySet<string>
   /** Names of inputs that are secret. */
   secrets: ReadonlySet<string>
+  /** Names of inputs of type file. */
+  files: ReadonlySet<string>
+  /** Named secrets that expressions read. */
+  namedSecrets: Set<string>
   uses: PhaseUse[]
 }
 
@@ -34,18 +38,20 @@ export interface PhaseUse {
   place: Place
 }
 
-/** Where templates of `by` are compiled; `onInput` is told of the inputs that they name. */
+/** Where templates of `by` are compiled; `onInput` is told of the inputs that they name, `secrets` allows named secrets. */
 export function siteOf(
   compilation: Compilation,
   by: string | null,
-  options: { item?: boolean; onInput?: (name: string, place: Place) => void } = {},
+  options: { item?: boolean; secrets?: boolean; onInput?: (name: string, place: Place) => void } = {},
 ): Site {
-  const names: Names = { phases: compilation.phases, inputs: compilation.inputs, item: options.item ?? false }
+  const { phases, inputs, files } = compilation
+  const names: Names = { phases, inputs, item: options.item ?? false, secrets: options.secrets ?? false }
   const used = (use: Use, place: Place): void => {
     if (use.kind === 'phase') compilation.uses.push({ name: use.name, by, place })
+    else if (use.kind === 'secret') compilation.namedSecrets.add(use.name)
     else options.onInput?.(use.name, place)
   }
-  return { source: compilation.source, names, used }
+  return { source: compilation.source, names, files, used }
 }
 
 export function checkAgainst(compilation: Compilation, node: Node, schema: TSchema): void {

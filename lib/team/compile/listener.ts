@@ -27,7 +27,7 @@ export function compileListener(compilation: Compilation, node: Mapping, name: s
   }
   const plain = only(node, key => !(ORDINARY as readonly string[]).includes(key))
   checkAgainst(compilation, plain, handler ? phaseSchema(handler) : OPEN)
-  const site = siteOf(compilation, null)
+  const site = siteOf(compilation, null, { secrets: true })
   const own = only(plain, key => !Object.hasOwn(PHASE_FIELDS.listener, key))
   return {
     name,
@@ -83,6 +83,6 @@ function compileOptions(compilation: Compilation, node: Mapping, handler: Handle
   }
   return {
     ...(when?.kind === 'scalar' && { when: compileExpression(when, site, ['bool'], '`when` must give a bool') }),
-    options: compileEntry(options, site),
+    options: compileEntry(options, siteOf(compilation, null, { secrets: true })),
   }
 }

@@ -111,16 +111,30 @@ function compileGate(compilation: Compilation, node: Mapping, name: string): Own
   if (!node.entries.has('commands') && !review) {
     compilation.source.report(node, 'a gate needs `commands`, a `review`, or both')
   }
+  refuse(
+    compilation,
+    node,
+    'retry',
+    'a gate is not repeated: put its commands into an `exec` phase with `retry` before it',
+  )
+  if (!node.entries.has('commands')) {
+    refuse(compilation, node, 'timeout', 'a gate without `commands` runs nothing: write `timeout` inside `review`')
+  }
   return {
     type: 'gate',
     commands: itemsOf(field(node, 'commands')).map(command => compileCommand(compilation, command, name)),
-    env: env ? compileTemplate(env, siteOf(compilation, name)) : constant({}),
+    env: env ? compileTemplate(env, siteOf(compilation, name, { secrets: true })) : constant({}),
     ...(review?.kind === 'map' && { review: compileReview(compilation, review, name) }),
   }
 }
 
+function refuse(compilation: Compilation, node: Mapping, key: string, message: string): void {
+  const entry = node.entries.get(key)
+  if (entry) compilation.source.report(entry.key, message)
+}
+
 function compileCommand(compilation: Compilation, node: Node, phase: string): Command {
-  const site = siteOf(compilation, phase)
+  const site = siteOf(compilation, phase, { secrets: true })
   const run = field(node, 'run')
   const env = field(node, 'env')
   return {
@@ -171,6 +185,7 @@ function compileSubTeam(compilation: Compilation, node: Mapping, name: string, c
   const given = field(node, 'inputs')
   const inputs = given?.kind === 'map' ? given : nothingAt({ offset: node.offset, path: `${node.path}/inputs` })
   const secrets: SubCall['secrets'] = []
+  refuse(compilation, node, 'retry', 'a sub-team is not repeated as a whole: put `retry` on the phases of the sub-team')
   const onInput = (secret: string, at: Place): void => {
     const input = at.path.slice(inputs.path.length + 1).split('/', 1)[0]!
     const named = secret === '*' ? [...compilation.secrets] : compilation.secrets.has(secret) ? [secret] : []

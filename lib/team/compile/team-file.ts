@@ -47,12 +47,16 @@ export function compileTeam(source: Source, root: Node, { agents, refs }: Compil
     phases: new Set(names.filter(name => name !== '')),
     inputs: new Set(inputs.map(input => input.name)),
     secrets: new Set(inputs.filter(input => input.secret).map(input => input.name)),
+    files: new Set(inputs.filter(input => input.type === 'file').map(input => input.name)),
+    namedSecrets: new Set(),
     uses: [],
   }
   checkAgainst(compilation, root, TeamSchema)
   // Before the phases: the graph, which they end with, checks what all expressions name.
   const outputs = itemsOf(field(root, 'outputs')).flatMap(node => compileOutput(compilation, node))
+  checkFileNames(compilation, field(root, 'outputs'))
   const { phases, listeners, calls } = compilePhases(compilation, nodes, names)
+  const positions = new Map(phases.map(phase => [phase.name, phase.index]))
   return {
     team: {
       name: textOf(field(root, 'name')) ?? '',
@@ -64,8 +68,8 @@ export function compileTeam(source: Source, root: Node, { agents, refs }: Compil
       ...defined({ timeout: duration(field(root, 'timeout')) }),
       phases,
       listeners,
-      secrets: [],
-      position: (name: string) => phases.findIndex(phase => phase.name === name),
+      secrets: [...compilation.namedSecrets],
+      position: name => positions.get(name) ?? -1,
     },
     calls,
   }
@@ -101,4 +105,22 @@ function compileOutput(compilation: Compilation, node: Node): Output[] {
   const value = field(node, 'value')
   if (name === undefined || !value) return []
   return [{ name, type: typeOf(field(node, 'type')), value: compileTemplate(value, siteOf(compilation, null)) }]
+}
+
+/** Files of outputs stand beside each other under their base names, as far as these are written out. */
+function checkFileNames(compilation: Compilation, outputs: Node | undefined): void {
+  const outputOf = new Map<string, string>()
+  for (const node of itemsOf(outputs)) {
+    const name = textOf(field(node, 'name')) ?? ''
+    const value = field(node, 'value')
+    const base = textOf(value)?.split('/').at(-1)
+    if (!value || typeOf(field(node, 'type')) !== 'file' || !base || /\{\{|\}\}/.test(base)) continue
+    const other = outputOf.get(base)
+    if (other === undefined) outputOf.set(base, name)
+    else
+      compilation.source.report(
+        value,
+        `output \`${other}\` has a file named ${base} too: give one of them another name`,
+      )
+  }
 }

@@ -1,0 +1,43 @@
+// One evaluation under way: what it may read and how much work is left to it. The expressions of one template share it.
+
+import type { Json } from '../../json.ts'
+import type { Scope } from '../model.ts'
+import { type CelValue, toCel } from './values.ts'
+import { Work } from './work.ts'
+
+export class Evaluation {
+  readonly work = new Work()
+  readonly scope: Scope
+  /** Phases that were named and have not completed: what is missing in them is null. */
+  readonly incomplete = new Set<string>()
+  readonly #converted = new WeakMap<object, CelValue>()
+
+  constructor(scope: Scope) {
+    this.scope = scope
+  }
+
+  /** Objects that several expressions of a template name are converted once. */
+  toCel(value: Json): CelValue {
+    if (typeof value !== 'object' || value === null) return toCel(value, this.work)
+    const known = this.#converted.get(value) ?? toCel(value, this.work)
+    this.#converted.set(value, known)
+    return known
+  }
+}
+
+let current: Evaluation | null = null
+
+/** Runs `work` with the functions of CEL knowing their evaluation: it is synchronous, and none begins inside another. */
+export function evaluateIn<T>(evaluation: Evaluation, work: () => T): T {
+  current = evaluation
+  try {
+    return work()
+  } finally {
+    current = null
+  }
+}
+
+export function currentEvaluation(): Evaluation {
+  if (!current) throw new Error('no expression is being evaluated')
+  return current
+}

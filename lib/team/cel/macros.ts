@@ -1,0 +1,93 @@
+// Functions that declare a variable for an expression of theirs: `list.sortBy(x, x.age)`, `optional.optMap(x, x + 1)`.
+// https://github.com/google/cel-go/blob/master/ext/README.md
+
+import type { ASTNode, Environment } from '@marcbachmann/cel-js'
+import { sortedBy } from './order.ts'
+import { isOptional, type Optional } from './values.ts'
+
+/** What cel-js gives to a macro; its declarations leave it open. */
+interface Checker {
+  check(node: ASTNode, context: Context): Type
+  getType(name: string): Type
+  dynType: Type
+}
+
+interface Type {
+  kind: string
+  valueType?: Type
+}
+
+interface Context {
+  forkWithVariable(name: string, type: Type): Context
+  reuse(parent: Context): Context
+  setIterValue(value: unknown, evaluator: Evaluator): Context
+}
+
+interface Evaluator {
+  run(node: ASTNode, context: Context): unknown
+}
+
+interface Parts {
+  receiver: ASTNode
+  args: ASTNode[]
+}
+
+/** Evaluates the macro's expression with its variable being `value`. */
+type Body = (value: unknown) => unknown
+
+function macro(name: string, kind: 'list' | 'optional', apply: (value: unknown, body: Body) => unknown) {
+  const article = kind === 'list' ? 'list' : 'optional value'
+  return ({ receiver, args }: Parts) => {
+    const [variable, expression] = args as [ASTNode, ASTNode]
+    let inner: Context
+    return {
+      async: false,
+      typeCheck(checker: Checker, _: unknown, context: Context): Type {
+        const type = checker.check(receiver, context)
+        if (type.kind !== kind && type.kind !== 'dyn') throw new Error(`\`${name}\` is called on a ${article}`)
+        if (variable.op !== 'id') throw new Error(`\`${name}\` begins with the name of a variable: ${name}(x, …)`)
+        inner = context.forkWithVariable(variable.args, type.valueType ?? checker.dynType)
+        checker.check(expression, inner)
+        return kind === 'list' ? type : checker.getType('optional')
+      },
+      evaluate(evaluator: Evaluator, _: unknown, context: Context): unknown {
+        const value = evaluator.run(receiver, context)
+        const bound = inner.reuse(context)
+        return apply(value, each => evaluator.run(expression, bound.setIterValue(each, evaluator)))
+      },
+    }
+  }
+}
+
+export function registerMacros(cel: Environment): void {
+  const sortBy = macro('sortBy', 'list', (list, key) => {
+    if (!Array.isArray(list)) throw new Error('`sortBy` is called on a list')
+    return sortedBy(list, list.map(key))
+  })
+  const optMap = macro('optMap', 'optional', (optional, body) => {
+    const value = present(optional)
+    return value === null ? optional : constructorOf(optional).of(body(value.value()))
+  })
+  const optFlatMap = macro('optFlatMap', 'optional', (optional, body) => {
+    const value = present(optional)
+    if (value === null) return optional
+    const mapped = body(value.value())
+    if (!isOptional(mapped)) throw new Error('`optFlatMap` takes an expression that gives an optional value')
+    return mapped
+  })
+  const register = (signature: string, handler: unknown) =>
+    cel.registerFunction(signature, handler as never, { async: false })
+  register('list.sortBy(ast, ast): list', sortBy)
+  register('optional.optMap(ast, ast): optional', optMap)
+  register('optional.optFlatMap(ast, ast): optional', optFlatMap)
+}
+
+/** The optional value, or null when there is none in it. */
+function present(value: unknown): Optional | null {
+  if (!isOptional(value)) throw new Error('this is called on an optional value, such as `a.?b`')
+  return value.hasValue() ? value : null
+}
+
+function constructorOf(optional: unknown): { of(value: unknown): Optional } {
+  return (optional as { constructor: { of(value: unknown): Optional } }).constructor
+}

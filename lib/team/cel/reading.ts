@@ -1,0 +1,90 @@
+// What an expression reads of its scope: the variables of one evaluation, and null for what is rightly missing.
+
+import { isObject, type Json } from '../../json.ts'
+import { currentEvaluation, type Evaluation } from './evaluation.ts'
+import type { Access, Names, Read } from './survey.ts'
+import type { CelValue } from './values.ts'
+
+/** The variables that are read. */
+export function contextOf(
+  reads: ReadonlyMap<string, Read>,
+  { files }: Pick<Names, 'files'>,
+  evaluation: Evaluation,
+): Record<string, CelValue> {
+  const { scope } = evaluation
+  const context: Record<string, CelValue> = {}
+  for (const [root, read] of reads) {
+    if (root === 'phases') context.phases = phasesOf(read, evaluation)
+    else if (root === 'secrets') context.secrets = secretsOf(read, evaluation)
+    else if (root === 'inputs') context.inputs = pick(withPaths(evaluation, files), read, evaluation)
+    else
+      context[root] = pick(
+        (root === 'run' ? scope.run : root === 'item' ? scope.item : scope.index) ?? null,
+        read,
+        evaluation,
+      )
+  }
+  return context
+}
+
+function phasesOf(read: Read, evaluation: Evaluation): CelValue {
+  const phases = new Map<string, CelValue>()
+  if (read === 'all') return phases
+  for (const [name, part] of read) {
+    const value = evaluation.scope.phase(name)
+    if (value.state !== 'completed') evaluation.incomplete.add(name)
+    phases.set(name, pick({ ...value }, part, evaluation))
+  }
+  return phases
+}
+
+function secretsOf(read: Read, { scope }: Evaluation): CelValue {
+  const secrets = new Map<string, CelValue>()
+  if (read === 'all') return secrets
+  for (const name of read.keys()) {
+    if (!scope.secret) throw new Error('secrets are not available here')
+    secrets.set(name, scope.secret(name))
+  }
+  return secrets
+}
+
+/** Inputs of type file become absolute paths where a command is to open them. */
+function withPaths({ scope }: Evaluation, files: Names['files']): Json {
+  const { inputs, file } = scope
+  if (!files || !file) return inputs
+  const paths = [...files].flatMap(name => {
+    const path = Object.hasOwn(inputs, name) ? inputs[name] : null
+    return typeof path === 'string' ? [[name, file.call(scope, path)] as const] : []
+  })
+  return paths.length === 0 ? inputs : { ...inputs, ...Object.fromEntries(paths) }
+}
+
+function pick(value: Json, read: Read, evaluation: Evaluation): CelValue {
+  if (read === 'all' || !isObject(value)) return evaluation.toCel(value)
+  const picked = new Map<string, CelValue>()
+  for (const [key, part] of read)
+    if (Object.hasOwn(value, key)) picked.set(key, pick(value[key] as Json, part, evaluation))
+  return picked
+}
+
+type Handle = (left: unknown, ...rest: unknown[]) => unknown
+
+/**
+ * Reading a declared input that was not given gives null, and so does what lies below the data of a phase that did not
+ * complete, or below an error that did not happen. `has()` and `.?` find nothing there.
+ */
+export function forgiveMissing({ node, root, keys }: Access): void {
+  if (node.op !== '.' && node.op !== '[]') return
+  const [name, field] = keys
+  const inner = node as unknown as { handle: Handle }
+  const { handle } = inner
+  if (root === 'inputs' && keys.length === 1) {
+    inner.handle = (left, ...rest) => (left instanceof Map && !left.has(name) ? null : handle(left, ...rest))
+  } else if (root === 'phases' && keys.length > 2) {
+    inner.handle = (left, ...rest) => {
+      return left === null && (field === 'error' || currentEvaluation().incomplete.has(name!))
+        ? null
+        : handle(left, ...rest)
+    }
+  }
+}

@@ -1,0 +1,235 @@
+// A walk over the syntax tree of an expression: which names it reads and what of them, and what is wrong with that.
+
+import type { ASTNode } from '@marcbachmann/cel-js'
+import { messageOf } from '../../error.ts'
+import { didYouMean } from '../../spelling.ts'
+import { NAMESPACES, unknownFunction } from './functions.ts'
+import type { Mistake } from './hints.ts'
+import { compilePattern, patternOf } from './regex.ts'
+
+/** What an expression may name. */
+export interface Names {
+  phases: ReadonlySet<string>
+  inputs: ReadonlySet<string>
+  /** Whether `item` and `index` exist here. */
+  item: boolean
+  /** Whether `secrets` are read here. */
+  secrets?: boolean
+  /** Inputs of type file that become absolute paths here, where `file()` may be called; absent where it may not. */
+  files?: ReadonlySet<string>
+}
+
+/** A phase, an input or a secret that an expression names; `*` for all inputs. */
+export interface Use {
+  kind: 'phase' | 'input' | 'secret'
+  name: string
+  offset: number
+}
+
+/** The part of a value that is read: all of it, or these of its fields. */
+export type Read = 'all' | Map<string, Read>
+
+/** A field that is read by name alone, from one of the roots on. */
+export interface Access {
+  node: ASTNode
+  root: string
+  keys: readonly string[]
+}
+
+const PHASE_FIELDS = ['state', 'reason', 'text', 'data', 'files', 'error']
+const RUN_FIELDS = ['id', 'name', 'started_at']
+const ROOTS = ['inputs', 'phases', 'item', 'index', 'run', 'secrets']
+const TYPES = ['bool', 'int', 'uint', 'double', 'string', 'bytes', 'list', 'map', 'null_type', 'type']
+const LOOPS = new Set([...['all', 'exists', 'exists_one', 'map', 'filter'], ...['sortBy', 'optMap', 'optFlatMap']])
+
+/** What other pipelines call them. */
+const FOREIGN: Record<string, string> = {
+  steps: 'phases',
+  needs: 'phases',
+  jobs: 'phases',
+  tasks: 'phases',
+  params: 'inputs',
+  parameters: 'inputs',
+  vars: 'inputs',
+  args: 'inputs',
+  loop: 'item',
+  None: 'null',
+  nil: 'null',
+  undefined: 'null',
+  True: 'true',
+  False: 'false',
+}
+
+const SECRETS_PLACE =
+  'secrets are read only in `env` and in the entry fields of agents, so that none gets into a record'
+const FILE_PLACE = '`file()` is read only in `env`: a command finds the absolute path there'
+
+export class Survey {
+  readonly uses: Use[] = []
+  readonly mistakes: Mistake[] = []
+  readonly reads = new Map<string, Read>()
+  readonly nodes: ASTNode[] = []
+  readonly accesses: Access[] = []
+  readonly #names: Names
+
+  constructor(names: Names) {
+    this.#names = names
+  }
+
+  /** `bound` are the variables of the loops around `node`. */
+  visit(node: ASTNode, bound: readonly string[]): void {
+    this.nodes.push(node)
+    this.#pattern(patternOf(node))
+    const path = pathOf(node)
+    if (path) {
+      if (!bound.includes(path.root)) this.#name(path)
+    } else if (node.op === 'call') {
+      const [name, args] = node.args
+      this.#function(name, node.start)
+      if (name === 'file' && !this.#names.files) this.#mistake(node.start, FILE_PLACE)
+      this.#visitAll(args, bound)
+    } else if (node.op === 'rcall') {
+      this.#visitMethod(node, node.args, bound)
+    } else if (node.op !== 'value') {
+      this.#visitAll(node.args, bound)
+    }
+  }
+
+  #visitMethod(node: ASTNode, call: [string, ASTNode, ASTNode[]], bound: readonly string[]): void {
+    const [method, receiver, args] = call
+    this.#function(method, node.input.indexOf(method, receiver.end))
+    const namespace = receiver.op === 'id' && NAMESPACES.includes(receiver.args) && !bound.includes(receiver.args)
+    if (!namespace) this.visit(receiver, bound)
+    const [variable, ...rest] = args
+    const declares = LOOPS.has(method) || (namespace && receiver.args === 'cel' && method === 'bind')
+    if (!declares || variable?.op !== 'id') return this.#visitAll(args, bound)
+    const inner = [...bound, variable.args]
+    for (const each of rest) this.visit(each, inner)
+  }
+
+  #function(name: string, offset: number): void {
+    const unknown = unknownFunction(name)
+    if (unknown) this.#mistake(offset, unknown)
+  }
+
+  /** What is written out is found wrong before it runs. */
+  #pattern(node: ASTNode | null): void {
+    if (node?.op !== 'value' || typeof node.args !== 'string') return
+    try {
+      compilePattern(node.args)
+    } catch (error) {
+      this.#mistake(node.start, messageOf(error))
+    }
+  }
+
+  #visitAll(args: unknown, bound: readonly string[]): void {
+    if (Array.isArray(args)) for (const each of args) this.#visitAll(each, bound)
+    else if (isNode(args)) this.visit(args, bound)
+  }
+
+  #name(path: Path): void {
+    const { root, offset, keys } = path
+    if (keys.length === 0 && TYPES.includes(root)) return
+    if (!ROOTS.includes(root)) return this.#mistake(offset, this.#unknown(root))
+    const [first, second] = keys
+    switch (root) {
+      case 'item':
+      case 'index':
+        if (!this.#names.item) this.#mistake(offset, `\`${root}\` exists in a map's \`key\` and \`inputs\` only`)
+        break
+      case 'run':
+        if (first && !RUN_FIELDS.includes(first.name))
+          this.#mistake(first.offset, unknownField('a run', first, RUN_FIELDS))
+        break
+      case 'inputs':
+        this.#input(path)
+        break
+      case 'secrets':
+        if (!this.#names.secrets) return this.#mistake(offset, SECRETS_PLACE)
+        if (!first) return this.#mistake(offset, "name a secret by `secrets.<name>` or `secrets['<name>']`")
+        this.uses.push({ kind: 'secret', name: first.name, offset: first.offset })
+        break
+      default:
+        if (!first) this.#mistake(offset, "name a phase by `phases.<name>` or `phases['<name>']`")
+        else if (!this.#names.phases.has(first.name)) {
+          this.#mistake(
+            first.offset,
+            `there is no phase \`${first.name}\`${didYouMean(first.name, this.#names.phases)}`,
+          )
+        } else if (second && !PHASE_FIELDS.includes(second.name)) {
+          this.#mistake(second.offset, unknownField('a phase', second, PHASE_FIELDS))
+        } else this.uses.push({ kind: 'phase', name: first.name, offset: first.offset })
+    }
+    remember(this.reads, [root, ...keys.map(key => key.name)])
+    for (const [at, { node }] of keys.entries()) {
+      this.accesses.push({ node, root, keys: keys.slice(0, at + 1).map(key => key.name) })
+    }
+  }
+
+  #input({ offset, keys: [first] }: Path): void {
+    if (!first) this.uses.push({ kind: 'input', name: '*', offset })
+    else if (this.#names.inputs.has(first.name)) {
+      this.uses.push({ kind: 'input', name: first.name, offset: first.offset })
+    } else {
+      this.#mistake(first.offset, `no input \`${first.name}\`${didYouMean(first.name, this.#names.inputs)} is declared`)
+    }
+  }
+
+  #unknown(root: string): string {
+    const known = ROOTS.filter(
+      name =>
+        (this.#names.item || (name !== 'item' && name !== 'index')) && (this.#names.secrets || name !== 'secrets'),
+    )
+    const foreign = Object.hasOwn(FOREIGN, root) ? ` (did you mean \`${FOREIGN[root]}\`?)` : didYouMean(root, known)
+    return `unknown name \`${root}\`${foreign}: there are ${known.join(', ')}`
+  }
+
+  #mistake(offset: number, message: string): void {
+    this.mistakes.push({ offset, message })
+  }
+}
+
+function unknownField(of: string, { name }: Key, known: readonly string[]): string {
+  return `${of} has no \`${name}\`${didYouMean(name, known)}: it has ${known.join(', ')}`
+}
+
+function isNode(value: unknown): value is ASTNode {
+  return typeof value === 'object' && value !== null && 'op' in value
+}
+
+interface Key {
+  name: string
+  offset: number
+  node: ASTNode
+}
+
+interface Path {
+  root: string
+  offset: number
+  keys: Key[]
+}
+
+/** `a.b['c'].?d` as a root and its keys; null for what is not read by name alone. */
+function pathOf(node: ASTNode): Path | null {
+  if (node.op === 'id') return { root: node.args, offset: node.start, keys: [] }
+  if (node.op !== '.' && node.op !== '.?' && node.op !== '[]' && node.op !== '[?]') return null
+  const [left, right] = node.args as [ASTNode, string | ASTNode]
+  const name = typeof right === 'string' ? right : right.op === 'value' ? right.args : null
+  if (typeof name !== 'string') return null
+  const path = pathOf(left)
+  if (!path) return null
+  path.keys.push({ name, offset: typeof right === 'string' ? node.pos : right.start, node })
+  return path
+}
+
+function remember(reads: Map<string, Read>, [key, ...rest]: string[]): void {
+  const known = reads.get(key!)
+  if (known === 'all') return
+  if (rest.length === 0) {
+    reads.set(key!, 'all')
+    return
+  }
+  const inner = known ?? new Map<string, Read>()
+  reads.set(key!, inner)
+  remember(inner, rest)
+}

@@ -1,0 +1,121 @@
+import { describe, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import type { Json } from '../../lib/json.ts'
+import { Evaluation } from '../../lib/team/cel/evaluation.ts'
+import { cel, parseExpression } from '../../lib/team/cel/expression.ts'
+import { FUNCTION_NAMES } from '../../lib/team/cel/functions.ts'
+import { scope } from './load.ts'
+
+const readme = await Bun.file(join(import.meta.dir, '../../README.md')).text()
+const table = readme.slice(readme.indexOf('<summary>All functions'), readme.indexOf('</details>'))
+const rows = [...table.matchAll(/^\| `(.+?)` +\| .+ \| `(.+)` +\|$/gm)].map(([, call, example]) => ({
+  name: call!.replace(/\(.*$/, '').split('.').at(-1)!,
+  example: example!.replaceAll('\\|', '|'),
+}))
+
+const names = { phases: new Set<string>(), inputs: new Set(['v']), item: false, files: new Set<string>() }
+
+function evaluate(text: string, v: Json = null): Json {
+  const parsed = parseExpression(text, names)
+  expect(parsed.mistakes).toEqual([])
+  return parsed.evaluate(new Evaluation(scope({ inputs: { v }, file: path => `/state/${path}` })))
+}
+
+describe('the README', () => {
+  test('lists every function, and no other', () => {
+    expect(rows.map(row => row.name).sort()).toEqual([...FUNCTION_NAMES].sort())
+  })
+
+  test('every function is one of the environment', () => {
+    const registered = new Set(
+      cel()
+        .getDefinitions()
+        .functions.map(each => each.name),
+    )
+    expect(FUNCTION_NAMES.filter(name => !registered.has(name))).toEqual([])
+  })
+
+  test.each(rows)('$name: $example', ({ example }) => expect(evaluate(example)).toBe(true))
+})
+
+describe('of values whose type is known at run time only', () => {
+  const cases: [text: string, v: Json, result: Json][] = [
+    ['inputs.v.reverse()', 'añb', 'bña'],
+    ['inputs.v.reverse()', [1, 'a'], ['a', 1]],
+    ['inputs.v.sort()', [2.5, 1, 2], [1, 2, 2.5]],
+    ['inputs.v.sort()', ['b', 'a'], ['a', 'b']],
+    [
+      'inputs.v.sortBy(x, x.name).map(x, x.id)',
+      [
+        { name: 'b', id: 1 },
+        { name: 'a', id: 2 },
+      ],
+      [2, 1],
+    ],
+    ['inputs.v.distinct()', [1, 1.5, 1, { a: 1 }, { a: 1 }, null, null], [1, 1.5, { a: 1 }, null]],
+    ['inputs.v.flatten()', [[1], [[2]], 3], [1, [2], 3]],
+    ['inputs.v.flatten(5)', [[1], [[2]], 3], [1, 2, 3]],
+    ['inputs.v.first()', [7], 7],
+    ['inputs.v.first()', [], null],
+    ['math.round(inputs.v)', 2.5, 3],
+    ['math.round(inputs.v)', 3, 3],
+    ['math.greatest(inputs.v)', [1, 2.5], 2.5],
+    ["inputs.v.replace('$', '$&')", 'a$', 'a$&'],
+    ["inputs.v.replace('a', 'b', 2)", 'aaa', 'bba'],
+    ["inputs.v.replace('', '-')", 'ab', '-a-b-'],
+    ["inputs.v.replace('', '-', 2)", 'ab', '-a-b'],
+    ["inputs.v.format([1, 'a', [1, null]])", '%d %s %s %%', '1 a [1,null] %'],
+    ["inputs.v.format([255, 255, 1.5, 'hi'])", '%x %X %e %x', 'ff FF 1.500000e+0 6869'],
+    ['fromJson(inputs.v)', '{"a":[1,1.5,"x"]}', { a: [1, 1.5, 'x'] }],
+    ['fromJson(toJson(inputs.v)) == inputs.v', { a: [1, { b: null }] }, true],
+    ['inputs.v.?a.optMap(x, x + 1)', { a: 1 }, 2],
+    ['inputs.v.?b.optMap(x, x + 1)', { a: 1 }, null],
+    ["inputs.v[?'a'].orValue(0)", { a: 1 }, 1],
+    ['[1, 2] == inputs.v', [1, 2], true],
+    ["{'a': [1.0]} == inputs.v", { a: [1] }, true],
+    ['{"a": 1} in inputs.v', [{ a: 1 }], true],
+    ['[inputs.v] in [[1]]', 1, true],
+  ]
+  test.each(cases)('%s of %j', (text, v, result) => expect(evaluate(text, v)).toEqual(result))
+})
+
+describe('refused', () => {
+  const cases: [text: string, v: Json, message: string][] = [
+    ['inputs.v.format([1])', 'x', 'format: 1 values are given and 0 are used'],
+    ['inputs.v.format([])', '%s', 'format: there is no value for `%s`'],
+    ['inputs.v.format([1])', '%y', 'format: `%` must be followed by one of s d f e b o x X %'],
+    ['inputs.v.sort()', [1, 'a'], 'only numbers, texts, bools or times are sorted, of one kind'],
+    ['inputs.v.slice(1, 5)', [1], 'slice(1, 5): the list has 1 items'],
+    ['math.greatest(inputs.v)', [], 'math.greatest: the list is empty'],
+    ['math.greatest(inputs.v, "a")', 1, 'math.greatest takes numbers'],
+    ['fromJson(inputs.v)', '{', 'fromJson: the text is not JSON'],
+    ['inputs.v.optMap(x, x)', 1, 'this is called on an optional value, such as `a.?b`'],
+    ['math.bitShiftLeft(1, inputs.v)', -1, 'a shift must not be negative'],
+  ]
+  test.each(cases)('%s of %j', (text, v, message) => expect(() => evaluate(text, v)).toThrow(message))
+})
+
+describe('an unknown function is answered with the nearest', () => {
+  const cases: [text: string, offset: number, message: string][] = [
+    ['inputs.v.splitt(",")', 9, 'there is no function `splitt` (did you mean `split`?): the README lists all'],
+    ['sizes(inputs.v)', 0, 'there is no function `sizes` (did you mean `size`?): the README lists all'],
+    ['len(inputs.v)', 0, 'there is no function `len` (did you mean `size`?): the README lists all'],
+    [
+      'inputs.v.toLowerCase()',
+      9,
+      'there is no function `toLowerCase` (did you mean `lowerAscii`?): the README lists all',
+    ],
+    ['math.max(1, 2)', 5, 'there is no function `max` (did you mean `math.greatest`?): the README lists all'],
+    ['bytes(inputs.v).hex()', 16, 'there is no function `hex`: the README lists all'],
+  ]
+  test.each(cases)('%s', (text, offset, message) => {
+    expect(parseExpression(text, names).mistakes).toEqual([{ offset, message }])
+  })
+})
+
+test('file() is read only where its place allows it', () => {
+  const { files: _, ...elsewhere } = names
+  expect(parseExpression("file('a')", elsewhere).mistakes).toEqual([
+    { offset: 0, message: '`file()` is read only in `env`: a command finds the absolute path there' },
+  ])
+})
