@@ -25,7 +25,7 @@ phases:
     '6:12 unknown agent `isues` (did you mean `issues`?): there are issues, http, wiki, git, chat and exec',
     '9:14 expected a duration such as 90s, 5m or 2h, not the number 90: a bare number has no unit',
     '12:25 there is no phase `fetsh` (did you mean `fetch`?)',
-    '13:58 a phase has no `stat` (did you mean `state`?): it has state, reason, text, data, files',
+    '13:58 a phase has no `stat` (did you mean `state`?): it has state, reason, text, data, files, error',
   ])
 })
 
@@ -102,6 +102,69 @@ describe('one mistake, marked by »', () => {
     [
       ["name: a, type: gate, commands: [{ name: c, run: 'echo »{{ run.id }}' }]"],
       'templates are not read in `run`: put the value in `env` and use "$NAME" here',
+    ],
+    [[`name: a, when: "»run.id = 'x'", ${EXEC}`.replace('»run.id =', 'run.id »=')], 'a comparison is written `==`'],
+    [[`name: a, when: 'run.name »=== null', ${EXEC}`], '`===` and `!==` are written `==` and `!=`'],
+    [[`name: a, when: 'true »and false', ${EXEC}`], '`and` is written `&&`'],
+    [[`name: a, when: 'true »OR false', ${EXEC}`], '`or` is written `||`'],
+    [[`name: a, when: »not false, ${EXEC}`], "`not x` is written `!x`, in quotes: '!x'"],
+    [
+      [`name: a, when: '»steps.x.ok', ${EXEC}`],
+      `unknown name \`steps\` (did you mean \`phases\`?): there are inputs, phases, run`,
+    ],
+    [
+      [`name: a, when: »sise('x') == 1, ${EXEC}`],
+      'there is no function `sise` (did you mean `size`?): the README lists all',
+    ],
+    [
+      ["name: a, agent: exec, env: { A: »'${{ run.id }}' }, commands: [{ name: c, run: x }]".replace("»'$", "'»$")],
+      "`${{ }}` is not read: write `{{ }}` (a dollar sign before a value is written `{{ '$' }}`)",
+    ],
+    [
+      ['name: a, type: team, team: »"@x/y@>=1.2 <2"'],
+      'a version range is one word: write @x/y@^1.2 (from 1.2 on, below 2) or @x/y@1.x',
+    ],
+    [
+      ['name: a, type: team, team: ./c, »retry: { attempts: 2 }'],
+      'a sub-team is not repeated as a whole: put `retry` on the phases of the sub-team',
+    ],
+    [
+      ['name: a, type: map, items: [], team: ./c, »retry: { attempts: 2 }'],
+      'a sub-team is not repeated as a whole: put `retry` on the phases of the sub-team',
+    ],
+    [
+      ['name: a, type: gate, commands: [{ name: c, run: x }], »retry: { attempts: 2 }'],
+      'a gate is not repeated: put its commands into an `exec` phase with `retry` before it',
+    ],
+    [
+      ['name: a, type: gate, review: { prompt: x }, »timeout: 5m'],
+      'a gate without `commands` runs nothing: write `timeout` inside `review`',
+    ],
+    [
+      [
+        'name: a, agent: exec, commands: [{ name: b, run: x }, { name: c, run: x, effect: once }], »retry: { attempts: 2 }',
+      ],
+      '`retry` would run the command `c` again, which is `once`: put that command into a phase of its own without `retry`',
+    ],
+    [
+      [`name: a, when: »secrets.x == 'y', ${EXEC}`],
+      'secrets are read only in `env` and in the entry fields of agents, so that none gets into a record',
+    ],
+    [
+      ["name: a, type: map, items: '{{ »secrets.x }}', team: ./c"],
+      'secrets are read only in `env` and in the entry fields of agents, so that none gets into a record',
+    ],
+    [
+      ["name: a, agent: exec, env: { A: '{{ »secrets.my-key }}' }, commands: [{ name: c, run: x }]"],
+      "a name with a hyphen is written secrets['my-key']",
+    ],
+    [
+      ["name: a, agent: exec, env: { A: '{{ »secrets }}' }, commands: [{ name: c, run: x }]"],
+      "name a secret by `secrets.<name>` or `secrets['<name>']`",
+    ],
+    [
+      ["name: a, agent: http, sources: [{ name: e, url: '{{ »file(run.id) }}' }]"],
+      '`file()` is read only in `env`: a command finds the absolute path there',
     ],
     [
       ['name: a, agent: issues, action: »serch, sources: [{ name: e, ref: x }]'],
@@ -265,7 +328,28 @@ describe('what is accepted', () => {
       'fields on a listener serve its events',
       ['name: b, agent: issues, ref: X-1, notify: { on_fail: { action: add_comment } }'],
     ],
-    ['braces in a command', ["name: a, agent: exec, commands: [{ name: c, run: 'docker ps --format {{{{.Names}}' }]"]],
+    [
+      "braces that are a command's own",
+      ["name: a, agent: exec, commands: [{ name: c, run: 'docker ps --format {{.Names}} && gh {{{{ x }}}}' }]"],
+    ],
+    [
+      'retry where every command may run again',
+      ['name: a, agent: exec, retry: { attempts: 3 }, commands: [{ name: c, run: x, effect: idempotent }]'],
+    ],
+    [
+      'a timeout on a gate with commands',
+      ['name: a, type: gate, timeout: 5m, commands: [{ name: c, run: x }], review: { prompt: x }'],
+    ],
+    [
+      'named secrets in env and entry fields',
+      [
+        "name: a, agent: exec, env: { A: '{{ secrets.a }}' }, commands: [{ name: c, run: x, env: { B: '{{ secrets.b }}' } }]",
+        "name: b, type: gate, env: { A: '{{ secrets.a }}' }, commands: [{ name: c, run: x, env: { B: '{{ secrets.b }}' } }]",
+        "name: c, agent: http, sources: [{ name: e, url: x, headers: { A: '{{ secrets.a }}' } }]",
+        "name: d, agent: git, action: create_pr, title: '{{ secrets.a }}'",
+        "name: e, agent: chat, notify: { on_fail: { message: '{{ secrets.a }}' } }",
+      ],
+    ],
     [
       'a union and a record',
       [
@@ -275,10 +359,65 @@ describe('what is accepted', () => {
   ]
   test.each(cases)('%s', async (_, lines) => expect(await problems(phasesOf(...lines))).toEqual([]))
 
-  test('a literal brace pair reaches the command', async () => {
-    const { phases } = await team(phasesOf("name: a, type: gate, commands: [{ name: c, run: 'x {{{{.Names}}' }]"))
+  test("a command's own braces reach it as they are", async () => {
+    const { phases } = await team(
+      phasesOf(
+        "name: a, type: gate, commands: [{ name: c, run: 'x {{.Names}}' }]",
+        "name: b, agent: exec, commands: [{ name: c, run: 'x {{.Names}} {{{{' }]",
+      ),
+    )
     expect(phases[0]).toMatchObject({ commands: [{ run: 'x {{.Names}}' }] })
+    expect(phases[1]).toMatchObject({ fields: { constant: { commands: [{ run: 'x {{.Names}} {{{{' }] } } })
   })
+})
+
+describe('what YAML reads itself is told by what to write', () => {
+  const cases: [text: string, problem: string][] = [
+    ['name: @local/x\n', '1:7 a value that begins with @ must stand in quotes: "@local/x"'],
+    ['version: 1.0\n', '1:10 expected a version of three numbers, such as 1.0.0, not the number 1.0'],
+    ['version: "1.0"\n', '1:10 expected a version of three numbers, such as 1.0.0, not the text "1.0"'],
+    ['a: {{ inputs.x }}\n', '1:4 a value that begins with `{{` must stand in quotes: "{{ inputs.x }}"'],
+    ['a: {{ inputs["x"] }}/b\n', '1:4 a value that begins with `{{` must stand in quotes: "{{ inputs[\'x\'] }}"'],
+    ['a: [{ b: {{ inputs.x }} }]\n', '1:10 a value that begins with `{{` must stand in quotes: "{{ inputs.x }}"'],
+    ['a: `x`\n', '1:4 a value that begins with ` must stand in quotes: "`x`"'],
+    ['a: %x\n', '1:4 a value that begins with % must stand in quotes: "%x"'],
+    ['a: !inputs.x\n', '1:13 tags are not read: a value that begins with ! must stand in quotes'],
+    ['a: *.md\n', '1:4 no anchor &.md stands before this alias: a text that begins with * must stand in quotes'],
+    ['a: b ? c: d\n', '1:4 a value with a colon and a blank in it must stand in quotes'],
+  ]
+  test.each(cases)('%s', async (text, problem) => expect(await problems(text)).toContain(problem))
+})
+
+describe('files of outputs', () => {
+  const outputs = (...values: string[]) =>
+    `${HEAD}phases: [{ name: p, ${EXEC} }, { name: q, ${EXEC} }]\noutputs:\n${values
+      .map((value, at) => `  - { name: o${at}, type: file, value: "${value}" }\n`)
+      .join('')}`
+
+  test('two of one base name are a mistake', async () => {
+    expect(await problems(outputs('files/p/a.md', 'files/q/a.md'))).toEqual([
+      '6:36 output `o0` has a file named a.md too: give one of them another name',
+    ])
+    expect(await problems(outputs('files/p/{{ run.id }}/a.md', 'a.md'))).toHaveLength(1)
+  })
+
+  test('others are none', async () => {
+    const values = ['files/p/a.md', 'files/p/b.md', '{{ phases.p.files[0].path }}', "{{ run.id + '/a.md' }}"]
+    expect(await problems(outputs(...values))).toEqual([])
+    expect(await problems(outputs('files/p/a.md', 'x').replaceAll('type: file', 'type: string'))).toEqual([])
+  })
+})
+
+test('a team knows the named secrets that it reads, and where its phases are', async () => {
+  const compiled = await team(
+    phasesOf(
+      "name: b, agent: exec, env: { A: '{{ secrets.z }}', B: '{{ secrets.a + secrets.z }}' }, commands: [{ name: c, run: x }]",
+      'name: l, agent: chat, notify: { on_fail: { message: \'{{ secrets["the-hook"] }}\' } }',
+      `name: a, ${EXEC}`,
+    ),
+  )
+  expect(compiled.secrets).toEqual(['z', 'a', 'the-hook'])
+  expect(['b', 'a', 'l', 'x'].map(name => compiled.position(name))).toEqual([0, 1, -1, -1])
 })
 
 test('a team compiles to what it says', async () => {

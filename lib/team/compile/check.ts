@@ -183,7 +183,8 @@ function checkScalar(node: Scalar, rule: JsonSchema): Finding[] {
 
 function quoteHint({ value, written }: Scalar, rule: JsonSchema): string {
   if (rule.pattern === DURATION_PATTERN) return typeof value === 'number' ? ': a bare number has no unit' : ''
-  return value === null ? '' : `: write it in quotes, "${written}"`
+  if (value === null || (rule.pattern && !regex(rule.pattern).test(written))) return ''
+  return `: write it in quotes, "${written}"`
 }
 
 function fits(value: string, { minLength = 0, maxLength = Number.POSITIVE_INFINITY, pattern }: JsonSchema): boolean {

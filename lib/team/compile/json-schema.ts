@@ -34,7 +34,7 @@ function phaseSchema(agents: AgentLookup, cases: Schema[]): Schema {
       ...Object.entries({ gate, team, map }).map(([type, fields]) => ({
         if: { properties: { type: { const: type } }, required: ['type'] },
         // biome-ignore lint/suspicious/noThenProperty: JSON Schema's own word.
-        then: { properties: fields, required: requiredOf(fields) },
+        then: { properties: { ...fields, retry: false }, required: requiredOf(fields) },
       })),
       {
         if: { required: ['notify'] },

@@ -79,7 +79,7 @@ const OutputField = Type.Object(
 export const TeamSchema = Type.Object(
   {
     name: Type.String({ pattern: TEAM_NAME, 'x-expected': 'a name like @scope/name, of small letters, digits and -' }),
-    version: Type.String({ pattern: SEMVER, 'x-expected': 'a version like 1.0.0' }),
+    version: Type.String({ pattern: SEMVER, 'x-expected': 'a version of three numbers, such as 1.0.0' }),
     description: Type.Optional(Description),
     inputs: Type.Optional(Type.Array(InputField, { maxItems: 200 })),
     outputs: Type.Optional(Type.Array(OutputField, { maxItems: 200 })),

@@ -10,6 +10,7 @@ import {
   Lexer,
   type ParsedNode,
   Parser,
+  type YAMLParseError,
   type Scalar as YamlScalar,
 } from 'yaml'
 import { messageOf } from '../../error.ts'
@@ -80,9 +81,7 @@ function compose(source: Source): Node | null {
   const composer = new Composer({ prettyErrors: false, uniqueKeys: false, stringKeys: true, resolveKnownTags: false })
   const [document, another] = [...composer.compose(tokens, true, source.text.length)]
   if (!document) return null
-  for (const error of document.errors.slice(0, MAX_SYNTAX_PROBLEMS)) {
-    source.report({ offset: Math.min(error.pos[0], source.text.length), path: '' }, `YAML: ${syntax(error.message)}`)
-  }
+  for (const error of document.errors.slice(0, MAX_SYNTAX_PROBLEMS)) reportSyntax(source, error)
   if (another) {
     source.report({ offset: another.range[0], path: '' }, 'a second document begins here: a team.yml is one document')
   }
@@ -95,8 +94,30 @@ function compose(source: Source): Node | null {
   return null
 }
 
-function syntax(message: string): string {
-  return message.length > 200 ? `${message.slice(0, 199)}…` : message
+/** The mistakes that everybody makes are told by what to write; of several in one line, the first. */
+function reportSyntax(source: Source, { code, message, pos }: YAMLParseError): void {
+  const offset = Math.min(pos[0], source.text.length)
+  const { line } = source.position(offset)
+  if (source.problems.some(problem => problem.line === line)) return
+  const at = (start: number, hint: string) => source.report({ offset: start, path: '' }, hint)
+  const value = /^[^\s,}\]]*/.exec(source.text.slice(offset, offset + 100))![0]
+  const braces = unquotedTemplate(source, offset)
+  if (braces !== null) {
+    const template = /^\{\{[^\n]{0,80}?\}\}/.exec(source.text.slice(braces))?.[0] ?? '{{ … }}'
+    at(braces, `a value that begins with \`{{\` must stand in quotes: "${template.replaceAll('"', "'")}"`)
+  } else if (code === 'BAD_SCALAR_START') {
+    at(offset, `a value that begins with ${source.text[offset]} must stand in quotes: "${value}"`)
+  } else if (code === 'BLOCK_AS_IMPLICIT_KEY') {
+    at(offset, 'a value with a colon and a blank in it must stand in quotes')
+  } else at(offset, `YAML: ${message.length > 200 ? `${message.slice(0, 199)}…` : message}`)
+}
+
+/** Where a template without quotes begins in the line of a mistake, when it begins before the mistake. */
+function unquotedTemplate({ text }: Source, offset: number): number | null {
+  const start = text.lastIndexOf('\n', offset - 1) + 1
+  const before = text.slice(start, offset + 1).replace(/"[^"]*"|'[^']*'/g, quoted => ' '.repeat(quoted.length))
+  const at = before.search(/(?<=(?:^|[\s[{,]))\{\{/)
+  return at === -1 ? null : start + at
 }
 
 /** Turns the library's nodes into ours. */
@@ -115,7 +136,8 @@ class Reader {
     const before = this.#nodes
     if (++this.#nodes > MAX_NODES) throw new Error(`it has more than ${MAX_NODES} values`)
     if (depth > MAX_DEPTH) throw new Error(`it is nested deeper than ${MAX_DEPTH} levels`)
-    if (yaml.tag && !yaml.tag.startsWith('tag:yaml.org,2002:str')) this.#report(place, 'tags are not read: remove it')
+    if (yaml.tag && !yaml.tag.startsWith('tag:yaml.org,2002:str'))
+      this.#report(place, 'tags are not read: a value that begins with ! must stand in quotes')
     const node = this.#convert(yaml, place, depth)
     if (yaml.anchor) this.#anchors.set(yaml.anchor, { node, size: this.#nodes - before })
     return node
@@ -128,7 +150,7 @@ class Reader {
   #alias(name: string, place: Place): Node {
     const anchor = this.#anchors.get(name)
     if (!anchor) {
-      this.#report(place, `no anchor &${name} stands before this alias`)
+      this.#report(place, `no anchor &${name} stands before this alias: a text that begins with * must stand in quotes`)
       return { kind: 'scalar', ...place, value: null, written: '', style: 'plain', end: place.offset }
     }
     this.#nodes += anchor.size
