@@ -4,6 +4,9 @@
 //   commands: [{ name, run, env?, timeout?, effect? }]   in order; the first that fails ends the phase
 //   env: { NAME: value }                                 for all of them; a command's own env wins
 //
+// A command that fails is repeated by the phase's `retry` when every command of the phase is idempotent, which is what
+// they are unless they say `effect: once`.
+//
 // A command sees PATH, HOME, LANG, env, CADRE_RUN_ID, CADRE_FILES (the run's files), CADRE_OUT (this phase's folder)
 // and CADRE_RESULT (JSON written there becomes `data`). Values reach it through the environment, never pasted into it.
 
@@ -49,11 +52,13 @@ export default agent({
       await mkdir(join(context.stateDir, 'tmp'), { recursive: true, mode: 0o700 })
       await rm(resultFile, { force: true })
       const reports = []
+      const repeatable = commands.every(({ effect }) => effect !== 'once')
       let wrote = false
       for (const command of commands) {
         wrote ||= command.effect === 'once'
         try {
-          reports.push(await execute(command, context, environment(context, { ...env, ...command.env }, resultFile)))
+          const variables = environment(context, { ...env, ...command.env }, resultFile)
+          reports.push(await execute(command, context, variables, repeatable))
         } catch (error) {
           // Before the first command with effect `once` nothing was written that a repetition would write again.
           throw wrote || !(error instanceof AgentError) ? error : withSent(error, 'no')
@@ -79,7 +84,12 @@ function environment(
   }
 }
 
-async function execute({ name, run, timeout }: Command, context: AgentContext<unknown>, env: Record<string, string>) {
+async function execute(
+  { name, run, timeout }: Command,
+  context: AgentContext<unknown>,
+  env: Record<string, string>,
+  retryable: boolean,
+) {
   context.signal.throwIfAborted()
   const started = performance.now()
   const group = start(name, run, env, context)
@@ -114,7 +124,7 @@ async function execute({ name, run, timeout }: Command, context: AgentContext<un
     const late = setTimeout(() => streams.abort(), DRAIN)
     await drained
     clearTimeout(late)
-    if (code !== 0 || ended) throw failure(name, ended, timeout, code, child.signalCode, stderr.text())
+    if (code !== 0 || ended) throw failure(name, ended, timeout, code, child.signalCode, stderr.text(), retryable)
     return { name, exit_code: code, duration_ms: Math.round(performance.now() - started), stdout: stdout.text() }
   } finally {
     clearTimeout(timer)
@@ -141,6 +151,7 @@ function failure(
   code: number,
   signal: string | number | null,
   stderr: string,
+  retryable: boolean,
 ): AgentError {
   const said = stderr && `: ${stderr}`
   if (ended === 'aborted') return new AgentError(`command ${name} was stopped`, { code: 'aborted' })
@@ -149,10 +160,11 @@ function failure(
     return new AgentError(`command ${name} took longer than ${timeout} and was stopped${said}`, {
       code: 'timeout',
       hint,
+      retryable,
     })
   }
   const how = signal ? `was ended by ${signal}` : `exited with code ${code}`
-  return new AgentError(`command ${name} ${how}${said}`, { code: 'exit' })
+  return new AgentError(`command ${name} ${how}${said}`, { code: 'exit', retryable })
 }
 
 /** Masks the bytes first and splits them after, so that no secret is halved by a line or a limit. */

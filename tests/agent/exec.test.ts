@@ -171,8 +171,15 @@ describe('failures', () => {
     const at = testContext()
     const error = await failure(run(['true', 'echo why >&2; exit 7', 'touch never'], at))
     expect(error.message).toBe('command c2 exited with code 7: why')
-    expect(error.retryable).toBe(false)
     expect(readdirSync(at.workspace)).toEqual([])
+  })
+
+  test('a failure may be repeated when every command may run again', async () => {
+    const once = { run: 'true', effect: 'once' as const }
+    expect((await failure(run(['exit 1']))).retryable).toBe(true)
+    expect((await failure(run([{ run: 'exit 1', effect: 'idempotent' }, 'true']))).retryable).toBe(true)
+    expect((await failure(run(['exit 1', once]))).retryable).toBe(false)
+    expect((await failure(run([once, 'exit 1']))).retryable).toBe(false)
   })
 
   test('a command that a signal ends says so', async () => {
@@ -209,7 +216,7 @@ describe('processes', () => {
   test('a time-out takes the whole group', async () => {
     const at = testContext()
     const error = await failure(run([{ run: tree, timeout: '300ms' }], at))
-    expect(error).toMatchObject({ code: 'timeout', retryable: false })
+    expect(error).toMatchObject({ code: 'timeout', retryable: true })
     expect(await Promise.all(pids(at).map(isGone))).toEqual([true, true])
   })
 
