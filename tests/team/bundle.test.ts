@@ -158,6 +158,44 @@ describe('what is passed to a sub-team', () => {
   })
 })
 
+test('folders nest as deep as runs do', async () => {
+  const levels = 1_100
+  const folders = Array.from({ length: levels }, (_, at) => [`${'b/'.repeat(at + 1)}team.yml`, caller('./b')] as const)
+  const others = { ...Object.fromEntries(folders), [`${'b/'.repeat(levels + 1)}team.yml`]: leaf() }
+  const bundle = await load(caller('./b'), others)
+  expect(teamsOf(bundle)).toHaveLength(levels + 2)
+})
+
+describe('a bundle that was stored before a rule came', () => {
+  const restore = (text: string) =>
+    bundleFromJson({ root: '.', teams: { '.': { file: 'team.yml', folder: null, text, refs: { './c': 'c' } } } }).team(
+      '.',
+    )
+
+  test('is restored as it was', () => {
+    const phases = restore(`${HEAD}phases:
+  - { name: a, type: team, team: ./c, retry: { attempts: 2 } }
+  - { name: b, type: gate, review: { prompt: x }, timeout: 5m }
+  - { name: c, agent: exec, retry: { attempts: 2 }, commands: [{ name: c, run: x, effect: once }] }
+`).phases
+    expect(phases.map(({ name, type }) => [name, type])).toEqual([
+      ['a', 'team'],
+      ['b', 'gate'],
+      ['c', 'standard'],
+    ])
+    expect(phases[0]).toMatchObject({ team: 'c', retry: { attempts: 2 } })
+  })
+
+  test('an expression that is none any more fails where it is evaluated', () => {
+    const { outputs } = restore(`${HEAD}phases: [{ name: a, ${EXEC} }]
+outputs: [{ name: o, value: "{{ bytes('a').hex() }}" }]
+`)
+    expect(() => outputs[0]!.value.evaluate(scope())).toThrow('team.yml:4:44: there is no function `hex`')
+  })
+
+  test('what is no YAML is not restored', () => expect(() => restore('a: [')).toThrow('team.yml has'))
+})
+
 test('problems of all files are told together', async () => {
   const found = await problems(`${caller('./c')}x: 1\n`, { 'c/team.yml': `${leaf()}y: 1\n` })
   expect(found).toEqual([

@@ -1,9 +1,9 @@
 import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import type { Json } from '../../lib/json.ts'
+import { FUNCTION_NAMES } from '../../lib/team/cel/calls.ts'
 import { Evaluation } from '../../lib/team/cel/evaluation.ts'
 import { cel, parseExpression } from '../../lib/team/cel/expression.ts'
-import { FUNCTION_NAMES } from '../../lib/team/cel/functions.ts'
 import { scope } from './load.ts'
 
 const readme = await Bun.file(join(import.meta.dir, '../../README.md')).text()

@@ -35,6 +35,8 @@ test.each([
   'name: a, type: team',
   'name: a, agent: chat, notify: [on_fial]',
   'name: a, agent: exec, timeout: 5',
+  'name: a, type: team, team: ./c, retry: { attempts: 2 }',
+  'name: a, type: gate, review: { prompt: x }, retry: { attempts: 2 }',
 ])('%s does not', phase => expect(passes(phase)).toBe(false))
 
 test('it is plain JSON, without our own words', () => {

@@ -2,8 +2,8 @@
 // nested loops, doubled lists or long texts make of it.
 
 import type { ASTNode, Environment } from '@marcbachmann/cel-js'
+import { costOf } from './calls.ts'
 import { currentEvaluation } from './evaluation.ts'
-import { costOf } from './functions.ts'
 import { matches } from './regex.ts'
 import { equals } from './values.ts'
 import { Refusal } from './work.ts'

@@ -3,7 +3,7 @@
 import type { ASTNode } from '@marcbachmann/cel-js'
 import { messageOf } from '../../error.ts'
 import { didYouMean } from '../../spelling.ts'
-import { NAMESPACES, unknownFunction } from './functions.ts'
+import { NAMESPACES, unknownFunction } from './calls.ts'
 import type { Mistake } from './hints.ts'
 import { compilePattern, patternOf } from './regex.ts'
 

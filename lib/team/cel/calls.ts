@@ -1,0 +1,211 @@
+// Which functions there are, and what a call of each costs: CEL's own, those of cel-go's extensions (strings, lists, math,
+// optional values), and toJson, fromJson and file. What is not named here does not exist. The README lists them all, and a
+// test compares. https://github.com/google/cel-go/tree/master/ext
+
+import { didYouMean } from '../../spelling.ts'
+import type { Work } from './work.ts'
+
+/** Pays for a call before it. `values` begin with the receiver or the namespace. */
+type Cost = (values: readonly unknown[], work: Work) => void
+
+const free: Cost = () => {}
+
+/** One pass over each value. */
+const passes: Cost = (values, work) => {
+  for (const value of values) work.pass(value)
+}
+
+/** The values themselves are compared. */
+const each: Cost = (values, work) => {
+  work.spend(values.length)
+  passes(values, work)
+}
+
+/** Characters are told apart one by one. */
+const characters: Cost = ([text], work) => {
+  if (typeof text === 'string') work.passText(text, 4)
+}
+
+/** Looking for a text in another: at worst it is compared in part at every place. */
+const search: Cost = (values, work) => {
+  passes(values, work)
+  const [text, wanted] = values
+  if (typeof text === 'string' && typeof wanted === 'string') work.passText(text, 1 + wanted.length / 16)
+}
+
+/** A text taken apart: each part is a value of its own. */
+const parts: Cost = (values, work) => {
+  search(values, work)
+  characters(values, work)
+}
+
+/** A part of a text shares its memory. */
+const cut: Cost = (_, work) => work.spend(4)
+
+const replacement: Cost = (values, work) => {
+  search(values, work)
+  const [text, wanted, put] = values
+  if (typeof text !== 'string' || typeof wanted !== 'string' || typeof put !== 'string') return
+  work.passText(text, 4)
+  work.spend(countOf(text, wanted) * (2 + put.length / 32))
+}
+
+function countOf(text: string, wanted: string): number {
+  if (wanted === '') return text.length + 1
+  let count = 0
+  for (let at = text.indexOf(wanted); at !== -1; at = text.indexOf(wanted, at + wanted.length)) count++
+  return count
+}
+
+const joined: Cost = ([list, separator], work) => {
+  if (!Array.isArray(list)) return
+  work.pass(list)
+  for (const item of list) work.pass(item)
+  if (typeof separator === 'string') work.spend(Math.ceil((list.length * separator.length) / 32))
+}
+
+const range: Cost = ([, count], work) => work.spend(Math.max(0, Number(count)))
+
+/** A date in words of a time zone is made and read again. */
+const dates: Cost = ([, zone], work) => work.spend(zone === undefined ? 1 : 1_000)
+
+/** cel-js cuts its text once for each unit. */
+const durations: Cost = ([text], work) => {
+  if (typeof text === 'string') work.spend(text.length ** 2 / 16)
+}
+
+/** What a value costs as JSON is paid for while it is walked; reading it, before. */
+const json: Cost = ([text], work) => {
+  if (typeof text === 'string') work.passText(text, 8)
+}
+
+const COSTS: Record<string, Cost> = {
+  // CEL's own: https://github.com/google/cel-spec/blob/master/doc/langdef.md#list-of-standard-definitions
+  all: free,
+  bool: passes,
+  bytes: passes,
+  contains: search,
+  double: passes,
+  duration: durations,
+  dyn: free,
+  endsWith: passes,
+  exists: free,
+  exists_one: free,
+  filter: free,
+  getDate: dates,
+  getDayOfMonth: dates,
+  getDayOfWeek: dates,
+  getDayOfYear: dates,
+  getFullYear: dates,
+  getHours: dates,
+  getMilliseconds: dates,
+  getMinutes: dates,
+  getMonth: dates,
+  getSeconds: dates,
+  has: free,
+  int: passes,
+  map: free,
+  matches: passes,
+  size: characters,
+  startsWith: passes,
+  string: passes,
+  timestamp: passes,
+  type: free,
+  uint: passes,
+  // cel-go: optional values, cel.bind
+  bind: free,
+  first: free,
+  hasValue: free,
+  last: free,
+  none: free,
+  of: free,
+  ofNonZeroValue: free,
+  optFlatMap: free,
+  optMap: free,
+  or: free,
+  orValue: free,
+  value: free,
+  // cel-go: strings
+  charAt: free,
+  format: passes,
+  indexOf: search,
+  join: joined,
+  lastIndexOf: search,
+  lowerAscii: passes,
+  quote: ([, text], work) => characters([text], work),
+  replace: replacement,
+  reverse: parts,
+  split: parts,
+  substring: cut,
+  trim: passes,
+  upperAscii: passes,
+  // cel-go: lists
+  distinct: passes,
+  flatten: passes,
+  range,
+  slice: passes,
+  sort: passes,
+  sortBy: passes,
+  // cel-go: math
+  abs: free,
+  bitAnd: free,
+  bitNot: free,
+  bitOr: free,
+  bitShiftLeft: free,
+  bitShiftRight: free,
+  bitXor: free,
+  ceil: free,
+  floor: free,
+  greatest: each,
+  isFinite: free,
+  isInf: free,
+  isNaN: free,
+  least: each,
+  round: free,
+  sign: free,
+  sqrt: free,
+  trunc: free,
+  // cadre
+  file: passes,
+  fromJson: json,
+  toJson: free,
+}
+
+export const FUNCTION_NAMES: readonly string[] = Object.keys(COSTS)
+
+/** What other languages call them. */
+const FOREIGN: Record<string, string> = {
+  len: 'size',
+  length: 'size',
+  count: 'size',
+  lower: 'lowerAscii',
+  toLowerCase: 'lowerAscii',
+  upper: 'upperAscii',
+  toUpperCase: 'upperAscii',
+  includes: 'contains',
+  strip: 'trim',
+  tojson: 'toJson',
+  toJSON: 'toJson',
+  fromJSON: 'fromJson',
+  float: 'double',
+  str: 'string',
+  toString: 'string',
+  max: 'math.greatest',
+  min: 'math.least',
+  default: 'orValue',
+  unique: 'distinct',
+}
+
+export function costOf(name: string): Cost {
+  return (Object.hasOwn(COSTS, name) && COSTS[name]) || passes
+}
+
+/** Says that there is no function of that name, and what may be meant; null when there is one. */
+export function unknownFunction(name: string): string | null {
+  if (Object.hasOwn(COSTS, name)) return null
+  const foreign = Object.hasOwn(FOREIGN, name) ? ` (did you mean \`${FOREIGN[name]}\`?)` : ''
+  return `there is no function \`${name}\`${foreign || didYouMean(name, FUNCTION_NAMES)}: the README lists all`
+}
+
+/** Names that stand before functions: `math.round(x)`. */
+export const NAMESPACES = ['math', 'strings', 'lists', 'optional', 'cel']
