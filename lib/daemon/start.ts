@@ -113,9 +113,11 @@ function secretsOf(team: Team): readonly string[] {
 
 /** A command that fails is told before the run starts, with everything else that is missing. */
 async function askCommands(stock: Stock, bundle: Bundle): Promise<void> {
-  const teams = teamsIn(bundle)
-  const agents = teams.flatMap(agentRefs).map(reference => `agents.${reference}`)
-  await stock.settings.prepare([...agents, ...teams.flatMap(secretsOf).map(name => `secrets.${name}`)])
+  const agents = teamsIn(bundle).flatMap(agentRefs)
+  await Promise.all([
+    stock.settings.prepare(agents.map(reference => `agents.${reference}`)),
+    stock.settings.prepareSecrets(secretUsers(bundle)),
+  ])
 }
 
 const teamsIn = (bundle: Bundle): Team[] => teamsOf(bundle).map(([, team]) => team)

@@ -45,7 +45,9 @@ export interface Settings {
   problems(reference: string, definition: AgentDefinition): Detail[]
   /** The text of a named secret. Throws `invalid_request` when it is not set, fails, or is not for this team. */
   secret(name: string, team: SecretReader, signal?: AbortSignal): Promise<string>
-  /** One line for each secret that some team uses and cannot have. What `problems` says of commands holds here too. */
+  /** `prepare` for the secrets that these teams use and may have: nobody else's wish runs a command. Never throws. */
+  prepareSecrets(teams: readonly SecretUser[]): Promise<void>
+  /** One line for each secret that some team uses and cannot have. A command that was not asked yet counts as a value. */
   missingSecrets(teams: readonly SecretUser[]): Detail[]
   /** The named secrets whose references fail. */
   brokenSecrets(): Detail[]
@@ -179,6 +181,12 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
       if (problem) throw refusalOf([problem])
       return secretText(resolved.value, name)!
     },
+    prepareSecrets: teams =>
+      prepare(
+        teams.flatMap(team =>
+          team.secrets.filter(name => whyNoSecret(raw, name, team) === null).map(name => `secrets.${name}`),
+        ),
+      ),
     missingSecrets(teams) {
       const found = new Map<string, Detail>()
       for (const team of teams) {

@@ -453,6 +453,18 @@ describe('a command', () => {
     for (const pid of readFileSync(pids, 'utf8').trim().split('\n').map(Number)) await gone(pid)
   })
 
+  test('of a secret runs for teams only that may have it', async () => {
+    const ran = join(folder(), 'ran')
+    const { settings } = await ofCommand(`touch ${ran}; echo value`)
+    const pack = { name: '@acme/a', fromPath: false, secrets: ['x', 'nothing'] }
+    await settings.prepareSecrets([pack])
+    await refusal(() => settings.secret('x', pack))
+    expect(settings.missingSecrets([pack]).map(({ path }) => path)).toEqual(['secrets.x', 'secrets.nothing'])
+    expect(existsSync(ran)).toBe(false)
+    await settings.prepareSecrets([{ ...here, secrets: ['x'] }])
+    expect(existsSync(ran)).toBe(true)
+  })
+
   test('is not waited for once the signal of who waits is aborted', async () => {
     const place = folder()
     const { settings } = await ofCommand(`while test ! -e ${place}/go; do sleep 0.01; done; echo value`)
