@@ -40,6 +40,8 @@ export interface RunningDaemon {
 export interface SpawnOptions {
   home?: string
   env?: Record<string, string>
+  /** A command that starts the daemon, such as one that takes rights from it. */
+  through?: string[]
 }
 
 const running = new Set<Bun.Subprocess>()
@@ -54,8 +56,8 @@ function environment(home: string, env: Record<string, string> = {}): Record<str
 }
 
 /** Starts `bun daemon.ts serve` on a free port and waits for its first line. */
-export async function spawnDaemon({ home = folder(), env }: SpawnOptions = {}): Promise<RunningDaemon> {
-  const child = Bun.spawn([process.execPath, PROGRAM, 'serve', '--port', '0'], {
+export async function spawnDaemon({ home = folder(), env, through = [] }: SpawnOptions = {}): Promise<RunningDaemon> {
+  const child = Bun.spawn([...through, process.execPath, PROGRAM, 'serve', '--port', '0'], {
     cwd: home,
     env: environment(home, env),
     stdin: 'ignore',

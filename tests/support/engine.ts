@@ -1,5 +1,6 @@
 // An engine on a home of its own, with agents defined by the test: the real one, without a daemon around it.
 
+import type { Database } from 'bun:sqlite'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import exec from '../../agents/exec.ts'
@@ -16,6 +17,7 @@ import { folder } from './folder.ts'
 
 export interface TestEngine {
   engine: Engine
+  db: Database
   home: string
   /** Reads and checks a team given as team.yml texts by path (the root is `team.yml`), to be started any number of times. */
   prepare(
@@ -47,6 +49,8 @@ export async function testEngine(
     deliveryTimeout?: number
     home?: string
     now?: () => number
+    /** Milliseconds that a listener may take. */
+    deliveryTimeout?: number
   } = {},
 ): Promise<TestEngine> {
   const home = options.home ?? folder()
@@ -62,6 +66,7 @@ export async function testEngine(
     settle: options.settle ?? 20,
     ...(options.deliveryTimeout !== undefined && { deliveryTimeout: options.deliveryTimeout }),
     ...(options.now && { now: options.now }),
+    ...(options.deliveryTimeout !== undefined && { deliveryTimeout: options.deliveryTimeout }),
     secrets: new RootSecrets(home),
     host: {
       async agent(reference) {
@@ -110,6 +115,7 @@ export async function testEngine(
   const start: TestEngine['start'] = async (files, inputs, request) => (await prepare(files, inputs))(request)
   return {
     engine,
+    db,
     home,
     prepare,
     start,
