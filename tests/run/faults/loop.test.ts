@@ -1,0 +1,85 @@
+// Nothing holds the event loop for long: much work is done in pieces, or elsewhere.
+
+import { afterEach, expect, test } from 'bun:test'
+import { until, within } from '../../support/bounded.ts'
+import { type TestEngine, testEngine } from '../../support/engine.ts'
+import { LONGEST_GAP_MS, longestGap } from '../../support/gap.ts'
+import { dataOf, phaseOf, rowsOf } from '../../support/home.ts'
+import { act, scripted, shell, team } from '../../support/scripted.ts'
+
+const WAIT_MS = 100_000
+const { agents } = scripted({ echo: (_, value) => ({ value }) })
+let t: TestEngine
+afterEach(() => t.close(), 60_000)
+
+const list = (length: number) => ({ list: Array.from({ length }, (_, n) => `item ${n}`) })
+const inputs = [{ name: 'list', type: 'list', required: true }]
+const over = (fields: object, child: string) => ({
+  'team.yml': team([{ name: 'each', type: 'map', items: '{{ inputs.list }}', team: './child', ...fields }], { inputs }),
+  'child/team.yml': child,
+})
+/** Runs it to its end, and gives the longest gap from its start on. */
+async function gapOf(begin: Awaited<ReturnType<TestEngine['prepare']>>) {
+  let runId = ''
+  const gap = await longestGap(async () => {
+    runId = (await begin()).run_id
+    await within(t.engine.ended(runId), 'the end of the run', WAIT_MS)
+  })
+  return { gap, run: t.engine.record(runId) }
+}
+
+test('10,000 items whose phases are all skipped by `when`', async () => {
+  t = await testEngine({ agents })
+  const begin = await t.prepare(
+    over({ concurrency: 10_000 }, team([act('work', 'echo', { when: '1 > 2' })])),
+    list(10_000),
+  )
+  const { gap, run } = await gapOf(begin)
+  expect(run.state).toBe('completed')
+  expect(dataOf(t, run.run_id, 'each')).toMatchObject({ total: 10_000, completed: 10_000 })
+  expect(gap).toBeLessThan(LONGEST_GAP_MS)
+}, 120_000)
+
+test('a `key` that filters 2,000 items for each of them', async () => {
+  t = await testEngine({ agents })
+  const key = '{{ inputs.list.filter(other, other == item)[0] }}'
+  const begin = await t.prepare(
+    over({ key, concurrency: 2 }, team([act('work', 'echo', { when: '1 > 2' })])),
+    list(2_000),
+  )
+  const { gap, run } = await gapOf(begin)
+  expect(run.state).toBe('completed')
+  expect(dataOf(t, run.run_id, 'each')).toMatchObject({ total: 2_000, completed: 2_000 })
+  expect(gap).toBeLessThan(LONGEST_GAP_MS)
+}, 120_000)
+
+test('500 MB that are handed over', async () => {
+  t = await testEngine()
+  const begin = await t.prepare({
+    'team.yml': team([{ name: 'down', type: 'team', team: './child' }]),
+    'child/team.yml': team([shell('make', 'head -c 524288000 /dev/zero > big')], {
+      outputs: [{ name: 'big', type: 'file', value: 'big' }],
+    }),
+  })
+  const { gap, run } = await gapOf(begin)
+  expect(run.state).toBe('completed')
+  expect(phaseOf(t, run.run_id, 'down').files).toMatchObject([{ bytes: 524_288_000 }])
+  expect(gap).toBeLessThan(LONGEST_GAP_MS)
+}, 120_000)
+
+test('a tree of 5,000 sub-runs that is cancelled', async () => {
+  t = await testEngine()
+  const child = team([{ name: 'ask', type: 'gate', review: { prompt: 'Go on?' } }])
+  const begin = await t.prepare(over({ concurrency: 5_000 }, child), list(5_000))
+  const { run_id } = await begin()
+  const asked = "SELECT count(*) AS count FROM reviews WHERE state = 'pending'"
+  await until(() => rowsOf<{ count: number }>(t.home, asked)[0]!.count === 5_000, '5,000 questions', WAIT_MS)
+  const gap = await longestGap(async () => {
+    await t.engine.cancel(run_id)
+    await within(t.engine.ended(run_id), 'the end of the run', WAIT_MS)
+  })
+  expect(t.engine.record(run_id).state).toBe('cancelled')
+  const open = 'SELECT count(*) AS count FROM runs WHERE completed_at IS NULL'
+  expect(rowsOf<{ count: number }>(t.home, open)).toEqual([{ count: 0 }])
+  expect(gap).toBeLessThan(LONGEST_GAP_MS)
+}, 180_000)
