@@ -1,12 +1,13 @@
 // TypeBox schemas, also as Elysia takes them (Standard Schema), compiled once, when first used.
 // Strict: nothing is coerced, defaulted or removed. What is wrong becomes a list of `{path, message}`.
 
-import { type Static, type TObject, type TProperties, type TSchema, Type } from 'typebox'
-import { Compile, type Validator } from 'typebox/compile'
+import type { Static, TObject, TProperties, TSchema } from 'typebox'
 import type { TLocalizedValidationError } from 'typebox/error'
+import { Compile, type Validator } from 'typebox/schema'
 import { Settings } from 'typebox/system'
 import type { Detail } from './error.ts'
 import { isObject } from './json.ts'
+import { Type } from './type.ts'
 
 /** A schema behind the interface of https://standardschema.dev, with the JSON Schema kept for OpenAPI. */
 export interface Standard<T> {
@@ -60,7 +61,7 @@ Settings.Set({ maxErrors: 2 * MOST })
 /** What is wrong with `value`, in document order, one problem a place; paths are JSON pointers. */
 export function problems(schema: TSchema, value: unknown): Detail[] {
   const found = new Map<string, string>()
-  for (const error of withoutBranches(validator(schema).Errors(value))) {
+  for (const error of withoutBranches(validator(schema).Errors(value)[1])) {
     for (const { path, message } of details(error, schema)) {
       if (found.size < MOST && !found.has(path)) found.set(path, message)
     }

@@ -1,7 +1,7 @@
 // What the agents of Atlassian's clouds share: the settings of a site, and calls signed with an account's API token.
 // https://developer.atlassian.com/cloud/jira/platform/basic-auth-for-rest-apis/
 
-import Type from 'typebox'
+import { Type } from '../type.ts'
 import { type AgentContext, secret } from './define.ts'
 import { basicAuth, jsonApi } from './vendor.ts'
 

@@ -1,8 +1,8 @@
 // The module `cadre`, which agent files import from, whatever folder they lie in.
 
-export { Type } from 'typebox'
 export { DURATION_PATTERN, parseDuration } from '../duration.ts'
 export type { Json, JsonObject } from '../json.ts'
+export { Type } from '../type.ts'
 export { adfToMarkdown } from './adf-read.ts'
 export { type AdfNode, markdownToAdf } from './adf-write.ts'
 export { type AtlassianContext, AtlassianSettings, atlassian, siteOf } from './atlassian.ts'

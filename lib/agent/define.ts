@@ -1,8 +1,9 @@
 // What an agent is: the face that every file in `agents/` is written against.
 // A definition is data plus one function an action; retries, paging of secrets, files and the ledger are the core's.
 
-import Type, { type Static, type TObject, type TSchema } from 'typebox'
+import type { Static, TObject, TSchema } from 'typebox'
 import type { Json, JsonObject } from '../json.ts'
+import { Type } from '../type.ts'
 import type { Group } from './processes.ts'
 
 /** What an action does to the outside: nothing, the same thing however often, or something each time. */

@@ -1,7 +1,7 @@
 // Whether a definition can be trusted by the core: every problem of it, in words for its author. Pure.
 
-import Type from 'typebox'
 import { isObject } from '../json.ts'
+import { Type } from '../type.ts'
 
 const SEMVER = /^(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$/
 const ACTION_NAME = /^[a-z][a-z0-9_]*$/

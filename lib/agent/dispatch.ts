@@ -4,9 +4,10 @@
 //
 // `id` names an issue within the file, `key` one that exists; `parent` is a key, or the `id` of an earlier issue.
 
-import Type, { type Static } from 'typebox'
+import type { Static } from 'typebox'
 import { isObject, type JsonObject } from '../json.ts'
 import { problems } from '../schema.ts'
+import { Type } from '../type.ts'
 import { type AgentContext, AgentError } from './define.ts'
 import { readText } from './vendor.ts'
 

@@ -1,8 +1,9 @@
 // Filters of a search in HubSpot: as they stand in team.yml, and as the vendor takes them.
 // https://developers.hubspot.com/docs/api-reference/search/guide
 
-import Type, { type Static } from 'typebox'
+import type { Static } from 'typebox'
 import type { JsonObject } from '../json.ts'
+import { Type } from '../type.ts'
 import { AgentError } from './define.ts'
 
 const OPERATORS = [

@@ -1,7 +1,7 @@
 // Searches and listings: pages one after the other, into a file with every item whole and a `data` that is bounded.
 
-import Type from 'typebox'
 import type { Json } from '../json.ts'
+import { Type } from '../type.ts'
 import { type AgentContext, AgentError } from './define.ts'
 import { ADDRESS } from './vendor.ts'
 

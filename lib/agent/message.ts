@@ -1,6 +1,6 @@
 // What agents that send messages to people share: which channels, and which words where the author gave none.
 
-import Type from 'typebox'
+import { Type } from '../type.ts'
 import { type AgentContext, AgentError } from './define.ts'
 
 /** The fields of a message: on a phase that sends, and with an event of `notify`. */

@@ -1,8 +1,9 @@
 // What agents of vendors' JSON APIs share: one way to call, one way to explain a refusal, one way to read what is sent.
 // Vendors' own paths, fields and queries stay in the agents.
 
-import Type, { type TProperties } from 'typebox'
+import type { TProperties } from 'typebox'
 import type { Json, JsonObject } from '../json.ts'
+import { Type } from '../type.ts'
 import { type AgentContext, AgentError, type FetchOptions, withSent } from './define.ts'
 import { replyError } from './reply.ts'
 

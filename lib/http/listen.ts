@@ -1,9 +1,9 @@
 // How an API goes up and down: listening announced only when ready, stopped within ten seconds whatever still runs.
 
 import type { Server } from 'bun'
-import { Type } from 'typebox'
 import { CadreError } from '../error.ts'
 import type { Log } from '../log.ts'
+import { Type } from '../type.ts'
 import { type Api, anyone } from './api.ts'
 
 /** Requests in flight get this long to end once a stop is asked. */

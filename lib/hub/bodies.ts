@@ -1,8 +1,9 @@
 // The parts that request bodies are made of, and how lists are paged.
 
-import { type TProperties, Type } from 'typebox'
+import type { TProperties } from 'typebox'
 import { CadreError } from '../error.ts'
 import { closed } from '../schema.ts'
+import { Type } from '../type.ts'
 
 /** As large as PostgreSQL's `integer`. */
 const MOST = 2 ** 31 - 1

@@ -1,7 +1,8 @@
 // What daemons may report about their runs: the forms of the changes of runs/sync. Unknown properties are ignored.
 
-import { type Static, type TProperties, Type } from 'typebox'
+import type { Static, TProperties } from 'typebox'
 import type { Json } from '../json.ts'
+import { Type } from '../type.ts'
 
 const Text = (maxLength: number) => Type.String({ maxLength })
 const NullableText = (maxLength: number) => Type.Union([Text(maxLength), Type.Null()])

@@ -1,8 +1,9 @@
 // The grant of a token: which objects it reaches (domains) and what it may do there (access). Pure; what is absent is
 // denied, and admin implies write implies read.
 
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
 import { closed, named } from '../schema.ts'
+import { Type } from '../type.ts'
 import { Id, Uuid } from './bodies.ts'
 
 export const ENTITIES = ['users', 'orgs', 'scopes', 'teams', 'tokens', 'realms', 'daemons', 'runs', 'dispatch'] as const

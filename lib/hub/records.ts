@@ -1,9 +1,10 @@
 // The records that the hub's replies are made of: named components of OpenAPI. What one route alone answers is declared
 // beside that route.
 
-import { type Static, type TProperties, type TSchema, Type } from 'typebox'
+import type { Static, TProperties, TSchema } from 'typebox'
 import type { Json, JsonObject } from '../json.ts'
 import { named, nullable } from '../schema.ts'
+import { Type } from '../type.ts'
 import { PHASE_STATES, RUN_STATES } from './changes.ts'
 import { Grant } from './grant.ts'
 

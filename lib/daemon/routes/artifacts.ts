@@ -2,11 +2,11 @@
 
 import { realpath } from 'node:fs/promises'
 import { basename, join, sep } from 'node:path'
-import { Type } from 'typebox'
 import { isSafeName } from '../../agent/files.ts'
 import { CadreError } from '../../error.ts'
 import { runPhases } from '../../run/engine.ts'
 import { closed } from '../../schema.ts'
+import { Type } from '../../type.ts'
 import type { Daemon } from '../daemon.ts'
 import type { Routing } from '../routes.ts'
 import { Name, RunId } from './bodies.ts'

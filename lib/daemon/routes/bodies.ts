@@ -1,7 +1,8 @@
 // Parts that the bodies of several routes share.
 
-import { type TSchema, Type } from 'typebox'
+import type { TSchema } from 'typebox'
 import { closed } from '../../schema.ts'
+import { Type } from '../../type.ts'
 
 export const RunId = Type.String({ minLength: 1, maxLength: 100 })
 export const Name = Type.String({ minLength: 1, maxLength: 200 })

@@ -1,8 +1,8 @@
 // reviews/*: questions that runs put to people, and their answers.
 
-import { Type } from 'typebox'
 import type { JsonObject } from '../../json.ts'
 import { closed } from '../../schema.ts'
+import { Type } from '../../type.ts'
 import { answerReview, findReview, listReviewRecords } from '../reviews.ts'
 import type { Routing } from '../routes.ts'
 import { PAGE, page, RunId } from './bodies.ts'

@@ -1,6 +1,6 @@
 // runs/*: start, cancel, resume, delete, and everything that is recorded of a run.
 
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
 import { CadreError } from '../../error.ts'
 import type { Call } from '../../http/api.ts'
 import { envelopeFrame } from '../../http/reply.ts'
@@ -8,6 +8,7 @@ import { jsonStream } from '../../http/stream.ts'
 import type { JsonObject } from '../../json.ts'
 import { listRuns, RUN_STATES, readLines, rootOf, runDetail, treeEntries, why } from '../../run/engine.ts'
 import { closed } from '../../schema.ts'
+import { Type } from '../../type.ts'
 import type { Caller } from '../access.ts'
 import type { Daemon } from '../daemon.ts'
 import { deleteTree } from '../retention.ts'

@@ -1,8 +1,8 @@
 // settings/*: always with the local token, never from elsewhere, secrets always masked.
 
-import { Type } from 'typebox'
 import type { Json } from '../../json.ts'
 import { closed } from '../../schema.ts'
+import { Type } from '../../type.ts'
 import type { Routing } from '../routes.ts'
 
 const Key = Type.String({ minLength: 1, maxLength: 200 })

@@ -1,6 +1,6 @@
 // teams/validate, teams/plan: read a team with all that it reaches and tell every problem; start nothing.
 
-import { Type } from 'typebox'
+import { Type } from '../../type.ts'
 import type { JsonObject } from '../../json.ts'
 import { closed } from '../../schema.ts'
 import { namesOf, planRun } from '../plan.ts'

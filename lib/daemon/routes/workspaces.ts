@@ -1,8 +1,8 @@
 // workspaces/*: the folders that runs work in.
 
-import { Type } from 'typebox'
 import { envelopeFrame } from '../../http/reply.ts'
 import { closed } from '../../schema.ts'
+import { Type } from '../../type.ts'
 import type { Routing } from '../routes.ts'
 import { envelope, Name } from './bodies.ts'
 

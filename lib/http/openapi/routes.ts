@@ -1,6 +1,6 @@
 // `GET /openapi/json`, and `GET /openapi` for people; without credential. What makes them is loaded when first asked for.
 
-import { Type } from 'typebox'
+import { Type } from '../../type.ts'
 import { type Api, anyone } from '../api.ts'
 import type { Document, Info } from './document.ts'
 

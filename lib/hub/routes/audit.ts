@@ -1,8 +1,8 @@
 // The audit log over the wire.
 
 import { and, desc, eq, gte, inArray, lt } from 'drizzle-orm'
-import { Type } from 'typebox'
 import type { Api } from '../../http/api.ts'
+import { Type } from '../../type.ts'
 import { listBody, Moment, OrgId, orgId, page, Text } from '../bodies.ts'
 import type { Callers, UserCaller } from '../callers.ts'
 import { countOf } from '../counting.ts'

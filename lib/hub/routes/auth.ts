@@ -1,12 +1,12 @@
 // Tokens over the wire, and who a token is.
 
 import { desc, eq, inArray } from 'drizzle-orm'
-import { Type } from 'typebox'
 import type { Db } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import type { Api } from '../../http/api.ts'
 import { bytesReply, successBytes } from '../../http/reply.ts'
 import { closed, nullable } from '../../schema.ts'
+import { Type } from '../../type.ts'
 import { accessList } from '../acl.ts'
 import { record } from '../audit.ts'
 import { Id, iso, listBody, page, Title, Uuid } from '../bodies.ts'

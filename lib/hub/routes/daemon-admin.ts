@@ -1,11 +1,11 @@
 // Daemons as people see them.
 
 import { and, eq, inArray, isNull } from 'drizzle-orm'
-import { Type } from 'typebox'
 import type { Db } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import type { Api } from '../../http/api.ts'
 import { closed } from '../../schema.ts'
+import { Type } from '../../type.ts'
 import { record } from '../audit.ts'
 import { listBody, page, Uuid } from '../bodies.ts'
 import type { Callers, UserCaller } from '../callers.ts'

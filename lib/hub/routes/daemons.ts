@@ -2,9 +2,9 @@
 // Bodies ignore unknown properties, so that either side may be newer.
 
 import { and, eq, inArray } from 'drizzle-orm'
-import { Type } from 'typebox'
 import { CadreError } from '../../error.ts'
 import type { Api } from '../../http/api.ts'
+import { Type } from '../../type.ts'
 import { accessList } from '../acl.ts'
 import { record } from '../audit.ts'
 import { Text, Title, Uuid } from '../bodies.ts'

@@ -1,10 +1,10 @@
 // Dispatch: runs are queued for the daemons of a realm, cancelled, resumed and moved; orgs' keys; dispatch tokens.
 
 import { and, asc, eq, inArray } from 'drizzle-orm'
-import { Type } from 'typebox'
 import { CadreError } from '../../error.ts'
 import type { Api } from '../../http/api.ts'
 import { closed } from '../../schema.ts'
+import { Type } from '../../type.ts'
 import { record } from '../audit.ts'
 import { listBody, OrgId, orgId, page, TeamRef, Text, Title, Uuid } from '../bodies.ts'
 import type { Callers } from '../callers.ts'

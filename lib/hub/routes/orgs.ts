@@ -1,11 +1,11 @@
 // Orgs: the tenants. Each has members, scopes, realms and its dispatch keys.
 
 import { and, eq, inArray, sql } from 'drizzle-orm'
-import { Type } from 'typebox'
 import { type Db, isDuplicate } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import type { Api } from '../../http/api.ts'
 import { closed } from '../../schema.ts'
+import { Type } from '../../type.ts'
 import { addOrg, userNamed } from '../accounts.ts'
 import { record } from '../audit.ts'
 import { checkSlug, listBody, OrgId, orgId, page, Slug, Title, Username } from '../bodies.ts'

@@ -1,11 +1,12 @@
 // Who belongs to a realm: by invitation, or set by an admin of the realm.
 
 import { and, eq } from 'drizzle-orm'
-import { type Static, Type } from 'typebox'
+import type { Static } from 'typebox'
 import type { Db } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import type { Api } from '../../http/api.ts'
 import { closed, nullable } from '../../schema.ts'
+import { Type } from '../../type.ts'
 import { addUser, hashPassword, userNamed } from '../accounts.ts'
 import { record } from '../audit.ts'
 import { listBody, Password, page, Secret, Username, Uuid } from '../bodies.ts'

@@ -1,11 +1,11 @@
 // Realms: what daemons enrol in. Each belongs to an org and has its own members and list of teams.
 
 import { and, eq } from 'drizzle-orm'
-import { Type } from 'typebox'
 import { type Db, isDuplicate } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import type { Api } from '../../http/api.ts'
 import { closed } from '../../schema.ts'
+import { Type } from '../../type.ts'
 import { addRealm } from '../accounts.ts'
 import { record } from '../audit.ts'
 import { checkSlug, listBody, OrgId, orgId, page, Slug, TeamName, Title, Uuid } from '../bodies.ts'

@@ -1,12 +1,12 @@
 // Reviews: what runs ask people. A decision goes to the daemon that the run lives on.
 
 import { and, desc, eq, inArray } from 'drizzle-orm'
-import { Type } from 'typebox'
 import type { Tables } from '../../../db/hub/schema.ts'
 import { CadreError } from '../../error.ts'
 import type { Api } from '../../http/api.ts'
 import type { JsonObject } from '../../json.ts'
 import { closed } from '../../schema.ts'
+import { Type } from '../../type.ts'
 import { listBody, page, Uuid } from '../bodies.ts'
 import type { Callers } from '../callers.ts'
 import { countOf } from '../counting.ts'

@@ -1,11 +1,11 @@
 // Runs: what daemons report (runs/sync), and what people read of it.
 
 import { and, asc, eq, gt, inArray, type SQL, sql } from 'drizzle-orm'
-import { Type } from 'typebox'
 import type { Api } from '../../http/api.ts'
 import { MIB } from '../../http/body.ts'
 import { eventStream, jsonStream } from '../../http/stream.ts'
 import { closed } from '../../schema.ts'
+import { Type } from '../../type.ts'
 import { listBody, page, TeamName, Text, Uuid } from '../bodies.ts'
 import type { Callers } from '../callers.ts'
 import { RUN_STATES } from '../changes.ts'

@@ -1,10 +1,10 @@
 // Scopes: the namespaces that teams are published in (`@slug/…`), each of one org.
 
 import { and, eq } from 'drizzle-orm'
-import { Type } from 'typebox'
 import { CadreError } from '../../error.ts'
 import type { Api } from '../../http/api.ts'
 import { closed } from '../../schema.ts'
+import { Type } from '../../type.ts'
 import { addScope, userNamed } from '../accounts.ts'
 import { record } from '../audit.ts'
 import { checkSlug, Id, listBody, OrgId, orgId, page, Slug, Title, Username } from '../bodies.ts'

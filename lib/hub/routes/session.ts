@@ -1,10 +1,10 @@
 // Signing in and out: a session is a user token of kind `session`.
 
 import { and, eq, isNull } from 'drizzle-orm'
-import { Type } from 'typebox'
 import { CadreError } from '../../error.ts'
 import type { Api } from '../../http/api.ts'
 import { closed } from '../../schema.ts'
+import { Type } from '../../type.ts'
 import { hashPassword } from '../accounts.ts'
 import { record } from '../audit.ts'
 import { Text } from '../bodies.ts'

@@ -1,7 +1,7 @@
 // Published teams: publish, find, download, yank.
 
 import { and, eq, inArray, isNull, like, or, sql } from 'drizzle-orm'
-import { Type } from 'typebox'
+import { Type } from '../../type.ts'
 import { type Db, isDuplicate } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import type { Api } from '../../http/api.ts'

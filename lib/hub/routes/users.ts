@@ -1,12 +1,12 @@
 // Accounts. They are made by site admins; there is no public sign-up.
 
 import { and, eq, inArray } from 'drizzle-orm'
-import { Type } from 'typebox'
 import type { Tables } from '../../../db/hub/schema.ts'
 import type { Db } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import type { Api } from '../../http/api.ts'
 import { closed } from '../../schema.ts'
+import { Type } from '../../type.ts'
 import { addUser, endSessions, hashPassword } from '../accounts.ts'
 import { record } from '../audit.ts'
 import { Id, listBody, Password, page, Username } from '../bodies.ts'

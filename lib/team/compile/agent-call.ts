@@ -1,7 +1,7 @@
 // What a phase asks of its agent: which handler answers, and whether the entries and fields are what it takes.
 
 import type { TSchema } from 'typebox'
-import Type from 'typebox'
+import { Type } from '../../type.ts'
 import type { AgentDefinition, Handler } from '../../agent/define.ts'
 import { didYouMean, listed } from '../../spelling.ts'
 import { compileEntry } from '../cel/cel.ts'

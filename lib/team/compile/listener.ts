@@ -1,6 +1,6 @@
 // A phase with `notify`: it runs on events, in no order with the others.
 
-import Type from 'typebox'
+import { Type } from '../../type.ts'
 import type { Handler } from '../../agent/define.ts'
 import { compileEntry, compileExpression } from '../cel/cel.ts'
 import type { EventName, Listener } from '../model.ts'

@@ -1,6 +1,7 @@
 // team.yml as a schema: the fields of a team and of each type of phase. What an agent adds comes from its own schemas.
 
-import Type, { type TObject, type TSchema } from 'typebox'
+import type { TObject, TSchema } from 'typebox'
+import { Type } from '../../type.ts'
 import { DURATION_PATTERN } from '../../duration.ts'
 
 const MAX_PHASES = 1_000

@@ -1,0 +1,58 @@
+// TypeBox's `Type`, without the 370 files of TypeBox's type engine, which took a fifth of a daemon's start. The builders
+// that our schemas are made of stand here and make what TypeBox's own make, marks included (tests/type.test.ts compares
+// the two). Any other member, such as `Pick`, loads TypeBox when it is first used.
+
+import type { Static as StaticOf, TObjectOptions, TProperties, TSchema, TSchemaOptions, Type as TypeBox } from 'typebox'
+
+const whole = (): typeof TypeBox => require('typebox').Type
+
+/** The same schema with one of the marks by which TypeBox knows its schemas, and which JSON does not show. */
+function marked(schema: object, name: string, value: unknown): object {
+  const copy = Object.defineProperties({}, Object.getOwnPropertyDescriptors(schema))
+  return Object.defineProperty(copy, name, { value, configurable: true, writable: true, enumerable: false })
+}
+
+const made = (kind: string, fields: object, options?: object) => marked({ ...fields, ...options }, '~kind', kind)
+
+const plain = (kind: string, fields: object) => (options?: object) => made(kind, fields, options)
+
+const isKind = (value: unknown, kind: string): boolean =>
+  typeof value === 'object' && value !== null && '~kind' in value && value['~kind'] === kind
+
+const builders = {
+  Any: plain('Any', {}),
+  Array: (items: TSchema, options?: object) => made('Array', { type: 'array', items }, options),
+  Boolean: plain('Boolean', { type: 'boolean' }),
+  Enum: (values: string[] | Record<string, string>, options?: TSchemaOptions) =>
+    Array.isArray(values) ? made('Enum', { enum: values }, options) : whole().Enum(values, options),
+  Integer: plain('Integer', { type: 'integer' }),
+  IsObject: (value: unknown) => isKind(value, 'Object'),
+  Literal: (value: string | number | boolean, options?: object) =>
+    made('Literal', { type: typeof value, const: value }, options),
+  Null: plain('Null', { type: 'null' }),
+  Number: plain('Number', { type: 'number' }),
+  Object(properties: TProperties, options?: object) {
+    const required = Object.keys(properties).filter(name => !('~optional' in properties[name]!))
+    return made('Object', { type: 'object', ...(required.length > 0 && { required }), properties }, options)
+  },
+  Optional: (schema: TSchema) => marked(schema, '~optional', true),
+  /** Only a string names a pattern by itself; what other keys stand for is worked out by TypeBox. */
+  Record(key: TSchema, value: TSchema, options?: TObjectOptions) {
+    if (!isKind(key, 'String')) return whole().Record(key, value, options)
+    const pattern = 'pattern' in key ? String(key.pattern) : '^.*$'
+    return made('Record', { type: 'object', patternProperties: { [pattern]: value } }, options)
+  },
+  String: plain('String', { type: 'string' }),
+  Union: (anyOf: TSchema[], options?: object) => made('Union', { anyOf }, options),
+  Unknown: plain('Unknown', {}),
+  Unsafe: (schema: TSchema) => marked(schema, '~unsafe', null),
+}
+
+export const Type = new Proxy<object>(builders, {
+  get: (own, name) => Reflect.get(name in own ? own : whole(), name),
+}) as typeof TypeBox
+
+/** The types that stand in TypeBox's namespace beside the builders, as far as they are used by this name. */
+export declare namespace Type {
+  type Static<S extends TSchema> = StaticOf<S>
+}

@@ -1,0 +1,71 @@
+// Our `Type` against TypeBox's own: what both build is the same in every property, hidden marks included.
+
+import { describe, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { Type as TypeBox } from 'typebox'
+import { Type } from '../lib/type.ts'
+
+type Builders = typeof TypeBox
+const REPOSITORY = join(import.meta.dir, '..')
+
+/** Every property with what describes it, at any depth; hidden ones, whose order nobody sees, come last. */
+function bare(value: unknown): unknown {
+  if (typeof value !== 'object' || value === null) return value
+  const described = Object.entries(Object.getOwnPropertyDescriptors(value))
+  described.sort(([, a], [, b]) => Number(b.enumerable) - Number(a.enumerable))
+  return described.map(([name, { value: inner, ...rest }]) => [name, rest, bare(inner)])
+}
+
+const built: Record<string, (T: Builders) => object> = {
+  any: T => T.Any({ description: 'a' }),
+  array: T => T.Array(T.String(), { minItems: 1 }),
+  boolean: T => T.Boolean({ default: true }),
+  enum: T => T.Enum(['a', 'b'], { description: 'a' }),
+  'enum of an object': T => T.Enum({ A: 'a', B: 'b' }),
+  integer: T => T.Integer({ minimum: 1 }),
+  'literal of a string': T => T.Literal('a', { description: 'a' }),
+  'literal of a number': T => T.Literal(1),
+  'literal of a boolean': T => T.Literal(false),
+  null: T => T.Null(),
+  number: T => T.Number({ maximum: 1.5 }),
+  object: T => T.Object({ a: T.String(), b: T.Optional(T.Integer()) }, { additionalProperties: false, $id: 'x' }),
+  'object of nothing': T => T.Object({}),
+  'object of optional fields': T => T.Object({ a: T.Optional(T.Null()) }),
+  optional: T => T.Optional(T.Union([T.Optional(T.String()), T.Null()], { description: 'a' })),
+  'optional twice': T => T.Optional(T.Optional(T.Any())),
+  record: T => T.Record(T.String({ minLength: 1 }), T.Any(), { 'x-expected': 'a mapping' }),
+  'record of a pattern': T => T.Record(T.String({ pattern: '^[a-z]+$' }), T.Number()),
+  'record of a union': T => T.Record(T.Union([T.Literal('a'), T.Literal('b')]), T.Number()),
+  string: T => T.String({ minLength: 1, pattern: '^a' }),
+  union: T => T.Union([T.String(), T.Object({ a: T.Null() })], { description: 'a' }),
+  unknown: T => T.Unknown({ description: 'a' }),
+  unsafe: T => T.Unsafe(T.Optional(T.Record(T.String(), T.Unknown()))),
+  'unsafe of plain JSON': T => T.Unsafe({ type: 'string', format: 'x' }),
+  'members that TypeBox lends': T => T.Pick(T.Partial(T.Object({ a: T.String(), b: T.Null() })), ['a']),
+}
+
+describe('builds what TypeBox builds', () => {
+  test.each(Object.keys(built))('%s', name => {
+    expect(bare(built[name]!(Type))).toEqual(bare(built[name]!(TypeBox)))
+  })
+})
+
+test('TypeBox knows our schemas, and we know its', () => {
+  const ours = Type.Object({ a: Type.Optional(Type.String()) })
+  expect(TypeBox.IsObject(ours)).toBe(true)
+  expect(TypeBox.IsOptional(ours.properties.a)).toBe(true)
+  for (const value of [TypeBox.Object({}), TypeBox.String(), {}, null, 'Object']) {
+    expect(Type.IsObject(value)).toBe(TypeBox.IsObject(value))
+  }
+})
+
+test("a daemon and its agents start without TypeBox's type engine", () => {
+  const program = `
+    await import('./lib/daemon/serve.ts')
+    const { discover } = await import('./lib/agent/catalogue.ts')
+    await discover({ home: '/nowhere' })
+    const engine = Object.keys(require.cache).filter(file => file.includes('/typebox/build/type/'))
+    console.log(JSON.stringify(engine))`
+  const { stdout, stderr } = Bun.spawnSync([process.execPath, '-e', program], { cwd: REPOSITORY })
+  expect([stdout.toString(), stderr.toString()]).toEqual(['[]\n', ''])
+})
