@@ -1,24 +1,27 @@
 // The engine beside its floors, in one process run. A floor is what the same durability costs with nothing around it:
-// one `synchronous=FULL` transaction of bun:sqlite for each state change, or a file written, synced and renamed.
-// Ratios count; the machine does not. Best of `--rounds`.
+// one `synchronous=FULL` transaction of bun:sqlite for each state change, or a file written, synced and renamed. Ratios
+// count, for the machine is in both. Throughput is the best of `--rounds`, floor and engine in turn; what a person waits
+// for is the median. Every line ends with its goal, and with MISSED where it was not reached.
 //
-//   bun bench/engine.ts [--rounds 3] [--only NAME]
+//   bun bench/engine.ts [--rounds 3] [--only NAME,NAME]
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { mkdir, open, rename } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { $ } from 'bun'
 import http from '../agents/http.ts'
 import { openDatabase } from '../db/open.ts'
 import type { JsonObject } from '../lib/json.ts'
 import { testEngine } from '../tests/support/engine.ts'
 import noop from './agents/noop.ts'
+import wait from './agents/wait.ts'
 
 const { values } = parseArgs({ options: { rounds: { type: 'string', default: '3' }, only: { type: 'string' } } })
 const rounds = Number(values.rounds)
+const only = values.only?.split(',')
 const DAEMON = join(import.meta.dir, '../daemon.ts')
+const WAIT_MS = 50
 const numbers = (count: number) => Array.from({ length: count }, (_, n) => n)
 
 const chain = (count: number) =>
@@ -32,26 +35,20 @@ const commands = (count: number) =>
     .replaceAll('agent: noop', 'agent: exec')
     .replaceAll('sources: [{ name: x }]', 'commands: [{ name: t, run: "true" }]')
 
-const map = {
+const mapOf = (team: string, concurrency = 16) => ({
   'team.yml': `
 name: "@local/map"
 version: 1.0.0
 inputs: [{ name: items, type: list, required: true }]
 phases:
-  - { name: each, type: map, items: "{{ inputs.items }}", team: ./one, concurrency: 16 }
+  - { name: each, type: map, items: "{{ inputs.items }}", team: ./one, concurrency: ${concurrency} }
 `,
-  'one/team.yml': chain(2),
-}
+  'one/team.yml': team,
+})
 
-const gets = {
-  'team.yml': map['team.yml'],
-  'one/team.yml': `
-name: "@local/get"
-version: 1.0.0
-phases:
-  - { name: get, agent: http, sources: [{ name: body.txt, url: "{{ 'URL' }}" }] }
-`,
-}
+const onePhase = (phase: string) => `name: "@local/one"\nversion: 1.0.0\nphases: [${phase}]\n`
+
+const waiting = onePhase(`{ name: wait, agent: wait, sources: [{ name: x, ms: ${WAIT_MS} }] }`)
 
 /** Seconds of `changes` durable changes, each in a commit of its own. */
 function fullFloor(changes: number): number {
@@ -65,13 +62,13 @@ function fullFloor(changes: number): number {
   const commit = db.transaction((n: number) => insert.run(run, n, 'completed', '{"done":true}'))
   const started = performance.now()
   for (let n = 0; n < changes; n++) commit.immediate(n)
-  const seconds = (performance.now() - started) / 1_000
+  const seconds = secondsSince(started)
   db.close()
   rmSync(folder, { recursive: true, force: true })
   return seconds
 }
 
-/** Seconds of `count` files written, synced and renamed, 16 at once. */
+/** Seconds of `count` files written, synced and renamed, each in a folder of its own, 16 at once. */
 async function fileFloor(count: number): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), 'cadre-floor-'))
   const queue = numbers(count)
@@ -88,9 +85,15 @@ async function fileFloor(count: number): Promise<number> {
       }
     }),
   )
-  const seconds = (performance.now() - started) / 1_000
+  const seconds = secondsSince(started)
   rmSync(folder, { recursive: true, force: true })
   return seconds
+}
+
+const secondsSince = (started: number) => (performance.now() - started) / 1_000
+
+const completed = ({ state, error }: { state: string; error?: unknown }) => {
+  if (state !== 'completed') throw new Error(`a run ${state}: ${JSON.stringify(error)}`)
 }
 
 /** Seconds from the start of a run to its end; what reads and checks the team is not part of it. */
@@ -99,22 +102,54 @@ async function engine(files: string | Record<string, string>, inputs: JsonObject
   const start = await t.prepare(files, inputs)
   const started = performance.now()
   const run = await t.engine.ended((await start()).run_id)
-  const seconds = (performance.now() - started) / 1_000
-  if (run.state !== 'completed') throw new Error(`a run ${run.state}: ${JSON.stringify(run.error)}`)
+  const seconds = secondsSince(started)
+  completed(run)
   await t.close()
   return seconds
 }
 
-const best = async (measure: () => number | Promise<number>): Promise<number> => {
-  let least = Number.POSITIVE_INFINITY
-  for (let round = 0; round < rounds; round++) least = Math.min(least, await measure())
-  return least
+interface Measured {
+  floor: number
+  took: number
 }
 
-const line = (name: string, seconds: number, count: number, floor: number, about: string) =>
-  console.log(
-    `${name.padEnd(42)} ${`${Math.round(count / seconds)}/s`.padStart(9)} ${`${(seconds / floor).toFixed(2)} ×`.padStart(8)}  ${about} (${Math.round(count / floor)}/s)`,
-  )
+/** The best of each, measured in turn. */
+async function beside(floor: () => number | Promise<number>, measure: () => Promise<number>): Promise<Measured> {
+  const best = { floor: Number.POSITIVE_INFINITY, took: Number.POSITIVE_INFINITY }
+  for (let round = 0; round < rounds; round++) {
+    best.floor = Math.min(best.floor, await floor())
+    best.took = Math.min(best.took, await measure())
+  }
+  return best
+}
+
+/** The median of at least nine, or of three where one takes seconds. */
+async function median(measure: () => Promise<number>, times = Math.max(9, rounds)): Promise<number> {
+  const all: number[] = []
+  for (let n = 0; n < times; n++) all.push(await measure())
+  return all.toSorted((a, b) => a - b)[times >> 1]!
+}
+
+function told(name: string, value: string, about = '', goal?: { text: string; met: boolean }): void {
+  const end = goal ? `goal ${goal.text}${goal.met ? '' : '  MISSED'}` : ''
+  console.log(`${name.padEnd(48)} ${value.padStart(10)}  ${about.padEnd(44)} ${end}`.trimEnd())
+}
+
+/** A throughput beside its floor. */
+function ratio(name: string, count: number, { floor, took }: Measured, goal: number): void {
+  const about = `${Math.round(count / took)}/s; floor ${Math.round(count / floor)}/s`
+  told(name, `${(took / floor).toFixed(2)} ×`, about, { text: `≤ ${goal} ×`, met: took / floor <= goal })
+}
+
+function time(name: string, ms: number, goal: number): void {
+  told(name, `${Math.round(ms)} ms`, '', { text: `< ${goal} ms`, met: ms < goal })
+}
+
+const temporary = (name: string) => mkdtempSync(join(tmpdir(), `cadre-${name}-`))
+
+const remove = (...folders: string[]) => {
+  for (const folder of folders) rmSync(folder, { recursive: true, force: true })
+}
 
 /** A daemon on `home`, and the milliseconds until it takes requests. */
 async function serve(home: string) {
@@ -136,11 +171,18 @@ async function serve(home: string) {
       data: { run_id: string; state: string; runs: { completed_at: number }[]; total: number }
     }
   }
+  const ended = async (run_id: string) => {
+    for (;;) {
+      const { data } = await call('/v1/runs/get', { run_id })
+      if (data.state !== 'running') return completed(data)
+      await Bun.sleep(2)
+    }
+  }
   const stop = async (signal: NodeJS.Signals = 'SIGTERM') => {
     child.kill(signal)
     await child.exited
   }
-  return { pid: child.pid, call, stop, ms: performance.now() - started }
+  return { pid: child.pid, call, ended, stop, ms: performance.now() - started }
 }
 
 /** MiB of a process, as the kernel counts them; Linux only. */
@@ -152,7 +194,46 @@ async function memory(pid: number, file: string, field: string): Promise<number 
   return found ? Math.round(Number(found[1]) / 1_024) : '?'
 }
 
-const told = (name: string, value: string) => console.log(`${name.padEnd(46)} ${value}`)
+/** How long the event loop stood still at most while `work` went on, in milliseconds. */
+async function largestGap(work: () => Promise<unknown>): Promise<number> {
+  let last = performance.now()
+  let largest = 0
+  const step = () => {
+    const now = performance.now()
+    largest = Math.max(largest, now - last)
+    last = now
+  }
+  const timer = setInterval(step, 1)
+  await work()
+  step()
+  clearInterval(timer)
+  return largest
+}
+
+/** What a run of one phase waits for, in lengths of a phase, while a map holds all `slots` with phases of that length. */
+async function waitBeside(slots: number): Promise<number> {
+  const t = await testEngine({ agents: { wait }, slots })
+  const start = await t.prepare(mapOf(waiting, slots), { items: numbers(slots * 30) })
+  const second = await t.prepare(waiting, {})
+  const map = await start()
+  let going = true
+  const end = t.engine.ended(map.run_id).then(() => {
+    going = false
+  })
+  let worst = 0
+  for (let n = 0; n < 5 && going; n++) {
+    // Not in step with the phases of the map.
+    do await Bun.sleep(WAIT_MS * (1 + Math.random()))
+    while (going && t.engine.load.free > 0)
+    const asked = performance.now()
+    completed(await t.engine.ended((await second()).run_id))
+    worst = Math.max(worst, (performance.now() - asked - WAIT_MS) / WAIT_MS)
+  }
+  if (going) await t.engine.cancel(map.run_id)
+  await end
+  await t.close()
+  return worst
+}
 
 /** Columns of a run that differ between its copies, as SQL. */
 const COPIED: Record<string, string> = {
@@ -163,97 +244,140 @@ const COPIED: Record<string, string> = {
 
 const programs: Record<string, () => Promise<void>> = {
   async sequential() {
-    const floor = await best(() => fullFloor(1_000))
-    const took = await best(() => engine(chain(1_000), {}))
-    line('1,000 phases in a row', took, 1_000, floor, 'one FULL commit a phase')
+    const measured = await beside(
+      () => fullFloor(1_000),
+      () => engine(chain(1_000), {}),
+    )
+    ratio('1,000 phases in a row', 1_000, measured, 1.4)
   },
   async map() {
-    const floor = await best(() => fullFloor(2_000))
-    const took = await best(() => engine(map, { items: numbers(1_000) }))
-    line('map of 1,000 sub-runs × 2 phases, 16 at once', took, 2_000, floor, 'one FULL commit a phase')
+    const run = () => engine(mapOf(chain(2)), { items: numbers(1_000) })
+    const measured = await beside(() => fullFloor(2_000), run)
+    ratio('map of 1,000 sub-runs × 2 phases, 16 at once', 2_000, measured, 0.5)
+    const gap = await largestGap(run)
+    time('  largest gap of the event loop during the map', gap, 100)
   },
   async burst() {
-    const floor = await best(() => fullFloor(3_000))
-    const [home, folder] = [mkdtempSync(join(tmpdir(), 'cadre-burst-')), mkdtempSync(join(tmpdir(), 'cadre-burst-'))]
+    const [home, folder] = [temporary('burst'), temporary('burst')]
     await Bun.write(join(folder, 'team.yml'), chain(3))
     const daemon = await serve(home)
     let done = 0
     let last: number[] = []
-    const took = await best(async () => {
-      const begun = Date.now()
-      await Promise.all(numbers(1_000).map(() => daemon.call('/v1/runs/start', { path: folder })))
-      done += 1_000
-      const completed = (page: object) => daemon.call('/v1/runs/list', { state: 'completed', ...page })
-      while ((await completed({ limit: 1 })).data.total < done) await Bun.sleep(5)
-      const pages = await Promise.all(numbers(10).map(n => completed({ limit: 100, offset: 100 * n })))
-      last = pages
-        .flatMap(({ data }) => data.runs.map(({ completed_at }) => completed_at - begun))
-        .sort((a, b) => a - b)
-      return last.at(-1)! / 1_000
-    })
+    const measured = await beside(
+      () => fullFloor(3_000),
+      async () => {
+        const begun = Date.now()
+        await Promise.all(numbers(1_000).map(() => daemon.call('/v1/runs/start', { path: folder })))
+        done += 1_000
+        const list = (page: object) => daemon.call('/v1/runs/list', { state: 'completed', ...page })
+        while ((await list({ limit: 1 })).data.total < done) await Bun.sleep(5)
+        const pages = await Promise.all(numbers(10).map(n => list({ limit: 100, offset: 100 * n })))
+        last = pages
+          .flatMap(({ data }) => data.runs.map(({ completed_at }) => completed_at - begun))
+          .sort((a, b) => a - b)
+        return last.at(-1)! / 1_000
+      },
+    )
     await daemon.stop()
-    for (const path of [home, folder]) rmSync(path, { recursive: true, force: true })
-    line('1,000 runs × 3 phases at once over HTTP', took, 3_000, floor, 'one FULL commit a phase')
-    console.log(`  p50 ${last[499]} ms, p99 ${last[989]} ms from the first request`)
+    remove(home, folder)
+    ratio('1,000 runs × 3 phases at once over HTTP', 3_000, measured, 0.5)
+    told('  from the first request to the end of a run', `${last[499]} ms`, `p99 ${last[989]} ms`)
   },
   async gets() {
     const server = Bun.serve({ hostname: '127.0.0.1', port: 0, fetch: () => new Response('body\n') })
-    const floor = await best(async () => fullFloor(1_000) + (await fileFloor(1_000)))
-    const files = { ...gets, 'one/team.yml': gets['one/team.yml'].replace('URL', String(server.url)) }
-    const took = await best(() => engine(files, { items: numbers(1_000) }))
-    line('1,000 GETs with an artifact each, 16 at once', took, 1_000, floor, 'FULL commits + files synced and renamed')
+    const get = `{ name: get, agent: http, sources: [{ name: body.txt, url: "{{ '${server.url}' }}" }] }`
+    const measured = await beside(
+      async () => fullFloor(1_000) + (await fileFloor(1_000)),
+      () => engine(mapOf(onePhase(get)), { items: numbers(1_000) }),
+    )
+    ratio('1,000 GETs with an artifact each, 16 at once', 1_000, measured, 1)
     await server.stop(true)
   },
-  async cold() {
-    const folder = mkdtempSync(join(tmpdir(), 'cadre-cold-'))
-    await Bun.write(join(folder, 'team.yml'), commands(1))
-    const seconds = await best(async () => {
-      const home = join(folder, crypto.randomUUID())
+  async kill() {
+    const folder = temporary('kill')
+    for (const [path, text] of Object.entries(mapOf(commands(2)))) await Bun.write(join(folder, path), text)
+    const ms = await median(async () => {
+      const home = temporary('kill')
+      const first = await serve(home)
+      const { data } = await first.call('/v1/runs/start', { path: folder, inputs: { items: numbers(200) } })
+      await Bun.sleep(400)
+      await first.stop('SIGKILL')
       const started = performance.now()
-      await $`${process.execPath} ${DAEMON} --home ${home} run ${folder}`.quiet()
-      return (performance.now() - started) / 1_000
+      const second = await serve(home)
+      await second.ended(data.run_id)
+      const took = performance.now() - started
+      await second.stop()
+      remove(home)
+      return took
+    }, 3)
+    remove(folder)
+    time('kill -9 in a map of 200 × 2 commands, to done', ms, 1_000)
+  },
+  async cold() {
+    const folder = temporary('cold')
+    await Bun.write(join(folder, 'team.yml'), commands(1))
+    const home = () => join(folder, crypto.randomUUID())
+    const served = await median(async () => {
+      const started = performance.now()
+      const daemon = await serve(home())
+      await daemon.ended((await daemon.call('/v1/runs/start', { path: folder })).data.run_id)
+      const took = performance.now() - started
+      await daemon.stop()
+      return took
     })
-    told('cold start to the end of a first run', `${Math.round(seconds * 1_000)} ms`)
-    const idle = await serve(join(folder, 'idle'))
+    time('cold start of a daemon to its first run done', served, 250)
+    const alone = await median(async () => {
+      const started = performance.now()
+      const child = Bun.spawn([process.execPath, DAEMON, '--home', home(), 'run', folder], {
+        stdout: 'ignore',
+        stderr: 'ignore',
+      })
+      if ((await child.exited) !== 0) throw new Error('a run of its own failed')
+      return performance.now() - started
+    })
+    time('cold start of `run`, to its exit', alone, 150)
+    remove(folder)
+  },
+  async fairness() {
+    for (const slots of [4, 64]) {
+      const waited = await waitBeside(slots)
+      const goal = { text: '≤ 2 phases', met: waited <= 2 }
+      told(
+        `wait of a second run beside a map, ${slots} slots`,
+        waited.toFixed(1),
+        'phases of 50 ms; the worst of 5',
+        goal,
+      )
+    }
+  },
+  async idle() {
+    const home = temporary('idle')
+    const daemon = await serve(home)
     await Bun.sleep(1_000)
-    told('idle daemon', `${await memory(idle.pid, 'smaps_rollup', 'Pss')} MiB`)
-    await idle.stop()
-    rmSync(folder, { recursive: true, force: true })
+    told('idle daemon', `${await memory(daemon.pid, 'smaps_rollup', 'Pss')} MiB`)
+    await daemon.stop()
+    remove(home)
   },
   async tree() {
-    const home = mkdtempSync(join(tmpdir(), 'cadre-tree-'))
+    const home = temporary('tree')
     const t = await testEngine({ agents: { noop }, home })
-    const { run_id } = await t.run(map, { items: [0] })
-    const { db } = t.engine.store
+    const { run_id } = await t.run(mapOf(chain(2)), { items: [0] })
+    await t.close()
+    const db = openDatabase(join(home, 'daemon.db'))
     const columns = db.query<{ name: string }, []>("SELECT name FROM pragma_table_info('runs')").all()
     db.run(`WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 99999)
       INSERT INTO runs SELECT ${columns.map(({ name }) => COPIED[name] ?? name).join(', ')} FROM runs, n
       WHERE parent_id IS NOT NULL`)
-    await t.close()
+    db.close()
     const daemon = await serve(home)
     told('start-up with 100,000 finished runs', `${Math.round(daemon.ms)} ms`)
     const started = performance.now()
     const { data } = await daemon.call('/v1/runs/tree', { run_id })
     const took = Math.round(performance.now() - started)
-    told(`tree of ${data.runs.length} runs`, `${took} ms, peak ${await memory(daemon.pid, 'status', 'VmHWM')} MiB`)
+    told(`tree of ${data.runs.length} runs`, `${took} ms`, `peak ${await memory(daemon.pid, 'status', 'VmHWM')} MiB`)
     await daemon.stop()
-    rmSync(home, { recursive: true, force: true })
-  },
-  async kill() {
-    const [home, folder] = [mkdtempSync(join(tmpdir(), 'cadre-kill-')), mkdtempSync(join(tmpdir(), 'cadre-kill-'))]
-    await Bun.write(join(folder, 'team.yml'), map['team.yml'])
-    await Bun.write(join(folder, 'one/team.yml'), commands(2))
-    const first = await serve(home)
-    const { data } = await first.call('/v1/runs/start', { path: folder, inputs: { items: numbers(200) } })
-    await Bun.sleep(400)
-    await first.stop('SIGKILL')
-    const started = performance.now()
-    const second = await serve(home)
-    while ((await second.call('/v1/runs/get', { run_id: data.run_id })).data.state !== 'completed') await Bun.sleep(5)
-    told('kill -9 in a map of 200 × 2 commands, to done', `${Math.round(performance.now() - started)} ms`)
-    await second.stop()
-    for (const path of [home, folder]) rmSync(path, { recursive: true, force: true })
+    remove(home)
   },
 }
 
-for (const [name, program] of Object.entries(programs)) if (!values.only || values.only === name) await program()
+for (const [name, program] of Object.entries(programs)) if (!only || only.includes(name)) await program()
