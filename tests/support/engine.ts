@@ -49,8 +49,6 @@ export async function testEngine(
     deliveryTimeout?: number
     home?: string
     now?: () => number
-    /** Milliseconds that a listener may take. */
-    deliveryTimeout?: number
   } = {},
 ): Promise<TestEngine> {
   const home = options.home ?? folder()
@@ -66,7 +64,6 @@ export async function testEngine(
     settle: options.settle ?? 20,
     ...(options.deliveryTimeout !== undefined && { deliveryTimeout: options.deliveryTimeout }),
     ...(options.now && { now: options.now }),
-    ...(options.deliveryTimeout !== undefined && { deliveryTimeout: options.deliveryTimeout }),
     secrets: new RootSecrets(home),
     host: {
       async agent(reference) {

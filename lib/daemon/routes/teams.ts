@@ -1,8 +1,8 @@
 // teams/validate, teams/plan: read a team with all that it reaches and tell every problem; start nothing.
 
-import { Type } from '../../type.ts'
 import type { JsonObject } from '../../json.ts'
 import { closed } from '../../schema.ts'
+import { Type } from '../../type.ts'
 import { namesOf, planRun } from '../plan.ts'
 import type { Routing } from '../routes.ts'
 import { loadTeam, missingSettings, secretUsers } from '../start.ts'

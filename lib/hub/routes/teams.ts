@@ -1,13 +1,13 @@
 // Published teams: publish, find, download, yank.
 
 import { and, eq, inArray, isNull, like, or, sql } from 'drizzle-orm'
-import { Type } from '../../type.ts'
 import { type Db, isDuplicate } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import type { Api } from '../../http/api.ts'
 import { MIB } from '../../http/body.ts'
 import { closed } from '../../schema.ts'
 import type { TeamPackage } from '../../team/team.ts'
+import { Type } from '../../type.ts'
 import { realmFacts } from '../acl.ts'
 import { record } from '../audit.ts'
 import { listBody, page, Slug, TeamName, TeamRef, Text } from '../bodies.ts'

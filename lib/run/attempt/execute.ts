@@ -13,7 +13,7 @@ import {
 } from '../../agent/define.ts'
 import { diskFull, recordFiles, type SmallFile } from '../../agent/files.ts'
 import { CadreError } from '../../error.ts'
-import { isObject, type Json, type JsonObject } from '../../json.ts'
+import { isObject, type Json, type JsonObject, notJson } from '../../json.ts'
 import { problems } from '../../schema.ts'
 import type { AgentCall, GatePhase, Scope, StandardPhase, Team } from '../../team/team.ts'
 import { bounded } from '../core/bounded.ts'
@@ -198,13 +198,10 @@ function recordable(given: unknown, agent: string): AgentResult {
   const wrong = (what: string) => new Error(`[${agent}] the agent gave no result that can be recorded: ${what}`)
   if (!isObject(given) || typeof given.text !== 'string') throw wrong('expected {text, data?, external?}')
   const { text, data, external } = given
-  let copy: { data?: Json; external?: AgentResult['external'] }
-  try {
-    copy = JSON.parse(JSON.stringify({ data, external }))
-  } catch (thrown) {
-    throw wrong(textOf(thrown))
-  }
-  return { text, ...copy } as AgentResult
+  const problem = notJson(data, 'data') ?? notJson(external, 'external')
+  if (problem) throw wrong(problem)
+  // A copy: what the agent does to its own objects later changes nothing here.
+  return { text, ...JSON.parse(JSON.stringify({ data, external })) }
 }
 
 /** The same over all attempts, so that a vendor that knows such keys sees one request. */

@@ -4,11 +4,17 @@ import { AgentError } from '../../agent/define.ts'
 import { CadreError } from '../../error.ts'
 import type { RunError } from '../store/rows.ts'
 
+/** Never throws, whatever was thrown: agents are anybody's. */
 export function errorOf(thrown: unknown): RunError {
-  if (thrown instanceof AgentError) {
-    return { code: thrown.code, message: thrown.message, ...(thrown.hint !== undefined && { hint: thrown.hint }) }
+  try {
+    if (thrown instanceof AgentError) {
+      const { code, message, hint } = thrown
+      return { code: String(code), message: String(message), ...(typeof hint === 'string' && { hint }) }
+    }
+    return { code: thrown instanceof CadreError ? thrown.code : 'internal', message: textOf(thrown) }
+  } catch {
+    return { code: 'internal', message: textOf(thrown) }
   }
-  return { code: thrown instanceof CadreError ? thrown.code : 'internal', message: textOf(thrown) }
 }
 
 /** The text of anything that was thrown; some of it cannot even be turned into text. */

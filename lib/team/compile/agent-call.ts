@@ -1,9 +1,9 @@
 // What a phase asks of its agent: which handler answers, and whether the entries and fields are what it takes.
 
 import type { TSchema } from 'typebox'
-import { Type } from '../../type.ts'
 import type { AgentDefinition, Handler } from '../../agent/define.ts'
 import { didYouMean, listed } from '../../spelling.ts'
+import { Type } from '../../type.ts'
 import { compileEntry } from '../cel/cel.ts'
 import type { AgentCall } from '../model.ts'
 import { field, itemsOf, type Mapping, type Node, textOf } from '../yaml/yaml.ts'

@@ -1,7 +1,7 @@
 // A phase with `notify`: it runs on events, in no order with the others.
 
-import { Type } from '../../type.ts'
 import type { Handler } from '../../agent/define.ts'
+import { Type } from '../../type.ts'
 import { compileEntry, compileExpression } from '../cel/cel.ts'
 import type { EventName, Listener } from '../model.ts'
 import { field, itemsOf, type Mapping, type Node, textOf } from '../yaml/yaml.ts'

@@ -1,8 +1,8 @@
 // team.yml as a schema: the fields of a team and of each type of phase. What an agent adds comes from its own schemas.
 
 import type { TObject, TSchema } from 'typebox'
-import { Type } from '../../type.ts'
 import { DURATION_PATTERN } from '../../duration.ts'
+import { Type } from '../../type.ts'
 
 const MAX_PHASES = 1_000
 

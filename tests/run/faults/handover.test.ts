@@ -8,7 +8,6 @@ import { until, within } from '../../support/bounded.ts'
 import { type TestEngine, testEngine } from '../../support/engine.ts'
 import { folder } from '../../support/folder.ts'
 import { dataOf, phaseOf, subRunOf } from '../../support/home.ts'
-import { resume } from '../../support/resuming.ts'
 import { act, scripted, shell, team } from '../../support/scripted.ts'
 
 const { agents } = scripted({
@@ -128,20 +127,20 @@ describe('a file where the folder of a later phase goes', () => {
     const { run_id } = await t.start(files(go))
     expect(await ended(run_id)).toMatchObject({ state: 'failed', error: { phase: 'make' } })
     writeFileSync(go, '')
-    await resume(t.engine, run_id)
+    await t.engine.resume(run_id)
     expect(await ended(run_id)).toMatchObject({ state: 'failed', error: { phase: 'down' } })
     expect(phaseOf(t, run_id, 'down').error!.message).toContain('files/down')
     await t.close()
 
     t = await testEngine({ home })
-    await resume(t.engine, run_id)
+    await t.engine.resume(run_id)
     const again = await ended(run_id)
     expect(again).toMatchObject({ state: 'failed', error: { phase: 'down' } })
     const other = await within(t.run(team([shell('other', 'true')])), 'another run')
     expect(other.state).toBe('completed')
 
     rmSync(join(t.engine.stateDir(run_id), 'files/down'))
-    await resume(t.engine, run_id)
+    await t.engine.resume(run_id)
     expect(await ended(run_id)).toMatchObject({ state: 'completed' })
     expect(file(run_id, 'files/down/doc')).toBe('made\n')
   })
@@ -283,10 +282,10 @@ describe('the working folder of a run that was given none', () => {
         t = await testEngine({ home })
       }
       writeFileSync(go, '')
-      await resume(t.engine, run_id)
+      await t.engine.resume(run_id)
       expect(await ended(run_id)).toMatchObject({ state: 'completed' })
       // A completed run can be repeated from a phase, which finds it too.
-      await resume(t.engine, run_id, { from: 'read' })
+      await t.engine.resume(run_id, { from: 'read' })
       expect(await ended(run_id)).toMatchObject({ state: 'completed', attempt: 3 })
     })
   }

@@ -6,7 +6,6 @@ import { until, within } from '../../support/bounded.ts'
 import { type TestEngine, testEngine } from '../../support/engine.ts'
 import { folder } from '../../support/folder.ts'
 import { deliveries, questions, rowsOf, subRunOf } from '../../support/home.ts'
-import { resume } from '../../support/resuming.ts'
 import { act, scripted, team } from '../../support/scripted.ts'
 
 let rings: (event: string) => unknown
@@ -68,7 +67,7 @@ test('one that never returns holds up no other run, no resume and no next start'
   expect(deliveries(t, other.run_id)).toMatchObject([{ state: 'delivered' }])
   await until(() => t.engine.record(stuck.run_id).completed_at !== null, 'the end of the run')
   rings = never
-  await within(resume(t.engine, stuck.run_id, { from: 'work' }), 'the resume')
+  await within(t.engine.resume(stuck.run_id, { from: 'work' }), 'the resume')
   expect(await within(t.engine.ended(stuck.run_id), 'its second end')).toMatchObject({ state: 'completed', attempt: 2 })
   await within(t.close(), 'the stop')
   await open(home)

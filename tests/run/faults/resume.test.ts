@@ -11,7 +11,6 @@ import { until, within } from '../../support/bounded.ts'
 import { type TestEngine, testEngine } from '../../support/engine.ts'
 import { folder } from '../../support/folder.ts'
 import { dataOf, phaseOf, questions, rowsOf, subRunOf } from '../../support/home.ts'
-import { planResume, type Resuming, resume } from '../../support/resuming.ts'
 import { act, scripted, shell, team } from '../../support/scripted.ts'
 
 /** Values that `work` cannot do, and how often `flaky` still fails. */
@@ -42,7 +41,7 @@ afterEach(async () => {
 })
 const ended = (runId: string) => within(t.engine.ended(runId), 'the end of the run')
 const resumed = async (runId: string, given?: Resuming) => {
-  await within(resume(t.engine, runId, given), 'the resume')
+  await within(t.engine.resume(runId, given), 'the resume')
   return ended(runId)
 }
 const stateOf = (runId: string, name: string) => {
@@ -141,7 +140,7 @@ describe('with `failed`', () => {
     const { run_id } = await t.run(map)
     expect(t.engine.record(run_id)).toMatchObject({ state: 'completed', outputs: { failed: 2 } })
     const before = phaseOf(t, run_id, 'each').sub_runs.map(run => run.run_id)
-    expect(planResume(t.engine, run_id, { failed: true })).toMatchObject({ run_id, repeats: ['each', 'after'] })
+    expect(t.engine.planResume(run_id, { failed: true })).toMatchObject({ run_id, repeats: ['each', 'after'] })
     broken.delete('b')
     calls.length = 0
     expect(await resumed(run_id, { failed: true })).toMatchObject({ state: 'completed', outputs: { failed: 1 } })
@@ -212,7 +211,7 @@ describe('secret inputs', () => {
     expect(t.engine.record(run_id).state).toBe('failed')
     await until(() => !existsSync(join(t.home, 'secrets', run_id)), 'the secret is forgotten')
     writeFileSync(go, '')
-    const refused = await resume(t.engine, run_id).catch((error: Error) => error)
+    const refused = await t.engine.resume(run_id).catch((error: Error) => error)
     expect(refused).toBeInstanceOf(Error)
     expect((refused as Error).message).toMatch(/\btoken\b/)
     expect(t.engine.record(run_id)).toMatchObject({ state: 'failed', attempt: 1 })
@@ -242,7 +241,7 @@ describe('secret inputs', () => {
     )
     const { run_id } = await t.run(text, { token: SECRET })
     writeFileSync(go, '')
-    await resume(t.engine, run_id, { inputs: { token: SECRET } })
+    await t.engine.resume(run_id, { inputs: { token: SECRET } })
     await until(() => phaseOf(t, run_id, 'use').state === 'running', 'the phase')
     await t.close()
     writeFileSync(`${go}.on`, '')
@@ -308,7 +307,7 @@ describe('a reopened phase', () => {
     const since = Date.now() + offset
     const held = Promise.withResolvers<void>()
     hold = held.promise
-    await resume(t.engine, run_id, { from: 'first' })
+    await t.engine.resume(run_id, { from: 'first' })
     await until(() => phaseOf(t, run_id, 'first').state === 'running', 'the first phase')
     expect(phaseOf(t, run_id, 'first').started_at).toBeGreaterThanOrEqual(since)
     for (const name of ['second', 'down']) {
