@@ -68,12 +68,18 @@ describe('values', () => {
     const parsed = parseExpression("phases['my-phase'].data.total", names)
     const phase = (name: string): PhaseValue => {
       asked.push(name)
-      return done({
+      const value = done({
         total: 4,
         get huge(): Json {
           throw new Error('must not be read')
         },
       })
+      return {
+        ...value,
+        get text(): string {
+          throw new Error('must not be read')
+        },
+      }
     }
     expect(parsed.evaluate(given({ phase }))).toBe(4)
     expect(asked).toEqual(['my-phase'])

@@ -1,6 +1,6 @@
 // What an expression reads of its scope: the variables of one evaluation, and null for what is rightly missing.
 
-import { isObject, type Json } from '../../json.ts'
+import { isObject, type Json, type JsonObject } from '../../json.ts'
 import { currentEvaluation, type Evaluation } from './evaluation.ts'
 import type { Access, Names, Read } from './survey.ts'
 import type { CelValue } from './values.ts'
@@ -33,7 +33,8 @@ function phasesOf(read: Read, evaluation: Evaluation): CelValue {
   for (const [name, part] of read) {
     const value = evaluation.scope.phase(name)
     if (value.state !== 'completed') evaluation.incomplete.add(name)
-    phases.set(name, pick({ ...value }, part, evaluation))
+    // A part that nobody names is not read: the scope may have to load it.
+    phases.set(name, pick(value as unknown as JsonObject, part, evaluation))
   }
   return phases
 }
