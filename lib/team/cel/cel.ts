@@ -10,3 +10,4 @@ export {
   hasTemplate,
   type Site,
 } from './template.ts'
+export { Work } from './work.ts'

@@ -5,7 +5,8 @@ import { messageOf } from '../../error.ts'
 import { didYouMean } from '../../spelling.ts'
 import { NAMESPACES, unknownFunction } from './calls.ts'
 import type { Mistake } from './hints.ts'
-import { compilePattern, patternOf } from './regex.ts'
+import { checkPattern, patternOf } from './regex.ts'
+import type { Work } from './work.ts'
 
 /** What an expression may name. */
 export interface Names {
@@ -17,6 +18,8 @@ export interface Names {
   secrets?: boolean
   /** Inputs of type file that become absolute paths here, where `file()` may be called; absent where it may not. */
   files?: ReadonlySet<string>
+  /** What the regular expressions of a file may take together. */
+  patterns?: Work
 }
 
 /** A phase, an input or a secret that an expression names; `*` for all inputs. */
@@ -116,7 +119,7 @@ export class Survey {
   #pattern(node: ASTNode | null): void {
     if (node?.op !== 'value' || typeof node.args !== 'string') return
     try {
-      compilePattern(node.args)
+      checkPattern(node.args, this.#names.patterns)
     } catch (error) {
       this.#mistake(node.start, messageOf(error))
     }

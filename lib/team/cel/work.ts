@@ -10,7 +10,11 @@ const ERROR_COST = 100
 export class Refusal extends Error {}
 
 export class Work {
-  #left = MOST
+  #left: number
+
+  constructor(most = MOST) {
+    this.#left = most
+  }
 
   spend(units: number, refusal = 'this takes too many steps: narrow what it works on'): void {
     this.#left -= units

@@ -3,7 +3,7 @@
 import type { TSchema } from 'typebox'
 import type { AgentDefinition } from '../../agent/define.ts'
 import { parseDuration } from '../../duration.ts'
-import type { Names, Site, Use } from '../cel/cel.ts'
+import type { Names, Site, Use, Work } from '../cel/cel.ts'
 import type { Source } from '../yaml/yaml.ts'
 import { type Mapping, type Node, type Place, textOf } from '../yaml/yaml.ts'
 import { checkValue } from './check.ts'
@@ -28,6 +28,8 @@ export interface Compilation {
   files: ReadonlySet<string>
   /** Named secrets that expressions read. */
   namedSecrets: Set<string>
+  /** What its regular expressions may take together. */
+  patterns: Work
   uses: PhaseUse[]
 }
 
@@ -44,8 +46,14 @@ export function siteOf(
   by: string | null,
   options: { item?: boolean; secrets?: boolean; onInput?: (name: string, place: Place) => void } = {},
 ): Site {
-  const { phases, inputs, files } = compilation
-  const names: Names = { phases, inputs, item: options.item ?? false, secrets: options.secrets ?? false }
+  const { phases, inputs, files, patterns } = compilation
+  const names: Names = {
+    phases,
+    inputs,
+    patterns,
+    item: options.item ?? false,
+    secrets: options.secrets ?? false,
+  }
   const used = (use: Use, place: Place): void => {
     if (use.kind === 'phase') compilation.uses.push({ name: use.name, by, place })
     else if (use.kind === 'secret') compilation.namedSecrets.add(use.name)

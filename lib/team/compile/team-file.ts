@@ -1,7 +1,7 @@
 // A team.yml from text to what the engine runs. Schema and meaning are checked in one pass, and everything that is wrong
 // is reported to the source: a team comes out only when nothing is.
 
-import { compileTemplate } from '../cel/cel.ts'
+import { compileTemplate, Work } from '../cel/cel.ts'
 import type { Listener, Output, Phase, Team } from '../model.ts'
 import type { Source } from '../yaml/yaml.ts'
 import { field, itemsOf, type Node, textOf } from '../yaml/yaml.ts'
@@ -11,6 +11,9 @@ import { buildGraph, type GraphPhase } from './graph.ts'
 import { compileListener } from './listener.ts'
 import { compilePhase, kindOfPhase, type SubCall } from './phase.ts'
 import { TeamSchema } from './schema.ts'
+
+/** Instructions of all regular expressions of a file: about 150 ms of compiling. */
+const PATTERNS_MOST = 50_000
 
 export interface Compiled {
   /** Whole only when the source has no problems. */
@@ -49,6 +52,7 @@ export function compileTeam(source: Source, root: Node, { agents, refs }: Compil
     secrets: new Set(inputs.filter(input => input.secret).map(input => input.name)),
     files: new Set(inputs.filter(input => input.type === 'file').map(input => input.name)),
     namedSecrets: new Set(),
+    patterns: new Work(agents ? PATTERNS_MOST : Number.POSITIVE_INFINITY),
     uses: [],
   }
   checkAgainst(compilation, root, TeamSchema)
