@@ -4,7 +4,7 @@ import type { Json } from '../../lib/json.ts'
 import { FUNCTION_NAMES } from '../../lib/team/cel/calls.ts'
 import { Evaluation } from '../../lib/team/cel/evaluation.ts'
 import { cel, parseExpression } from '../../lib/team/cel/expression.ts'
-import { scope } from './load.ts'
+import { HEAD, problems, scope } from './load.ts'
 
 const readme = await Bun.file(join(import.meta.dir, '../../README.md')).text()
 const table = readme.slice(readme.indexOf('<summary>All functions'), readme.indexOf('</details>'))
@@ -12,6 +12,8 @@ const rows = [...table.matchAll(/^\| `(.+?)` +\| .+ \| `(.+)` +\|$/gm)].map(([, 
   name: call!.replace(/\(.*$/, '').split('.').at(-1)!,
   example: example!.replaceAll('\\|', '|'),
 }))
+
+const phases = [...readme.matchAll(/^```yaml\n(- name: [\s\S]+?)^```/gm)].map(([, text]) => text!)
 
 const names = { phases: new Set<string>(), inputs: new Set(['v']), item: false, files: new Set<string>() }
 
@@ -36,6 +38,12 @@ describe('the README', () => {
   })
 
   test.each(rows)('$name: $example', ({ example }) => expect(evaluate(example)).toBe(true))
+})
+
+test.each(phases)('a phase of the README is valid: %s', async phase => {
+  const before = ['report', 'fetch'].map(name => `- { name: ${name}, agent: exec, commands: [{ name: c, run: x }] }\n`)
+  expect(phases.length).toBeGreaterThan(1)
+  expect(await problems(`${HEAD}phases:\n${before.join('')}${phase}`)).toEqual([])
 })
 
 describe('of values whose type is known at run time only', () => {
