@@ -85,7 +85,8 @@ async function failsByName(kind: 'sources' | 'target_entries' = 'sources', more 
     ]),
   )
   const record = await ended(run_id, 15_000)
-  expect(record).toMatchObject({ state: 'failed', error: { phase: 'wild', code: expect.any(String) } })
+  expect(record).toMatchObject({ state: 'failed', error: { phase: 'wild' } })
+  expect(record.error!.code).toBeString()
   expect(record.error!.message).toBeString()
   expect(record.error!.message).not.toBe('')
   expect(phaseOf(t, run_id, 'wild')).toMatchObject({ state: 'failed', attempt: 1, data: null, files: [] })
@@ -157,11 +158,8 @@ const returned: [what: string, value: () => unknown][] = [
   ['null', () => null],
   ['a text', () => 'done'],
   ['an instance of a class', () => new Thing()],
-  ['an instance of a class as data', () => ({ text: 'x', data: new Thing() })],
-  ['a map as data', () => ({ text: 'x', data: new Map([['a', 1]]) })],
   ['data that refers to itself', () => ({ text: 'x', data: cyclic() })],
   ['a BigInt in its data', () => ({ text: 'x', data: { deep: [10n] } })],
-  ['a function as data', () => ({ text: 'x', data: () => 1 })],
   [
     'data that throws when it is read',
     () => ({ text: 'x', data: Object.defineProperty({}, 'a', { enumerable: true, get: boom }) }),
