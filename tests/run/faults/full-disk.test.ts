@@ -17,6 +17,8 @@ const probe = smallDisk(24)
 probe?.remove()
 let disk: SmallDisk
 let closing: () => Promise<unknown>
+/** Of a command that a test started: it leads a group. */
+let started: number | null = null
 beforeEach(() => {
   disk = smallDisk(24)!
 })
@@ -24,6 +26,9 @@ afterEach(async () => {
   disk.free()
   await closing()
   disk.remove()
+  // Where a test has failed it may be there still.
+  if (started !== null && alive(started)) process.kill(-started, 'SIGKILL')
+  started = null
 }, 30_000)
 
 /** Null where a full disk is the answer. */
@@ -79,6 +84,7 @@ describe.skipIf(!probe)('on a full disk', () => {
           .catch(() => '')
         return text.endsWith('\n') && Number(text)
       }, 'the command')
+      started = pid
       disk.fill()
       const cancelled = unlessFull(t.engine.cancel(run_id))
       await until(() => !alive(pid), 'the end of the command')
@@ -184,6 +190,7 @@ describe.skipIf(!probe)('on a full disk', () => {
           .catch(() => '')
         return text.endsWith('\n') && Number(text)
       }, 'the command')
+      started = pid
       disk.fill()
       const cancelled = daemon.post('/v1/runs/cancel', { run_id })
       cancelled.catch(() => {})
