@@ -34,7 +34,7 @@ import { planResume, type ResumeOptions, type ResumePlan, resumable, resume, sec
 import { type Decision, decide } from './steps/review.ts'
 import { stopRun } from './steps/stop.ts'
 import { dueUnits, nextDue } from './steps/tick.ts'
-import { Journal, type Unit } from './store/journal.ts'
+import { isDiskError, Journal, type Unit } from './store/journal.ts'
 import { dropSmallFilesBelow, putSmallFiles } from './store/small-files.ts'
 import { Store } from './store/store.ts'
 import { Followers, type Notice } from './views/followers.ts'
@@ -148,7 +148,7 @@ export class Engine {
         afterUnit: this.#machine.afterUnit,
         unitUndone: this.#machine.unitUndone,
         unitFailed: (unit, error) => this.#unitFailed(unit, error),
-        beforeCommit: () => options.outbox?.record(this.#machine.changes),
+        beforeCommit: () => this.#tellOutbox(),
         afterCommit: () => this.#committed(),
         afterRollback: this.#machine.groupUndone,
       },
@@ -206,7 +206,7 @@ export class Engine {
       ),
     )
     this.#messenger.recover()
-    for (const { id, state } of this.store.runs.unsettled()) void this.#farewell(id, id, state)
+    for (const id of this.store.runs.unsettled()) void this.#farewell(id, id)
     // Secrets of a run that was being started when the process ended.
     const { secrets } = this.#options
     await Promise.all(
@@ -462,6 +462,19 @@ export class Engine {
     }
   }
 
+  /** Inside the transaction. What cannot be told to the hub holds up nothing here. */
+  #tellOutbox(): void {
+    const { outbox, log } = this.#options
+    for (const change of outbox ? this.#machine.changes : []) {
+      try {
+        outbox!.record([change])
+      } catch (error) {
+        if (isDiskError(error)) throw error
+        log.error('a change cannot be told to the hub', { run: change.run.id, kind: change.kind, error: textOf(error) })
+      }
+    }
+  }
+
   #tell(changes: readonly Change[]): void {
     if (changes.some(({ run }) => run.synced)) this.#options.outbox?.committed()
     if (!this.#followers.any) return
@@ -485,7 +498,7 @@ export class Engine {
       case 'deliver':
         return this.#messenger.send(effect.runId)
       case 'ended':
-        void this.#farewell(effect.runId, effect.root, effect.state)
+        void this.#farewell(effect.runId, effect.root)
     }
   }
 
@@ -558,7 +571,7 @@ export class Engine {
   }
 
   /** Once its last words are said, what a run needed goes, and those who waited for it hear. */
-  async #farewell(runId: string, root: string, state: string): Promise<void> {
+  async #farewell(runId: string, root: string): Promise<void> {
     const hasEnded = () => this.store.runs.get(runId)?.completed_at !== null
     this.logs.close(runId)
     await this.#messenger.idle(runId)
@@ -566,14 +579,16 @@ export class Engine {
     if (!hasEnded() || this.#stopping) return
     // A listener may have said something since.
     this.logs.close(runId)
-    this.#followers.ended(runId)
-    if (runId !== root || this.#held.has(runId)) return
+    const isTop = runId === root && !this.#held.has(runId)
     try {
-      await Promise.all([this.#options.secrets.forget(runId), this.#places.leave(runId, state === 'completed')])
-      if (hasEnded()) await this.#journal.write({ root: null, apply: () => this.store.runs.settle(runId) })
+      if (isTop) await this.#options.secrets.forget(runId)
     } catch (error) {
-      this.#options.log.warn('what a run needed could not be removed', { run: runId, error: textOf(error) })
+      this.#options.log.warn('the secret inputs of a run could not be removed', { run: runId, error: textOf(error) })
     }
+    this.#followers.ended(runId)
+    if (!isTop) return
+    const apply = () => this.store.runs.settle(runId)
+    await this.#journal.write({ root: null, apply }).catch(() => {})
   }
 
   // Faults

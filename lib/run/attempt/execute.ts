@@ -12,6 +12,7 @@ import {
   type Handler,
 } from '../../agent/define.ts'
 import { diskFull, recordFiles, type SmallFile } from '../../agent/files.ts'
+import { makeFolders, type Obstacle } from '../../agent/folders.ts'
 import { CadreError } from '../../error.ts'
 import { isObject, type Json, type JsonObject, notJson } from '../../json.ts'
 import { problems } from '../../schema.ts'
@@ -77,7 +78,7 @@ export async function execute(attempt: Attempt, around: Surroundings): Promise<O
     if (attempt.attempt > 1) await rm(folder, { recursive: true, force: true })
     if (isPhaseLevel) {
       around.makeWorkspace()
-      await mkdir(folder, { recursive: true, mode: 0o700 })
+      await emptyFolder(around.stateDir, phase.name)
     }
     const written: FileRecord[] = []
     const small: SmallFile[] = []
@@ -97,6 +98,20 @@ export async function execute(attempt: Attempt, around: Surroundings): Promise<O
       // Even to look at what was thrown throws.
       return { kind: 'failed', error: { code: 'internal', message: textOf(thrown) }, retryable: false }
     }
+  }
+}
+
+/** Commands find their folder there and empty, and it is a folder: what another command put in its place goes. */
+async function emptyFolder(stateDir: string, phase: string): Promise<void> {
+  const obstacle = ({ path, kind }: Obstacle) => new Error(`${path} must be a folder, but it is ${kind}`)
+  await makeFolders(stateDir, ['files'], obstacle)
+  const folder = join(stateDir, 'files', phase)
+  try {
+    await mkdir(folder, { mode: 0o700 })
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+    await rm(folder, { recursive: true, force: true })
+    await mkdir(folder, { mode: 0o700 })
   }
 }
 
@@ -293,6 +308,6 @@ async function failure(thrown: unknown, signal: AbortSignal, around: Surrounding
   return {
     kind: 'failed',
     error: around.mask(errorOf(reason)),
-    retryable: reason instanceof AgentError && reason.retryable,
+    retryable: reason instanceof AgentError && reason.retryable === true,
   }
 }

@@ -173,13 +173,13 @@ export class Messenger {
   }
 
   async #failed(row: DeliveryRow, thrown: unknown, mayBeSent: boolean): Promise<void> {
-    const sent = thrown instanceof AgentError ? thrown.sent : undefined
+    const { sent, code } = agentErrorOf(thrown)
     if (this.#stop.signal.aborted) {
       // Interrupted, not failed: the next start sends what is `pending`, and holds what is `sent` to be in doubt.
       if (sent === 'no') await this.#set(row, 'pending', null)
       return
     }
-    const isLate = thrown instanceof AgentError && thrown.code === 'aborted'
+    const isLate = code === 'aborted'
     const late = `it did not return within ${this.#parts.timeout / 1_000} s`
     const error = this.#parts.mask(row.run_id, isLate ? late : textOf(thrown))
     await this.#set(row, sent === 'unknown' || (isLate && mayBeSent && sent !== 'no') ? 'unknown' : 'failed', error)
@@ -187,6 +187,15 @@ export class Messenger {
 
   #set({ run_id, number }: DeliveryRow, state: DeliveryRow['state'], error: string | null): Promise<void> {
     return this.#parts.write(() => this.#store.deliveries.set(run_id, number, state, error))
+  }
+}
+
+/** What an agent's own error says; nothing of whatever else was thrown, which may be anything. */
+function agentErrorOf(thrown: unknown): Partial<Pick<AgentError, 'sent' | 'code'>> {
+  try {
+    return thrown instanceof AgentError ? { sent: thrown.sent, code: thrown.code } : {}
+  } catch {
+    return {}
   }
 }
 

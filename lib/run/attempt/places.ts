@@ -1,7 +1,6 @@
 // Where the agents of a run work: its state folder, its workspace, its log.
 
 import { mkdirSync } from 'node:fs'
-import { rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import type { RunIdentity } from '../../agent/define.ts'
 import type { JsonObject } from '../../json.ts'
@@ -32,7 +31,6 @@ export class Places {
   readonly #home: string
   readonly #store: Store
   readonly #say: (row: RunRow, phase: string, line: Parameters<RunPlace['log']>[0]) => void
-  readonly #made = new Set<string>()
 
   /** `say` takes what is to stand in the log. */
   constructor(
@@ -65,28 +63,12 @@ export class Places {
     }
   }
 
-  /** A tree that was given no workspace has an empty one of its own, made for the first phase that works in it. */
+  /**
+   * A tree that was given no workspace has an empty one of its own, made for the first phase that works in it. It stays
+   * as long as the run does: a resume needs what completed phases left there.
+   */
   makeWorkspace({ root_id, workspace }: RunRow): void {
-    if (workspace !== null || this.#made.has(root_id)) return
-    this.#made.add(root_id)
-    mkdirSync(this.#ownWorkspace(root_id), { recursive: true, mode: 0o700 })
-  }
-
-  /** The tree has ended. One that did not complete may be resumed, and needs what its phases left there. */
-  async leave(rootId: string, completed: boolean): Promise<void> {
-    this.#made.delete(rootId)
-    if (!completed) return
-    const own = this.#ownWorkspace(rootId)
-    // A resume may make it anew at once, so it is out of the way before it is removed.
-    const old = `${own}-${crypto.randomUUID()}`
-    try {
-      await rename(own, old)
-    } catch (error) {
-      // No phase worked in it, or a command removed it.
-      if ((error as NodeJS.ErrnoException).code === 'ENOENT') return
-      throw error
-    }
-    await rm(old, { recursive: true, force: true })
+    if (workspace === null) mkdirSync(this.#ownWorkspace(root_id), { recursive: true, mode: 0o700 })
   }
 
   #ownWorkspace(rootId: string): string {

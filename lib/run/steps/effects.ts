@@ -2,7 +2,6 @@
 // so that one that fails harms no other.
 
 import type { FileRecord } from '../../agent/define.ts'
-import type { RunState } from '../core/states.ts'
 import type { PhaseChange } from '../store/phases.ts'
 import type { RunError } from '../store/rows.ts'
 
@@ -50,7 +49,7 @@ export type Effect =
   /** Removes the files below a phase's folder that belong to no completed sub-run. */
   | { kind: 'clear'; runId: string; position: number }
   | { kind: 'deliver'; runId: string }
-  | { kind: 'ended'; runId: string; root: string; state: RunState }
+  | { kind: 'ended'; runId: string; root: string }
 
 /** What a sub-run gives to the run above: its outputs as that run names them, and the records of their files. */
 export interface Handed {

@@ -35,7 +35,7 @@ export function attemptEnded(
   outcome: Outcome,
 ): boolean {
   const live = machine.live(runId, position, attempt)
-  if (live?.phases[position]!.state !== 'running') return false
+  if (!live || live.phases[position]!.state !== 'running') return false
   conclude(machine, live, position, outcome)
   machine.follow(live.root)
   return true
@@ -103,7 +103,7 @@ export function finish(machine: Machine, live: LiveRun): void {
   leave(machine, live, end)
   machine.changed(live)
   machine.event(live, EVENT_OF[end.state], null)
-  machine.after({ kind: 'ended', runId: live.id, root: live.root, state: end.state })
+  machine.after({ kind: 'ended', runId: live.id, root: live.root })
   const { parent } = live
   if (!parent) return
   const position = live.row.parent_position!

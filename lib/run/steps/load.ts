@@ -1,6 +1,7 @@
 // Reading runs that have not ended back into memory, after a restart or a rollback. A leaf phase that was running and is
 // executed by nobody becomes one that may start: its next attempt is a new one. Everything else follows from the rows.
 
+import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
 import type { Bundle, MapPhase, TeamPhase } from '../../team/team.ts'
 import { type Clock, NO_CLOCK } from '../core/clock.ts'
@@ -105,8 +106,17 @@ export function takeUp(machine: Machine, live: LiveRun): void {
 /** Secret inputs are recorded masked: a root's come from its sealed file, a sub-run's follow from its parent again. */
 function inputsOf(machine: Machine, row: RunRow, bundle: Bundle, parent: LiveRun | null): JsonObject {
   const recorded: JsonObject = JSON.parse(row.inputs)
-  if (!bundle.team(row.team_key).inputs.some(input => input.secret)) return recorded
-  if (!parent) return { ...recorded, ...machine.world.secretInputs(row.id) }
+  const secret = bundle.team(row.team_key).inputs.filter(input => input.secret && input.name in recorded)
+  if (secret.length === 0) return recorded
+  if (!parent) {
+    const kept = machine.world.secretInputs(row.id)
+    const gone = secret.filter(({ name }) => !(name in kept)).map(({ name }) => name)
+    if (gone.length === 0) return { ...recorded, ...kept }
+    throw new CadreError(
+      'invalid_state',
+      `the values of its secret inputs are gone (${gone.join(', ')}): give them again with \`resume\``,
+    )
+  }
   const phase = parent.phase(row.parent_position!) as TeamPhase | MapPhase
   const item = phase.type === 'map' ? machine.store.items.get(parent.id, phase.index, row.item!) : null
   return subRunInputs(machine, parent, phase, item ? { value: JSON.parse(item.value), index: item.item } : undefined)

@@ -544,8 +544,7 @@ export class Machine {
     } catch {
       // Its team cannot be read, so the hub cannot be told of its phases.
     }
-    for (const run of runs)
-      this.after({ kind: 'ended', runId: run.id, root, state: run.id === root ? 'failed' : 'cancelled' })
+    for (const run of runs) this.after({ kind: 'ended', runId: run.id, root })
   }
 
   /** The run of a fact, if the fact still concerns it: the phase is in that attempt, and has not ended. */

@@ -42,6 +42,16 @@ export function ask(machine: Machine, live: LiveRun, position: number, { change,
   machine.enter(live, position, 'awaiting_input', question.reason)
   if (question.error) machine.store.phases.keepResult(live.id, position, question.error, change ?? {})
   openReview(machine, live, position, question)
+  tellEscalation(machine, live, position)
+}
+
+/** Once a review: in its run, and in each run above. */
+function tellEscalation(machine: Machine, live: LiveRun, position: number): void {
+  let asked: number | null = position
+  for (let run: LiveRun | null = live; run; run = run.parent) {
+    machine.event(run, 'on_escalate', asked)
+    asked = run.row.parent_position
+  }
 }
 
 export function askGate(
@@ -73,11 +83,6 @@ function openReview(machine: Machine, live: LiveRun, position: number, question:
   const { attempt } = live.phases[position]!
   machine.store.reviews.open({ run_id: live.id, position, attempt, kind, reason, prompt, entries, deadline, at })
   if (deadline !== null) machine.world.wakeAt(deadline)
-  let asked: number | null = position
-  for (let run: LiveRun | null = live; run; run = run.parent) {
-    machine.event(run, 'on_escalate', asked)
-    asked = run.row.parent_position
-  }
   noteReview(machine, live, position)
 }
 

@@ -54,7 +54,7 @@ const RETRY_MS = 1_000
 
 const DISK_CODES = ['SQLITE_FULL', 'SQLITE_IOERR', 'SQLITE_READONLY', 'SQLITE_CANTOPEN']
 
-const isDiskError = (error: unknown): error is SQLiteError =>
+export const isDiskError = (error: unknown): error is SQLiteError =>
   error instanceof SQLiteError && DISK_CODES.some(code => error.code?.startsWith(code))
 
 export class Journal {

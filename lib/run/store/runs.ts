@@ -273,12 +273,13 @@ export class Runs {
   }
 
   /** Top runs that have ended, and whose end has not been followed by all that it calls for. */
-  unsettled(): { id: string; state: RunState; workspace: string | null }[] {
+  unsettled(): string[] {
     return this.#db
-      .query<{ id: string; state: RunState; workspace: string | null }, []>(
-        'SELECT id, state, workspace FROM runs WHERE parent_id IS NULL AND completed_at IS NOT NULL AND settled = 0',
+      .query<{ id: string }, []>(
+        'SELECT id FROM runs WHERE parent_id IS NULL AND completed_at IS NOT NULL AND settled = 0',
       )
       .all()
+      .map(row => row.id)
   }
 
   settle(id: string): void {

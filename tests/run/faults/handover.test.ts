@@ -8,7 +8,6 @@ import { until, within } from '../../support/bounded.ts'
 import { type TestEngine, testEngine } from '../../support/engine.ts'
 import { folder } from '../../support/folder.ts'
 import { dataOf, phaseOf, subRunOf } from '../../support/home.ts'
-import { resume } from '../../support/resuming.ts'
 import { act, scripted, shell, team } from '../../support/scripted.ts'
 
 const { agents } = scripted({
@@ -128,7 +127,7 @@ describe('a file where the folder of a later phase goes', () => {
     expect(run).toMatchObject({ state: 'failed', error: { phase: 'down' } })
     expect(phaseOf(t, runId, 'down').error!.message).toContain('files/down')
     rmSync(join(t.engine.stateDir(runId), 'files/down'))
-    await resume(t.engine, runId)
+    await t.engine.resume(runId)
     expect(await ended(runId)).toMatchObject({ state: 'completed' })
     expect(file(runId, 'files/down/doc')).toBe('made\n')
   }
@@ -141,7 +140,7 @@ describe('a file where the folder of a later phase goes', () => {
     const run = await ended(run_id)
     expect(run).toMatchObject({ state: 'failed', error: { phase: 'down' } })
     expect(run.error!.message).toContain('files/down')
-    await resume(t.engine, run_id)
+    await t.engine.resume(run_id)
     await endedWell(run_id)
   })
 
@@ -151,7 +150,7 @@ describe('a file where the folder of a later phase goes', () => {
     t = await testEngine({ home })
     const { run_id } = await t.start(files(go))
     expect(await ended(run_id)).toMatchObject({ state: 'failed', error: { phase: 'make' } })
-    await resume(t.engine, run_id)
+    await t.engine.resume(run_id)
     expect(await ended(run_id)).toMatchObject({ state: 'failed', attempt: 2 })
     await t.close()
 
@@ -159,7 +158,7 @@ describe('a file where the folder of a later phase goes', () => {
     const other = await within(t.run(team([shell('other', 'true')])), 'another run')
     expect(other.state).toBe('completed')
     writeFileSync(go, '')
-    await resume(t.engine, run_id)
+    await t.engine.resume(run_id)
     await endedWell(run_id)
   })
 
@@ -300,7 +299,7 @@ describe('the working folder of a run that was given none', () => {
         t = await testEngine({ home })
       }
       writeFileSync(go, '')
-      await resume(t.engine, run_id)
+      await t.engine.resume(run_id)
       expect(await ended(run_id)).toMatchObject({ state: 'completed' })
     })
 
@@ -315,7 +314,7 @@ describe('the working folder of a run that was given none', () => {
         await t.close()
         t = await testEngine({ home })
       }
-      await resume(t.engine, run_id, { from: 'read' })
+      await t.engine.resume(run_id, { from: 'read' })
       expect(await ended(run_id)).toMatchObject({ state: 'completed', attempt: 2 })
     })
   }

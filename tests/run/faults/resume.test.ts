@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { AgentError } from '../../../lib/agent/cadre.ts'
 import { deleteTree } from '../../../lib/daemon/retention.ts'
 import type { JsonObject } from '../../../lib/json.ts'
+import type { ResumeOptions } from '../../../lib/run/engine.ts'
 import { until, within } from '../../support/bounded.ts'
 import { type TestEngine, testEngine } from '../../support/engine.ts'
 import { folder } from '../../support/folder.ts'
@@ -40,7 +41,7 @@ afterEach(async () => {
   await t.close()
 })
 const ended = (runId: string) => within(t.engine.ended(runId), 'the end of the run')
-const resumed = async (runId: string, given?: Resuming) => {
+const resumed = async (runId: string, given?: ResumeOptions) => {
   await within(t.engine.resume(runId, given), 'the resume')
   return ended(runId)
 }
