@@ -248,7 +248,13 @@ export class Engine {
       this.#machine.follow(row.root_id)
       return this.record(runId)
     }
-    if (!this.#journal.stalled) return this.#ask(row.root_id, apply)
+    if (!this.#journal.stalled) {
+      try {
+        return await this.#ask(row.root_id, apply)
+      } catch (error) {
+        if (!this.#journal.stalled) throw error
+      }
+    }
     this.#refuseCancel(runId)
     const place = row.tree_key
     this.#attempts.abortRuns(id => {
@@ -313,9 +319,13 @@ export class Engine {
 
   /** The record of a run once it has ended and its listeners have been told. */
   async ended(runId: string): Promise<RunRecord> {
-    if (this.record(runId).completed_at === null) await this.#followers.untilEnded(runId)
-    await this.#messenger.idle(runId)
-    return this.record(runId)
+    for (;;) {
+      if (this.record(runId).completed_at === null) await this.#followers.untilEnded(runId)
+      await this.#messenger.idle(runId)
+      const record = this.record(runId)
+      // It may have been resumed the moment it ended.
+      if (record.completed_at !== null) return record
+    }
   }
 
   /** Resolves when every listener that was to be told by now has been. */
@@ -585,6 +595,7 @@ export class Engine {
     } catch (error) {
       this.#options.log.warn('the secret inputs of a run could not be removed', { run: runId, error: textOf(error) })
     }
+    if (!hasEnded()) return
     this.#followers.ended(runId)
     if (!isTop) return
     const apply = () => this.store.runs.settle(runId)

@@ -15,6 +15,7 @@ const TAG_BYTES = 16
 export class RootSecrets {
   readonly #home: string
   readonly #known = new Map<string, JsonObject>()
+  readonly #forgetting = new Map<string, Promise<void>>()
 
   constructor(home: string) {
     this.#home = home
@@ -26,6 +27,7 @@ export class RootSecrets {
       fields.filter(field => field.secret && field.name in inputs).map(field => [field.name, inputs[field.name]!]),
     )
     if (Object.keys(secret).length === 0) return
+    await this.#forgetting.get(rootId)
     const folder = join(this.#home, 'secrets')
     mkdirSync(folder, { recursive: true, mode: 0o700 })
     const iv = randomBytes(IV_BYTES)
@@ -83,7 +85,11 @@ export class RootSecrets {
   async forget(rootId: string): Promise<void> {
     const known = this.#known.get(rootId)
     this.#known.delete(rootId)
-    if (!known || Object.keys(known).length > 0) await rm(join(this.#home, 'secrets', rootId), { force: true })
+    if (known && Object.keys(known).length === 0) return
+    // A resume may give them again at once: what it keeps must not be what is removed here.
+    const forgetting = rm(join(this.#home, 'secrets', rootId), { force: true })
+    this.#forgetting.set(rootId, forgetting)
+    await forgetting.finally(() => this.#forgetting.delete(rootId))
   }
 
   #key(): Buffer {
