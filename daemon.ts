@@ -5,6 +5,9 @@ import { tellFailure } from './lib/daemon/commands/failure.ts'
 import { version } from './lib/daemon/version.ts'
 import { didYouMean } from './lib/spelling.ts'
 
+/** How long what a failed command had begun may take to end. */
+const LEAVE_MS = 500
+
 const collect = (value: string, all: string[] = []) => [...all, value]
 
 /** How many items a list shows. */
@@ -21,16 +24,22 @@ const program = new Command('bun daemon.ts')
   .exitOverride()
   .showHelpAfterError('(--help tells more)')
 
-/** Runs `work`; a number that it returns is the exit code. */
+/** Runs `work`; a number that it returns is the exit code. `path`: the team that the command was given. */
 function act(work: () => Promise<unknown>, path?: string): Promise<void> {
   return work().then(
     code => {
       if (typeof code === 'number') process.exitCode = code
     },
     thrown => {
-      process.exitCode = tellFailure(thrown, path)
+      process.exitCode = fail(thrown, path)
+      // What it had begun may wait for a disk or a peer that never answers.
+      setTimeout(() => process.exit(), LEAVE_MS).unref()
     },
   )
+}
+
+function fail(thrown: unknown, path?: string): number {
+  return tellFailure(thrown, { home: program.opts<{ home?: string }>().home, path })
 }
 
 program
@@ -52,7 +61,7 @@ program
 program
   .command('run <team>')
   .description('run a team: a folder, a team.yml, or @scope/name')
-  .option('-i, --input <name=value>', 'an input; name=@file reads a file', collect)
+  .option('-i, --input <name=value>', 'an input; name=@file reads a file, name=@- stdin', collect)
   .option('--inputs <file>', 'inputs as a JSON object')
   .option('--name <name>', 'name of the run')
   .option('--workspace <folder>', 'where to work: a folder, or the name of a workspace (default: here)')
@@ -72,7 +81,7 @@ program
 program
   .command('plan <team>')
   .description('print what a run would do')
-  .option('-i, --input <name=value>', 'an input; name=@file reads a file', collect)
+  .option('-i, --input <name=value>', 'an input; name=@file reads a file, name=@- stdin', collect)
   .option('--inputs <file>', 'inputs as a JSON object')
   .option('--json')
   .action((team: string, _, command: Command) =>
@@ -150,8 +159,10 @@ program
 
 program
   .command('resume <run>')
-  .description('continue an ended run; what completed stays')
+  .description('continue a run that was interrupted, or that has ended; what completed stays')
   .option('--from <phase>', 'repeat this phase and what depends on it')
+  .option('--failed', 'repeat the failed items of maps that completed all the same, too')
+  .option('-i, --input <name=value>', 'a secret input again; name=@- reads stdin, name=@file a file', collect)
   .option('--json', 'print the run record')
   .action((run: string, _, command: Command) =>
     act(async () => (await import('./lib/daemon/commands/change.ts')).resume(run, command.optsWithGlobals())),
@@ -159,7 +170,7 @@ program
 
 program
   .command('cancel <run>')
-  .description('cancel a run and all below it')
+  .description('cancel a run and all below it; a second time also its cleanup phases')
   .action((run: string, _, command: Command) =>
     act(async () => (await import('./lib/daemon/commands/change.ts')).cancel(run, command.optsWithGlobals())),
   )
@@ -251,7 +262,7 @@ program
   .description('run a published team on a daemon of a realm')
   .requiredOption('--realm <realm>', 'id, slug or name')
   .option('--hub <url>', 'the hub (CADRE_HUB_URL)')
-  .option('-i, --input <name=value>', 'an input; name=@file reads a file', collect)
+  .option('-i, --input <name=value>', 'an input; name=@file reads a file, name=@- stdin', collect)
   .option('--inputs <file>', 'inputs as a JSON object')
   .option('--name <name>', 'name of the run')
   .option('--workspace <name>', 'a workspace that the daemon must have')
@@ -259,6 +270,11 @@ program
   .action((team: string, _, command: Command) =>
     act(async () => (await hub()).dispatch(team, command.optsWithGlobals())),
   )
+
+// What nobody waited for.
+for (const event of ['uncaughtException', 'unhandledRejection']) {
+  process.on(event, (thrown: unknown) => process.exit(fail(thrown)))
+}
 
 // `… | head` has read enough: that is no failure.
 process.stdout.on('error', error => {
@@ -269,6 +285,6 @@ process.stdout.on('error', error => {
 try {
   await program.parseAsync()
 } catch (error) {
-  if (!(error instanceof CommanderError)) throw error
-  process.exitCode = error.exitCode === 0 ? 0 : 2
+  if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : 2
+  else process.exitCode = fail(error)
 }

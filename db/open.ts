@@ -1,8 +1,9 @@
 // How a SQLite database is opened and brought up to date: durable by default, one writer, numbered migrations.
 
-import { Database } from 'bun:sqlite'
-import { closeSync, existsSync, mkdirSync, openSync } from 'node:fs'
+import { constants, Database, SQLiteError } from 'bun:sqlite'
+import { closeSync, existsSync, mkdirSync, openSync, statSync } from 'node:fs'
 import { dirname } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { CadreError } from '../lib/error.ts'
 
 /** A numbered step: the SQL that brings a database from version `number - 1` to `number`. */
@@ -39,6 +40,47 @@ export function openDatabase(file: string, options: { readonly?: boolean } = {})
   }
   db.run('PRAGMA foreign_keys = ON')
   return db
+}
+
+/**
+ * Opens `file` for reading, also where nothing can be written. Readers share an index of the write-ahead log in a file of
+ * its own; a full disk has no room for that file, and on a read-only disk it cannot be made.
+ */
+export function openForReading(file: string): Database {
+  try {
+    return readable(openDatabase(file, { readonly: true }))
+  } catch (error) {
+    if (!isDiskError(error)) throw error
+  }
+  const log = statSync(`${file}-wal`, { throwIfNoEntry: false })
+  if (!log || log.size === 0) {
+    // Nobody has it open, and everything is in the one file.
+    const { SQLITE_OPEN_READONLY, SQLITE_OPEN_URI } = constants
+    return readable(new Database(`${pathToFileURL(file)}?immutable=1`, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI))
+  }
+  // A connection that keeps all others out has its index in memory.
+  const db = new Database(file, { readwrite: true, create: false, strict: true })
+  db.run('PRAGMA locking_mode = EXCLUSIVE')
+  return readable(db)
+}
+
+/** Throws now what the first statement would throw. */
+function readable(db: Database): Database {
+  try {
+    db.run('PRAGMA busy_timeout = 5000')
+    versionOf(db)
+    return db
+  } catch (error) {
+    db.close()
+    throw error
+  }
+}
+
+const DISK_CODES = ['SQLITE_FULL', 'SQLITE_IOERR', 'SQLITE_READONLY', 'SQLITE_CANTOPEN']
+
+/** The disk did not do what was asked of it: it is full, read-only or broken. */
+export function isDiskError(error: unknown): error is SQLiteError {
+  return error instanceof SQLiteError && DISK_CODES.some(code => error.code?.startsWith(code))
 }
 
 export function versionOf(db: Database): number {

@@ -19,12 +19,28 @@ export function startOf(pid: number): string | null {
   return readStat(pid)?.started ?? null
 }
 
+/**
+ * Whether the process that began at `started` (`startOf`) is at work. One that is gone is not, nor one that has ended and
+ * waits for its parent to bury it, nor another program that was given the same id.
+ */
+export function isRunning(pid: number, started: string): boolean {
+  if (process.platform === 'linux') {
+    const stat = readStat(pid)
+    return stat?.started === started && !isDead(stat.state)
+  }
+  const [state = 'Z'] = (printed(['ps', '-o', 'stat=', '-p', String(pid)]) ?? '').split(/\s/)
+  return !isDead(state) && startOf(pid) === started
+}
+
 /** Processes of a group that are alive; what its parent has still to bury is not. */
 export function groupMembers(group: number): number[] {
   return processTable()
-    .filter(each => each.group === group && !each.state.startsWith('Z'))
+    .filter(each => each.group === group && !isDead(each.state))
     .map(({ pid }) => pid)
 }
+
+/** A zombie (Z), or one that is just being taken away (X). */
+const isDead = (state: string): boolean => /^([ZX]|$)/.test(state)
 
 interface Entry {
   pid: number

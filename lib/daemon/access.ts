@@ -38,6 +38,13 @@ export interface GuardOptions {
   credentials: Credentials
 }
 
+/** `CADRE_LOCAL_AUTH`: `strict`, or nothing. */
+export function strictFrom(value: string | undefined): boolean {
+  if (!value || value === 'open') return false
+  if (value === 'strict') return true
+  throw new CadreError('invalid_request', `CADRE_LOCAL_AUTH: expected strict or nothing, got ${value}`)
+}
+
 export type Guard = (rule: Rule) => Access<Caller>
 
 export function createGuard({ localToken, strict, credentials }: GuardOptions): Guard {

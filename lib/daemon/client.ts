@@ -1,10 +1,10 @@
-// Calls of the command line to the daemon that holds the home, with the local token.
+// Calls of the command line to the process that holds the home, with the local token.
 
 import { CadreError, type ErrorBody } from '../error.ts'
 import type { Json } from '../json.ts'
 import type { RunEvent } from './events.ts'
 import { readToken } from './home.ts'
-import { holderOf } from './lock.ts'
+import { type Holder, holderOf } from './lock.ts'
 
 export interface Client {
   call<T>(path: string, body?: object): Promise<T>
@@ -14,19 +14,70 @@ export interface Client {
   events(runId: string, signal: AbortSignal): AsyncGenerator<RunEvent>
 }
 
-/** The daemon that serves `home`; null when none does, also while a command holds it by itself. */
-export function connect(home: string): Client | null {
-  const address = holderOf(home)?.address ?? null
-  if (address === null) return null
+/** A process that took the home a moment ago, or is about to let go of it, has no address: so long it is waited for. */
+const PATIENCE_MS = 10_000
+const LOOK_MS = 20
+
+/**
+ * Calls `over` with the process that holds `home`, or `alone` when none does. A process that let go of the home before it
+ * did what was asked is as good as none. Throws `unavailable` when one holds the home and does not serve it.
+ */
+export async function withHome<T>(
+  home: string,
+  over: (client: Client) => Promise<T>,
+  alone: () => Promise<T>,
+): Promise<T> {
+  for (;;) {
+    const holder = await servingHolder(home)
+    if (!holder) return alone()
+    try {
+      return await over(createClient(home, holder.address))
+    } catch (thrown) {
+      if (!letGo(home, holder, thrown)) throw thrown
+    }
+  }
+}
+
+async function servingHolder(home: string): Promise<(Holder & { address: string }) | null> {
+  const deadline = performance.now() + PATIENCE_MS
+  for (;;) {
+    const holder = holderOf(home)
+    if (!holder) return null
+    const { pid, command, address } = holder
+    if (address !== null) return { ...holder, address }
+    if (performance.now() > deadline) {
+      throw new CadreError(
+        'unavailable',
+        `process ${pid} (${command}) holds ${home} and does not answer; try again later`,
+      )
+    }
+    await Bun.sleep(LOOK_MS)
+  }
+}
+
+/** Whether a call failed because `holder` lets go of the home, and has done nothing of what was asked. */
+function letGo(home: string, holder: Holder, thrown: unknown): boolean {
+  if (!(thrown instanceof CadreError) || thrown.code !== 'unavailable') return false
+  const refused = thrown.cause === undefined || (thrown.cause as { code?: string }).code === 'ECONNREFUSED'
+  if (!refused) return false
+  const now = holderOf(home)
+  return now?.pid !== holder.pid || now.address !== holder.address
+}
+
+/** Calls what listens at `address`. */
+export function createClient(home: string, address: string): Client {
   // What listens on every address is called on loopback.
   const base = address.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')
   const headers = { 'content-type': 'application/json', authorization: `Bearer ${readToken(home)}` }
 
   async function post(path: string, body: object): Promise<unknown> {
-    const reply = await fetch(base + path, { method: 'POST', headers, body: JSON.stringify(body) }).catch(cause => {
-      throw new CadreError('unavailable', `the daemon at ${base} does not answer`, { cause })
-    })
-    return reply.json()
+    try {
+      // A connection of its own: a kept one may be cut while it is idle, and nobody could tell whether the call arrived.
+      const reply = await fetch(base + path, { method: 'POST', headers, body: JSON.stringify(body), keepalive: false })
+      return await reply.json()
+    } catch (cause) {
+      throw new CadreError('unavailable', `the process that serves ${home} at ${base} does not answer`, { cause })
+    }
   }
 
   return {

@@ -1,5 +1,5 @@
 // The daemon: one object that owns a home and wires what lives in it — database, agents, settings, secrets, engine.
-// `serve` puts HTTP around it, `run` uses it as it is; both hold the lock of the home meanwhile.
+// `serve` puts HTTP around it for good, other commands as long as something runs (host.ts); both hold the lock of the home.
 
 import type { Database } from 'bun:sqlite'
 import { join } from 'node:path'
@@ -17,6 +17,7 @@ import type { Bundle } from '../team/team.ts'
 import { bundleFromJson, literalOrigins, teamsOf } from '../team/team.ts'
 import { Bundles } from './bundles.ts'
 import type { Remote } from './credentials.ts'
+import { homeIsFull } from './full-disk.ts'
 import { databaseFile, makeHome, processesFolder } from './home.ts'
 import { type Lock, takeLock } from './lock.ts'
 import { Mask } from './mask.ts'
@@ -33,7 +34,13 @@ export interface DaemonOptions {
   home: string
   log: Log
   env?: Environment
+  /** The command that this process is, as the lock names it. */
+  command?: string
 }
+
+/** How long the first write of a start is waited for when the disk is full. */
+const FULL_MS = 2_000
+const ABANDON_MS = 500
 
 export class Daemon {
   readonly home: string
@@ -46,6 +53,8 @@ export class Daemon {
   readonly workspaces: Workspaces
   readonly packages: Packages
   readonly bundles = new Bundles()
+  /** Top runs that had not ended when this process took the home, and that it does not go on with. */
+  readonly left = new Set<string>()
   /** What the hub has to hear of synced runs. */
   readonly outbox: SyncOutbox
   /** Born with the database, the same over restarts. */
@@ -58,9 +67,9 @@ export class Daemon {
 
   /** Takes the lock and opens everything. Throws `conflict` when another process holds the home. */
   static async open(options: DaemonOptions): Promise<Daemon> {
-    const { home, env = process.env } = options
+    const { home, env = process.env, command = 'serve' } = options
     makeHome(home)
-    const lock = takeLock(home)
+    const lock = takeLock(home, command)
     try {
       const file = databaseFile(home)
       const [catalogue, migrations, settings] = await Promise.all([
@@ -100,6 +109,37 @@ export class Daemon {
     this.instanceId = this.engine.store.facts.once('instance', () => crypto.randomUUID())
   }
 
+  /**
+   * Goes on with every run that has not ended, or with none (`[]`): then they are `left` until somebody asks for them.
+   * Throws `unavailable` on a full disk.
+   */
+  async recover(only?: readonly string[]): Promise<void> {
+    if (only) for (const id of this.#openRoots()) if (!only.includes(id)) this.left.add(id)
+    const recovered = this.engine.recover(only)
+    const late = Promise.withResolvers<void>()
+    const timer = setTimeout(() => {
+      // Slow is not full: a home with many open runs takes longer than this.
+      const { stalled } = this.engine.load
+      if (stalled) late.reject(homeIsFull(this.home, stalled))
+    }, FULL_MS)
+    await Promise.race([recovered, late.promise]).finally(() => clearTimeout(timer))
+  }
+
+  /** Goes on with the tree of a run that was left. False when it was not left. */
+  async takeUp(runId: string): Promise<boolean> {
+    const root = this.engine.store.run(runId)?.root_id
+    if (root === undefined || !this.left.delete(root)) return false
+    await this.engine.recover([root])
+    return true
+  }
+
+  #openRoots(): string[] {
+    return this.db
+      .query<{ id: string }, []>('SELECT id FROM runs WHERE parent_id IS NULL AND completed_at IS NULL ORDER BY id')
+      .all()
+      .map(({ id }) => id)
+  }
+
   /** Set by the link: refuses a value that must not be stored, such as a session token as `hub.api_key`. */
   checkSetting: (key: string, value: Json) => Promise<void> = async () => {}
 
@@ -127,6 +167,11 @@ export class Daemon {
     await stopped
     this.db.close()
     this.lock.release()
+  }
+
+  /** Closes after a start that failed. Nothing runs yet; what waits for a full disk is not waited for. */
+  async abandon(): Promise<void> {
+    await Promise.race([this.close(), Bun.sleep(ABANDON_MS)])
   }
 
   #host(secrets: RootSecrets): EngineHost {

@@ -2,16 +2,39 @@
 // proof that a caller on this machine may read the owner's files.
 
 import { randomBytes } from 'node:crypto'
-import { chmodSync, linkSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
+import {
+  accessSync,
+  chmodSync,
+  constants,
+  linkSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs'
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { CadreError } from '../error.ts'
 
 type Environment = Record<string, string | undefined>
 
-/** `--home`, else `CADRE_HOME`, else `~/.cadre`; absolute. */
+/** `--home`, else `CADRE_HOME`, else `~/.cadre`; absolute. Throws `invalid_request` for what can be no home of this user. */
 export function homeFolder(given: string | undefined, env: Environment = process.env): string {
-  return resolve(given ?? (env.CADRE_HOME || join(homedir(), '.cadre')))
+  const home = resolve(given ?? (env.CADRE_HOME || join(homedir(), '.cadre')))
+  const found = statSync(home, { throwIfNoEntry: false })
+  if (!found) return home
+  if (!found.isDirectory()) throw unusable(home, 'is a file, but the home must be a folder')
+  const user = process.getuid?.()
+  // Files that root leaves in somebody's home are files that its owner can neither read nor remove.
+  if (user !== undefined && found.uid !== user) {
+    throw unusable(home, `belongs to another user (uid ${found.uid}, you are ${user})`)
+  }
+  return home
+}
+
+function unusable(home: string, why: string, cause?: unknown): CadreError {
+  return new CadreError('invalid_request', `${home} ${why}: choose another folder with --home or CADRE_HOME`, { cause })
 }
 
 export const databaseFile = (home: string): string => join(home, 'daemon.db')
@@ -19,14 +42,25 @@ export const databaseFile = (home: string): string => join(home, 'daemon.db')
 /** Where the processes that agents start are remembered while they run. */
 export const processesFolder = (home: string): string => join(home, 'processes')
 
-/** Makes the folder, mode 0700. One that others can look into is closed to them. */
+/** Makes the folder, mode 0700. One that others can look into is closed to them. Throws `invalid_request`. */
 export function makeHome(home: string): void {
   try {
     mkdirSync(home, { recursive: true, mode: 0o700 })
+    accessSync(home, constants.W_OK | constants.X_OK)
     if ((statSync(home).mode & 0o077) !== 0) chmodSync(home, 0o700)
   } catch (cause) {
-    throw new CadreError('invalid_request', `the home ${home} cannot be used: ${(cause as Error).message}`, { cause })
+    const { code } = cause as NodeJS.ErrnoException
+    const reason = REASONS[code ?? '']
+    throw reason === undefined ? cause : unusable(home, reason, cause)
   }
+}
+
+const REASONS: Record<string, string> = {
+  EACCES: 'cannot be written by this user',
+  EPERM: 'cannot be written by this user',
+  EROFS: 'is on a disk that is read-only',
+  EEXIST: 'is a file, but the home must be a folder',
+  ENOTDIR: 'lies below a file, not below a folder',
 }
 
 /** The local token in `<home>/token` (mode 0600), made when there is none. */

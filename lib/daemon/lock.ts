@@ -1,10 +1,10 @@
-// One process holds a home: `<home>/daemon.lock` names it by pid, start and boot, and says where it listens.
-// A lock whose process is gone, or that is of an earlier boot, is taken over; a live one is refused by name.
+// One process holds a home: `<home>/daemon.lock` names it by pid, start and boot, and says where it serves the API.
+// A lock whose process is gone, a zombie, or another program under that pid is taken over; a live one is refused by name.
 
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { CadreError } from '../error.ts'
-import { bootId, startOf } from '../process.ts'
+import { bootId, isRunning, startOf } from '../process.ts'
 
 export interface Holder {
   pid: number
@@ -12,25 +12,31 @@ export interface Holder {
   boot: string
   /** When the process began, as the system tells it: process ids are used again, above all in containers. */
   started: string
-  /** Where it listens; null for a command that runs a team by itself. */
+  /** The command that it is: `serve` stays, any other ends with its last run. */
+  command: string
+  /** Where it serves the API; null before it does, and once it is about to end. */
   address: string | null
 }
 
 export interface Lock {
-  /** Tells where the holder listens. */
-  announce(address: string): void
+  /** Tells where the holder serves; null: nowhere, for it is about to let go. */
+  announce(address: string | null): void
   release(): void
 }
 
 const fileOf = (home: string) => join(home, 'daemon.lock')
 
-/** Takes the lock of `home`. Throws `conflict` that names the holder. */
-export function takeLock(home: string): Lock {
+/** Takes the lock of `home` for a command. Throws `conflict` that names the holder. */
+export function takeLock(home: string, command: string): Lock {
   const file = fileOf(home)
   const draft = `${file}.${process.pid}`
-  const self: Holder = { pid: process.pid, boot: bootId(), started: startOf(process.pid) ?? '', address: null }
-  writeFileSync(draft, JSON.stringify(self), { mode: 0o600 })
+  const self = { pid: process.pid, boot: bootId(), started: startOf(process.pid) ?? '', command }
+  const write = (address: string | null) => {
+    const holder: Holder = { ...self, address }
+    writeFileSync(draft, JSON.stringify(holder), { mode: 0o600 })
+  }
   try {
+    write(null)
     while (!linked(draft, file)) {
       const holder = readHolder(home)
       if (holder && isAlive(holder)) throw held(home, holder)
@@ -42,8 +48,12 @@ export function takeLock(home: string): Lock {
   const isOurs = () => readHolder(home)?.pid === self.pid
   return {
     announce(address) {
-      writeFileSync(draft, JSON.stringify({ ...self, address }), { mode: 0o600 })
-      renameSync(draft, file)
+      try {
+        write(address)
+        renameSync(draft, file)
+      } finally {
+        rmSync(draft, { force: true })
+      }
     },
     release() {
       if (isOurs()) rmSync(file, { force: true })
@@ -57,12 +67,13 @@ export function holderOf(home: string): Holder | null {
   return holder && isAlive(holder) ? holder : null
 }
 
-function held(home: string, { pid, address }: Holder): CadreError {
-  const doing = address ? `serves it on ${address}: stop it` : 'runs a team: wait for it, stop it'
-  return new CadreError(
-    'conflict',
-    `${home} is held by process ${pid}, which ${doing}, or choose another folder with --home`,
-  )
+function held(home: string, { pid, command = 'serve', address }: Holder): CadreError {
+  const at = address === null ? '' : ` at ${address}`
+  const doing =
+    command === 'serve'
+      ? `which serves it${at}: stop that process`
+      : `which runs a team (\`${command}\`) and serves the home${at} until that ends: wait for it, or stop it`
+  return new CadreError('conflict', `${home} is held by process ${pid}, ${doing}, or choose another folder with --home`)
 }
 
 /** A link is made whole or not at all, unlike a file that is created and then written. */
@@ -110,11 +121,5 @@ function parseHolder(text: string): Holder | null {
 }
 
 function isAlive({ pid, boot, started }: Holder): boolean {
-  if (boot !== bootId()) return false
-  try {
-    process.kill(pid, 0)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ESRCH') return false
-  }
-  return startOf(pid) === started
+  return boot === bootId() && isRunning(pid, started)
 }

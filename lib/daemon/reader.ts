@@ -1,37 +1,30 @@
-// What commands read of runs: from the daemon that serves the home, or from its database when none does.
+// What commands read of runs: from the process that holds the home, or from its database when none does.
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { openDatabase } from '../../db/open.ts'
+import { openForReading } from '../../db/open.ts'
 import { CadreError } from '../error.ts'
-import type { ReviewRecord, RunRecord } from '../run/engine.ts'
-import {
-  type ListFilter,
-  type LogLine,
-  listRuns,
-  type RunDetail,
-  type RunPhases,
-  readLines,
-  rootOf,
-  runDetail,
-  runPhases,
-  Store,
-  type TreeEntry,
-  treeEntries,
-  type Why,
-  why,
-} from '../run/engine.ts'
-import { bundleFromJson } from '../team/team.ts'
-import { type Client, connect } from './client.ts'
+import { type LogLine, readLines } from '../run/logs.ts'
+import { type ListQuery, listRuns, runPhases } from '../run/queries.ts'
+import type { RunRecord } from '../run/records.ts'
+import type { ReviewRecord } from '../run/reviews.ts'
+import { RunStore } from '../run/store.ts'
+import { rootOf, type TreeEntry, treeEntries } from '../run/tree.ts'
+import { type Why, why } from '../run/why.ts'
+import { bundleFromJson } from '../team/bundle.ts'
+import type { Field } from '../team/team.ts'
+import { type Client, withHome } from './client.ts'
+import { type RunDetail, runDetail } from './detail.ts'
 import { databaseFile } from './home.ts'
+import { type Shown, type ShownPhases, shown, shownPhases, shownWhy } from './interrupted.ts'
 import { listReviewRecords } from './reviews.ts'
 import { type WorkspaceRecord, Workspaces } from './workspaces.ts'
 
 export interface Reader {
-  runs(query: ListFilter): Promise<{ runs: RunRecord[]; total: number }>
-  run(id: string): Promise<RunDetail>
-  tree(id: string): Promise<{ root_run_id: string; runs: TreeEntry[] }>
-  phases(id: string): Promise<RunPhases>
+  runs(query: ListQuery): Promise<{ runs: Shown<RunRecord>[]; total: number }>
+  run(id: string): Promise<Shown<RunDetail>>
+  tree(id: string): Promise<{ root_run_id: string; runs: Shown<TreeEntry>[] }>
+  phases(id: string): Promise<ShownPhases>
   logs(
     id: string,
     query: { phase?: string; afterSeq: number; limit: number },
@@ -41,9 +34,34 @@ export interface Reader {
   workspaces(): Promise<WorkspaceRecord[]>
 }
 
-export function openReader(home: string): Reader {
-  const client = connect(home)
-  return client ? overHttp(client) : fromDatabase(home)
+/** Reads by `work`, which may be called again: a process that holds the home may let go of it in between. */
+export function read<T>(home: string, work: (reader: Reader) => Promise<T>): Promise<T> {
+  return withHome(
+    home,
+    client => work(overHttp(client)),
+    async () => {
+      const store = openStore(home)
+      try {
+        return await work(fromDatabase(home, store))
+      } finally {
+        store.db.close()
+      }
+    },
+  )
+}
+
+/** The inputs that the team of a run declares. Throws `not_found`. */
+export function inputsOfRun(home: string, runId: string): readonly Field[] {
+  const store = openStore(home)
+  const row = store.run(runId)
+  if (!row) throw new CadreError('not_found', `no run ${runId}`)
+  return bundleFromJson(JSON.parse(store.bundle(row.bundle_id)!)).team(row.team_key).inputs
+}
+
+function openStore(home: string): RunStore {
+  const file = databaseFile(home)
+  if (!existsSync(file)) throw new CadreError('not_found', `nothing has run in ${home} yet`)
+  return new RunStore(openForReading(file))
 }
 
 function overHttp(client: Client): Reader {
@@ -61,21 +79,22 @@ function overHttp(client: Client): Reader {
   }
 }
 
-function fromDatabase(home: string): Reader {
-  const file = databaseFile(home)
-  if (!existsSync(file)) throw new CadreError('not_found', `nothing has run in ${home} yet`)
-  const store = new Store(openDatabase(file, { readonly: true }))
-  const bundle = (id: string) => bundleFromJson(JSON.parse(store.bundles.get(id)!))
+/** Nobody holds the home: what has not ended was interrupted. */
+function fromDatabase(home: string, store: RunStore): Reader {
+  const bundle = (id: string) => bundleFromJson(JSON.parse(store.bundle(id)!))
   return {
-    runs: async query => listRuns(store, query),
-    run: async id => runDetail(store, id),
-    tree: async id => {
-      const root_run_id = rootOf(store.db, id)
-      return { root_run_id, runs: [...treeEntries(store.db, root_run_id)] }
+    async runs(query) {
+      const { runs, total } = listRuns(store, query)
+      return { runs: runs.map(shown), total }
     },
-    phases: async id => runPhases(store, id, bundle),
+    run: async id => shown(runDetail(store, id)),
+    async tree(id) {
+      const root_run_id = rootOf(store.db, id)
+      return { root_run_id, runs: [...treeEntries(store.db, root_run_id)].map(shown) }
+    },
+    phases: async id => shownPhases(runPhases(store, id, bundle)),
     logs: async (id, query) => readLines(join(home, 'runs', runDetail(store, id).run_id), query),
-    why: async id => why(store, id, bundle),
+    why: async id => shownWhy(why(store, id, bundle), rootOf(store.db, id)),
     reviews: async query => listReviewRecords({ store, bundle }, query),
     workspaces: async () => new Workspaces(store.db).list(),
   }

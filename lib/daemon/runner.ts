@@ -1,10 +1,16 @@
-// What commands do to runs: through the daemon that holds the home, or in this process, which holds the home meanwhile.
+// What commands do to runs: through the process that holds the home, or through this one, which holds it meanwhile.
 
+import { CadreError } from '../error.ts'
+import type { JsonObject } from '../json.ts'
 import type { Log } from '../log.ts'
-import type { Decision, ResumePlan, ReviewRecord } from '../run/engine.ts'
+import type { RunRecord } from '../run/records.ts'
+import type { ResumePlan } from '../run/resume.ts'
+import type { Decision, ReviewRecord } from '../run/reviews.ts'
 import type { Field } from '../team/team.ts'
-import { connect } from './client.ts'
+import { type Client, withHome } from './client.ts'
 import type { RunEvent } from './events.ts'
+import type { Host } from './host.ts'
+import { holderOf } from './lock.ts'
 import type { RunRequest } from './start.ts'
 
 type Answer = Omit<Decision, 'by'>
@@ -17,83 +23,103 @@ interface Prepared {
   start(request: Omit<RunRequest, keyof Which>): Promise<{ run_id: string }>
 }
 
+export interface ResumeRequest {
+  /** Repeat this phase and all that depends on it. */
+  from_phase?: string
+  /** Repeat the failed items of maps that completed all the same. */
+  failed?: boolean
+  /** Secret inputs. */
+  inputs?: JsonObject
+}
+
 export interface Runner {
   /** Throws `invalid_request` with every problem of the team. */
   prepare(which: Which): Promise<Prepared>
-  cancel(runId: string): Promise<void>
-  /** Tells what runs again, and what was written outside and is not sent again. */
-  resume(runId: string, fromPhase: string | null): Promise<Pick<ResumePlan, 'repeats' | 'written'>>
+  /** `cleanup`: names of `always` phases that go on. */
+  cancel(runId: string): Promise<RunRecord & { cleanup: string[] }>
+  /** Tells what runs again, and what was written outside and is not sent again. `continued`: it was interrupted. */
+  resume(
+    runId: string,
+    request: ResumeRequest,
+  ): Promise<Pick<ResumePlan, 'repeats' | 'written'> & { continued: boolean }>
   /** Tells the run that goes on. */
   decide(reviewId: string, answer: Answer): Promise<{ run_id: string }>
   events(runId: string, signal: AbortSignal): AsyncGenerator<RunEvent>
   /** Reviews that nobody has answered, newest first, at most 100. */
   pending(): Promise<ReviewRecord[]>
-  /** In this process: what still runs is interrupted, and continued by the next start. */
-  close(): Promise<void>
-  /** Waits until those who are to hear of what happened so far have been told; a daemon tells them by itself. */
-  told(): Promise<void>
-  /** False: what runs stops with this process. */
-  readonly remote: boolean
+  /** This process, when it holds the home: what runs stops with it. */
+  readonly host: Host | null
 }
 
-const PENDING = { state: 'pending', limit: 100, offset: 0 }
+/**
+ * Opens a runner and does `first` with it, which may be called again: a process that holds the home may let go of it
+ * before it has done anything. A host is left to the caller, who closes it. `command` is how the lock names this process.
+ */
+export function openRunner<T>(
+  home: string,
+  command: string,
+  log: Log,
+  first: (runner: Runner) => Promise<T>,
+): Promise<{ runner: Runner; result: T }> {
+  const doFirst = async (runner: Runner) => ({ runner, result: await first(runner) })
+  return withHome(
+    home,
+    client => doFirst(through(client)),
+    async () => {
+      const { Host } = await import('./host.ts')
+      let host: Host
+      try {
+        host = await Host.open(home, command, log)
+      } catch (error) {
+        const another = error instanceof CadreError && error.code === 'conflict' && holderOf(home) !== null
+        if (another) return openRunner(home, command, log, first)
+        throw error
+      }
+      try {
+        return await doFirst(await inProcess(host))
+      } catch (error) {
+        await host.close()
+        throw error
+      }
+    },
+  )
+}
 
-export async function openRunner(home: string, log: Log): Promise<Runner> {
-  const client = connect(home)
-  if (!client) return inProcess(home, log)
+function through(client: Client): Runner {
   return {
-    remote: true,
+    host: null,
     async prepare(which) {
       const { inputs } = await client.call<{ inputs: Field[] }>('/v1/teams/validate', which)
       return { inputs, start: request => client.call('/v1/runs/start', { ...which, ...request }) }
     },
-    resume: (run_id, from) => client.call('/v1/runs/resume', { run_id, ...(from !== null && { from_phase: from }) }),
-    cancel: async run_id => void (await client.call('/v1/runs/cancel', { run_id })),
+    cancel: run_id => client.call('/v1/runs/cancel', { run_id }),
+    resume: (run_id, request) => client.call('/v1/runs/resume', { run_id, ...request }),
     decide: (review_id, answer) => client.call('/v1/reviews/decide', { review_id, ...answer }),
     events: (runId, signal) => client.events(runId, signal),
-    pending: async () => (await client.call<{ reviews: ReviewRecord[] }>('/v1/reviews/list', PENDING)).reviews,
-    close: async () => {},
-    told: async () => {},
+    async pending() {
+      const query = { state: 'pending', limit: 100, offset: 0 }
+      return (await client.call<{ reviews: ReviewRecord[] }>('/v1/reviews/list', query)).reviews
+    },
   }
 }
 
-async function inProcess(home: string, log: Log): Promise<Runner> {
-  const [{ Daemon }, { loadTeam, startBundle }, { runEvents }] = await Promise.all([
-    import('./daemon.ts'),
-    import('./start.ts'),
-    import('./events.ts'),
-  ])
-  const daemon = await Daemon.open({ home, log })
-  const { engine } = daemon
-  await engine.recover()
+/** A new run begins at once; everything else, and what others ask, waits for the server. */
+async function inProcess(host: Host): Promise<Runner> {
+  const { loadTeam, startBundle } = await import('./start.ts')
+  const { daemon } = host
   return {
-    remote: false,
+    ...through(host.client),
+    host,
     async prepare(which) {
       const bundle = await loadTeam(daemon, which)
       return {
         inputs: bundle.team(bundle.root).inputs,
-        start: request => startBundle(daemon, bundle, { ...which, ...request }, { local: true }),
+        async start(request) {
+          const record = await startBundle(daemon, bundle, { ...which, ...request }, { local: true })
+          host.serveSoon()
+          return record
+        },
       }
     },
-    async resume(runId, from) {
-      const plan = engine.planResume(runId, { from })
-      await engine.resume(runId, { from })
-      return plan
-    },
-    cancel: async runId => void (await engine.cancel(runId)),
-    async decide(reviewId, answer) {
-      const [{ answerReview, findReview }, { localName }] = await Promise.all([
-        import('./reviews.ts'),
-        import('./access.ts'),
-      ])
-      return answerReview(engine, findReview(engine, reviewId), { ...answer, by: localName() })
-    },
-    events: (runId, signal) => runEvents(engine, runId, signal),
-    async pending() {
-      const { listReviewRecords } = await import('./reviews.ts')
-      return listReviewRecords(engine, PENDING).reviews
-    },
-    close: () => daemon.close(),
-    told: () => engine.told(),
   }
 }

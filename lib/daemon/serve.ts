@@ -3,6 +3,7 @@
 import { CadreError, messageOf } from '../error.ts'
 import { listen, stopOnSignal } from '../http/listen.ts'
 import { type Log, logFromEnvironment } from '../log.ts'
+import { strictFrom } from './access.ts'
 import { Daemon } from './daemon.ts'
 import { linkHub } from './enrol.ts'
 import { homeFolder } from './home.ts'
@@ -21,14 +22,14 @@ const PATIENCE_MS = 3_000
 export async function serve(options: ServeOptions): Promise<void> {
   const { env } = process
   const port = portOf(options.port ?? (env.CADRE_DAEMON_PORT || DEFAULT_PORT))
-  const strict = strictOf(env.CADRE_LOCAL_AUTH)
+  const strict = strictFrom(env.CADRE_LOCAL_AUTH)
   const limits = { days: daysToKeep(env.CADRE_KEEP_RUNS_DAYS), bytes: bytesToKeep(env.CADRE_KEEP_RUNS_GB) }
   const log = logFromEnvironment()
   const daemon = await Daemon.open({ home: homeFolder(options.home), log })
   try {
     for (const { file, reason } of daemon.catalogue.skipped) log.warn('agent skipped', { file, reason })
     daemon.tellUnknownSettings()
-    await daemon.engine.recover()
+    await daemon.recover()
     await withinPatience(linkHub(daemon, env), log)
     const stopSweeping = keepRuns(daemon, limits)
     const host = options.host ?? (env.CADRE_DAEMON_HOST || '127.0.0.1')
@@ -43,7 +44,7 @@ export async function serve(options: ServeOptions): Promise<void> {
     })
     process.stdout.write(`daemon listening on ${listening.url}\n`)
   } catch (error) {
-    await daemon.close()
+    await daemon.abandon()
     throw error
   }
 }
@@ -70,10 +71,4 @@ function portOf(text: string): number {
   const port = Number(text)
   if (/^\d+$/.test(text) && port <= 65_535) return port
   throw new CadreError('invalid_request', `--port: expected a number from 0 to 65535, got ${text}`)
-}
-
-function strictOf(value: string | undefined): boolean {
-  if (!value || value === 'open') return false
-  if (value === 'strict') return true
-  throw new CadreError('invalid_request', `CADRE_LOCAL_AUTH: expected strict or nothing, got ${value}`)
 }

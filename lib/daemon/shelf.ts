@@ -1,4 +1,4 @@
-// What commands ask about teams: through the daemon that serves the home, or in this process. Nothing is started here, so
+// What commands ask about teams: through the process that holds the home, or in this one. Nothing is started here, so
 // the lock of the home is not needed.
 
 import { discover } from '../agent/catalogue.ts'
@@ -7,8 +7,7 @@ import type { Log } from '../log.ts'
 import { openSettings } from '../settings/settings.ts'
 import type { Field } from '../team/team.ts'
 import { Bundles } from './bundles.ts'
-import { connect } from './client.ts'
-import { makeHome } from './home.ts'
+import { withHome } from './client.ts'
 import { Packages } from './packages.ts'
 import { namesOf, type Plan, planRun } from './plan.ts'
 import { loadTeam, type RunRequest, type Stock, secretUsers } from './start.ts'
@@ -26,15 +25,20 @@ export interface Shelf {
   plan(request: RunRequest): Promise<Plan>
 }
 
-export async function openShelf(home: string, log: Log): Promise<Shelf> {
-  const client = connect(home)
-  if (client) {
-    return {
-      validate: which => client.call('/v1/teams/validate', which),
-      plan: request => client.call('/v1/teams/plan', request),
-    }
-  }
-  makeHome(home)
+/** Asks by `work`, which may be called again: a process that holds the home may let go of it in between. */
+export function askShelf<T>(home: string, log: Log, work: (shelf: Shelf) => Promise<T>): Promise<T> {
+  return withHome(
+    home,
+    client =>
+      work({
+        validate: which => client.call('/v1/teams/validate', which),
+        plan: request => client.call('/v1/teams/plan', request),
+      }),
+    async () => work(await ownShelf(home, log)),
+  )
+}
+
+async function ownShelf(home: string, log: Log): Promise<Shelf> {
   const stock: Stock = {
     catalogue: await discover({ home, extra: process.env.CADRE_AGENTS }),
     settings: await openSettings(home, { log }),

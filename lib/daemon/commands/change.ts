@@ -5,39 +5,62 @@ import type { JsonObject } from '../../json.ts'
 import { createLog } from '../../log.ts'
 import { CHOICES, type Decision } from '../../run/engine.ts'
 import { homeFolder } from '../home.ts'
-import { openRunner } from '../runner.ts'
-import { EXIT, watch } from './watch.ts'
+import { inputsOfRun } from '../reader.ts'
+import { openRunner, type Runner } from '../runner.ts'
+import { EXIT } from './exit.ts'
+import { readInputs } from './inputs.ts'
+import { Signals } from './signals.ts'
+import { watch } from './watch.ts'
 
-export async function cancel(runId: string, { home }: { home?: string }): Promise<void> {
-  const runner = await openRunner(homeFolder(home), createLog({ level: 'warn' }))
+const open = <T>(home: string, command: string, first: (runner: Runner) => Promise<T>) =>
+  openRunner(home, command, createLog({ level: 'warn' }), first)
+
+/** Where no process holds the home, this one ends what the run has begun. */
+export async function cancel(runId: string, options: { home?: string }): Promise<void> {
+  const { runner, result } = await open(homeFolder(options.home), 'cancel', runner => runner.cancel(runId))
+  if (result.cleanup.length > 0) {
+    const names = result.cleanup.join(', ')
+    process.stderr.write(`cancelling; cleanup phases still run (${names}): cancel again to stop them\n`)
+  }
+  if (!runner.host) return
+  using signals = new Signals(() => runner.cancel(runId))
   try {
-    await runner.cancel(runId)
+    await runner.host.finish(signals.leaving)
   } finally {
-    await runner.close()
+    await runner.host.close()
   }
 }
 
+export interface ResumeOptions {
+  home?: string
+  from?: string
+  failed?: boolean
+  input?: string[]
+  json?: boolean
+}
+
 /** Says what will be repeated, then follows the run. Returns the exit code. */
-export async function resume(
-  runId: string,
-  options: { home?: string; from?: string; json?: boolean },
-): Promise<number> {
+export async function resume(runId: string, options: ResumeOptions): Promise<number> {
   const home = homeFolder(options.home)
-  const runner = await openRunner(home, createLog({ level: 'warn' }))
-  try {
-    const { repeats, written } = await runner.resume(runId, options.from ?? null)
-    process.stderr.write(`runs again: ${repeats.join(', ') || 'nothing'}\n`)
-    if (written.length > 0) {
-      const shown = written
-        .slice(0, 10)
-        .map(({ phase, entry, url, id }) => `${phase}/${entry}${(url ?? id) ? ` (${url ?? id})` : ''}`)
-      const more = written.length > 10 ? `, and ${written.length - 10} more` : ''
-      process.stderr.write(`was written, and is not sent again: ${shown.join('; ')}${more}\n`)
-    }
-    return await watch(runner, runId, { home, json: options.json ?? false })
-  } finally {
-    await runner.close()
+  const { input, from, failed } = options
+  const inputs = input ? await readInputs(inputsOfRun(home, runId), { input }) : undefined
+  const request = {
+    ...(from !== undefined && { from_phase: from }),
+    ...(failed && { failed }),
+    ...(inputs && { inputs }),
   }
+  const { runner, result } = await open(home, 'resume', runner => runner.resume(runId, request))
+  const { continued, repeats, written } = result
+  const goesOn = continued ? 'continues where it was interrupted' : `runs again: ${repeats.join(', ') || 'nothing'}`
+  process.stderr.write(`${goesOn}\n`)
+  if (written.length > 0) {
+    const shown = written
+      .slice(0, 10)
+      .map(({ phase, entry, url, id }) => `${phase}/${entry}${(url ?? id) ? ` (${url ?? id})` : ''}`)
+    const more = written.length > 10 ? `, and ${written.length - 10} more` : ''
+    process.stderr.write(`was written, and is not sent again: ${shown.join('; ')}${more}\n`)
+  }
+  return watch(runner, runId, { home, json: options.json ?? false })
 }
 
 export interface DecideOptions {
@@ -54,13 +77,8 @@ export async function decide(reviewId: string, decision: string, options: Decide
     ...(options.values !== undefined && { values: valuesOf(options.values) }),
   }
   const home = homeFolder(options.home)
-  const runner = await openRunner(home, createLog({ level: 'warn' }))
-  try {
-    const { run_id } = await runner.decide(reviewId, answer)
-    return runner.remote ? EXIT.done : await watch(runner, run_id, { home, json: false })
-  } finally {
-    await runner.close()
-  }
+  const { runner, result } = await open(home, 'decide', runner => runner.decide(reviewId, answer))
+  return runner.host ? watch(runner, result.run_id, { home, json: false }) : EXIT.done
 }
 
 function decisionOf(word: string): Decision['decision'] {

@@ -7,7 +7,7 @@ import { examine, type Finding } from '../doctor.ts'
 import { homeFolder, makeHome } from '../home.ts'
 import { createPaint, type Paint, printable } from '../terminal/paint.ts'
 import { table } from '../terminal/table.ts'
-import { EXIT } from './watch.ts'
+import { EXIT } from './exit.ts'
 
 /** Exit code 1 when something is wrong. */
 export async function doctor(

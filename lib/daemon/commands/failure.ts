@@ -2,37 +2,58 @@
 
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
-import { CadreError, type Detail } from '../../error.ts'
-import { renderProblem } from '../../team/team.ts'
+import { CadreError, type Detail, messageOf } from '../../error.ts'
+import { renderProblem } from '../../team/problem.ts'
+import { fullDisk } from '../full-disk.ts'
+import { homeFolder } from '../home.ts'
 import { createPaint, printable } from '../terminal/paint.ts'
-import { EXIT } from './watch.ts'
+import { EXIT } from './exit.ts'
 
 const PLACE = /^(.+?):(\d+):(\d+): ([\s\S]*)$/
 
-/** Prints what was thrown and returns the exit code. `path` is the team that the command was given, if any. */
-export function tellFailure(thrown: unknown, path?: string): number {
+export interface Told {
+  home: string | undefined
+  /** The team that the command was given, if any. */
+  path: string | undefined
+}
+
+/** Prints what was thrown, each thing once, and returns the exit code. */
+export function tellFailure(thrown: unknown, { home, path }: Told): number {
   const paint = createPaint(process.stderr)
   const say = (text: string) => process.stderr.write(`${text}\n`)
-  if (!(thrown instanceof CadreError) || thrown.code === 'internal') {
-    say(thrown instanceof Error ? (thrown.stack ?? thrown.message) : String(thrown))
+  const error = fullDiskOf(thrown, home) ?? thrown
+  if (!(error instanceof CadreError) || error.code === 'internal') {
+    const isDebug = process.env.CADRE_LOG_LEVEL === 'debug'
+    const hint = isDebug ? '' : ' (a fault of this program; CADRE_LOG_LEVEL=debug prints where)'
+    say(`${paint.red('error')}  ${printable(messageOf(error).split('\n', 1)[0]!)}${hint}`)
+    if (isDebug && error instanceof Error) say(error.stack ?? '')
     return EXIT.failed
   }
-  const details = thrown.details ?? []
+  const details = error.details ?? []
   const places = details.map(({ message }) => placed(message, path, paint.isColorSupported))
   for (const text of places) if (text !== null) say(`${text}\n`)
   const rest = details.filter((_, index) => places[index] === null)
-  say(`${paint.red('error')}  ${printable(withoutList(thrown.message, rest))}`)
+  say(`${paint.red('error')}  ${printable(withoutList(error.message, details))}`)
   for (const { path: at, message } of rest) {
-    if (thrown.message === message) continue
-    say(thrown.message.includes(message) ? `  ${printable(message)}` : `  ${at}  ${printable(message)}`)
+    if (details.length > 1 && error.message.includes(message)) say(`  ${printable(message)}`)
+    else if (!error.message.includes(message)) say(`  ${at}  ${printable(message)}`)
   }
-  return thrown.code === 'unavailable' ? EXIT.failed : EXIT.usage
+  return error.code === 'unavailable' ? EXIT.failed : EXIT.usage
+}
+
+function fullDiskOf(thrown: unknown, home: string | undefined): CadreError | null {
+  try {
+    return fullDisk(thrown, homeFolder(home))
+  } catch {
+    return null
+  }
 }
 
 /** A message that ends with all of its details, without them: each gets a line of its own. */
 function withoutList(message: string, details: readonly Detail[]): string {
   const list = details.map(detail => detail.message).join('; ')
-  return details.length > 1 && message.endsWith(list) ? message.slice(0, -list.length).trimEnd() : message
+  if (details.length < 2 || !message.endsWith(list)) return message
+  return message.slice(0, -list.length).trimEnd() || 'the request is not valid:'
 }
 
 /** A detail that names a place, with the line as it stands in the file. */

@@ -1,4 +1,5 @@
-// The inputs of a run as the command line gives them: `--inputs file.json`, then `-i name=value`, which win.
+// The inputs of a run as the command line gives them: `--inputs file.json`, then `-i name=value`, which win. The value of
+// `-i name=@-` is read from stdin, so that a secret stands in no shell history.
 
 import { CadreError } from '../../error.ts'
 import { isObject, type JsonObject } from '../../json.ts'
@@ -12,7 +13,27 @@ export interface InputOptions {
 
 export async function readInputs(fields: readonly Field[], { input = [], inputs }: InputOptions): Promise<JsonObject> {
   const given = inputs === undefined ? {} : await readJsonFile(inputs)
-  return { ...given, ...(await inputsFromArguments(fields, input)) }
+  const [piped, others] = partition(input)
+  if (piped.length > 1)
+    throw new CadreError('invalid_request', `-i ${piped.join(' -i ')}: only one input is read from stdin`)
+  const read = await Promise.all(piped.map(argument => pipedInput(fields, argument)))
+  return Object.assign(given, await inputsFromArguments(fields, others), ...read)
+}
+
+function partition(input: string[]): [piped: string[], others: string[]] {
+  const isPiped = (argument: string) => argument.endsWith('=@-') && argument.indexOf('=') === argument.length - 3
+  return [input.filter(isPiped), input.filter(argument => !isPiped(argument))]
+}
+
+let stdin: Promise<string> | undefined
+
+/** Stdin is read once, also when the command is tried again. The end of the line is not part of the value. */
+async function pipedInput(fields: readonly Field[], argument: string): Promise<JsonObject> {
+  const name = argument.slice(0, -3)
+  const field = fields.find(each => each.name === name)
+  stdin ??= Bun.stdin.text()
+  const text = (await stdin).replace(/\r?\n$/, '')
+  return field?.type === 'string' ? { [name]: text } : inputsFromArguments(fields, [`${name}=${text}`])
 }
 
 async function readJsonFile(path: string): Promise<JsonObject> {

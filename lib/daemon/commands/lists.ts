@@ -4,7 +4,7 @@ import { formatDuration } from '../../duration.ts'
 import type { LogLine, TreeEntry } from '../../run/engine.ts'
 import { runEnded } from '../../run/engine.ts'
 import { homeFolder } from '../home.ts'
-import { openReader, type Reader } from '../reader.ts'
+import { read } from '../reader.ts'
 import { createPaint, type Paint, printable, stateWord, symbol } from '../terminal/paint.ts'
 import { clock, table } from '../terminal/table.ts'
 
@@ -22,7 +22,7 @@ const FOLLOW_MS = 300
 
 export async function runs({ home, json, limit, all }: ListOptions): Promise<void> {
   const query = { root_only: !all, limit: limit ?? 20, offset: 0 }
-  const found = await openReader(homeFolder(home)).runs(query)
+  const found = await read(homeFolder(home), reader => reader.runs(query))
   show(json, found, paint =>
     found.runs.map(({ run_id, team, run_name, state, started_at, completed_at }) => [
       columns() < ROOMY ? symbol(paint, state) : `${symbol(paint, state)} ${stateWord(paint, state)}`,
@@ -43,7 +43,7 @@ async function treeOfHub(runId: string, home: string | undefined, hub: string | 
 /** `hub`: as the hub has it; a text is its address. */
 export async function tree(runId: string, options: ListOptions & { hub?: string | true }): Promise<void> {
   const { home, json, hub } = options
-  const found = hub ? await treeOfHub(runId, home, hub) : await openReader(homeFolder(home)).tree(runId)
+  const found = hub ? await treeOfHub(runId, home, hub) : await read(homeFolder(home), reader => reader.tree(runId))
   show(json, found, paint =>
     found.runs.map(({ run_id, run_name, state, call_path, call_depth, parent_phase, started_at, completed_at }) => {
       const name = call_depth === 0 ? call_path[0]! : [parent_phase, run_name].filter(part => part !== null).join('/')
@@ -57,7 +57,7 @@ export async function tree(runId: string, options: ListOptions & { hub?: string 
 }
 
 export async function phases(runId: string, { home, json }: ListOptions): Promise<void> {
-  const found = await openReader(homeFolder(home)).phases(runId)
+  const found = await read(homeFolder(home), reader => reader.phases(runId))
   show(json, found, paint =>
     found.phases.map(({ name, type, agent, action, state, reason, started_at, completed_at, text, error, waiting }) => [
       `${symbol(paint, state)} ${name}`,
@@ -70,13 +70,13 @@ export async function phases(runId: string, { home, json }: ListOptions): Promis
 }
 
 export async function why(runId: string, { home, json }: ListOptions): Promise<void> {
-  const found = await openReader(homeFolder(home)).why(runId)
+  const found = await read(homeFolder(home), reader => reader.why(runId))
   process.stdout.write(`${json ? JSON.stringify(found, null, 2) : printable(found.text)}\n`)
 }
 
 export async function reviews({ home, json, limit, all }: ListOptions): Promise<void> {
   const query = { limit: limit ?? 20, offset: 0, ...(!all && { state: 'pending' }) }
-  const found = await openReader(homeFolder(home)).reviews(query)
+  const found = await read(homeFolder(home), reader => reader.reviews(query))
   show(json, found, paint =>
     found.reviews.map(({ id, kind, phase, run_name, state, decision, prompt, reason, created_at }) => [
       state === 'pending' ? paint.yellow(kind) : `${kind} ${decision}`,
@@ -89,7 +89,7 @@ export async function reviews({ home, json, limit, all }: ListOptions): Promise<
 }
 
 export async function workspaces({ home, json }: ListOptions): Promise<void> {
-  const found = await openReader(homeFolder(home)).workspaces()
+  const found = await read(homeFolder(home), reader => reader.workspaces())
   show(json, { workspaces: found }, paint =>
     found.map(({ workspace_id, name, path, active_runs }) => [
       printable(name),
@@ -101,32 +101,29 @@ export async function workspaces({ home, json }: ListOptions): Promise<void> {
 }
 
 export async function logs(runId: string, options: ListOptions & { phase?: string; follow?: boolean }): Promise<void> {
-  const reader = openReader(homeFolder(options.home))
+  const home = homeFolder(options.home)
   const paint = createPaint(process.stdout)
   let afterSeq = 0
   for (;;) {
     // Asked before the lines are read: what an ended run said is there by then.
-    const ended = runEnded((await reader.run(runId)).state)
-    afterSeq = await printLines(reader, runId, afterSeq, options, paint)
-    if (!options.follow || ended) return
+    const { state } = await read(home, reader => reader.run(runId))
+    afterSeq = await printLines(home, runId, afterSeq, options, paint)
+    if (!options.follow || state === 'interrupted' || runEnded(state)) return
     await Bun.sleep(FOLLOW_MS)
   }
 }
 
 /** Prints what came after a line, and returns the number of the last one. */
 async function printLines(
-  reader: Reader,
+  home: string,
   runId: string,
   from: number,
   { phase, json }: { phase?: string; json?: boolean },
   paint: Paint,
 ): Promise<number> {
   for (let afterSeq = from; ; ) {
-    const { lines, next } = await reader.logs(runId, {
-      afterSeq,
-      limit: LOG_PAGE,
-      ...(phase !== undefined && { phase }),
-    })
+    const query = { afterSeq, limit: LOG_PAGE, ...(phase !== undefined && { phase }) }
+    const { lines, next } = await read(home, reader => reader.logs(runId, query))
     for (const line of lines) process.stdout.write(`${json ? JSON.stringify(line) : plainLine(line, paint)}\n`)
     if (next === afterSeq) return next
     afterSeq = next

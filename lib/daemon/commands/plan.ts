@@ -3,22 +3,23 @@
 import { createLog } from '../../log.ts'
 import { homeFolder } from '../home.ts'
 import type { Plan, PlannedTeam } from '../plan.ts'
-import { openShelf } from '../shelf.ts'
+import { askShelf } from '../shelf.ts'
 import { createPaint, type Paint } from '../terminal/paint.ts'
 import { table } from '../terminal/table.ts'
+import { EXIT } from './exit.ts'
 import { type InputOptions, readInputs } from './inputs.ts'
 import { whichTeam } from './run.ts'
-import { EXIT } from './watch.ts'
 
 /** Exit code 2 when something is missing. */
 export async function plan(
   reference: string,
   options: InputOptions & { home?: string; json?: boolean },
 ): Promise<number> {
-  const shelf = await openShelf(homeFolder(options.home), createLog({ level: 'warn' }))
   const which = whichTeam(reference)
-  const { inputs } = await shelf.validate(which)
-  const found = await shelf.plan({ ...which, inputs: await readInputs(inputs, options) })
+  const found = await askShelf(homeFolder(options.home), createLog({ level: 'warn' }), async shelf => {
+    const { inputs } = await shelf.validate(which)
+    return shelf.plan({ ...which, inputs: await readInputs(inputs, options) })
+  })
   const lines = options.json ? [JSON.stringify(found, null, 2)] : drawPlan(found, createPaint(process.stdout))
   process.stdout.write(`${lines.join('\n')}\n`)
   return found.missing.length > 0 ? EXIT.usage : EXIT.done

@@ -5,6 +5,7 @@ import type { JsonObject } from '../../json.ts'
 import { createLog } from '../../log.ts'
 import type { Field } from '../../team/team.ts'
 import { homeFolder } from '../home.ts'
+import type { Host } from '../host.ts'
 import { openRunner } from '../runner.ts'
 import type { RunRequest } from '../start.ts'
 import { type InputOptions, readInputs } from './inputs.ts'
@@ -38,17 +39,28 @@ function filesFromHere(fields: readonly Field[], given: JsonObject): JsonObject 
 
 export async function run(reference: string, options: RunOptions): Promise<number> {
   const home = homeFolder(options.home)
-  const runner = await openRunner(home, createLog({ level: 'warn' }))
-  try {
-    const { inputs, start } = await runner.prepare(whichTeam(reference))
+  const log = createLog({ level: 'warn' })
+  const { runner, result } = await openRunner(home, 'run', log, async ({ prepare }) => {
+    const { inputs, start } = await prepare(whichTeam(reference))
     const given = await readInputs(inputs, options)
-    const { run_id } = await start({
+    return start({
       inputs: options.workspace === undefined ? given : filesFromHere(inputs, given),
       run_name: options.name ?? null,
       workspace: workspaceOf(options.workspace ?? '.'),
     })
-    return await watch(runner, run_id, { home, json: options.json ?? false })
-  } finally {
-    await runner.close()
-  }
+  })
+  if (runner.host) tellLeft(runner.host)
+  return watch(runner, result.run_id, { home, json: options.json ?? false })
+}
+
+/** Runs that were interrupted are not restarted by the way, nor passed over in silence. */
+function tellLeft({ daemon }: Host): void {
+  const interrupted = [...daemon.left].filter(id => daemon.engine.record(id).state === 'running')
+  const [first, ...more] = interrupted
+  if (first === undefined) return
+  const line =
+    more.length === 0
+      ? `run ${first} of ${daemon.engine.record(first).team} was interrupted; continue it with: bun daemon.ts resume ${first}`
+      : `${interrupted.length} runs were interrupted; continue them all with: bun daemon.ts serve`
+  process.stderr.write(`${line}\n`)
 }

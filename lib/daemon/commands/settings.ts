@@ -1,4 +1,4 @@
-// `settings get|set|list`: through the daemon that holds the home, or in its file when nobody does. Secrets are masked.
+// `settings get|set|list`: through the process that holds the home, or in its file when none does. Secrets are masked.
 
 import { discover } from '../../agent/catalogue.ts'
 import { CadreError } from '../../error.ts'
@@ -6,6 +6,7 @@ import type { Json } from '../../json.ts'
 import { createLog } from '../../log.ts'
 import { isEntryText, openSettings } from '../../settings/settings.ts'
 import { connect } from '../client.ts'
+import { withHome } from '../client.ts'
 import { homeFolder, makeHome } from '../home.ts'
 import { table } from '../terminal/table.ts'
 
@@ -26,23 +27,23 @@ interface Options {
 }
 
 export async function listSettings({ home, json }: Options): Promise<void> {
-  const settings = await (await accessTo(home)).list()
+  const settings = await access(home, settings => settings.list())
   if (json) process.stdout.write(`${JSON.stringify(settings, null, 2)}\n`)
   else
     for (const line of table(settings.map(({ key, value }) => [key, shown(value)]))) process.stdout.write(`${line}\n`)
 }
 
 export async function getSetting(key: string, { home }: Options): Promise<void> {
-  process.stdout.write(`${shown((await (await accessTo(home)).get(key)).value)}\n`)
+  const { value } = await access(home, settings => settings.get(key))
+  process.stdout.write(`${shown(value)}\n`)
 }
 
 /** `-` reads the value from stdin, so that a secret stands in no shell history; without a value the setting is removed. */
 export async function setSetting(key: string, value: string | undefined, { home }: Options): Promise<void> {
-  const access = await accessTo(home)
-  if (value === undefined) return void (await access.set(key, null))
+  if (value === undefined) return void (await access(home, settings => settings.set(key, null)))
   const text = value === '-' ? (await Bun.stdin.text()).replace(/\r?\n$/, '') : value
   if (text === '') throw new CadreError('invalid_request', `${key}: the value is empty`)
-  await access.set(key, fromText(key, text))
+  await access(home, settings => settings.set(key, fromText(key, text)))
 }
 
 /**
@@ -61,22 +62,28 @@ function fromText(key: string, text: string): Json {
 
 const shown = (value: Json): string => (typeof value === 'string' ? value : JSON.stringify(value))
 
-async function accessTo(given: string | undefined): Promise<SettingsAccess> {
+/** `work` may be called again: a process that holds the home may let go of it in between. */
+function access<T>(given: string | undefined, work: (settings: SettingsAccess) => Promise<T>): Promise<T> {
   const home = homeFolder(given)
-  const client = connect(home)
-  if (client) {
-    return {
-      list: async () => (await client.call<{ settings: Setting[] }>('/v1/settings/list')).settings,
-      get: key => client.call('/v1/settings/get', { key }),
-      set: (key, value) => client.call('/v1/settings/set', { key, value }),
-    }
-  }
-  makeHome(home)
-  const catalogue = await discover({ home, extra: process.env.CADRE_AGENTS })
-  const settings = await openSettings(home, { log: createLog({ level: 'warn' }) })
-  return {
-    list: async () => settings.list(catalogue),
-    get: async key => settings.get(key, catalogue),
-    set: (key, value) => settings.set(key, value, catalogue),
-  }
+  return withHome(
+    home,
+    client =>
+      work({
+        list: async () => (await client.call<{ settings: Setting[] }>('/v1/settings/list')).settings,
+        get: key => client.call('/v1/settings/get', { key }),
+        set: (key, value) => client.call('/v1/settings/set', { key, value }),
+      }),
+    async () => {
+      const catalogue = await discover({ home, extra: process.env.CADRE_AGENTS })
+      const settings = await openSettings(home, { log: createLog({ level: 'warn' }) })
+      return work({
+        list: async () => settings.list(catalogue),
+        get: async key => settings.get(key, catalogue),
+        async set(key, value) {
+          makeHome(home)
+          return settings.set(key, value, catalogue)
+        },
+      })
+    },
+  )
 }

@@ -5,7 +5,7 @@ import { createLog } from '../../log.ts'
 import { listed } from '../../spelling.ts'
 import { teamJsonSchema } from '../../team/team.ts'
 import { homeFolder } from '../home.ts'
-import { openShelf } from '../shelf.ts'
+import { askShelf } from '../shelf.ts'
 import { createPaint } from '../terminal/paint.ts'
 import { table } from '../terminal/table.ts'
 import { whichTeam } from './run.ts'
@@ -17,8 +17,9 @@ interface Options {
 
 /** Throws `invalid_request` with every problem. */
 export async function validate(reference: string, { home, json }: Options): Promise<void> {
-  const shelf = await openShelf(homeFolder(home), createLog({ level: 'warn' }))
-  const { inputs, secrets, missing_secrets } = await shelf.validate(whichTeam(reference))
+  const log = createLog({ level: 'warn' })
+  const checked = await askShelf(homeFolder(home), log, shelf => shelf.validate(whichTeam(reference)))
+  const { inputs, secrets, missing_secrets } = checked
   if (json) {
     process.stdout.write(`${JSON.stringify({ valid: true, inputs, secrets, missing_secrets })}\n`)
     return

@@ -2,16 +2,17 @@
 
 import { join } from 'node:path'
 import type { JsonObject } from '../../json.ts'
-import type { RunRecord } from '../../run/engine.ts'
-import { CHOICES } from '../../run/engine.ts'
+import type { RunRecord } from '../../run/records.ts'
+import { CHOICES } from '../../run/reviews.ts'
+import type { Shown } from '../interrupted.ts'
+import { read } from '../reader.ts'
 import type { Runner } from '../runner.ts'
 import { createScreen } from '../terminal/live.ts'
 import type { RunModel } from '../terminal/model.ts'
 import { createPaint, printable, stateWord } from '../terminal/paint.ts'
 import { table } from '../terminal/table.ts'
-
-/** Exit codes of a command that runs something. */
-export const EXIT = { done: 0, failed: 1, usage: 2, waiting: 3, interrupted: 130 } as const
+import { EXIT } from './exit.ts'
+import { Signals } from './signals.ts'
 
 export interface WatchOptions {
   home: string
@@ -22,50 +23,63 @@ export interface WatchOptions {
 /** Nothing is at work for this long and a person is asked: the run waits. */
 const QUIET_MS = 150
 
-/** Returns the exit code. */
-export async function watch(runner: Runner, runId: string, { home, json }: WatchOptions): Promise<number> {
-  const screen = createScreen(runId)
-  const leave = new AbortController()
-  let quiet: Timer | undefined
-  let interrupted = false
-  const interrupt = () => {
-    if (interrupted) process.exit(EXIT.interrupted)
-    interrupted = true
-    runner.cancel(runId).catch(() => leave.abort())
-  }
-  // A run in this process ends with it, and goes on at the next start.
-  const terminate = () => leave.abort()
-  process.on('SIGINT', interrupt)
-  process.on('SIGTERM', terminate)
-  let record: RunRecord | undefined
+/**
+ * Follows a run and returns the exit code. Where this process holds the home, it stays until everything that runs in it has
+ * ended, and lets go of the home.
+ */
+export async function watch(runner: Runner, runId: string, options: WatchOptions): Promise<number> {
+  using signals = new Signals(() => runner.cancel(runId))
   try {
-    for await (const event of runner.events(runId, leave.signal)) {
+    const code = await follow(runner, runId, signals, options)
+    await stay(runner, signals)
+    return code
+  } finally {
+    await runner.host?.close()
+  }
+}
+
+/** What other commands started through this process goes on in it. */
+export async function stay({ host }: Runner, { leaving }: Pick<Signals, 'leaving'>): Promise<void> {
+  if (!host || leaving.aborted) return
+  if (host.atWork) {
+    process.stderr.write('runs of other commands go on in this process, which ends with the last of them\n')
+  }
+  await host.finish(leaving)
+}
+
+async function follow(runner: Runner, runId: string, signals: Signals, { home, json }: WatchOptions): Promise<number> {
+  const screen = createScreen(runId)
+  const enough = new AbortController()
+  const until = AbortSignal.any([signals.leaving, enough.signal])
+  let quiet: Timer | undefined
+  let record: Shown<RunRecord> | undefined
+  try {
+    for await (const event of runner.events(runId, until)) {
       screen.show(event)
       record = screen.model.root?.record
       clearTimeout(quiet)
       const waits = record?.state === 'awaiting_input' && !screen.model.atWork
-      if (waits) quiet = setTimeout(() => leave.abort(), QUIET_MS)
+      if (waits) quiet = setTimeout(() => enough.abort(), QUIET_MS)
     }
   } catch (error) {
-    if (!leave.signal.aborted) throw error
+    if (!until.aborted && runner.host) throw error
   } finally {
     clearTimeout(quiet)
-    process.off('SIGINT', interrupt)
-    process.off('SIGTERM', terminate)
     screen.close()
   }
+  // The process that it ran in is gone: with its last run, or too early.
+  if (!until.aborted && record?.completed_at == null) record = await read(home, reader => reader.run(runId))
   if (!record) return EXIT.interrupted
-  if (record.completed_at !== null || record.state === 'awaiting_input') await runner.told()
   if (json) process.stdout.write(`${JSON.stringify(record, null, 2)}\n`)
   else tellEnd(record, home)
-  if (record.state === 'awaiting_input' && !interrupted) await tellQuestions(runner, screen.model)
-  if (interrupted) return EXIT.interrupted
+  if (record.state === 'awaiting_input' && !signals.interrupted) await tellQuestions(runner, screen.model)
+  if (signals.interrupted) return EXIT.interrupted
   if (record.state === 'completed') return EXIT.done
   if (record.state === 'awaiting_input') return EXIT.waiting
   return record.completed_at === null ? EXIT.interrupted : EXIT.failed
 }
 
-function tellEnd(record: RunRecord, home: string): void {
+function tellEnd(record: Shown<RunRecord>, home: string): void {
   const { run_id, state, outputs, error } = record
   if (state === 'completed') {
     const lines = outputLines(outputs ?? {}, join(home, 'runs', run_id))
@@ -78,8 +92,8 @@ function tellEnd(record: RunRecord, home: string): void {
   say(`\n${stateWord(paint, state)}  ${record.team}  ${paint.dim(run_id)}`)
   if (error) say(printable(error.message))
   if (error?.hint) say(paint.dim(printable(error.hint)))
-  if (state !== 'failed') return
-  say(paint.dim(`  bun daemon.ts logs ${error?.run_id ?? run_id}`))
+  if (state === 'failed') say(paint.dim(`  bun daemon.ts logs ${error?.run_id ?? run_id}`))
+  else if (state !== 'running' && state !== 'interrupted') return
   say(paint.dim(`  bun daemon.ts resume ${run_id}`))
 }
 

@@ -41,7 +41,7 @@ export function reviewRoutes({ api, daemon, guard }: Routing): void {
     async ({ body, caller }) => {
       const { review_id: id, decision, comment, values } = body
       const review = findReview(daemon.engine, id)
-      target(daemon, { body: { run_id: review.run_id }, caller })
+      await daemon.takeUp(target(daemon, { body: { run_id: review.run_id }, caller }))
       return answerReview(daemon.engine, review, {
         decision,
         by: caller.name,

@@ -11,6 +11,9 @@ import { closed } from '../../schema.ts'
 import { Type } from '../../type.ts'
 import type { Caller } from '../access.ts'
 import type { Daemon } from '../daemon.ts'
+import { runDetail } from '../detail.ts'
+import { shown, shownPhases, shownWhy } from '../interrupted.ts'
+import { cancelRun, resumeRun } from '../reopen.ts'
 import { deleteTree } from '../retention.ts'
 import type { Routing } from '../routes.ts'
 import { startRun } from '../start.ts'
@@ -30,7 +33,12 @@ const List = closed({
   root_only: Type.Optional(Type.Boolean()),
 })
 const OneRun = closed({ run_id: RunId })
-const Resume = closed({ run_id: RunId, from_phase: Type.Optional(Name) })
+const Resume = closed({
+  run_id: RunId,
+  from_phase: Type.Optional(Name),
+  failed: Type.Optional(Type.Boolean()),
+  inputs: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+})
 const Logs = closed({
   run_id: RunId,
   phase: Type.Optional(Name),
@@ -51,22 +59,26 @@ export function runRoutes({ api, daemon, guard }: Routing): void {
   api.post('/v1/runs/list', { access: read, body: List, summary: 'Runs, newest first' }, ({ body, caller }) => {
     anyRun(caller)
     const { limit: _, offset: __, ...filter } = body
-    return listRuns(store, { ...filter, ...page(body) })
+    const { runs, total } = listRuns(store, { ...filter, ...page(body) })
+    return { runs: runs.map(run => (daemon.left.has(run.root_run_id) ? shown(run) : run)), total }
   })
-  api.post('/v1/runs/get', { access: read, body: OneRun, summary: 'One run' }, call =>
-    runDetail(store, target(daemon, call)),
-  )
+  api.post('/v1/runs/get', { access: read, body: OneRun, summary: 'One run' }, call => {
+    const run = runDetail(store, target(daemon, call))
+    return daemon.left.has(run.root_run_id) ? shown(run) : run
+  })
   api.post('/v1/runs/cancel', { access: cancel, body: OneRun, summary: 'Cancel a run and all below it' }, call =>
-    engine.cancel(target(daemon, call)),
+    cancelRun(daemon, target(daemon, call)),
   )
   api.post(
     '/v1/runs/resume',
-    { access: execute, body: Resume, summary: 'Continue an ended run, as a new attempt' },
-    async call => {
-      const runId = target(daemon, call)
-      const from = call.body.from_phase ?? null
-      const { repeats, written } = engine.planResume(runId, { from })
-      return { ...(await engine.resume(runId, { from })), repeats, written }
+    { access: execute, body: Resume, summary: 'Continue an interrupted run, or an ended one as a new attempt' },
+    ({ body, caller }) => {
+      const { run_id, from_phase: from = null, failed = false, inputs } = body
+      if (inputs && !caller.local) {
+        throw new CadreError('forbidden', 'secret inputs are only taken on the daemon’s own machine')
+      }
+      const request = { from, failed, ...(inputs && { inputs: inputs as JsonObject }) }
+      return resumeRun(daemon, target(daemon, { body: { run_id }, caller }), request)
     },
   )
   api.post(
@@ -78,14 +90,18 @@ export function runRoutes({ api, daemon, guard }: Routing): void {
       return record
     },
   )
-  api.post('/v1/runs/why', { access: read, body: OneRun, summary: 'Why a run ended as it did' }, call =>
-    why(store, target(daemon, call), id => engine.bundle(id)),
-  )
+  api.post('/v1/runs/why', { access: read, body: OneRun, summary: 'Why a run ended as it did' }, call => {
+    const runId = target(daemon, call)
+    const found = why(store, runId, id => engine.bundle(id))
+    const root = rootOf(daemon.db, runId)
+    return daemon.left.has(root) ? shownWhy(found, root) : found
+  })
   api.post('/v1/runs/tree', { access: read, body: OneRun, summary: 'The whole tree of a run' }, call => {
     const root = rootOf(daemon.db, target(daemon, call))
+    const entries = treeEntries(daemon.db, root)
     return jsonStream(
       `{"ok":true,"data":{"root_run_id":${JSON.stringify(root)},"runs":[`,
-      treeEntries(daemon.db, root),
+      daemon.left.has(root) ? entries.map(shown) : entries,
       ']}}',
     )
   })
@@ -97,7 +113,11 @@ export function runRoutes({ api, daemon, guard }: Routing): void {
       frame: envelopeFrame(() => daemon.instanceId),
       summary: 'The phases of a run, in file order',
     },
-    ({ body, caller }) => engine.phases(target(daemon, { body: body.payload, caller })),
+    ({ body, caller }) => {
+      const runId = target(daemon, { body: body.payload, caller })
+      const found = engine.phases(runId)
+      return daemon.left.has(rootOf(daemon.db, runId)) ? shownPhases(found) : found
+    },
   )
   api.post('/v1/runs/logs', { access: read, body: Logs, summary: 'Log lines of a run' }, call => {
     const runId = target(daemon, call)

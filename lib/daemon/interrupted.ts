@@ -1,0 +1,27 @@
+// Interrupted runs: they have not ended, and no process goes on with them. The database has them as `running`, for that is
+// what they do again once a process takes them up; people are told what is so now.
+
+import type { RunPhases } from '../run/queries.ts'
+import type { Why } from '../run/why.ts'
+
+/** A record with the state that people are told. */
+export type Shown<T extends { state: string }> = Omit<T, 'state'> & { state: T['state'] | 'interrupted' }
+
+export type ShownPhases = Omit<Shown<RunPhases>, 'phases'> & { phases: Shown<RunPhases['phases'][number]>[] }
+
+/** A record of a tree that no process goes on with. */
+export function shown<T extends { state: string }>(record: T): Shown<T> {
+  return record.state === 'running' ? { ...record, state: 'interrupted' } : record
+}
+
+export function shownPhases(found: RunPhases): ShownPhases {
+  return { ...shown(found), phases: found.phases.map(shown) }
+}
+
+/** `rootId`: the top run, which is the one to continue. */
+export function shownWhy(found: Why, rootId: string): Why {
+  const chain = found.chain.map(shown)
+  if (chain[0]?.state !== 'interrupted') return found
+  const text = `The run was interrupted: no process goes on with it. Continue it with: bun daemon.ts resume ${rootId}. ${found.text}`
+  return { ...found, chain, text }
+}

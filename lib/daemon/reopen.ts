@@ -1,0 +1,85 @@
+// Cancelling and resuming, also of runs that were interrupted: a process that left them goes on with them first.
+
+import { CadreError, type Detail } from '../error.ts'
+import type { JsonObject } from '../json.ts'
+import type { RunRecord } from '../run/records.ts'
+import type { ResumePlan } from '../run/resume.ts'
+import { problemWith } from '../team/inputs.ts'
+import { didYouMean } from '../team/spelling.ts'
+import type { Daemon } from './daemon.ts'
+
+/** `cleanup`: names of the `always` phases that go on. */
+export async function cancelRun(daemon: Daemon, runId: string): Promise<RunRecord & { cleanup: string[] }> {
+  // Both go into one commit, so that what was interrupted is not begun anew.
+  const [, record] = await Promise.all([daemon.takeUp(runId), daemon.engine.cancel(runId)])
+  return { ...record, cleanup: cleanupOf(daemon, runId) }
+}
+
+/** Phases of a run, and of all below it, that run to their end after a cancel. */
+function cleanupOf({ db, engine }: Daemon, runId: string): string[] {
+  const open = db
+    .query<{ position: number; bundle_id: string; team_key: string }, [string]>(
+      `SELECT phases.position, runs.bundle_id, runs.team_key
+       FROM runs AS top JOIN runs ON runs.root_id = top.root_id AND runs.tree_key >= top.tree_key
+         AND runs.tree_key < top.tree_key || '~' AND runs.completed_at IS NULL
+       JOIN phases ON phases.run_id = runs.id AND phases.completed_at IS NULL
+       WHERE top.id = ?`,
+    )
+    .all(runId)
+  const names = open.flatMap(({ position, bundle_id, team_key }) => {
+    const phase = engine.bundle(bundle_id).team(team_key).phases[position]!
+    return phase.always ? [phase.name] : []
+  })
+  return [...new Set(names)]
+}
+
+interface Request {
+  from: string | null
+  failed: boolean
+  /** Secret inputs, which are gone since the run ended. */
+  inputs?: JsonObject
+}
+
+type Resumed = RunRecord & Pick<ResumePlan, 'repeats' | 'written'> & { continued: boolean }
+
+/** `continued`: it had been interrupted, and goes on as it is. Throws `not_found`, `invalid_state`, `invalid_request`. */
+export async function resumeRun(daemon: Daemon, runId: string, request: Request): Promise<Resumed> {
+  const { engine, left } = daemon
+  const row = engine.store.run(runId)!
+  const { from, failed, inputs } = request
+  if (inputs) checkSecrets(daemon, row, inputs)
+  if (left.has(row.root_id)) {
+    const reason =
+      row.parent_id !== null
+        ? `run ${runId} is a sub-run: resume its top run ${row.root_id}`
+        : `run ${runId} was interrupted: resume it without options, then again with them once it has ended`
+    if (row.parent_id !== null || from !== null || failed || inputs) throw new CadreError('invalid_state', reason)
+    await daemon.takeUp(runId)
+    return { ...engine.record(runId), repeats: [], written: [], continued: true }
+  }
+  const { repeats, written } = engine.planResume(runId, { from, failed })
+  return { ...(await engine.resume(runId, request)), repeats, written, continued: false }
+}
+
+function checkSecrets({ engine }: Daemon, row: { bundle_id: string; team_key: string }, given: JsonObject): void {
+  const fields = engine.bundle(row.bundle_id).team(row.team_key).inputs
+  const secrets = fields.filter(({ secret }) => secret)
+  const details = Object.entries(given).flatMap(([name, value]): Detail[] => {
+    const path = `/inputs/${name}`
+    const field = secrets.find(each => each.name === name)
+    if (field) {
+      const problem = problemWith(value, field)
+      return problem ? [{ path, message: `input ${name}: ${problem}` }] : []
+    }
+    if (fields.some(each => each.name === name)) {
+      return [{ path, message: `input ${name} is not secret: it keeps the value that the run began with` }]
+    }
+    const near = didYouMean(
+      name,
+      secrets.map(each => each.name),
+    )
+    return [{ path, message: `no input ${name} is declared${near}` }]
+  })
+  if (details.length === 0) return
+  throw new CadreError('invalid_request', details.map(({ message }) => message).join('; '), { details })
+}
