@@ -22,7 +22,7 @@ type Environment = Record<string, string | undefined>
 /** `--home`, else `CADRE_HOME`, else `~/.cadre`; absolute. Throws `invalid_request` for what can be no home of this user. */
 export function homeFolder(given: string | undefined, env: Environment = process.env): string {
   const home = resolve(given ?? (env.CADRE_HOME || join(homedir(), '.cadre')))
-  const found = statSync(home, { throwIfNoEntry: false })
+  const found = usable(home, () => statSync(home, { throwIfNoEntry: false }))
   if (!found) return home
   if (!found.isDirectory()) throw unusable(home, 'is a file, but the home must be a folder')
   const user = process.getuid?.()
@@ -44,13 +44,19 @@ export const processesFolder = (home: string): string => join(home, 'processes')
 
 /** Makes the folder, mode 0700. One that others can look into is closed to them. Throws `invalid_request`. */
 export function makeHome(home: string): void {
-  try {
+  usable(home, () => {
     mkdirSync(home, { recursive: true, mode: 0o700 })
     accessSync(home, constants.W_OK | constants.X_OK)
     if ((statSync(home).mode & 0o077) !== 0) chmodSync(home, 0o700)
+  })
+}
+
+/** Tells why a folder cannot be used where that is plain. */
+function usable<T>(home: string, work: () => T): T {
+  try {
+    return work()
   } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException
-    const reason = REASONS[code ?? '']
+    const reason = REASONS[(cause as NodeJS.ErrnoException).code ?? '']
     throw reason === undefined ? cause : unusable(home, reason, cause)
   }
 }

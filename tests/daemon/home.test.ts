@@ -1,0 +1,167 @@
+// What can be a home, who holds it, and how a command tells what it could not do: once, and never by a stack.
+
+import { expect, test } from 'bun:test'
+import { chownSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { bootId, startOf } from '../../lib/process.ts'
+import { command, files, spawnDaemon, startCommand } from '../support/daemon.ts'
+import { folder } from '../support/folder.ts'
+import { HELLO } from './teams.ts'
+
+const PROGRAM = join(import.meta.dir, '../../daemon.ts')
+
+const COMMANDS = () => [
+  ['runs'],
+  ['run', files({ 'team.yml': HELLO })],
+  ['serve', '--port', '0'],
+  ['cancel', 'x'],
+  ['settings', 'list'],
+]
+
+async function toldBy(home: string): Promise<string[]> {
+  const told = new Set<string>()
+  for (const args of COMMANDS()) {
+    const { code, stdout, stderr } = await command(args, { home, cwd: folder() })
+    expect([code, stdout]).toEqual([2, ''])
+    told.add(stderr)
+  }
+  return [...told]
+}
+
+test('a home that is a file is told in one sentence', async () => {
+  const home = join(folder(), 'home')
+  writeFileSync(home, '')
+  expect(await toldBy(home)).toEqual([
+    `error  ${home} is a file, but the home must be a folder: choose another folder with --home or CADRE_HOME\n`,
+  ])
+  const below = join(home, 'below')
+  const { code, stderr } = await command(['run', files({ 'team.yml': HELLO })], { home: below, cwd: folder() })
+  expect(code).toBe(2)
+  expect(stderr).toMatch(/^error {2}\S+ lies below a file, not below a folder: [^\n]+\n$/)
+})
+
+test.skipIf(process.getuid?.() !== 0)('a home that belongs to another user is told in one sentence', async () => {
+  const home = folder()
+  chownSync(home, 12_345, 12_345)
+  expect(await toldBy(home)).toEqual([
+    `error  ${home} belongs to another user (uid 12345, you are 0): choose another folder with --home or CADRE_HOME\n`,
+  ])
+})
+
+test('the lock of a zombie is no lock', async () => {
+  const home = folder()
+  const env = { PATH: process.env.PATH!, HOME: home, CADRE_HOME: home }
+  // The shell becomes a program that never asks how its children ended.
+  const script = `"${process.execPath}" "${PROGRAM}" serve --port 0 & exec sleep 600`
+  const parent = Bun.spawn(['sh', '-c', script], { env, stdin: 'ignore', stdout: 'ignore', stderr: 'ignore' })
+  const lock = join(home, 'daemon.lock')
+  while (!existsSync(lock) || JSON.parse(readFileSync(lock, 'utf8')).address === null) await Bun.sleep(20)
+  const { pid } = JSON.parse(readFileSync(lock, 'utf8'))
+  process.kill(pid, 'SIGKILL')
+  const state = () =>
+    Bun.spawnSync(['ps', '-o', 'stat=', '-p', String(pid)])
+      .stdout.toString()
+      .trim()
+  while (!state().startsWith('Z')) await Bun.sleep(20)
+  try {
+    expect((await command(['run', files({ 'team.yml': HELLO })], { home })).code).toBe(0)
+    expect(state()).toStartWith('Z')
+  } finally {
+    parent.kill('SIGKILL')
+    await parent.exited
+  }
+})
+
+test.each(['another start', 'another boot', 'no process', 'half a file'])('a lock of %s is no lock', async how => {
+  const home = folder()
+  const other = Bun.spawn(['sleep', '60'])
+  const holder = {
+    pid: how === 'no process' ? 2 ** 22 + 1 : other.pid,
+    boot: how === 'another boot' ? 'x' : bootId(),
+    started: how === 'another start' ? '1' : startOf(other.pid),
+    command: 'serve',
+    address: 'http://127.0.0.1:1',
+  }
+  const text = JSON.stringify(holder)
+  writeFileSync(join(home, 'daemon.lock'), how === 'half a file' ? text.slice(0, 20) : text)
+  expect((await command(['run', files({ 'team.yml': HELLO })], { home })).code).toBe(0)
+  other.kill('SIGKILL')
+})
+
+test('an error is printed once', async () => {
+  const home = folder()
+  const lacking = files({
+    'team.yml': `name: "@local/lacks"
+version: 1.0.0
+inputs: [{ name: who, required: true }]
+phases: [{ name: p, agent: exec, commands: [{ name: c, run: "true" }] }]
+`,
+  })
+  const wrong = files({ 'team.yml': 'name: "@local/wrong"\nversion: 1.0.0\ncolour: red\nphases: []\n' })
+  const daemon = await spawnDaemon()
+  for (const at of [home, daemon.home]) {
+    for (const args of [
+      ['run', lacking],
+      ['run', wrong],
+      ['validate', wrong],
+      ['plan', wrong],
+      ['run', lacking, '-i', 'who'],
+      ['settings', 'set', 'agents.wiki.colour', 'x'],
+      ['cancel', 'nothing'],
+      ['decide', 'nothing', 'perhaps'],
+      ['walk'],
+      ['runs', '--limit', 'many'],
+    ]) {
+      const { code, stderr } = await command(args, { home: at })
+      expect(code).toBe(2)
+      const said = stderr
+        .split('\n')
+        .map(line => line.replace(/^error:? +/, '').trim())
+        .filter(Boolean)
+      for (const [index, line] of said.entries()) {
+        const again = said.filter((other, at) => at !== index && other.includes(line))
+        expect([args.slice(0, 2), line, again]).toEqual([args.slice(0, 2), line, []])
+      }
+    }
+  }
+})
+
+test('a fault of the program is one line, and the log level prints where it happened', async () => {
+  const home = folder()
+  await command(['run', files({ 'team.yml': HELLO })], { home })
+  writeFileSync(join(home, 'daemon.db'), 'this is no database, although it has to be one'.repeat(100))
+  const { code, stderr } = await command(['runs'], { home })
+  expect(code).toBe(1)
+  expect(stderr).toMatch(/^error {2}[^\n]+CADRE_LOG_LEVEL=debug[^\n]+\n$/)
+  const debug = await command(['runs'], { home, env: { CADRE_LOG_LEVEL: 'debug' } })
+  expect(debug.stderr).toContain('    at ')
+})
+
+test('secret inputs are given again to those who may know them only', async () => {
+  const home = folder()
+  const path = files({
+    'team.yml': `name: "@local/secret"
+version: 1.0.0
+inputs: [{ name: token, secret: true, required: true }, { name: plain, default: x }]
+phases: [{ name: p, agent: exec, commands: [{ name: c, env: { T: "{{ inputs.token }}" }, run: 'test "$T" = right-token' }] }]
+`,
+  })
+  const failed = await command(['run', path, '-i', 'token=@-'], { home, stdin: 'wrong-token\n' })
+  expect(failed.code).toBe(1)
+  const { runs } = JSON.parse((await command(['runs', '--json'], { home })).stdout)
+  const resume = (args: string[], stdin = '') => command(['resume', runs[0].run_id, ...args], { home, stdin })
+  const plain = await resume(['-i', 'plain=y'])
+  expect([plain.code, plain.stderr]).toEqual([2, expect.stringContaining('input plain is not secret')])
+  const unknown = await resume(['-i', 'tokn=y'])
+  expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining('did you mean `token`')])
+  const twice = await resume(['-i', 'token=@-', '-i', 'plain=@-'])
+  expect([twice.code, twice.stderr]).toEqual([2, expect.stringContaining('only one input is read from stdin')])
+})
+
+test('run reads an input from stdin', async () => {
+  const home = folder()
+  const said = await command(['run', files({ 'team.yml': HELLO }), '-i', 'who=@-'], { home, stdin: 'ada\n' })
+  expect(said.code).toBe(0)
+  const child = startCommand(['run', files({ 'team.yml': HELLO }), '-i', 'times=@-', '--json'], { home, stdin: '7\n' })
+  expect(JSON.parse(await child.stdout.text()).inputs).toEqual({ who: 'world', times: 7 })
+})
