@@ -28,7 +28,7 @@ export function isRunning(pid: number, started: string): boolean {
     const stat = readStat(pid)
     return stat?.started === started && !isDead(stat.state)
   }
-  const [state = 'Z'] = (printed(['ps', '-o', 'stat=', '-p', String(pid)]) ?? '').split(/\s/)
+  const state = printed(['ps', '-o', 'stat=', '-p', String(pid)]) ?? ''
   return !isDead(state) && startOf(pid) === started
 }
 
@@ -39,7 +39,7 @@ export function groupMembers(group: number): number[] {
     .map(({ pid }) => pid)
 }
 
-/** A zombie (Z), or one that is just being taken away (X). */
+/** A zombie (Z), one that is just being taken away (X), or none at all. */
 const isDead = (state: string): boolean => /^([ZX]|$)/.test(state)
 
 interface Entry {

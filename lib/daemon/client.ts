@@ -18,9 +18,13 @@ export interface Client {
 const PATIENCE_MS = 10_000
 const LOOK_MS = 20
 
+/** A process that was killed is seen to be gone a moment after its connections are. */
+const GONE_MS = 1_000
+
 /**
- * Calls `over` with the process that holds `home`, or `alone` when none does. A process that let go of the home before it
- * did what was asked is as good as none. Throws `unavailable` when one holds the home and does not serve it.
+ * Calls `over` with the process that holds `home`, or `alone` when none does. Where that process lets go of the home in
+ * between, or dies, the next one is asked: what `over` calls must bear to be called twice. Throws `unavailable` when a
+ * process holds the home and does not serve it.
  */
 export async function withHome<T>(
   home: string,
@@ -33,7 +37,7 @@ export async function withHome<T>(
     try {
       return await over(createClient(home, holder.address))
     } catch (thrown) {
-      if (!letGo(home, holder, thrown)) throw thrown
+      if (!(await letGo(home, holder, thrown))) throw thrown
     }
   }
 }
@@ -55,13 +59,16 @@ async function servingHolder(home: string): Promise<(Holder & { address: string 
   }
 }
 
-/** Whether a call failed because `holder` lets go of the home, and has done nothing of what was asked. */
-function letGo(home: string, holder: Holder, thrown: unknown): boolean {
+/** Whether a call failed because `holder` does not hold the home any more. */
+async function letGo(home: string, holder: Holder, thrown: unknown): Promise<boolean> {
   if (!(thrown instanceof CadreError) || thrown.code !== 'unavailable') return false
-  const refused = thrown.cause === undefined || (thrown.cause as { code?: string }).code === 'ECONNREFUSED'
-  if (!refused) return false
-  const now = holderOf(home)
-  return now?.pid !== holder.pid || now.address !== holder.address
+  const deadline = performance.now() + GONE_MS
+  while (performance.now() < deadline) {
+    const now = holderOf(home)
+    if (now?.pid !== holder.pid || now.address !== holder.address) return true
+    await Bun.sleep(LOOK_MS)
+  }
+  return false
 }
 
 /** Calls what listens at `address`. */

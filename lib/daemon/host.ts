@@ -9,7 +9,7 @@ import { Daemon } from './daemon.ts'
 import { homeIsFull } from './full-disk.ts'
 
 /** A run that ends sooner needs no server; until then other commands wait for the address. */
-const SERVE_AFTER_MS = 100
+const SERVE_AFTER_MS = 250
 const LOOK_MS = 50
 
 interface Serving {

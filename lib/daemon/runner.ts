@@ -20,7 +20,8 @@ type Which = Pick<RunRequest, 'team' | 'path'>
 /** A team that was read and found valid. */
 interface Prepared {
   inputs: readonly Field[]
-  start(request: Omit<RunRequest, keyof Which>): Promise<{ run_id: string }>
+  /** Starting the same `runId` again changes nothing. */
+  start(runId: string, request: Omit<RunRequest, keyof Which>): Promise<{ run_id: string }>
 }
 
 export interface ResumeRequest {
@@ -52,8 +53,8 @@ export interface Runner {
 }
 
 /**
- * Opens a runner and does `first` with it, which may be called again: a process that holds the home may let go of it
- * before it has done anything. A host is left to the caller, who closes it. `command` is how the lock names this process.
+ * Opens a runner and does `first` with it, which may be called again: a process that holds the home may let go of it, or
+ * die, in between. A host is left to the caller, who closes it. `command` is how the lock names this process.
  */
 export function openRunner<T>(
   home: string,
@@ -90,7 +91,7 @@ function through(client: Client): Runner {
     host: null,
     async prepare(which) {
       const { inputs } = await client.call<{ inputs: Field[] }>('/v1/teams/validate', which)
-      return { inputs, start: request => client.call('/v1/runs/start', { ...which, ...request }) }
+      return { inputs, start: (run_id, request) => client.call('/v1/runs/start', { ...which, ...request, run_id }) }
     },
     cancel: run_id => client.call('/v1/runs/cancel', { run_id }),
     resume: (run_id, request) => client.call('/v1/runs/resume', { run_id, ...request }),
@@ -114,8 +115,8 @@ async function inProcess(host: Host): Promise<Runner> {
       const bundle = await loadTeam(daemon, which)
       return {
         inputs: bundle.team(bundle.root).inputs,
-        async start(request) {
-          const record = await startBundle(daemon, bundle, { ...which, ...request }, { local: true })
+        async start(runId, request) {
+          const record = await startBundle(daemon, bundle, { ...which, ...request }, { local: true, runId })
           host.serveSoon()
           return record
         },

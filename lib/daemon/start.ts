@@ -26,7 +26,7 @@ export type Stock = Pick<Daemon, 'catalogue' | 'settings' | 'packages' | 'bundle
 export interface Origin {
   /** Started on this machine: paths may be named. */
   local: boolean
-  /** Made at dispatch. */
+  /** Made at dispatch, or by the command that starts it: the same run is started once only. */
   runId?: string
   /** Reported to the hub; default when the realm lists the team. */
   synced?: boolean
@@ -45,6 +45,10 @@ export async function startBundle(
   request: RunRequest,
   origin: Origin,
 ): Promise<RunRecord> {
+  if (origin.runId !== undefined && daemon.engine.store.run(origin.runId)) {
+    await daemon.takeUp(origin.runId)
+    return daemon.engine.record(origin.runId)
+  }
   const { values } = inputsFor(bundle.team(bundle.root).inputs, request.inputs ?? {})
   await askCommands(daemon, bundle)
   const missing = [...lacking(daemon, request, teamsIn(bundle)), ...daemon.settings.missingSecrets(secretUsers(bundle))]

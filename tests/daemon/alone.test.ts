@@ -68,7 +68,10 @@ test('commands work through the process that runs a team, a second run too', asy
   expect(runs).toMatchObject([{ state: 'running', team: '@local/waits' }])
   const runId = runs[0].run_id
   expect((await command(['logs', runId], { home })).stdout).toContain('begun')
+  expect((await command(['phases', runId], { home })).code).toBe(0)
   const hello = files({ 'team.yml': HELLO })
+  expect(await command(['validate', hello], { home })).toMatchObject({ code: 0, stdout: `${hello} is valid\n` })
+  expect((await command(['plan', hello, '-i', 'who=ada'], { home })).code).toBe(0)
   expect(await command(['run', hello, '-i', 'who=ada'], { home })).toMatchObject({
     code: 0,
     stdout: expect.stringContaining('times     1'),
@@ -117,6 +120,23 @@ test('many runs at once share the home, whoever was first', async () => {
   expect(ran.map(({ code, stderr }) => [code, code === 0 ? '' : stderr])).toEqual(Array(5).fill([0, '']))
   expect((await json(home, 'runs')).total).toBe(5)
 }, 60_000)
+
+test('a start that is asked for twice under one id is one run', async () => {
+  const home = folder()
+  const { child, end } = await waiting(home)
+  const url = await served(home)
+  const run_id = Bun.randomUUIDv7()
+  const start = async () => {
+    const body = JSON.stringify({ path: files({ 'team.yml': HELLO }), run_id })
+    const headers = { 'content-type': 'application/json' }
+    const reply = await fetch(`${url}/v1/runs/start`, { method: 'POST', headers, body })
+    return ((await reply.json()) as { data: { run_id: string } }).data.run_id
+  }
+  expect(await Promise.all([start(), start()])).toEqual([run_id, run_id])
+  expect((await json(home, 'runs')).total).toBe(2)
+  end()
+  expect(await child.exited).toBe(0)
+})
 
 test('a run whose process is killed ends for those who watch it, as interrupted', async () => {
   const home = folder()
@@ -187,11 +207,12 @@ test('a process that left a run alone takes it up when another command asks', as
   expect([states.get(resumed.runId), states.get(cancelled.runId)]).toEqual(['completed', 'cancelled'])
 })
 
-test('cancel without a daemon ends an interrupted run', async () => {
+test('cancel without a daemon ends an interrupted run, and begins nothing of it anew', async () => {
   const home = folder()
-  const { runId } = await interrupted(home)
+  const { path, runId } = await interrupted(home)
   expect((await command(['cancel', runId], { home })).code).toBe(0)
   expect((await json(home, 'runs')).runs).toMatchObject([{ state: 'cancelled' }])
+  expect(lines(join(path, 'begun'))).toBe(1)
 })
 
 test('a run that waits for a person and for nothing else is resumed and decided without a daemon', async () => {

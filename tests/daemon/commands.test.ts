@@ -129,23 +129,6 @@ phases: [{ name: nap, agent: exec, commands: [{ name: c, run: "[ -e done ] || sl
     expect(await daemon.ended(runs[0].run_id)).toMatchObject({ state: 'completed', attempt: 1 })
   })
 
-  test('while a team runs, others read the database, and a second run is refused', async () => {
-    const home = folder()
-    const child = startCommand(['run', files({ 'team.yml': SLEEPS })], { home })
-    await lineWith(child.stderr, 'running')
-    const { runs } = JSON.parse((await command(['runs', '--json'], { home })).stdout)
-    expect(runs).toMatchObject([{ state: 'running' }])
-    expect((await command(['phases', runs[0].run_id], { home })).code).toBe(0)
-    const path = files({ 'team.yml': HELLO })
-    expect(await command(['validate', path], { home })).toMatchObject({ code: 0, stdout: `${path} is valid\n` })
-    expect((await command(['plan', path, '-i', 'who=ada'], { home })).code).toBe(0)
-    const second = await command(['run', path, '-i', 'who=ada'], { home })
-    expect(second.code).toBe(2)
-    expect(second.stderr).toContain(`process ${child.pid}, which runs a team`)
-    child.kill('SIGINT')
-    await child.exited
-  })
-
   test('validate and plan leave what was interrupted alone', async () => {
     const home = folder()
     const path = files({

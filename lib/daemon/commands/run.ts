@@ -40,17 +40,18 @@ function filesFromHere(fields: readonly Field[], given: JsonObject): JsonObject 
 export async function run(reference: string, options: RunOptions): Promise<number> {
   const home = homeFolder(options.home)
   const log = createLog({ level: 'warn' })
-  const { runner, result } = await openRunner(home, 'run', log, async ({ prepare }) => {
+  const runId = Bun.randomUUIDv7()
+  const { runner } = await openRunner(home, 'run', log, async ({ prepare }) => {
     const { inputs, start } = await prepare(whichTeam(reference))
     const given = await readInputs(inputs, options)
-    return start({
+    return start(runId, {
       inputs: options.workspace === undefined ? given : filesFromHere(inputs, given),
       run_name: options.name ?? null,
       workspace: workspaceOf(options.workspace ?? '.'),
     })
   })
   if (runner.host) tellLeft(runner.host)
-  return watch(runner, result.run_id, { home, json: options.json ?? false })
+  return watch(runner, runId, { home, json: options.json ?? false })
 }
 
 /** Runs that were interrupted are not restarted by the way, nor passed over in silence. */

@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import type { JsonObject } from '../../json.ts'
 import type { RunRecord } from '../../run/records.ts'
 import { CHOICES } from '../../run/reviews.ts'
-import type { Shown } from '../interrupted.ts'
+import { type Shown, shown } from '../interrupted.ts'
 import { read } from '../reader.ts'
 import type { Runner } from '../runner.ts'
 import { createScreen } from '../terminal/live.ts'
@@ -70,6 +70,8 @@ async function follow(runner: Runner, runId: string, signals: Signals, { home, j
   // The process that it ran in is gone: with its last run, or too early.
   if (!until.aborted && record?.completed_at == null) record = await read(home, reader => reader.run(runId))
   if (!record) return EXIT.interrupted
+  // It stops with this process.
+  if (runner.host && signals.leaving.aborted) record = shown(record)
   if (json) process.stdout.write(`${JSON.stringify(record, null, 2)}\n`)
   else tellEnd(record, home)
   if (record.state === 'awaiting_input' && !signals.interrupted) await tellQuestions(runner, screen.model)
@@ -93,7 +95,7 @@ function tellEnd(record: Shown<RunRecord>, home: string): void {
   if (error) say(printable(error.message))
   if (error?.hint) say(paint.dim(printable(error.hint)))
   if (state === 'failed') say(paint.dim(`  bun daemon.ts logs ${error?.run_id ?? run_id}`))
-  else if (state !== 'running' && state !== 'interrupted') return
+  else if (state !== 'interrupted') return
   say(paint.dim(`  bun daemon.ts resume ${run_id}`))
 }
 

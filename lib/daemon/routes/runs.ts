@@ -19,12 +19,15 @@ import type { Routing } from '../routes.ts'
 import { startRun } from '../start.ts'
 import { envelope, Name, PAGE, page, RunId } from './bodies.ts'
 
+const UUID = '^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$'
 const Start = closed({
   team: Type.Optional(Name),
   path: Type.Optional(Type.String({ minLength: 1, maxLength: 4_096 })),
   inputs: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
   run_name: Type.Optional(Type.Union([Name, Type.Null()])),
   workspace: Type.Optional(Type.Union([Type.String({ minLength: 1, maxLength: 4_096 }), Type.Null()])),
+  // Of a caller on this machine, who may have to ask again: the same id is started once only.
+  run_id: Type.Optional(Type.String({ pattern: UUID })),
 })
 const List = closed({
   ...PAGE,
@@ -136,9 +139,15 @@ async function start(daemon: Daemon, body: Static<typeof Start>, caller: Caller)
   if (!caller.local && body.path !== undefined) {
     throw new CadreError('forbidden', 'from another machine a run starts from a `team`, never from a `path`')
   }
-  const { inputs, ...request } = body
+  if (!caller.local && body.run_id !== undefined) {
+    throw new CadreError('forbidden', 'from another machine a run gets its id here, or at dispatch')
+  }
+  const { inputs, run_id: runId, ...request } = body
   const given = { ...request, ...(inputs && { inputs: inputs as JsonObject }) }
-  const { run_id, state } = await startRun(daemon, given, { local: caller.local })
+  const { run_id, state } = await startRun(daemon, given, {
+    local: caller.local,
+    ...(runId !== undefined && { runId }),
+  })
   return { run_id, state }
 }
 
