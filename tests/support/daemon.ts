@@ -1,6 +1,5 @@
-// The real daemon and its command line as processes, each with a home of its own, stopped when the test file ends.
+// The real daemon and its command line as processes, each with a home of its own, stopped when the tests end.
 
-import { afterAll } from 'bun:test'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { RunRecord } from '../../lib/run/engine.ts'
@@ -46,9 +45,12 @@ export interface SpawnOptions {
 
 const running = new Set<Bun.Subprocess>()
 
-afterAll(() => {
-  for (const child of running) child.kill('SIGKILL')
-})
+/** Called when all tests of a process have ended (preload.ts): a hook here would belong to the file that came first. */
+export async function killProcesses(): Promise<void> {
+  const left = [...running]
+  for (const child of left) child.kill('SIGKILL')
+  await Promise.all(left.map(child => child.exited))
+}
 
 /** What a process of ours sees: nothing of the developer's own settings. */
 function environment(home: string, env: Record<string, string> = {}): Record<string, string> {

@@ -3,6 +3,7 @@
 
 import { afterAll } from 'bun:test'
 import { plugin } from 'bun'
+import { killProcesses } from './daemon.ts'
 import { removeFolders } from './folder.ts'
 
 const DEFAULT_MS = 20_000
@@ -18,4 +19,7 @@ plugin({
   },
 })
 
-afterAll(removeFolders, 60_000)
+afterAll(async () => {
+  await killProcesses()
+  removeFolders()
+}, 60_000)
