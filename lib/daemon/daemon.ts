@@ -129,7 +129,12 @@ export class Daemon {
   async takeUp(runId: string): Promise<boolean> {
     const root = this.engine.store.run(runId)?.root_id
     if (root === undefined || !this.left.delete(root)) return false
-    await this.engine.recover([root])
+    try {
+      await this.engine.recover([root])
+    } catch (error) {
+      this.left.add(root)
+      throw error
+    }
     return true
   }
 

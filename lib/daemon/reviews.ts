@@ -27,16 +27,21 @@ export function findReview({ store }: Pick<ReviewSource, 'store'>, id: string): 
 }
 
 /**
- * Applies an answer and tells the review as it stands then. Throws `forbidden` for a gate that asks others,
+ * Applies an answer, once its run is taken up, and tells the review as it stands then. Throws `forbidden` for a gate that asks others,
  * `invalid_request` where the form is not filled in as the gate wants it, and what the engine throws.
  */
-export async function answerReview(engine: Engine, review: ReviewRow, decision: Decision): Promise<ReviewRecord> {
+export async function answerReview(
+  { engine, takeUp }: { engine: Engine; takeUp(runId: string): Promise<unknown> },
+  review: ReviewRow,
+  decision: Decision,
+): Promise<ReviewRecord> {
   const phase = phaseOf(engine, review)
   const form = review.kind === 'gate' && phase.type === 'gate' ? phase.review : undefined
   if (form && !mayAnswer(form.reviewers, decision.by)) {
     throw new CadreError('forbidden', `this gate asks ${form.reviewers.join(', ')}; you are ${decision.by}`)
   }
   const answer = form && decision.decision === 'approve' ? { ...decision, values: filledIn(form, decision) } : decision
+  await takeUp(review.run_id)
   await engine.decide(review.id, answer)
   return reviewRecord(findReview(engine, review.id), phase.name, engine.record(review.run_id).run_name)
 }

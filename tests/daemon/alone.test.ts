@@ -223,6 +223,8 @@ test('a run that waits for a person and for nothing else is resumed and decided 
   expect(runs).toMatchObject([{ state: 'awaiting_input' }])
   expect((await command(['resume', runs[0].run_id], { home })).code).toBe(3)
   const { reviews } = await json(home, 'reviews')
+  const refused = await command(['decide', reviews[0].id, 'approve'], { home })
+  expect([refused.code, refused.stderr]).toEqual([2, expect.stringContaining('input answer is required')])
   const args = ['decide', reviews[0].id, 'approve', '--values', '{"answer":"yes"}']
   expect(await command(args, { home })).toMatchObject({ code: 0, stdout: 'said  yes\n' })
 })

@@ -41,8 +41,9 @@ export function reviewRoutes({ api, daemon, guard }: Routing): void {
     async ({ body, caller }) => {
       const { review_id: id, decision, comment, values } = body
       const review = findReview(daemon.engine, id)
-      await daemon.takeUp(target(daemon, { body: { run_id: review.run_id }, caller }))
-      return answerReview(daemon.engine, review, {
+      target(daemon, { body: { run_id: review.run_id }, caller })
+      const { engine } = daemon
+      return answerReview({ engine, takeUp: runId => daemon.takeUp(runId) }, review, {
         decision,
         by: caller.name,
         ...(comment !== undefined && { comment }),
