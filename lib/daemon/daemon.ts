@@ -127,7 +127,7 @@ export class Daemon {
 
   /** Goes on with the tree of a run that was left. False when it was not left. */
   async takeUp(runId: string): Promise<boolean> {
-    const root = this.engine.store.run(runId)?.root_id
+    const root = this.engine.store.runs.get(runId)?.root_id
     if (root === undefined || !this.left.delete(root)) return false
     try {
       await this.engine.recover([root])

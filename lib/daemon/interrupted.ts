@@ -1,8 +1,7 @@
 // Interrupted runs: they have not ended, and no process goes on with them. The database has them as `running`, for that is
 // what they do again once a process takes them up; people are told what is so now.
 
-import type { RunPhases } from '../run/queries.ts'
-import type { Why } from '../run/why.ts'
+import type { RunPhases, Why } from '../run/engine.ts'
 
 /** A record with the state that people are told. */
 export type Shown<T extends { state: string }> = Omit<T, 'state'> & { state: T['state'] | 'interrupted' }

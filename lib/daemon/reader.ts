@@ -4,24 +4,32 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { openForReading } from '../../db/open.ts'
 import { CadreError } from '../error.ts'
-import { type LogLine, readLines } from '../run/logs.ts'
-import { type ListQuery, listRuns, runPhases } from '../run/queries.ts'
-import type { RunRecord } from '../run/records.ts'
-import type { ReviewRecord } from '../run/reviews.ts'
-import { RunStore } from '../run/store.ts'
-import { rootOf, type TreeEntry, treeEntries } from '../run/tree.ts'
-import { type Why, why } from '../run/why.ts'
-import { bundleFromJson } from '../team/bundle.ts'
+import type { ReviewRecord, RunRecord } from '../run/engine.ts'
+import {
+  type ListFilter,
+  type LogLine,
+  listRuns,
+  type RunDetail,
+  readLines,
+  rootOf,
+  runDetail,
+  runPhases,
+  Store,
+  type TreeEntry,
+  treeEntries,
+  type Why,
+  why,
+} from '../run/engine.ts'
 import type { Field } from '../team/team.ts'
+import { bundleFromJson } from '../team/team.ts'
 import { type Client, withHome } from './client.ts'
-import { type RunDetail, runDetail } from './detail.ts'
 import { databaseFile } from './home.ts'
 import { type Shown, type ShownPhases, shown, shownPhases, shownWhy } from './interrupted.ts'
 import { listReviewRecords } from './reviews.ts'
 import { type WorkspaceRecord, Workspaces } from './workspaces.ts'
 
 export interface Reader {
-  runs(query: ListQuery): Promise<{ runs: Shown<RunRecord>[]; total: number }>
+  runs(query: ListFilter): Promise<{ runs: Shown<RunRecord>[]; total: number }>
   run(id: string): Promise<Shown<RunDetail>>
   tree(id: string): Promise<{ root_run_id: string; runs: Shown<TreeEntry>[] }>
   phases(id: string): Promise<ShownPhases>
@@ -53,15 +61,15 @@ export function read<T>(home: string, work: (reader: Reader) => Promise<T>): Pro
 /** The inputs that the team of a run declares. Throws `not_found`. */
 export function inputsOfRun(home: string, runId: string): readonly Field[] {
   const store = openStore(home)
-  const row = store.run(runId)
+  const row = store.runs.get(runId)
   if (!row) throw new CadreError('not_found', `no run ${runId}`)
-  return bundleFromJson(JSON.parse(store.bundle(row.bundle_id)!)).team(row.team_key).inputs
+  return bundleFromJson(JSON.parse(store.bundles.get(row.bundle_id)!)).team(row.team_key).inputs
 }
 
-function openStore(home: string): RunStore {
+function openStore(home: string): Store {
   const file = databaseFile(home)
   if (!existsSync(file)) throw new CadreError('not_found', `nothing has run in ${home} yet`)
-  return new RunStore(openForReading(file))
+  return new Store(openForReading(file))
 }
 
 function overHttp(client: Client): Reader {
@@ -80,8 +88,8 @@ function overHttp(client: Client): Reader {
 }
 
 /** Nobody holds the home: what has not ended was interrupted. */
-function fromDatabase(home: string, store: RunStore): Reader {
-  const bundle = (id: string) => bundleFromJson(JSON.parse(store.bundle(id)!))
+function fromDatabase(home: string, store: Store): Reader {
+  const bundle = (id: string) => bundleFromJson(JSON.parse(store.bundles.get(id)!))
   return {
     async runs(query) {
       const { runs, total } = listRuns(store, query)

@@ -2,10 +2,9 @@
 
 import { CadreError, type Detail } from '../error.ts'
 import type { JsonObject } from '../json.ts'
-import type { RunRecord } from '../run/records.ts'
-import type { ResumePlan } from '../run/resume.ts'
-import { problemWith } from '../team/inputs.ts'
-import { didYouMean } from '../team/spelling.ts'
+import type { ResumePlan, RunRecord } from '../run/engine.ts'
+import { didYouMean } from '../spelling.ts'
+import { problemWith } from '../team/team.ts'
 import type { Daemon } from './daemon.ts'
 
 /** `cleanup`: names of the `always` phases that go on. */
@@ -45,7 +44,7 @@ type Resumed = RunRecord & Pick<ResumePlan, 'repeats' | 'written'> & { continued
 /** `continued`: it had been interrupted, and goes on as it is. Throws `not_found`, `invalid_state`, `invalid_request`. */
 export async function resumeRun(daemon: Daemon, runId: string, request: Request): Promise<Resumed> {
   const { engine, left } = daemon
-  const row = engine.store.run(runId)!
+  const row = engine.store.runs.get(runId)!
   const { from, failed, inputs } = request
   if (inputs) checkSecrets(daemon, row, inputs)
   if (left.has(row.root_id)) {

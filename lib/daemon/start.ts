@@ -45,7 +45,7 @@ export async function startBundle(
   request: RunRequest,
   origin: Origin,
 ): Promise<RunRecord> {
-  if (origin.runId !== undefined && daemon.engine.store.run(origin.runId)) {
+  if (origin.runId !== undefined && daemon.engine.store.runs.get(origin.runId)) {
     await daemon.takeUp(origin.runId)
     return daemon.engine.record(origin.runId)
   }

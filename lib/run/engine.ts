@@ -6,6 +6,7 @@
 // after the commit and guarded by itself. Callers are answered once what they asked for is durable.
 
 import type { Database } from 'bun:sqlite'
+import { isDiskError } from '../../db/open.ts'
 import { CadreError } from '../error.ts'
 import type { JsonObject } from '../json.ts'
 import type { Log } from '../log.ts'
@@ -34,7 +35,7 @@ import { planResume, type ResumeOptions, type ResumePlan, resumable, resume, sec
 import { type Decision, decide } from './steps/review.ts'
 import { stopRun } from './steps/stop.ts'
 import { dueUnits, nextDue } from './steps/tick.ts'
-import { isDiskError, Journal, type Unit } from './store/journal.ts'
+import { Journal, type Unit } from './store/journal.ts'
 import { dropSmallFilesBelow, putSmallFiles } from './store/small-files.ts'
 import { Store } from './store/store.ts'
 import { Followers, type Notice } from './views/followers.ts'

@@ -3,7 +3,7 @@
 import type * as Compile from './compile/compile.ts'
 
 export type { AgentLookup, FileMap, LoadOptions, ResolvePackage, TeamPackage } from './compile/compile.ts'
-export { inputsFor, inputsFromArguments, isOfType } from './inputs.ts'
+export { inputsFor, inputsFromArguments, isOfType, problemWith } from './inputs.ts'
 export type * from './model.ts'
 export { agentRefs, literalOrigins, teamsOf } from './needs.ts'
 export { renderProblem } from './problem.ts'

@@ -3,7 +3,7 @@
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { CadreError, type Detail, messageOf } from '../../error.ts'
-import { renderProblem } from '../../team/problem.ts'
+import { renderProblem } from '../../team/team.ts'
 import { fullDisk } from '../full-disk.ts'
 import { homeFolder } from '../home.ts'
 import { createPaint, printable } from '../terminal/paint.ts'

@@ -2,8 +2,8 @@
 
 import { join } from 'node:path'
 import type { JsonObject } from '../../json.ts'
-import type { RunRecord } from '../../run/records.ts'
-import { CHOICES } from '../../run/reviews.ts'
+import type { RunRecord } from '../../run/engine.ts'
+import { CHOICES } from '../../run/engine.ts'
 import { type Shown, shown } from '../interrupted.ts'
 import { read } from '../reader.ts'
 import type { Runner } from '../runner.ts'

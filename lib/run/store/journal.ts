@@ -5,7 +5,8 @@
 // A unit only changes rows (and what memory says of them). It may be applied again after a rollback, so all that it does
 // follows from the rows and from what it was given. What has to happen outside is done by effects, after the commit.
 
-import { type Database, SQLiteError } from 'bun:sqlite'
+import type { Database } from 'bun:sqlite'
+import { isDiskError } from '../../../db/open.ts'
 import { CadreError, messageOf } from '../../error.ts'
 import { failpoint } from '../../failpoint.ts'
 import type { Log } from '../../log.ts'
@@ -51,11 +52,6 @@ export interface JournalHooks {
 const GROUP_MS = 20
 /** After how long a disk that took no writes is asked again. */
 const RETRY_MS = 1_000
-
-const DISK_CODES = ['SQLITE_FULL', 'SQLITE_IOERR', 'SQLITE_READONLY', 'SQLITE_CANTOPEN']
-
-export const isDiskError = (error: unknown): error is SQLiteError =>
-  error instanceof SQLiteError && DISK_CODES.some(code => error.code?.startsWith(code))
 
 export class Journal {
   #queue: Pending[] = []
