@@ -155,7 +155,8 @@ test('an interrupted run is shown as that, left alone, and continued when asked'
   expect((await json(home, 'tree', runId)).runs).toMatchObject([{ state: 'interrupted' }])
   expect((await json(home, 'phases', runId)).phases).toMatchObject([{ state: 'completed' }, { state: 'interrupted' }])
   expect((await command(['why', runId], { home })).stdout).toContain(`bun daemon.ts resume ${runId}`)
-  expect((await command(['logs', runId, '--follow'], { home })).stdout).toContain('begun')
+  // Nothing more will come, so there is nothing to follow. What was said a moment before the kill may be lost.
+  expect(await command(['logs', runId, '--follow'], { home })).toMatchObject({ code: 0, stderr: '' })
 
   const other = await waiting(home)
   await served(home)
