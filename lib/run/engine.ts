@@ -110,6 +110,7 @@ export class Engine {
   #timerAt = Number.POSITIVE_INFINITY
   #ticking = false
   #settling: Timer | undefined
+  #opening: Promise<void> | undefined
   #stopping = false
 
   constructor(options: EngineOptions) {
@@ -190,14 +191,13 @@ export class Engine {
   }
 
   /**
-   * Continues what has not ended: every tree, or those of the top runs `only`. To be called once, before anything is
-   * started. A tree that cannot be read ends as failed, and keeps no other from going on.
+   * Continues what has not ended: every tree, or those of the top runs `only`, and leaves the others as they are; to be
+   * called before anything is started, and again for a tree that was left. One that cannot be read ends as failed, and
+   * keeps no other from going on.
    */
   async recover(only?: readonly string[]): Promise<void> {
-    await this.#disk.look()
-    this.#disk.watch()
-    await this.#restoreFiles()
-    await this.#journal.write({ root: null, apply: () => this.#doubtSent() })
+    this.#opening ??= this.#open()
+    await this.#opening
     const roots = only ?? this.store.runs.openRoots().map(({ id }) => id)
     await Promise.all(
       roots.map(root =>
@@ -206,8 +206,18 @@ export class Engine {
           .catch(error => this.#options.log.error('a run cannot be continued', { run: root, error: textOf(error) })),
       ),
     )
-    this.#messenger.recover()
-    for (const id of this.store.runs.unsettled()) void this.#farewell(id, id)
+    const isWanted = (runId: string) => !only || only.includes(this.store.runs.get(runId)!.root_id)
+    for (const runId of this.store.deliveries.runsWithPending()) if (isWanted(runId)) this.#messenger.send(runId)
+    for (const id of this.store.runs.unsettled()) if (isWanted(id)) void this.#farewell(id, id)
+    this.#wakeAt(this.#now())
+  }
+
+  /** What every start begins with. */
+  async #open(): Promise<void> {
+    await this.#disk.look()
+    this.#disk.watch()
+    await this.#restoreFiles()
+    await this.#journal.write({ root: null, apply: () => this.#doubtSent() })
     // Secrets of a run that was being started when the process ended.
     const { secrets } = this.#options
     await Promise.all(
@@ -216,7 +226,6 @@ export class Engine {
         .filter(id => !this.store.runs.get(id))
         .map(id => secrets.forget(id)),
     )
-    this.#wakeAt(this.#now())
     this.#settling = setInterval(() => void this.#settler.tick(), SETTLE_FILES_MS)
     this.#settling.unref()
   }
@@ -243,8 +252,9 @@ export class Engine {
     if (!row) throw new CadreError('not_found', `there is no run ${runId}`)
     const apply = () => {
       this.#refuseCancel(runId)
-      const live = this.#machine.lives.get(runId)
-      if (!live) throw new CadreError('internal', `run ${runId} is open and not in memory`)
+      // One that this process has left alone begins nothing anew: it is read, and asked to end in the same change.
+      if (!this.#machine.lives.has(runId)) loadTree(this.#machine, row.root_id)
+      const live = this.#machine.lives.get(runId)!
       stopRun(this.#machine, live, { state: 'cancelled', reason, ...(live.ending && { hard: true }) })
       this.#machine.follow(row.root_id)
       return this.record(runId)

@@ -5,7 +5,7 @@ import { CadreError } from '../../error.ts'
 import type { Json } from '../../json.ts'
 import { createLog } from '../../log.ts'
 import { isEntryText, openSettings } from '../../settings/settings.ts'
-import { connect, withHome } from '../client.ts'
+import { withHome } from '../client.ts'
 import { homeFolder, makeHome } from '../home.ts'
 import { table } from '../terminal/table.ts'
 

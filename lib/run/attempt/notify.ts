@@ -118,11 +118,6 @@ export class Messenger {
     void mine.finally(() => this.#sending.get(runId) === mine && this.#sending.delete(runId))
   }
 
-  /** After a start: what was pending is sent now; what may have been sent is in doubt and stays unsent. */
-  recover(): void {
-    for (const runId of this.#store.deliveries.runsWithPending()) this.send(runId)
-  }
-
   /** Resolves when what is being sent has been, or was interrupted. */
   async stop(): Promise<void> {
     this.#stop.abort()
