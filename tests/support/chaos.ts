@@ -1,18 +1,22 @@
-// kill -9 at random moments in random storms. After every kill the home keeps every rule; what was recorded before is
-// there unchanged; every few kills the storm ends, and then everything does, with nothing written twice.
+// kill -9 at random moments in random storms. After every kill the home keeps every rule, what was recorded before is
+// there unchanged, and every recorded file has its bytes; every few kills the storm ends, and then everything does, with
+// nothing written twice. What takes time is to read the modules, and nothing is learned from that: so one process has
+// several engines on homes of their own, each of which counts as killed, and the next is loaded while one still lives.
 
 import { expect } from 'bun:test'
-import { mkdtempSync, rmSync } from 'node:fs'
+import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { openDatabase } from '../../db/open.ts'
+import { bundled } from './chaos-bundle.ts'
+import { openHome } from './chaos-face.ts'
 import { checkInvariants, checkKept, type Recorded } from './invariants.ts'
 import { type Random, randomFrom } from './random.ts'
 
-const PROGRAM = join(import.meta.dir, 'chaos-engine.ts')
-const LONGEST_LIFE_MS = 250
-/** Kills of one home before its storm ends. */
-const STORM = 12
+const LONGEST_LIFE_MS = 500
+/** Kills of a home before its storm ends. */
+const STORM = 16
+const HOMES = 8
+const STORMS_AT_ONCE = 2
 
 export interface Toll {
   kills: number
@@ -34,61 +38,116 @@ export async function chaos(
   const { ms = Number.POSITIVE_INFINITY, kills = Number.POSITIVE_INFINITY } = limit
   const toll: Toll = { kills: 0, homes: 0, runs: 0, phases: 0, posts: 0 }
   const started = performance.now()
-  for (let home = 0; toll.kills < kills && performance.now() - started < ms; home++) {
-    const time = () => performance.now() - started < ms && toll.kills < kills
-    await storm(seed + home, time, toll)
-    onCalm(toll)
+  const engine = await bundled('chaos-engine.ts')
+  let number = 0
+  let broken = false
+  const time = () => !broken && performance.now() - started < ms && toll.kills < kills
+  const storms = async () => {
+    while (time()) {
+      await storm(engine.program, seed + number++, time, toll).catch(error => {
+        broken = true
+        throw error
+      })
+      onCalm(toll)
+    }
   }
+  const over = await Promise.allSettled(Array.from({ length: STORMS_AT_ONCE }, storms))
+  engine.remove()
+  for (const end of over) if (end.status === 'rejected') throw end.reason
   return toll
 }
 
-async function storm(seed: number, time: () => boolean, toll: Toll): Promise<void> {
+async function storm(program: string, seed: number, time: () => boolean, toll: Toll): Promise<void> {
   const random = randomFrom(seed)
-  const home = mkdtempSync(join(tmpdir(), 'cadre-chaos-'))
+  const folder = mkdtempSync(join(tmpdir(), 'cadre-chaos-'))
+  const homes = Array.from({ length: HOMES }, (_, n) => join(folder, `home${n}`))
+  for (const home of homes) mkdirSync(home)
   const vendor = fickleVendor(random)
+  const start = (...more: string[]) =>
+    new Life(program, folder, [vendor.url, String(random.below(2 ** 31)), String(HOMES), ...more])
+  let next = start()
   try {
-    let before: Recorded | null = null
+    let before: Recorded[] = []
     for (let kill = 0; kill < STORM && (kill === 0 || time()); kill++) {
-      await live(home, vendor.url, random, before !== null)
-      toll.kills++
-      const after = checkInvariants(home)
-      if (before) checkKept(before, after)
-      before = after
+      const life = next
+      const lived = life.until(random, before.length > 0)
+      next = start()
+      await lived
+      toll.kills += HOMES
+      before = check(homes, before, false)
     }
-    const calm = start(home, vendor.url, random, 'calm')
-    const [code, said] = await Promise.all([calm.exited, calm.stderr.text()])
-    expect([code, said]).toEqual([0, ''])
-    if (before) checkKept(before, checkInvariants(home))
+    next.kill()
+    next = start('calm')
+    await next.calm()
+    check(homes, before, true)
     const twice = [...vendor.posts].filter(([, count]) => count > 1)
     expect(twice).toEqual([])
-    count(home, toll)
-    toll.homes++
+    for (const home of homes) count(home, toll)
+    toll.homes += HOMES
     toll.posts += vendor.posts.size
   } catch (error) {
-    console.error(`seed ${seed}; what is left: ${home}`)
+    console.error(`seed ${seed}; what is left: ${folder}`)
     throw error
   } finally {
+    next.kill()
     vendor.stop()
   }
-  rmSync(home, { recursive: true })
+  rmSync(folder, { recursive: true })
 }
 
-function start(home: string, url: string, random: Random, ...more: string[]) {
-  const args = [process.execPath, PROGRAM, home, url, String(random.below(2 ** 31)), ...more]
-  return Bun.spawn(args, { env: { PATH: process.env.PATH!, HOME: home }, stdout: 'pipe', stderr: 'pipe' })
+function check(homes: readonly string[], before: readonly Recorded[], settled: boolean): Recorded[] {
+  return homes.map((home, n) => {
+    const after = checkInvariants(home, settled)
+    if (before[n]) checkKept(before[n], after)
+    return after
+  })
 }
 
-/** One life: from its start to SIGKILL. */
-async function live(home: string, url: string, random: Random, early: boolean): Promise<void> {
-  const child = start(home, url, random)
-  const said = child.stderr.text()
-  const life = random() * LONGEST_LIFE_MS
-  // Some die while they still put together what the one before left.
-  if (!early || !random.once(8)) await child.stdout.getReader().read()
-  await Bun.sleep(life)
-  child.kill('SIGKILL')
-  await child.exited
-  expect([child.signalCode, await said]).toEqual(['SIGKILL', ''])
+/** One process: loaded, then alive until it is killed or calm. */
+class Life {
+  readonly #child
+  readonly #said: Promise<string>
+  readonly #words
+
+  constructor(program: string, folder: string, args: string[]) {
+    this.#child = Bun.spawn([process.execPath, program, folder, ...args], {
+      env: { PATH: process.env.PATH!, HOME: folder },
+      stdin: 'pipe',
+      stdout: 'pipe',
+      stderr: 'pipe',
+    })
+    this.#said = this.#child.stderr.text()
+    this.#words = this.#child.stdout.getReader()
+  }
+
+  /** From its first look at the home to SIGKILL. */
+  async until(random: Random, early: boolean): Promise<void> {
+    await this.#words.read()
+    this.#go()
+    // Some die while they still put together what the one before left.
+    if (early && random.once(6)) await Bun.sleep(random.below(15))
+    else {
+      await this.#words.read()
+      await Bun.sleep(random() * LONGEST_LIFE_MS)
+    }
+    this.kill()
+    await this.#child.exited
+    expect([this.#child.signalCode, await this.#said]).toEqual(['SIGKILL', ''])
+  }
+
+  async calm(): Promise<void> {
+    this.#go()
+    expect([await this.#child.exited, await this.#said]).toEqual([0, ''])
+  }
+
+  kill(): void {
+    this.#child.kill('SIGKILL')
+  }
+
+  #go(): void {
+    this.#child.stdin.write('go\n')
+    this.#child.stdin.flush()
+  }
 }
 
 /** Writes first, then answers, or not. Counts what it wrote by path and key. */
@@ -113,7 +172,7 @@ function fickleVendor(random: Random) {
 }
 
 function count(home: string, toll: Toll): void {
-  const db = openDatabase(join(home, 'daemon.db'))
+  const db = openHome(home)
   const rows = (table: string) => db.query<{ n: number }, []>(`SELECT count(*) AS n FROM ${table}`).get()!.n
   toll.runs += rows('runs')
   toll.phases += rows('phases WHERE completed_at IS NOT NULL')
