@@ -3,16 +3,16 @@
 
 import { afterAll, expect, test } from 'bun:test'
 import { cpSync } from 'node:fs'
-import { join } from 'node:path'
-import { openDatabase } from '../../db/open.ts'
-import { treeEntries } from '../../lib/run/engine.ts'
+import { bundled } from '../support/chaos-bundle.ts'
+import { openHome, treeOf as rowsOf } from '../support/chaos-face.ts'
 import { folder } from '../support/folder.ts'
 import { checkInvariants, checkKept } from '../support/invariants.ts'
 import { ITEMS, RUN_ID, renewed } from '../support/renewed.ts'
 
-const PROGRAM = join(import.meta.dir, '../support/renewed.ts')
+const program = await bundled('renewed.ts')
+afterAll(() => program.remove())
 const AT_ONCE = 3
-const MOST = 200
+const MOST = 400
 
 /** Posts by `/<N>/<title>`: each life has an address of its own. */
 const posts = new Map<string, number>()
@@ -30,9 +30,9 @@ const urlOf = (life: number) => `http://127.0.0.1:${vendor.port}/${life}`
 
 /** The runs of the tree in order: key, id. */
 function treeOf(home: string): [string | null, string][] {
-  const db = openDatabase(join(home, 'daemon.db'))
+  const db = openHome(home)
   try {
-    return [...treeEntries(db, RUN_ID)].map(entry => [entry.run_name, entry.run_id])
+    return rowsOf(db, RUN_ID).map(entry => [entry.run_name, entry.id])
   } finally {
     db.close()
   }
@@ -60,7 +60,7 @@ test.each(CASES)(
       const home = folder()
       cpSync(first, home, { recursive: true })
       for (const key of ITEMS[0]) posts.set(`/${n}/${key}`, 1)
-      const child = Bun.spawn([process.execPath, PROGRAM, home, urlOf(n), from], {
+      const child = Bun.spawn([process.execPath, program.program, home, urlOf(n), from], {
         env: { PATH: process.env.PATH!, HOME: home, CADRE_FAILPOINT: String(n) },
         stdout: 'ignore',
         stderr: 'pipe',
@@ -69,7 +69,7 @@ test.each(CASES)(
       if (child.signalCode !== 'SIGKILL') expect([code, said]).toEqual([0, ''])
       const left = checkInvariants(home)
       expect(await renewed(home, urlOf(n), 2, from)).toEqual({ state: 'completed', outputs: { all } })
-      checkKept(left, checkInvariants(home))
+      checkKept(left, checkInvariants(home, true))
       const tree = treeOf(home)
       expect(tree.map(([key]) => key)).toEqual([null, ...keys.flatMap(key => [key, null])])
       expect(byKey(tree)).toMatchObject(before)

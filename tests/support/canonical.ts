@@ -1,10 +1,12 @@
-// The canonical run as a process of its own, to be killed: a team phase, a map, artifacts, logs, and entries that must
-// not be written twice. Starts it, or continues it, and ends when it has ended or waits for a person.
+// The canonical run as a process of its own, to be killed: a team phase and a map that hand files up, small and large
+// ones, from the run's folder and from the workspace; a phase that fails and is tolerated, one that runs whatever happened;
+// logs, and entries that must not be written twice. Starts it, or continues it, and ends when it has ended or waits for a
+// person.
 //
 //   bun tests/support/canonical.ts HOME VENDOR_URL
 
 import { agent, Type } from '../../lib/agent/cadre.ts'
-import { type RunState, runEnded } from '../../lib/run/engine.ts'
+import { openHome, pendingReviews } from './chaos-face.ts'
 import { testEngine } from './engine.ts'
 
 export const RUN_ID = '01900000-0000-7000-8000-000000000001'
@@ -16,10 +18,10 @@ const note = agent({
   settings: Type.Object({}),
   source: {
     effect: 'idempotent',
-    entry: Type.Object({ name: Type.String(), value: Type.Any() }),
-    async run({ name, value }, context) {
+    entry: Type.Object({ name: Type.String(), value: Type.Any(), bytes: Type.Optional(Type.Number()) }),
+    async run({ name, value, bytes = 0 }, context) {
       context.log(`writes ${name}`)
-      await context.write(name, `${value}\n`)
+      await context.write(name, `${value}\n`.padEnd(bytes, '.'))
       return { text: `wrote ${name}`, data: { value } }
     },
   },
@@ -66,18 +68,25 @@ const vendor = agent({
   },
 })
 
+/** Above what is kept with the commit. */
+const LARGE = 300_000
+
 const TEAM = {
   'team.yml': `
 name: "@local/canonical"
 version: 1.0.0
 outputs:
   - { name: total, type: number, value: "{{ phases.each.data.items.map(i, i.outputs.value)[1] + phases.down.data.value }}" }
+  - { name: large, type: file, value: "{{ phases.down.data.large }}" }
+  - { name: item, type: file, value: "{{ phases.each.data.items[1].outputs.small }}" }
 phases:
   - { name: down, type: team, team: ./one, inputs: { value: 1 } }
-  - { name: each, type: map, items: [10, 20], key: "k{{ item }}", team: ./one, inputs: { value: "{{ item }}" }, concurrency: 1 }
+  - { name: each, type: map, items: [10, 20], key: "{{ item == 10 ? 'k 10' : 'k20' }}", team: ./one, inputs: { value: "{{ item }}" }, concurrency: 1 }
   - { name: ticket, agent: vendor, action: ticket, depends_on: [down, each], target_entries: [{ name: t1, title: First }, { name: t2, title: Second }] }
   - { name: mail, agent: vendor, action: mail, depends_on: [ticket], target_entries: [{ name: m, title: Mail }] }
+  - { name: fails, agent: exec, depends_on: [mail], commands: [{ name: c, run: "exit 3" }] , on_failure: continue }
   - { name: last, agent: note, depends_on: [mail], sources: [{ name: last.txt, value: "{{ phases.down.data.value }}" }] }
+  - { name: sweep, agent: note, depends_on: [fails, last], always: true, sources: [{ name: sweep.txt, value: "{{ phases.fails.state }}" }] }
   - { name: tell, agent: vendor, notify: [on_complete] }
 `,
   'one/team.yml': `
@@ -86,29 +95,33 @@ version: 1.0.0
 inputs: [{ name: value, type: number, required: true }]
 outputs:
   - { name: value, type: number, value: "{{ phases.a.data.value }}" }
-  - { name: file, type: file, value: "{{ phases.a.files[0].path }}" }
+  - { name: small, type: file, value: "{{ phases.a.files[0].path }}" }
+  - { name: large, type: file, value: "{{ phases.b.files[0].path }}" }
+  - { name: worked, type: file, value: "worked-{{ inputs.value }}.txt" }
 phases:
   - { name: a, agent: note, sources: [{ name: a.txt, value: "{{ inputs.value + 1 }}" }] }
+  - { name: b, agent: note, sources: [{ name: b.txt, value: "{{ inputs.value }}", bytes: ${LARGE} }] }
+  - { name: c, agent: exec, env: { N: "{{ string(inputs.value) }}" }, commands: [{ name: c, run: 'echo "$N" > "worked-$N.txt"' }] }
 `,
 }
 
 /** Runs it to its end, or to the question of a person; `complete` answers that. Gives the state. */
-export async function canonical(home: string, base_url: string, answer?: 'complete'): Promise<RunState> {
+export async function canonical(home: string, base_url: string, answer?: 'complete'): Promise<string> {
   const t = await testEngine({ home, agents: { note, vendor }, settings: { vendor: { base_url } } })
+  const db = openHome(home)
   try {
     await t.start(TEAM, {}, { runId: RUN_ID })
     for (;;) {
-      const { state } = t.engine.record(RUN_ID)
-      if (runEnded(state)) return (await t.engine.ended(RUN_ID)).state
+      const { state, completed_at } = t.engine.record(RUN_ID)
+      if (completed_at !== null) return (await t.engine.ended(RUN_ID)).state
       if (state === 'awaiting_input') {
         if (!answer) return state
-        for (const { id } of t.engine.store.reviews.list({ state: 'pending', limit: 10, offset: 0 }).rows) {
-          await t.engine.decide(id, { decision: answer, by: 'the test' })
-        }
+        for (const { id } of pendingReviews(db)) await t.engine.decide(id, { decision: answer, by: 'the test' })
       }
       await Bun.sleep(1)
     }
   } finally {
+    db.close()
     await t.close()
   }
 }
