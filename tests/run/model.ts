@@ -1,14 +1,19 @@
 // What a tree of runs must come to, in a few lines without clocks, rows or promises; and the same tree as team.yml.
+// People answer only when nothing goes on any more: then a map has begun all of its items, but for a failure.
 
 import type { Json, JsonObject } from '../../lib/json.ts'
 
-/** Depends on earlier phases only. `fails` is the `n` at which a leaf fails. */
+/**
+ * Depends on earlier phases only. `fails` is the `n` at which a leaf fails. `when` may also ask whether the first
+ * dependency came to nothing, or be an error itself. `answer` is what a person says where `onFailure` is to ask one.
+ */
 export interface ModelPhase {
   type: 'leaf' | 'team' | 'map'
   depends: number[]
-  when: boolean
+  when: 'none' | 'true' | 'false' | 'null' | 'error'
   always: boolean
-  onFailure: 'fail' | 'continue'
+  onFailure: 'fail' | 'continue' | 'escalate'
+  answer: 'fail' | 'skip' | 'complete'
   fails: number
   flaky: boolean
   items: number
@@ -16,8 +21,13 @@ export interface ModelPhase {
   team: ModelPhase[]
 }
 
+/** What a person fills in who completes a phase: whatever type it is of. */
+export const VALUES = { value: 7, all: null, items: [] }
+
 export interface ModelRun {
   state: string
+  /** Whether a person was asked, in it or below. */
+  asked: boolean
   /** State, reason, and the data as the outputs show it. */
   phases: [state: string, reason: string | null, data: Json][]
   /** Of this run and all below, depth first: depth, phase above, name, state. */
@@ -28,10 +38,10 @@ type End = ModelRun['phases'][number]
 
 /** The run of `team` with input `n`. */
 export function model(team: ModelPhase[], n: number, place: [number, string | null, string | null] = [0, null, null]) {
-  const run: ModelRun = { state: 'completed', phases: [], tree: [[...place, '']] }
+  const run: ModelRun = { state: 'completed', asked: false, phases: [], tree: [[...place, '']] }
   for (const [position, phase] of team.entries()) {
     const end = endOf(team, phase, position, run, n)
-    if (end[0] === 'failed' && phase.onFailure === 'fail') run.state = 'failed'
+    if (end[0] === 'failed' && phase.onFailure !== 'continue') run.state = 'failed'
     run.phases.push(end)
   }
   run.tree[0]![3] = run.state
@@ -41,26 +51,43 @@ export function model(team: ModelPhase[], n: number, place: [number, string | nu
 function endOf(team: ModelPhase[], phase: ModelPhase, position: number, run: ModelRun, n: number): End {
   const blocked = phase.depends.some(on => {
     const [state, reason] = run.phases[on]!
-    return (state === 'failed' && team[on]!.onFailure === 'fail') || reason === 'upstream'
+    return (state === 'failed' && team[on]!.onFailure !== 'continue') || reason === 'upstream'
   })
   if (blocked && !phase.always) return ['skipped', 'upstream', null]
-  if (!phase.when) return ['skipped', 'when', null]
-  if (phase.type === 'leaf') return phase.fails === n ? ['failed', null, null] : ['completed', null, n + position]
+  const first = phase.depends[0] === undefined ? null : run.phases[phase.depends[0]]!
+  if (phase.when === 'false' || (phase.when === 'null' && first?.[0] === 'completed')) return ['skipped', 'when', null]
+  const end = phase.when === 'error' ? failed() : workOf(phase, position, run, n)
+  if (end[0] !== 'failed' || phase.onFailure !== 'escalate') return end
+  run.asked = true
+  if (phase.answer === 'fail') return ['failed', 'person', end[2]]
+  return phase.answer === 'skip' ? ['skipped', 'person', null] : ['completed', null, DONE[phase.type]]
+}
+
+const failed = (data: Json = null): End => ['failed', null, data]
+/** Of `VALUES`, as the outputs show them. */
+const DONE: Record<ModelPhase['type'], Json> = { leaf: VALUES.value, team: VALUES.all, map: VALUES.items }
+
+function workOf(phase: ModelPhase, position: number, run: ModelRun, n: number): End {
+  if (phase.type === 'leaf') return phase.fails === n ? failed() : ['completed', null, n + position]
   const isMap = phase.type === 'map'
   const data: Json[] = []
-  let failed = false
+  let failures = 0
+  let stopped = false
   for (let item = 0; item < (isMap ? phase.items : 1); item++) {
-    if (failed && phase.onItem === 'stop') {
+    if (stopped) {
       data.push(null)
       continue
     }
     const below = model(phase.team, n + item, [run.tree[0]![0] + 1, `p${position}`, isMap ? `k${item}` : null])
     run.tree.push(...below.tree)
-    failed ||= below.state === 'failed'
+    run.asked ||= below.asked
+    if (below.state === 'failed') failures++
+    // One that asks a person gives its place to the next, and fails when all of them have begun.
+    stopped = isMap && phase.onItem === 'stop' && below.state === 'failed' && !below.asked
     data.push(below.state === 'completed' ? below.phases.map(([, , value]) => value) : null)
   }
-  if (!isMap) return failed ? ['failed', null, null] : ['completed', null, data[0]!]
-  return [failed && phase.onItem === 'stop' ? 'failed' : 'completed', null, data]
+  if (!isMap) return failures > 0 ? failed() : ['completed', null, data[0]!]
+  return failures > 0 && phase.onItem === 'stop' ? failed(data) : ['completed', null, data]
 }
 
 /** Files by path. */
@@ -73,7 +100,7 @@ export function teamFiles(team: ModelPhase[], folder = ''): Record<string, strin
       depends_on: phase.depends.map(on => `p${on}`),
       on_failure: phase.onFailure,
       ...(phase.always && { always: true }),
-      ...(!phase.when && { when: '1 > 2' }),
+      ...(phase.when !== 'none' && { when: whenOf(phase) }),
     }
     if (phase.type === 'leaf') {
       const source = { name: 'x', value: `{{ inputs.n + ${position} }}`, fail: `{{ inputs.n == ${phase.fails} }}` }
@@ -100,12 +127,22 @@ export function teamFiles(team: ModelPhase[], folder = ''): Record<string, strin
     if (type === 'team') return orNull(data, `${data}.all`)
     return orNull(data, `${data}.items.map(i, ${orNull('i.outputs', 'i.outputs.all')})`)
   })
+  // A template that names a phase which did not complete gives null.
+  const plain = team.flatMap(({ type }, position) =>
+    type === 'leaf' ? [{ name: `v${position}`, type: 'number', value: `{{ phases.p${position}.data.value }}` }] : [],
+  )
   files[`${folder}team.yml`] = JSON.stringify({
     name: '@local/model',
     version: '1.0.0',
     inputs: [{ name: 'n', type: 'number', required: true }],
-    outputs: [{ name: 'all', type: 'list', value: `{{ [${shown.join(', ')}] }}` }],
+    outputs: [{ name: 'all', type: 'list', value: `{{ [${shown.join(', ')}] }}` }, ...plain],
     phases,
   })
   return files
+}
+
+function whenOf({ when, depends }: ModelPhase): string {
+  if (when === 'null') return depends[0] === undefined ? '1 < 2' : `phases.p${depends[0]}.data == null`
+  if (when === 'error') return "int('no number' + string(inputs.n)) > 0"
+  return when === 'true' ? '1 < 2' : '1 > 2'
 }
