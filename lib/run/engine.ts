@@ -593,11 +593,11 @@ export class Engine {
 
   /** Once its last words are said, what a run needed goes, and those who waited for it hear. */
   async #farewell(runId: string, root: string): Promise<void> {
-    const hasEnded = () => this.store.runs.get(runId)?.completed_at !== null
+    const hasEnded = () => !this.#stopping && this.store.runs.get(runId)?.completed_at !== null
     this.logs.close(runId)
     await this.#messenger.idle(runId)
     // Resumed meanwhile: what it needs stays, and who waits for its end has to wait on.
-    if (!hasEnded() || this.#stopping) return
+    if (!hasEnded()) return
     // A listener may have said something since.
     this.logs.close(runId)
     const isTop = runId === root && !this.#held.has(runId)

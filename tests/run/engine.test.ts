@@ -399,7 +399,7 @@ phases:
     })
     expect(run).toMatchObject({ state: 'failed' })
     expect(run.error!.message).toMatch(/may nest 1000 deep/)
-    expect([...treeEntries(t.engine.store.db, run.run_id)]).toHaveLength(33)
+    expect([...treeEntries(t.engine.store.db, run.run_id)]).toHaveLength(1_001)
   })
 })
 

@@ -55,7 +55,9 @@ function endOf(team: ModelPhase[], phase: ModelPhase, position: number, run: Mod
   })
   if (blocked && !phase.always) return ['skipped', 'upstream', null]
   const first = phase.depends[0] === undefined ? null : run.phases[phase.depends[0]]!
-  if (phase.when === 'false' || (phase.when === 'null' && first?.[0] === 'completed')) return ['skipped', 'when', null]
+  // A map that stopped has failed and keeps its data.
+  const hasData = first !== null && (first[0] === 'completed' || first[2] !== null)
+  if (phase.when === 'false' || (phase.when === 'null' && hasData)) return ['skipped', 'when', null]
   const end = phase.when === 'error' ? failed() : workOf(phase, position, run, n)
   if (end[0] !== 'failed' || phase.onFailure !== 'escalate') return end
   run.asked = true

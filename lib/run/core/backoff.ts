@@ -8,6 +8,7 @@ const LONGEST_MS = 5 * 60_000
  * together do not come back together.
  */
 export function retryDelay(backoffMs: number, failures: number, random: () => number): number {
+  // A power of more than 40 reaches five minutes from any backoff, and would overflow at last.
   const whole = Math.min(backoffMs * 2 ** Math.min(failures, 40), LONGEST_MS)
   return Math.round(whole / 2 + (whole / 2) * random())
 }
