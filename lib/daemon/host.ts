@@ -112,7 +112,12 @@ export class Host {
     const { daemon } = this
     const api = daemonApi(daemon, { strict: strictFrom(process.env.CADRE_LOCAL_AUTH) })
     const listening = listen(api, { host: '127.0.0.1', port: 0 })
-    daemon.lock.announce(listening.url)
+    try {
+      daemon.lock.announce(listening.url)
+    } catch (error) {
+      // A full disk takes no new lock file: other commands do not find this process, and its own works all the same.
+      daemon.log.warn('other commands cannot find this process', { error: messageOf(error) })
+    }
     return { listening, client: createClient(daemon.home, listening.url) }
   }
 

@@ -25,8 +25,9 @@ import type { LiveRun } from './core/live.ts'
 import { dropStale } from './files/handover.ts'
 import { restoreSmall, Settler } from './files/small.ts'
 import type { EngineHost } from './host.ts'
+import { Seal } from './seal.ts'
 import { beginTop, type NewRun } from './steps/begin.ts'
-import type { Effect, Errand, Outcome } from './steps/effects.ts'
+import type { Effect, Errand, Outcome, SmallFile } from './steps/effects.ts'
 import { attemptEnded } from './steps/end.ts'
 import { errorOf, textOf } from './steps/fault.ts'
 import { loadTree } from './steps/load.ts'
@@ -98,6 +99,7 @@ export class Engine {
   readonly #disk: DiskSpace
   readonly #places: Places
   readonly #settler: Settler
+  readonly #seal: Seal
   readonly #bundles = new Recent<string, Bundle>(MOST_BUNDLES)
   /** Work on the files of one phase is done one after the other. */
   readonly #lanes = new Map<string, Promise<void>>()
@@ -117,6 +119,7 @@ export class Engine {
     this.#options = options
     const { db, home, host, log, secrets } = options
     this.store = new Store(db)
+    this.#seal = new Seal(home)
     this.#disk = new DiskSpace(home, log, () => this.#journal.wake())
     this.#places = new Places(home, this.store, (row, phase, line) =>
       this.logs.append(row.id, { phase, at: this.#now(), ...host.mask(line, secrets.values(row.root_id)) }),
@@ -156,6 +159,11 @@ export class Engine {
       },
       log,
     )
+    // What agents write may hold secrets, and no secret stands in the database as it is.
+    const seal = (runId: string, { path, bytes }: SmallFile): SmallFile => ({
+      path,
+      bytes: this.#seal.close(`${runId}/${path}`, bytes),
+    })
     const write = <T>(change: () => T): Promise<T> => this.#journal.write({ root: null, apply: change })
     this.#ledger = new Ledger({
       store: this.store,
@@ -170,9 +178,11 @@ export class Engine {
       ledger: this.#ledger,
       places: this.#places,
       secrets: rootId => secrets.values(rootId),
+      seal,
     })
     this.#errands = new Errands({
       machine: this.#machine,
+      seal,
       write: (root, apply) => this.#journal.write({ root, apply }),
     })
     this.#messenger = new Messenger({
@@ -445,7 +455,9 @@ export class Engine {
   async #restoreFiles(): Promise<void> {
     const boot = bootId()
     if (this.store.facts.get('boot') === boot) return
-    await restoreSmall(this.store.db, runId => this.stateDir(runId), this.#options.log)
+    const { log } = this.#options
+    const open = (place: string, sealed: Uint8Array) => this.#seal.open(place, sealed)
+    await restoreSmall(this.store.db, { stateDirOf: runId => this.stateDir(runId), open, log })
     await this.#journal.write({ root: null, apply: () => this.store.facts.set('boot', boot) })
   }
 

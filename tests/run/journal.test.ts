@@ -1,54 +1,122 @@
-// The journal alone: what one change does to the others of its group.
+// The journal alone: groups, what one unit does to the others of its group, and a disk that takes nothing.
 
 import { expect, test } from 'bun:test'
 import { openDatabase } from '../../db/open.ts'
 import { CadreError } from '../../lib/error.ts'
 import { createLog } from '../../lib/log.ts'
-import { Journal } from '../../lib/run/journal.ts'
+import { Journal, type Unit } from '../../lib/run/store/journal.ts'
 
 function journal() {
   const db = openDatabase(':memory:')
   db.run('CREATE TABLE notes (text TEXT)')
   const calls: string[] = []
+  const following: Unit[] = []
   const hooks = {
-    afterBegin: () => calls.push('begin'),
+    next: () => following.shift() ?? null,
+    hasNext: () => following.length > 0,
+    beforeUnit: () => {},
+    afterUnit: () => {},
+    unitUndone: ({ root }: Unit) => calls.push(`undone ${root}`),
+    unitFailed: ({ root }: Unit) => calls.push(`failed ${root}`),
     beforeCommit: () => {},
     afterCommit: () => calls.push('commit'),
     afterRollback: () => calls.push('rollback'),
   }
   const note = (text: string) => db.query('INSERT INTO notes VALUES (?)').run(text).changes
-  const notes = () => db.query<{ text: string }, []>('SELECT text FROM notes').all()
-  return { journal: new Journal(db, hooks, createLog({ level: 'error' })), calls, note, notes }
+  const unit = (text: string): Unit => ({ root: text, apply: () => note(text) })
+  const notes = () =>
+    db
+      .query<{ text: string }, []>('SELECT text FROM notes')
+      .all()
+      .map(({ text }) => text)
+  return {
+    db,
+    journal: new Journal(db, hooks, createLog({ write: () => {} }), 20),
+    calls,
+    following,
+    note,
+    unit,
+    notes,
+  }
 }
 
 test('what is queued in one turn is one commit', async () => {
-  const { journal: j, calls, note, notes } = journal()
-  expect(await Promise.all(['a', 'b', 'c'].map(text => j.write(() => note(text))))).toEqual([1, 1, 1])
-  expect(notes().map(({ text }) => text)).toEqual(['a', 'b', 'c'])
-  expect(calls).toEqual(['begin', 'commit'])
+  const { journal: j, calls, unit, notes } = journal()
+  expect(await Promise.all(['a', 'b', 'c'].map(text => j.write(unit(text))))).toEqual([1, 1, 1])
+  expect(notes()).toEqual(['a', 'b', 'c'])
+  expect(calls).toEqual(['commit'])
 })
 
-test('a refusal before anything was changed is answered without a rollback', async () => {
-  const { journal: j, calls, note, notes } = journal()
-  const refused = j.write(() => {
-    throw new CadreError('invalid_state', 'too late')
-  })
-  const [, second] = await Promise.allSettled([refused, j.write(() => note('b'))])
-  expect(second.status).toBe('fulfilled')
-  await expect(refused).rejects.toMatchObject({ code: 'invalid_state' })
-  expect(notes()).toEqual([{ text: 'b' }])
-  expect(calls).toEqual(['begin', 'commit'])
+test('what follows from a unit goes into the same commit', async () => {
+  const { journal: j, calls, following, unit, notes } = journal()
+  following.push(unit('b'), unit('c'))
+  await j.write(unit('a'))
+  expect(notes()).toEqual(['a', 'b', 'c'])
+  expect(calls).toEqual(['commit'])
 })
 
-test('a change that fails half-way is undone alone, and the rest of its group stands', async () => {
-  const { journal: j, calls, note, notes } = journal()
-  const failed = j.write(() => {
-    note('half')
-    throw new CadreError('invalid_state', 'no further')
+test('a request that is refused changes nothing, and the rest of its group stands', async () => {
+  const { journal: j, calls, note, unit, notes } = journal()
+  const refused = j.write({
+    root: 'r',
+    request: true,
+    apply() {
+      note('half')
+      throw new CadreError('invalid_state', 'no further')
+    },
   })
-  const rest = ['a', 'b'].map(text => j.write(() => note(text)))
-  await expect(failed).rejects.toMatchObject({ message: 'no further' })
+  const rest = ['a', 'b'].map(text => j.write(unit(text)))
+  await expect(refused).rejects.toMatchObject({ code: 'invalid_state', message: 'no further' })
   expect(await Promise.all(rest)).toEqual([1, 1])
-  expect(notes().map(({ text }) => text)).toEqual(['a', 'b'])
-  expect(calls).toEqual(['begin', 'rollback', 'begin', 'rollback', 'begin', 'commit', 'begin', 'commit'])
+  expect(notes()).toEqual(['a', 'b'])
+  expect(calls).toEqual(['undone r', 'commit'])
+})
+
+test('a unit that throws is applied once more, and then its run fails; the rest of its group stands', async () => {
+  const { journal: j, calls, note, unit, notes } = journal()
+  let applied = 0
+  const failed = j.write({
+    root: 'r',
+    apply() {
+      note(`try ${++applied}`)
+      throw new Error('never')
+    },
+  })
+  const rest = j.write(unit('a'))
+  await expect(failed).rejects.toThrow('never')
+  await rest
+  expect(applied).toBe(2)
+  expect(notes()).toEqual(['a'])
+  expect(calls.filter(call => call !== 'commit')).toEqual(['undone r', 'undone r', 'failed r'])
+})
+
+test('a unit that throws once is applied again on what the rows say', async () => {
+  const { journal: j, note, notes } = journal()
+  let applied = 0
+  const once = j.write({
+    root: 'r',
+    apply() {
+      note(`try ${++applied}`)
+      if (applied === 1) throw new Error('stale')
+      return applied
+    },
+  })
+  expect(await once).toBe(2)
+  expect(notes()).toEqual(['try 2'])
+})
+
+test('while the disk takes nothing requests are refused, and everything else waits in its order', async () => {
+  const { db, journal: j, calls, unit, notes } = journal()
+  db.run('PRAGMA query_only = ON')
+  const [first, second] = [j.write(unit('a')), j.write(unit('b'))]
+  await expect(j.write({ ...unit('asked'), request: true })).rejects.toMatchObject({ code: 'unavailable' })
+  expect(j.stalled).toContain('readonly')
+  await expect(j.write({ ...unit('late'), request: true })).rejects.toMatchObject({ code: 'unavailable' })
+  const third = j.write(unit('c'))
+  db.run('PRAGMA query_only = OFF')
+  await Promise.all([first, second, third])
+  expect(notes()).toEqual(['a', 'b', 'c'])
+  expect(j.stalled).toBeNull()
+  expect(calls[0]).toBe('rollback')
+  expect(calls.at(-1)).toBe('commit')
 })

@@ -4,7 +4,7 @@
 import type { GatePhase, StandardPhase } from '../../team/team.ts'
 import type { LiveRun } from '../core/live.ts'
 import type { EngineHost } from '../host.ts'
-import type { Outcome } from '../steps/effects.ts'
+import type { Outcome, SmallFile } from '../steps/effects.ts'
 import { CLEANUP_MS, type Machine } from '../steps/machine.ts'
 import { scopeOf } from '../steps/scope.ts'
 import { execute } from './execute.ts'
@@ -19,6 +19,8 @@ interface Parts {
   places: Places
   /** What of a tree is masked. */
   secrets(rootId: string): readonly string[]
+  /** A small file as the database keeps it. */
+  seal(runId: string, file: SmallFile): SmallFile
 }
 
 interface Running {
@@ -120,6 +122,7 @@ export class Attempts {
         workspace: place.workspace,
         makeWorkspace: () => places.makeWorkspace(live.row),
         mask,
+        seal: file => this.#parts.seal(live.id, file),
       },
     )
   }

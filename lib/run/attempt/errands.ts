@@ -34,6 +34,8 @@ const COUNTS_BYTES = 200
 
 interface Parts {
   machine: Machine
+  /** A small file as the database keeps it. */
+  seal(runId: string, file: SmallFile): SmallFile
   /** Records a change of a tree. */
   write<T>(root: string, apply: () => T): Promise<T>
 }
@@ -178,7 +180,12 @@ export class Errands {
     const files = fileOutputs({ team }, outputs)
     const stateDir = machine.world.stateDir(live.id)
     const folder = this.#folderOf(live, phase, child)
-    const into = { stateDir, folder, phase: phase.name, small: (file: SmallFile) => void small.push(file) }
+    const into = {
+      stateDir,
+      folder,
+      phase: phase.name,
+      small: (file: SmallFile) => void small.push(this.#parts.seal(live.id, file)),
+    }
     const given = await handOver(this.#originOf(child), files, into)
     return JSON.stringify({ outputs: { ...outputs, ...given.paths }, files: given.files })
   }

@@ -40,6 +40,8 @@ export interface Surroundings {
   makeWorkspace(): void
   /** Replaces every known secret. */
   mask<T>(value: T): T
+  /** A small file as the database keeps it. */
+  seal(file: SmallFile): SmallFile
 }
 
 export interface Attempt {
@@ -90,7 +92,8 @@ export async function execute(attempt: Attempt, around: Surroundings): Promise<O
     const keep = (file: SmallFile) => void small.push(file)
     const files = isPhaseLevel ? await recordFiles(around.stateDir, phase.name, keep) : lastOfEach(written)
     const result = combine(results, phase.name, files)
-    return { kind: 'completed', ...result, files, small: stillNamed(small, files) }
+    const sealed = stillNamed(small, files).map(around.seal)
+    return { kind: 'completed', ...result, files, small: sealed }
   } catch (thrown) {
     try {
       return await failure(thrown, attempt.signal, around)

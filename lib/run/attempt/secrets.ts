@@ -1,24 +1,23 @@
 // Values of `secret` inputs: kept only in `<home>/secrets/<root run>`, encrypted under `<home>/key` (AES-256-GCM), and
 // only until the root run has ended. The run database and everything that is shown hold them masked.
 
-import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
 import type { Field } from '../../team/team.ts'
-
-const IV_BYTES = 12
-const TAG_BYTES = 16
+import { Seal } from '../seal.ts'
 
 export class RootSecrets {
   readonly #home: string
+  readonly #seal: Seal
   readonly #known = new Map<string, JsonObject>()
   readonly #forgetting = new Map<string, Promise<void>>()
 
   constructor(home: string) {
     this.#home = home
+    this.#seal = new Seal(home)
   }
 
   /** Stores what is secret among `inputs`, durably; nothing when none is. */
@@ -30,12 +29,8 @@ export class RootSecrets {
     await this.#forgetting.get(rootId)
     const folder = join(this.#home, 'secrets')
     mkdirSync(folder, { recursive: true, mode: 0o700 })
-    const iv = randomBytes(IV_BYTES)
-    const cipher = createCipheriv('aes-256-gcm', this.#key(), iv)
-    cipher.setAAD(Buffer.from(rootId))
-    const sealed = Buffer.concat([cipher.update(JSON.stringify(secret)), cipher.final()])
     const file = join(folder, rootId)
-    writeFileSync(`${file}.tmp`, Buffer.concat([iv, cipher.getAuthTag(), sealed]), { mode: 0o600, flush: true })
+    writeFileSync(`${file}.tmp`, this.#seal.close(rootId, JSON.stringify(secret)), { mode: 0o600, flush: true })
     await rename(`${file}.tmp`, file)
     this.#known.set(rootId, secret)
   }
@@ -50,18 +45,13 @@ export class RootSecrets {
       return {}
     }
     try {
-      const bytes = readFileSync(file)
-      const decipher = createDecipheriv('aes-256-gcm', this.#key(), bytes.subarray(0, IV_BYTES))
-      decipher.setAAD(Buffer.from(rootId))
-      decipher.setAuthTag(bytes.subarray(IV_BYTES, IV_BYTES + TAG_BYTES))
-      const text = Buffer.concat([decipher.update(bytes.subarray(IV_BYTES + TAG_BYTES)), decipher.final()])
-      const secret: JsonObject = JSON.parse(text.toString())
+      const secret: JsonObject = JSON.parse(this.#seal.open(rootId, readFileSync(file)).toString())
       this.#known.set(rootId, secret)
       return secret
     } catch (cause) {
       throw new CadreError(
         'internal',
-        `the secret inputs of run ${rootId} cannot be read: ${file} does not fit ${join(this.#home, 'key')}; give them again with \`resume\``,
+        `the secret inputs of run ${rootId} cannot be read: ${file} does not fit ${this.#seal.file}; give them again with \`resume\``,
         { cause },
       )
     }
@@ -90,12 +80,6 @@ export class RootSecrets {
     const forgetting = rm(join(this.#home, 'secrets', rootId), { force: true })
     this.#forgetting.set(rootId, forgetting)
     await forgetting.finally(() => this.#forgetting.delete(rootId))
-  }
-
-  #key(): Buffer {
-    const file = join(this.#home, 'key')
-    if (!existsSync(file)) writeFileSync(file, randomBytes(32), { mode: 0o600, flag: 'wx', flush: true })
-    return readFileSync(file)
   }
 }
 

@@ -25,19 +25,27 @@ export function stillNamed(small: readonly SmallFile[], files: readonly FileReco
   return [...last.values()].filter(({ path, bytes }) => lengths.get(path) === bytes.byteLength)
 }
 
+interface Restoring {
+  stateDirOf: StateDirOf
+  /** Gives the bytes of a file, which are sealed in its row. `place` is `<run>/<path>`. */
+  open(place: string, sealed: Uint8Array): Uint8Array
+  log: Log
+}
+
 /**
  * Makes every file again that is missing or has another content than its row, and says how many. Called at the start of
  * a process when the machine was booted since the last one: only then can a file be behind the database. One that cannot
  * be made is logged and keeps its row; it never stops the start.
  */
-export async function restoreSmall(db: Database, stateDirOf: StateDirOf, log: Log): Promise<number> {
+export async function restoreSmall(db: Database, { stateDirOf, open, log }: Restoring): Promise<number> {
   let made = 0
   let failed = 0
   for (const row of allSmall(db)) {
     try {
       const stateDir = stateDirOf(row.run_id)
-      if (await isThere(join(stateDir, row.path), row.bytes)) continue
-      await makeAgain(stateDir, row)
+      const bytes = open(`${row.run_id}/${row.path}`, row.bytes)
+      if (await isThere(join(stateDir, row.path), bytes)) continue
+      await makeAgain(stateDir, { ...row, bytes })
       made++
     } catch (error) {
       // A full disk fails them all: the first one says why.

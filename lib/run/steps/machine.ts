@@ -525,8 +525,9 @@ export class Machine {
 
   /** Ends a tree that steps cannot bring to an end, by its rows alone. */
   abandon(root: string, error: RunError): void {
+    this.#stale.delete(root)
     const row = this.store.runs.get(root)
-    if (!row || row.completed_at !== null) return
+    if (!row || row.completed_at !== null) return this.drop(root)
     const at = this.world.now()
     for (const live of this.lives.values()) {
       if (live.root !== root) continue
@@ -535,7 +536,6 @@ export class Machine {
       }
     }
     this.drop(root)
-    this.#stale.delete(root)
     this.store.reviews.closeTree(root, at)
     const phases = this.store.phases.abandon(root, at)
     const runs = this.store.runs.abandon(root, error, at)

@@ -32,7 +32,9 @@ export const INVARIANTS: Record<string, string> = {
        OR child.root_id <> coalesce(parent.root_id, child.id)
        OR json_array_length(child.call_path) <> child.call_depth + 1
        OR (parent.id IS NOT NULL AND substr(child.tree_key, 1, length(child.tree_key) - 9) <> parent.tree_key)`,
-  'a completed phase was attempted': "SELECT run_id FROM phases WHERE state = 'completed' AND attempt < 1",
+  'a completed phase was attempted, or a person completed it': `
+    SELECT run_id FROM phases WHERE state = 'completed' AND attempt < 1
+      AND NOT EXISTS (SELECT 1 FROM reviews WHERE reviews.run_id = phases.run_id AND reviews.position = phases.position AND reviews.decision = 'complete')`,
   'an item of a map has one sub-run at most': `
     SELECT parent_id FROM runs WHERE parent_id IS NOT NULL GROUP BY parent_id, parent_position, item HAVING count(*) > 1`,
   'a phase that waits for an answer has a question': `

@@ -34,15 +34,6 @@ function newHome() {
   const file = join(home, 'daemon.db')
   const db = openDatabase(file)
   migrate(db, file, migrations)
-  // Until a migration makes it.
-  db.run(`CREATE TABLE IF NOT EXISTS small_files (
-    seq INTEGER PRIMARY KEY AUTOINCREMENT,
-    run_id TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
-    path TEXT NOT NULL,
-    written_at INTEGER NOT NULL,
-    bytes BLOB NOT NULL,
-    UNIQUE (run_id, path)
-  )`)
   const columns = db.query<{ name: string; type: string }, []>('PRAGMA table_info(runs)').all()
   const values = columns.map(({ type }) => (type === 'INTEGER' ? 0 : ''))
   db.run('INSERT INTO bundles (id, json) VALUES (?, ?)', ['', '{}'])
@@ -52,7 +43,9 @@ function newHome() {
   const lines: string[] = []
   const log = createLog({ format: 'json', write: line => lines.push(line) })
   const stateDirOf = (runId: string) => join(home, 'runs', runId)
-  return { home, db, log, lines, stateDirOf, stateDir: stateDirOf('r1') }
+  // Rows of these tests are not sealed.
+  const open = (_: string, bytes: Uint8Array) => bytes
+  return { home, db, log, lines, stateDirOf, open, stateDir: stateDirOf('r1') }
 }
 
 async function writeSmall(home: { db: Database; stateDir: string }, files: Record<string, string>, at = 0) {
@@ -95,21 +88,21 @@ test('files that are missing, cut short or older are made again; the others are 
   symlinkSync(elsewhere, at('link'))
   rmSync(at('pipe'))
   pipe(at('pipe'))
-  expect(await restoreSmall(home.db, home.stateDirOf, home.log)).toBe(8)
+  expect(await restoreSmall(home.db, home)).toBe(8)
   for (const [name, text] of Object.entries(files)) expect(readFileSync(at(name), 'utf8')).toBe(text)
   expect(statSync(at('fine')).ino).toBe(before)
   expect(readFileSync(elsewhere, 'utf8')).toBe('l')
   expect(readdirSync(home.stateDir)).toEqual(['files'])
-  expect(await restoreSmall(home.db, home.stateDirOf, home.log)).toBe(0)
+  expect(await restoreSmall(home.db, home)).toBe(0)
   rmSync(home.stateDir, { recursive: true })
-  expect(await restoreSmall(home.db, home.stateDirOf, home.log)).toBe(9)
+  expect(await restoreSmall(home.db, home)).toBe(9)
 })
 
 test('more files than a page of rows come back', async () => {
   const home = newHome()
   await writeSmall(home, Object.fromEntries(Array.from({ length: 200 }, (_, n) => [`f${n}`, `${n}`])))
   rmSync(home.stateDir, { recursive: true })
-  expect(await restoreSmall(home.db, home.stateDirOf, home.log)).toBe(200)
+  expect(await restoreSmall(home.db, home)).toBe(200)
   expect(readFileSync(join(home.stateDir, 'files/p/f199'), 'utf8')).toBe('199')
 })
 
@@ -119,7 +112,7 @@ test('a file that cannot be made again is logged once, keeps its row, and stops 
   rmSync(join(home.stateDir, 'files/p'), { recursive: true })
   mkdirSync(join(home.stateDir, 'files/p'))
   writeFileSync(join(home.stateDir, 'files/p/a'), 'a file')
-  expect(await restoreSmall(home.db, home.stateDirOf, home.log)).toBe(1)
+  expect(await restoreSmall(home.db, home)).toBe(1)
   expect(readFileSync(join(home.stateDir, 'files/p/b'), 'utf8')).toBe('3')
   expect(home.lines.filter(line => line.includes('could not be made again')).length).toBe(2)
   expect(home.lines.join('\n')).toContain('files/p/a is a file')
@@ -134,7 +127,7 @@ test('what commands left comes back as well', async () => {
   await recordFiles(home.stateDir, 'p', file => small.push(file))
   putSmallFiles(home.db, 'r1', small, 0)
   rmSync(home.stateDir, { recursive: true })
-  expect(await restoreSmall(home.db, home.stateDirOf, home.log)).toBe(1)
+  expect(await restoreSmall(home.db, home)).toBe(1)
   expect(readFileSync(join(home.stateDir, 'files/p/deep/a'), 'utf8')).toBe('a')
 })
 

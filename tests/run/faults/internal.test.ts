@@ -1,0 +1,100 @@
+// Faults of the engine itself, made by triggers in the run database: the run that they hit ends, and no other is touched.
+
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { agent, Type } from '../../../lib/agent/cadre.ts'
+import { brokenInvariants } from '../../../lib/run/store/invariants.ts'
+import { type TestEngine, testEngine } from '../../support/engine.ts'
+import { folder } from '../../support/folder.ts'
+
+const calls: string[] = []
+const noted = agent({
+  type: 'connector',
+  version: '1.0.0',
+  description: 'Takes a moment, and notes that it was called.',
+  settings: Type.Object({}),
+  source: {
+    effect: 'read',
+    entry: Type.Object({ name: Type.String() }),
+    async run(_, context) {
+      calls.push(`${context.run.id} ${context.phase.name} ${context.attempt}`)
+      await Bun.sleep(20)
+      return { text: 'noted' }
+    },
+  },
+})
+
+const TEAM = {
+  'team.yml': `
+name: "@local/fault"
+version: 1.0.0
+phases:
+  - { name: first, agent: noted, sources: [{ name: x }] }
+  - { name: each, type: map, depends_on: [first], items: [1, 2, 3], team: ./one }
+  - { name: last, agent: noted, depends_on: [each], sources: [{ name: x }] }
+`,
+  'one/team.yml': `
+name: "@local/one"
+version: 1.0.0
+phases:
+  - { name: one, agent: noted, sources: [{ name: x }] }
+`,
+}
+
+let home: string
+let t: TestEngine
+beforeEach(async () => {
+  calls.length = 0
+  home = folder()
+  t = await testEngine({ home, agents: { noted } })
+})
+afterEach(() => t.close())
+
+/** Every change that `when` describes throws from now on, however often it is tried. */
+function breaks(name: string, table: string, when: string): void {
+  t.engine.store.db.run(
+    `CREATE TRIGGER ${name} BEFORE UPDATE ON ${table} WHEN ${when} BEGIN SELECT RAISE(ABORT, 'broken on purpose'); END`,
+  )
+}
+
+const FAULTS: Record<string, (runId: string) => void> = {
+  'the end of a phase': id =>
+    breaks('a', 'phases', `NEW.run_id = '${id}' AND NEW.position = 0 AND NEW.state = 'completed'`),
+  'the begin of a phase': id =>
+    breaks('b', 'phases', `NEW.run_id = '${id}' AND NEW.position = 1 AND NEW.state = 'running'`),
+  'the end of a map': id =>
+    breaks('c', 'phases', `NEW.run_id = '${id}' AND NEW.position = 1 AND NEW.state = 'completed'`),
+  'the end of a sub-run': id =>
+    breaks('d', 'runs', `NEW.parent_id = '${id}' AND NEW.item = 1 AND NEW.state = 'completed'`),
+  'the end of the run': id => breaks('e', 'runs', `NEW.id = '${id}' AND NEW.state = 'completed'`),
+}
+
+for (const [what, fault] of Object.entries(FAULTS)) {
+  test(`${what} cannot be recorded: the run fails as internal, and no other is touched`, async () => {
+    const others = [await t.start(TEAM), await t.start(TEAM)]
+    const hit = await t.start(TEAM)
+    fault(hit.run_id)
+    others.push(await t.start(TEAM))
+    expect(await t.engine.ended(hit.run_id)).toMatchObject({
+      state: 'failed',
+      reason: 'internal',
+      error: { code: 'internal', run_id: hit.run_id },
+    })
+    for (const { run_id } of others) {
+      expect(await t.engine.ended(run_id)).toMatchObject({ state: 'completed', attempt: 1 })
+    }
+    const foreign = calls.filter(call => others.some(({ run_id }) => call.startsWith(run_id)))
+    expect(new Set(foreign).size).toBe(foreign.length)
+    expect(foreign.every(call => call.endsWith(' 1'))).toBe(true)
+    expect(t.engine.load).toMatchObject({ runs: 0, slots: 0, stalled: null })
+    expect(brokenInvariants(t.engine.store.db)).toEqual([])
+
+    const before = calls.length
+    await t.close()
+    t = await testEngine({ home, agents: { noted } })
+    await Bun.sleep(50)
+    expect(calls.length).toBe(before)
+    expect(t.engine.load).toMatchObject({ runs: 0, slots: 0 })
+    t.engine.store.db.run('DROP TRIGGER IF EXISTS a')
+    expect((await t.run(TEAM)).state).toBe('completed')
+  })
+}
