@@ -184,9 +184,9 @@ function outputsOf(random: Random, size: number): JsonObject[] {
   const value = (position: number) =>
     random.of([
       `{{ phases.p${position}.files.size() == 0 ? dyn(null) : dyn(phases.p${position}.files[0].path) }}`,
-      `files/p${position}/x.txt`,
-      'x.txt',
-      'filler',
+      `{{ 'files/p${position}/x' + '.txt' }}`,
+      "{{ 'x' + '.txt' }}",
+      "{{ 'fill' + 'er' }}",
     ])
   return Array.from({ length: size }, (_, position) => position).flatMap(position =>
     random.once(3) ? [{ name: `doc${position}`, type: 'file', value: value(position) }] : [],

@@ -1,10 +1,11 @@
 // The attempts of leaf phases that this process executes: each runs until it has an outcome, and counts as executed until
 // that is recorded. An attempt can be aborted; one whose agent does not heed that ends without it.
 
+import type { SmallFile } from '../../agent/files.ts'
 import type { GatePhase, StandardPhase } from '../../team/team.ts'
+import type { EngineHost } from '../core/host.ts'
 import type { LiveRun } from '../core/live.ts'
-import type { EngineHost } from '../host.ts'
-import type { Outcome, SmallFile } from '../steps/effects.ts'
+import type { Outcome } from '../steps/effects.ts'
 import { CLEANUP_MS, type Machine } from '../steps/machine.ts'
 import { scopeOf } from '../steps/scope.ts'
 import { execute } from './execute.ts'

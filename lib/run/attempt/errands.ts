@@ -10,6 +10,7 @@ import type { Json, JsonObject } from '../../json.ts'
 import type { MapPhase, TeamPhase } from '../../team/team.ts'
 import { MAX_DATA_BYTES } from '../core/bounded.ts'
 import type { LiveRun } from '../core/live.ts'
+import { parse, type RunRow } from '../core/rows.ts'
 import { checkOutputs, foldersOf, handOver, type Origin, writeItems } from '../files/handover.ts'
 import type { Errand } from '../steps/effects.ts'
 import { fileOutputs } from '../steps/end.ts'
@@ -18,7 +19,6 @@ import type { Machine } from '../steps/machine.ts'
 import { type FrozenItem, freezePage, frozen, mapConcluded, mapHanded, moveSubRuns } from '../steps/map.ts'
 import { scopeOf } from '../steps/scope.ts'
 import { teamHanded } from '../steps/team.ts'
-import { parse, type RunRow } from '../store/rows.ts'
 import type { ChildRow } from '../store/runs.ts'
 import { putSmallFiles } from '../store/small-files.ts'
 
@@ -82,8 +82,10 @@ export class Errands {
     })
   }
 
+  /** The run of an errand that is still waited for: a tree that was read anew may have sent the same one again. */
   #live({ runId, position, attempt }: Errand): LiveRun | null {
-    return this.#parts.machine.live(runId, position, attempt)
+    const live = this.#parts.machine.live(runId, position, attempt)
+    return live?.errands.has(position) ? live : null
   }
 
   /** Applies a change where the errand is still wanted. */

@@ -3,19 +3,8 @@
 
 import { appendFileSync, existsSync, mkdirSync, readFileSync, statSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
-import type { JsonObject } from '../../json.ts'
 import { Recent } from '../../recent.ts'
-
-export interface LogLine {
-  /** From 1, without gaps, over all phases of the run. */
-  seq: number
-  phase: string | null
-  /** Epoch milliseconds. */
-  at: number
-  stream: 'stdout' | 'stderr' | 'log'
-  text: string
-  fields?: JsonObject
-}
+import type { LogLine } from '../core/host.ts'
 
 /** Most bytes of log a run may keep; what comes after is counted, not kept. */
 const MAX_BYTES = 64 * 1_048_576

@@ -2,30 +2,10 @@
 
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import type { RunIdentity } from '../../agent/define.ts'
-import type { JsonObject } from '../../json.ts'
-import type { Bundle } from '../../team/team.ts'
+import type { RunPlace } from '../core/host.ts'
 import type { LiveRun } from '../core/live.ts'
-import type { RunRow } from '../store/rows.ts'
+import type { RunRow } from '../core/rows.ts'
 import type { Store } from '../store/store.ts'
-import type { LogLine } from './logs.ts'
-
-/** Where an agent works. */
-export interface RunPlace {
-  run: Omit<RunIdentity, 'url'>
-  rootId: string
-  phase: { name: string }
-  attempt: number
-  stateDir: string
-  workspace: string
-  /** Started on this machine from a path: files outside and literal URLs of team.yml are allowed. */
-  fromPath: boolean
-  /** Whether a run is of the same tree. */
-  sameTree(runId: string): boolean
-  bundle: Bundle
-  inputs: JsonObject
-  log(line: Omit<LogLine, 'seq' | 'at' | 'phase'>): void
-}
 
 export class Places {
   readonly #home: string

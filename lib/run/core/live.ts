@@ -3,8 +3,8 @@
 
 import type { JsonObject } from '../../json.ts'
 import type { Bundle, Phase, Team } from '../../team/team.ts'
-import type { RunRow } from '../store/rows.ts'
 import { type Clock, NO_CLOCK } from './clock.ts'
+import type { RunRow } from './rows.ts'
 import { blocks, type PhaseState, phaseEnded, type RunState } from './states.ts'
 
 export interface LivePhase {

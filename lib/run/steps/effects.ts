@@ -2,8 +2,9 @@
 // so that one that fails harms no other.
 
 import type { FileRecord } from '../../agent/define.ts'
+import type { SmallFile } from '../../agent/files.ts'
+import type { RunError } from '../core/rows.ts'
 import type { PhaseChange } from '../store/phases.ts'
-import type { RunError } from '../store/rows.ts'
 
 /** How an attempt of a leaf phase ended. */
 export type Outcome =
@@ -12,12 +13,6 @@ export type Outcome =
   | { kind: 'cancelled' }
   /** It may have written outside, and nobody can tell: a person must. */
   | { kind: 'unknown'; error: RunError; entries: string[] }
-
-/** A small artifact: its bytes are durable with the result that names it. */
-export interface SmallFile {
-  path: string
-  bytes: Uint8Array
-}
 
 /** What is to be done outside before a team or map phase, or the end of a run, can go on. */
 export type ErrandKind =

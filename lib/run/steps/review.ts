@@ -5,8 +5,8 @@ import { CadreError } from '../../error.ts'
 import type { Json, JsonObject } from '../../json.ts'
 import type { GatePhase } from '../../team/team.ts'
 import type { LiveRun } from '../core/live.ts'
+import { parse, type ReviewRow, type RunError } from '../core/rows.ts'
 import { JsonText, type PhaseChange } from '../store/phases.ts'
-import { parse, type ReviewRow, type RunError } from '../store/rows.ts'
 import { errorOf } from './fault.ts'
 import type { Machine } from './machine.ts'
 import { scopeOf } from './scope.ts'
@@ -40,6 +40,8 @@ export const CHOICES: Record<ReviewRow['kind'], readonly Decision['decision'][]>
 export function ask(machine: Machine, live: LiveRun, position: number, { change, ...asked }: Question): void {
   const question = machine.mask(live, asked)
   machine.enter(live, position, 'awaiting_input', question.reason)
+  live.maps.delete(position)
+  live.errands.delete(position)
   if (question.error) machine.store.phases.keepResult(live.id, position, question.error, change ?? {})
   openReview(machine, live, position, question)
   tellEscalation(machine, live, position)

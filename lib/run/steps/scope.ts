@@ -7,7 +7,7 @@ import type { Json } from '../../json.ts'
 import { Recent } from '../../recent.ts'
 import type { PhaseValue, Scope } from '../../team/team.ts'
 import type { LiveRun } from '../core/live.ts'
-import { parse, type RunError } from '../store/rows.ts'
+import { parse, type RunError } from '../core/rows.ts'
 import type { Store } from '../store/store.ts'
 import type { World } from './machine.ts'
 

@@ -4,8 +4,8 @@
 import { formatDuration } from '../../duration.ts'
 import { startClock } from '../core/clock.ts'
 import { type Ending, isLeaf, type LiveRun } from '../core/live.ts'
+import { parse, type RunError } from '../core/rows.ts'
 import { phaseEnded } from '../core/states.ts'
-import { parse, type RunError } from '../store/rows.ts'
 import { CLEANUP_MS, type Machine } from './machine.ts'
 import { closeReview } from './review.ts'
 

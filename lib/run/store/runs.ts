@@ -2,8 +2,8 @@
 // whether a row was hit; all that change are called inside a journal change only.
 
 import type { Database } from 'bun:sqlite'
+import { json, type RunError, type RunRow } from '../core/rows.ts'
 import { RUN_FENCE, type RunState } from '../core/states.ts'
-import { json, type RunError, type RunRow } from './rows.ts'
 
 const COLUMNS = [
   'id',

@@ -3,10 +3,11 @@
 
 import type { Log } from '../../log.ts'
 import type { Phase } from '../../team/team.ts'
-import { type LogLine, readLines } from '../attempt/logs.ts'
+import { readLines } from '../attempt/logs.ts'
+import type { LogLine } from '../core/host.ts'
+import type { RunRow } from '../core/rows.ts'
 import type { Change } from '../steps/machine.ts'
 import type { OutboxRow } from '../store/outbox.ts'
-import type { RunRow } from '../store/rows.ts'
 import type { Store } from '../store/store.ts'
 import { phaseRecord, reviewRecord, runRecord } from './records.ts'
 

@@ -1,6 +1,6 @@
 // The rows of the run database as they are read, and how JSON stands in a column.
 
-import type { PhaseState, RunState } from '../core/states.ts'
+import type { PhaseState, RunState } from './states.ts'
 
 /** Why a run or a phase failed. `phase` and `run_id` lead to the leaf where it began. */
 export interface RunError {

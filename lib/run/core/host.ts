@@ -1,9 +1,37 @@
 // What the engine asks of the daemon around it: agents with their settings, contexts to call them with, secrets.
 
-import type { AgentContext, AgentDefinition, Effect, NotifyEvent } from '../agent/define.ts'
-import type { SmallFile } from '../agent/files.ts'
-import type { Bundle, BundleJson } from '../team/team.ts'
-import type { RunPlace } from './attempt/places.ts'
+import type { AgentContext, AgentDefinition, Effect, NotifyEvent, RunIdentity } from '../../agent/define.ts'
+import type { SmallFile } from '../../agent/files.ts'
+import type { JsonObject } from '../../json.ts'
+import type { Bundle, BundleJson } from '../../team/team.ts'
+
+export interface LogLine {
+  /** From 1, without gaps, over all phases of the run. */
+  seq: number
+  phase: string | null
+  /** Epoch milliseconds. */
+  at: number
+  stream: 'stdout' | 'stderr' | 'log'
+  text: string
+  fields?: JsonObject
+}
+
+/** Where an agent works. */
+export interface RunPlace {
+  run: Omit<RunIdentity, 'url'>
+  rootId: string
+  phase: { name: string }
+  attempt: number
+  stateDir: string
+  workspace: string
+  /** Started on this machine from a path: files outside and literal URLs of team.yml are allowed. */
+  fromPath: boolean
+  /** Whether a run is of the same tree. */
+  sameTree(runId: string): boolean
+  bundle: Bundle
+  inputs: JsonObject
+  log(line: Omit<LogLine, 'seq' | 'at' | 'phase'>): void
+}
 
 /** What a call of an agent is bound to, beside the place of its run. */
 export interface Binding {
