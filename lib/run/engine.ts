@@ -14,37 +14,54 @@ import type { Log } from '../log.ts'
 import { bootId } from '../process.ts'
 import { Recent } from '../recent.ts'
 import type { Bundle } from '../team/team.ts'
-import { Attempts } from './attempt/attempts.ts'
-import { DiskSpace } from './attempt/disk.ts'
-import { Errands } from './attempt/errands.ts'
-import { Ledger } from './attempt/ledger.ts'
-import { RunLogs } from './attempt/logs.ts'
-import { Messenger, recordEvent } from './attempt/notify.ts'
-import { Places } from './attempt/places.ts'
-import type { RootSecrets } from './attempt/secrets.ts'
-import type { EngineHost, LogLine } from './core/host.ts'
-import type { LiveRun } from './core/live.ts'
-import { dropStale } from './files/handover.ts'
-import { restoreSmall, Settler } from './files/small.ts'
-import { beginTop, type NewRun } from './steps/begin.ts'
-import type { Effect, Errand, Outcome } from './steps/effects.ts'
-import { attemptEnded } from './steps/end.ts'
-import { errorOf, textOf } from './steps/fault.ts'
-import { loadTree } from './steps/load.ts'
-import { type Change, Machine } from './steps/machine.ts'
-import { planResume, type ResumeOptions, type ResumePlan, resumable, resume, secretsNeeded } from './steps/reopen.ts'
-import { type Decision, decide } from './steps/review.ts'
-import { stopRun } from './steps/stop.ts'
-import { dueUnits, nextDue } from './steps/tick.ts'
-import { Journal, type Unit } from './store/journal.ts'
-import { Seal } from './store/seal.ts'
-import { dropSmallFilesBelow, putSmallFiles } from './store/small-files.ts'
-import { Store } from './store/store.ts'
-import { Followers, type Notice } from './views/followers.ts'
-import { type RunPhases, runPhases } from './views/phases.ts'
-import { type RunRecord, runRecord } from './views/records.ts'
-import type { Outbox } from './views/sync.ts'
-import { waitOf } from './views/waits.ts'
+import {
+  Attempts,
+  DiskSpace,
+  Errands,
+  Ledger,
+  Messenger,
+  Places,
+  type RootSecrets,
+  RunLogs,
+  recordEvent,
+} from './attempt/attempt.ts'
+import type { EngineHost, LiveRun, LogLine } from './core/core.ts'
+import { dropStale, restoreSmall, Settler } from './files/files.ts'
+import {
+  attemptEnded,
+  beginTop,
+  type Change,
+  type Decision,
+  decide,
+  dueUnits,
+  type Effect,
+  type Errand,
+  errorOf,
+  loadTree,
+  Machine,
+  type NewRun,
+  nextDue,
+  type Outcome,
+  planResume,
+  type ResumeOptions,
+  type ResumePlan,
+  resumable,
+  resume,
+  secretsNeeded,
+  stopRun,
+  textOf,
+} from './steps/steps.ts'
+import { dropSmallFilesBelow, Journal, putSmallFiles, Seal, Store, type Unit } from './store/store.ts'
+import {
+  Followers,
+  type Notice,
+  type Outbox,
+  type RunPhases,
+  type RunRecord,
+  runPhases,
+  runRecord,
+  waitOf,
+} from './views/views.ts'
 
 export interface EngineOptions {
   home: string
@@ -714,27 +731,42 @@ const stopping = () => new CadreError('unavailable', 'the daemon is stopping; st
 
 // What other rooms use of this one
 
-export { readLines } from './attempt/logs.ts'
-export { RootSecrets } from './attempt/secrets.ts'
-export type { Binding, EngineHost, LogLine, RunPlace } from './core/host.ts'
-export type { ReviewRow, RunError, RunRow } from './core/rows.ts'
-export { PHASE_STATES, type PhaseState, RUN_STATES, type RunState, runEnded } from './core/states.ts'
-export { maskInputs } from './steps/begin.ts'
-export type { ResumeOptions, ResumePlan } from './steps/reopen.ts'
-export { CHOICES, type Decision } from './steps/review.ts'
-export { Store } from './store/store.ts'
-export type { Notice } from './views/followers.ts'
-export { type ListFilter, listRuns, type RunPhases, runPhases } from './views/phases.ts'
+export { RootSecrets, readLines } from './attempt/attempt.ts'
 export {
+  type Binding,
+  type EngineHost,
+  type LogLine,
+  PHASE_STATES,
+  type PhaseState,
+  type ReviewRow,
+  RUN_STATES,
+  type RunError,
+  type RunPlace,
+  type RunRow,
+  type RunState,
+  runEnded,
+} from './core/core.ts'
+export { CHOICES, type Decision, maskInputs, type ResumeOptions, type ResumePlan } from './steps/steps.ts'
+export { Store } from './store/store.ts'
+export {
+  type ListFilter,
+  listRuns,
+  type Notice,
   type PhaseRecord,
   phaseRecord,
   type ReviewRecord,
   type RunDetail,
+  type RunPhases,
   type RunRecord,
   reviewRecord,
+  rootOf,
   runDetail,
+  runPhases,
   runRecord,
-} from './views/records.ts'
-export { type SyncChange, SyncOutbox } from './views/sync.ts'
-export { rootOf, type TreeEntry, treeEntries } from './views/tree.ts'
-export { type Why, why } from './views/why.ts'
+  type SyncChange,
+  SyncOutbox,
+  type TreeEntry,
+  treeEntries,
+  type Why,
+  why,
+} from './views/views.ts'

@@ -84,7 +84,9 @@ console.log('ready')
 async function may(what: string, work: Promise<unknown>, ...codes: string[]): Promise<void> {
   await within(what, work).catch(error => {
     if (error instanceof CadreError && [...codes, 'unavailable', 'disk_full'].includes(error.code)) return
-    complain(`${what}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)} ${JSON.stringify((error as CadreError).details ?? [])}`)
+    complain(
+      `${what}: ${error instanceof Error ? (error.stack ?? error.message) : String(error)} ${JSON.stringify((error as CadreError).details ?? [])}`,
+    )
   })
 }
 

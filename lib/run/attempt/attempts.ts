@@ -3,11 +3,8 @@
 
 import type { SmallFile } from '../../agent/files.ts'
 import type { GatePhase, StandardPhase } from '../../team/team.ts'
-import type { EngineHost } from '../core/host.ts'
-import type { LiveRun } from '../core/live.ts'
-import type { Outcome } from '../steps/effects.ts'
-import { CLEANUP_MS, type Machine } from '../steps/machine.ts'
-import { scopeOf } from '../steps/scope.ts'
+import type { EngineHost, LiveRun } from '../core/core.ts'
+import { CLEANUP_MS, type Machine, type Outcome, scopeOf } from '../steps/steps.ts'
 import { execute } from './execute.ts'
 import type { Ledger } from './ledger.ts'
 import { limit } from './limit.ts'

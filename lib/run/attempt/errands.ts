@@ -8,19 +8,23 @@ import type { SmallFile } from '../../agent/files.ts'
 import { CadreError } from '../../error.ts'
 import type { Json, JsonObject } from '../../json.ts'
 import type { MapPhase, TeamPhase } from '../../team/team.ts'
-import { MAX_DATA_BYTES } from '../core/bounded.ts'
-import type { LiveRun } from '../core/live.ts'
-import { parse, type RunRow } from '../core/rows.ts'
-import { checkOutputs, foldersOf, handOver, type Origin, writeItems } from '../files/handover.ts'
-import type { Errand } from '../steps/effects.ts'
-import { fileOutputs } from '../steps/end.ts'
-import { errorOf } from '../steps/fault.ts'
-import type { Machine } from '../steps/machine.ts'
-import { type FrozenItem, freezePage, frozen, mapConcluded, mapHanded, moveSubRuns } from '../steps/map.ts'
-import { scopeOf } from '../steps/scope.ts'
-import { teamHanded } from '../steps/team.ts'
-import type { ChildRow } from '../store/runs.ts'
-import { putSmallFiles } from '../store/small-files.ts'
+import { type LiveRun, MAX_DATA_BYTES, parse, type RunRow } from '../core/core.ts'
+import { checkOutputs, foldersOf, handOver, type Origin, writeItems } from '../files/files.ts'
+import {
+  type Errand,
+  errorOf,
+  type FrozenItem,
+  fileOutputs,
+  freezePage,
+  frozen,
+  type Machine,
+  mapConcluded,
+  mapHanded,
+  moveSubRuns,
+  scopeOf,
+  teamHanded,
+} from '../steps/steps.ts'
+import { type ChildRow, putSmallFiles } from '../store/store.ts'
 
 /** How long one piece of work may keep the event loop. */
 const PIECE_MS = 8

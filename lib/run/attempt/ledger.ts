@@ -4,8 +4,8 @@
 
 import { AgentError, type AgentResult } from '../../agent/define.ts'
 import { Recent } from '../../recent.ts'
-import { parse } from '../core/rows.ts'
-import { textOf } from '../steps/fault.ts'
+import { parse } from '../core/core.ts'
+import { textOf } from '../steps/steps.ts'
 import type { Store } from '../store/store.ts'
 
 /** An entry may or may not have been written, and nobody but a person can tell. */

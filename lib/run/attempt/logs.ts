@@ -4,7 +4,7 @@
 import { appendFileSync, existsSync, mkdirSync, readFileSync, statSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import { Recent } from '../../recent.ts'
-import type { LogLine } from '../core/host.ts'
+import type { LogLine } from '../core/core.ts'
 
 /** Most bytes of log a run may keep; what comes after is counted, not kept. */
 const MAX_BYTES = 64 * 1_048_576

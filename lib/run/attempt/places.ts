@@ -2,9 +2,7 @@
 
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
-import type { RunPlace } from '../core/host.ts'
-import type { LiveRun } from '../core/live.ts'
-import type { RunRow } from '../core/rows.ts'
+import type { LiveRun, RunPlace, RunRow } from '../core/core.ts'
 import type { Store } from '../store/store.ts'
 
 export class Places {

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
 import type { Field } from '../../team/team.ts'
-import { Seal } from '../store/seal.ts'
+import { Seal } from '../store/store.ts'
 
 export class RootSecrets {
   readonly #home: string

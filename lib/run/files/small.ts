@@ -11,7 +11,7 @@ import { headOf, openPlain, writeUnsynced } from '../../agent/whole.ts'
 import { messageOf } from '../../error.ts'
 import { failpoint } from '../../failpoint.ts'
 import type { Log } from '../../log.ts'
-import { allSmall, dropSettled, type SmallFileRow, type UnsettledRow, unsettled } from '../store/small-files.ts'
+import { allSmall, dropSettled, type SmallFileRow, type UnsettledRow, unsettled } from '../store/store.ts'
 
 type StateDirOf = (runId: string) => string
 

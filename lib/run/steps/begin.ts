@@ -3,9 +3,7 @@
 
 import type { JsonObject } from '../../json.ts'
 import type { Bundle, Field } from '../../team/team.ts'
-import { startClock } from '../core/clock.ts'
-import { LiveRun, untouched } from '../core/live.ts'
-import { parse, type RunRow, treeKey } from '../core/rows.ts'
+import { LiveRun, parse, type RunRow, startClock, treeKey, untouched } from '../core/core.ts'
 import type { Machine } from './machine.ts'
 
 export interface NewRun {

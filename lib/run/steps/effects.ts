@@ -3,8 +3,8 @@
 
 import type { FileRecord } from '../../agent/define.ts'
 import type { SmallFile } from '../../agent/files.ts'
-import type { RunError } from '../core/rows.ts'
-import type { PhaseChange } from '../store/phases.ts'
+import type { RunError } from '../core/core.ts'
+import type { PhaseChange } from '../store/store.ts'
 
 /** How an attempt of a leaf phase ended. */
 export type Outcome =

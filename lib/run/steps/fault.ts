@@ -2,7 +2,7 @@
 
 import { AgentError } from '../../agent/define.ts'
 import { CadreError } from '../../error.ts'
-import type { RunError } from '../core/rows.ts'
+import type { RunError } from '../core/core.ts'
 
 /** Never throws, whatever was thrown: agents are anybody's. */
 export function errorOf(thrown: unknown): RunError {

@@ -6,15 +6,20 @@
 import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
 import type { Bundle, EventName, Team } from '../../team/team.ts'
-import { NO_CLOCK, pause, resume, startClock } from '../core/clock.ts'
-import { isLeaf, type LiveRun } from '../core/live.ts'
-import type { RunError } from '../core/rows.ts'
-import { Slots } from '../core/slots.ts'
-import { blocks, type PhaseState, phaseEnded } from '../core/states.ts'
-import type { Unit } from '../store/journal.ts'
-import type { PhaseChange } from '../store/phases.ts'
-import type { ChangedRun } from '../store/runs.ts'
-import type { Store } from '../store/store.ts'
+import {
+  blocks,
+  isLeaf,
+  type LiveRun,
+  NO_CLOCK,
+  type PhaseState,
+  pause,
+  phaseEnded,
+  type RunError,
+  resume,
+  Slots,
+  startClock,
+} from '../core/core.ts'
+import type { ChangedRun, PhaseChange, Store, Unit } from '../store/store.ts'
 import type { Effect } from './effects.ts'
 import { conclude, finish } from './end.ts'
 import { errorOf } from './fault.ts'

@@ -5,10 +5,8 @@
 import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
 import type { Phase, Team } from '../../team/team.ts'
-import { startClock } from '../core/clock.ts'
-import { positionOf, type ReceiptRow, type RunRow } from '../core/rows.ts'
-import { runEnded } from '../core/states.ts'
-import type { ChildRow } from '../store/runs.ts'
+import { positionOf, type ReceiptRow, type RunRow, runEnded, startClock } from '../core/core.ts'
+import type { ChildRow } from '../store/store.ts'
 import { loadRun, takeUp } from './load.ts'
 import type { Machine } from './machine.ts'
 

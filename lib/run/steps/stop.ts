@@ -2,10 +2,7 @@
 // phases that run `always` still clean up, unless the run is asked a second time.
 
 import { formatDuration } from '../../duration.ts'
-import { startClock } from '../core/clock.ts'
-import { type Ending, isLeaf, type LiveRun } from '../core/live.ts'
-import { parse, type RunError } from '../core/rows.ts'
-import { phaseEnded } from '../core/states.ts'
+import { type Ending, isLeaf, type LiveRun, parse, phaseEnded, type RunError, startClock } from '../core/core.ts'
 import { CLEANUP_MS, type Machine } from './machine.ts'
 import { closeReview } from './review.ts'
 

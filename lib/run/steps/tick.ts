@@ -1,9 +1,8 @@
 // What is due: deadlines of runs and of team and map phases, attempts that are to be repeated, reviews that nobody
 // answered. The rows say when; one timer asks them. Each is looked at again inside its unit, so asking twice does no harm.
 
-import { isDue } from '../core/clock.ts'
-import type { Unit } from '../store/journal.ts'
-import type { Due } from '../store/phases.ts'
+import { isDue } from '../core/core.ts'
+import type { Due, Unit } from '../store/store.ts'
 import type { Machine } from './machine.ts'
 import { reviewOverdue } from './review.ts'
 import { overrun, stopRun } from './stop.ts'

@@ -1,7 +1,7 @@
 // Table `deliveries`: what the listeners of runs were asked to send, numbered in the order of the events.
 
 import type { Database } from 'bun:sqlite'
-import type { DeliveryRow } from '../core/rows.ts'
+import type { DeliveryRow } from '../core/core.ts'
 
 export class Deliveries {
   readonly #db: Database

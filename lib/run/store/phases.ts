@@ -4,8 +4,7 @@
 import type { Database } from 'bun:sqlite'
 import type { FileRecord } from '../../agent/define.ts'
 import type { Json } from '../../json.ts'
-import { json, type PhaseRow, type RunError } from '../core/rows.ts'
-import { PHASE_FENCE, type PhaseState } from '../core/states.ts'
+import { json, PHASE_FENCE, type PhaseRow, type PhaseState, type RunError } from '../core/core.ts'
 import { QUEUED_BELOW, WHOLE } from './runs.ts'
 
 /** What a phase leaves when it ends. `data` may be JSON text already, for what was put together piece by piece. */

@@ -3,7 +3,7 @@
 
 import type { Database } from 'bun:sqlite'
 import type { Json } from '../../json.ts'
-import { json, type ReceiptRow } from '../core/rows.ts'
+import { json, type ReceiptRow } from '../core/core.ts'
 
 export class Receipts {
   readonly #db: Database

@@ -1,7 +1,7 @@
 // Table `reviews`: questions to people, one for each phase and attempt.
 
 import type { Database } from 'bun:sqlite'
-import type { ReviewRow } from '../core/rows.ts'
+import type { ReviewRow } from '../core/core.ts'
 
 export interface NewReview {
   run_id: string

@@ -2,8 +2,7 @@
 // whether a row was hit; all that change are called inside a journal change only.
 
 import type { Database } from 'bun:sqlite'
-import { json, type RunError, type RunRow } from '../core/rows.ts'
-import { RUN_FENCE, type RunState } from '../core/states.ts'
+import { json, RUN_FENCE, type RunError, type RunRow, type RunState } from '../core/core.ts'
 
 const COLUMNS = [
   'id',

@@ -35,3 +35,21 @@ export class Store {
     this.facts = new Facts(db)
   }
 }
+
+// What other rooms use of this one
+
+export type { NextItem } from './items.ts'
+export { Journal, type Unit } from './journal.ts'
+export type { OutboxRow } from './outbox.ts'
+export { type Due, JsonText, type PhaseChange, type PhaseStates } from './phases.ts'
+export type { ChangedRun, ChildRow, RunFilter } from './runs.ts'
+export { Seal } from './seal.ts'
+export {
+  allSmall,
+  dropSettled,
+  dropSmallFilesBelow,
+  putSmallFiles,
+  type SmallFileRow,
+  type UnsettledRow,
+  unsettled,
+} from './small-files.ts'

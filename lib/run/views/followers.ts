@@ -1,6 +1,6 @@
 // Those who follow what happens in runs, and those who wait for the end of one.
 
-import type { LogLine } from '../core/host.ts'
+import type { LogLine } from '../core/core.ts'
 
 /** A notice after each commit, for those who follow runs. */
 export interface Notice {

@@ -2,9 +2,8 @@
 
 import { CadreError } from '../../error.ts'
 import type { Bundle } from '../../team/team.ts'
-import type { RunState } from '../core/states.ts'
-import type { RunFilter as ListFilter } from '../store/runs.ts'
-import type { Store } from '../store/store.ts'
+import type { RunState } from '../core/core.ts'
+import type { RunFilter as ListFilter, Store } from '../store/store.ts'
 import { type PhaseRecord, phaseRecord, type RunRecord, runRecord } from './records.ts'
 
 /** Newest first. */

@@ -4,8 +4,16 @@ import type { FileRecord } from '../../agent/define.ts'
 import { CadreError } from '../../error.ts'
 import type { Json, JsonObject } from '../../json.ts'
 import type { Phase } from '../../team/team.ts'
-import { type DeliveryRow, type PhaseRow, parse, type ReviewRow, type RunError, type RunRow } from '../core/rows.ts'
-import type { PhaseState, RunState } from '../core/states.ts'
+import {
+  type DeliveryRow,
+  type PhaseRow,
+  type PhaseState,
+  parse,
+  type ReviewRow,
+  type RunError,
+  type RunRow,
+  type RunState,
+} from '../core/core.ts'
 import type { Store } from '../store/store.ts'
 
 /** `runs/get`, items of `runs/list`. Times are epoch milliseconds. */

@@ -3,12 +3,10 @@
 
 import type { Log } from '../../log.ts'
 import type { Phase } from '../../team/team.ts'
-import { readLines } from '../attempt/logs.ts'
-import type { LogLine } from '../core/host.ts'
-import type { RunRow } from '../core/rows.ts'
-import type { Change } from '../steps/machine.ts'
-import type { OutboxRow } from '../store/outbox.ts'
-import type { Store } from '../store/store.ts'
+import { readLines } from '../attempt/attempt.ts'
+import type { LogLine, RunRow } from '../core/core.ts'
+import type { Change } from '../steps/steps.ts'
+import type { OutboxRow, Store } from '../store/store.ts'
 import { phaseRecord, reviewRecord, runRecord } from './records.ts'
 
 /** What the engine asks of it. */

@@ -3,7 +3,7 @@
 
 import type { Database } from 'bun:sqlite'
 import { CadreError } from '../../error.ts'
-import type { RunState } from '../core/states.ts'
+import type { RunState } from '../core/core.ts'
 
 /** An item of `runs/tree`. Times are epoch milliseconds, null until known. */
 export interface TreeEntry {

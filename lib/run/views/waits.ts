@@ -1,7 +1,6 @@
 // What a phase that has not ended waits for, in words: for people who ask why nothing seems to happen.
 
-import type { LiveRun } from '../core/live.ts'
-import { phaseEnded } from '../core/states.ts'
+import { type LiveRun, phaseEnded } from '../core/core.ts'
 
 /**
  * Null: it waits for nothing, it works. `note` is what its agent said last about waiting, `short` what the disk lacks for

@@ -4,7 +4,7 @@
 import { formatDuration } from '../../duration.ts'
 import { CadreError } from '../../error.ts'
 import type { Bundle, Phase } from '../../team/team.ts'
-import { type PhaseRow, parse, type ReceiptRow, type RunError, type RunRow } from '../core/rows.ts'
+import { type PhaseRow, parse, type ReceiptRow, type RunError, type RunRow } from '../core/core.ts'
 import type { Store } from '../store/store.ts'
 
 /** One step of the chain: a run and the phase in it that decided its end. */

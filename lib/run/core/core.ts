@@ -1,0 +1,32 @@
+// The door of this room: what runs and phases are, and everything about them that can be told without a database, a clock
+// or a file. Pure; it knows no other room.
+
+export { retryDelay } from './backoff.ts'
+export { bounded, MAX_DATA_BYTES } from './bounded.ts'
+export { type Clock, isDue, NO_CLOCK, pause, resume, startClock } from './clock.ts'
+export type { Binding, EngineHost, LogLine, RunPlace } from './host.ts'
+export { type Ending, isLeaf, type LivePhase, LiveRun, type MapProgress, untouched } from './live.ts'
+export {
+  type DeliveryRow,
+  json,
+  type PhaseRow,
+  parse,
+  positionOf,
+  type ReceiptRow,
+  type ReviewRow,
+  type RunError,
+  type RunRow,
+  treeKey,
+} from './rows.ts'
+export { Slots } from './slots.ts'
+export {
+  blocks,
+  PHASE_FENCE,
+  PHASE_STATES,
+  type PhaseState,
+  phaseEnded,
+  RUN_FENCE,
+  RUN_STATES,
+  type RunState,
+  runEnded,
+} from './states.ts'

@@ -1,0 +1,16 @@
+// The door of this room: one fact after the other becomes rows. Runs inside units of the journal and touches rows and
+// memory only; what has to happen outside comes out as effects.
+
+export { beginTop, maskInputs, type NewRun } from './begin.ts'
+export type { Effect, Errand, Outcome } from './effects.ts'
+export { attemptEnded, fileOutputs } from './end.ts'
+export { errorOf, textOf } from './fault.ts'
+export { loadTree } from './load.ts'
+export { type Change, CLEANUP_MS, Machine } from './machine.ts'
+export { type FrozenItem, freezePage, frozen, mapConcluded, mapHanded, moveSubRuns } from './map.ts'
+export { planResume, type ResumeOptions, type ResumePlan, resumable, resume, secretsNeeded } from './reopen.ts'
+export { CHOICES, type Decision, decide } from './review.ts'
+export { scopeOf } from './scope.ts'
+export { stopRun } from './stop.ts'
+export { teamHanded } from './team.ts'
+export { dueUnits, nextDue } from './tick.ts'

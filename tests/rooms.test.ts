@@ -1,0 +1,73 @@
+// A folder of lib that is a room is entered by its door only, and rooms do not go round in circles, types included.
+
+import { expect, test } from 'bun:test'
+import { basename, dirname, join, relative, resolve } from 'node:path'
+import { Glob } from 'bun'
+
+const root = join(import.meta.dir, '..')
+/** Rooms with rooms inside, whose doors bear the names of their folders. */
+const HOUSES: Record<string, string> = { 'lib/team': 'lib/team/team.ts', 'lib/run': 'lib/run/engine.ts' }
+
+/** What each file of ours imports, types included, as paths from the root. */
+const imports = new Map<string, string[]>()
+for (const file of new Glob('{lib,agents,db,bench}/**/*.ts').scanSync(root)) {
+  const text = await Bun.file(join(root, file)).text()
+  const found = text.matchAll(/(?:from|import|import\(|require\() ?'(\.[^']+)'/g)
+  imports.set(
+    file,
+    Array.from(found, ([, path]) => relative(root, resolve(root, dirname(file), path!))),
+  )
+}
+
+const edges = (of: (file: string, path: string) => boolean): [file: string, path: string][] =>
+  [...imports].flatMap(([file, paths]) =>
+    paths.filter(path => of(file, path)).map((path): [string, string] => [file, path]),
+  )
+const shown = (edges: [string, string][]): string[] => edges.map(edge => edge.join(' → '))
+
+for (const [house, door] of Object.entries(HOUSES)) {
+  const isInside = (path: string) => path.startsWith(`${house}/`)
+
+  test(`${house} is entered by ${door}`, () => {
+    const from = edges((file, path) => !isInside(file) && isInside(path))
+    expect(from.length).toBeGreaterThan(5)
+    expect(shown(from.filter(([, path]) => path !== door))).toEqual([])
+  })
+
+  test(`the rooms of ${house} are entered by theirs`, () => {
+    const past = edges((file, path) => {
+      const room = dirname(path)
+      if (!isInside(file) || !isInside(path) || room === dirname(file) || room === house) return false
+      return path !== `${room}/${basename(room)}.ts`
+    })
+    expect(shown(past)).toEqual([])
+  })
+
+  test(`the rooms of ${house} import each other in one direction, and none its house`, () => {
+    const rooms = new Map<string, Set<string>>()
+    for (const [file, path] of edges((file, path) => isInside(file) && isInside(path))) {
+      const [from, to] = [dirname(file), dirname(path)]
+      if (from !== to && from !== house) rooms.set(from, (rooms.get(from) ?? new Set()).add(to))
+    }
+    const circles: string[] = []
+    const walk = (room: string, path: readonly string[]): void => {
+      if (path.includes(room)) return void circles.push([...path.slice(path.indexOf(room)), room].join(' → '))
+      for (const next of rooms.get(room) ?? []) walk(next, [...path, room])
+    }
+    for (const room of rooms.keys()) walk(room, [])
+    expect(circles).toEqual([])
+  })
+}
+
+test('no file of lib/team imports itself through others', () => {
+  const done = new Set<string>()
+  const circles: string[] = []
+  const walk = (file: string, path: readonly string[]): void => {
+    if (path.includes(file)) circles.push([...path.slice(path.indexOf(file)), file].join(' → '))
+    if (done.has(file) || path.includes(file)) return
+    for (const next of imports.get(file) ?? []) if (next.startsWith('lib/team/')) walk(next, [...path, file])
+    done.add(file)
+  }
+  for (const file of imports.keys()) if (file.startsWith('lib/team/')) walk(file, [])
+  expect(circles).toEqual([])
+})
