@@ -733,17 +733,12 @@ const stopping = () => new CadreError('unavailable', 'the daemon is stopping; st
 
 export { RootSecrets, readLines } from './attempt/attempt.ts'
 export {
-  type Binding,
   type EngineHost,
   type LogLine,
-  PHASE_STATES,
-  type PhaseState,
   type ReviewRow,
   RUN_STATES,
   type RunError,
-  type RunPlace,
   type RunRow,
-  type RunState,
   runEnded,
 } from './core/core.ts'
 export { CHOICES, type Decision, maskInputs, type ResumeOptions, type ResumePlan } from './steps/steps.ts'
@@ -763,7 +758,6 @@ export {
   runDetail,
   runPhases,
   runRecord,
-  type SyncChange,
   SyncOutbox,
   type TreeEntry,
   treeEntries,

@@ -22,7 +22,6 @@ export { Slots } from './slots.ts'
 export {
   blocks,
   PHASE_FENCE,
-  PHASE_STATES,
   type PhaseState,
   phaseEnded,
   RUN_FENCE,

@@ -1,7 +1,6 @@
 // What a step wants done outside of the transaction, as data: it is done once the step is durable, and each by itself,
 // so that one that fails harms no other.
 
-import type { FileRecord } from '../../agent/define.ts'
 import type { SmallFile } from '../../agent/files.ts'
 import type { RunError } from '../core/core.ts'
 import type { PhaseChange } from '../store/store.ts'
@@ -45,9 +44,3 @@ export type Effect =
   | { kind: 'clear'; runId: string; position: number }
   | { kind: 'deliver'; runId: string }
   | { kind: 'ended'; runId: string; root: string }
-
-/** What a sub-run gives to the run above: its outputs as that run names them, and the records of their files. */
-export interface Handed {
-  outputs: Record<string, unknown>
-  files: readonly FileRecord[]
-}

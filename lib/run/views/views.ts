@@ -12,7 +12,7 @@ export {
   runDetail,
   runRecord,
 } from './records.ts'
-export { type Outbox, type SyncChange, SyncOutbox } from './sync.ts'
+export { type Outbox, SyncOutbox } from './sync.ts'
 export { rootOf, type TreeEntry, treeEntries } from './tree.ts'
 export { waitOf } from './waits.ts'
 export { type Why, why } from './why.ts'
