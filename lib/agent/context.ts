@@ -2,7 +2,15 @@
 
 import type { JsonObject } from '../json.ts'
 import type { Redactor } from '../redact.ts'
-import { type AgentContext, AgentError, type Effect, type NotifyEvent, type RunIdentity, withSent } from './define.ts'
+import {
+  type AgentContext,
+  AgentError,
+  type Effect,
+  type FileRecord,
+  type NotifyEvent,
+  type RunIdentity,
+  withSent,
+} from './define.ts'
 import { guardedFetch, guardOf, type NetworkPolicy } from './fetch.ts'
 import { folderAt, MOST_SMALL_BYTES, readable, type SmallFile, writeArtifact } from './files.ts'
 import { vet } from './guard.ts'
@@ -18,6 +26,10 @@ export interface ContextOptions {
   signal: AbortSignal
   /** Takes one line that is masked already. */
   log(message: string, fields?: JsonObject): void
+  /** Is told of each file that is written. */
+  wrote?: (file: FileRecord) => void
+  /** Is told of the status of each reply. */
+  replied?: (status: number) => void
   /** Takes the small files that are written, which are not synced then; by default every file is synced. */
   small?: (file: SmallFile) => void
   /** Absolute paths. */
@@ -50,7 +62,12 @@ export function createContext(options: ContextOptions): AgentContext {
   const places = { stateDir, workspace, outside: options.outside, sameTree: options.sameTree }
   const log = (message: string, fields?: JsonObject) =>
     options.log(redactor.text(message), fields && redactor.json(fields))
-  const request = guardedFetch({ settings, network, effect, signal, log })
+  let guarded: ReturnType<typeof guardedFetch> | undefined
+  /** Made when first used: many calls of agents send nothing. */
+  const request: ReturnType<typeof guardedFetch> = (url, init) => {
+    guarded ??= guardedFetch({ settings, network, effect, signal, log })
+    return guarded(url, init)
+  }
   let left = MOST_SMALL_BYTES
   const small = (file: SmallFile) => {
     left -= file.bytes.byteLength
@@ -69,18 +86,22 @@ export function createContext(options: ContextOptions): AgentContext {
     settings,
     signal,
     log,
-    fetch(url, init) {
+    async fetch(url, init) {
       calledOut = true
-      return request(url, init)
+      const reply = await request(url, init)
+      options.replied?.(reply.status)
+      return reply
     },
     async vet(url) {
       calledOut = true
       await vet(new URL(url), guardOf({ settings, network }))
     },
     write: (name, content) =>
-      here(() => {
+      here(async () => {
         const take = options.small && left > 0 ? small : undefined
-        return writeArtifact(stateDir, phase.name, name, content, signal, take)
+        const record = await writeArtifact(stateDir, phase.name, name, content, signal, take)
+        options.wrote?.(record)
+        return record
       }),
     read: path =>
       here(async () => {
@@ -88,7 +109,9 @@ export function createContext(options: ContextOptions): AgentContext {
         return readable(path, places)
       }),
     folder: path => here(() => folderAt(path, places)),
-    env: sharedEnvironment(),
+    get env() {
+      return sharedEnvironment()
+    },
     start(command, { cwd, env }) {
       calledOut = true
       return startGroup(command, { cwd, env, runId: run.id, folder: options.processes ?? null })

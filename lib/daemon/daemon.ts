@@ -193,8 +193,8 @@ export class Daemon {
         }
         return { definition, settings: await settings.of(reference, definition, signal) }
       },
-      context: (place, binding, { event, small }) => {
-        const context = createContext({
+      context: (place, binding, hooks) =>
+        createContext({
           settings: binding.settings,
           network: {
             allow: settings.networkAllow(),
@@ -214,18 +214,11 @@ export class Daemon {
           run: { ...place.run, url: this.address && `${this.address}/#/runs/${place.run.id}` },
           phase: place.phase,
           effect: binding.effect,
-          event,
-          ...(small && { small }),
-        })
-        return {
-          ...context,
-          async fetch(url, init) {
-            const reply = await context.fetch(url, init)
-            if (reply.status === 401) settings.refused(binding.agent)
-            return reply
+          replied: status => {
+            if (status === 401) settings.refused(binding.agent)
           },
-        }
-      },
+          ...hooks,
+        }),
       mask: (value, values) => mask.redactor(values).json(value),
       secret: (name, team, signal) => settings.secret(name, team, signal),
       restoreBundle: (_, json) => bundleFromJson(json),

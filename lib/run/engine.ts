@@ -157,6 +157,7 @@ export class Engine {
         stateDir: runId => this.stateDir(runId),
         executing: (runId, position, attempt) => this.#attempts.has(runId, position, attempt),
         paused: () => this.#stopping || this.#disk.low !== null,
+        followed: () => this.#followers.any,
         wakeAt: at => this.#wakeAt(at),
         event: (live, event, position) => recordEvent(this.#machine, live, event, position) > 0,
       },

@@ -71,7 +71,7 @@ export async function testEngine(
         if (!definition) throw new CadreError('invalid_request', `no agent ${reference}`)
         return { definition, settings: options.settings?.[reference] ?? {} }
       },
-      context: (place, binding, { event, small }) =>
+      context: (place, binding, hooks) =>
         createContext({
           settings: binding.settings,
           network: { allow: ['127.0.0.1'], literalOrigins: [] },
@@ -87,8 +87,7 @@ export async function testEngine(
           run: { ...place.run, url: null },
           phase: place.phase,
           effect: binding.effect,
-          event,
-          ...(small && { small }),
+          ...hooks,
         }),
       mask: (value, secrets) =>
         secrets.length === 0 ? value : (createRedactor(secrets).json(value as never) as typeof value),

@@ -114,7 +114,7 @@ export class Attempts {
       },
       {
         host,
-        context: (binding, small) => host.context(place, binding, { small }),
+        context: (binding, hooks) => host.context(place, binding, hooks),
         ledger,
         stateDir: place.stateDir,
         workspace: place.workspace,

@@ -17,7 +17,7 @@ import { CadreError } from '../../error.ts'
 import { isObject, type Json, type JsonObject, notJson } from '../../json.ts'
 import { problems } from '../../schema.ts'
 import type { AgentCall, GatePhase, Scope, StandardPhase, Team } from '../../team/team.ts'
-import { type Binding, bounded, type EngineHost, type RunError } from '../core/core.ts'
+import { type Binding, bounded, type ContextHooks, type EngineHost, type RunError } from '../core/core.ts'
 import { stillNamed } from '../files/files.ts'
 import { errorOf, type Outcome, textOf } from '../steps/steps.ts'
 import { unlessDeaf } from './deaf.ts'
@@ -29,7 +29,7 @@ const ASK_MS = 30_000
 /** What an attempt needs of its run and of the daemon. */
 export interface Surroundings {
   host: Pick<EngineHost, 'agent' | 'secret'>
-  context(binding: Binding, small: (file: SmallFile) => void): AgentContext
+  context(binding: Binding, hooks: ContextHooks): AgentContext
   ledger: Ledger
   stateDir: string
   workspace: string
@@ -71,10 +71,11 @@ export async function execute(attempt: Attempt, around: Surroundings): Promise<O
     const agentCall = phase.type === 'gate' ? gateCall(phase) : phase
     const { agent } = agentCall
     const { definition, settings } = await around.host.agent(agent, attempt.signal)
-    const calls = callsOf(agentCall, definition, await fullScope(attempt, around, agentCall))
+    const { team } = attempt
+    const secrets = team.secrets.length > 0 ? await secretsOf(attempt, around) : NO_SECRETS
+    const calls = callsOf(agentCall, definition, fullScope(attempt, around, agentCall, secrets))
     const isPhaseLevel = calls.some(call => call.phaseLevel)
-    const folder = join(around.stateDir, 'files', phase.name)
-    if (attempt.attempt > 1) await rm(folder, { recursive: true, force: true })
+    if (attempt.attempt > 1) await rm(join(around.stateDir, 'files', phase.name), { recursive: true, force: true })
     if (isPhaseLevel) {
       around.makeWorkspace()
       await emptyFolder(around.stateDir, phase.name)
@@ -116,25 +117,32 @@ async function emptyFolder(stateDir: string, phase: string): Promise<void> {
 }
 
 /** An entry that writes a file twice has written the second. */
-function lastOfEach(written: readonly FileRecord[]): FileRecord[] {
+function lastOfEach(written: readonly FileRecord[]): readonly FileRecord[] {
+  if (written.length < 2) return written
   return [...new Map(written.map(file => [file.path, file])).values()]
 }
 
-/** What the expressions of an agent's call can name: the named secrets of the settings, too; commands get whole paths. */
-async function fullScope(
-  { phase, scope, team, fromPath, signal }: Attempt,
-  { host, stateDir, workspace }: Surroundings,
-  call: AgentCall,
-): Promise<Scope> {
+const NO_SECRETS: ReadonlyMap<string, string> = new Map()
+
+/** The named secrets of the settings that a team reads. */
+async function secretsOf({ team, fromPath, signal }: Attempt, { host }: Surroundings): Promise<Map<string, string>> {
   const secrets = new Map<string, string>()
   for (const name of team.secrets) secrets.set(name, await host.secret(name, { name: team.name, fromPath }, signal))
+  return secrets
+}
+
+/** What the expressions of an agent's call can name: named secrets, too; commands get whole paths. */
+function fullScope(
+  { phase, scope, team }: Attempt,
+  { stateDir, workspace }: Surroundings,
+  call: AgentCall,
+  secrets: ReadonlyMap<string, string>,
+): Scope {
   const names = scope()
+  names.secret = name => secrets.get(name) ?? ''
   const isExec = phase.type === 'gate' || call.agent === 'exec'
-  return {
-    ...names,
-    ...(isExec && { inputs: withWholePaths(team, names.inputs, stateDir, workspace) }),
-    secret: name => secrets.get(name) ?? '',
-  }
+  if (isExec) names.inputs = withWholePaths(team, names.inputs, stateDir, workspace)
+  return names
 }
 
 /** A command opens its files as they are named: values of type `file` become absolute paths. */
@@ -159,17 +167,9 @@ async function perform(
   const { runId, position, signal } = attempt
   const effect = typeof handler.effect === 'function' ? handler.effect(entry) : handler.effect
   const key = idempotencyKey(runId, position, name)
-  const contextUntil = (until: AbortSignal): AgentContext => {
-    const bound = around.context({ ...agent, effect, key, signal: until }, file => void small.push(file))
-    return {
-      ...bound,
-      async write(file, content) {
-        const record = await bound.write(file, content)
-        written.push(record)
-        return record
-      },
-    }
-  }
+  const hooks: ContextHooks = { wrote: file => void written.push(file), small: file => void small.push(file) }
+  const contextUntil = (until: AbortSignal): AgentContext =>
+    around.context({ ...agent, effect, key, signal: until }, hooks)
   const context = contextUntil(signal)
   const place = agent.agent
   const send = async () =>

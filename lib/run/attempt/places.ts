@@ -6,7 +6,7 @@ import type { LiveRun, RunPlace, RunRow } from '../core/core.ts'
 import type { Store } from '../store/store.ts'
 
 export class Places {
-  readonly #home: string
+  readonly #runs: string
   readonly #store: Store
   readonly #say: (row: RunRow, phase: string, line: Parameters<RunPlace['log']>[0]) => void
 
@@ -16,22 +16,23 @@ export class Places {
     store: Store,
     say: (row: RunRow, phase: string, line: Parameters<RunPlace['log']>[0]) => void,
   ) {
-    this.#home = home
+    this.#runs = join(home, 'runs')
     this.#store = store
     this.#say = say
   }
 
   stateDir(runId: string): string {
-    return join(this.#home, 'runs', runId)
+    return `${this.#runs}/${runId}`
   }
 
   of({ row, bundle, inputs }: Pick<LiveRun, 'row' | 'bundle' | 'inputs'>, phase: string, attempt: number): RunPlace {
+    const stateDir = this.stateDir(row.id)
     return {
       run: { id: row.id, name: row.run_name, team: row.team },
       rootId: row.root_id,
       phase: { name: phase },
       attempt,
-      stateDir: this.stateDir(row.id),
+      stateDir,
       workspace: row.workspace ?? this.#ownWorkspace(row.root_id),
       fromPath: row.from_path === 1,
       sameTree: runId => this.#store.runs.get(runId)?.root_id === row.root_id,
@@ -50,6 +51,6 @@ export class Places {
   }
 
   #ownWorkspace(rootId: string): string {
-    return join(this.stateDir(rootId), 'work')
+    return `${this.stateDir(rootId)}/work`
   }
 }

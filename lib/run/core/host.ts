@@ -1,6 +1,6 @@
 // What the engine asks of the daemon around it: agents with their settings, contexts to call them with, secrets.
 
-import type { AgentContext, AgentDefinition, Effect, NotifyEvent, RunIdentity } from '../../agent/define.ts'
+import type { AgentContext, AgentDefinition, Effect, FileRecord, NotifyEvent, RunIdentity } from '../../agent/define.ts'
 import type { SmallFile } from '../../agent/files.ts'
 import type { JsonObject } from '../../json.ts'
 import type { Bundle, BundleJson } from '../../team/team.ts'
@@ -44,18 +44,23 @@ export interface Binding {
   signal: AbortSignal
 }
 
+/** What the engine wants of a context beside its place. */
+export interface ContextHooks {
+  event?: NotifyEvent
+  /** Is told of each file that is written. */
+  wrote?: (file: FileRecord) => void
+  /** Takes small files, which are not synced then. */
+  small?: (file: SmallFile) => void
+}
+
 export interface EngineHost {
   /** Definition and resolved settings of `issues` or `issues@eu`. Throws `invalid_request` when either is missing. */
   agent(
     reference: string,
     signal: AbortSignal,
   ): Promise<{ definition: AgentDefinition; settings: Record<string, unknown> }>
-  /** An agent's context within a run. `small` takes small files, which are not synced then. */
-  context(
-    place: RunPlace,
-    binding: Binding,
-    more: { event?: NotifyEvent; small?: (file: SmallFile) => void },
-  ): AgentContext
+  /** An agent's context within a run. */
+  context(place: RunPlace, binding: Binding, more: ContextHooks): AgentContext
   /** Replaces secrets: those of the settings, and those given. */
   mask<T>(value: T, secrets: readonly string[]): T
   /** A named secret of the settings, as a team may read it. Throws `invalid_request` by name. */

@@ -38,6 +38,14 @@ export const untouched = (): LivePhase => ({
   blocked: false,
 })
 
+/** An item that has no sub-run, or whose sub-run (`sub_run`) waits in the queue; its value as JSON. */
+export interface NextItem {
+  item: number
+  key: string
+  value: string
+  sub_run: string | null
+}
+
 /** How far a map is. Rebuilt from its items and sub-runs after a restart. */
 export interface MapProgress {
   total: number
@@ -46,6 +54,8 @@ export interface MapProgress {
   failed: number
   /** No more items begin: one failed and the map stops at that, or the map itself is at fault. */
   stopped: boolean
+  /** Items from `next` on that were read already. */
+  readonly page: NextItem[]
   /** Its result is being put together. */
   ending: boolean
 }

@@ -34,6 +34,11 @@ export class Slots<T> {
     else this.#waiting.set(root, new Set([item]))
   }
 
+  /** As `next`, where no other root waits. */
+  nextAlone(root: string): T | null {
+    return this.#waiting.size === 1 && this.#waiting.has(root) ? this.next() : null
+  }
+
   /** Takes a slot for the first item of the root whose turn it is; null when none waits or none is free. */
   next(): T | null {
     if (this.free <= 0) return null

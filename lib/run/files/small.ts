@@ -19,7 +19,8 @@ type StateDirOf = (runId: string) => string
  * What is to be kept with a result: of each path what was written last, unless that was a large file, which is synced
  * and has another length. `small` and `files` in the order in which they were written.
  */
-export function stillNamed(small: readonly SmallFile[], files: readonly FileRecord[]): SmallFile[] {
+export function stillNamed(small: readonly SmallFile[], files: readonly FileRecord[]): readonly SmallFile[] {
+  if (small.length === 0) return small
   const last = new Map(small.map(file => [file.path, file]))
   const lengths = new Map(files.map(({ path, bytes }) => [path, bytes]))
   return [...last.values()].filter(({ path, bytes }) => lengths.get(path) === bytes.byteLength)

@@ -55,6 +55,8 @@ export interface World {
   executing(runId: string, position: number, attempt: number): boolean
   /** Whether leaf phases have to wait, whatever slots are free. */
   paused(): boolean
+  /** Whether anybody on this machine wants to hear of changes. */
+  followed(): boolean
   /** Something is due at `at`. */
   wakeAt(at: number): void
   /** What its listeners want to say of an event. Gives whether there is anything to send. */
@@ -164,7 +166,7 @@ export class Machine {
 
   note(change: Change): void {
     this.#unitTouched = true
-    this.#unitChanges.push(change)
+    if (change.run.synced === 1 || this.world.followed()) this.#unitChanges.push(change)
   }
 
   /** Runs that are not in memory, or no longer. Runs first: the hub takes no phase of a run that it does not know. */
@@ -353,6 +355,15 @@ export class Machine {
     // Behind the trees that wait for a unit of theirs.
     this.#steps.delete(root)
     if (steps.size > 0) this.#steps.set(root, steps)
+    else if (!this.world.paused()) this.#useSlotsOf(root)
+  }
+
+  /** While no other tree waits for a slot, a tree takes its own within the unit that asked for them. */
+  #useSlotsOf(root: string): void {
+    for (let live = this.slots.nextAlone(root); live; live = this.slots.nextAlone(root)) {
+      this.slots.release()
+      this.#startLeaf(live)
+    }
   }
 
   /** Everything that a run can do now. A run that has ended, or was read anew meanwhile, is passed over. */
@@ -385,15 +396,20 @@ export class Machine {
     else this.slots.drop(live)
   }
 
-  /** A slot is its: starts the next leaf phase that is ready, and asks for another slot if there are more. */
+  /** It is the turn of a run. */
   #useSlot(live: LiveRun): void {
+    if (this.#startLeaf(live)) this.follow(live.root)
+  }
+
+  /** Starts the next leaf phase that is ready, and asks for another slot if there are more. False when there is none. */
+  #startLeaf(live: LiveRun): boolean {
     const limit = live.team.concurrency ?? Number.POSITIVE_INFINITY
     const isLive = this.lives.get(live.id) === live
     const position = isLive ? live.ready.find(position => isLeaf(live.phase(position))) : undefined
-    if (position === undefined || live.running >= limit) return
+    if (position === undefined || live.running >= limit) return false
     this.#start(live, position)
-    this.step(live)
-    this.follow(live.root)
+    if (live.ready.length > 0) this.#startReady(live)
+    return true
   }
 
   #start(live: LiveRun, position: number): void {

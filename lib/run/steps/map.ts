@@ -5,8 +5,16 @@
 import type { FileRecord } from '../../agent/define.ts'
 import type { Json } from '../../json.ts'
 import type { MapPhase } from '../../team/team.ts'
-import { type LiveRun, type MapProgress, parse, phaseEnded, type RunError, treeKey } from '../core/core.ts'
-import { JsonText, type NextItem } from '../store/store.ts'
+import {
+  type LiveRun,
+  type MapProgress,
+  type NextItem,
+  parse,
+  phaseEnded,
+  type RunError,
+  treeKey,
+} from '../core/core.ts'
+import { JsonText } from '../store/store.ts'
 import type { RunEnd } from './end.ts'
 import { errorOf } from './fault.ts'
 import type { Machine } from './machine.ts'
@@ -119,7 +127,7 @@ function progressOf({ store }: Machine, live: LiveRun, phase: MapPhase, total: n
     .reduce((sum, { count }) => sum + count, 0)
   const isBroken = store.phases.error(live.id, phase.index) !== null
   const stopped = (failed > 0 && phase.onItemFailure === 'stop') || isBroken
-  return { total, next: 0, failed, stopped, ending: false }
+  return { total, next: 0, failed, stopped, page: [], ending: false }
 }
 
 /** Starts items up to the map's concurrency, and has its result put together when none is left. */
@@ -139,14 +147,15 @@ export function proceed(machine: Machine, live: LiveRun, phase: MapPhase): void 
     !progress.stopped &&
     progress.next < progress.total &&
     below.runs.size - below.parked < phase.concurrency
-  let page: NextItem[] = []
   for (let started = 0; mayStart(); started++) {
     if (started === STARTS_OF_A_STEP) {
       live.proceeding.add(index)
       return machine.step(live)
     }
-    if (page.length === 0) page = machine.store.items.next(live.id, index, progress.next, PAGE)
-    const next = page.shift()
+    if (progress.page.length === 0) {
+      progress.page.push(...machine.store.items.next(live.id, index, progress.next, PAGE))
+    }
+    const next = progress.page.shift()
     progress.next = next ? next.item + 1 : progress.total
     if (next) startItem(machine, live, phase, progress, next)
   }

@@ -1,6 +1,7 @@
 // Table `items`: the items of a map, frozen when they are first evaluated, in their order.
 
 import type { Database } from 'bun:sqlite'
+import type { NextItem } from '../core/core.ts'
 import { WHOLE } from './runs.ts'
 
 export interface ItemRow {
@@ -9,9 +10,6 @@ export interface ItemRow {
   /** JSON. */
   value: string
 }
-
-/** An item that has no sub-run, or whose sub-run waits in the queue. */
-export type NextItem = ItemRow & { sub_run: string | null }
 
 export class Items {
   readonly #db: Database

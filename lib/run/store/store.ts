@@ -38,7 +38,6 @@ export class Store {
 
 // What other rooms use of this one
 
-export type { NextItem } from './items.ts'
 export { Journal, type Unit } from './journal.ts'
 export type { OutboxRow } from './outbox.ts'
 export { type Due, JsonText, type PhaseChange, type PhaseStates } from './phases.ts'
