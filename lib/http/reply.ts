@@ -56,5 +56,20 @@ export function asFailure(thrown: unknown, schema: TSchema | undefined): CadreEr
   }
   // Elysia wraps what a parse hook throws.
   if (code === 'PARSE' && cause instanceof CadreError) return cause
+  if (isFullDisk(thrown)) {
+    return new CadreError('unavailable', 'the disk takes no more writes: free some space, then try again', {
+      cause: thrown,
+    })
+  }
   return new CadreError('internal', 'internal error', { cause: thrown })
+}
+
+/** Of the file system and of SQLite, which calls a disk that cannot grow a file an input or output error. */
+const DISK_CODES = /^(ENOSPC|EDQUOT|EROFS|SQLITE_(FULL|IOERR|READONLY|CANTOPEN).*)$/
+
+function isFullDisk(thrown: unknown): boolean {
+  for (let error = thrown; error instanceof Error; error = error.cause) {
+    if (DISK_CODES.test(String((error as NodeJS.ErrnoException).code))) return true
+  }
+  return false
 }
