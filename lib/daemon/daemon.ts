@@ -3,7 +3,7 @@
 
 import type { Database } from 'bun:sqlite'
 import { join } from 'node:path'
-import { migrate, openDatabase, readMigrations } from '../../db/open.ts'
+import { openRunDatabase, readMigrations } from '../../db/open.ts'
 import { type Catalogue, discover } from '../agent/catalogue.ts'
 import { createContext } from '../agent/context.ts'
 import { endLeftGroups } from '../agent/processes.ts'
@@ -78,8 +78,8 @@ export class Daemon {
         openSettings(home, { log: options.log, env, processes: processesFolder(home) }),
         endLeftGroups(processesFolder(home), options.log),
       ])
-      const db = openDatabase(file)
-      migrate(db, file, migrations)
+      // Who serves for long commits often; a command that runs one team does not earn a long log back.
+      const db = openRunDatabase(file, migrations, command === 'serve')
       return new Daemon(options, { lock, db, catalogue, settings, slots: slotsOf(env), env })
     } catch (error) {
       lock.release()

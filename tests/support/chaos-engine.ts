@@ -102,7 +102,15 @@ class Storm {
   #engineAt(home: string) {
     const { agents } = this.#own
     const settings = { vendor: { url } }
-    return testEngine({ home, agents, settings, slots: SLOTS, settle: 300, now: () => Date.now() + this.#offset })
+    return testEngine({
+      home,
+      agents,
+      settings,
+      slots: SLOTS,
+      grown: true,
+      settle: 300,
+      now: () => Date.now() + this.#offset,
+    })
   }
 
   #jump(): void {

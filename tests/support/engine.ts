@@ -4,7 +4,7 @@ import type { Database } from 'bun:sqlite'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import exec from '../../agents/exec.ts'
-import { migrate, openDatabase, readMigrations } from '../../db/open.ts'
+import { openRunDatabase, readMigrations } from '../../db/open.ts'
 import { createContext } from '../../lib/agent/context.ts'
 import type { Agent } from '../../lib/agent/define.ts'
 import { CadreError } from '../../lib/error.ts'
@@ -43,6 +43,8 @@ export async function testEngine(
     /** Named secrets. */
     secrets?: Record<string, string>
     slots?: number
+    /** As a daemon that serves opens its database. */
+    grown?: boolean
     /** Default 20 ms. */
     settle?: number
     /** Milliseconds that a listener may take. */
@@ -54,8 +56,8 @@ export async function testEngine(
   const home = options.home ?? folder()
   const agents: Record<string, Agent> = { exec, ...options.agents }
   const file = join(home, 'daemon.db')
-  const db = openDatabase(file)
-  migrate(db, file, await readMigrations(join(import.meta.dir, '../../db/daemon/migrations')))
+  const migrations = await readMigrations(join(import.meta.dir, '../../db/daemon/migrations'))
+  const db = openRunDatabase(file, migrations, options.grown ?? false)
   const engine = new Engine({
     home,
     db,
