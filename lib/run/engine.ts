@@ -247,14 +247,14 @@ export class Engine {
     this.#disk.watch()
     await this.#restoreFiles()
     await this.#journal.write({ root: null, apply: () => this.#doubtSent() })
-    // Secrets of a run that was being started when the process ended.
+    // Secrets of a run that was being started when the process ended, or that has ended and needs nothing more.
     const { secrets } = this.#options
-    await Promise.all(
-      secrets
-        .kept()
-        .filter(id => !this.store.runs.get(id))
-        .map(id => secrets.forget(id)),
-    )
+    const isNeeded = (id: string) => {
+      const row = this.store.runs.get(id)
+      return row !== null && (row.completed_at === null || row.settled === 0)
+    }
+    const left = secrets.kept().filter(id => !isNeeded(id))
+    await Promise.all(left.map(id => secrets.forget(id)))
     this.#settling = setInterval(() => void this.#settler.tick(), SETTLE_FILES_MS)
     this.#settling.unref()
   }

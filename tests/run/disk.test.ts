@@ -61,10 +61,11 @@ for (const [kind, [refuse, allow]] of Object.entries(REFUSALS)) {
     expect(calls.length).toBe(called)
     expect(brokenInvariants(engine.store.db)).toEqual([])
 
-    // What is asked meanwhile waits too.
-    const late = t.start(team)
+    // Who asks for something meanwhile is told so at once, and may ask again.
+    await expect(t.start(team)).rejects.toMatchObject({ code: 'unavailable' })
     engine.store.db.run(allow)
-    runs.push(await late)
+    while (engine.load.stalled) await Bun.sleep(20)
+    runs.push(await t.start(team))
     for (const { run_id } of runs) {
       expect((await engine.ended(run_id)).state).toBe('completed')
       const rows = runPhases(engine.store, run_id, id => engine.bundle(id)).phases

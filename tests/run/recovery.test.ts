@@ -9,7 +9,7 @@ phases:
   - { name: wait, agent: exec, commands: [{ name: w, run: "${run}" }] }
 `
 
-test('a run that cannot be read back keeps no other from going on', async () => {
+test('a run that cannot be read back fails, and keeps no other from going on', async () => {
   const home = folder()
   const first = await testEngine({ home })
   const broken = await first.start(team('broken', 'sleep 60'))
@@ -26,6 +26,6 @@ test('a run that cannot be read back keeps no other from going on', async () => 
   await first.close()
   const second = await testEngine({ home })
   expect((await second.engine.ended(sound.run_id)).state).toBe('completed')
-  expect(second.engine.record(broken.run_id).state).toBe('running')
+  expect(second.engine.record(broken.run_id)).toMatchObject({ state: 'failed', error: { code: 'internal' } })
   await second.close()
 })

@@ -27,14 +27,14 @@ const TOKEN = { name: 'token', type: 'string', secret: true }
 const obstacles = (later: string): readonly string[] => [
   `touch "$CADRE_FILES/${later}"`,
   `mkfifo "$CADRE_FILES/${later}"`,
-  `ln -s "$TRAP" "$CADRE_FILES/${later}"`,
+  `ln -sn "$TRAP" "$CADRE_FILES/${later}"`,
   `ln -s nowhere "$CADRE_FILES/${later}"`,
   `ln -s . "$CADRE_FILES/${later}"`,
   `mkdir "$CADRE_FILES/${later}" && chmod 0 "$CADRE_FILES/${later}"`,
   `mkdir -p "$CADRE_FILES/${later}/x.txt/x"`,
   `mkdir -p "$CADRE_FILES/${later}/items.json"`,
   `mkdir "$CADRE_FILES/${later}" && ln -s "$TRAP/y" "$CADRE_FILES/${later}/x.txt"`,
-  `mkdir "$CADRE_FILES/${later}" && mkfifo "$CADRE_FILES/${later}/x.txt" && ln -s "$TRAP" "$CADRE_FILES/${later}/k1"`,
+  `mkdir "$CADRE_FILES/${later}" && mkfifo "$CADRE_FILES/${later}/x.txt" && ln -sn "$TRAP" "$CADRE_FILES/${later}/k1"`,
   `mkdir "$CADRE_FILES/${later}" && touch "$CADRE_FILES/${later}/k0" && chmod 500 "$CADRE_FILES/${later}"`,
 ]
 
