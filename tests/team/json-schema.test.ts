@@ -44,3 +44,7 @@ test('it is plain JSON, without our own words', () => {
   expect(text).not.toContain('x-template')
   expect(text).not.toContain('x-expected')
 })
+
+test('it names the dialect that editors know', () => {
+  expect(teamJsonSchema(lookup).$schema).toBe('https://json-schema.org/draft/2020-12/schema')
+})

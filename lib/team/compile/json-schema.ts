@@ -8,13 +8,13 @@ import { EVENTS, ownFields, PHASE_FIELDS, TeamSchema } from './schema.ts'
 
 type Schema = Record<string, unknown>
 
-/** Compilation 2020-12. */
+/** JSON Schema, draft 2020-12. */
 export function teamJsonSchema(agents: AgentLookup): Schema {
   const { properties, ...team } = TeamSchema as unknown as { properties: Schema & { phases: Schema } }
   const phases = { ...properties.phases, items: { $ref: '#/$defs/phase' } }
   const cases = agents.names().flatMap(name => casesOf(name, agents.get(name)!))
   return print({
-    $schema: 'https://json-schema.org/compilation/2020-12/schema',
+    $schema: 'https://json-schema.org/draft/2020-12/schema',
     title: 'team.yml',
     ...team,
     properties: { ...properties, phases },
