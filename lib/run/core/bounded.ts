@@ -1,4 +1,4 @@
-// What a phase hands on as `data` stands in the database and in replies: what is larger belongs into a file.
+// The limit on `data`. It is kept in the database and repeated in replies, so a larger result belongs in a file.
 
 import type { FileRecord } from '../../agent/define.ts'
 import { CadreError } from '../../error.ts'
@@ -6,7 +6,9 @@ import type { Json } from '../../json.ts'
 
 export const MAX_DATA_BYTES = 1_048_576
 
-/** `data` as it is. Throws `too_large` with the file of the phase to use instead. */
+/**
+ * Returns `data` unchanged. Throws `too_large`, which names the largest file of the phase as the one to use instead.
+ */
 export function bounded<T extends Json>(data: T, phase: string, files: readonly FileRecord[]): T {
   const bytes = jsonBytes(data)
   if (bytes <= MAX_DATA_BYTES) return data
@@ -16,7 +18,7 @@ export function bounded<T extends Json>(data: T, phase: string, files: readonly 
   )
   throw new CadreError(
     'too_large',
-    `the result has ${bytes} bytes of data, at most ${MAX_DATA_BYTES} are kept: ` +
+    `the result has ${bytes} bytes of data, but at most ${MAX_DATA_BYTES} are kept: ` +
       (largest ? `use the file ${largest.path} instead` : `let the phase write a file files/${phase}/<name> instead`),
   )
 }

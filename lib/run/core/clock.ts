@@ -1,10 +1,11 @@
-// The clock of a run or of a phase with a timeout: it runs towards a deadline, and stands while all that goes on waits
-// for a person. Pure: both numbers stand in the row, so that the clock is the same after a restart.
+// The clock of a run, or of a team or map phase, with a timeout. It runs towards a deadline, and it is stopped while
+// everything in progress waits for a person. Pure: both numbers are columns of the row, so the clock is the same after
+// a restart.
 
 export interface Clock {
-  /** Epoch milliseconds, while it runs. */
+  /** Epoch milliseconds; set while the clock runs. */
   deadline: number | null
-  /** Milliseconds that are left, while it stands. */
+  /** Milliseconds that remain; set while the clock is stopped. */
   left: number | null
 }
 

@@ -1,5 +1,5 @@
-// The door of this room: what runs and phases are, and everything about them that can be told without a database, a clock
-// or a file. Pure; it knows no other room.
+// The door of this room: what runs and phases are, and every rule about them that needs no database, clock or file.
+// Pure; it imports no other room.
 
 export { retryDelay } from './backoff.ts'
 export { bounded, MAX_DATA_BYTES } from './bounded.ts'

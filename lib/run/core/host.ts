@@ -1,4 +1,4 @@
-// What the engine asks of the daemon around it: agents with their settings, contexts to call them with, secrets.
+// What the engine needs from the daemon around it: agents with their settings, contexts to call them with, and secrets.
 
 import type { AgentContext, AgentDefinition, Effect, FileRecord, NotifyEvent, RunIdentity } from '../../agent/define.ts'
 import type { SmallFile } from '../../agent/files.ts'
@@ -24,16 +24,16 @@ export interface RunPlace {
   attempt: number
   stateDir: string
   workspace: string
-  /** Started on this machine from a path: files outside and literal URLs of team.yml are allowed. */
+  /** Started on this machine from a path: files outside the workspace and literal URLs of team.yml are allowed. */
   fromPath: boolean
-  /** Whether a run is of the same tree. */
+  /** Whether a run belongs to the same tree. */
   sameTree(runId: string): boolean
   bundle: Bundle
   inputs: JsonObject
   log(line: Omit<LogLine, 'seq' | 'at' | 'phase'>): void
 }
 
-/** What a call of an agent is bound to, beside the place of its run. */
+/** What one call of an agent is bound to, in addition to the place of its run. */
 export interface Binding {
   agent: string
   definition: AgentDefinition
@@ -63,7 +63,7 @@ export interface EngineHost {
   context(place: RunPlace, binding: Binding, more: ContextHooks): AgentContext
   /** Replaces secrets: those of the settings, and those given. */
   mask<T>(value: T, secrets: readonly string[]): T
-  /** A named secret of the settings, as a team may read it. Throws `invalid_request` by name. */
+  /** The value of a named secret, if the team may read it. Throws an `invalid_request` that names the secret. */
   secret(name: string, team: { name: string; fromPath: boolean }, signal: AbortSignal): Promise<string>
   restoreBundle(id: string, json: BundleJson): Bundle
 }

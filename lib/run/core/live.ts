@@ -1,5 +1,5 @@
 // A run that has not ended, in memory: its states and counters, never its results (those are read when an expression
-// names them). All of it can be read anew from the rows at any time. Pure: it changes itself only.
+// names them). Everything in it can be read from the rows again at any time. Pure: it changes only itself.
 
 import type { JsonObject } from '../../json.ts'
 import type { Bundle, Phase, Team } from '../../team/team.ts'
@@ -12,17 +12,17 @@ export interface LivePhase {
   reason: string | null
   attempt: number
   failures: number
-  /** When its next attempt begins, while it waits for one. */
+  /** When its next attempt begins; null unless it waits for one. */
   dueAt: number | null
-  /** Of a team or map phase with a timeout. */
+  /** The clock of a team or map phase with a timeout. */
   clock: Clock
-  /** Dependencies that have not ended. */
+  /** How many dependencies have not ended. */
   open: number
-  /** One of them ended in a way that keeps this phase from running. */
+  /** A dependency ended in a way that keeps this phase from running. */
   blocked: boolean
 }
 
-/** Phases that execute something themselves; they take a slot. */
+/** Whether a phase executes something itself and therefore takes a slot. */
 export const isLeaf = (phase: Phase): boolean =>
   phase.type === 'standard' || (phase.type === 'gate' && phase.commands.length > 0)
 
@@ -52,7 +52,7 @@ export interface MapProgress {
   /** Items before this one have been started. */
   next: number
   failed: number
-  /** No more items begin: one failed and the map stops at that, or the map itself is at fault. */
+  /** No more items are started: an item failed and the map stops on failure, or the map itself has a fault. */
   stopped: boolean
   /** Items from `next` on that were read already. */
   readonly page: NextItem[]
@@ -60,20 +60,20 @@ export interface MapProgress {
   ending: boolean
 }
 
-/** The sub-runs of a phase that have not ended. */
+/** The sub-runs of a phase that have not ended, and what is counted of them. */
 export interface Below {
   readonly runs: Set<LiveRun>
-  /** How many of them ask a person. */
+  /** How many of them are `awaiting_input`. */
   asked: number
-  /** How many of them wait for a person with all that goes on in them. */
+  /** How many of them can do nothing until a person answers. */
   idle: number
-  /** How many of them hold no place of the map's concurrency: they waited for a person. */
+  /** How many of them have given up their place in the map's concurrency, because they waited for a person. */
   parked: number
-  /** By parked run: the runs at or below it that could go on if it had a place again. */
+  /** By parked run: the runs at or below it that could continue if it had a place again. */
   readonly wanting: Map<LiveRun, Set<LiveRun>>
 }
 
-/** Why a run was asked to end. A `hard` one leaves no phase to clean up. */
+/** How a run was asked to end, and why. When it is `hard`, `always` phases do not run either. */
 export interface Ending {
   state: Extract<RunState, 'cancelled' | 'failed'>
   reason: string
@@ -91,22 +91,22 @@ export class LiveRun {
   readonly #below = new Map<number, Below>()
   /** Phases that may start, in file order. */
   readonly ready: number[] = []
-  /** How many errands a team or map phase waits for. */
+  /** By position: how many errands a team or map phase waits for. */
   readonly errands = new Map<number, number>()
-  /** Maps that may start more items, or end. */
+  /** Positions of maps that may start more items, or end. */
   readonly proceeding = new Set<number>()
-  /** Phases in `running`: they count against the team's concurrency. */
+  /** How many phases are `running`; the team's concurrency limits them. */
   running = 0
   awaiting = 0
   ended = 0
   ending: Ending | null
-  /** The run above was asked to end, and this one has not heard of it. */
+  /** Set when the run above passes its end on to this one, until a step of this run applies it. */
   stop: Ending | null = null
-  /** All that goes on in it waits for a person: its clock stands. */
+  /** Everything in progress in it waits for a person, so its clock is stopped. */
   idle = false
-  /** It holds no place of the map above. */
+  /** It has given up its place in the concurrency of the map above. */
   parked = false
-  /** Its file outputs: being looked at, or what came of that. */
+  /** Its file outputs: not checked yet, being checked by an errand, or the result of that errand. */
   outputs: 'unchecked' | 'checking' | { handed: string | null; fault: { of: 'run' | 'phase'; error: unknown } | null } =
     'unchecked'
 
@@ -142,12 +142,12 @@ export class LiveRun {
     return made
   }
 
-  /** Every open run right below. */
+  /** Every open run directly below. */
   *children(): Generator<LiveRun> {
     for (const { runs } of this.#below.values()) yield* runs
   }
 
-  /** Where it stands among the sub-runs of the phase above; null for a top run. */
+  /** The open sub-runs of the phase above, this run included; null for a top run. */
   get siblings(): Below | null {
     return this.parent ? this.parent.below(this.row.parent_position!) : null
   }
@@ -176,7 +176,7 @@ export class LiveRun {
     if (phaseEnded(state)) this.ended++
   }
 
-  /** Whether all that goes on in it waits for a person. */
+  /** Whether everything in progress in this run waits for a person. */
   allWaits(): boolean {
     return (
       this.awaiting > 0 &&
@@ -188,7 +188,7 @@ export class LiveRun {
     )
   }
 
-  /** Whether all that goes on in a phase that has begun and not ended waits for a person. */
+  /** Whether everything in progress in a phase that has begun and not ended waits for a person. */
   phaseWaits(position: number): boolean {
     const phase = this.phases[position]!
     if (isLeaf(this.phase(position)) || this.phase(position).type === 'gate') return phase.state === 'awaiting_input'

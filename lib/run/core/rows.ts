@@ -1,4 +1,4 @@
-// The rows of the run database as they are read, and how JSON stands in a column.
+// The rows of the run database as they are read, and how JSON is stored in a column.
 
 import type { PhaseState, RunState } from './states.ts'
 
@@ -41,7 +41,7 @@ export interface RunRow {
   completed_at: number | null
   deadline: number | null
   time_left: number | null
-  /** The last log line that stands in the outbox. */
+  /** Number of the last log line that the outbox covers. */
   logged: number
   handed: string | null
   settled: number
@@ -108,7 +108,7 @@ export interface DeliveryRow {
   error: string | null
 }
 
-/** A value as a column holds it; absent is null. */
+/** JSON text for a column; null for an absent value. */
 export function json(value: unknown): string | null {
   return value === undefined || value === null ? null : JSON.stringify(value)
 }
@@ -117,17 +117,19 @@ export function parse<T>(text: string | null): T | null {
   return text === null ? null : (JSON.parse(text) as T)
 }
 
-/** The place of a sub-run in its tree: three base-36 digits for the phase, six for the item, after the parent's own. */
+/**
+ * The place of a sub-run in its tree: three base-36 digits for the phase and six for the item, after the parent's key.
+ */
 export function treeKey(parent: string, position: number, item: number): string {
   return branchKey(parent, position) + item.toString(36).padStart(6, '0')
 }
 
-/** What the places of all runs below a phase begin with. */
+/** The prefix of the tree keys of all runs below a phase. */
 export function branchKey(parent: string, position: number): string {
   return parent + position.toString(36).padStart(3, '0')
 }
 
-/** The phase of the top run that a place lies below. */
+/** The position of the phase of the top run that a tree key lies below. */
 export function positionOf(place: string): number {
   return Number.parseInt(place.slice(0, 3), 36)
 }

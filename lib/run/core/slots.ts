@@ -1,5 +1,5 @@
-// The slots of the daemon, and whose turn it is: one slot for each leaf phase that executes, given to one top run after
-// the other, so that a run of a thousand phases holds up no other by more than one phase. Pure.
+// The slots of the daemon, and whose turn it is. Each leaf phase that executes takes one slot. Free slots go to one top
+// run after the other, so that a run of a thousand phases delays another one by at most one phase. Pure.
 
 export class Slots<T> {
   readonly #limit: number
@@ -20,12 +20,12 @@ export class Slots<T> {
     return this.#limit - this.#inUse
   }
 
-  /** Whether `next` would give one. */
+  /** Whether `next` would return an item. */
   get hasTurn(): boolean {
     return this.free > 0 && this.#waiting.size > 0
   }
 
-  /** Puts `item` behind the others of its root; one that waits already keeps its place. */
+  /** Puts `item` behind the others of its root; an item that already waits keeps its place. */
   want(root: string, item: T): void {
     if (this.#roots.has(item)) return
     this.#roots.set(item, root)
@@ -55,7 +55,7 @@ export class Slots<T> {
     return item
   }
 
-  /** `item` wants no slot any more. */
+  /** `item` no longer wants a slot. */
   drop(item: T): void {
     const root = this.#roots.get(item)
     if (root === undefined) return
@@ -65,7 +65,7 @@ export class Slots<T> {
     if (items.size === 0) this.#waiting.delete(root)
   }
 
-  /** Takes a slot without a turn: for what executes already when a run is read back. */
+  /** Takes a slot without a turn, for an attempt that already executes when its run is read from the rows. */
   take(): void {
     this.#inUse++
   }

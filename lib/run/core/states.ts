@@ -1,4 +1,5 @@
-// The states of runs and phases and the one table of steps between them. Pure; every write of a state asks it.
+// The states of runs and phases, and the only table of transitions between them. Pure; statements that write a state
+// take their fence from it.
 
 export const RUN_STATES = ['queued', 'running', 'awaiting_input', 'completed', 'failed', 'cancelled'] as const
 export type RunState = (typeof RUN_STATES)[number]
@@ -15,7 +16,7 @@ export const PHASE_STATES = [
 export type PhaseState = (typeof PHASE_STATES)[number]
 
 /** Ended states have no way out: only `resume` opens them again, as a new attempt. */
-const RUN_STEPS: Record<RunState, readonly RunState[]> = {
+const RUN_TRANSITIONS: Record<RunState, readonly RunState[]> = {
   queued: ['running', 'failed', 'cancelled'],
   running: ['awaiting_input', 'completed', 'failed', 'cancelled'],
   awaiting_input: ['running', 'completed', 'failed', 'cancelled'],
@@ -25,10 +26,10 @@ const RUN_STEPS: Record<RunState, readonly RunState[]> = {
 }
 
 /**
- * `running` to `pending` is a retry that waits for its time, `running` to `running` a new attempt after a restart, `pending`
- * to `awaiting_input` a phase whose `when` cannot be evaluated and escalates.
+ * From `running` to `pending`: a retry that waits for its time. From `running` to `running`: a new attempt after a
+ * restart. From `pending` to `awaiting_input`: a phase whose `when` cannot be evaluated, and which escalates.
  */
-const PHASE_STEPS: Record<PhaseState, readonly PhaseState[]> = {
+const PHASE_TRANSITIONS: Record<PhaseState, readonly PhaseState[]> = {
   pending: ['running', 'awaiting_input', 'failed', 'skipped', 'cancelled'],
   running: ['pending', 'running', 'awaiting_input', 'completed', 'failed', 'cancelled'],
   awaiting_input: ['pending', 'running', 'completed', 'failed', 'skipped', 'cancelled'],
@@ -38,11 +39,11 @@ const PHASE_STEPS: Record<PhaseState, readonly PhaseState[]> = {
   cancelled: [],
 }
 
-export const runMay = (from: RunState, to: RunState): boolean => RUN_STEPS[from].includes(to)
-export const phaseMay = (from: PhaseState, to: PhaseState): boolean => PHASE_STEPS[from].includes(to)
+export const runMay = (from: RunState, to: RunState): boolean => RUN_TRANSITIONS[from].includes(to)
+export const phaseMay = (from: PhaseState, to: PhaseState): boolean => PHASE_TRANSITIONS[from].includes(to)
 
-export const runEnded = (state: RunState): boolean => RUN_STEPS[state].length === 0
-export const phaseEnded = (state: PhaseState): boolean => PHASE_STEPS[state].length === 0
+export const runEnded = (state: RunState): boolean => RUN_TRANSITIONS[state].length === 0
+export const phaseEnded = (state: PhaseState): boolean => PHASE_TRANSITIONS[state].length === 0
 
 /** By state: the states from which a row may reach it, as an SQL list. It is the fence in a statement's WHERE. */
 function fences<S extends string>(states: readonly S[], may: (from: S, to: S) => boolean): Record<S, string> {
