@@ -1,5 +1,5 @@
-// Files that a sub-run gives to the run above it, and what else stands in the folders of team phases and maps. Pure file
-// work, done before the change that records it: nothing here knows the database, and nothing holds up the event loop.
+// Files that a sub-run hands to the run above it, and the other contents of the folders of team and map phases. Only
+// file work, done before the change that records it: nothing here uses the database, and nothing blocks the event loop.
 
 import { constants } from 'node:fs'
 import { chmod, copyFile, type FileHandle, link, lstat, readdir, realpath, rename, rm } from 'node:fs/promises'
@@ -20,7 +20,7 @@ import {
 import { CadreError, type ErrorCode, messageOf } from '../../error.ts'
 import { failpoint } from '../../failpoint.ts'
 
-/** An output of type `file`: its name, and the path of the file as the run that gives it names it. */
+/** An output of type `file`: its name, and the path of the file as the giving run writes it. */
 export interface Delivery {
   name: string
   path: string
@@ -30,26 +30,28 @@ export interface Delivery {
 export interface Origin {
   stateDir: string
   workspace: string
-  /** Started on this machine from a path: may name files beyond its workspace. */
+  /** Started on this machine from a path: it may name files outside its workspace. */
   fromPath: boolean
-  /** Whether a run is of the same tree: its files may be named by absolute path. */
+  /** Whether a run belongs to the same tree: its files may be named by absolute path. */
   sameTree(runId: string): boolean
   /** The record of a file that a phase of this run wrote. */
   known(path: string): FileRecord | null
 }
 
-/** Where the files go: `folder` is `files/<phase>` or `files/<phase>/<key>`, below the state folder of the run above. */
+/**
+ * Where the files go: `folder` is `files/<phase>` or `files/<phase>/<key>`, below the state folder of the run above.
+ */
 export interface Destination {
   stateDir: string
   folder: string
   phase: string
-  /** Takes the small files, which are not synced then; by default every file is synced. */
+  /** Receives the small files, which are then not synced. Without it every file is synced. */
   small?: ((file: SmallFile) => void) | undefined
 }
 
 /**
- * Checks that each output is there as a regular file (not a link, a pipe or a folder) inside what the run may name, and
- * gives their records. Throws a CadreError that names the output. A file without a known record is hashed.
+ * Checks that each output is a regular file (not a link, a pipe or a folder) in a place that the run may name, and
+ * returns the records. Throws a CadreError that names the output. A file without a known record is hashed.
  */
 export async function checkOutputs(
   origin: Origin,
@@ -64,14 +66,15 @@ export async function checkOutputs(
   return records
 }
 
-/** `a/b` of `files/<phase>/a/b`; other paths are their own names. */
+/** The name in a record: `a/b` for `files/<phase>/a/b`, the whole path for any other file. */
 function nameIn(path: string): string {
   return path.startsWith('files/') ? path.split('/').slice(2).join('/') : path
 }
 
 /**
- * Links the files into `<stateDir>/<folder>/`, or copies what lies in a workspace; durable when it returns. Gives the new
- * path of each output, and the records of the files. Doing it again changes nothing.
+ * Links files of a run into `<stateDir>/<folder>/`, and copies those of a workspace. They are durable when it returns,
+ * except the small ones, whose bytes the caller keeps. Returns the new path of each output and the records of the
+ * files. Doing it again changes nothing.
  */
 export async function handOver(
   origin: Origin,
@@ -103,12 +106,16 @@ export async function handOver(
   return { paths, files }
 }
 
-/** The base names, as they are; where two are the same, also on file systems that ignore case, those of the outputs. */
+/**
+ * The base names of the files. Files whose base names are equal, also on file systems that ignore case, are named after
+ * their outputs.
+ */
 function namesOf(outputs: readonly Delivery[]): string[] {
   const plain = outputs.map(({ path }) => basename(path))
   const own = outputs.map(({ name, path }) => name + extname(path))
   const renamed = new Set<number>()
-  // Again, for an output's name may be the base name of another file. It ends when all are renamed.
+  // Repeated, because an output's name may be the base name of another file. It ends at the latest when all are
+  // renamed.
   for (let before = -1; before < renamed.size; ) {
     before = renamed.size
     const seen = new Map<string, number>()
@@ -126,22 +133,22 @@ interface Place {
   /** Absolute. */
   target: string
   temporary: string
-  /** As records name it. */
+  /** The path in records. */
   path: string
   into: Destination
-  /** Whether its bytes are given away instead of a sync. */
+  /** Whether the caller keeps its bytes, so that it is not synced. */
   small: boolean
 }
 
-/** An output's file, found and open. */
+/** The file of an output, located and opened. */
 interface Source {
   /** Absolute. */
   path: string
   handle: FileHandle
   bytes: number
-  /** A small file that is made again after a power cut is not executable. */
+  /** An executable file is never small: a file that is made again after a power cut is not executable. */
   executable: boolean
-  /** Among the files of a run, which nothing changes any more: it is linked. */
+  /** It belongs to the files of a run, which no longer change, so it may be linked. */
   ofRun: boolean
 }
 
@@ -154,7 +161,7 @@ async function withFile<T>(
   let handle: FileHandle | null = null
   try {
     const { path, ofRun } = await locate(origin, output.path)
-    // Before it is opened: opening a device can have effects.
+    // Checked before it is opened, because opening a device can have effects.
     refuseSpecial(await lstat(path), output.path)
     handle = await openPlain(path)
     const stats = await handle.stat()
@@ -181,7 +188,7 @@ const CAUSES: Record<string, [ErrorCode, (path: string) => string]> = {
   ENAMETOOLONG: ['invalid_request', path => `${path} is too long for a path`],
 }
 
-/** The same error, with the name of its output. */
+/** The error, with the name of its output in front. */
 function about(output: Delivery, error: unknown): unknown {
   if (error instanceof CadreError)
     return new CadreError(error.code, `output ${output.name}: ${error.message}`, { cause: error })
@@ -193,8 +200,8 @@ function about(output: Delivery, error: unknown): unknown {
 }
 
 /**
- * Where a file lies: among the run's own files, among those of a run of its tree, or in its workspace. Anywhere else only
- * in runs that were started on this machine from a path. A link on the way must not lead out.
+ * Finds a file among the run's own files, those of a run of its tree, or in its workspace. Other places are allowed
+ * only in runs that were started on this machine from a path. A link on the way must not lead outside.
  */
 async function locate(origin: Origin, path: string): Promise<{ path: string; ofRun: boolean }> {
   const refused = new CadreError('invalid_request', `${path} lies outside the run's files and its workspace`)
@@ -211,7 +218,7 @@ async function locate(origin: Origin, path: string): Promise<{ path: string; ofR
   return { path: full, ofRun: base !== null }
 }
 
-/** The folder of the files of that run of the tree among which `full` lies. */
+/** The `files` folder that contains `full`, if it belongs to a run of the same tree. */
 function filesOfTree({ stateDir, sameTree }: Origin, full: string): string | null {
   const runs = dirname(stateDir)
   if (!full.startsWith(runs + sep)) return null
@@ -219,14 +226,14 @@ function filesOfTree({ stateDir, sameTree }: Origin, full: string): string | nul
   return runId && files === 'files' && sameTree(runId) ? join(runs, runId, 'files') : null
 }
 
-/** What is on record, as long as the file has that length. */
+/** The recorded digest where the file still has the recorded length, else a new one. */
 async function digestFrom(origin: Origin, output: Delivery, source: Source, signal?: AbortSignal): Promise<Digest> {
   const known = source.ofRun ? origin.known(output.path) : null
   if (known?.bytes === source.bytes) return { bytes: known.bytes, sha256: known.sha256 }
   return await digestOf(source.handle, signal)
 }
 
-/** Puts the file in its place. */
+/** Links or copies the file to its place. */
 async function put(origin: Origin, output: Delivery, source: Source, place: Place): Promise<Digest> {
   const { target, temporary, path, into, small } = place
   try {
@@ -238,7 +245,7 @@ async function put(origin: Origin, output: Delivery, source: Source, place: Plac
       digest = digestNow(bytes)
     } else if (isLink) {
       digest = await digestFrom(origin, output, source)
-      // Its run may have left the sync for later.
+      // The giving run may not have synced it yet.
       await source.handle.sync()
     } else digest = await copy(source, temporary)
     failpoint()
@@ -251,12 +258,12 @@ async function put(origin: Origin, output: Delivery, source: Source, place: Plac
     if (found?.isDirectory()) throw inTheWay({ path, kind: 'a folder' }, into.phase)
     throw error
   } finally {
-    // Also after a rename: between two links of one file it does nothing.
+    // Needed after a rename too: renaming a link onto another link of the same file does nothing.
     await rm(temporary, { force: true })
   }
 }
 
-/** Makes a hard link. False where that cannot be had: other file system, too many links (ext4: 65,000), a file system without links. */
+/** Makes a hard link. False where none can be made: another file system, too many links (ext4: 65,000), no support. */
 async function linked(source: string, temporary: string): Promise<boolean> {
   try {
     await link(source, temporary)
@@ -269,7 +276,7 @@ async function linked(source: string, temporary: string): Promise<boolean> {
 
 const NO_LINK = new Set<string | undefined>(['EXDEV', 'EMLINK', 'EPERM', 'ENOTSUP', 'EOPNOTSUPP', 'ENOSYS'])
 
-/** A copy that shares its blocks with the original where the file system can do that; synced. Hashed as it is copied. */
+/** Copies the file and syncs the copy, which shares its blocks with the original where the file system can do that. */
 async function copy(source: Source, temporary: string): Promise<Digest> {
   const shared = await copyFile(
     source.path,
@@ -297,13 +304,13 @@ async function copy(source: Source, temporary: string): Promise<Digest> {
 function inTheWay({ path, kind }: Obstacle, phase: string): CadreError {
   return new CadreError(
     'conflict',
-    `${path} is ${kind} that a command of this run made, where phase ${phase} keeps what its sub-run gives it`,
+    `${path} is ${kind} that a command of this run made, but phase ${phase} needs this path for files of its sub-runs: write elsewhere`,
   )
 }
 
 /**
- * Removes everything in `files/<phase>` but `keep`, the names of what stands directly in it. A file or a link where that
- * folder should be is removed; links are never followed. Nothing that is missing is an error.
+ * Removes everything in `files/<phase>` except the names in `keep`. A file or a link in place of that folder is
+ * removed; links are never followed. A missing file or folder is not an error.
  */
 export async function dropStale(stateDir: string, phase: string, keep: ReadonlySet<string>): Promise<void> {
   const files = join(stateDir, 'files')
@@ -323,7 +330,7 @@ function missing(error: NodeJS.ErrnoException): null {
   throw error
 }
 
-/** The whole list of a map whose `data` had to be cut. */
+/** Name of the file with the whole list of a map whose `data` had to be cut. */
 const ITEMS = 'items.json'
 
 /** Writes `files/<phase>/items.json` from its text, piece by piece: all of it or nothing. */
@@ -352,7 +359,7 @@ export async function writeItems(
 
 const JOINED_CHARACTERS = 64 * 1024
 
-/** Texts are short, and each write is a journey to another thread. */
+/** Joins short texts, because each write goes through another thread. */
 async function* joined(chunks: AsyncIterable<string> | Iterable<string>): AsyncGenerator<Uint8Array> {
   let text = ''
   for await (const chunk of chunks) {
@@ -368,9 +375,9 @@ async function* joined(chunks: AsyncIterable<string> | Iterable<string>): AsyncG
 const FOLDER_NAME = /^[A-Za-z0-9._-]{1,100}$/
 
 /**
- * The folder of each item of a map, by the keys of all items: the key where it can be one, else the index of the item.
- * Where two would share a folder, also on file systems that ignore case, one gets `<index>~`, which no key can be: an
- * item without a plain key before one that has it, then the later one.
+ * The folder name of each item of a map: its key where that can be a folder name, else its index. Where two items would
+ * share a folder, also on file systems that ignore case, one of them gets `<index>~`, which is no possible key: the
+ * item whose key cannot be a folder name, or else the later item.
  */
 export function foldersOf(keys: readonly string[]): string[] {
   const taken = new Set([ITEMS])

@@ -1,5 +1,5 @@
-// Small artifacts, whose bytes the database keeps until their files are durable: made again after a power cut, and
-// settled a while after they were written, so that nothing is kept twice for long.
+// Small artifacts. The database keeps their bytes until their files are durable: missing files are made again after a
+// power cut, and files are synced a while after they were written, so that nothing is stored twice for long.
 
 import type { Database } from 'bun:sqlite'
 import { rename, rm } from 'node:fs/promises'
@@ -16,8 +16,8 @@ import { allSmall, dropSettled, type SmallFileRow, type UnsettledRow, unsettled 
 type StateDirOf = (runId: string) => string
 
 /**
- * What is to be kept with a result: of each path what was written last, unless that was a large file, which is synced
- * and has another length. `small` and `files` in the order in which they were written.
+ * The small files to keep with a result: the last one of each path, unless a large file, which is synced and has
+ * another length, was written there later. `small` and `files` are in the order of writing.
  */
 export function stillNamed(small: readonly SmallFile[], files: readonly FileRecord[]): readonly SmallFile[] {
   if (small.length === 0) return small
@@ -28,15 +28,15 @@ export function stillNamed(small: readonly SmallFile[], files: readonly FileReco
 
 interface Restoring {
   stateDirOf: StateDirOf
-  /** Gives the bytes of a file, which are sealed in its row. `place` is `<run>/<path>`. */
+  /** Decrypts the bytes of a row. `place` is `<run>/<path>`. */
   open(place: string, sealed: Uint8Array): Uint8Array
   log: Log
 }
 
 /**
- * Makes every file again that is missing or has another content than its row, and says how many. Called at the start of
- * a process when the machine was booted since the last one: only then can a file be behind the database. One that cannot
- * be made is logged and keeps its row; it never stops the start.
+ * Makes every file again that is missing or differs from its row, and returns how many. Called at the start of a
+ * process when the machine was booted since the last start: only then can a file be older than the database. A file
+ * that cannot be made is logged and keeps its row; it does not stop the start.
  */
 export async function restoreSmall(db: Database, { stateDirOf, open, log }: Restoring): Promise<number> {
   let made = 0
@@ -49,7 +49,7 @@ export async function restoreSmall(db: Database, { stateDirOf, open, log }: Rest
       await makeAgain(stateDir, { ...row, bytes })
       made++
     } catch (error) {
-      // A full disk fails them all: the first one says why.
+      // On a full disk all of them fail: only the first is logged with its reason.
       if (failed++ === 0)
         log.error('a file of a run could not be made again', { ...nameOf(row), error: messageOf(error) })
     }
@@ -88,14 +88,14 @@ async function makeAgain(stateDir: string, { path, bytes }: SmallFileRow): Promi
   }
 }
 
-/** Files that were written less than this ago are left alone: many are replaced or removed soon. */
+/** Younger files are left alone, because many are soon replaced or removed. */
 const SETTLE_MS = 30_000
 const MOST_A_TICK = 200
 const AT_ONCE = 16
 
 export interface SettlerOptions {
   db: Database
-  /** Queues a change of the database; its promise settles when it is on disk. */
+  /** Queues a change of the database; its promise settles once the change is on disk. */
   write(change: () => void): Promise<void>
   stateDirOf: StateDirOf
   now(): number
@@ -105,7 +105,7 @@ export interface SettlerOptions {
 /** Makes files durable in the background, and then forgets their bytes. */
 export class Settler {
   readonly #options: SettlerOptions
-  /** Where the last tick stopped: a file that cannot be synced holds up no other one. */
+  /** Where the last tick stopped, so that a file that cannot be synced does not delay the others. */
   #after = 0
   #running: Promise<number> | null = null
 
@@ -113,7 +113,7 @@ export class Settler {
     this.#options = options
   }
 
-  /** Settles up to 200 files and gives their number: where that is 200, more may be waiting. Never throws. */
+  /** Settles up to 200 files and returns how many. Never throws. */
   tick(): Promise<number> {
     this.#running ??= this.#settle()
       .catch(error => {
@@ -148,7 +148,7 @@ export class Settler {
   }
 }
 
-/** Makes a file durable. One that is gone is done: it was there when it was recorded, so somebody removed it since. */
+/** Makes a file durable. A missing file counts as settled: it existed when it was recorded, so it was removed since. */
 async function settle(stateDir: string, path: string): Promise<void> {
   try {
     const handle = await openPlain(join(stateDir, path))
