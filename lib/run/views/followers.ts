@@ -1,8 +1,8 @@
-// Those who follow what happens in runs, and those who wait for the end of one.
+// Tells followers what happens in runs, and wakes those who wait for the end of one.
 
 import type { LogLine } from '../core/core.ts'
 
-/** A notice after each commit, for those who follow runs. */
+/** What followers are told after a commit. */
 export interface Notice {
   rootId: string
   runId: string

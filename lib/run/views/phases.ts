@@ -1,4 +1,4 @@
-// What can be asked of recorded runs. Needs the database only, so that it answers with or without a running daemon.
+// Lists of runs, and of the phases of a run. Needs only the database, so it works with or without a running daemon.
 
 import { CadreError } from '../../error.ts'
 import type { Bundle } from '../../team/team.ts'

@@ -1,4 +1,4 @@
-// Runs, phases, reviews and deliveries as callers get them.
+// Runs, phases, reviews and deliveries in the form that callers receive.
 
 import type { FileRecord } from '../../agent/define.ts'
 import { CadreError } from '../../error.ts'
@@ -85,12 +85,12 @@ export interface PhaseRecord {
   data: Json
   files: FileRecord[]
   sub_runs: SubRun[]
-  /** What it waits for, while a daemon runs it; null when it works or has ended. */
+  /** What the phase waits for while a process executes its run; null when it works or has ended. */
   waiting: string | null
 }
 
 export function phaseRecord(row: PhaseRow, phase: Phase, all: readonly Phase[], subRuns: SubRun[]): PhaseRecord {
-  // What waits for a person may keep a result for later: nobody is told of it before it is one.
+  // A phase that waits for a person may have a result stored for later, which is not shown before the phase has ended.
   const hasResult = row.state === 'completed' || row.state === 'failed'
   return {
     name: phase.name,
@@ -123,7 +123,7 @@ export interface DeliveryRecord {
 
 export type RunDetail = RunRecord & { deliveries: DeliveryRecord[] }
 
-/** A run as `runs/get` tells it: its record, and what its listeners were asked to send. Throws `not_found`. */
+/** A run as `runs/get` returns it: its record, and what its listeners were asked to send. Throws `not_found`. */
 export function runDetail(store: Store, runId: string): RunDetail {
   const row = store.runs.get(runId)
   if (!row) throw new CadreError('not_found', `there is no run ${runId}`)
@@ -134,7 +134,7 @@ export function runDetail(store: Store, runId: string): RunDetail {
   }
 }
 
-/** As `reviews/list` shows it. */
+/** A review as `reviews/list` returns it. */
 export interface ReviewRecord {
   id: string
   run_id: string

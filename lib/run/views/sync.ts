@@ -1,5 +1,6 @@
-// What the hub has to hear of synced runs, numbered without gaps in the order of commits. A change is queued in the
-// transaction that makes it, so neither exists without the other; it is deleted once the hub has acknowledged it.
+// The changes of synced runs that the hub must receive, numbered without gaps in the order of commits. A change is
+// queued in the transaction that makes it, so neither exists without the other; it is deleted once the hub has
+// acknowledged it.
 
 import type { Log } from '../../log.ts'
 import type { Phase } from '../../team/team.ts'
@@ -9,10 +10,10 @@ import type { Change } from '../steps/steps.ts'
 import type { OutboxRow, Store } from '../store/store.ts'
 import { phaseRecord, reviewRecord, runRecord } from './records.ts'
 
-/** What the engine asks of it. */
+/** What the engine needs of an outbox. */
 export interface Outbox {
   record(changes: Iterable<Change>): void
-  /** The log of a run has lines up to `last`. */
+  /** Notes that the log of a run has lines up to `last`. */
   recordLog(runId: string, last: number): void
   committed(): void
 }
@@ -29,11 +30,11 @@ export interface SyncChange {
 /** `status` keeps texts, data, inputs, outputs and logs on this machine. */
 export type SyncMode = 'full' | 'status'
 
-/** A change never exceeds 1 MiB on the wire: what is larger goes without its contents. */
+/** A change is at most 1 MiB on the wire: a larger one is sent without its contents. */
 const MAX_CHANGE = 1_000_000
-/** Changes of one batch. */
+/** Most changes of one batch. */
 const MOST_CHANGES = 1_000
-/** Log lines of one change. */
+/** Most log lines of one change. */
 const MAX_LINES = 500
 
 export class SyncOutbox implements Outbox {
@@ -48,7 +49,7 @@ export class SyncOutbox implements Outbox {
     this.#stateDir = stateDir
   }
 
-  /** Called after each commit that queued something. */
+  /** `wake` is called after each commit that queued something. */
   onQueued(wake: () => void): void {
     this.#wake = wake
   }
@@ -99,14 +100,14 @@ export class SyncOutbox implements Outbox {
     }
   }
 
-  /** The hub has applied what was numbered up to `seq`. */
+  /** The hub has applied every change up to number `seq`. */
   acknowledge(seq: number): void {
     this.#store.outbox.dropUpTo(seq)
   }
 
   /**
-   * Starts anew after the hub lost what it had acknowledged (it was restored from a backup, say): everything of each
-   * synced run that is still here is queued again, from number 1 of a new epoch.
+   * Starts again after the hub lost changes that it had acknowledged, for instance because it was restored from a
+   * backup: every synced run that still exists here is queued again as a whole, from number 1 of a new epoch.
    */
   restart(log: Log, phasesOf: (row: RunRow) => readonly Phase[]): void {
     const queueAll = this.#store.db.transaction(() => {
@@ -159,13 +160,13 @@ export class SyncOutbox implements Outbox {
     const phase = phases[position]!
     const gate = phase.type === 'gate' ? phase.review : undefined
     for (const review of this.#store.reviews.of(row.id, position)) {
-      // Who may answer, and with which form, is the gate's to say; an escalation is for whoever may decide.
+      // A gate says who may answer and with which form; an escalation may be answered by anyone who may decide.
       const { reviewers, inputs } = (review.kind === 'gate' && gate) || { reviewers: [], inputs: [] }
       this.#insert(row, 'review', { review: { ...reviewRecord(review, phase.name, row.run_name), reviewers, inputs } })
     }
   }
 
-  /** So that the hub knows what was written outside: it moves no run that would write again. */
+  /** Tells the hub what was written outside, so that it does not move a run that would write it again. */
   #queueReceipt(row: RunRow, phases: readonly Phase[], position: number, entry: string): void {
     const phase = phases[position]!.name
     const known = this.#store.receipts.of(row.id, position).find(receipt => receipt.entry === entry)

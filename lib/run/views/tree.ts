@@ -27,11 +27,11 @@ const PAGE = 500
 /** The top run of the tree that `runId` is in. Throws `not_found`. */
 export function rootOf(db: Database, runId: string): string {
   const row = db.query<{ root_id: string }, [string]>('SELECT root_id FROM runs WHERE id = ?').get(runId)
-  if (!row) throw new CadreError('not_found', `no run ${runId}`)
+  if (!row) throw new CadreError('not_found', `there is no run ${runId}`)
   return row.root_id
 }
 
-/** Entries of the tree below `rootId`, from the root on. Reads a page at a time, so rows may change between pages. */
+/** The entries of a tree, the top run first. Reads a page at a time, so rows may change between pages. */
 export function* treeEntries(db: Database, rootId: string): Generator<TreeEntry> {
   const page = db.query<Row, [string, string, number]>(
     `SELECT id AS run_id, run_name, state, call_path, call_depth, parent_phase, started_at, completed_at, tree_key
@@ -52,7 +52,7 @@ export function* treeEntries(db: Database, rootId: string): Generator<TreeEntry>
   }
 }
 
-/** The keys stand in one order, so that every tree of the same runs is the same text, here and on the hub. */
+/** The keys have a fixed order, so that a tree is the same text here and on the hub. */
 function entry(row: Row): TreeEntry {
   const { run_id, run_name, state, call_depth, parent_phase, started_at, completed_at } = row
   const call_path = JSON.parse(row.call_path)

@@ -1,4 +1,4 @@
-// The door of this room: what people and the hub are told of runs.
+// The door of this room: what people and the hub are shown of runs.
 
 export { Followers, type Notice } from './followers.ts'
 export { type ListFilter, listRuns, type RunPhases, runPhases } from './phases.ts'

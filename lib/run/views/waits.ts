@@ -3,8 +3,8 @@
 import { type LiveRun, phaseEnded } from '../core/core.ts'
 
 /**
- * Null: it waits for nothing, it works. `note` is what its agent said last about waiting, `short` what the disk lacks for
- * anything to begin.
+ * Null when the phase waits for nothing. `note` is what its agent last said that it waits for; `short` says that the
+ * disk has too little space for anything to begin, null when it has enough.
  */
 export function waitOf(live: LiveRun, position: number, note: string | undefined, short: string | null): string | null {
   const phase = live.phases[position]!

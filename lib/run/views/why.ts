@@ -1,5 +1,5 @@
 // Why a run ended as it did: the causal chain from the run to the first leaf that failed, what was written outside, and
-// what did not happen because of it. Read from the rows alone.
+// what did not happen because of it. Needs only the rows.
 
 import { formatDuration } from '../../duration.ts'
 import { CadreError } from '../../error.ts'
@@ -60,7 +60,7 @@ export function why(store: Store, runId: string, bundleOf: (id: string) => Bundl
   return { run_id: runId, text, chain, written, cancelled }
 }
 
-/** Every write to the outside of a run and of all below it that may not happen twice. */
+/** The outside writes that must not happen twice, of a run and of all runs below it. */
 function writtenBelow(store: Store, run: RunRow, phasesOf: (row: RunRow) => readonly Phase[]): Written[] {
   return store.receipts.below(run.root_id, run.tree_key).map(receipt => ({
     run_id: receipt.run_id,
@@ -106,7 +106,7 @@ function sentence(run: RunRow, cause: Deciding | null): string {
   if (run.state === 'awaiting_input') return `${name} waits for a person: phase ${phase.name}${agent}, ${row.reason}.`
   if (run.state === 'running') return `${name} is in phase ${phase.name}${agent}, attempt ${row.attempt}.`
   const error = parse<RunError>(row.error)
-  // What is a sub-run's fault is told with the sub-run, which follows.
+  // The fault of a sub-run is told in the sentence about the sub-run, which follows.
   const below = error?.code === 'sub_run_failed' || error?.code === 'item_failed'
   const how = row.attempt > 1 ? ` on attempt ${row.attempt}` : ''
   if (below) return `${name} failed${took} because its phase ${phase.name}${agent} did.`
@@ -114,7 +114,7 @@ function sentence(run: RunRow, cause: Deciding | null): string {
   return `${name} failed${took} because its phase ${phase.name}${agent} failed${how}: ${oneLine(error?.message ?? `${row.reason}`)}${hint}.`
 }
 
-/** What a command said last may have many lines; this is one paragraph. */
+/** An error may have many lines, such as the output of a command; the text of `why` is one paragraph. */
 function oneLine(text: string): string {
   return text.trim().replace(/\s*\n\s*/g, ' / ')
 }
