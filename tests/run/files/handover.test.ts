@@ -363,7 +363,7 @@ describe('handing over', () => {
     const called = kind === 'pipe' ? 'a named pipe' : `a ${kind}`
     const expected = {
       code: 'conflict',
-      message: `files/sub is ${called} that a command of this run made, where phase sub keeps what its sub-run gives it`,
+      message: `files/sub is ${called} that a command of this run made, but phase sub needs this path for files of its sub-runs: write elsewhere`,
     }
     expect(await refusal(handOver(home.origin, out('files/p/a'), into(home)))).toEqual(expected)
     expect(await refusal(handOver(home.origin, out('files/p/a'), into(home, 'files/sub/key')))).toEqual(expected)
@@ -379,7 +379,7 @@ describe('handing over', () => {
     put(home.child, 'files/p/a')
     put(home.parent, 'files/sub/a/b')
     expect((await refusal(handOver(home.origin, out('files/p/a'), into(home)))).message).toBe(
-      'output report: files/sub/a is a folder that a command of this run made, where phase sub keeps what its sub-run gives it',
+      'output report: files/sub/a is a folder that a command of this run made, but phase sub needs this path for files of its sub-runs: write elsewhere',
     )
     expect(leftOver(home)).toEqual([])
   })
