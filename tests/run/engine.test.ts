@@ -398,7 +398,7 @@ phases:
 `,
     })
     expect(run).toMatchObject({ state: 'failed' })
-    expect(run.error!.message).toMatch(/may nest 1000 deep/)
+    expect(run.error!.message).toMatch(/nest at most 1000 levels deep/)
     expect([...treeEntries(t.engine.store.db, run.run_id)]).toHaveLength(1_001)
   })
 })

@@ -1,5 +1,5 @@
-// A run begins: what is asked for, the rows that it becomes, and its first steps. Its place in the tree follows from the
-// phase above.
+// A run begins: what is asked for, the rows that are inserted, and its first steps. Its place in the tree follows from
+// the phase above.
 
 import type { JsonObject } from '../../json.ts'
 import type { Bundle, Field } from '../../team/team.ts'
@@ -18,7 +18,7 @@ export interface NewRun {
   synced: boolean
 }
 
-/** The phase that a sub-run is started by, with the item that it is for: a team phase has the one item 0 and no key. */
+/** The phase that starts a sub-run, and the item that it is for. A team phase has one item, 0, without a key. */
 export interface Above {
   live: LiveRun
   position: number
@@ -26,7 +26,7 @@ export interface Above {
   key: string | null
 }
 
-/** Begins a top run. A run id that exists already changes nothing: a second delivery starts nothing twice. */
+/** Begins a top run. Nothing happens when the run id exists: a job that is delivered twice starts one run. */
 export function beginTop(machine: Machine, run: NewRun): void {
   const { store } = machine
   if (store.runs.get(run.id)) return
@@ -52,7 +52,7 @@ export function create(machine: Machine, run: NewRun, above: Above | null): Live
   return live
 }
 
-/** Inputs as they are stored and shown. */
+/** The inputs in the form that is stored and shown: without secrets. */
 export function maskInputs(fields: readonly Field[], values: JsonObject): JsonObject {
   if (!fields.some(({ secret }) => secret)) return values
   const masked = { ...values }

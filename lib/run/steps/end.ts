@@ -1,4 +1,4 @@
-// The ends: of an attempt of a leaf phase, and of a run once all of its phases have ended.
+// The end of an attempt of a leaf phase, and the end of a run once all of its phases have ended.
 
 import { formatDuration } from '../../duration.ts'
 import { CadreError } from '../../error.ts'
@@ -24,7 +24,7 @@ export interface RunEnd {
 
 const EVENT_OF = { completed: 'on_complete', failed: 'on_fail', cancelled: 'on_cancel' } as const
 
-/** An attempt of a leaf phase ended. Ignored when the attempt is not the live one any more. */
+/** An attempt of a leaf phase ended. Returns false, and changes nothing, when it is no longer the live attempt. */
 export function attemptEnded(
   machine: Machine,
   runId: string,
@@ -39,7 +39,7 @@ export function attemptEnded(
   return true
 }
 
-/** A phase has an outcome: it ends, asks a person, or is tried again later. */
+/** Applies the outcome of a phase: it ends, asks a person, or is tried again later. */
 export function conclude(machine: Machine, live: LiveRun, position: number, outcome: Outcome): void {
   const phase = live.phase(position)
   const asksNobody = live.ending !== null
@@ -75,8 +75,8 @@ export function conclude(machine: Machine, live: LiveRun, position: number, outc
 }
 
 /**
- * Ends a run whose phases have all ended. Where it has file outputs they are looked at first, outside; what came of that
- * is in `live.outputs` the next time.
+ * Ends a run whose phases have all ended. Its file outputs are checked first, by an errand, which puts its result into
+ * `live.outputs` and has this called again.
  */
 export function finish(machine: Machine, live: LiveRun): void {
   let end = machine.mask(live, endOf(machine, live))
@@ -106,14 +106,14 @@ export function finish(machine: Machine, live: LiveRun): void {
   if (!parent) return
   const position = live.row.parent_position!
   const phase = parent.phase(position)
-  // Nobody is asked below any more, perhaps.
+  // This may have been the last run below the phase that asked a person.
   machine.followBelow(parent, position, null)
   if (phase.type === 'team') teamChildEnded(machine, parent, phase, live, end, handed, handFault)
   else if (phase.type === 'map') mapChildEnded(machine, parent, phase, live, end, handFault)
   machine.step(parent)
 }
 
-/** Takes an ended run out of memory, and out of what the run above counts. */
+/** Takes an ended run out of memory, and out of the counters of the run above. */
 function leave(machine: Machine, live: LiveRun, end: RunEnd): void {
   const above = live.siblings
   if (above) {
@@ -129,7 +129,7 @@ function leave(machine: Machine, live: LiveRun, end: RunEnd): void {
   machine.slots.drop(live)
 }
 
-/** The outcome of a run, from what its phases recorded. */
+/** The end of a run, as it follows from what its phases recorded. */
 function endOf(machine: Machine, live: LiveRun): RunEnd {
   const nothing = { outputs: null, error: null, reason: null }
   if (live.ending) {
@@ -168,14 +168,14 @@ function tooLong({ id, team: { timeout } }: LiveRun): RunError {
   return { code: 'timeout', message: `the run took longer than its timeout${limit}`, run_id: id }
 }
 
-/** A value that is absent (its phase did not complete) stays null; any other is of the declared type, never coerced. */
+/** Null stays null: its phase did not complete. Any other value must be of the declared type; none is converted. */
 function checked({ name, type, value: { place } }: Output, value: Json): Json {
   if (value === null || isOfType(value, type)) return value
   const shown = JSON.stringify(value).slice(0, 80)
   throw new CadreError('invalid_request', `${place}: output ${name} is declared ${type}, got ${shown}`)
 }
 
-/** The outputs of a run that are files: name, and path as the run names it. */
+/** The file outputs of a run: their names, and their paths as the run writes them. */
 export function fileOutputs(
   { team }: Pick<LiveRun, 'team'>,
   outputs: JsonObject | null,

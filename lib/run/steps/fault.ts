@@ -4,7 +4,7 @@ import { AgentError } from '../../agent/define.ts'
 import { CadreError } from '../../error.ts'
 import type { RunError } from '../core/core.ts'
 
-/** Never throws, whatever was thrown: agents are anybody's. */
+/** Never throws, whatever was thrown: agents are written by anybody. */
 export function errorOf(thrown: unknown): RunError {
   try {
     if (thrown instanceof AgentError) {
@@ -17,7 +17,7 @@ export function errorOf(thrown: unknown): RunError {
   }
 }
 
-/** The text of anything that was thrown; some of it cannot even be turned into text. */
+/** The text of anything that was thrown, even of what cannot be turned into text. */
 export function textOf(thrown: unknown): string {
   try {
     return thrown instanceof Error ? String(thrown.message) : String(thrown)

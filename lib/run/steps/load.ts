@@ -1,5 +1,5 @@
-// Reading runs that have not ended back into memory, after a restart or a rollback. A leaf phase that was running and is
-// executed by nobody becomes one that may start: its next attempt is a new one. Everything else follows from the rows.
+// Reads runs that have not ended back into memory, after a restart or a rollback. A leaf phase that is `running` in its
+// row but is not executed by this process may start again, as a new attempt. Everything else follows from the rows.
 
 import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
@@ -12,7 +12,7 @@ import { stopAgain } from './stop.ts'
 import { subRunInputs } from './sub-run.ts'
 import { takeUpTeam } from './team.ts'
 
-/** Puts a tree into memory as its rows say, in place of what memory holds of it. Throws when it cannot be read. */
+/** Reads a tree into memory and replaces what memory holds of it. Throws when it cannot be read. */
 export function loadTree(machine: Machine, root: string): void {
   machine.drop(root)
   const loaded: LiveRun[] = []
@@ -23,7 +23,7 @@ export function loadTree(machine: Machine, root: string): void {
   for (const live of loaded) takeUp(machine, live)
 }
 
-/** Parents have to be loaded before their sub-runs. */
+/** Reads one run; its parent must have been read before. */
 export function loadRun(machine: Machine, row: RunRow): LiveRun {
   const parent = row.parent_id === null ? null : machine.lives.get(row.parent_id)!
   const bundle = machine.world.bundle(row.bundle_id)
@@ -42,7 +42,7 @@ export function loadRun(machine: Machine, row: RunRow): LiveRun {
   return live
 }
 
-/** In memory only: the process that executed the attempt is gone. */
+/** A reason in memory only: the process that executed the attempt is gone. */
 const LOST = 'lost'
 
 function livePhase({ state, reason, attempt, failures, due_at, deadline, time_left }: PhaseStates): LivePhase {
@@ -50,7 +50,7 @@ function livePhase({ state, reason, attempt, failures, due_at, deadline, time_le
   return { state, reason, attempt, failures, dueAt: due_at, clock, open: 0, blocked: false }
 }
 
-/** What the run above counts of this one. Runs below have been counted already. */
+/** Adds a run to the counters of the run above. The runs below it must have been counted before. */
 function countAbove(live: LiveRun): void {
   for (const phase of live.team.phases) if (phase.type === 'map') parkExcess(live, phase)
   const above = live.siblings
@@ -67,14 +67,14 @@ function park(live: LiveRun): void {
   live.siblings!.parked++
 }
 
-/** Sub-runs beyond the concurrency of their map were waiting for a place when the process ended. */
+/** Sub-runs beyond the concurrency of their map were waiting for a place when the process ended: they wait again. */
 function parkExcess(live: LiveRun, { index, concurrency }: MapPhase): void {
   const { runs } = live.below(index)
   const placed = [...runs].filter(({ parked }) => !parked)
   for (const run of placed.slice(concurrency)) park(run)
 }
 
-/** Takes up a run that was read: what it waits for, and what it can do at once. */
+/** Continues a run that was read: wakes its clocks, sends its errands again, and starts what may start. */
 export function takeUp(machine: Machine, live: LiveRun): void {
   if (live.row.deadline !== null) machine.world.wakeAt(live.row.deadline)
   const open: number[] = []
@@ -100,7 +100,9 @@ export function takeUp(machine: Machine, live: LiveRun): void {
   machine.step(live)
 }
 
-/** Secret inputs are recorded masked: a root's come from its sealed file, a sub-run's follow from its parent again. */
+/**
+ * Rows hold secret inputs masked: those of a top run come from its encrypted file, those of a sub-run from its parent.
+ */
 function inputsOf(machine: Machine, row: RunRow, bundle: Bundle, parent: LiveRun | null): JsonObject {
   const recorded: JsonObject = JSON.parse(row.inputs)
   const secret = bundle.team(row.team_key).inputs.filter(input => input.secret && input.name in recorded)
@@ -111,7 +113,7 @@ function inputsOf(machine: Machine, row: RunRow, bundle: Bundle, parent: LiveRun
     if (gone.length === 0) return { ...recorded, ...kept }
     throw new CadreError(
       'invalid_state',
-      `the values of its secret inputs are gone (${gone.join(', ')}): give them again with \`resume\``,
+      `the values of its secret inputs are lost (${gone.join(', ')}): give them again with \`resume\``,
     )
   }
   const phase = parent.phase(row.parent_position!) as TeamPhase | MapPhase

@@ -1,6 +1,6 @@
-// Map phases: a sub-run for each item, so many at once. The items are frozen when they are first evaluated; after a
-// resume from a phase before they are evaluated anew, and the sub-run of a key stays that key's, under the same run id,
-// wherever its item stands then. A sub-run whose key is gone stays as it ended, behind the items that count.
+// Map phases: one sub-run for each item, up to `concurrency` at once. The items are frozen when they are first
+// evaluated. A resume from an earlier phase evaluates them again: a sub-run then stays with its key, under the same run
+// id, at whatever index the key has now. A sub-run whose key is gone stays as it ended, behind the items that count.
 
 import type { FileRecord } from '../../agent/define.ts'
 import type { Json } from '../../json.ts'
@@ -21,21 +21,21 @@ import type { Machine } from './machine.ts'
 import { openWhole } from './reopen.ts'
 import { clearAgain, createSubRun, errandDone, lacksHandOver, reopenSubRun, sendErrand } from './sub-run.ts'
 
-/** Items that one step starts; others come in between. */
+/** Most items that one step starts, so that other runs get their turn. */
 const STARTS_OF_A_STEP = 16
 /** Items that are read at once. */
 const PAGE = 32
-/** No map has so many items; six base-36 digits reach further. */
-const AWAY = 1_000_000_000
+/** Added to the index of a sub-run while it is moved. No map has so many items, and it fits six base-36 digits. */
+const AWAY_INDEX = 1_000_000_000
 
-/** An item as it is frozen: its value as JSON, and where its files lie below `files/<phase>/`. */
+/** An item as it is stored: its value as JSON, and the folder of its files below `files/<phase>/`. */
 export interface FrozenItem {
   key: string
   value: string
   folder: string
 }
 
-/** The result of a map, put together from its sub-runs. */
+/** The result of a map, built from its sub-runs. */
 export interface MapResult {
   counts: { completed: number; failed: number; cancelled: number }
   /** JSON text. */
@@ -44,21 +44,21 @@ export interface MapResult {
 }
 
 export function startMap(machine: Machine, live: LiveRun, phase: MapPhase): void {
-  // After a resume the items are there already, unless it was from a phase before: then they are evaluated anew.
+  // A resume keeps the items, unless it repeats an earlier phase: then they are evaluated again.
   const total = machine.store.phases.total(live.id, phase.index)
   if (total === null) return sendErrand(machine, live, phase.index, 'freeze')
   beginItems(machine, live, phase, total)
 }
 
-/** After a restart: as far as the rows say. */
+/** Continues a map after a restart, from where its rows are. */
 export function takeUpMap(machine: Machine, live: LiveRun, phase: MapPhase): void {
   clearAgain(machine, live, phase.index)
   const total = machine.store.phases.total(live.id, phase.index)
   if (total === null) return sendErrand(machine, live, phase.index, 'freeze')
-  goOn(machine, live, phase, total)
+  continueItems(machine, live, phase, total)
 }
 
-/** A page of the items, as they were evaluated. The first one takes the place of what an evaluation before had left. */
+/** Stores a page of evaluated items. The first page replaces what an earlier evaluation left. */
 export function freezePage(
   machine: Machine,
   live: LiveRun,
@@ -70,7 +70,10 @@ export function freezePage(
   machine.store.items.insert(live.id, phase.index, from, items)
 }
 
-/** Sub-runs of an evaluation before that get another item, moved out of the way first: another may stand there still. */
+/**
+ * Gives sub-runs of an earlier evaluation their new items. Called for all of them with `away` first, which moves them
+ * out of the way, because another sub-run may still have the index.
+ */
 export function moveSubRuns(
   machine: Machine,
   live: LiveRun,
@@ -81,15 +84,15 @@ export function moveSubRuns(
   const { runs } = machine.store
   for (const { id, item, moves, opens } of places) {
     if (moves) {
-      const to = treeKey(live.row.tree_key, phase.index, away ? AWAY + item : item)
-      const moved = runs.move(live.root, id, away ? AWAY + item : item, runs.get(id)!.tree_key, to)
+      const to = treeKey(live.row.tree_key, phase.index, away ? AWAY_INDEX + item : item)
+      const moved = runs.move(live.root, id, away ? AWAY_INDEX + item : item, runs.get(id)!.tree_key, to)
       if (!away) machine.noteRows(moved, [])
     }
     if (opens && !away) openWhole(machine, id)
   }
 }
 
-/** All items are frozen, and sub-runs of an evaluation before stand where they belong. */
+/** All items are stored, and sub-runs of an earlier evaluation have their new items. */
 export function frozen(machine: Machine, live: LiveRun, phase: MapPhase, total: number): void {
   errandDone(live, phase.index)
   machine.store.phases.setTotal(live.id, phase.index, total)
@@ -101,18 +104,18 @@ function beginItems(machine: Machine, live: LiveRun, phase: MapPhase, total: num
   const { attempt } = live.phases[phase.index]!
   if (attempt > 1) machine.after({ kind: 'clear', runId: live.id, position: phase.index })
   machine.noteRows(machine.store.runs.requeueChildren(live.id, phase.index, total), [])
-  goOn(machine, live, phase, total)
+  continueItems(machine, live, phase, total)
 }
 
-function goOn(machine: Machine, live: LiveRun, phase: MapPhase, total: number): void {
+function continueItems(machine: Machine, live: LiveRun, phase: MapPhase, total: number): void {
   live.maps.set(phase.index, progressOf(machine, live, phase, total))
-  handMissing(machine, live, phase, total)
+  sendMissingFiles(machine, live, phase, total)
   live.proceeding.add(phase.index)
   machine.step(live)
 }
 
-/** Completed sub-runs whose files the run above has not been given: a kill or a fault came in between. */
-function handMissing(machine: Machine, live: LiveRun, phase: MapPhase, total: number): void {
+/** Has the files of completed sub-runs handed over that the run above lacks because of a kill or a fault. */
+function sendMissingFiles(machine: Machine, live: LiveRun, phase: MapPhase, total: number): void {
   if (!live.bundle.team(phase.team).outputs.some(({ type }) => type === 'file')) return
   for (const child of machine.store.runs.children(live.id, phase.index)) {
     if (child.item! >= total || child.state !== 'completed' || !lacksHandOver(live, child)) continue
@@ -130,7 +133,7 @@ function progressOf({ store }: Machine, live: LiveRun, phase: MapPhase, total: n
   return { total, next: 0, failed, stopped, page: [], ending: false }
 }
 
-/** Starts items up to the map's concurrency, and has its result put together when none is left. */
+/** Starts items up to the map's concurrency, and has its result built when none is left. */
 export function proceed(machine: Machine, live: LiveRun, phase: MapPhase): void {
   const { index } = phase
   const progress = live.maps.get(index)
@@ -162,12 +165,12 @@ export function proceed(machine: Machine, live: LiveRun, phase: MapPhase): void 
   if (below.runs.size > 0 || live.errands.has(index)) return
   if (cancelled) return machine.endPhase(live, index, 'cancelled', { reason: live.ending!.reason })
   progress.ending = true
-  // Sub-runs that wait for an attempt do not get one any more, and count as what that makes them.
+  // Sub-runs that still wait for a new attempt will not get one: they are cancelled, and count as that.
   machine.cancelQueued(live, index)
   sendErrand(machine, live, index, 'conclude')
 }
 
-/** Starts an item that has no sub-run, or begins the new attempt of the one that it has. */
+/** Starts an item: creates its sub-run, or begins the new attempt of the one that it has. */
 function startItem(machine: Machine, live: LiveRun, phase: MapPhase, progress: MapProgress, next: NextItem): void {
   const { item: index, key, sub_run } = next
   const value: Json = JSON.parse(next.value)
@@ -198,7 +201,7 @@ export function mapChildEnded(
   machine.step(live)
 }
 
-/** The files of a sub-run that had completed before were handed over, or could not be. */
+/** The files of an already completed sub-run were handed over, or (`fault`) could not be. */
 export function mapHanded(machine: Machine, live: LiveRun, phase: MapPhase, childId: string, fault: unknown): void {
   errandDone(live, phase.index)
   const progress = live.maps.get(phase.index)
@@ -211,7 +214,7 @@ export function mapHanded(machine: Machine, live: LiveRun, phase: MapPhase, chil
   machine.step(live)
 }
 
-/** A fault of the map itself, which no sub-run can carry: no more items start, and the phase fails with it. */
+/** Records a fault of the map itself, which belongs to no sub-run: no more items start, and the phase fails with it. */
 function stopMap(
   machine: Machine,
   live: LiveRun,
@@ -227,7 +230,7 @@ function stopMap(
   machine.store.phases.setError(live.id, phase.index, { ...error, message: `${place}: ${error.message}` })
 }
 
-/** The result is there: the phase ends with it. */
+/** The result is built: the phase ends with it. */
 export function mapConcluded(machine: Machine, live: LiveRun, phase: MapPhase, result: MapResult): void {
   const { index } = phase
   const progress = live.maps.get(index)

@@ -1,6 +1,7 @@
-// Opening again what has ended: the only way out of a terminal state, and always a new attempt. Run ids and recorded
-// results stay; what did not complete is open again, with `from` also that phase and all that depends on it, with
-// `failed` also the failed items of maps that completed without them. What will be repeated can be told before.
+// Opens ended runs and phases again: the only way out of an ended state, and always a new attempt. Run ids and the
+// results of completed phases stay. What did not complete is opened; with `from` also that phase and all that depends
+// on it, with `failed` also the failed items of maps that completed without them. `planResume` tells beforehand what
+// will be repeated.
 
 import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
@@ -14,15 +15,18 @@ export interface ResumeOptions {
   /** Name of the phase from which everything is repeated. */
   from?: string | null
   failed?: boolean
-  /** Values of `secret` inputs, which are gone since the run ended. */
+  /** Values of `secret` inputs, which were removed when the run ended. */
   inputs?: JsonObject
 }
 
 export interface ResumePlan {
   run_id: string
-  /** Phases of the run that run again. Inside their sub-runs only what did not complete does, unless `from` asks for more. */
+  /**
+   * Phases of the run that run again. In their sub-runs only what did not complete runs again, unless `from` asks for
+   * more.
+   */
   repeats: string[]
-  /** What they wrote outside already: it is not sent again. */
+  /** What these phases have already written outside: it is not sent again. */
   written: {
     run_id: string
     phase: string
@@ -33,7 +37,9 @@ export interface ResumePlan {
   }[]
 }
 
-/** Begins the new attempt of a top run. Throws `not_found`, `invalid_state`, or `invalid_request` for an unknown phase. */
+/**
+ * Begins the new attempt of a top run. Throws `not_found`, `invalid_state`, or `invalid_request` for an unknown phase.
+ */
 export function resume(machine: Machine, runId: string, { from = null, failed = false }: ResumeOptions): void {
   const row = resumable(machine, runId, { from, failed })
   const team = teamOf(machine, row)
@@ -44,7 +50,7 @@ export function resume(machine: Machine, runId: string, { from = null, failed = 
   machine.follow(runId)
 }
 
-/** Begins the new attempt of a run that was queued for it: what it completed stays. */
+/** Begins the new attempt of a run that is `queued` for it. What it completed stays. */
 export function reopenRun(machine: Machine, row: RunRow): void {
   const { store, world } = machine
   const now = world.now()
@@ -59,8 +65,8 @@ export function reopenRun(machine: Machine, row: RunRow): void {
 }
 
 /**
- * Opens everything in a sub-run again. Sub-runs of its maps stay as they ended until the items are evaluated anew: which
- * of them belong to it then is not known before.
+ * Opens everything in a sub-run again. Sub-runs of its maps stay as they ended until the items are evaluated again:
+ * only then is it known which of them still have an item.
  */
 export function openWhole(machine: Machine, runId: string): void {
   const { store } = machine
@@ -100,7 +106,7 @@ export function planResume(
   }
 }
 
-/** The secret inputs that a new attempt of `row` needs and nobody has any more. */
+/** The secret inputs that a new attempt of `row` needs; their values were removed when the run ended. */
 export function secretsNeeded(team: Team, row: Pick<RunRow, 'inputs'>): string[] {
   const given: JsonObject = JSON.parse(row.inputs)
   return team.inputs.filter(({ name, secret }) => secret && name in given).map(({ name }) => name)
@@ -117,7 +123,7 @@ export function resumable(machine: Machine, runId: string, { from = null, failed
   }
   const nothing = row.state === 'completed' && from === null
   if (nothing && !failed) {
-    throw new CadreError('invalid_state', `run ${runId} is completed: name the phase to repeat it from`)
+    throw new CadreError('invalid_state', `run ${runId} is completed: name the phase to repeat from`)
   }
   if (nothing && withFailedItems(machine, row).length === 0) {
     throw new CadreError('invalid_state', `run ${runId} is completed, and no item of its maps failed`)
@@ -128,7 +134,7 @@ export function resumable(machine: Machine, runId: string, { from = null, failed
 const teamOf = ({ world }: Machine, row: Pick<RunRow, 'bundle_id' | 'team_key'>): Team =>
   world.bundle(row.bundle_id).team(row.team_key)
 
-/** Opens a phase again, whatever it came to; the items of a map are to be evaluated anew. */
+/** Opens a phase again, however it ended. The items of a map will be evaluated again. */
 function openPhase(machine: Machine, row: RunRow, phase: Phase): void {
   machine.store.phases.open(row.id, phase.index)
   machine.store.items.delete(row.id, phase.index)
@@ -137,7 +143,7 @@ function openPhase(machine: Machine, row: RunRow, phase: Phase): void {
   if (below) openWhole(machine, below.id)
 }
 
-/** Positions of phases that did not complete. */
+/** Positions of the phases that every resume repeats: those that did not complete. */
 function open(machine: Machine, row: RunRow): number[] {
   return machine.store.phases
     .of(row.id)
@@ -167,9 +173,11 @@ function dependants(team: Team, from: readonly number[]): number[] {
   return [...found]
 }
 
-// Failed items of maps that completed without them, at any depth
+// Failed items of maps that completed without them, at any depth of the tree
 
-/** Positions of the phases that are repeated for such items: those that have them, and what depends on these. */
+/**
+ * Positions of the phases that are repeated for such items: the holders of the items, and all that depends on these.
+ */
 function withFailedItems(machine: Machine, row: Pick<RunRow, 'id' | 'bundle_id' | 'team_key'>): number[] {
   const team = teamOf(machine, row)
   return dependants(team, holdersOfFailed(machine, row, team))
@@ -195,7 +203,7 @@ function countedChildren({ store }: Machine, runId: string, phase: Phase): Child
   return store.runs.children(runId, phase.index).filter(({ item }) => item! < total)
 }
 
-/** Opens what `withFailedItems` names. Items stay as they are frozen; their other sub-runs keep what they completed. */
+/** Opens the phases of `withFailedItems`. Items stay frozen, and sub-runs keep what they completed. */
 function openFailed(machine: Machine, row: Pick<RunRow, 'id' | 'bundle_id' | 'team_key'>): void {
   const { store } = machine
   const team = teamOf(machine, row)

@@ -1,5 +1,5 @@
-// Waiting for a person. A gate asks for leave; an escalation asks what happened, or what to do about a failure. One review
-// a phase and attempt; the answer decides how the phase goes on.
+// Waiting for a person. A gate asks for approval; an escalation asks what happened, or what to do about a failure.
+// There is one review for each phase and attempt, and its answer decides how the phase continues.
 
 import { CadreError } from '../../error.ts'
 import type { Json, JsonObject } from '../../json.ts'
@@ -16,7 +16,7 @@ export interface Question {
   prompt: string
   /** Entries whose fate is unknown. */
   entries: readonly string[]
-  /** What the phase failed with, and what it leaves if a person lets it fail. */
+  /** What the phase failed with, and the result that it keeps if the person lets it fail. */
   error?: RunError
   change?: PhaseChange
   /** Milliseconds until the question escalates. */
@@ -46,7 +46,7 @@ export function ask(machine: Machine, live: LiveRun, position: number, { change,
   tellEscalation(machine, live, position)
 }
 
-/** Once a review: in its run, and in each run above. */
+/** Raises `on_escalate` once for a review: in its run, and in each run above. */
 function tellEscalation(machine: Machine, live: LiveRun, position: number): void {
   let asked: number | null = position
   for (let run: LiveRun | null = live; run; run = run.parent) {
@@ -101,7 +101,7 @@ export function reviewOverdue(machine: Machine, live: LiveRun, review: ReviewRow
   machine.changed(live, position)
 }
 
-/** Nobody is asked any more: the run ends for another reason. */
+/** Closes the review of a phase without an answer, because its run ends for another reason. */
 export function closeReview(machine: Machine, live: LiveRun, position: number): void {
   machine.store.reviews.close(live.id, position, machine.world.now())
   noteReview(machine, live, position)
@@ -113,7 +113,10 @@ export function decide(machine: Machine, reviewId: string, given: Decision): voi
   if (!review) throw new CadreError('not_found', `there is no review ${reviewId}`)
   const live = machine.lives.get(review.run_id)
   if (review.state !== 'pending' || !live) {
-    throw new CadreError('invalid_state', `review ${reviewId} was decided already (${review.decision ?? 'run ended'})`)
+    throw new CadreError(
+      'invalid_state',
+      `review ${reviewId} has already been decided (${review.decision ?? 'run ended'})`,
+    )
   }
   const choices = CHOICES[review.kind]
   if (!choices.includes(given.decision)) {
@@ -155,19 +158,19 @@ function apply(machine: Machine, live: LiveRun, review: ReviewRow, { decision, b
   }
 }
 
-/** What the phase had when it was put before a person. */
+/** The result that the phase had when it was put before a person. */
 function kept({ store }: Machine, live: LiveRun, position: number): PhaseChange {
   const { text, data, files } = store.phases.result(live.id, position)
   return { text, data: data === null ? null : new JsonText(data), files: parse(files) ?? [] }
 }
 
-/** All attempts of the phase are its own again; what was in doubt is sent again, with the same idempotency key. */
+/** The phase may use all of its attempts again. Entries in doubt are sent again, with the same idempotency key. */
 function retry(machine: Machine, live: LiveRun, position: number, entries: readonly string[]): void {
   for (const entry of entries) {
     machine.store.receipts.clear(live.id, position, entry, null)
     machine.note({ run: live.row, team: live.team, position, kind: 'receipt', entry })
   }
   machine.postpone(live, position, machine.world.now(), 0, null)
-  // Its `when` could not be evaluated, and is what is tried again.
+  // The phase never started because its `when` could not be evaluated: evaluate that again.
   if (live.phases[position]!.attempt === 0) machine.consider(live, position)
 }

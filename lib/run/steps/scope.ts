@@ -1,5 +1,5 @@
-// What expressions of a run can name. Results are read from the rows when they are named, column by column, so that
-// memory holds none and they are the same before and after a restart.
+// What expressions of a run can name. A result is read from its row when it is named, column by column, so that memory
+// holds none and expressions give the same before and after a restart.
 
 import { join } from 'node:path'
 import type { FileRecord } from '../../agent/define.ts'
@@ -10,13 +10,13 @@ import { type LiveRun, parse, type RunError } from '../core/core.ts'
 import type { Store } from '../store/store.ts'
 import type { World } from './machine.ts'
 
-/** What reading a scope takes. */
+/** What is needed to read a scope. */
 export interface Reading {
   store: Store
   world: Pick<World, 'stateDir'>
 }
 
-/** The last results that were asked for: the inputs of a map name the same ones for every item. */
+/** How many results are kept: the inputs of a map name the same results for every item. */
 const RECENT = 8
 const recents = new WeakMap<Store, Recent<string, PhaseValue>>()
 
@@ -47,9 +47,10 @@ function phaseValue(store: Store, runId: string, position: number, state: string
     row ??= store.phases.result(runId, position)
     return row
   }
-  // Only what has ended has a result: a phase that waits for a person may keep one for later.
+  // A phase that waits for a person may have a result stored for later, which does not count before the phase has
+  // ended.
   const hasResult = state === 'completed' || state === 'failed'
-  // Own properties: the expression library looks at no others.
+  // The expression library reads own properties only, so these are no class members.
   return {
     state,
     reason,

@@ -1,5 +1,5 @@
-// The door of this room: one fact after the other becomes rows. Runs inside units of the journal and touches rows and
-// memory only; what has to happen outside comes out as effects.
+// The door of this room: facts become changes of rows and memory. Everything here runs inside units of the journal and
+// touches only rows and memory; what has to happen outside is noted as an effect.
 
 export { beginTop, maskInputs, type NewRun } from './begin.ts'
 export type { Effect, Errand, Outcome } from './effects.ts'

@@ -1,5 +1,5 @@
-// Asking a run, and all below it, to end. What waits ends at once, what executes is aborted and ends when it has let go;
-// phases that run `always` still clean up, unless the run is asked a second time.
+// Asks a run, and all runs below it, to end. Phases that wait end at once; attempts that execute are aborted and end
+// once they have stopped. `always` phases still run, to clean up, unless the run is asked a second time.
 
 import { formatDuration } from '../../duration.ts'
 import { type Ending, isLeaf, type LiveRun, parse, phaseEnded, type RunError, startClock } from '../core/core.ts'
@@ -39,7 +39,7 @@ function stopPhase(machine: Machine, live: LiveRun, position: number, ending: En
     return
   }
   if (cleansUp && live.below(position).runs.size > 0) return limitCleanup(machine, live, position)
-  // Sub-runs that have ended leave the phase with an errand, or with a question of its own.
+  // No sub-run asks a person, so the open review is the phase's own.
   if (state === 'awaiting_input' && live.below(position).asked === 0) closeReview(machine, live, position)
   if (!stopBelow(machine, live, position, ending.hard ?? false)) cancel()
 }
@@ -54,7 +54,7 @@ function stopBelow(machine: Machine, live: LiveRun, position: number, hard: bool
   return runs.size > 0
 }
 
-/** After a restart: sub-runs may not have heard that the run above was asked to end, or that its phase took too long. */
+/** After a restart: passes on to sub-runs that the run above was asked to end, or that its phase took too long. */
 export function stopAgain(machine: Machine, live: LiveRun, position: number): void {
   const { ending } = live
   if (live.below(position).runs.size === 0) return
@@ -72,7 +72,7 @@ function limitCleanup(machine: Machine, live: LiveRun, position: number): void {
   machine.world.wakeAt(phase.clock.deadline!)
 }
 
-/** A team or map phase took longer than it may: what runs below is cancelled, and the phase fails with that. */
+/** A team or map phase took longer than its timeout: the sub-runs are cancelled, and the phase fails with that. */
 export function overrun(machine: Machine, live: LiveRun, position: number): void {
   const limit = live.phase(position).timeout ?? CLEANUP_MS
   const error = { code: 'timeout', message: `the attempt took longer than ${formatDuration(limit)}` }
@@ -80,7 +80,7 @@ export function overrun(machine: Machine, live: LiveRun, position: number): void
   if (progress) progress.stopped = true
   machine.store.phases.setClock(live.id, position, null, null)
   live.phases[position]!.clock = { deadline: null, left: null }
-  // The error stands in the row before the last sub-run ends, which then makes the phase fail with it.
+  // The row has the error before the last sub-run ends, whose end then makes the phase fail with it.
   machine.store.phases.setError(live.id, position, error)
   if (!stopBelow(machine, live, position, live.ending !== null)) machine.failPhase(live, position, error)
 }

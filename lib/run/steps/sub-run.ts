@@ -1,4 +1,4 @@
-// Sub-runs of team and map phases: how one is created or begins a new attempt, and what it is given.
+// Sub-runs of team and map phases: how they are created, how they begin a new attempt, and which inputs they get.
 
 import { CadreError } from '../../error.ts'
 import type { Json, JsonObject } from '../../json.ts'
@@ -12,7 +12,7 @@ import type { Machine } from './machine.ts'
 import { openWhole, reopenRun } from './reopen.ts'
 import { type Reading, scopeOf } from './scope.ts'
 
-/** Sub-runs nest no deeper than this. */
+/** Most levels of sub-runs. */
 export const MAX_DEPTH = 1_000
 
 export interface Item {
@@ -31,7 +31,7 @@ export function createSubRun(
   if (row.call_depth + 1 > MAX_DEPTH) {
     throw new CadreError(
       'invalid_request',
-      `${phase.place}: sub-runs may nest ${MAX_DEPTH} deep, and ${live.bundle.team(phase.team).name} would go further; end the recursion with \`when\``,
+      `${phase.place}: sub-runs nest at most ${MAX_DEPTH} levels deep, and ${live.bundle.team(phase.team).name} would be one more; end the recursion with \`when\``,
     )
   }
   const run = {
@@ -47,7 +47,7 @@ export function createSubRun(
   create(machine, run, { live, position: phase.index, item: item?.index ?? 0, key })
 }
 
-/** Begins the new attempt of a sub-run. What it completed stays, unless it did so with other inputs than it has now. */
+/** Begins the new attempt of a sub-run. What it completed stays, unless its inputs have changed since. */
 export function reopenSubRun(
   machine: Machine,
   live: LiveRun,
@@ -64,7 +64,7 @@ export function reopenSubRun(
   reopenRun(machine, machine.store.runs.get(id)!)
 }
 
-/** The inputs of a sub-run. They follow from what is recorded, so secret ones need no storing of their own. */
+/** The inputs of a sub-run. They follow from what is recorded, so secret ones need no storage of their own. */
 export function subRunInputs(
   reading: Reading,
   live: LiveRun,
@@ -81,7 +81,7 @@ export function subRunInputs(
   return resolveFiles(reading, live, team.inputs, values)
 }
 
-/** A file of this run is named by its absolute path below, where `files/…` means the sub-run's own. */
+/** Makes paths of this run's files absolute, because in the sub-run `files/…` means the sub-run's own files. */
 function resolveFiles(reading: Reading, live: LiveRun, fields: readonly Field[], values: JsonObject): JsonObject {
   const resolved = { ...values }
   for (const { name, type } of fields) {
@@ -93,18 +93,18 @@ function resolveFiles(reading: Reading, live: LiveRun, fields: readonly Field[],
   return resolved
 }
 
-/** Whether a completed sub-run has files that the run above has not been given. */
+/** Whether a completed sub-run has file outputs that have not been handed to the run above. */
 export function lacksHandOver(live: LiveRun, child: Pick<ChildRow, 'team_key' | 'outputs' | 'handed'>): boolean {
   if (child.handed !== null || child.outputs === null) return false
   return fileOutputs({ team: live.bundle.team(child.team_key) }, JSON.parse(child.outputs)).length > 0
 }
 
-/** A kill may have come before the files of earlier attempts were removed. */
+/** Removes the files of earlier attempts after a restart: the kill may have come before the first try. */
 export function clearAgain(machine: Machine, live: LiveRun, position: number): void {
   if (live.phases[position]!.attempt > 1) machine.after({ kind: 'clear', runId: live.id, position })
 }
 
-/** Has something done outside for a phase that has begun. */
+/** Notes an errand for a phase that has begun, and counts it. */
 export function sendErrand(machine: Machine, live: LiveRun, position: number, kind: Errand['kind'], child?: string) {
   live.errands.set(position, (live.errands.get(position) ?? 0) + 1)
   const { attempt } = live.phases[position]!

@@ -1,4 +1,4 @@
-// Team phases: one sub-run, whose end is that of the phase.
+// Team phases: one sub-run, whose end is the end of the phase.
 
 import type { FileRecord } from '../../agent/define.ts'
 import type { JsonObject } from '../../json.ts'
@@ -19,7 +19,7 @@ import {
 
 export function startTeam(machine: Machine, live: LiveRun, phase: TeamPhase): void {
   try {
-    // A new attempt continues the sub-run of the one before, and keeps what that completed.
+    // A new attempt continues the sub-run of the earlier attempt and keeps what that completed.
     machine.noteRows(machine.store.runs.requeueChildren(live.id, phase.index, 1), [])
     const earlier = machine.store.runs.child(live.id, phase.index, 0)
     if (earlier?.state === 'completed') return completed(machine, live, phase, earlier)
@@ -31,7 +31,7 @@ export function startTeam(machine: Machine, live: LiveRun, phase: TeamPhase): vo
   }
 }
 
-/** After a restart: its sub-run may have ended while its files were being handed over. */
+/** Continues a team phase after a restart: its sub-run may have completed without its files being handed over. */
 export function takeUpTeam(machine: Machine, live: LiveRun, phase: TeamPhase): void {
   clearAgain(machine, live, phase.index)
   if (live.below(phase.index).runs.size > 0) return
@@ -63,7 +63,7 @@ export function teamChildEnded(
   machine.failPhase(live, position, subRunError(child, end))
 }
 
-/** The files of a sub-run that had completed before were handed over, or could not be. */
+/** The files of an already completed sub-run were handed over, or (`fault`) could not be. */
 export function teamHanded(machine: Machine, live: LiveRun, phase: TeamPhase, fault: unknown): void {
   errandDone(live, phase.index)
   if (fault !== null) return machine.failPhase(live, phase.index, errorOf(fault))
@@ -87,7 +87,7 @@ function endTeam(machine: Machine, live: LiveRun, phase: TeamPhase, child: Compl
   }
 }
 
-/** Through any number of levels: the team of the sub-run that failed by itself, and its reason. */
+/** The error of the phase. It names the deepest sub-run that failed by itself, through any number of levels. */
 function subRunError(child: LiveRun, end: RunEnd): RunError {
   const inner = end.error
   const own = `${child.row.team} ${end.reason === 'timeout' ? 'timed out' : 'failed'}${inner ? `: ${inner.message}` : ''}`

@@ -1,5 +1,5 @@
-// What is due: deadlines of runs and of team and map phases, attempts that are to be repeated, reviews that nobody
-// answered. The rows say when; one timer asks them. Each is looked at again inside its unit, so asking twice does no harm.
+// What is due: deadlines of runs and of team and map phases, retries, and reviews that nobody has answered. The rows
+// say when, and one timer asks them. Each unit checks its row again, so asking twice does no harm.
 
 import { isDue } from '../core/core.ts'
 import type { Due, Unit } from '../store/store.ts'
@@ -7,16 +7,16 @@ import type { Machine } from './machine.ts'
 import { reviewOverdue } from './review.ts'
 import { overrun, stopRun } from './stop.ts'
 
-/** Rows that are read at once. */
+/** Rows of one page. */
 const PAGE = 100
 
-/** When something is due next, behind `now`; null when nothing is. */
+/** The next time after `now` at which something is due; null when nothing is. */
 export function nextDue({ store }: Machine, now: number): number | null {
   const times = [store.runs.nextDue(now), store.phases.nextDue(now), store.reviews.nextDue(now)]
   return times.reduce((least, at) => (at === null ? least : least === null ? at : Math.min(least, at)), null)
 }
 
-/** Everything that is due at `now` in the trees that this process holds, a page at a time. */
+/** Units for everything that is due at `now` in the trees that this process has loaded, a page at a time. */
 export function* dueUnits(machine: Machine, now: number): Generator<Unit[]> {
   const { phases, reviews, runs } = machine.store
   const held = ({ root_id }: { root_id: string }) => machine.lives.has(root_id)
