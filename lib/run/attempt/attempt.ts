@@ -1,5 +1,5 @@
-// The door of this room: what happens outside of transactions — agents are called, entries sent, listeners told, errands
-// done, logs written.
+// The door of this room: everything that happens outside transactions. It calls agents, sends entries, tells listeners,
+// runs errands and writes logs.
 
 export { Attempts } from './attempts.ts'
 export { DiskSpace } from './disk.ts'

@@ -1,8 +1,10 @@
-// Agents that do not heed their signal: an attempt ends without them.
+// Agents that ignore their signal: their attempt ends without them.
 
 import { AgentError } from '../../agent/define.ts'
 
-/** How long an agent has to stop once it was asked to. A cancel promises five seconds for all. */
+/**
+ * How long an agent has to stop after its signal has fired. A cancel promises to reach everything within five seconds.
+ */
 export const GRACE_MS = 4_000
 
 /** The result of `work`. Throws an AgentError when `signal` has fired and `work` goes on for `grace` milliseconds more. */

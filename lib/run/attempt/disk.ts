@@ -1,5 +1,5 @@
-// The free space of the disk that holds the home. Below a floor no phase begins and no job is claimed: what runs may still
-// end, and what waits is not lost to a disk that is about to be full. It is looked at again every second.
+// The free space of the disk that holds the home. Below a floor no leaf phase starts and no job is claimed, so that
+// what already runs can still be recorded. The space is measured every second.
 
 import { statfs } from 'node:fs/promises'
 import type { Log } from '../../log.ts'
@@ -10,7 +10,7 @@ const FLOOR_BYTES = 64 * 1_048_576
 const FLOOR_PART = 0.05
 const LOOK_MS = 1_000
 
-/** Looks at the disk, now and every second. */
+/** Measures the free space, and says when there is too little and when there is enough again. */
 export class DiskSpace {
   readonly #home: string
   readonly #log: Log
@@ -18,14 +18,14 @@ export class DiskSpace {
   #low: string | null = null
   #timer: Timer | undefined
 
-  /** `onSpace` is called when there is enough again. */
+  /** `onSpace` is called when there is enough space again. */
   constructor(home: string, log: Log, onSpace: () => void) {
     this.#home = home
     this.#log = log
     this.#onSpace = onSpace
   }
 
-  /** What is too little, in words; null while there is enough. */
+  /** How much space is lacking, in words; null while there is enough. */
   get low(): string | null {
     return this.#low
   }
@@ -43,7 +43,7 @@ export class DiskSpace {
     const low = await this.#measure()
     const was = this.#low
     this.#low = low
-    if (low && !was) this.#log.warn('the disk is nearly full: nothing new begins until there is space', { disk: low })
+    if (low && !was) this.#log.warn('the disk is nearly full: nothing new starts until there is space', { disk: low })
     if (was && !low) {
       this.#log.info('there is space on the disk again', { home: this.#home })
       this.#onSpace()
@@ -57,7 +57,7 @@ export class DiskSpace {
       if (bavail * bsize >= floor) return null
       return `${sizeText(bavail * bsize)} are free on the disk of ${this.#home}, ${sizeText(floor)} are needed`
     } catch {
-      // A file system that does not tell is not held against its runs.
+      // A file system that does not report its free space must not stop the runs.
       return null
     }
   }

@@ -1,6 +1,6 @@
-// Errands: what a team phase, a map or the end of a run needs done outside of a transaction before it can go on. Items are
-// evaluated, files looked at, hashed and handed over, long results put together, all of it in small pieces. An errand
-// gives a change that records what came of it; one that fails gives a change that fails its phase by name.
+// Errands: work that a team phase, a map or the end of a run needs done outside a transaction before it can continue.
+// They evaluate items, check, hash and hand over files, and build long results, all in small pieces. An errand ends
+// with a change that records its result; one that fails ends with a change that fails its phase by name.
 
 import { join } from 'node:path'
 import type { FileRecord } from '../../agent/define.ts'
@@ -26,14 +26,14 @@ import {
 } from '../steps/steps.ts'
 import { type ChildRow, putSmallFiles } from '../store/store.ts'
 
-/** How long one piece of work may keep the event loop. */
+/** How long one piece of work may hold the event loop. */
 const PIECE_MS = 8
-/** Items of one change. */
+/** Most items of one change. */
 const ITEMS_PAGE = 500
-/** Sub-runs of one change that get another place. */
+/** Most sub-runs that one change moves. */
 const MOVES_PAGE = 100
 const CHILDREN_PAGE = 200
-/** What a map's `data` takes besides its items. */
+/** An upper bound for what a map's `data` takes besides its items. */
 const COUNTS_BYTES = 200
 
 interface Parts {
@@ -51,7 +51,7 @@ export class Errands {
     this.#parts = parts
   }
 
-  /** Does an errand, and records what came of it. Throws what its phase is to fail with. */
+  /** Does an errand and records its result. Throws what its phase is to fail with. */
   async run(errand: Errand): Promise<void> {
     if (errand.kind === 'outputs') return this.#outputs(errand)
     const live = this.#live(errand)
@@ -63,7 +63,7 @@ export class Errands {
     else await this.#conclude(errand, live, phase)
   }
 
-  /** The errand failed: so does what it was for. */
+  /** Records that an errand failed: its phase or its run fails with `thrown`. */
   async fail(errand: Errand, thrown: unknown): Promise<void> {
     const { machine } = this.#parts
     const root = machine.lives.get(errand.runId)?.root
@@ -86,13 +86,16 @@ export class Errands {
     })
   }
 
-  /** The run of an errand that is still waited for: a tree that was read anew may have sent the same one again. */
+  /**
+   * The run of an errand, if the run still waits for it: a tree that was read again may have sent the same errand
+   * twice.
+   */
   #live({ runId, position, attempt }: Errand): LiveRun | null {
     const live = this.#parts.machine.live(runId, position, attempt)
     return live?.errands.has(position) ? live : null
   }
 
-  /** Applies a change where the errand is still wanted. */
+  /** Applies a change, if its run still waits for the errand. */
   #record(errand: Errand, change: (live: LiveRun) => void): Promise<void> {
     const { machine } = this.#parts
     const root = machine.lives.get(errand.runId)?.root
@@ -126,7 +129,7 @@ export class Errands {
 
   // Files
 
-  /** Looks at the file outputs of a run, and hands them to the run above; what came of it ends the run. */
+  /** Checks the file outputs of a run and hands them to the run above. The recorded result lets the run end. */
   async #outputs({ runId }: Errand): Promise<void> {
     const { machine, write } = this.#parts
     const live = machine.lives.get(runId)
@@ -159,7 +162,7 @@ export class Errands {
     })
   }
 
-  /** Hands the files of a sub-run that had completed before to the run above. */
+  /** Hands the files of an already completed sub-run to the run above. */
   async #hand(errand: Errand, live: LiveRun, phase: TeamPhase | MapPhase): Promise<void> {
     const { machine } = this.#parts
     const child = machine.store.runs.get(errand.child!)!
@@ -173,7 +176,7 @@ export class Errands {
     })
   }
 
-  /** JSON of what the run above gets: the outputs with the paths that it knows, and the records of the files. */
+  /** JSON of what the run above gets: the outputs with paths of its own folder, and the records of the files. */
   async #give(
     live: LiveRun,
     phase: TeamPhase | MapPhase,
@@ -199,7 +202,7 @@ export class Errands {
   #folderOf(live: LiveRun, phase: TeamPhase | MapPhase, child: Pick<RunRow, 'item' | 'run_name'>): string {
     if (phase.type === 'team') return `files/${phase.name}`
     const known = this.#parts.machine.store.items.folder(live.id, phase.index, child.item!)
-    // Databases of before there was such a column: as the key alone says.
+    // Databases from before the column existed: the folder follows from the key alone.
     return `files/${phase.name}/${known ?? (foldersOf([child.run_name!])[0] === child.run_name ? child.run_name : child.item)}`
   }
 
@@ -246,7 +249,7 @@ export class Errands {
     await this.#record(errand, now => mapConcluded(machine, now, phase, { counts, data, files }))
   }
 
-  /** The items of a map in their order, each with its sub-run where it has one; read a page at a time. */
+  /** The items of a map in order, each with its sub-run if it has one. Reads a page at a time. */
   async *#itemsWithChildren(
     live: LiveRun,
     phase: MapPhase,
@@ -270,7 +273,7 @@ function* linesOf(texts: readonly string[]): Generator<string> {
   yield '\n]\n'
 }
 
-/** The items of a map as they are frozen. Evaluates an item after the other, and lets others in between. */
+/** Evaluates the items of a map and their keys, one after the other, and yields the event loop in between. */
 async function evaluate(machine: Machine, live: LiveRun, phase: MapPhase): Promise<FrozenItem[]> {
   const list = machine.mask(live, phase.items.evaluate(scopeOf(machine, live)))
   if (!Array.isArray(list)) {
@@ -309,7 +312,10 @@ function keyOf(machine: Machine, live: LiveRun, phase: MapPhase, item: Json, ind
   )
 }
 
-/** Where the sub-runs of an evaluation before belong now. One whose key is gone goes behind the items that count. */
+/**
+ * The items that sub-runs of an earlier evaluation belong to now. One whose key is gone goes behind the items that
+ * count.
+ */
 function movesOf(machine: Machine, live: LiveRun, phase: MapPhase, items: readonly FrozenItem[]) {
   const earlier = machine.store.runs.children(live.id, phase.index)
   const places = new Map(items.map(({ key }, index) => [key, index]))
@@ -321,7 +327,7 @@ function movesOf(machine: Machine, live: LiveRun, phase: MapPhase, items: readon
   })
 }
 
-/** Gives the event loop to others once a piece of work has taken long enough. */
+/** Returns a function that yields the event loop when the current piece of work has taken long enough. */
 function breathing(): () => Promise<void> {
   let until = performance.now() + PIECE_MS
   return async () => {

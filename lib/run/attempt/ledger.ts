@@ -1,6 +1,6 @@
 // The ledger of outside writes. An entry of a `once` action has a receipt before its first byte leaves, so that a crash
-// can never hide that it may have been sent. Where the receipt is in doubt the outside is asked; where the outside
-// cannot tell, a person is. Nothing is sent again silently.
+// cannot hide that it may have been sent. Where a receipt is in doubt, the other system is asked; where that cannot
+// tell, a person is asked. Nothing is sent again silently.
 
 import { AgentError, type AgentResult } from '../../agent/define.ts'
 import { Recent } from '../../recent.ts'
@@ -24,16 +24,16 @@ export interface Write {
   position: number
   attempt: number
   entry: string
-  /** Of the attempt. */
+  /** The signal of the attempt. */
   signal: AbortSignal
-  /** As results are recorded: secrets masked. */
+  /** Masks secrets, as in every recorded result. */
   mask(result: AgentResult): AgentResult
   send(): Promise<AgentResult>
   find?: (() => Promise<AgentResult | null>) | undefined
 }
 
 const SETTLE_MS = 2_000
-/** Sends that this process remembers the end of. */
+/** How many interrupted sends this process remembers. */
 const MOST_REMEMBERED = 10_000
 
 interface Parts {
@@ -42,18 +42,18 @@ interface Parts {
   write<T>(change: () => T): Promise<T>
   now: () => number
   /**
-   * Milliseconds that the outside may still be at work on a request that was cut off: before, its word that nothing was
-   * written counts for nothing. Default 2,000.
+   * Milliseconds for which the other system may still work on a request that was cut off: until then, its answer that
+   * nothing was written proves nothing. Default 2,000.
    */
   settle?: number | undefined
-  /** Is told of each receipt that changes, inside the change. */
+  /** Called for each receipt that changes, inside the change. */
   changed: (runId: string, position: number, entry: string) => void
 }
 
 export class Ledger {
   readonly #parts: Parts
   readonly #store: Store
-  /** When sends of this process were cut off; what it did not send itself was sent before it began. */
+  /** When sends of this process were cut off. Any other send happened before the process began. */
   readonly #cutOff = new Recent<string, number>(MOST_REMEMBERED)
   readonly #began = performance.now()
 
@@ -63,8 +63,8 @@ export class Ledger {
   }
 
   /**
-   * Writes an entry at most once over all attempts. Gives the recorded result where it is done already.
-   * Throws UnknownWrite, or what `send` threw when it certainly did not happen.
+   * Writes an entry at most once over all attempts. Returns the recorded result when it has already been written.
+   * Throws UnknownWrite, or what `send` threw when the write certainly did not happen.
    */
   async once(write: Write): Promise<AgentResult> {
     const { runId, position, attempt, entry } = write
@@ -99,8 +99,8 @@ export class Ledger {
   }
 
   /**
-   * What the outside knows of an entry that `sentBy` left in doubt. Null: it did not happen, and the receipt is cleared.
-   * Asked at once, and again where the request may have been under way still.
+   * Asks the other system about an entry that attempt `sentBy` left in doubt. Null: the write did not happen, and the
+   * receipt is removed. Asks at once, and a second time when the request may still have been under way.
    */
   async #ask(write: Write, sentBy: number, doubt: string, cause?: unknown): Promise<AgentResult | null> {
     if (!write.find) throw new UnknownWrite(write.entry, doubt, cause)
@@ -151,7 +151,7 @@ export class Ledger {
 
 const placeOf = ({ runId, position, entry }: Write): string => `${runId}:${position}:${entry}`
 
-/** Ends early when `signal` fires; one that has fired already does not count. */
+/** Waits. Ends early when `signal` fires during the wait; a signal that had already fired does not count. */
 async function pause(ms: number, signal: AbortSignal): Promise<void> {
   const { promise, resolve } = Promise.withResolvers<void>()
   const timer = setTimeout(resolve, ms)

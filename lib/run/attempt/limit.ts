@@ -1,10 +1,13 @@
-// The clock of one attempt of a leaf phase. It is measured by the process, not by the time of day.
+// The clock of one attempt of a leaf phase. It is measured by a timer of the process, not by the system clock.
 
 import { formatDuration } from '../../duration.ts'
 
 const LONGEST_TIMER_MS = 2 ** 31 - 1
 
-/** Aborts `controller` when an attempt takes longer than `ms`; undefined is forever. Gives what calls it off. */
+/**
+ * Aborts `controller` when an attempt takes longer than `ms`; undefined means no limit. Returns a function that cancels
+ * it.
+ */
 export function limit(controller: AbortController, ms: number | undefined): () => void {
   if (ms === undefined) return () => {}
   const over = () =>

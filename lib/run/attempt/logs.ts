@@ -1,18 +1,18 @@
-// What phases say while they run: numbered lines in `<state_dir>/log.jsonl`, one file a run, masked before they get here.
-// A line that was read once is at the same number ever after. Lines of one turn go to the disk in one write.
+// The logs of runs: numbered lines in `<state_dir>/log.jsonl`, one file a run. Lines are masked before they get here. A
+// line that was once read keeps its number. The lines of one turn of the event loop are written together.
 
 import { appendFileSync, existsSync, mkdirSync, readFileSync, statSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import { Recent } from '../../recent.ts'
 import type { LogLine } from '../core/core.ts'
 
-/** Most bytes of log a run may keep; what comes after is counted, not kept. */
+/** Most bytes of the log of a run; further lines are counted, not kept. */
 const MAX_BYTES = 64 * 1_048_576
 
 interface OpenLog {
   file: string
   last: number
-  /** Of whole lines, on disk and buffered. */
+  /** Length of all whole lines, on disk and buffered. */
   bytes: number
   dropped: number
   buffer: string[]
@@ -25,7 +25,7 @@ export class RunLogs {
   readonly #onLines: (runId: string, lines: LogLine[]) => void
   #fresh = new Map<string, LogLine[]>()
 
-  /** `onLines` hears what has reached the file. */
+  /** `onLines` is told the lines that have reached the file. */
   constructor(stateDir: (runId: string) => string, onLines: (runId: string, lines: LogLine[]) => void = () => {}) {
     this.#stateDir = stateDir
     this.#onLines = onLines
@@ -56,7 +56,7 @@ export class RunLogs {
     this.#dirty.add(runId)
   }
 
-  /** Writes what is buffered. A disk that refuses loses log lines, never the run. */
+  /** Writes what is buffered. When the disk refuses, log lines are lost, never the run. */
   flush(): void {
     for (const runId of this.#dirty) {
       const open = this.#open.get(runId)!
@@ -83,7 +83,7 @@ export class RunLogs {
     return (this.#open.get(runId) ?? this.#reopen(runId)).last
   }
 
-  /** Nothing more will come from this run. */
+  /** Closes the log of a run that has no more to say for now, and notes how much was dropped. */
   close(runId: string): void {
     const open = this.#open.get(runId)
     if (!open) return
@@ -105,12 +105,12 @@ export class RunLogs {
   }
 }
 
-/** A full disk may have taken half of a line: what comes next must not be glued to it. */
+/** Cuts off half a line that a full disk may have left, so that the next line does not follow it directly. */
 function cutBack({ file, bytes }: OpenLog): void {
   try {
     if (statSync(file).size > bytes) truncateSync(file, bytes)
   } catch {
-    // There is no file: nothing of it was taken.
+    // There is no file, so nothing was written.
   }
 }
 
@@ -124,10 +124,10 @@ function endOf(file: string): { last: number; bytes: number } {
   return { last: end === 0 ? 0 : (JSON.parse(text.slice(start, end)) as LogLine).seq, bytes }
 }
 
-/** Where somebody stopped reading a log, by its file: what asks page after page begins where the last one ended. */
+/** By file: where the last reader stopped, so that a caller that reads page after page continues there. */
 const stops = new Recent<string, { seq: number; offset: number }>(200)
 
-/** Lines after `afterSeq`, of one phase or all, at most `limit`; `next` is the number to ask for next. */
+/** Lines after `afterSeq`, of one phase or all, at most `limit`; `next` is the `afterSeq` of the next page. */
 export async function readLines(
   stateDir: string,
   query: { phase?: string; afterSeq?: number; limit: number },

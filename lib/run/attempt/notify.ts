@@ -1,5 +1,6 @@
-// Listeners: what a run tells on its events. A delivery is recorded with the event that causes it and sent afterwards,
-// so a crash in between loses none; one that may have been sent is never sent again. None changes the state of a run.
+// Listeners: what a run tells about its events. A delivery is recorded with the event that causes it and sent
+// afterwards, so a crash in between loses none. One that may have been sent is never sent again. None changes the state
+// of a run.
 
 import { AgentError, type NotifyEvent } from '../../agent/define.ts'
 import type { Json, JsonObject } from '../../json.ts'
@@ -17,7 +18,7 @@ interface Payload {
   event: NotifyEvent
 }
 
-/** Records what the listeners of a run have to send about an event. Inside a journal change; gives how many. */
+/** Records what the listeners of a run will send about an event, and returns how many deliveries. Inside a unit. */
 export function recordEvent(machine: Machine, live: LiveRun, event: EventName, position: number | null): number {
   let count = 0
   for (const listener of live.team.listeners) {
@@ -41,7 +42,7 @@ export function recordEvent(machine: Machine, live: LiveRun, event: EventName, p
   return count
 }
 
-/** Both null: the listener's `when` does not want this event. */
+/** The payload, or the error. Both are null when the listener's `when` does not want this event. */
 function payloadOf(
   machine: Machine,
   live: LiveRun,
@@ -90,11 +91,13 @@ interface Parts {
   mask<T>(runId: string, value: T): T
   /** Applies a change; the promise settles once it is on disk. */
   write<T>(change: () => T): Promise<T>
-  /** Milliseconds that one delivery may take. */
+  /** Most milliseconds of one delivery. */
   timeout: number
 }
 
-/** Sends what listeners want to say: of one run in the order of its events, of different runs at the same time. */
+/**
+ * Sends the deliveries of listeners: those of one run in the order of its events, those of different runs concurrently.
+ */
 export class Messenger {
   readonly #parts: Parts
   readonly #store: Store
@@ -106,7 +109,7 @@ export class Messenger {
     this.#store = parts.store
   }
 
-  /** Sends what is pending of a run. */
+  /** Sends the pending deliveries of a run. */
   send(runId: string): void {
     const before = this.#sending.get(runId) ?? Promise.resolve()
     const mine = before.then(() => this.#sendAll(runId)).catch(() => {})
@@ -114,13 +117,13 @@ export class Messenger {
     void mine.finally(() => this.#sending.get(runId) === mine && this.#sending.delete(runId))
   }
 
-  /** Resolves when what is being sent has been, or was interrupted. */
+  /** Interrupts what is being sent, and resolves when that has ended. */
   async stop(): Promise<void> {
     this.#stop.abort()
     await this.settled()
   }
 
-  /** Resolves when nothing that is being sent now is any more. */
+  /** Resolves when everything that is being sent now has been sent. */
   async settled(): Promise<void> {
     await Promise.all(this.#sending.values())
   }
@@ -143,7 +146,7 @@ export class Messenger {
     try {
       const { definition, settings } = await this.#parts.host.agent(agent, this.#stop.signal)
       const handler = definition.notify
-      if (!handler) throw new AgentError(`agent ${agent} takes no events`)
+      if (!handler) throw new AgentError(`agent ${agent} handles no events`)
       const wrong = problems(handler.entry, entry)
       if (wrong.length > 0) {
         const list = wrong.map(({ path, message }) => `${path.slice(1)}: ${message}`).join('; ')
@@ -158,7 +161,7 @@ export class Messenger {
       await unlessDeaf((async () => handler.run(entry, context))(), signal, DEAF_MS)
       await this.#set(row, 'delivered', null)
     } catch (thrown) {
-      // Of a run that was deleted meanwhile there is nothing left to record.
+      // The run may have been deleted meanwhile: then there is nothing to record.
       await this.#failed(row, thrown, mayBeSent).catch(() => {})
     }
   }
@@ -166,7 +169,7 @@ export class Messenger {
   async #failed(row: DeliveryRow, thrown: unknown, mayBeSent: boolean): Promise<void> {
     const { sent, code } = agentErrorOf(thrown)
     if (this.#stop.signal.aborted) {
-      // Interrupted, not failed: the next start sends what is `pending`, and holds what is `sent` to be in doubt.
+      // Interrupted, not failed: the next start sends what is `pending`, and marks what is `sent` as `unknown`.
       if (sent === 'no') await this.#set(row, 'pending', null)
       return
     }
@@ -181,7 +184,7 @@ export class Messenger {
   }
 }
 
-/** What an agent's own error says; nothing of whatever else was thrown, which may be anything. */
+/** What an AgentError says. Anything else that was thrown says nothing, and may throw when it is looked at. */
 function agentErrorOf(thrown: unknown): Partial<Pick<AgentError, 'sent' | 'code'>> {
   try {
     return thrown instanceof AgentError ? { sent: thrown.sent, code: thrown.code } : {}
@@ -190,5 +193,5 @@ function agentErrorOf(thrown: unknown): Partial<Pick<AgentError, 'sent' | 'code'
   }
 }
 
-/** How long a listener may go on once its time is over. */
+/** How long a listener has to stop once its time is over. */
 const DEAF_MS = 200

@@ -10,7 +10,7 @@ export class Places {
   readonly #store: Store
   readonly #say: (row: RunRow, phase: string, line: Parameters<RunPlace['log']>[0]) => void
 
-  /** `say` takes what is to stand in the log. */
+  /** `say` is given the lines for the log. */
   constructor(
     home: string,
     store: Store,
@@ -43,8 +43,8 @@ export class Places {
   }
 
   /**
-   * A tree that was given no workspace has an empty one of its own, made for the first phase that works in it. It stays
-   * as long as the run does: a resume needs what completed phases left there.
+   * Makes the workspace of a tree that was given none, for the first phase that works in it. It stays as long as the
+   * run does, because a resume needs what completed phases left there.
    */
   makeWorkspace({ root_id, workspace }: RunRow): void {
     if (workspace === null) mkdirSync(this.#ownWorkspace(root_id), { recursive: true, mode: 0o700 })

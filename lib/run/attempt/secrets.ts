@@ -1,5 +1,5 @@
 // Values of `secret` inputs: kept only in `<home>/secrets/<root run>`, encrypted under `<home>/key` (AES-256-GCM), and
-// only until the root run has ended. The run database and everything that is shown hold them masked.
+// only until that run has ended. The run database, and everything that is shown, has them masked.
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { rename, rm } from 'node:fs/promises'
@@ -20,7 +20,7 @@ export class RootSecrets {
     this.#seal = new Seal(home)
   }
 
-  /** Stores what is secret among `inputs`, durably; nothing when none is. */
+  /** Stores the secret ones among `inputs` durably. Writes nothing when there are none. */
   async keep(rootId: string, fields: readonly Field[], inputs: JsonObject): Promise<void> {
     const secret = Object.fromEntries(
       fields.filter(field => field.secret && field.name in inputs).map(field => [field.name, inputs[field.name]!]),
@@ -35,7 +35,7 @@ export class RootSecrets {
     this.#known.set(rootId, secret)
   }
 
-  /** By input name; empty when the tree has none. */
+  /** The secret inputs of a tree by name; empty when it has none. */
   read(rootId: string): JsonObject {
     const known = this.#known.get(rootId)
     if (known) return known
@@ -51,13 +51,15 @@ export class RootSecrets {
     } catch (cause) {
       throw new CadreError(
         'internal',
-        `the secret inputs of run ${rootId} cannot be read: ${file} does not fit ${this.#seal.file}; give them again with \`resume\``,
+        `the secret inputs of run ${rootId} cannot be read: ${file} cannot be decrypted with ${this.#seal.file}; give them again with \`resume\``,
         { cause },
       )
     }
   }
 
-  /** The texts to mask in everything that this tree records. What cannot be read is in nobody's hands here. */
+  /**
+   * The texts to mask in everything that this tree records. Empty when they cannot be read: then nothing here has them.
+   */
   values(rootId: string): readonly string[] {
     try {
       return texts(this.read(rootId))
@@ -66,7 +68,7 @@ export class RootSecrets {
     }
   }
 
-  /** Top runs that have a file here. */
+  /** The top runs whose secret inputs are stored. */
   kept(): string[] {
     const folder = join(this.#home, 'secrets')
     return existsSync(folder) ? readdirSync(folder) : []
@@ -76,7 +78,7 @@ export class RootSecrets {
     const known = this.#known.get(rootId)
     this.#known.delete(rootId)
     if (known && Object.keys(known).length === 0) return
-    // A resume may give them again at once: what it keeps must not be what is removed here.
+    // A resume may store them again at once: `keep` waits, so that this does not remove the new file.
     const forgetting = rm(join(this.#home, 'secrets', rootId), { force: true })
     this.#forgetting.set(rootId, forgetting)
     await forgetting.finally(() => this.#forgetting.delete(rootId))
