@@ -1,4 +1,4 @@
-// Tables `bundles` and `meta`: teams as runs froze them, and facts about this database.
+// Tables `bundles` and `meta`: the frozen teams of runs, and facts about this database.
 
 import type { Database } from 'bun:sqlite'
 
@@ -39,7 +39,7 @@ export class Facts {
     return this.#db.query<{ value: string }, [string]>('SELECT value FROM meta WHERE key = ?').get(key)?.value ?? null
   }
 
-  /** The value of `key`, made once by `create`. */
+  /** The value of `key`. The first call creates it. */
   once(key: string, create: () => string): string {
     const known = this.get(key)
     if (known !== null) return known

@@ -39,7 +39,7 @@ export class Deliveries {
       .query<{ run_id: string }, []>("SELECT DISTINCT run_id FROM deliveries WHERE state IN ('pending', 'sent')")
       .all()
       .map(row => row.run_id)
-    // The index holds both states; what is `sent` was doubted before this is asked.
+    // The index covers both states. No delivery is `sent` here: `doubtAll` has made them `unknown` before.
   }
 
   set(runId: string, number: number, state: DeliveryRow['state'], error: string | null): void {
@@ -48,7 +48,7 @@ export class Deliveries {
       .run(runId, number, state, error)
   }
 
-  /** What an earlier process may have sent before it died. */
+  /** Marks as `unknown` what an earlier process may have sent before it ended. */
   doubtAll(): void {
     this.#db
       .query(

@@ -1,12 +1,12 @@
-// What must hold of a run database at any moment, after any crash. Each query gives the rows that break the rule:
-// none, in a database that is well. Tests run them after every kill; names are those of the guarantees in the README.
+// Rules that a run database keeps at any moment, after any crash. Each query returns the rows that break its rule, and
+// none in a sound database. Tests run them after every kill.
 
 import type { Database } from 'bun:sqlite'
 
 export const INVARIANTS: Record<string, string> = {
-  'an ended run has a time of its end, and only an ended one':
+  'a run has a completion time exactly when it has ended':
     "SELECT id FROM runs WHERE (state IN ('completed', 'failed', 'cancelled')) <> (completed_at IS NOT NULL)",
-  'an ended phase has a time of its end, and only an ended one':
+  'a phase has a completion time exactly when it has ended':
     "SELECT run_id, position FROM phases WHERE (state IN ('completed', 'failed', 'skipped', 'cancelled')) <> (completed_at IS NOT NULL)",
   'nothing ends before it starts': `
     SELECT id FROM runs WHERE completed_at < started_at
@@ -20,10 +20,10 @@ export const INVARIANTS: Record<string, string> = {
   'an open sub-run belongs to an open phase that was started': `
     SELECT child.id FROM runs AS child JOIN phases ON phases.run_id = child.parent_id AND phases.position = child.parent_position
     WHERE child.completed_at IS NULL AND phases.state NOT IN ('running', 'awaiting_input', 'pending')`,
-  'a run waits for a person when one of its phases does': `
+  'a run waits exactly when one of its phases does': `
     SELECT id FROM runs WHERE completed_at IS NULL AND state <> 'queued' AND (state = 'awaiting_input') <>
       EXISTS (SELECT 1 FROM phases WHERE run_id = id AND state = 'awaiting_input')`,
-  'a completed run has no failed phase that counts, and no open one': `
+  'a completed run has no open and no cancelled phase': `
     SELECT id FROM runs WHERE state = 'completed' AND EXISTS (
       SELECT 1 FROM phases WHERE run_id = id AND state IN ('pending', 'running', 'awaiting_input', 'cancelled'))`,
   'depth, call path, root and parent agree': `
@@ -35,54 +35,54 @@ export const INVARIANTS: Record<string, string> = {
   'a completed phase was attempted, or a person completed it': `
     SELECT run_id FROM phases WHERE state = 'completed' AND attempt < 1
       AND NOT EXISTS (SELECT 1 FROM reviews WHERE reviews.run_id = phases.run_id AND reviews.position = phases.position AND reviews.decision = 'complete')`,
-  'an item of a map has one sub-run at most': `
+  'an item of a map has at most one sub-run': `
     SELECT parent_id FROM runs WHERE parent_id IS NOT NULL GROUP BY parent_id, parent_position, item HAVING count(*) > 1`,
-  'a phase that waits for an answer has a question': `
+  'a phase that waits for a person has an open review or an open sub-run': `
     SELECT phases.run_id FROM phases WHERE state = 'awaiting_input'
       AND NOT EXISTS (SELECT 1 FROM reviews WHERE reviews.run_id = phases.run_id AND reviews.position = phases.position AND reviews.state = 'pending')
       AND NOT EXISTS (SELECT 1 FROM runs WHERE parent_id = phases.run_id AND parent_position = phases.position AND completed_at IS NULL)`,
-  'a phase that waits has one question at most, of its own attempt': `
+  'a phase has at most one open review, of its current attempt, and only while it waits': `
     SELECT reviews.run_id FROM reviews JOIN phases USING (run_id, position)
     WHERE reviews.state = 'pending' AND (phases.state <> 'awaiting_input' OR reviews.attempt <> phases.attempt)
     UNION ALL SELECT run_id FROM reviews WHERE state = 'pending' GROUP BY run_id, position HAVING count(*) > 1`,
-  'a sub-run that waits for a person makes the phase above it wait, and nothing else does': `
+  'a phase waits exactly when it has an open review or a sub-run that waits': `
     SELECT run_id FROM phases WHERE completed_at IS NULL AND (state = 'awaiting_input') <> (
       EXISTS (SELECT 1 FROM runs WHERE parent_id = run_id AND parent_position = position AND runs.state = 'awaiting_input')
       OR EXISTS (SELECT 1 FROM reviews WHERE reviews.run_id = phases.run_id AND reviews.position = phases.position AND reviews.state = 'pending'))`,
-  'a failed run has a failed phase, or says what else it was': `
+  'a failed run has a failed phase or another reason': `
     SELECT id FROM runs WHERE state = 'failed' AND coalesce(reason, '') NOT IN ('timeout', 'outputs', 'internal')
       AND NOT EXISTS (SELECT 1 FROM phases WHERE run_id = id AND state = 'failed')`,
   'only an open run has been asked to end': 'SELECT id FROM runs WHERE ending IS NOT NULL AND completed_at IS NOT NULL',
-  'only a sub-run that is opened again waits in the queue': `
+  'only a sub-run that was opened again is queued': `
     SELECT id FROM runs WHERE state = 'queued' AND (attempt < 2 OR parent_id IS NULL)`,
-  'the clock of a run stands only while a person is asked': `
+  'the clock of a run is stopped only while a person is asked': `
     SELECT id FROM runs WHERE (time_left IS NOT NULL AND state <> 'awaiting_input') OR (deadline IS NOT NULL AND time_left IS NOT NULL)
       OR (completed_at IS NOT NULL AND (deadline IS NOT NULL OR time_left IS NOT NULL))`,
-  'the clock of a phase stands only while a person is asked': `
+  'the clock of a phase is stopped only while a person is asked': `
     SELECT run_id FROM phases WHERE (time_left IS NOT NULL AND state <> 'awaiting_input')
       OR (deadline IS NOT NULL AND (time_left IS NOT NULL OR state NOT IN ('running', 'awaiting_input')))`,
-  'what an ended phase wrote outside is known, or a person has answered for it': `
+  'what a completed phase wrote outside is known, or a person has answered for it': `
     SELECT receipts.run_id FROM receipts JOIN phases USING (run_id, position)
     WHERE (phases.state = 'completed' OR (phases.state = 'skipped' AND phases.reason = 'person')) AND receipts.state <> 'done'
       AND NOT EXISTS (SELECT 1 FROM reviews WHERE reviews.run_id = phases.run_id AND reviews.position = phases.position AND reviews.state = 'decided')`,
-  'no receipt is of an attempt that has not begun': `
+  'no receipt belongs to an attempt that has not begun': `
     SELECT receipts.run_id FROM receipts JOIN phases USING (run_id, position) WHERE receipts.attempt > phases.attempt`,
-  'a sub-run of a map is that of its item': `
+  'a sub-run of a map has the key of its item': `
     SELECT runs.id FROM runs JOIN items ON items.run_id = parent_id AND items.position = parent_position AND items.item = runs.item
       JOIN phases ON phases.run_id = parent_id AND phases.position = parent_position AND total IS NOT NULL
     WHERE items.key <> run_name`,
   'a sub-run whose item is gone has ended': `
     SELECT id FROM runs WHERE parent_id IS NOT NULL AND run_name IS NOT NULL AND completed_at IS NULL
       AND NOT EXISTS (SELECT 1 FROM items WHERE run_id = parent_id AND position = parent_position AND items.item = runs.item)`,
-  'sub-runs stand in the tree as their items do': `
+  'sub-runs have the order of their items in the tree': `
     SELECT id FROM (SELECT id, tree_key, lag(tree_key) OVER (PARTITION BY parent_id, parent_position ORDER BY item) AS before
       FROM runs WHERE parent_id IS NOT NULL) WHERE before >= tree_key`,
-  'an ended phase has the result that belongs to its state': `
+  'a completed phase has data, and of the others only a failed one may': `
     SELECT run_id FROM phases WHERE (state = 'completed') <> (data IS NOT NULL)
       AND completed_at IS NOT NULL AND NOT (state = 'failed' AND data IS NOT NULL)`,
 }
 
-/** The rules that `db` breaks, each with how many rows do. */
+/** The rules that `db` breaks, each with the number of rows that break it. */
 export function brokenInvariants(db: Database): { rule: string; rows: number }[] {
   return Object.entries(INVARIANTS)
     .map(([rule, sql]) => ({ rule, rows: db.query(sql).all().length }))

@@ -1,4 +1,4 @@
-// Table `items`: the items of a map, frozen when they are first evaluated, in their order.
+// Table `items`: the items of maps in their order, frozen when they are first evaluated.
 
 import type { Database } from 'bun:sqlite'
 import type { NextItem } from '../core/core.ts'
@@ -35,7 +35,7 @@ export class Items {
     this.#db.query('DELETE FROM items WHERE run_id = ? AND position = ?').run(runId, position)
   }
 
-  /** Of a run and of the sub-runs of its team phases. */
+  /** Deletes the items of a run and of the sub-runs of its team phases. */
   deleteWhole(runId: string): void {
     this.#db.query(`${WHOLE} DELETE FROM items WHERE run_id IN (SELECT id FROM whole)`).run(runId)
   }
@@ -48,7 +48,7 @@ export class Items {
       .get(runId, position, item)
   }
 
-  /** Where the files of an item lie below `files/<phase>/`; null in databases of before there was such a column. */
+  /** The folder of an item's files below `files/<phase>/`; null where the row is older than the column. */
   folder(runId: string, position: number, item: number): string | null {
     return (
       this.#db
@@ -59,7 +59,7 @@ export class Items {
     )
   }
 
-  /** The next items from `from` on that are to be started. */
+  /** The next items to start, from index `from` on. */
   next(runId: string, position: number, from: number, limit: number): NextItem[] {
     return this.#db
       .query<NextItem, [string, number, number, number]>(

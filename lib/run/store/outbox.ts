@@ -1,4 +1,5 @@
-// Table `outbox`: changes of synced runs that the hub has not acknowledged, numbered without gaps in the order of commits.
+// Table `outbox`: changes of synced runs that the hub has not acknowledged, numbered in the order of commits, without
+// gaps.
 
 import type { Database } from 'bun:sqlite'
 
@@ -24,7 +25,7 @@ export class OutboxRows {
       .run(runId, attempt, kind, body)
   }
 
-  /** The oldest change behind `after`; one at a time, for a body may have a megabyte. */
+  /** The oldest change after number `after`. Read one at a time, because a body may have a megabyte. */
   next(after: number): OutboxRow | null {
     return this.#db
       .query<OutboxRow, [number]>(
@@ -37,7 +38,7 @@ export class OutboxRows {
     this.#db.query('DELETE FROM outbox WHERE seq <= ?').run(seq)
   }
 
-  /** Empties the outbox and numbers from 1 again. */
+  /** Empties the outbox and starts numbering from 1 again. */
   clear(): void {
     this.#db.query('DELETE FROM outbox').run()
     this.#db.query("DELETE FROM sqlite_sequence WHERE name = 'outbox'").run()

@@ -1,5 +1,5 @@
-// Table `receipts`: writes to the outside. `sent` before the first byte leaves, `done` once it is confirmed, `unknown` in
-// between when nobody can tell. What is done stays done.
+// Table `receipts`: outside writes. A receipt is `sent` before the first byte leaves, `done` once the write is
+// confirmed, and `unknown` when nobody can tell whether it happened. What is `done` stays `done`.
 
 import type { Database } from 'bun:sqlite'
 import type { Json } from '../../json.ts'
@@ -18,7 +18,7 @@ export class Receipts {
       .all(runId, position)
   }
 
-  /** Of a run and of all below it. */
+  /** The receipts of a run and of all runs below it. */
   below(rootId: string, treeKey: string): ReceiptRow[] {
     return this.#db
       .query<ReceiptRow, [string, string]>(
@@ -29,7 +29,7 @@ export class Receipts {
       .all(rootId, treeKey)
   }
 
-  /** Before the first byte leaves. False when a receipt stands, or the attempt is not the live one any more. */
+  /** Called before the first byte leaves. False when there is a receipt, or the attempt is no longer the live one. */
   insert(runId: string, position: number, entry: string, attempt: number, at: number): boolean {
     return (
       this.#db
@@ -57,7 +57,7 @@ export class Receipts {
       .run(runId, position, entry, json(done.result), done.id, done.url, done.at)
   }
 
-  /** What an attempt sent is in doubt; the receipt of a later attempt is left alone. */
+  /** Marks what attempt `sentBy` sent as `unknown`. The receipt of a later attempt is left alone. */
   doubt(runId: string, position: number, entry: string, sentBy: number): void {
     this.#db
       .query(
@@ -67,7 +67,7 @@ export class Receipts {
       .run(runId, position, entry, sentBy)
   }
 
-  /** What an attempt sent did not happen; the receipt of a later attempt is left alone. Null: whichever sent it. */
+  /** Removes the receipt of attempt `sentBy`, whose write did not happen; null removes that of any attempt. */
   clear(runId: string, position: number, entry: string, sentBy: number | null): void {
     this.#db
       .query(
@@ -77,7 +77,7 @@ export class Receipts {
       .run(runId, position, entry, sentBy)
   }
 
-  /** What an earlier process may have sent before it died. */
+  /** Marks as `unknown` what an earlier process may have sent before it ended. */
   doubtAll(): Pick<ReceiptRow, 'run_id' | 'position' | 'entry'>[] {
     return this.#db
       .query<ReceiptRow, []>(

@@ -29,7 +29,7 @@ export class Reviews {
     this.#db = db
   }
 
-  /** Asks, or asks something else about the same attempt. */
+  /** Opens a review, or replaces the question of the review that the attempt already has. */
   open(review: NewReview): void {
     const { run_id, position, attempt, kind, reason, prompt, entries, deadline, at } = review
     this.#db
@@ -76,7 +76,7 @@ export class Reviews {
     )
   }
 
-  /** Nobody is asked any more: the run ends for another reason. */
+  /** Closes the review of a phase without an answer, because its run ends for another reason. */
   close(runId: string, position: number, at: number): void {
     this.#db
       .query(
@@ -95,7 +95,7 @@ export class Reviews {
       .run(rootId, at)
   }
 
-  /** Reviews whose time is over. */
+  /** Open reviews whose deadline has passed. */
   due(now: number, after: { at: number; id: string }, limit: number) {
     return this.#db
       .query<{ id: string; run_id: string; root_id: string; at: number }, [number, number, string, number]>(

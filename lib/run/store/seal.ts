@@ -1,5 +1,6 @@
-// Bytes under the key of the home (`<home>/key`, AES-256-GCM), for what may hold secrets and has to be on disk: values of
-// secret inputs, and small artifacts while the database keeps them. What was sealed for one place opens at no other.
+// Encrypts bytes with the key of the home (`<home>/key`, AES-256-GCM). For data on disk that may hold secrets: values
+// of secret inputs, and small artifacts while the database keeps them. Bytes sealed for one place cannot be opened for
+// another.
 
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -24,7 +25,7 @@ export class Seal {
     return Buffer.concat([iv, cipher.getAuthTag(), sealed])
   }
 
-  /** Throws where it was sealed under another key, or for another place. */
+  /** Throws when the bytes were sealed with another key or for another place. */
   open(place: string, sealed: Uint8Array): Buffer {
     const decipher = createDecipheriv(ALGORITHM, this.#key(), sealed.subarray(0, IV_BYTES))
     decipher.setAAD(Buffer.from(place))
@@ -32,7 +33,7 @@ export class Seal {
     return Buffer.concat([decipher.update(sealed.subarray(IV_BYTES + TAG_BYTES)), decipher.final()])
   }
 
-  /** Made when first needed. Read each time: whoever replaces it means what is sealed from then on. */
+  /** The key is made when it is first needed. It is read each time, so that a replaced key is used from then on. */
   #key(): Buffer {
     try {
       return readFileSync(this.file)

@@ -4,7 +4,7 @@
 import type { Database } from 'bun:sqlite'
 import type { SmallFile } from '../../agent/files.ts'
 
-/** `seq` is never used twice, so a row that was read is not mistaken for one that replaced it. */
+/** `seq` is never used twice, so a row that was read cannot be mistaken for the row that replaced it. */
 export interface UnsettledRow {
   seq: number
   run_id: string
@@ -15,23 +15,22 @@ export interface SmallFileRow extends UnsettledRow {
   bytes: Uint8Array
 }
 
-/** Inside a change of the database. A file that was kept before is replaced. */
+/** Called inside a change of the database. Replaces the rows of the same paths. */
 export function putSmallFiles(db: Database, runId: string, files: readonly SmallFile[], at: number): void {
   const statement = db.query('INSERT OR REPLACE INTO small_files (run_id, path, written_at, bytes) VALUES (?, ?, ?, ?)')
   for (const { path, bytes } of files) statement.run(runId, path, at, bytes)
 }
 
 /**
- * Inside a change of the database: forgets what earlier attempts of a phase wrote, or an item of a map in `folder`
- * (`files/<phase>/<key>`). Without this, what the next attempt has replaced or not written again would come back after
- * a power cut.
+ * Called inside a change of the database. Removes the rows of what earlier attempts wrote into `folder`. Without this,
+ * files that the next attempt replaced or did not write again would come back after a power cut.
  */
 export function dropSmallFilesBelow(db: Database, runId: string, folder: string): void {
   // `0` is the character after `/`.
   db.query('DELETE FROM small_files WHERE run_id = ? AND path > ? AND path < ?').run(runId, `${folder}/`, `${folder}0`)
 }
 
-/** Of the `limit` oldest rows after `seq`, those that were written before `before`; oldest first. */
+/** Of the `limit` oldest rows after number `after`, those that were written before `before`; oldest first. */
 export function unsettled(db: Database, before: number, limit: number, after = 0): UnsettledRow[] {
   return db
     .query<UnsettledRow, [number, number, number]>(
@@ -42,7 +41,7 @@ export function unsettled(db: Database, before: number, limit: number, after = 0
     .all(after, limit, before)
 }
 
-/** Inside a change of the database. A row that was replaced in the meantime stays. */
+/** Called inside a change of the database. A row that was replaced in the meantime has another `seq` and stays. */
 export function dropSettled(db: Database, rows: readonly Pick<UnsettledRow, 'seq'>[]): void {
   const statement = db.query('DELETE FROM small_files WHERE seq = ?')
   for (const { seq } of rows) statement.run(seq)
@@ -50,7 +49,7 @@ export function dropSettled(db: Database, rows: readonly Pick<UnsettledRow, 'seq
 
 const PAGE = 64
 
-/** Every row, a page in memory at a time. */
+/** Every row, with one page in memory at a time. */
 export function* allSmall(db: Database): Generator<SmallFileRow> {
   const statement = db.query<SmallFileRow, [number, number]>(
     'SELECT seq, run_id, path, bytes FROM small_files WHERE seq > ? ORDER BY seq LIMIT ?',

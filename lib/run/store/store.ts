@@ -1,4 +1,4 @@
-// The run database: one object a table. Whoever looks for a statement finds it in the file of its table.
+// The run database: one object for each table, in the file of that table, with all of its statements.
 
 import type { Database } from 'bun:sqlite'
 import { Bundles, Facts } from './bundles.ts'
