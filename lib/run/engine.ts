@@ -1,9 +1,10 @@
-// The engine: the door of this room. It takes runs, executes their phases and records what happens. The way of a run:
+// The engine, and the door of lib/run. It takes runs, executes their phases and records what happens. The way of a run:
 //
 //   start → steps/begin → store (one group commit) → effect `launch` → attempt/execute → steps/end → store → …
 //
-// Steps change rows and memory inside a transaction and touch nothing else; what has to happen outside is an effect, done
-// after the commit and guarded by itself. Callers are answered once what they asked for is durable.
+// Steps change rows and memory inside a transaction and touch nothing else. What has to happen outside is an effect,
+// done after the commit and guarded by itself. Callers are answered once what they asked for is durable. The whole
+// design is described in docs/architecture.md.
 
 import type { Database } from 'bun:sqlite'
 import { isDiskError } from '../../db/open.ts'
@@ -69,11 +70,11 @@ export interface EngineOptions {
   host: EngineHost
   secrets: RootSecrets
   log: Log
-  /** Leaf phases at once, over all runs. */
+  /** How many leaf phases may execute at once, over all runs. */
   slots: number
-  /** Of the ledger. */
+  /** Milliseconds before the ledger believes that a write which was cut off did not happen; default 2,000. */
   settle?: number
-  /** Milliseconds that a listener may take; default 60,000. */
+  /** Most milliseconds of one delivery of a listener; default 60,000. */
   deliveryTimeout?: number
   now?: () => number
   /** Adds what changed to the hub's outbox, inside the transaction. */
@@ -88,20 +89,20 @@ export interface StartRequest {
   workspace?: string | null
   fromPath?: boolean
   synced?: boolean
-  /** Made at dispatch; starting the same id again changes nothing. */
+  /** The id that was made at dispatch. Starting the same id again changes nothing. */
   runId?: string
 }
 
-/** Bundles kept in memory; runs that have not ended hold their own. */
+/** Most bundles in the cache; runs that have not ended hold their own. */
 const MOST_BUNDLES = 100
-/** How long agents may take to heed that the daemon stops. */
+/** How long agents may take to stop when the daemon stops. */
 const STOP_MS = 6_000
 /** How often the log of a phase that still runs goes to the hub. */
 const LOG_SYNC_MS = 1_000
 const DELIVERY_MS = 60_000
-/** The longest sleep of the timer: a clock that was set is noticed after this. */
+/** The longest sleep of the timer, after which a change of the system clock is noticed. */
 const LONGEST_SLEEP_MS = 1_000
-/** How often small files are looked after. */
+/** How often small files are made durable. */
 const SETTLE_FILES_MS = 10_000
 
 export class Engine {
@@ -119,7 +120,7 @@ export class Engine {
   readonly #settler: Settler
   readonly #seal: Seal
   readonly #bundles = new Recent<string, Bundle>(MOST_BUNDLES)
-  /** Work on the files of one phase is done one after the other. */
+  /** Work on the files of one phase is done in order: the last piece of work by lane. */
   readonly #lanes = new Map<string, Promise<void>>()
   /** Top runs that are being deleted, or resumed. */
   readonly #held = new Set<string>()
@@ -178,7 +179,7 @@ export class Engine {
       },
       log,
     )
-    // What agents write may hold secrets, and no secret stands in the database as it is.
+    // What agents write may hold secrets, and the database must hold no secret in plain text.
     const seal = (runId: string, { path, bytes }: SmallFile): SmallFile => ({
       path,
       bytes: this.#seal.close(`${runId}/${path}`, bytes),
@@ -220,9 +221,9 @@ export class Engine {
   }
 
   /**
-   * Continues what has not ended: every tree, or those of the top runs `only`, and leaves the others as they are; to be
-   * called before anything is started, and again for a tree that was left. One that cannot be read ends as failed, and
-   * keeps no other from going on.
+   * Continues every tree that has not ended, or only the trees of the top runs `only`. It must be called before
+   * anything is started, and may be called again for a tree that was left out. A tree that cannot be read ends as
+   * `failed`; the others continue.
    */
   async recover(only?: readonly string[]): Promise<void> {
     this.#opening ??= this.#open()
@@ -241,7 +242,7 @@ export class Engine {
     this.#wakeAt(this.#now())
   }
 
-  /** What every start begins with. */
+  /** What happens once, at the first `recover`. */
   async #open(): Promise<void> {
     await this.#disk.look()
     this.#disk.watch()
@@ -273,15 +274,16 @@ export class Engine {
   }
 
   /**
-   * Asks a run and all below it to end; phases that run `always` clean up, unless it is asked again. Throws `not_found`; a
-   * run that has ended already is `invalid_state`. While the disk is full it stops what executes, and records it later.
+   * Asks a run and all runs below it to end. `always` phases still run, unless the run is asked again. Throws
+   * `not_found`, and `invalid_state` when the run has ended. While the disk is full it aborts what executes and records
+   * the rest later.
    */
   async cancel(runId: string, reason = 'cancelled'): Promise<RunRecord> {
     const row = this.store.runs.get(runId)
     if (!row) throw new CadreError('not_found', `there is no run ${runId}`)
     const apply = () => {
       this.#refuseCancel(runId)
-      // One that this process has left alone begins nothing anew: it is read, and asked to end in the same change.
+      // A tree that `recover` left out is read and asked to end in the same change, so that it starts nothing again.
       if (!this.#machine.lives.has(runId)) loadTree(this.#machine, row.root_id)
       const live = this.#machine.lives.get(runId)!
       stopRun(this.#machine, live, { state: 'cancelled', reason, ...(live.ending && { hard: true }) })
@@ -306,8 +308,8 @@ export class Engine {
   }
 
   /**
-   * Opens an ended run again, as a new attempt. Throws `not_found`, `invalid_state`, `invalid_request` for an unknown phase,
-   * and where the run needs the values of secret inputs again.
+   * Opens an ended run again, as a new attempt. Throws `not_found`, `invalid_state`, and `invalid_request` for an
+   * unknown phase, or when the run needs the values of secret inputs again.
    */
   async resume(runId: string, options: ResumeOptions = {}): Promise<RunRecord> {
     if (this.#stopping) throw stopping()
@@ -331,7 +333,7 @@ export class Engine {
     return planResume(this.#machine, runId, options)
   }
 
-  /** Lets `work` delete the tree of an ended top run, which nobody can open again meanwhile. */
+  /** Calls `work`, which deletes the tree of an ended top run; until it returns, nobody can open the run again. */
   async deleting(runId: string, work: () => Promise<void>): Promise<void> {
     this.#held.add(runId)
     await work().finally(() => this.#held.delete(runId))
@@ -343,7 +345,7 @@ export class Engine {
     await this.#ask(root ?? null, () => decide(this.#machine, reviewId, decision))
   }
 
-  /** The phases of a run, with what those that have not ended wait for. */
+  /** The phases of a run. Each phase that has not ended says what it waits for. */
   phases(runId: string): RunPhases {
     const live = this.#machine.lives.get(runId)
     const waits = (position: number) =>
@@ -363,17 +365,17 @@ export class Engine {
       if (this.record(runId).completed_at === null) await this.#followers.untilEnded(runId)
       await this.#messenger.idle(runId)
       const record = this.record(runId)
-      // It may have been resumed the moment it ended.
+      // The run may have been resumed the moment it ended.
       if (record.completed_at !== null) return record
     }
   }
 
-  /** Resolves when every listener that was to be told by now has been. */
+  /** Resolves when all deliveries that are being sent now have been sent. */
   async told(): Promise<void> {
     await this.#messenger.settled()
   }
 
-  /** Hears of every durable change until the returned function is called. */
+  /** Calls `listener` for every durable change, until the returned function is called. */
   follow(listener: (notice: Notice) => void): () => void {
     return this.#followers.follow(listener)
   }
@@ -390,7 +392,7 @@ export class Engine {
     return this.#bundles.set(id, this.#options.host.restoreBundle(id, JSON.parse(text)))
   }
 
-  /** Runs that have not ended, and leaf phases in execution. */
+  /** How many runs have not ended, how many slots are used and free, and why nothing can be recorded, if so. */
   get load(): { runs: number; slots: number; free: number; stalled: string | null } {
     const slots = this.#machine.slots.inUse
     const stalled = this.#journal.stalled ?? this.#disk.low
@@ -398,7 +400,7 @@ export class Engine {
     return { runs: this.#machine.lives.size, slots, free, stalled }
   }
 
-  /** Interrupts what runs, without recording an end: the next start continues it. */
+  /** Interrupts what executes without recording an end: the next start continues it. */
   async stop(): Promise<void> {
     this.#stopping = true
     clearTimeout(this.#timer)
@@ -415,7 +417,7 @@ export class Engine {
 
   readonly #now = (): number => this.#options.now?.() ?? Date.now()
 
-  /** A change that somebody waits for: refused while the disk takes none. */
+  /** Queues a change that somebody waits for. It is refused while the disk takes no writes. */
   #ask<T>(root: string | null, apply: () => T): Promise<T> {
     return this.#journal.write({ root, apply, request: true })
   }
@@ -423,9 +425,13 @@ export class Engine {
   #refuseCancel(runId: string): void {
     const row = this.store.runs.get(runId)
     if (!row) throw new CadreError('not_found', `there is no run ${runId}`)
-    if (row.completed_at !== null) throw new CadreError('invalid_state', `run ${runId} is ${row.state} already`)
+    if (row.completed_at !== null)
+      throw new CadreError('invalid_state', `run ${runId} has already ended (${row.state})`)
     if (row.state === 'queued') {
-      throw new CadreError('invalid_state', `run ${runId} waits for its turn: cancel its top run ${row.root_id}`)
+      throw new CadreError(
+        'invalid_state',
+        `run ${runId} waits for its new attempt and cannot be cancelled alone: cancel its top run ${row.root_id}`,
+      )
     }
   }
 
@@ -443,15 +449,15 @@ export class Engine {
     }
   }
 
-  /** The values of secret inputs for a new attempt; null where it needs none. */
+  /** The values of secret inputs for a new attempt; null when it needs none. */
   #secretsAgain(runId: string, bundle: Bundle, given: JsonObject): JsonObject | null {
     const team = bundle.team(bundle.root)
     const wrong = Object.keys(given).filter(name => !team.inputs.some(input => input.secret && input.name === name))
     if (wrong.length > 0) {
       throw new CadreError(
         'invalid_request',
-        `only secret inputs can be given again at a resume: ${wrong.join(', ')} ${wrong.length > 1 ? 'are' : 'is'} kept as the run began`,
-        { details: wrong.map(name => ({ path: `/inputs/${name}`, message: 'is no secret input of this team' })) },
+        `only secret inputs can be given again at a resume: ${wrong.join(', ')} ${wrong.length > 1 ? 'keep their values' : 'keeps its value'} from the start`,
+        { details: wrong.map(name => ({ path: `/inputs/${name}`, message: 'must be a secret input of this team' })) },
       )
     }
     const needed = secretsNeeded(team, this.store.runs.get(runId)!)
@@ -470,7 +476,10 @@ export class Engine {
 
   // Starting
 
-  /** Small files that the file system lost in a power cut are made again; only then can they be behind the rows. */
+  /**
+   * Makes small files again that the file system lost. Only after a boot of the machine can they be older than the
+   * rows.
+   */
   async #restoreFiles(): Promise<void> {
     const boot = bootId()
     if (this.store.facts.get('boot') === boot) return
@@ -480,7 +489,7 @@ export class Engine {
     await this.#journal.write({ root: null, apply: () => this.store.facts.set('boot', boot) })
   }
 
-  /** What the process before may have sent is in doubt. */
+  /** Marks as unknown what the previous process may have sent. */
   #doubtSent(): void {
     for (const { run_id, position, entry } of this.store.receipts.doubtAll()) {
       this.#receiptChanged(run_id, position, entry)
@@ -514,7 +523,7 @@ export class Engine {
     }
   }
 
-  /** Inside the transaction. What cannot be told to the hub holds up nothing here. */
+  /** Called inside the transaction. A change that cannot be put into the outbox is logged and delays nothing. */
   #tellOutbox(): void {
     const { outbox, log } = this.#options
     for (const change of outbox ? this.#machine.changes : []) {
@@ -564,7 +573,7 @@ export class Engine {
       })
   }
 
-  /** Records how an attempt ended. One that a stop interrupted has no end: the next start opens a new one. */
+  /** Records how an attempt ended. An attempt that `stop` interrupted gets no end: the next start opens a new one. */
   async #record(live: LiveRun, position: number, attempt: number, outcome: Outcome): Promise<void> {
     this.logs.flush()
     if (this.#stopping && outcome.kind !== 'completed') return
@@ -580,7 +589,7 @@ export class Engine {
   }
 
   #send(errand: Errand): void {
-    // What is handed over goes into a folder that may have to be cleared before.
+    // Files are handed over into a folder that may have to be cleared first.
     const row = errand.kind === 'outputs' ? this.store.runs.get(errand.runId) : null
     const folder = row
       ? folderLane(row.parent_id ?? '', row.parent_position ?? -1)
@@ -597,7 +606,7 @@ export class Engine {
     })
   }
 
-  /** Removes what earlier attempts of a phase were given by sub-runs that run anew, or that do not count any more. */
+  /** Removes files that earlier attempts of a phase got from sub-runs that run again or no longer count. */
   async #clear({ runId, position }: Extract<Effect, { kind: 'clear' }>): Promise<void> {
     const live = this.#machine.lives.get(runId)
     const phase = live?.phase(position)
@@ -622,14 +631,14 @@ export class Engine {
     void mine.finally(() => this.#lanes.get(lane) === mine && this.#lanes.delete(lane))
   }
 
-  /** Once its last words are said, what a run needed goes, and those who waited for it hear. */
+  /** After the end of a run: waits for its listeners, removes what it needed, and tells those who wait for its end. */
   async #farewell(runId: string, root: string): Promise<void> {
     const hasEnded = () => !this.#stopping && this.store.runs.get(runId)?.completed_at !== null
     this.logs.close(runId)
     await this.#messenger.idle(runId)
-    // Resumed meanwhile: what it needs stays, and who waits for its end has to wait on.
+    // If the run was resumed meanwhile, it keeps what it needs, and those who wait for its end wait on.
     if (!hasEnded()) return
-    // A listener may have said something since.
+    // A listener may have written to the log since.
     this.logs.close(runId)
     const isTop = runId === root && !this.#held.has(runId)
     try {
@@ -646,7 +655,7 @@ export class Engine {
 
   // Faults
 
-  /** A change failed twice: its tree ends, so that nothing waits for it for ever. */
+  /** A change failed twice: its tree ends, so that nothing waits for it forever. */
   #unitFailed({ root }: Unit, thrown: unknown): void {
     if (root === null) return
     const { code, message } = errorOf(thrown)
@@ -656,7 +665,7 @@ export class Engine {
 
   // Time
 
-  /** Has the rows asked what is due at `at`, or sooner. */
+  /** Makes the timer ask the rows what is due at `at` at the latest. */
   #wakeAt(at: number): void {
     if (at >= this.#timerAt || this.#stopping) return
     this.#timerAt = at
@@ -688,9 +697,9 @@ export class Engine {
     }
   }
 
-  // What others hear
+  // What others are told
 
-  /** Also of a run that ended meanwhile: an attempt that did not heed its signal may still write. */
+  /** Works for an ended run too: an attempt that ignored its signal may still write. */
   #receiptChanged(runId: string, position: number, entry: string): void {
     const row = this.store.runs.get(runId)
     if (row?.synced !== 1) return
@@ -715,7 +724,7 @@ export class Engine {
     this.#logsToSync.clear()
     if (this.#stopping) return
     const apply = () => {
-      // What an ended run said is in the outbox since its last attempt ended.
+      // The log of an ended run went into the outbox when its last attempt ended.
       for (const runId of runs) if (this.#machine.lives.has(runId)) outbox.recordLog(runId, this.logs.last(runId))
     }
     void this.#journal
@@ -725,7 +734,7 @@ export class Engine {
   }
 }
 
-/** Where the folder of a team or map phase is cleared. */
+/** The lane in which the folder of a team or map phase is cleared. */
 const folderLane = (runId: string, position: number): string => `${runId}:${position}:folder`
 
 const stopping = () => new CadreError('unavailable', 'the daemon is stopping; start the run again afterwards')
