@@ -6,10 +6,11 @@
 import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
 import type { Phase, Team } from '../../team/team.ts'
-import { positionOf, type ReceiptRow, type RunRow, runEnded, startClock } from '../core/core.ts'
+import { positionOf, type RunRow, runEnded, startClock } from '../core/core.ts'
 import type { ChildRow } from '../store/store.ts'
 import { loadRun, takeUp } from './load.ts'
 import type { Machine } from './machine.ts'
+import { type Written, written } from './written.ts'
 
 export interface ResumeOptions {
   /** Name of the phase from which everything is repeated. */
@@ -27,14 +28,7 @@ export interface ResumePlan {
    */
   repeats: string[]
   /** What these phases have already written outside: it is not sent again. */
-  written: {
-    run_id: string
-    phase: string
-    entry: string
-    state: ReceiptRow['state']
-    id: string | null
-    url: string | null
-  }[]
+  written: Written[]
 }
 
 /**
@@ -85,24 +79,19 @@ export function planResume(
   const row = resumable(machine, runId, { from, failed })
   const team = teamOf(machine, row)
   const whole = new Set(reached(team, from))
-  const again = new Set([...open(machine, row), ...whole, ...(failed ? withFailedItems(machine, row) : [])])
-  const written = store.receipts.below(row.root_id, row.tree_key).filter(({ run_id, position, state }) => {
+  const repeated = new Set([...open(machine, row), ...whole, ...(failed ? withFailedItems(machine, row) : [])])
+  const again = store.receipts.below(row.root_id, row.tree_key).filter(({ run_id, position, state }) => {
     const place = store.runs.get(run_id)!.tree_key
     const top = place === '' ? position : positionOf(place)
-    if (state !== 'done' || !again.has(top)) return false
+    if (state !== 'done' || !repeated.has(top)) return false
     return whole.has(top) || store.phases.get(run_id, position)!.state !== 'completed'
   })
   return {
     run_id: runId,
-    repeats: team.phases.filter(phase => again.has(phase.index)).map(phase => phase.name),
-    written: written.map(({ run_id, position, entry, state, external_id, external_url }) => ({
-      run_id,
-      phase: teamOf(machine, store.runs.get(run_id)!).phases[position]!.name,
-      entry,
-      state,
-      id: external_id,
-      url: external_url,
-    })),
+    repeats: team.phases.filter(phase => repeated.has(phase.index)).map(phase => phase.name),
+    written: again.map(receipt =>
+      written(receipt, teamOf(machine, store.runs.get(receipt.run_id)!).phases[receipt.position]!.name),
+    ),
   }
 }
 

@@ -4,7 +4,8 @@
 import { formatDuration } from '../../duration.ts'
 import { CadreError } from '../../error.ts'
 import type { Bundle, Phase } from '../../team/team.ts'
-import { type PhaseRow, parse, type ReceiptRow, type RunError, type RunRow } from '../core/core.ts'
+import { type PhaseRow, parse, type RunError, type RunRow } from '../core/core.ts'
+import { type Written, written } from '../steps/steps.ts'
 import type { Store } from '../store/store.ts'
 
 /** One step of the chain: a run and the phase in it that decided its end. */
@@ -15,15 +16,6 @@ export interface Cause {
   state: string
   phase: string | null
   error: RunError | null
-}
-
-export interface Written {
-  run_id: string
-  phase: string
-  entry: string
-  state: ReceiptRow['state']
-  id: string | null
-  url: string | null
 }
 
 export interface Why {
@@ -55,21 +47,16 @@ export function why(store: Store, runId: string, bundleOf: (id: string) => Bundl
     }
     row = cause && cause.phase.type !== 'standard' ? store.runs.decidingChild(row.id, cause.phase.index) : null
   }
-  const written = writtenBelow(store, run, phasesOf)
-  const text = [...sentences, writtenText(written), cancelledText(cancelled)].filter(Boolean).join(' ')
-  return { run_id: runId, text, chain, written, cancelled }
+  const writes = writtenBelow(store, run, phasesOf)
+  const text = [...sentences, writtenText(writes), cancelledText(cancelled)].filter(Boolean).join(' ')
+  return { run_id: runId, text, chain, written: writes, cancelled }
 }
 
 /** The outside writes that must not happen twice, of a run and of all runs below it. */
 function writtenBelow(store: Store, run: RunRow, phasesOf: (row: RunRow) => readonly Phase[]): Written[] {
-  return store.receipts.below(run.root_id, run.tree_key).map(receipt => ({
-    run_id: receipt.run_id,
-    phase: phasesOf(store.runs.get(receipt.run_id)!)[receipt.position]!.name,
-    entry: receipt.entry,
-    state: receipt.state,
-    id: receipt.external_id,
-    url: receipt.external_url,
-  }))
+  return store.receipts
+    .below(run.root_id, run.tree_key)
+    .map(receipt => written(receipt, phasesOf(store.runs.get(receipt.run_id)!)[receipt.position]!.name))
 }
 
 interface Deciding {
