@@ -26,7 +26,7 @@ import { errorOf } from './fault.ts'
 import { loadTree } from './load.ts'
 import { proceed, startMap } from './map.ts'
 import { ask } from './review.ts'
-import { scopeOf } from './scope.ts'
+import { forgetResults, scopeOf } from './scope.ts'
 import { stopRun } from './stop.ts'
 import { startTeam } from './team.ts'
 
@@ -79,6 +79,8 @@ export class Machine {
   readonly #steps = new Map<string, Set<LiveRun>>()
   /** Trees whose memory a rollback left ahead of their rows. */
   readonly #stale = new Set<string>()
+  /** Trees whose last unit threw: the next one takes all of their steps, so that it throws again if one of them does. */
+  readonly #thrown = new Set<string>()
   /** Of the unit that is being applied. */
   #unitEffects: Effect[] = []
   #unitChanges: Change[] = []
@@ -105,7 +107,7 @@ export class Machine {
     if (!live) return null
     // The turn is its; the slot is taken when the phase begins.
     this.slots.release()
-    return { root: live.root, apply: () => this.#useSlot(live) }
+    return { root: live.root, apply: () => this.#useSlot(live.id) }
   }
 
   readonly hasNext = (): boolean =>
@@ -124,14 +126,23 @@ export class Machine {
     for (const change of this.#unitChanges) {
       this.#changes.set(`${change.kind}:${change.run.id}:${change.position}:${change.entry ?? ''}`, change)
     }
-    if (this.#unitTouched && this.#unitRoot !== null) this.#touched.add(this.#unitRoot)
+    if (this.#unitRoot === null) return
+    if (this.#unitTouched) this.#touched.add(this.#unitRoot)
+    this.#thrown.delete(this.#unitRoot)
   }
 
-  readonly unitUndone = ({ root }: Unit): void => {
-    if (root !== null && (this.#unitTouched || !this.lives.has(root))) this.#stale.add(root)
+  readonly unitUndone = ({ root, request }: Unit): void => {
+    forgetResults(this.store)
+    // A request that was refused has changed nothing.
+    if (root === null || (request && !this.#unitTouched && this.lives.has(root))) return
+    this.#stale.add(root)
+    this.#thrown.add(root)
   }
 
   readonly groupUndone = (): void => {
+    forgetResults(this.store)
+    // A disk that was full may have stopped the last unit halfway.
+    if (this.#unitRoot !== null) this.#touched.add(this.#unitRoot)
     for (const root of this.#touched) this.#stale.add(root)
     this.#touched.clear()
     this.#effects = []
@@ -346,7 +357,7 @@ export class Machine {
   follow(root: string): void {
     const steps = this.#steps.get(root)
     if (!steps) return
-    let left = STEPS_OF_A_UNIT
+    let left = this.#thrown.has(root) ? Number.POSITIVE_INFINITY : STEPS_OF_A_UNIT
     for (const live of steps) {
       steps.delete(live)
       this.#step(live)
@@ -396,17 +407,16 @@ export class Machine {
     else this.slots.drop(live)
   }
 
-  /** It is the turn of a run. */
-  #useSlot(live: LiveRun): void {
-    if (this.#startLeaf(live)) this.follow(live.root)
+  /** It is the turn of a run: by its id, for it may have been read anew since it asked. */
+  #useSlot(runId: string): void {
+    const live = this.lives.get(runId)
+    if (live && this.#startLeaf(live)) this.follow(live.root)
   }
 
   /** Starts the next leaf phase that is ready, and asks for another slot if there are more. False when there is none. */
   #startLeaf(live: LiveRun): boolean {
-    const limit = live.team.concurrency ?? Number.POSITIVE_INFINITY
-    const isLive = this.lives.get(live.id) === live
-    const position = isLive ? live.ready.find(position => isLeaf(live.phase(position))) : undefined
-    if (position === undefined || live.running >= limit) return false
+    const position = live.ready.find(position => isLeaf(live.phase(position)))
+    if (position === undefined || live.running >= (live.team.concurrency ?? Number.POSITIVE_INFINITY)) return false
     this.#start(live, position)
     if (live.ready.length > 0) this.#startReady(live)
     return true
@@ -429,12 +439,11 @@ export class Machine {
     state.clock = clock
     if (clock.deadline !== null) this.world.wakeAt(clock.deadline)
     live.enter(position, 'running', null)
+    if (isLeaf(phase)) this.slots.take()
     this.changed(live, position)
     this.event(live, 'on_phase_start', position)
-    if (isLeaf(phase)) {
-      this.slots.take()
-      this.after({ kind: 'launch', runId: live.id, position, attempt })
-    } else if (phase.type === 'gate') conclude(this, live, position, { kind: 'completed' })
+    if (isLeaf(phase)) this.after({ kind: 'launch', runId: live.id, position, attempt })
+    else if (phase.type === 'gate') conclude(this, live, position, { kind: 'completed' })
     else if (phase.type === 'team') startTeam(this, live, phase)
     else if (phase.type === 'map') startMap(this, live, phase)
   }
@@ -533,6 +542,8 @@ export class Machine {
 
   /** Takes a tree out of memory. Slots of its phases are given back. */
   drop(root: string): void {
+    this.#unitTouched = true
+    this.#touched.add(root)
     this.#steps.delete(root)
     for (const live of this.lives.values()) {
       if (live.root !== root) continue
@@ -547,6 +558,7 @@ export class Machine {
   /** Ends a tree that steps cannot bring to an end, by its rows alone. */
   abandon(root: string, error: RunError): void {
     this.#stale.delete(root)
+    this.#thrown.delete(root)
     const row = this.store.runs.get(root)
     if (!row || row.completed_at !== null) return this.drop(root)
     const at = this.world.now()

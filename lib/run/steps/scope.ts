@@ -20,6 +20,11 @@ export interface Reading {
 const RECENT = 8
 const recents = new WeakMap<Store, Recent<string, PhaseValue>>()
 
+/** What was read of them may have been undone. */
+export function forgetResults(store: Store): void {
+  recents.delete(store)
+}
+
 export function scopeOf({ store, world }: Reading, live: LiveRun, item?: { value: Json; index: number }): Scope {
   const { row, team } = live
   const recent = recents.get(store) ?? new Recent(RECENT)
