@@ -8,6 +8,7 @@ import type { JsonObject } from '../../json.ts'
 import type { Bundle, EventName, Team } from '../../team/team.ts'
 import {
   blocks,
+  type Clock,
   isLeaf,
   type LiveRun,
   NO_CLOCK,
@@ -495,8 +496,9 @@ export class Machine {
     const { state } = live.phases[position]!
     const asked = live.below(position).asked > 0
     if (phaseEnded(state) || asked === (state === 'awaiting_input')) return
-    if (asked) this.enter(live, position, 'awaiting_input', reason)
-    else this.enter(live, position, 'running', null)
+    if (asked) return this.enter(live, position, 'awaiting_input', reason)
+    this.enter(live, position, 'running', null)
+    this.#setClock(live, position, resume(live.phases[position]!.clock, this.world.now()))
   }
 
   /** The clocks of a run and of its team and map phases stand while all that goes on in them waits for a person. */
@@ -505,13 +507,21 @@ export class Machine {
     const now = this.world.now()
     for (const [position, phase] of live.phases.entries()) {
       if (phase.clock === NO_CLOCK || phaseEnded(phase.state)) continue
-      const clock = live.phaseWaits(position) ? pause(phase.clock, now) : resume(phase.clock, now)
-      if (clock === phase.clock) continue
-      phase.clock = clock
-      this.store.phases.setClock(live.id, position, clock.deadline, clock.left)
-      if (clock.deadline !== null) this.world.wakeAt(clock.deadline)
+      this.#setClock(
+        live,
+        position,
+        live.phaseWaits(position) ? pause(phase.clock, now) : resume(phase.clock, now),
+      )
     }
     this.setIdle(live, live.ended < live.phases.length && live.allWaits())
+  }
+
+  #setClock(live: LiveRun, position: number, clock: Clock): void {
+    const phase = live.phases[position]!
+    if (clock === phase.clock) return
+    phase.clock = clock
+    this.store.phases.setClock(live.id, position, clock.deadline, clock.left)
+    if (clock.deadline !== null) this.world.wakeAt(clock.deadline)
   }
 
   setIdle(live: LiveRun, idle: boolean): void {

@@ -14,6 +14,7 @@ let offset = 0
 const now = () => Date.now() + offset
 let failures = 0
 const { agents, calls } = scripted({
+  hold: ({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
   sleep: async ({ signal }, ms) => {
     for (const until = performance.now() + Number(ms); performance.now() < until; ) {
       signal.throwIfAborted()
@@ -43,6 +44,20 @@ const approve = async () => {
   const [question] = await questions(t)
   await t.engine.decide(question!.id, { decision: 'approve', by: 'somebody' })
 }
+
+test('the clock of a team phase goes on after a person has answered, beside work that never waited', async () => {
+  t = await testEngine({ agents })
+  const { run_id } = await t.start({
+    'team.yml': team([{ name: 'down', type: 'team', team: './child', timeout: '1s' }, act('beside', 'hold')]),
+    'child/team.yml': team([ask(), act('work', 'hold', { depends_on: ['ask'] })]),
+  })
+  await questions(t)
+  await approve()
+  await until(() => phaseOf(t, run_id, 'down').state === 'failed', 'the timeout')
+  checkInvariants(t.home)
+  await t.engine.cancel(run_id)
+  await ended(run_id)
+})
 
 describe("a person's time", () => {
   /** As long as the clock allows, within which the work is done and a person's answer is not. */
