@@ -39,6 +39,7 @@ export const CHOICES: Record<ReviewRow['kind'], readonly Decision['decision'][]>
 export function ask(machine: Machine, live: LiveRun, position: number, { change, ...asked }: Question): void {
   const question = machine.mask(live, asked)
   machine.enter(live, position, 'awaiting_input', question.reason)
+  live.unready(position)
   live.maps.delete(position)
   live.errands.delete(position)
   if (question.error) machine.store.phases.keepResult(live.id, position, question.error, change ?? {})

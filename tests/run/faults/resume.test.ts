@@ -106,6 +106,9 @@ describe('`when`', () => {
     const [question] = await within(questions(t), 'the question')
     expect(question).toMatchObject({ run_id, kind: 'escalation' })
     expect(stateOf(run_id, 'second')[0]).toBe('awaiting_input')
+    // It cannot be evaluated the second time either: the phase does not begin because of that.
+    await t.engine.decide(question!.id, { decision: 'retry', by: 'somebody' })
+    expect(stateOf(run_id, 'second')[0]).toBe('awaiting_input')
     await t.engine.decide(question!.id, { decision: 'skip', by: 'somebody' })
     expect(await ended(run_id)).toMatchObject({ state: 'completed' })
     expect(stateOf(run_id, 'second')).toEqual(['skipped', 'person'])
