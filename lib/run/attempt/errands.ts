@@ -87,12 +87,11 @@ export class Errands {
   }
 
   /**
-   * The run of an errand, if the run still waits for it: a tree that was read again may have sent the same errand
-   * twice.
+   * The run of an errand, if its phase is still in that attempt. A tree that was read anew may have sent the same errand
+   * again: what came of it the second time changes nothing, because the steps look whether it is still waited for.
    */
   #live({ runId, position, attempt }: Errand): LiveRun | null {
-    const live = this.#parts.machine.live(runId, position, attempt)
-    return live?.errands.has(position) ? live : null
+    return this.#parts.machine.live(runId, position, attempt)
   }
 
   /** Applies a change, if its run still waits for the errand. */

@@ -36,6 +36,7 @@ export function attemptEnded(
   if (!live || live.phases[position]!.state !== 'running') return false
   conclude(machine, live, position, outcome)
   machine.follow(live.root)
+  machine.useSlots(live.root)
   return true
 }
 

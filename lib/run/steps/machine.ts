@@ -367,11 +367,11 @@ export class Machine {
     // Behind the trees that wait for a unit of theirs.
     this.#steps.delete(root)
     if (steps.size > 0) this.#steps.set(root, steps)
-    else if (!this.world.paused()) this.#useSlotsOf(root)
   }
 
-  /** While no other tree waits for a slot, a tree takes its own within the unit that asked for them. */
-  #useSlotsOf(root: string): void {
+  /** While no other tree waits for a slot, a tree takes its own within the unit that gave one back. */
+  useSlots(root: string): void {
+    if (this.world.paused()) return
     for (let live = this.slots.nextAlone(root); live; live = this.slots.nextAlone(root)) {
       this.slots.release()
       this.#startLeaf(live)
@@ -507,11 +507,7 @@ export class Machine {
     const now = this.world.now()
     for (const [position, phase] of live.phases.entries()) {
       if (phase.clock === NO_CLOCK || phaseEnded(phase.state)) continue
-      this.#setClock(
-        live,
-        position,
-        live.phaseWaits(position) ? pause(phase.clock, now) : resume(phase.clock, now),
-      )
+      this.#setClock(live, position, live.phaseWaits(position) ? pause(phase.clock, now) : resume(phase.clock, now))
     }
     this.setIdle(live, live.ended < live.phases.length && live.allWaits())
   }

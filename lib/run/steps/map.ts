@@ -66,6 +66,7 @@ export function freezePage(
   from: number,
   items: readonly FrozenItem[],
 ) {
+  if (machine.store.phases.total(live.id, phase.index) !== null) return
   if (from === 0) machine.store.items.delete(live.id, phase.index)
   machine.store.items.insert(live.id, phase.index, from, items)
 }
@@ -81,7 +82,8 @@ export function moveSubRuns(
   places: readonly { id: string; item: number; moves: boolean; opens: boolean }[],
   away: boolean,
 ): void {
-  const { runs } = machine.store
+  const { phases, runs } = machine.store
+  if (phases.total(live.id, phase.index) !== null) return
   for (const { id, item, moves, opens } of places) {
     if (moves) {
       const to = treeKey(live.row.tree_key, phase.index, away ? AWAY_INDEX + item : item)
@@ -95,6 +97,7 @@ export function moveSubRuns(
 /** All items are stored, and sub-runs of an earlier evaluation have their new items. */
 export function frozen(machine: Machine, live: LiveRun, phase: MapPhase, total: number): void {
   errandDone(live, phase.index)
+  if (machine.store.phases.total(live.id, phase.index) !== null) return
   machine.store.phases.setTotal(live.id, phase.index, total)
   machine.changed(live, phase.index)
   beginItems(machine, live, phase, total)
@@ -234,7 +237,7 @@ function stopMap(
 export function mapConcluded(machine: Machine, live: LiveRun, phase: MapPhase, result: MapResult): void {
   const { index } = phase
   const progress = live.maps.get(index)
-  if (!progress) return
+  if (!progress || live.below(index).runs.size > 0) return
   errandDone(live, index)
   const { counts, files } = result
   if (live.ending && (live.ending.hard || !phase.always)) {

@@ -66,6 +66,7 @@ export function teamChildEnded(
 /** The files of an already completed sub-run were handed over, or (`fault`) could not be. */
 export function teamHanded(machine: Machine, live: LiveRun, phase: TeamPhase, fault: unknown): void {
   errandDone(live, phase.index)
+  if (live.phases[phase.index]!.state !== 'running') return
   if (fault !== null) return machine.failPhase(live, phase.index, errorOf(fault))
   endTeam(machine, live, phase, machine.store.runs.child(live.id, phase.index, 0)!)
 }
