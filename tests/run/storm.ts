@@ -16,8 +16,6 @@ import type { Stretch, Witnesses } from './storm-engine.ts'
 const SHORTEST_MS = 10_000
 const LONGEST_MS = 15_000
 const CALM_MS = 40_000
-/** A retry of the quiet run is due after half of its five minutes at the soonest. */
-const RETRY_MS = 150_000
 
 const [folder, seed, seconds, fill] = process.argv.slice(2) as [string, string, string, string?]
 const home = join(folder, 'home')
@@ -77,10 +75,8 @@ function checkCalls({ gate, retry, stay, done }: Witnesses, lives: number, opene
   expect(stays.length).toBeLessThanOrEqual(lives)
   expect(new Set(stays.map(([, , , attempt]) => attempt)).size).toBe(stays.length)
   const retries = of(retry)
-  for (const [n, [, , , attempt, at]] of retries.entries()) {
-    expect(attempt).toBe(n + 1)
-    if (n > 0) expect(at - retries[n - 1]![4]).toBeGreaterThanOrEqual(RETRY_MS)
-  }
+  // When they were made says nothing: a clock that leaps ahead makes them due, and may leap back before they begin.
+  for (const [n, [, , , attempt]] of retries.entries()) expect(attempt).toBe(n + 1)
 }
 
 /** No file of the home has the secret, save the artifacts, which are their agents' own. */
