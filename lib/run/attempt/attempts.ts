@@ -97,6 +97,8 @@ export class Attempts {
     const { log } = place
     const spot = `${live.id}:${position}`
     place.log = line => {
+      // An agent that goes on after its attempt: the secrets of its run may be forgotten, and the run deleted.
+      if (!this.has(live.id, position, attempt)) return
       if (line.text.startsWith('waiting: ')) this.#waitNotes.set(spot, mask(line.text.slice(9)))
       else this.#waitNotes.delete(spot)
       log(line)

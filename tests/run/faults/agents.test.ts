@@ -295,6 +295,28 @@ describe('an agent that never returns and ignores its signal', () => {
     expect(t.engine.load.slots).toBe(1)
   }, 40_000)
 
+  test('is not heard any more once its run has ended, whose secrets are forgotten', async () => {
+    const late = Promise.withResolvers<void>()
+    const spoken = Promise.withResolvers<void>()
+    does = async context => {
+      await late.promise
+      context.log('the token is s3cr3t-value')
+      spoken.resolve()
+    }
+    const { run_id } = await t.start(
+      team([{ name: 'wild', agent: 'wild', sources: [{ name: 'x' }], timeout: '100ms' }], {
+        inputs: [{ name: 'token', type: 'string', secret: true, required: true }],
+      }),
+      { token: 's3cr3t-value' },
+    )
+    await ended(run_id, 15_000)
+    await until(() => !existsSync(join(home, 'secrets', run_id)), 'the secret is forgotten')
+    late.resolve()
+    await spoken.promise
+    t.engine.logs.flush()
+    expect(existsSync(join(t.engine.stateDir(run_id), 'log.jsonl'))).toBe(false)
+  }, 40_000)
+
   test('changes nothing when it returns after all', async () => {
     const late = Promise.withResolvers<AgentResult>()
     does = () => late.promise
