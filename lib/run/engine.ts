@@ -248,14 +248,14 @@ export class Engine {
     this.#disk.watch()
     await this.#restoreFiles()
     await this.#journal.write({ root: null, apply: () => this.#doubtSent() })
-    // Secrets of a run that was being started when the process ended, or that has ended and needs nothing more.
+    // Secrets of a run that was being started, or resumed, when the process ended.
     const { secrets } = this.#options
-    const isNeeded = (id: string) => {
-      const row = this.store.runs.get(id)
-      return row !== null && (row.completed_at === null || row.settled === 0)
-    }
-    const left = secrets.kept().filter(id => !isNeeded(id))
-    await Promise.all(left.map(id => secrets.forget(id)))
+    await Promise.all(
+      secrets
+        .kept()
+        .filter(id => this.store.runs.get(id)?.settled !== 0)
+        .map(id => secrets.forget(id)),
+    )
     this.#settling = setInterval(() => void this.#settler.tick(), SETTLE_FILES_MS)
     this.#settling.unref()
   }
@@ -324,6 +324,10 @@ export class Engine {
         resume(this.#machine, runId, options)
         return this.record(runId)
       })
+    } catch (error) {
+      // It stays ended: the secrets go, and what its end calls for and the resume held up is done.
+      void this.#farewell(runId, runId)
+      throw error
     } finally {
       this.#held.delete(runId)
     }

@@ -231,6 +231,29 @@ describe('secret inputs', () => {
     await until(() => !existsSync(join(t.home, 'secrets', run_id)), 'the secret is forgotten again')
   })
 
+  test('are not kept where the resume is refused', async () => {
+    t = await testEngine()
+    const { run_id } = await t.run(secret(...place()), { token: SECRET, plain: 'seen' })
+    const kept = join(t.home, 'secrets', run_id)
+    await until(() => !existsSync(kept), 'the secret is forgotten')
+    const refused = await t.engine.resume(run_id, { from: 'absent', inputs: { token: SECRET } }).catch(error => error)
+    expect(refused).toMatchObject({ code: 'invalid_request' })
+    await until(() => !existsSync(kept), 'the secret is forgotten again')
+  })
+
+  test('are not kept where the process ended before the resume was recorded', async () => {
+    const home = folder()
+    t = await testEngine({ home })
+    const { run_id } = await t.run(secret(...place()), { token: SECRET, plain: 'seen' })
+    const kept = join(home, 'secrets', run_id)
+    await until(() => !existsSync(kept), 'the secret is forgotten')
+    await until(() => rowsOf<{ settled: number }>(home, 'SELECT settled FROM runs')[0]!.settled === 1, 'the farewell')
+    await t.close()
+    writeFileSync(kept, 'sealed')
+    t = await testEngine({ home })
+    expect(existsSync(kept)).toBe(false)
+  })
+
   test('are there over a restart in the middle of what was resumed', async () => {
     const home = folder()
     t = await testEngine({ home })
