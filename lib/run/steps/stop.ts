@@ -38,8 +38,9 @@ function stopPhase(machine: Machine, live: LiveRun, position: number, ending: En
     else if (phase.timeout === undefined) machine.after({ kind: 'limit', ...place, ms: CLEANUP_MS })
     return
   }
-  if (cleansUp && live.below(position).runs.size > 0) return limitCleanup(machine, live, position)
-  // No sub-run asks a person, so the open review is the phase's own.
+  const goesOn = live.below(position).runs.size > 0 || live.errands.has(position)
+  if (cleansUp && goesOn) return limitCleanup(machine, live, position)
+  // Sub-runs that have ended leave the phase with an errand, or with a question of its own.
   if (state === 'awaiting_input' && live.below(position).asked === 0) closeReview(machine, live, position)
   if (!stopBelow(machine, live, position, ending.hard ?? false)) cancel()
 }

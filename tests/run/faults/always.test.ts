@@ -94,6 +94,33 @@ describe.each(ends)('after %s', (how, more, state, reason) => {
     expect(t.engine.record(subRunOf(t, run_id, 'clean'))).toMatchObject({ state: 'completed' })
   })
 
+  test('a map goes on whose items were being evaluated', async () => {
+    home = folder()
+    await open()
+    const { run_id } = await t.start({
+      'team.yml': team(
+        [
+          act('work', 'wait'),
+          {
+            name: 'each',
+            type: 'map',
+            always: true,
+            items: Array.from({ length: 2_000 }, (_, n) => n),
+            key: "{{ [1, 2, 3].map(n, string(n)).join('-') + string(item) }}",
+            team: './child',
+            concurrency: 100,
+          },
+        ],
+        more as never,
+      ),
+      'child/team.yml': team([act('clean', 'clean', { when: 'false' })]),
+    })
+    await running(run_id, 'each')
+    if (how === 'a cancel') await cancel(run_id)
+    expect((await ended(run_id)).state).toBe(state)
+    expect(stateOf(run_id, 'each')).toBe('completed')
+  })
+
   test('they go on after a restart in the middle of them', async () => {
     home = folder()
     await open()
