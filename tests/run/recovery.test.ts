@@ -26,6 +26,6 @@ test('a run that cannot be read back fails, and keeps no other from going on', a
   await first.close()
   const second = await testEngine({ home })
   expect((await second.engine.ended(sound.run_id)).state).toBe('completed')
-  expect(second.engine.record(broken.run_id)).toMatchObject({ state: 'failed', error: { code: 'internal' } })
+  expect(await second.engine.ended(broken.run_id)).toMatchObject({ state: 'failed', reason: 'internal' })
   await second.close()
 })
