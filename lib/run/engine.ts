@@ -124,7 +124,7 @@ export class Engine {
   readonly #lanes = new Map<string, Promise<void>>()
   /** Top runs that are being deleted, or resumed. */
   readonly #held = new Set<string>()
-  readonly #followers = new Followers()
+  readonly #followers: Followers
   /** Runs whose log has lines that the hub has not been told of. */
   readonly #logsToSync = new Set<string>()
   #timer: Timer | undefined
@@ -139,6 +139,7 @@ export class Engine {
     const { db, home, host, log, secrets } = options
     this.store = new Store(db)
     this.#seal = new Seal(home)
+    this.#followers = new Followers(log)
     this.#disk = new DiskSpace(home, log, () => this.#journal.wake())
     this.#places = new Places(home, this.store, (row, phase, line) =>
       this.logs.append(row.id, { phase, at: this.#now(), ...host.mask(line, secrets.values(row.root_id)) }),
@@ -523,7 +524,7 @@ export class Engine {
     try {
       this.#tell(changes)
     } catch (error) {
-      this.#options.log.error('followers could not be told', { error: textOf(error) })
+      this.#options.log.error('changes could not be told', { error: textOf(error) })
     }
   }
 

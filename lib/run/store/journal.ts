@@ -88,6 +88,7 @@ export class Journal {
 
   /** Queues a unit. The promise settles once the unit is on disk; it rejects with the CadreError that the unit refused with. */
   write<T>(unit: Unit<T>): Promise<T> {
+    if (this.#closed) return Promise.reject(stopping())
     if (unit.request && this.#stalled) return Promise.reject(noSpace(this.#stalled))
     return new Promise<T>((resolve, reject) => {
       this.#queue.push({ ...unit, apply: unit.apply, resolve: resolve as (value: unknown) => void, reject })
@@ -124,7 +125,7 @@ export class Journal {
     while (!this.#stalled && this.#queue.length > 0) this.flush()
     this.#closed = true
     clearTimeout(this.#retry)
-    for (const { reject } of this.#queue) reject(new CadreError('unavailable', 'the daemon is stopping'))
+    for (const { reject } of this.#queue) reject(stopping())
     this.#queue = []
   }
 
@@ -231,6 +232,8 @@ export class Journal {
     this.#retry = setTimeout(() => this.flush(), this.#retryMs)
   }
 }
+
+const stopping = () => new CadreError('unavailable', 'the daemon is stopping')
 
 function noSpace(message: string): CadreError {
   return new CadreError(

@@ -1,5 +1,7 @@
 // Tells followers what happens in runs, and wakes those who wait for the end of one.
 
+import { messageOf } from '../../error.ts'
+import type { Log } from '../../log.ts'
 import type { LogLine } from '../core/core.ts'
 
 /** What followers are told after a commit. */
@@ -12,8 +14,13 @@ export interface Notice {
 }
 
 export class Followers {
+  readonly #log: Log
   readonly #listeners = new Set<(notice: Notice) => void>()
   readonly #waiting = new Map<string, (() => void)[]>()
+
+  constructor(log: Log) {
+    this.#log = log
+  }
 
   get any(): boolean {
     return this.#listeners.size > 0
@@ -25,8 +32,15 @@ export class Followers {
     return () => this.#listeners.delete(listener)
   }
 
+  /** One that throws keeps no other from hearing it. */
   tell(notice: Notice): void {
-    for (const listener of this.#listeners) listener(notice)
+    for (const listener of this.#listeners) {
+      try {
+        listener(notice)
+      } catch (error) {
+        this.#log.error('a follower could not be told', { kind: notice.kind, error: messageOf(error) })
+      }
+    }
   }
 
   /** Resolves with the next `ended` of the run. */
