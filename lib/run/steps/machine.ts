@@ -284,7 +284,9 @@ export class Machine {
     const at = this.world.now()
     const phases = this.store.phases.cancelQueued(row.root_id, place, at)
     const runs = this.store.runs.cancelQueued(row.root_id, place, at)
-    if (runs.length > 0) this.noteRows(runs, phases)
+    if (runs.length === 0) return
+    this.noteRows(runs, phases)
+    for (const { id, root_id } of runs) this.after({ kind: 'ended', runId: id, root: root_id })
   }
 
   /** Lets those that depend on an ended phase start, or end as it makes them. Long chains of skips are no recursion. */

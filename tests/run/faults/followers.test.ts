@@ -1,11 +1,16 @@
 // Those who follow runs, and those who call an engine that has stopped: none of them holds up another, nor hangs.
 
 import { afterEach, expect, test } from 'bun:test'
-import { within } from '../../support/bounded.ts'
+import { until, within } from '../../support/bounded.ts'
 import { type TestEngine, testEngine } from '../../support/engine.ts'
+import { phaseOf, subRunOf } from '../../support/home.ts'
 import { act, scripted, team } from '../../support/scripted.ts'
 
-const { agents } = scripted({
+let fails = true
+const { agents, calls } = scripted({
+  fail: () => {
+    if (fails) throw new Error('not yet')
+  },
   say: ({ log }) => log('a line'),
   hold: ({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
 })
@@ -37,4 +42,31 @@ test('a call after the stop is refused', async () => {
   await t.engine.stop()
   const answer = await within(t.engine.cancel(run_id), 'the answer').catch(error => error)
   expect(answer).toMatchObject({ code: 'unavailable' })
+})
+
+test('who waits for a sub-run that never got its turn hears that it was cancelled', async () => {
+  t = await testEngine({ agents })
+  const { run_id } = await t.run({
+    'team.yml': team([
+      {
+        name: 'each',
+        type: 'map',
+        items: ['a', 'b'],
+        key: '{{ item }}',
+        team: './one',
+        concurrency: 1,
+        on_item_failure: 'continue',
+      },
+    ]),
+    'one/team.yml': team([act('first', 'fail'), act('second', 'hold', { depends_on: ['first'] })]),
+  })
+  fails = false
+  await t.engine.resume(run_id, { failed: true })
+  await until(() => calls.includes('hold'), 'the first item')
+  const queued = subRunOf(t, run_id, 'each', 'b')
+  expect(t.engine.record(queued).state).toBe('queued')
+  const waiting = t.engine.ended(queued)
+  await t.engine.cancel(run_id)
+  expect(await within(waiting, 'the end of the sub-run')).toMatchObject({ state: 'cancelled' })
+  expect(phaseOf(t, run_id, 'each').state).toBe('cancelled')
 })
