@@ -14,13 +14,30 @@ import { takeUpTeam } from './team.ts'
 
 /** Reads a tree into memory and replaces what memory holds of it. Throws when it cannot be read. */
 export function loadTree(machine: Machine, root: string): void {
+  const isNew = !machine.lives.has(root)
   machine.drop(root)
   const loaded: LiveRun[] = []
   for (const row of machine.store.runs.openOf(root)) {
     if (row.parent_id === null || machine.lives.has(row.parent_id)) loaded.push(loadRun(machine, row))
   }
   for (const live of loaded.toReversed()) countAbove(live)
-  for (const live of loaded) takeUp(machine, live)
+  for (const live of loaded) {
+    if (isNew) clearAgain(machine, live)
+    takeUp(machine, live)
+  }
+}
+
+/**
+ * Another process may have ended before it removed the files of earlier attempts. This one has removed them, and may be
+ * handing over others at the moment.
+ */
+function clearAgain(machine: Machine, live: LiveRun): void {
+  for (const [position, { state, attempt }] of live.phases.entries()) {
+    const { type } = live.phase(position)
+    if (attempt === 1 || (type !== 'map' && type !== 'team')) continue
+    const hasBegun = state === 'running' || (state === 'awaiting_input' && live.below(position).runs.size > 0)
+    if (hasBegun) machine.after({ kind: 'clear', runId: live.id, position })
+  }
 }
 
 /** Reads one run; its parent must have been read before. */
@@ -71,7 +88,15 @@ function park(live: LiveRun): void {
 function parkExcess(live: LiveRun, { index, concurrency }: MapPhase): void {
   const { runs } = live.below(index)
   const placed = [...runs].filter(({ parked }) => !parked)
-  for (const run of placed.slice(concurrency)) park(run)
+  if (placed.length <= concurrency) return
+  // A tree may be read anew while this process executes phases of it: these have their places.
+  const { executing = [], waiting = [] } = Object.groupBy(placed, run => (executes(run) ? 'executing' : 'waiting'))
+  for (const run of [...executing, ...waiting].slice(concurrency)) park(run)
+}
+
+function executes(live: LiveRun): boolean {
+  const isExecuted = live.phases.some(({ state }, position) => state === 'running' && isLeaf(live.phase(position)))
+  return isExecuted || [...live.children()].some(executes)
 }
 
 /** Continues a run that was read: wakes its clocks, sends its errands again, and starts what may start. */

@@ -19,7 +19,7 @@ import type { RunEnd } from './end.ts'
 import { errorOf } from './fault.ts'
 import type { Machine } from './machine.ts'
 import { openWhole } from './reopen.ts'
-import { clearAgain, createSubRun, errandDone, lacksHandOver, reopenSubRun, sendErrand } from './sub-run.ts'
+import { createSubRun, errandDone, lacksHandOver, reopenSubRun, sendErrand } from './sub-run.ts'
 
 /** Most items that one step starts, so that other runs get their turn. */
 const STARTS_OF_A_STEP = 16
@@ -52,7 +52,6 @@ export function startMap(machine: Machine, live: LiveRun, phase: MapPhase): void
 
 /** Continues a map after a restart, from where its rows are. */
 export function takeUpMap(machine: Machine, live: LiveRun, phase: MapPhase): void {
-  clearAgain(machine, live, phase.index)
   const total = machine.store.phases.total(live.id, phase.index)
   if (total === null) return sendErrand(machine, live, phase.index, 'freeze')
   continueItems(machine, live, phase, total)

@@ -99,12 +99,7 @@ export function lacksHandOver(live: LiveRun, child: Pick<ChildRow, 'team_key' | 
   return fileOutputs({ team: live.bundle.team(child.team_key) }, JSON.parse(child.outputs)).length > 0
 }
 
-/** Removes the files of earlier attempts after a restart: the kill may have come before the first try. */
-export function clearAgain(machine: Machine, live: LiveRun, position: number): void {
-  if (live.phases[position]!.attempt > 1) machine.after({ kind: 'clear', runId: live.id, position })
-}
-
-/** Notes an errand for a phase that has begun, and counts it. */
+/** Has something done outside for a phase that has begun. */
 export function sendErrand(machine: Machine, live: LiveRun, position: number, kind: Errand['kind'], child?: string) {
   live.errands.set(position, (live.errands.get(position) ?? 0) + 1)
   const { attempt } = live.phases[position]!

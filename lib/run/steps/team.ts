@@ -7,15 +7,7 @@ import { bounded, type LiveRun, parse, phaseEnded, type RunError } from '../core
 import type { RunEnd } from './end.ts'
 import { errorOf } from './fault.ts'
 import type { Machine } from './machine.ts'
-import {
-  type CompletedChild,
-  clearAgain,
-  createSubRun,
-  errandDone,
-  lacksHandOver,
-  reopenSubRun,
-  sendErrand,
-} from './sub-run.ts'
+import { type CompletedChild, createSubRun, errandDone, lacksHandOver, reopenSubRun, sendErrand } from './sub-run.ts'
 
 export function startTeam(machine: Machine, live: LiveRun, phase: TeamPhase): void {
   try {
@@ -33,7 +25,6 @@ export function startTeam(machine: Machine, live: LiveRun, phase: TeamPhase): vo
 
 /** Continues a team phase after a restart: its sub-run may have completed without its files being handed over. */
 export function takeUpTeam(machine: Machine, live: LiveRun, phase: TeamPhase): void {
-  clearAgain(machine, live, phase.index)
   if (live.below(phase.index).runs.size > 0) return
   const child = machine.store.runs.child(live.id, phase.index, 0)
   if (child?.state === 'completed') completed(machine, live, phase, child)

@@ -2,12 +2,15 @@
 // run waits for ever, and nothing is executed twice because of it.
 
 import { afterEach, expect, test } from 'bun:test'
+import { existsSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { agent, Type } from '../../../lib/agent/cadre.ts'
 import { brokenInvariants } from '../../../lib/run/store/invariants.ts'
 import { until, within } from '../../support/bounded.ts'
 import { type TestEngine, testEngine } from '../../support/engine.ts'
+import { folder } from '../../support/folder.ts'
 import { phaseOf, questions } from '../../support/home.ts'
-import { act, scripted, team } from '../../support/scripted.ts'
+import { act, scripted, shell, team } from '../../support/scripted.ts'
 
 let held = Promise.withResolvers<void>()
 const { agents, calls } = scripted({
@@ -161,3 +164,73 @@ test('a phase that began in the group that undid a later change of its tree is e
   expect(calls.toSorted()).toEqual(['hold a', 'hold b', 'hold c', 'hold d', 'hold e', 'hold f'])
   expect(t.engine.load).toMatchObject({ runs: 0, slots: 0 })
 })
+
+/** Has a tree read anew: the answer to the question of its phase 1 cannot be recorded. */
+async function readAnew(runId: string): Promise<void> {
+  const own = (await questions(t)).find(review => review.run_id === runId)!
+  breaks('UPDATE ON phases', `NEW.run_id = '${runId}' AND NEW.position = 1 AND NEW.state = 'completed'`)
+  const answer = () => t.engine.decide(own.id, { decision: 'approve', by: 'somebody' })
+  expect(await answer().catch(error => error.message)).toBe('broken on purpose')
+  t.db.run('DROP TRIGGER broken')
+  await answer()
+}
+
+test('items that are executed keep their places, and others get none beside them', async () => {
+  t = await testEngine({ agents })
+  const inputs = [{ name: 'v', type: 'string' }]
+  const { run_id } = await t.start({
+    'team.yml': team([
+      {
+        name: 'each',
+        type: 'map',
+        items: ['ask', 'b'],
+        key: '{{ item }}',
+        team: './one',
+        concurrency: 1,
+        inputs: { v: '{{ item }}' },
+      },
+      { ...ask, name: 'own' },
+    ]),
+    'one/team.yml': team(
+      [{ ...ask, when: "inputs.v == 'ask'" }, act('work', 'hold', { depends_on: ['ask'], value: '{{ inputs.v }}' })],
+      { inputs },
+    ),
+  })
+  await until(() => calls.length === 1, 'the second item')
+  const first = (await questions(t, 2)).find(review => review.run_id !== run_id)!
+  await t.engine.decide(first.id, { decision: 'approve', by: 'somebody' })
+  await readAnew(run_id)
+  await Bun.sleep(100)
+  expect(calls).toEqual(['hold b'])
+  held.resolve()
+  expect(await ended(run_id)).toMatchObject({ state: 'completed' })
+  expect(calls).toEqual(['hold b', 'hold ask'])
+})
+
+test('files that are handed over meanwhile are kept', async () => {
+  t = await testEngine({ agents })
+  const workspace = folder()
+  const make = '[ -e go ] || exit 1; echo small > small.txt; truncate -s 300M large.bin'
+  const outputs = [
+    { name: 'small', type: 'file', value: 'small.txt' },
+    { name: 'large', type: 'file', value: 'large.bin' },
+  ]
+  const files = {
+    'team.yml': team([
+      { name: 'down', type: 'team', team: './one' },
+      { ...ask, name: 'own' },
+    ]),
+    'one/team.yml': team([shell('make', make)], { outputs }),
+  }
+  const { run_id } = await t.start(files, {}, { workspace })
+  await until(() => phaseOf(t, run_id, 'down').state === 'failed', 'the first attempt')
+  await t.engine.cancel(run_id)
+  await ended(run_id)
+  writeFileSync(join(workspace, 'go'), '')
+  await t.engine.resume(run_id)
+  const place = (path: string) => join(t.engine.stateDir(run_id), path)
+  await until(() => existsSync(place('files/down/small.txt')), 'the first file')
+  await readAnew(run_id)
+  expect(await ended(run_id, 60_000)).toMatchObject({ state: 'completed' })
+  expect(phaseOf(t, run_id, 'down').files.filter(({ path }) => !existsSync(place(path)))).toEqual([])
+}, 90_000)
