@@ -571,7 +571,7 @@ export class Engine {
   #launch({ runId, position, attempt }: Extract<Effect, { kind: 'launch' }>): void {
     const live = this.#machine.live(runId, position, attempt)
     // A tree that was read anew in the group that began the attempt begins another one.
-    if (live?.phases[position]!.state !== 'running' || this.#stopping) return
+    if (!live || live.phases[position]!.state !== 'running' || this.#stopping) return
     void this.#attempts
       .run(live, position, attempt, outcome => this.#record(live, position, attempt, outcome))
       .catch(error => {

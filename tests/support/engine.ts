@@ -11,7 +11,7 @@ import { CadreError } from '../../lib/error.ts'
 import type { JsonObject } from '../../lib/json.ts'
 import { createLog } from '../../lib/log.ts'
 import { createRedactor } from '../../lib/redact.ts'
-import { Engine, RootSecrets, type StartRequest } from '../../lib/run/engine.ts'
+import { Engine, type EngineOptions, RootSecrets, type StartRequest } from '../../lib/run/engine.ts'
 import { bundleFromJson, type FileMap, inputsFor, loadBundle } from '../../lib/team/team.ts'
 import { folder } from './folder.ts'
 
@@ -51,6 +51,7 @@ export async function testEngine(
     deliveryTimeout?: number
     home?: string
     now?: () => number
+    outbox?: EngineOptions['outbox']
   } = {},
 ): Promise<TestEngine> {
   const home = options.home ?? folder()
@@ -66,6 +67,7 @@ export async function testEngine(
     settle: options.settle ?? 20,
     ...(options.deliveryTimeout !== undefined && { deliveryTimeout: options.deliveryTimeout }),
     ...(options.now && { now: options.now }),
+    ...(options.outbox && { outbox: options.outbox }),
     secrets: new RootSecrets(home),
     host: {
       async agent(reference) {

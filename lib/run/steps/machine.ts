@@ -80,7 +80,10 @@ export class Machine {
   readonly #steps = new Map<string, Set<LiveRun>>()
   /** Trees whose memory a rollback left ahead of their rows. */
   readonly #stale = new Set<string>()
-  /** Trees whose last unit threw: the next one takes all of their steps, so that it throws again if one of them does. */
+  /**
+   * Trees whose last unit threw: the next one takes all of their steps first, so that it finds the tree as the one before
+   * did, and throws again if that or one of these steps does.
+   */
   readonly #thrown = new Set<string>()
   /** Of the unit that is being applied. */
   #unitEffects: Effect[] = []
@@ -182,13 +185,17 @@ export class Machine {
   }
 
   /** Runs that are not in memory, or no longer. Runs first: the hub takes no phase of a run that it does not know. */
-  noteRows(runs: readonly ChangedRun[], phases: readonly { run_id: string; position: number }[]): void {
+  noteRows(
+    runs: readonly ChangedRun[],
+    phases: readonly { run_id: string; position: number }[],
+    kind: 'phase' | 'review' = 'phase',
+  ): void {
     const known = new Map<string, ChangedRun>(runs.map(run => [run.id, run]))
     const teamOf = (run: ChangedRun) => this.world.bundle(run.bundle_id).team(run.team_key)
     for (const run of runs) this.note({ run, team: teamOf(run), position: null, kind: 'run' })
     for (const { run_id, position } of phases) {
       const run = known.get(run_id) ?? this.store.runs.get(run_id)!
-      this.note({ run, team: teamOf(run), position, kind: 'phase' })
+      this.note({ run, team: teamOf(run), position, kind })
     }
   }
 
@@ -577,11 +584,12 @@ export class Machine {
       }
     }
     this.drop(root)
-    this.store.reviews.closeTree(root, at)
+    const reviews = this.store.reviews.closeTree(root, at)
     const phases = this.store.phases.abandon(root, at)
     const runs = this.store.runs.abandon(root, error, at)
     try {
       this.noteRows(runs, phases)
+      this.noteRows([], reviews, 'review')
     } catch {
       // Its team cannot be read, so the hub cannot be told of its phases.
     }

@@ -86,13 +86,13 @@ export class Reviews {
       .run(runId, position, at)
   }
 
-  closeTree(rootId: string, at: number): void {
-    this.#db
-      .query(
+  closeTree(rootId: string, at: number): Pick<ReviewRow, 'run_id' | 'position'>[] {
+    return this.#db
+      .query<ReviewRow, [string, number]>(
         `UPDATE reviews SET state = 'decided', decision = 'cancelled', decided_at = ?2
-         WHERE state = 'pending' AND run_id IN (SELECT id FROM runs WHERE root_id = ?1)`,
+         WHERE state = 'pending' AND run_id IN (SELECT id FROM runs WHERE root_id = ?1) RETURNING run_id, position`,
       )
-      .run(rootId, at)
+      .all(rootId, at)
   }
 
   /** Open reviews whose deadline has passed. */

@@ -117,7 +117,7 @@ describe.each(ends)('after %s', (how, more, state, reason) => {
     })
     await running(run_id, 'each')
     if (how === 'a cancel') await cancel(run_id)
-    expect((await ended(run_id)).state).toBe(state)
+    expect(await ended(run_id)).toMatchObject({ state })
     expect(stateOf(run_id, 'each')).toBe('completed')
   })
 

@@ -98,3 +98,32 @@ for (const [what, fault] of Object.entries(FAULTS)) {
     expect((await t.run(TEAM)).state).toBe('completed')
   })
 }
+
+test('the hub is told of the questions that nobody is asked any more', async () => {
+  await t.close()
+  const told: string[] = []
+  const outbox = {
+    record(changes: Iterable<{ run: { id: string }; position: number | null; kind: string }>) {
+      for (const { position, kind } of changes) told.push(kind === 'run' ? kind : `${kind} ${position}`)
+    },
+    recordLog() {},
+    committed() {},
+  }
+  t = await testEngine({ home, agents: { noted }, outbox })
+  const { run_id } = await t.start(
+    `
+name: "@local/asking"
+version: 1.0.0
+phases:
+  - { name: ask, type: gate, review: { prompt: Go on? } }
+  - { name: noted, agent: noted, sources: [{ name: x }] }
+`,
+    {},
+    { synced: true },
+  )
+  breaks('asked', 'phases', `NEW.run_id = '${run_id}' AND NEW.position = 1 AND NEW.state = 'completed'`)
+  told.length = 0
+  expect(await t.engine.ended(run_id)).toMatchObject({ state: 'failed', reason: 'internal' })
+  expect(told.toSorted()).toEqual(['phase 0', 'phase 1', 'review 0', 'run'])
+  expect(brokenInvariants(t.engine.store.db)).toEqual([])
+})
