@@ -122,7 +122,9 @@ export class Machine {
     this.#unitEffects = []
     this.#unitChanges = []
     this.#unitTouched = false
-    if (root !== null && this.#stale.delete(root)) loadTree(this, root)
+    if (root === null || !this.#stale.delete(root)) return
+    loadTree(this, root)
+    if (this.#thrown.has(root)) this.follow(root)
   }
 
   readonly afterUnit = (): void => {
