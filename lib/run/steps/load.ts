@@ -4,7 +4,16 @@
 import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
 import type { Bundle, MapPhase, TeamPhase } from '../../team/team.ts'
-import { type Clock, isLeaf, type LivePhase, LiveRun, NO_CLOCK, phaseEnded, type RunRow } from '../core/core.ts'
+import {
+  type Clock,
+  isLeaf,
+  type LivePhase,
+  LiveRun,
+  NO_CLOCK,
+  phaseEnded,
+  type RunRow,
+  startClock,
+} from '../core/core.ts'
 import type { PhaseStates } from '../store/store.ts'
 import type { Machine } from './machine.ts'
 import { takeUpMap } from './map.ts'
@@ -101,10 +110,13 @@ function executes(live: LiveRun): boolean {
 
 /** Continues a run that was read: wakes its clocks, sends its errands again, and starts what may start. */
 export function takeUp(machine: Machine, live: LiveRun): void {
+  machine.keepRunTime(live)
   if (live.row.deadline !== null) machine.world.wakeAt(live.row.deadline)
   const open: number[] = []
-  for (const [position, { state, clock }] of live.phases.entries()) {
+  for (const position of live.phases.keys()) {
+    startLostClock(machine, live, position)
     const phase = live.phase(position)
+    const { state, clock } = live.phases[position]!
     if (clock.deadline !== null) machine.world.wakeAt(clock.deadline)
     if (state === 'pending') open.push(position)
     if (state !== 'running' && state !== 'awaiting_input') continue
@@ -123,6 +135,20 @@ export function takeUp(machine: Machine, live: LiveRun): void {
     else live.makeReady(position)
   }
   machine.step(live)
+}
+
+/** The first engine kept the clocks of team and map phases in memory only: a home of its time has none in the row. */
+function startLostClock(machine: Machine, live: LiveRun, position: number): void {
+  const phase = live.phase(position)
+  const recorded = live.phases[position]!
+  const { state } = recorded
+  if (phase.timeout === undefined || (phase.type !== 'team' && phase.type !== 'map')) return
+  if (recorded.clock !== NO_CLOCK || (state !== 'running' && state !== 'awaiting_input')) return
+  const { started_at, error } = machine.store.phases.get(live.id, position)!
+  if (error !== null) return // it took too long already, or has failed and asks a person
+  const now = machine.world.now()
+  recorded.clock = startClock(phase.timeout, state === 'running' ? (started_at ?? now) : now)
+  machine.store.phases.setClock(live.id, position, recorded.clock.deadline, null)
 }
 
 /**

@@ -523,26 +523,22 @@ export class Machine {
     this.setIdle(live, live.ended < live.phases.length && live.allWaits())
   }
 
-  #setClock(live: LiveRun, position: number, clock: Clock): void {
-    const phase = live.phases[position]!
-    if (clock === phase.clock) return
-    phase.clock = clock
-    this.store.phases.setClock(live.id, position, clock.deadline, clock.left)
+  /** The clock of a run stands while the run is idle. */
+  keepRunTime({ id, idle, row }: LiveRun): void {
+    const before = { deadline: row.deadline, left: row.time_left }
+    const clock = idle ? pause(before, this.world.now()) : resume(before, this.world.now())
+    if (clock === before) return
+    row.deadline = clock.deadline
+    row.time_left = clock.left
+    this.store.runs.setClock(id, clock.deadline, clock.left)
     if (clock.deadline !== null) this.world.wakeAt(clock.deadline)
   }
 
   setIdle(live: LiveRun, idle: boolean): void {
     if (live.idle === idle) return
     live.idle = idle
+    this.keepRunTime(live)
     const { row, parent } = live
-    const before = { deadline: row.deadline, left: row.time_left }
-    const clock = idle ? pause(before, this.world.now()) : resume(before, this.world.now())
-    if (clock !== before) {
-      row.deadline = clock.deadline
-      row.time_left = clock.left
-      this.store.runs.setClock(live.id, clock.deadline, clock.left)
-      if (clock.deadline !== null) this.world.wakeAt(clock.deadline)
-    }
     const above = live.siblings
     if (!parent || !above) return
     above.idle += idle ? 1 : -1
