@@ -14,7 +14,7 @@ export async function cancelRun(daemon: Daemon, runId: string): Promise<RunRecor
   return { ...record, cleanup: cleanupOf(daemon, runId) }
 }
 
-/** Phases of a run, and of all below it, that run to their end after a cancel. */
+/** Phases of a run, and of all below it, that run to their end after a cancel; a second cancel stops these too. */
 function cleanupOf({ db, engine }: Daemon, runId: string): string[] {
   const open = db
     .query<{ position: number; bundle_id: string; team_key: string }, [string]>(
@@ -22,7 +22,7 @@ function cleanupOf({ db, engine }: Daemon, runId: string): string[] {
        FROM runs AS top JOIN runs ON runs.root_id = top.root_id AND runs.tree_key >= top.tree_key
          AND runs.tree_key < top.tree_key || '~' AND runs.completed_at IS NULL
        JOIN phases ON phases.run_id = runs.id AND phases.completed_at IS NULL
-       WHERE top.id = ?`,
+       WHERE top.id = ? AND coalesce(json_extract(top.ending, '$.hard'), 0) = 0`,
     )
     .all(runId)
   const names = open.flatMap(({ position, bundle_id, team_key }) => {

@@ -250,6 +250,6 @@ phases:
   const { runs } = await json(home, 'runs')
   const { code, stderr } = await command(['cancel', runs[0].run_id], { home })
   expect([code, stderr]).toEqual([0, 'cancelling; cleanup phases still run (clean): cancel again to stop them\n'])
-  await command(['cancel', runs[0].run_id], { home })
+  expect(await command(['cancel', runs[0].run_id], { home })).toMatchObject({ code: 0, stdout: '', stderr: '' })
   expect(await child.exited).toBe(1)
 })
