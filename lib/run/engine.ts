@@ -209,11 +209,11 @@ export class Engine {
     this.#messenger = new Messenger({
       store: this.store,
       host,
-      context: (row, binding, event) => {
-        const run = this.store.runs.get(row.run_id)!
-        const place = this.#places.of({ row: run, bundle: this.bundle(run.bundle_id), inputs: {} }, row.listener, 1)
-        return host.context(place, binding, { event })
+      place: ({ run_id, listener }) => {
+        const run = this.store.runs.get(run_id)!
+        return this.#places.of({ row: run, bundle: this.bundle(run.bundle_id), inputs: {} }, listener, 1)
       },
+      context: (place, binding, event) => host.context(place, binding, { event }),
       mask: (runId, value) => host.mask(value, secrets.values(this.store.runs.get(runId)!.root_id)),
       write,
       timeout: options.deliveryTimeout ?? DELIVERY_MS,

@@ -1,6 +1,7 @@
 // What `runs/why` says: one paragraph that names the reason where it arose.
 
 import { beforeAll, expect, test } from 'bun:test'
+import { until } from '../support/bounded.ts'
 import { files, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
 
 const BELOW = `name: "@local/below"
@@ -43,4 +44,37 @@ test('so is a phase that took too long, not the sub-run that was cancelled with 
   expect(await why('{ name: t, type: team, team: ./below, inputs: { nap: 30 }, timeout: 300ms }')).toContain(
     'because its phase t (team) failed: the attempt took longer than 300ms',
   )
+})
+
+test('what failed and was passed over is told, and so is what listeners could not tell', async () => {
+  const hook = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('closed', { status: 403 }) })
+  try {
+    await daemon.call(
+      '/v1/settings/set',
+      { key: 'agents.chat.channels', value: { ops: hook.url.href } },
+      {
+        authorization: `Bearer ${daemon.token}`,
+      },
+    )
+    const phases = `{ name: a, agent: exec, on_failure: continue, commands: [{ name: c, run: "exit 3" }] },
+  { name: tell, agent: chat, notify: [on_complete] }`
+    const path = files({ 'team.yml': team(phases) })
+    const { run_id } = await daemon.call('/v1/runs/start', { path })
+    const record = () => daemon.call('/v1/runs/get', { run_id })
+    await until(async () => (await record()).deliveries[0]?.state === 'failed', 'the delivery that fails')
+    const { text } = await daemon.call('/v1/runs/why', { run_id })
+    expect(text).toContain('Failed and passed over: phase a (command c exited with code 3).')
+    expect(text).toMatch(/Could not be told, or may not have been: tell, on_complete \(.*HTTP 403/)
+    const { lines } = await daemon.call('/v1/runs/logs', { run_id, phase: 'tell' })
+    expect(lines).toMatchObject([{ text: expect.stringMatching(/^on_complete was not delivered: .*HTTP 403/) }])
+  } finally {
+    await hook.stop(true)
+  }
+})
+
+test('a long chain of sub-runs is told from both of its ends', async () => {
+  const text = await why('{ name: again, type: team, team: . }')
+  expect(text.length).toBeLessThan(2_000)
+  expect(text).toContain('more sub-runs below it failed the same way.')
+  expect(text).toContain('end the recursion with `when`')
 })

@@ -6,7 +6,15 @@ import { AgentError, type NotifyEvent } from '../../agent/define.ts'
 import type { Json, JsonObject } from '../../json.ts'
 import { problems } from '../../schema.ts'
 import type { EventName, Listener } from '../../team/team.ts'
-import { type Binding, type DeliveryRow, type EngineHost, type LiveRun, parse, type RunError } from '../core/core.ts'
+import {
+  type Binding,
+  type DeliveryRow,
+  type EngineHost,
+  type LiveRun,
+  parse,
+  type RunError,
+  type RunPlace,
+} from '../core/core.ts'
 import { type Machine, scopeOf, textOf } from '../steps/steps.ts'
 import type { Store } from '../store/store.ts'
 import { unlessDeaf } from './deaf.ts'
@@ -87,7 +95,8 @@ function notice(machine: Machine, live: LiveRun, event: EventName, position: num
 interface Parts {
   store: Store
   host: Pick<EngineHost, 'agent'>
-  context(delivery: DeliveryRow, binding: Binding, event: NotifyEvent): ReturnType<EngineHost['context']>
+  place(delivery: DeliveryRow): RunPlace
+  context(place: RunPlace, binding: Binding, event: NotifyEvent): ReturnType<EngineHost['context']>
   mask<T>(runId: string, value: T): T
   /** Applies a change; the promise settles once it is on disk. */
   write<T>(change: () => T): Promise<T>
@@ -157,7 +166,11 @@ export class Messenger {
       mayBeSent = effect === 'once'
       const key = idempotencyKey(row.run_id, -1 - row.number, row.listener)
       const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(this.#parts.timeout)])
-      const context = this.#parts.context(row, { agent, definition, settings, effect, key, signal }, event)
+      const context = this.#parts.context(
+        this.#parts.place(row),
+        { agent, definition, settings, effect, key, signal },
+        event,
+      )
       await unlessDeaf((async () => handler.run(entry, context))(), signal, DEAF_MS)
       await this.#set(row, 'delivered', null)
     } catch (thrown) {
@@ -176,7 +189,10 @@ export class Messenger {
     const isLate = code === 'aborted'
     const late = `it did not return within ${this.#parts.timeout / 1_000} s`
     const error = this.#parts.mask(row.run_id, isLate ? late : textOf(thrown))
-    await this.#set(row, sent === 'unknown' || (isLate && mayBeSent && sent !== 'no') ? 'unknown' : 'failed', error)
+    const isDoubtful = sent === 'unknown' || (isLate && mayBeSent && sent !== 'no')
+    const what = isDoubtful ? 'may not have been delivered' : 'was not delivered'
+    this.#parts.place(row).log({ stream: 'log', text: `${row.event} ${what}: ${error}` })
+    await this.#set(row, isDoubtful ? 'unknown' : 'failed', error)
   }
 
   #set({ run_id, number }: DeliveryRow, state: DeliveryRow['state'], error: string | null): Promise<void> {

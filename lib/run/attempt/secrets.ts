@@ -50,7 +50,7 @@ export class RootSecrets {
       return secret
     } catch (cause) {
       throw new CadreError(
-        'internal',
+        'invalid_state',
         `the secret inputs of run ${rootId} cannot be read: ${file} cannot be decrypted with ${this.#seal.file}; give them again with \`resume\``,
         { cause },
       )

@@ -1,5 +1,5 @@
-// Why a run ended as it did: the causal chain from the run to the first leaf that failed, what was written outside, and
-// what did not happen because of it. Needs only the rows.
+// Why a run ended as it did: the causal chain from the run to the first leaf that failed, what was written outside, what
+// did not happen because of it, and what went wrong without changing the end. Needs only the rows.
 
 import { formatDuration } from '../../duration.ts'
 import { CadreError } from '../../error.ts'
@@ -7,6 +7,9 @@ import type { Bundle, Phase } from '../../team/team.ts'
 import { type PhaseRow, parse, type RunError, type RunRow } from '../core/core.ts'
 import { type Written, written } from '../steps/steps.ts'
 import type { Store } from '../store/store.ts'
+
+/** Sentences that tell the chain, at most. */
+const CHAIN = 8
 
 /** One step of the chain: a run and the phase in it that decided its end. */
 export interface Cause {
@@ -33,6 +36,8 @@ export function why(store: Store, runId: string, bundleOf: (id: string) => Bundl
   const phasesOf = (row: RunRow) => bundleOf(row.bundle_id).team(row.team_key).phases
   const chain: Cause[] = []
   const cancelled: Why['cancelled'] = []
+  const tolerated: string[] = []
+  const undelivered: string[] = []
   const sentences: string[] = []
   for (let row: RunRow | null = run; row; ) {
     const phases = phasesOf(row)
@@ -41,14 +46,26 @@ export function why(store: Store, runId: string, bundleOf: (id: string) => Bundl
     const step = { run_id: row.id, run_name: row.run_name, team: row.team, state: row.state }
     chain.push({ ...step, phase: cause?.phase.name ?? null, error: parse<RunError>(cause?.row.error ?? row.error) })
     sentences.push(sentence(row, cause))
-    for (const { position, state, reason } of rows) {
+    for (const { position, state, reason, error } of rows) {
+      const { name, onFailure } = phases[position]!
+      if (state === 'failed' && onFailure === 'continue') {
+        tolerated.push(`phase ${name} (${oneLine(parse<RunError>(error)?.message ?? `${reason}`)})`)
+      }
       if (state !== 'cancelled' && !(state === 'skipped' && reason === 'upstream')) continue
-      cancelled.push({ run_id: row.id, phase: phases[position]!.name, state })
+      cancelled.push({ run_id: row.id, phase: name, state })
+    }
+    for (const { listener, event, state, error } of store.deliveries.of(row.id)) {
+      if (state === 'failed' || state === 'unknown') undelivered.push(`${listener}, ${event} (${oneLine(`${error}`)})`)
     }
     row = cause && cause.phase.type !== 'standard' ? store.runs.decidingChild(row.id, cause.phase.index) : null
   }
   const writes = writtenBelow(store, run, phasesOf)
-  const text = [...sentences, writtenText(writes), cancelledText(cancelled)].filter(Boolean).join(' ')
+  const besides = [
+    listText('Failed and passed over:', tolerated),
+    listText('Could not be told, or may not have been:', undelivered),
+  ]
+  const parts = [...shortened(sentences), writtenText(writes), cancelledText(cancelled), ...besides]
+  const text = parts.filter(Boolean).join(' ')
   return { run_id: runId, text, chain, written: writes, cancelled }
 }
 
@@ -104,6 +121,23 @@ function sentence(run: RunRow, cause: Deciding | null): string {
 /** An error may have many lines, such as the output of a command; the text of `why` is one paragraph. */
 function oneLine(text: string): string {
   return text.trim().replace(/\s*\n\s*/g, ' / ')
+}
+
+/** Teams may nest a thousand deep: the middle of a long chain says the same again and again. */
+function shortened(sentences: readonly string[]): readonly string[] {
+  if (sentences.length <= CHAIN) return sentences
+  const left = sentences.length - CHAIN + 1
+  return [
+    ...sentences.slice(0, CHAIN - 3),
+    `${left} more sub-runs below it failed the same way.`,
+    ...sentences.slice(-2),
+  ]
+}
+
+function listText(lead: string, items: readonly string[]): string {
+  if (items.length === 0) return ''
+  const more = items.length > 10 ? `; and ${items.length - 10} more` : ''
+  return `${lead} ${items.slice(0, 10).join('; ')}${more}.`
 }
 
 function writtenText(written: Written[]): string {
