@@ -1,5 +1,5 @@
-// Inputs of a team or of a review: what was given against what is declared. Strict: nothing is ever coerced,
-// save what the command line types (`-i name=value`), which is text until its declared type says what it is.
+// Inputs of a team or of a review's form: compares what was given with what is declared. Values are never converted,
+// except those of the command line (`-i name=value`), which are text and are read by their declared type.
 
 import { CadreError, type Detail } from '../error.ts'
 import { isObject, type Json, type JsonObject } from '../json.ts'
@@ -31,7 +31,7 @@ export function isOfType(value: Json, type: FieldType): boolean {
   }
 }
 
-/** What is wrong with `value` for `field`; null when nothing is. Names no value: it may be a secret. */
+/** What is wrong with `value` for `field`; null when nothing is. Does not repeat the value, which may be a secret. */
 export function problemWith(value: Json, field: Omit<Field, 'name'>): string | null {
   if (!isOfType(value, field.type)) return `expected ${NAMES[field.type]}, not ${typeName(value)}`
   if (field.choices && !field.choices.some(choice => Bun.deepEquals(choice, value))) {
@@ -47,8 +47,8 @@ function typeName(value: Json): string {
 }
 
 /**
- * The values that a run gets: those given and the defaults of the others. `null` for an input that is not required
- * counts as not given. Problems have the path `/inputs/<name>`.
+ * The values that a run gets: the given ones, and the defaults of the others. `null` counts as not given. Problems have
+ * the path `/inputs/<name>`.
  */
 export function inputsFor(fields: readonly Field[], given: JsonObject): { values: JsonObject; problems: Detail[] } {
   const values: JsonObject = {}
@@ -73,9 +73,9 @@ export function inputsFor(fields: readonly Field[], given: JsonObject): { values
 }
 
 /**
- * Converts what the command line was given, `name=value` each. Text stays text; numbers, `true`, `false`, lists and objects
- * are read as JSON; `name=@file` reads the value from a file (an input of type `file` keeps the path).
- * Throws `invalid_request` that names the input.
+ * Converts arguments of the command line, each `name=value`. Text stays text; numbers, `true`, `false`, lists and
+ * objects are read as JSON; `name=@file` reads the value from a file (an input of type `file` keeps the path). Throws
+ * `invalid_request` that names the input.
  */
 export async function inputsFromArguments(fields: readonly Field[], given: readonly string[]): Promise<JsonObject> {
   const values: JsonObject = {}
@@ -111,7 +111,7 @@ function fromText(field: Field, text: string): Json {
     const value = JSON.parse(text) as Json
     if (isOfType(value, field.type)) return value
   } catch {
-    // Told below, together with values of another type.
+    // Reported below, together with values of another type.
   }
   throw new CadreError(
     'invalid_request',

@@ -1,4 +1,5 @@
-// A team as the engine sees it: team.yml read, checked and compiled. Immutable, shared by all of its runs.
+// A team as the engine sees it: team.yml after it was read, checked and compiled. Immutable, and shared by all of its
+// runs.
 
 import type { Json, JsonObject } from '../json.ts'
 
@@ -21,7 +22,7 @@ export interface Output {
   value: Template
 }
 
-/** Names that expressions can use. Phases are looked up when named, so that nothing is loaded in vain. */
+/** The names that an expression can use. A phase is looked up when it is named, so that only what is used is loaded. */
 export interface Scope {
   inputs: JsonObject
   /** `started_at` in epoch milliseconds; null until the run starts. */
@@ -44,27 +45,27 @@ export interface PhaseValue {
   error: { code: string; message: string } | null
 }
 
-/** A bare CEL expression, that gives what its place asks for: a bool in `when`. */
+/** A bare CEL expression. It gives the type that its place asks for: a bool in `when`. */
 export interface Expression {
   readonly source: string
   /** `<file>:<line>:<column>` of the expression, for errors at run time. */
   readonly place: string
-  /** Phases that it names. */
+  /** The phases that it names. */
   readonly phases: ReadonlySet<string>
   /** Throws a CadreError `invalid_request` whose message begins with the place. */
   evaluate(scope: Scope): Json
 }
 
 /**
- * A JSON value with `{{ }}` inside its strings, at any depth. A template alone keeps the type of its value. What a phase
- * that did not complete would have given is null.
+ * A JSON value with `{{ }}` inside its strings, at any depth. A template alone keeps the type of its value. It gives
+ * null where it names a phase that did not complete.
  */
 export interface Template {
   readonly place: string
   readonly phases: ReadonlySet<string>
-  /** Set when nothing in it is a template. */
+  /** The value, when nothing in it is a template. */
   readonly constant?: Json
-  /** As it was written, for people. */
+  /** The value as it was written, for people. */
   readonly source: Json
   evaluate(scope: Scope): Json
 }
@@ -87,7 +88,7 @@ export interface Review {
 
 interface PhaseBase {
   name: string
-  /** Place in the file, from 0. */
+  /** Its position among the team's phases, from 0. Listeners are not counted. */
   index: number
   /** `<file>:<line>:<column>` of the phase. */
   place: string
@@ -103,15 +104,15 @@ interface PhaseBase {
   timeout?: number
 }
 
-/** What an agent is asked: the same for a phase and for a listener's event. */
+/** What a phase asks of its agent. */
 export interface AgentCall {
-  /** As written: `issues` or `issues@eu`. */
+  /** The reference as written: `issues` or `issues@eu`. */
   agent: string
   action?: string
-  /** Agents with entries: one template an entry, in file order. */
+  /** One template for each entry, in file order. */
   sources: readonly { name: string; entry: Template }[]
   targets: readonly { name: string; entry: Template }[]
-  /** The agent's own fields that stand on the phase itself (`title`, `commands`, `project_dir` …). */
+  /** The agent's own fields on the phase itself (`title`, `commands`, `project_dir` …). */
   fields: Template
 }
 
@@ -155,7 +156,7 @@ export type EventName =
   | 'on_phase_complete'
   | 'on_phase_fail'
 
-/** A phase that runs on events only. `on` gives the options of each event that it listens to. */
+/** A phase that runs only on events. `on` has the options of each event that it listens to. */
 export interface Listener extends Pick<AgentCall, 'agent' | 'fields'> {
   name: string
   place: string
@@ -169,28 +170,28 @@ export interface Team {
   description: string
   inputs: readonly Field[]
   outputs: readonly Output[]
-  /** Phases of one run at once; null: as many as the daemon has slots. */
+  /** How many phases of one run may run at once; null means no limit beyond the daemon's slots. */
   concurrency: number | null
   /** Milliseconds for the whole run. */
   timeout?: number
   phases: readonly Phase[]
   listeners: readonly Listener[]
-  /** Named secrets that its expressions read, each once, in file order. */
+  /** The named secrets that its expressions use, each once, in file order. */
   secrets: readonly string[]
   /** Place of a phase in `phases`; -1 when there is none of that name. */
   position(phase: string): number
 }
 
 /**
- * A team with every sub-team that it can reach, closed and frozen: what a run executes, now and after a restart,
- * whatever becomes of the files. `json()` is what is stored; `id` its SHA-256.
+ * A team with every sub-team that it can reach, frozen. A run executes its bundle, now and after a restart, whatever
+ * happens to the files. `json()` is what is stored, and `id` is its SHA-256.
  */
 export interface Bundle {
   readonly id: string
   readonly root: string
-  /** By key: the folder relative to the root's (`.` for the root), or `@scope/name@version[/folder]`. */
+  /** The team of a key: its folder relative to the root's (`.` for the root), or `@scope/name@version[/folder]`. */
   team(key: string): Team
-  /** Absolute folder of a team, for its default workspace; null where the bundle came from the hub. */
+  /** The absolute folder of a team, its default workspace; null for a package and for files in memory. */
   folder(key: string): string | null
   json(): BundleJson
 }

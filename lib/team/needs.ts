@@ -1,4 +1,4 @@
-// What a team reaches for outside: the agents it calls, and the addresses that stand literally in its file.
+// What a team needs from outside: the agents that it calls, and the addresses that are written out in its file.
 
 import { isObject, type Json } from '../json.ts'
 import type { Bundle, Team, Template } from './model.ts'
@@ -14,7 +14,7 @@ export function teamsOf(bundle: Bundle): [key: string, team: Team][] {
   return Object.keys(bundle.json().teams).map(key => [key, bundle.team(key)])
 }
 
-/** Origins of each `url` in a team whose scheme, host and port are no template: `https://status.example.com`. */
+/** The origin of each `url` of a team whose scheme, host and port contain no template: `https://status.example.com`. */
 export function literalOrigins(team: Team): Set<string> {
   const origins = new Set<string>()
   for (const phase of team.phases) {

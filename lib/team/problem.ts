@@ -1,4 +1,5 @@
-// A mistake in a team's file: where it stands, what was expected, what to do. Every mistake of every file is told at once.
+// A mistake in a team's file: where it is, what was expected, and what to do. All mistakes of all files are told at
+// once.
 
 import pc from 'picocolors'
 import { CadreError, type Detail } from '../error.ts'
@@ -12,11 +13,11 @@ export interface Problem {
   /** JSON pointer into the file. */
   path: string
   message: string
-  /** The line that it stands on. */
+  /** The text of its line. */
   quote: string
 }
 
-/** As `details` carry it: the message begins `<file>:<line>:<column>: `. */
+/** The problem for the `details` of an error. Its message begins with `<file>:<line>:<column>: `. */
 export function toDetail(problem: Problem): Detail {
   const { file, line, column, path, message } = problem
   return { path, message: `${file}:${line}:${column}: ${message}` }
@@ -53,12 +54,12 @@ export function renderProblem(problem: Problem, color = pc.isColorSupported): st
   ].join('\n')
 }
 
-/** Nothing in a file may steer the terminal that shows it. */
+/** Replaces control characters, so that a file cannot control the terminal that shows it. */
 function printable(text: string): string {
   return text.replace(/[\u0000-\u001f\u007f-\u009f]/g, ' ')
 }
 
-/** The error that carries `problems`; its details are theirs, and after them `besides`. */
+/** The error that carries `problems`. Its details are the problems and, after them, `besides`. */
 export function problemError(what: string, problems: readonly Problem[], besides: readonly Detail[] = []): CadreError {
   const ordered = inOrder(problems)
   const count = ordered.length === 1 ? '1 problem' : `${ordered.length} problems`

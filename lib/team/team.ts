@@ -1,4 +1,4 @@
-// The door of this room, and the only file of it that other rooms import: what a team is, how it is loaded and restored.
+// The door of lib/team, and its only file that other folders import: what a team is, and how it is loaded and restored.
 
 import type * as Compile from './compile/compile.ts'
 
@@ -8,7 +8,7 @@ export type * from './model.ts'
 export { agentRefs, literalOrigins, teamsOf } from './needs.ts'
 export { renderProblem } from './problem.ts'
 
-/** Loaded at first use: the readers of YAML and CEL take longer to load than most commands take to run. */
+/** Loaded at first use: YAML and CEL take longer to load than most commands take to run. */
 function compiler(): typeof Compile {
   return require('./compile/compile.ts') as typeof Compile
 }

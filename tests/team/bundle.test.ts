@@ -47,7 +47,9 @@ describe('on disk', () => {
 
   test('closed: nothing outside is read, through a link neither', async () => {
     const load = (name: string) => loadBundle(join(root, name), { agents: lookup, closed: true }).catch(problemsOf)
-    expect(await load('main')).toMatchObject([{ file: 'sub/team.yml', message: 'this path leaves the package' }])
+    expect(await load('main')).toMatchObject([
+      { file: 'sub/team.yml', message: 'this path must stay inside the package' },
+    ])
     expect(await load('linked')).toMatchObject([{ message: 'there is no team.yml in out' }])
   })
 
@@ -116,7 +118,7 @@ describe('packages', () => {
       { line: 4, column: 34, message: '@x/broken: the hub cannot be reached' },
     ])
     expect(await from('@x/out').catch(problemsOf)).toMatchObject([
-      { file: '@x/out@1.0.0/team.yml', message: 'this path leaves the package' },
+      { file: '@x/out@1.0.0/team.yml', message: 'this path must stay inside the package' },
     ])
   })
 

@@ -59,12 +59,12 @@ describe('one mistake, marked by »', () => {
       ],
       'phases depend on each other in a circle: b → d → c → b',
     ],
-    [[`name: a, ${EXEC}`, `name: b, depends_on: [a, »a], ${EXEC}`], '`a` stands here twice'],
+    [[`name: a, ${EXEC}`, `name: b, depends_on: [a, »a], ${EXEC}`], '`a` is listed twice'],
     [
       [`name: a, ${EXEC}`, `name: b, when: phases.»a.state == 'x', ${EXEC}`],
       '`a` may not have run before `b`: add it to `depends_on`',
     ],
-    [[`name: a, when: phases.»a.state == 'x', ${EXEC}`], '`a` cannot name its own result'],
+    [[`name: a, when: phases.»a.state == 'x', ${EXEC}`], '`a` cannot use its own result'],
     [[`»${EXEC}`], '`name` is missing'],
     [
       [`name: a, on_failure: »escalte, ${EXEC}`],
@@ -80,13 +80,13 @@ describe('one mistake, marked by »', () => {
     [[`name: a, always: »yes, ${EXEC}`], 'expected true or false, not the text "yes"'],
     [[`name: a, »dependson: [], ${EXEC}`], 'unknown field `dependson` (did you mean `depends_on`?)'],
     [[`name: a, timeout: »'{{ inputs.t }}', ${EXEC}`], 'templates are not read here'],
-    [[`name: a, when: '»1 + 1', ${EXEC}`], '`when` must give a bool, and this gives int'],
-    [[`name: a, when: '{{ »1 }}', ${EXEC}`], '`when` must give a bool, and this gives int'],
+    [[`name: a, when: '»1 + 1', ${EXEC}`], '`when` must give a bool, but this gives int'],
+    [[`name: a, when: '{{ »1 }}', ${EXEC}`], '`when` must give a bool, but this gives int'],
     [
       [`name: my-a, ${EXEC}`, `name: b, depends_on: [my-a], when: »phases.my-a.state == 'x', ${EXEC}`],
       "a name with a hyphen is written phases['my-a']",
     ],
-    [[`name: a, when: »item == 1, ${EXEC}`], "`item` exists in a map's `key` and `inputs` only"],
+    [[`name: a, when: »item == 1, ${EXEC}`], '`item` exists only in the `key` and `inputs` of a map'],
     [
       ["name: a, agent: exec, env: { A: '{{ 1 + »}}' }, commands: [{ name: c, run: x }]"],
       'the expression ends too early',
@@ -114,7 +114,7 @@ describe('one mistake, marked by »', () => {
     ],
     [
       [`name: a, when: »sise('x') == 1, ${EXEC}`],
-      'there is no function `sise` (did you mean `size`?): the README lists all',
+      'there is no function `sise` (did you mean `size`?): the README lists all functions',
     ],
     [
       ["name: a, agent: exec, env: { A: »'${{ run.id }}' }, commands: [{ name: c, run: x }]".replace("»'$", "'»$")],
@@ -122,19 +122,19 @@ describe('one mistake, marked by »', () => {
     ],
     [
       ['name: a, type: team, team: »"@x/y@>=1.2 <2"'],
-      'a version range is one word: write @x/y@^1.2 (from 1.2 on, below 2) or @x/y@1.x',
+      'a version range must be one word: write @x/y@^1.2 (from 1.2 on, below 2) or @x/y@1.x',
     ],
     [
       ['name: a, type: team, team: ./c, »retry: { attempts: 2 }'],
-      'a sub-team is not repeated as a whole: put `retry` on the phases of the sub-team',
+      'a sub-team cannot be retried as a whole: put `retry` on the phases of the sub-team',
     ],
     [
       ['name: a, type: map, items: [], team: ./c, »retry: { attempts: 2 }'],
-      'a sub-team is not repeated as a whole: put `retry` on the phases of the sub-team',
+      'a sub-team cannot be retried as a whole: put `retry` on the phases of the sub-team',
     ],
     [
       ['name: a, type: gate, commands: [{ name: c, run: x }], »retry: { attempts: 2 }'],
-      'a gate is not repeated: put its commands into an `exec` phase with `retry` before it',
+      'a gate cannot be retried: put its commands into an `exec` phase with `retry` before it',
     ],
     [
       ['name: a, type: gate, review: { prompt: x }, »timeout: 5m'],
@@ -148,11 +148,11 @@ describe('one mistake, marked by »', () => {
     ],
     [
       [`name: a, when: »secrets.x == 'y', ${EXEC}`],
-      'secrets are read only in `env` and in the entry fields of agents, so that none gets into a record',
+      'secrets can be used only in `env` and in the entry fields of agents, so that none gets into a record',
     ],
     [
       ["name: a, type: map, items: '{{ »secrets.x }}', team: ./c"],
-      'secrets are read only in `env` and in the entry fields of agents, so that none gets into a record',
+      'secrets can be used only in `env` and in the entry fields of agents, so that none gets into a record',
     ],
     [
       ["name: a, agent: exec, env: { A: '{{ »secrets.my-key }}' }, commands: [{ name: c, run: x }]"],
@@ -164,7 +164,7 @@ describe('one mistake, marked by »', () => {
     ],
     [
       ["name: a, agent: http, sources: [{ name: e, url: '{{ »file(run.id) }}' }]"],
-      '`file()` is read only in `env`: a command finds the absolute path there',
+      '`file()` can be called only in `env`, where a command needs the absolute path',
     ],
     [
       ['name: a, agent: issues, action: »serch, sources: [{ name: e, ref: x }]'],
@@ -215,7 +215,7 @@ describe('one mistake, marked by »', () => {
     ],
     [
       ['name: a, agent: »issues@, action: search, sources: [{ name: e, ref: x }]'],
-      'an agent is named `issues`, or `issues@<account>` for another account',
+      'write `issues`, or `issues@<account>` for another account',
     ],
     [
       ['name: a, agent: wiki, action: update_page, target_entries: [{ name: e, ref: 1, title: »2024, file: x }]'],
@@ -228,12 +228,12 @@ describe('one mistake, marked by »', () => {
     [['»name: a, team: ./c'], '`type: team` is missing'],
     [['»name: a, type: map, team: ./c'], '`items` is missing'],
     [['name: a, type: map, team: ./c, items: »3'], 'expected a list, not the number 3'],
-    [['name: a, type: map, team: ./c, items: "{{ »3 }}"'], '`items` must give a list, and this gives int'],
-    [['name: a, type: map, team: ./c, items: "{{ »item }}"'], "`item` exists in a map's `key` and `inputs` only"],
+    [['name: a, type: map, team: ./c, items: "{{ »3 }}"'], '`items` must give a list, but this gives int'],
+    [['name: a, type: map, team: ./c, items: "{{ »item }}"'], '`item` exists only in the `key` and `inputs` of a map'],
     [['name: a, type: team, team: »./gone'], 'there is no team.yml in gone'],
     [['name: a, type: team, team: »gone'], 'expected a folder (./name or ../name) or a package (@scope/name[@range])'],
     [['name: a, type: team, team: »./c/team.yml'], 'name the folder that holds the team.yml, not the file'],
-    [['name: a, type: team, team: »../c'], 'this path leaves the package'],
+    [['name: a, type: team, team: »../c'], 'this path must stay inside the package'],
     [['name: a, type: team, team: »"@x/y@^1"'], 'there is no package @x/y@^1 here'],
     [
       ['name: a, agent: chat, notify: [»on_complet]'],
@@ -242,7 +242,7 @@ describe('one mistake, marked by »', () => {
     [['name: a, agent: http, »notify: [on_complete]'], 'agent `http` handles no events'],
     [
       [`name: b, ${EXEC}`, 'name: a, agent: chat, depends_on: [b], »notify: [on_fail]'],
-      '`notify` cannot stand together with `depends_on`: a phase either listens to events or runs among the others',
+      '`notify` cannot be combined with `depends_on`: a phase either listens to events or runs among the others',
     ],
     [
       ['name: a, agent: chat, notify: [on_fail]', `name: b, depends_on: [»a], ${EXEC}`],
@@ -261,7 +261,7 @@ describe('one mistake, marked by »', () => {
       ['name: a, agent: chat, notify: { on_fail: { »chanels: [x] } }'],
       'unknown field `chanels` (did you mean `channels`?)',
     ],
-    [['name: a, agent: chat, notify: { on_fail: { when: »1 + 1 } }'], '`when` must give a bool, and this gives int'],
+    [['name: a, agent: chat, notify: { on_fail: { when: »1 + 1 } }'], '`when` must give a bool, but this gives int'],
     [['»name: a, notify: [on_fail]'], '`agent` is missing'],
   ]
   test.each(cases)('%s', async (lines, problem) => {
@@ -280,8 +280,11 @@ describe('inputs and outputs', () => {
     ['{ name: a, type: number, default: »x }', 'expected a number, not text'],
     ['{ name: a, choices: [x, »1] }', 'expected text, not a number'],
     ['{ name: a, choices: [x], default: »y }', 'expected one of "x"'],
-    ['{ name: a, secret: true, default: »y }', 'a secret has no default: it would stand in the file'],
-    ['{ name: a, secret: »true, type: list }', 'a secret is text, not a list'],
+    [
+      '{ name: a, secret: true, default: »y }',
+      'a secret input must not have a default, which would be readable in the file',
+    ],
+    ['{ name: a, secret: »true, type: list }', 'a secret input must be of type string, not list'],
     ['{ name: a }, { name: »a }', 'another input is named `a`'],
   ]
   test.each(cases)('%s', async (inputs, problem) => {
@@ -373,17 +376,17 @@ describe('what is accepted', () => {
 
 describe('what YAML reads itself is told by what to write', () => {
   const cases: [text: string, problem: string][] = [
-    ['name: @local/x\n', '1:7 a value that begins with @ must stand in quotes: "@local/x"'],
+    ['name: @local/x\n', '1:7 a value that begins with @ must be in quotes: "@local/x"'],
     ['version: 1.0\n', '1:10 expected a version of three numbers, such as 1.0.0, not the number 1.0'],
     ['version: "1.0"\n', '1:10 expected a version of three numbers, such as 1.0.0, not the text "1.0"'],
-    ['a: {{ inputs.x }}\n', '1:4 a value that begins with `{{` must stand in quotes: "{{ inputs.x }}"'],
-    ['a: {{ inputs["x"] }}/b\n', '1:4 a value that begins with `{{` must stand in quotes: "{{ inputs[\'x\'] }}"'],
-    ['a: [{ b: {{ inputs.x }} }]\n', '1:10 a value that begins with `{{` must stand in quotes: "{{ inputs.x }}"'],
-    ['a: `x`\n', '1:4 a value that begins with ` must stand in quotes: "`x`"'],
-    ['a: %x\n', '1:4 a value that begins with % must stand in quotes: "%x"'],
-    ['a: !inputs.x\n', '1:13 tags are not read: a value that begins with ! must stand in quotes'],
-    ['a: *.md\n', '1:4 no anchor &.md stands before this alias: a text that begins with * must stand in quotes'],
-    ['a: b ? c: d\n', '1:4 a value with a colon and a blank in it must stand in quotes'],
+    ['a: {{ inputs.x }}\n', '1:4 a value that begins with `{{` must be in quotes: "{{ inputs.x }}"'],
+    ['a: {{ inputs["x"] }}/b\n', '1:4 a value that begins with `{{` must be in quotes: "{{ inputs[\'x\'] }}"'],
+    ['a: [{ b: {{ inputs.x }} }]\n', '1:10 a value that begins with `{{` must be in quotes: "{{ inputs.x }}"'],
+    ['a: `x`\n', '1:4 a value that begins with ` must be in quotes: "`x`"'],
+    ['a: %x\n', '1:4 a value that begins with % must be in quotes: "%x"'],
+    ['a: !inputs.x\n', '1:13 tags are not supported: a value that begins with ! must be in quotes'],
+    ['a: *.md\n', '1:4 there is no anchor &.md before this alias: a text that begins with * must be in quotes'],
+    ['a: b ? c: d\n', '1:4 a value that contains a colon and a space must be in quotes'],
   ]
   test.each(cases)('%s', async (text, problem) => expect(await problems(text)).toContain(problem))
 })
@@ -396,7 +399,7 @@ describe('files of outputs', () => {
 
   test('two of one base name are a mistake', async () => {
     expect(await problems(outputs('files/p/a.md', 'files/q/a.md'))).toEqual([
-      '6:36 output `o0` has a file named a.md too: give one of them another name',
+      '6:36 output `o0` already has a file named a.md: give one of them another name',
     ])
     expect(await problems(outputs('files/p/{{ run.id }}/a.md', 'a.md'))).toHaveLength(1)
   })

@@ -105,17 +105,21 @@ describe('mistakes', () => {
     ['run.ID', 4, 'a run has no `ID` (did you mean `id`?): it has id, name, started_at'],
     ['1 +', 3, 'the expression ends too early'],
     ['inputs.s.foo(', 13, 'the expression ends too early'],
-    ['{[1]: 2}', 0, "a map's key is a text, a whole number or a bool"],
-    ['cel.bind(a, {1: 1}, cel.bind(b, {a: a}, b))', 0, "a map's key is a text, a whole number or a bool"],
+    ['{[1]: 2}', 0, "a map's key must be a text, a whole number or a bool"],
+    ['cel.bind(a, {1: 1}, cel.bind(b, {a: a}, b))', 0, "a map's key must be a text, a whole number or a bool"],
     ['"a" + 1', 0, 'no such overload: string + int'],
     ['', 0, 'an expression is expected here'],
-    ["inputs.s.matches('(')", 17, `no regular expression of RE2 (${SYNTAX}): missing closing ): \`(\``],
+    ["inputs.s.matches('(')", 17, `this must be a regular expression of RE2 (${SYNTAX}): missing closing ): \`(\``],
     [
       "inputs.s.matches('(?=a)')",
       17,
-      `no regular expression of RE2 (${SYNTAX}): invalid or unsupported Perl syntax: \`(?=\``,
+      `this must be a regular expression of RE2 (${SYNTAX}): invalid or unsupported Perl syntax: \`(?=\``,
     ],
-    ["inputs.s.matches(r'(a)\\1')", 17, `no regular expression of RE2 (${SYNTAX}): invalid escape sequence: \`\\1\``],
+    [
+      "inputs.s.matches(r'(a)\\1')",
+      17,
+      `this must be a regular expression of RE2 (${SYNTAX}): invalid escape sequence: \`\\1\``,
+    ],
     ["inputs.s.matches('(a{1000}){1000}')", 17, 'this regular expression repeats too much: use smaller counts'],
     ["inputs.s.matches('a{900}b{900}c{900}')", 17, 'this regular expression repeats too much: use smaller counts'],
     ['process.env', 0, 'unknown name `process`: there are inputs, phases, item, index, run'],
@@ -127,7 +131,7 @@ describe('mistakes', () => {
   test('item and index outside a map', () => {
     const { mistakes } = parseExpression('item.a + index', { ...names, item: false })
     expect(mistakes.map(({ offset }) => offset)).toEqual([0, 9])
-    expect(mistakes[0]!.message).toBe("`item` exists in a map's `key` and `inputs` only")
+    expect(mistakes[0]!.message).toBe('`item` exists only in the `key` and `inputs` of a map')
   })
 
   test('a subtraction of known names stays one', () => {
@@ -150,10 +154,10 @@ describe('safety', () => {
   test('what JSON cannot say is an error', () => {
     expect(() => evaluate('9007199254740993')).toThrow('beyond 2^53')
     expect(() => evaluate('1.0 / 0.0')).toThrow('Infinity')
-    expect(() => evaluate('bytes("a")')).toThrow('no JSON value')
-    expect(() => evaluate('type(1)')).toThrow('no JSON value')
-    expect(() => evaluate('{inputs.o: 1}', { o: [1] })).toThrow("a map's key is a text")
-    expect(() => evaluate('[inputs.o].map(x, {x: 1})', { o: { a: 1 } })).toThrow("a map's key is a text")
+    expect(() => evaluate('bytes("a")')).toThrow('not a JSON value')
+    expect(() => evaluate('type(1)')).toThrow('not a JSON value')
+    expect(() => evaluate('{inputs.o: 1}', { o: [1] })).toThrow("a map's key must be a text")
+    expect(() => evaluate('[inputs.o].map(x, {x: 1})', { o: { a: 1 } })).toThrow("a map's key must be a text")
     expect(evaluate('[1, 2u, true, "a"].map(x, {x: 1})')).toEqual([{ 1: 1 }, { 2: 1 }, { true: 1 }, { a: 1 }])
   })
 

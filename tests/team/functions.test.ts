@@ -92,12 +92,12 @@ describe('refused', () => {
     ['inputs.v.format([1])', 'x', 'format: 1 values are given and 0 are used'],
     ['inputs.v.format([])', '%s', 'format: there is no value for `%s`'],
     ['inputs.v.format([1])', '%y', 'format: `%` must be followed by one of s d f e b o x X %'],
-    ['inputs.v.sort()', [1, 'a'], 'only numbers, texts, bools or times are sorted, of one kind'],
+    ['inputs.v.sort()', [1, 'a'], 'the values to sort must be of one kind: numbers, texts, bools or times'],
     ['inputs.v.slice(1, 5)', [1], 'slice(1, 5): the list has 1 items'],
     ['math.greatest(inputs.v)', [], 'math.greatest: the list is empty'],
     ['math.greatest(inputs.v, "a")', 1, 'math.greatest takes numbers'],
     ['fromJson(inputs.v)', '{', 'fromJson: the text is not JSON'],
-    ['inputs.v.optMap(x, x)', 1, 'this is called on an optional value, such as `a.?b`'],
+    ['inputs.v.optMap(x, x)', 1, 'this function must be called on an optional value, such as `a.?b`'],
     ['math.bitShiftLeft(1, inputs.v)', -1, 'a shift must not be negative'],
   ]
   test.each(cases)('%s of %j', (text, v, message) => expect(() => evaluate(text, v)).toThrow(message))
@@ -105,16 +105,20 @@ describe('refused', () => {
 
 describe('an unknown function is answered with the nearest', () => {
   const cases: [text: string, offset: number, message: string][] = [
-    ['inputs.v.splitt(",")', 9, 'there is no function `splitt` (did you mean `split`?): the README lists all'],
-    ['sizes(inputs.v)', 0, 'there is no function `sizes` (did you mean `size`?): the README lists all'],
-    ['len(inputs.v)', 0, 'there is no function `len` (did you mean `size`?): the README lists all'],
+    [
+      'inputs.v.splitt(",")',
+      9,
+      'there is no function `splitt` (did you mean `split`?): the README lists all functions',
+    ],
+    ['sizes(inputs.v)', 0, 'there is no function `sizes` (did you mean `size`?): the README lists all functions'],
+    ['len(inputs.v)', 0, 'there is no function `len` (did you mean `size`?): the README lists all functions'],
     [
       'inputs.v.toLowerCase()',
       9,
-      'there is no function `toLowerCase` (did you mean `lowerAscii`?): the README lists all',
+      'there is no function `toLowerCase` (did you mean `lowerAscii`?): the README lists all functions',
     ],
-    ['math.max(1, 2)', 5, 'there is no function `max` (did you mean `math.greatest`?): the README lists all'],
-    ['bytes(inputs.v).hex()', 16, 'there is no function `hex`: the README lists all'],
+    ['math.max(1, 2)', 5, 'there is no function `max` (did you mean `math.greatest`?): the README lists all functions'],
+    ['bytes(inputs.v).hex()', 16, 'there is no function `hex`: the README lists all functions'],
   ]
   test.each(cases)('%s', (text, offset, message) => {
     expect(parseExpression(text, names).mistakes).toEqual([{ offset, message }])
@@ -124,6 +128,6 @@ describe('an unknown function is answered with the nearest', () => {
 test('file() is read only where its place allows it', () => {
   const { files: _, ...elsewhere } = names
   expect(parseExpression("file('a')", elsewhere).mistakes).toEqual([
-    { offset: 0, message: '`file()` is read only in `env`: a command finds the absolute path there' },
+    { offset: 0, message: '`file()` can be called only in `env`, where a command needs the absolute path' },
   ])
 })

@@ -96,10 +96,10 @@ describe('when', () => {
 
   test('must give a bool all the same', async () => {
     await expect(when('phases.skipped.data.ok')).rejects.toThrow(
-      'team.yml:9:55: `when` must give a bool, and this gave null',
+      'team.yml:9:55: `when` must give a bool, but this gave null',
     )
-    await expect(when('phases.skipped.data.total > 1')).rejects.toThrow('`when` must give a bool, and this gave null')
-    await expect(when('phases.done.data.total')).rejects.toThrow('`when` must give a bool, and this gave 3')
+    await expect(when('phases.skipped.data.total > 1')).rejects.toThrow('`when` must give a bool, but this gave null')
+    await expect(when('phases.done.data.total')).rejects.toThrow('`when` must give a bool, but this gave 3')
   })
 })
 

@@ -114,7 +114,7 @@ describe('refused', () => {
     const refusal = await evaluate(expression).catch(error => error)
     expect(refusal).toBeInstanceOf(CadreError)
     expect(refusal.code).toBe('invalid_request')
-    expect(refusal.message).toMatch(/^team\.yml:5:\d+: this takes too many steps: narrow what it works on in `/)
+    expect(refusal.message).toMatch(/^team\.yml:5:\d+: this takes too many steps: let it work on less data in `/)
   })
 
   test('a value that is nested too deep is named', async () => {

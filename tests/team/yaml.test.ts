@@ -10,30 +10,30 @@ import { HEAD, problems } from './load.ts'
 
 describe('refused, with a position', () => {
   const cases: [title: string, text: string, problem: string][] = [
-    ['duplicate key', 'name: a\nname: b', '2:1 `name` stands here twice: remove one'],
-    ['__proto__', 'a: 1\n"__proto__": { x: 1 }', '2:1 `__proto__` is no name for a field'],
-    ['merge key', 'a: &a { x: 1 }\nb: { <<: *a }', '2:6 merge keys are not read: write the fields out'],
-    ['tag', 'a: !!js/function x', '1:18 tags are not read: a value that begins with ! must stand in quotes'],
-    ['infinity', 'a: 1e999', '1:4 1e999 is no number that JSON has: write it in quotes'],
-    ['not a number', 'a: .nan', '1:4 .nan is no number that JSON has: write it in quotes'],
+    ['duplicate key', 'name: a\nname: b', '2:1 `name` is given twice: remove one'],
+    ['__proto__', 'a: 1\n"__proto__": { x: 1 }', '2:1 `__proto__` cannot be the name of a field'],
+    ['merge key', 'a: &a { x: 1 }\nb: { <<: *a }', '2:6 merge keys are not supported: write the fields out'],
+    ['tag', 'a: !!js/function x', '1:18 tags are not supported: a value that begins with ! must be in quotes'],
+    ['infinity', 'a: 1e999', '1:4 JSON has no number 1e999: write it in quotes'],
+    ['not a number', 'a: .nan', '1:4 JSON has no number .nan: write it in quotes'],
     ['inexact', 'a: 12345678901234567890', '1:4 12345678901234567890 is not exact as a number: write it in quotes'],
-    ['documents', 'a: 1\n---\nb: 2', '2:1 a second document begins here: a team.yml is one document'],
+    ['documents', 'a: 1\n---\nb: 2', '2:1 a second document begins here: a team.yml must be one document'],
     [
       'unknown alias',
       'a: *b',
-      '1:4 no anchor &b stands before this alias: a text that begins with * must stand in quotes',
+      '1:4 there is no anchor &b before this alias: a text that begins with * must be in quotes',
     ],
     [
       'circular alias',
       'a: &a [*a]',
-      '1:8 no anchor &a stands before this alias: a text that begins with * must stand in quotes',
+      '1:8 there is no anchor &a before this alias: a text that begins with * must be in quotes',
     ],
-    ['yaml 1.1', '%YAML 1.1\n---\na: yes', '1:1 %YAML 1.1: a team.yml is YAML 1.2'],
-    ['control character', 'a: 1\nb: \u0007', '2:4 a control character, which YAML does not allow: remove it'],
+    ['yaml 1.1', '%YAML 1.1\n---\na: yes', '1:1 %YAML 1.1: a team.yml must be YAML 1.2'],
+    ['control character', 'a: 1\nb: \u0007', '2:4 YAML does not allow this control character: remove it'],
     ['empty', '', '1:1 the file is empty'],
     ['only a comment', '# x\n', '1:1 the file is empty'],
     ['too large', `a: ${'x'.repeat(1_048_576)}`, '1:1 the file is larger than 1 MiB: move parts of it into sub-teams'],
-    ['too deep', `a: ${'['.repeat(200)}`, '1:131 nested deeper than 64 levels'],
+    ['too deep', `a: ${'['.repeat(200)}`, '1:131 the file must not be nested deeper than 64 levels'],
     ['a list', '- a', '1:1 expected a mapping, not a list'],
   ]
   test.each(cases)('%s', async (_, text, problem) => expect(await problems(text)).toContain(problem))

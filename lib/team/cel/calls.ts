@@ -1,11 +1,11 @@
-// Which functions there are, and what a call of each costs: CEL's own, those of cel-go's extensions (strings, lists, math,
-// optional values), and toJson, fromJson and file. What is not named here does not exist. The README lists them all, and a
-// test compares. https://github.com/google/cel-go/tree/master/ext
+// All functions of expressions, and what a call of each costs: CEL's own, those of cel-go's extensions (strings, lists,
+// math, optional values), and toJson, fromJson and file. A function that is not named here does not exist. The README
+// lists them all, and a test compares. https://github.com/google/cel-go/tree/master/ext
 
 import { didYouMean } from '../../spelling.ts'
 import type { Work } from './work.ts'
 
-/** Pays for a call before it. `values` begin with the receiver or the namespace. */
+/** Pays for a call before it is made. `values` begin with the receiver or the namespace. */
 type Cost = (values: readonly unknown[], work: Work) => void
 
 const free: Cost = () => {}
@@ -15,25 +15,25 @@ const passes: Cost = (values, work) => {
   for (const value of values) work.pass(value)
 }
 
-/** The values themselves are compared. */
+/** One comparison for each value. */
 const each: Cost = (values, work) => {
   work.spend(values.length)
   passes(values, work)
 }
 
-/** Characters are told apart one by one. */
+/** A pass over single characters, which are found one by one. */
 const characters: Cost = ([text], work) => {
   if (typeof text === 'string') work.passText(text, 4)
 }
 
-/** Looking for a text in another: at worst it is compared in part at every place. */
+/** A search for a text in another one: at worst they are compared in part at every position. */
 const search: Cost = (values, work) => {
   passes(values, work)
   const [text, wanted] = values
   if (typeof text === 'string' && typeof wanted === 'string') work.passText(text, 1 + wanted.length / 16)
 }
 
-/** A text taken apart: each part is a value of its own. */
+/** A text is taken apart: each part becomes a value of its own. */
 const parts: Cost = (values, work) => {
   search(values, work)
   characters(values, work)
@@ -66,15 +66,15 @@ const joined: Cost = ([list, separator], work) => {
 
 const range: Cost = ([, count], work) => work.spend(Math.max(0, Number(count)))
 
-/** A date in words of a time zone is made and read again. */
+/** With a time zone, a date is formatted as text and parsed again. */
 const dates: Cost = ([, zone], work) => work.spend(zone === undefined ? 1 : 1_000)
 
-/** cel-js cuts its text once for each unit. */
+/** cel-js copies the rest of its text once for each unit. */
 const durations: Cost = ([text], work) => {
   if (typeof text === 'string') work.spend(text.length ** 2 / 16)
 }
 
-/** What a value costs as JSON is paid for while it is walked; reading it, before. */
+/** Parsing JSON is paid for before it is done; the resulting value is paid for while it is converted. */
 const json: Cost = ([text], work) => {
   if (typeof text === 'string') work.passText(text, 8)
 }
@@ -173,7 +173,7 @@ const COSTS: Record<string, Cost> = {
 
 export const FUNCTION_NAMES: readonly string[] = Object.keys(COSTS)
 
-/** What other languages call them. */
+/** Names of functions in other languages, and what they are called here. */
 const FOREIGN: Record<string, string> = {
   len: 'size',
   length: 'size',
@@ -200,12 +200,12 @@ export function costOf(name: string): Cost {
   return (Object.hasOwn(COSTS, name) && COSTS[name]) || passes
 }
 
-/** Says that there is no function of that name, and what may be meant; null when there is one. */
+/** Says that there is no function of that name, and which one may be meant; null when there is one. */
 export function unknownFunction(name: string): string | null {
   if (Object.hasOwn(COSTS, name)) return null
   const foreign = Object.hasOwn(FOREIGN, name) ? ` (did you mean \`${FOREIGN[name]}\`?)` : ''
-  return `there is no function \`${name}\`${foreign || didYouMean(name, FUNCTION_NAMES)}: the README lists all`
+  return `there is no function \`${name}\`${foreign || didYouMean(name, FUNCTION_NAMES)}: the README lists all functions`
 }
 
-/** Names that stand before functions: `math.round(x)`. */
+/** Names in front of functions: `math.round(x)`. */
 export const NAMESPACES = ['math', 'strings', 'lists', 'optional', 'cel']

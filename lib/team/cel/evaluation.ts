@@ -1,4 +1,5 @@
-// One evaluation under way: what it may read and how much work is left to it. The expressions of one template share it.
+// One evaluation in progress: what it may read, and how much work it has left. The expressions of one template share
+// it.
 
 import type { Json } from '../../json.ts'
 import type { Scope } from '../model.ts'
@@ -8,7 +9,7 @@ import { Work } from './work.ts'
 export class Evaluation {
   readonly work = new Work()
   readonly scope: Scope
-  /** Phases that were named and have not completed: what is missing in them is null. */
+  /** Phases that were named and did not complete: what is missing in them is null. */
   readonly incomplete = new Set<string>()
   readonly #converted = new WeakMap<object, CelValue>()
 
@@ -16,7 +17,7 @@ export class Evaluation {
     this.scope = scope
   }
 
-  /** Objects that several expressions of a template name are converted once. */
+  /** Converts a value. An object that several expressions of a template name is converted once. */
   toCel(value: Json): CelValue {
     if (typeof value !== 'object' || value === null) return toCel(value, this.work)
     const known = this.#converted.get(value) ?? toCel(value, this.work)
@@ -27,7 +28,7 @@ export class Evaluation {
 
 let current: Evaluation | null = null
 
-/** Runs `work` with the functions of CEL knowing their evaluation: it is synchronous, and none begins inside another. */
+/** Runs `work` with `evaluation` as the current one. It is synchronous, and no evaluation begins inside another. */
 export function evaluateIn<T>(evaluation: Evaluation, work: () => T): T {
   current = evaluation
   try {

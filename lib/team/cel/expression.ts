@@ -1,6 +1,6 @@
-// One CEL expression: parsed, its names checked, evaluated. Data in, JSON out: no host object is within its reach,
-// its work is bounded (work.ts), and it loads nothing but the values that it names.
-// CEL: https://github.com/google/cel-spec. Beyond it, int and double mix in arithmetic, since JSON does not tell them apart.
+// One CEL expression: it is parsed, its names are checked, and it is evaluated. Data goes in and JSON comes out: it can
+// reach no object of the program, its work is bounded (work.ts), and it loads only the values that it names. CEL:
+// https://github.com/google/cel-spec. Beyond it, int and double mix in arithmetic, since JSON does not tell them apart.
 
 import type { ASTNode, Environment } from '@marcbachmann/cel-js'
 import type { Json } from '../../json.ts'
@@ -14,11 +14,11 @@ import { fromCel } from './values.ts'
 import { Refusal } from './work.ts'
 
 export interface Parsed {
-  /** CEL's name of the type, `dyn` when it is known at run time only. */
+  /** CEL's name of the type; `dyn` when it is known only at run time. */
   type: string
   uses: Use[]
   mistakes: Mistake[]
-  /** Throws an EvaluationMistake; null where a phase that it names has not completed. */
+  /** Throws an EvaluationMistake. Gives null instead of an error when a phase that it names did not complete. */
   evaluate(evaluation: Evaluation): Json
 }
 
@@ -36,7 +36,7 @@ const LIMITS = { maxAstNodes: 1_000, maxDepth: 50, maxListElements: 200, maxMapE
 
 let environment: Environment | undefined
 
-/** Made at first use: it costs more than most expressions. */
+/** The environment of cel-js. It is made at first use, because making it takes longer than most expressions. */
 export function cel(): Environment {
   if (environment) return environment
   const { Environment: Made } = require('@marcbachmann/cel-js') as typeof import('@marcbachmann/cel-js')
@@ -70,7 +70,7 @@ export function parseExpression(text: string, names: Names): Parsed {
   })
   if (text.trim() === '') return failed([{ offset: 0, message: 'an expression is expected here' }])
   if (text.length > MAX_LENGTH) {
-    return failed([{ offset: 0, message: `an expression has at most ${MAX_LENGTH} characters` }])
+    return failed([{ offset: 0, message: `an expression may have at most ${MAX_LENGTH} characters` }])
   }
   const hyphens = hyphenated(text, names)
   if (hyphens.length > 0) return failed(hyphens)

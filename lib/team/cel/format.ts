@@ -6,7 +6,7 @@ import { fromCel } from './values.ts'
 const CLAUSE = /%(?:\.(\d{1,2}))?([sdfeboxX%])|%/g
 const BASES: Record<string, number> = { b: 2, o: 8, x: 16, X: 16 }
 
-/** Throws what is wrong with the clauses or the values. */
+/** Throws an Error that says what is wrong with the clauses or the values. */
 export function format(text: string, values: readonly unknown[]): string {
   const { work } = currentEvaluation()
   let next = 0

@@ -1,4 +1,4 @@
-// What the functions do that cel-js does not have: those of cel-go's extensions, and our own.
+// The functions that cel-js does not have: those of cel-go's extensions, and our own.
 // https://github.com/google/cel-go/tree/master/ext
 
 import type { Environment } from '@marcbachmann/cel-js'
@@ -125,7 +125,7 @@ function flattened(list: unknown[], depth: number): unknown[] {
   return flat
 }
 
-/** Texts, numbers and bools are looked up; what is larger is compared with all that were kept. */
+/** Texts, numbers and bools are looked up in a set; lists and maps are compared with all that were kept. */
 function distinct(list: unknown[]): unknown[] {
   const { work } = currentEvaluation()
   const known = new Set<unknown>()
@@ -143,7 +143,7 @@ function distinct(list: unknown[]): unknown[] {
 }
 
 function registerMath(cel: Environment): void {
-  const one = (
+  const unary = (
     name: string,
     ofDouble: (x: number) => unknown,
     ofInt: (x: bigint) => unknown,
@@ -154,34 +154,34 @@ function registerMath(cel: Environment): void {
       .registerFunction(`mathNamespace.${name}(int): ${type[1]}`, (_: object, x: bigint) => ofInt(x), SYNC)
   }
   const same = (x: bigint) => x
-  one('ceil', Math.ceil, same, ['double', 'int'])
-  one('floor', Math.floor, same, ['double', 'int'])
-  one('trunc', Math.trunc, same, ['double', 'int'])
+  unary('ceil', Math.ceil, same, ['double', 'int'])
+  unary('floor', Math.floor, same, ['double', 'int'])
+  unary('trunc', Math.trunc, same, ['double', 'int'])
   // Halves are rounded away from zero.
-  one('round', x => Math.sign(x) * Math.round(Math.abs(x)), same, ['double', 'int'])
-  one('abs', Math.abs, x => checked(x < 0n ? -x : x), ['double', 'int'])
-  one('sign', Math.sign, x => (x > 0n ? 1n : x < 0n ? -1n : 0n), ['double', 'int'])
-  one('sqrt', Math.sqrt, x => Math.sqrt(Number(x)), ['double', 'double'])
-  one('isNaN', Number.isNaN, () => false, ['bool', 'bool'])
-  one('isFinite', Number.isFinite, () => true, ['bool', 'bool'])
-  one(
+  unary('round', x => Math.sign(x) * Math.round(Math.abs(x)), same, ['double', 'int'])
+  unary('abs', Math.abs, x => checked(x < 0n ? -x : x), ['double', 'int'])
+  unary('sign', Math.sign, x => (x > 0n ? 1n : x < 0n ? -1n : 0n), ['double', 'int'])
+  unary('sqrt', Math.sqrt, x => Math.sqrt(Number(x)), ['double', 'double'])
+  unary('isNaN', Number.isNaN, () => false, ['bool', 'bool'])
+  unary('isFinite', Number.isFinite, () => true, ['bool', 'bool'])
+  unary(
     'isInf',
     x => Math.abs(x) === Number.POSITIVE_INFINITY,
     () => false,
     ['bool', 'bool'],
   )
-  const two = (name: string, apply: (a: bigint, b: bigint) => bigint) => {
+  const binary = (name: string, apply: (a: bigint, b: bigint) => bigint) => {
     cel.registerFunction(
       `mathNamespace.${name}(int, int): int`,
       (_: object, a: bigint, b: bigint) => BigInt.asIntN(64, apply(a, b)),
       SYNC,
     )
   }
-  two('bitAnd', (a, b) => a & b)
-  two('bitOr', (a, b) => a | b)
-  two('bitXor', (a, b) => a ^ b)
-  two('bitShiftLeft', (a, b) => (shift(b) > 63n ? 0n : a << b))
-  two('bitShiftRight', (a, b) => (shift(b) > 63n ? 0n : BigInt.asUintN(64, a) >> b))
+  binary('bitAnd', (a, b) => a & b)
+  binary('bitOr', (a, b) => a | b)
+  binary('bitXor', (a, b) => a ^ b)
+  binary('bitShiftLeft', (a, b) => (shift(b) > 63n ? 0n : a << b))
+  binary('bitShiftRight', (a, b) => (shift(b) > 63n ? 0n : BigInt.asUintN(64, a) >> b))
   cel.registerFunction('mathNamespace.bitNot(int): int', (_: object, a: bigint) => ~a, SYNC)
   for (const [name, sign] of [
     ['greatest', 1],

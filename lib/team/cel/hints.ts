@@ -1,13 +1,13 @@
-// What to write instead of what other languages have: for expressions that are no CEL at all.
+// Hints for expressions that are not CEL: what to write instead of the syntax of other languages.
 
 export interface Mistake {
-  /** Into the expression. */
+  /** Index into the expression. */
   offset: number
   message: string
 }
 
-/** Longest pieces of data that a message repeats. */
-const MESSAGE_MOST = 500
+/** Most characters of a message, which may repeat data. */
+const MAX_MESSAGE_LENGTH = 500
 
 const FOREIGN: readonly [pattern: RegExp, message: string][] = [
   [/[!=]==/, '`===` and `!==` are written `==` and `!=`'],
@@ -22,12 +22,12 @@ const FOREIGN: readonly [pattern: RegExp, message: string][] = [
   [/`/, 'a text stands in single or double quotes'],
 ]
 
-/** Texts in quotes as blanks, so that only the expression's own signs are found. */
+/** The expression with its quoted texts blanked out, so that a search finds only signs of the expression itself. */
 export function withoutTexts(text: string): string {
   return text.replace(/"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'/g, quoted => ' '.repeat(quoted.length))
 }
 
-/** For a text that CEL cannot read: what was meant, or what the parser says. */
+/** For a text that CEL cannot parse: what was probably meant, or else what the parser says. */
 export function explain(text: string, mistake: Mistake): Mistake {
   const bare = withoutTexts(text)
   for (const [pattern, message] of FOREIGN) {
@@ -37,12 +37,12 @@ export function explain(text: string, mistake: Mistake): Mistake {
   return mistake
 }
 
-/** What cel-js throws, without the excerpt that it adds. */
+/** The mistake in an error of cel-js, without the excerpt that cel-js adds. */
 export function mistakeOf(error: unknown): Mistake {
   const { summary, message, range } = error as { summary?: string; message?: string; range?: { start: number } }
   const text = (summary ?? message ?? String(error)).replace(/^Unexpected token: EOF$/, 'the expression ends too early')
   return {
     offset: range?.start ?? 0,
-    message: text.length > MESSAGE_MOST ? `${text.slice(0, MESSAGE_MOST)}…` : text,
+    message: text.length > MAX_MESSAGE_LENGTH ? `${text.slice(0, MAX_MESSAGE_LENGTH)}…` : text,
   }
 }

@@ -1,11 +1,11 @@
-// Functions that declare a variable for an expression of theirs: `list.sortBy(x, x.age)`, `optional.optMap(x, x + 1)`.
+// Functions that declare a variable for one of their arguments: `list.sortBy(x, x.age)`, `optional.optMap(x, x + 1)`.
 // https://github.com/google/cel-go/blob/master/ext/README.md
 
 import type { ASTNode, Environment } from '@marcbachmann/cel-js'
 import { sortedBy } from './order.ts'
 import { isOptional, type Optional } from './values.ts'
 
-/** What cel-js gives to a macro; its declarations leave it open. */
+/** What cel-js passes to a macro, and does not declare. */
 interface Checker {
   check(node: ASTNode, context: Context): Type
   getType(name: string): Type
@@ -32,7 +32,7 @@ interface Parts {
   args: ASTNode[]
 }
 
-/** Evaluates the macro's expression with its variable being `value`. */
+/** Evaluates the macro's expression with `value` as its variable. */
 type Body = (value: unknown) => unknown
 
 function macro(name: string, kind: 'list' | 'optional', apply: (value: unknown, body: Body) => unknown) {
@@ -44,8 +44,8 @@ function macro(name: string, kind: 'list' | 'optional', apply: (value: unknown, 
       async: false,
       typeCheck(checker: Checker, _: unknown, context: Context): Type {
         const type = checker.check(receiver, context)
-        if (type.kind !== kind && type.kind !== 'dyn') throw new Error(`\`${name}\` is called on a ${article}`)
-        if (variable.op !== 'id') throw new Error(`\`${name}\` begins with the name of a variable: ${name}(x, …)`)
+        if (type.kind !== kind && type.kind !== 'dyn') throw new Error(`\`${name}\` must be called on a ${article}`)
+        if (variable.op !== 'id') throw new Error(`\`${name}\` must begin with the name of a variable: ${name}(x, …)`)
         inner = context.forkWithVariable(variable.args, type.valueType ?? checker.dynType)
         checker.check(expression, inner)
         return kind === 'list' ? type : checker.getType('optional')
@@ -61,7 +61,7 @@ function macro(name: string, kind: 'list' | 'optional', apply: (value: unknown, 
 
 export function registerMacros(cel: Environment): void {
   const sortBy = macro('sortBy', 'list', (list, key) => {
-    if (!Array.isArray(list)) throw new Error('`sortBy` is called on a list')
+    if (!Array.isArray(list)) throw new Error('`sortBy` must be called on a list')
     return sortedBy(list, list.map(key))
   })
   const optMap = macro('optMap', 'optional', (optional, body) => {
@@ -72,7 +72,7 @@ export function registerMacros(cel: Environment): void {
     const value = present(optional)
     if (value === null) return optional
     const mapped = body(value.value())
-    if (!isOptional(mapped)) throw new Error('`optFlatMap` takes an expression that gives an optional value')
+    if (!isOptional(mapped)) throw new Error('the expression of `optFlatMap` must give an optional value')
     return mapped
   })
   const register = (signature: string, handler: unknown) =>
@@ -82,9 +82,9 @@ export function registerMacros(cel: Environment): void {
   register('optional.optFlatMap(ast, ast): optional', optFlatMap)
 }
 
-/** The optional value, or null when there is none in it. */
+/** The optional value, or null when it is empty. */
 function present(value: unknown): Optional | null {
-  if (!isOptional(value)) throw new Error('this is called on an optional value, such as `a.?b`')
+  if (!isOptional(value)) throw new Error('this function must be called on an optional value, such as `a.?b`')
   return value.hasValue() ? value : null
 }
 

@@ -1,5 +1,5 @@
-// Makes the nodes of a parsed expression pay for their work before they do it. cel-js limits what is written, not what
-// nested loops, doubled lists or long texts make of it.
+// Makes the nodes of a parsed expression pay for their work before they do it. cel-js limits the size of the
+// expression, but not the work of nested loops, growing lists or long texts.
 
 import type { ASTNode, Environment } from '@marcbachmann/cel-js'
 import { costOf } from './calls.ts'
@@ -16,7 +16,7 @@ interface Evaluator {
   tryEval(node: ASTNode, context: unknown): unknown
 }
 
-/** What cel-js keeps in a node beside what it declares. */
+/** What cel-js keeps in a node and does not declare. */
 interface Inner {
   evaluate: Evaluate
   handle?: Handle
@@ -30,11 +30,12 @@ interface Checker {
   check(node: ASTNode, context: unknown): { kind: string }
 }
 
-const KEYS = "a map's key is a text, a whole number or a bool"
+const KEYS = "a map's key must be a text, a whole number or a bool"
 
 /**
- * To be called for a map that is written out, before its types are checked. Only simple values are keys, as CEL has it: a map as a key would
- * make the names of types grow without bound, and the text that JavaScript makes of it.
+ * Checks the keys of a map literal; must be called before its types are checked. As in CEL, only simple values can be
+ * keys: a map as a key would make the names of types, and the text that JavaScript makes of the key, grow without
+ * bound.
  */
 export function checkKeys(node: MapNode): void {
   const inner = node as unknown as Inner
@@ -47,7 +48,7 @@ export function checkKeys(node: MapNode): void {
   }
 }
 
-/** To be called once the types of `node` are checked: that is when cel-js chooses what it does. */
+/** Must be called after the types of `node` were checked, because cel-js chooses its functions then. */
 export function meter(node: ASTNode, isKey: boolean): void {
   const inner = node as unknown as Inner
   countEvaluations(inner, isKey)
@@ -56,7 +57,7 @@ export function meter(node: ASTNode, isKey: boolean): void {
   else if (!macro && inner.handle) inner.handle = charged(node, inner.handle)
 }
 
-/** cel-js puts a faster function in the place of `evaluate` at its first call, hence the accessor. */
+/** An accessor is needed because cel-js replaces `evaluate` with a faster function at the first call. */
 function countEvaluations(inner: Inner, isKey: boolean): void {
   let { evaluate } = inner
   const counted: Evaluate = function (evaluator, node, context) {
@@ -72,13 +73,13 @@ function countEvaluations(inner: Inner, isKey: boolean): void {
   })
 }
 
-/** The type of a key may be known at run time only. */
+/** Checks a key at run time: its type may not be known before. */
 function keyOf(value: unknown): unknown {
   if (typeof value !== 'object' || typeof value?.valueOf() === 'bigint') return value
   throw new Error(KEYS)
 }
 
-/** Looping over a map copies its keys, even when the loop ends at the first. */
+/** A loop over a map copies all of its keys, even when it ends at the first one. */
 function chargeLoop(loop: Inner): void {
   const { handle } = loop
   if (!handle) return
@@ -138,8 +139,8 @@ function isContainer(value: unknown): boolean {
 }
 
 /**
- * Lets `||`, `&&`, `all` and `exists` end when the work is refused; after any other error they go on, as CEL asks for.
- * To be called once for an environment: all of its expressions share one evaluator.
+ * Lets `||`, `&&`, `all` and `exists` end when the work is refused. After any other error they continue, as CEL
+ * requires. Must be called once for an environment: all of its expressions share one evaluator.
  */
 export function stopAtRefusal(environment: Environment): void {
   const probe = environment.parse('true')

@@ -7,7 +7,7 @@ export function sortedBy(list: readonly unknown[], keys: readonly unknown[]): un
   const { work } = currentEvaluation()
   const kinds = new Set(keys.map(kindOf))
   if (kinds.size > 1 || kinds.has('other'))
-    throw new Error('only numbers, texts, bools or times are sorted, of one kind')
+    throw new Error('the values to sort must be of one kind: numbers, texts, bools or times')
   // Measured: a comparison of numbers takes a quarter of a step.
   work.spend((keys.length * Math.ceil(Math.log2(keys.length + 2))) / 4)
   const compare = (a: number, b: number): number => {
@@ -20,7 +20,7 @@ export function sortedBy(list: readonly unknown[], keys: readonly unknown[]): un
     .map(at => list[at])
 }
 
-/** Values of one kind have an order. */
+/** The kind of a value. Values of one kind, except `other`, have an order. */
 export function kindOf(value: unknown): string {
   if (typeof value === 'bigint' || typeof value === 'number') return 'number'
   if (typeof value === 'string' || typeof value === 'boolean') return typeof value

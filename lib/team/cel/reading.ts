@@ -1,11 +1,11 @@
-// What an expression reads of its scope: the variables of one evaluation, and null for what is rightly missing.
+// What an expression reads from its scope: the variables of one evaluation, and null where a value may be missing.
 
 import { isObject, type Json, type JsonObject } from '../../json.ts'
 import { currentEvaluation, type Evaluation } from './evaluation.ts'
 import type { Access, Names, Read } from './survey.ts'
 import type { CelValue } from './values.ts'
 
-/** The variables that are read. */
+/** The variables that the expression reads, with only the parts that it names. */
 export function contextOf(
   reads: ReadonlyMap<string, Read>,
   { files }: Pick<Names, 'files'>,
@@ -33,7 +33,7 @@ function phasesOf(read: Read, evaluation: Evaluation): CelValue {
   for (const [name, part] of read) {
     const value = evaluation.scope.phase(name)
     if (value.state !== 'completed') evaluation.incomplete.add(name)
-    // A part that nobody names is not read: the scope may have to load it.
+    // Only named parts are read, because the scope may have to load each of them.
     phases.set(name, pick(value as unknown as JsonObject, part, evaluation))
   }
   return phases
@@ -71,8 +71,8 @@ function pick(value: Json, read: Read, evaluation: Evaluation): CelValue {
 type Handle = (left: unknown, ...rest: unknown[]) => unknown
 
 /**
- * Reading a declared input that was not given gives null, and so does what lies below the data of a phase that did not
- * complete, or below an error that did not happen. `has()` and `.?` find nothing there.
+ * Makes an access give null instead of an error: for a declared input that was not given, below the data of a phase
+ * that did not complete, and below the error of a phase that has none. `has()` and `.?` find nothing there.
  */
 export function forgiveMissing({ node, root, keys }: Access): void {
   if (node.op !== '.' && node.op !== '[]') return

@@ -1,14 +1,14 @@
-// `text.matches(pattern)` by RE2, which CEL's specification asks for: its time grows with the text, whatever the pattern.
-// cel-js takes JavaScript's own, where some patterns take longer than anybody waits. https://github.com/google/re2/wiki/Syntax
+// `text.matches(pattern)` with RE2, as CEL's specification requires: its time grows only with the length of the text.
+// cel-js uses JavaScript's regular expressions, some of which never finish. https://github.com/google/re2/wiki/Syntax
 
 import type { ASTNode } from '@marcbachmann/cel-js'
 import { messageOf } from '../../error.ts'
 import type { Work } from './work.ts'
 
-const PATTERN_MOST = 1_000
-/** Instructions of a compiled pattern: repetitions are written out in it. */
-const PROGRAM_MOST = 2_000
-const KEPT = 100
+const MAX_PATTERN_LENGTH = 1_000
+/** Most instructions of a compiled pattern, in which repetitions are written out. */
+const MAX_INSTRUCTIONS = 2_000
+const MAX_KEPT = 100
 /** Measured: an instruction takes about 3 µs to compile. */
 const UNITS_PER_INSTRUCTION = 30
 const TOO_LARGE = 'this regular expression repeats too much: use smaller counts'
@@ -22,22 +22,23 @@ interface Pattern {
 
 const patterns = new Map<string, Pattern>()
 
-/** Throws what is wrong with the pattern. `pay` is told about how many instructions are to be compiled, beforehand. */
+/** Throws what is wrong with the pattern. Calls `pay` with an estimate of the instructions before it compiles them. */
 function compilePattern(pattern: string, pay: (instructions: number) => void): Pattern {
   const known = patterns.get(pattern)
   if (known) return known
-  if (pattern.length > PATTERN_MOST) throw new Error(`a regular expression has at most ${PATTERN_MOST} characters`)
+  if (pattern.length > MAX_PATTERN_LENGTH)
+    throw new Error(`a regular expression may have at most ${MAX_PATTERN_LENGTH} characters`)
   const estimate = instructionsOf(pattern)
-  if (estimate > PROGRAM_MOST) throw new Error(TOO_LARGE)
+  if (estimate > MAX_INSTRUCTIONS) throw new Error(TOO_LARGE)
   pay(estimate)
   const compiled = parse(pattern)
-  if (compiled.programSize() > PROGRAM_MOST) throw new Error(TOO_LARGE)
-  if (patterns.size >= KEPT) patterns.clear()
+  if (compiled.programSize() > MAX_INSTRUCTIONS) throw new Error(TOO_LARGE)
+  if (patterns.size >= MAX_KEPT) patterns.clear()
   patterns.set(pattern, compiled)
   return compiled
 }
 
-/** One for each character or class, times the counts of its repetitions. */
+/** An estimate: one for each character or class, times the counts of its repetitions. */
 function instructionsOf(pattern: string): number {
   const outer: number[] = []
   let group = 0
@@ -72,18 +73,20 @@ function parse(pattern: string): Pattern {
     return RE2JS.compile(pattern)
   } catch (error) {
     const reason = messageOf(error).replace(/^error parsing regexp: /, '')
-    throw new Error(`no regular expression of RE2 (https://github.com/google/re2/wiki/Syntax): ${reason}`)
+    throw new Error(`this must be a regular expression of RE2 (https://github.com/google/re2/wiki/Syntax): ${reason}`)
   }
 }
 
-/** Of a call of `matches`, its pattern. */
+/** The pattern of a call of `matches`; null for any other node. */
 export function patternOf(node: ASTNode): ASTNode | null {
   if (node.op !== 'rcall') return null
   const [method, , args] = node.args
   return method === 'matches' && args.length === 1 ? args[0]! : null
 }
 
-/** Throws what is wrong with a pattern that a file writes out; `work` is what the patterns of the file may have in all. */
+/**
+ * Throws what is wrong with a pattern that is written out in a file. All patterns of the file share the budget `work`.
+ */
 export function checkPattern(pattern: string, work: Work | undefined): void {
   compilePattern(pattern, instructions => work?.spend(instructions, TOO_LARGE_TOGETHER))
 }
@@ -92,6 +95,9 @@ export function checkPattern(pattern: string, work: Work | undefined): void {
 export function matches(text: string, pattern: string, work: Work): boolean {
   const compiled = compilePattern(pattern, instructions => work.spend(instructions * UNITS_PER_INSTRUCTION))
   const steps = Math.ceil(text.length * (1 + compiled.programSize() / 100))
-  work.spend(steps, `${text.length} characters are too many for this regular expression: narrow the text or it`)
+  work.spend(
+    steps,
+    `${text.length} characters are too many for this regular expression: use a shorter text or a simpler pattern`,
+  )
   return compiled.test(text)
 }

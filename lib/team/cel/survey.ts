@@ -1,4 +1,4 @@
-// A walk over the syntax tree of an expression: which names it reads and what of them, and what is wrong with that.
+// Walks the syntax tree of an expression: which names it reads, which parts of them, and what is wrong with that.
 
 import type { ASTNode } from '@marcbachmann/cel-js'
 import { messageOf } from '../../error.ts'
@@ -14,11 +14,11 @@ export interface Names {
   inputs: ReadonlySet<string>
   /** Whether `item` and `index` exist here. */
   item: boolean
-  /** Whether `secrets` are read here. */
+  /** Whether `secrets` may be used here. */
   secrets?: boolean
-  /** Inputs of type file that become absolute paths here, where `file()` may be called; absent where it may not. */
+  /** Inputs of type file that become absolute paths here. Set only where `file()` may be called. */
   files?: ReadonlySet<string>
-  /** What the regular expressions of a file may take together. */
+  /** The budget that all regular expressions of a file share. */
   patterns?: Work
 }
 
@@ -32,7 +32,7 @@ export interface Use {
 /** The part of a value that is read: all of it, or these of its fields. */
 export type Read = 'all' | Map<string, Read>
 
-/** A field that is read by name alone, from one of the roots on. */
+/** A field that is reached from a root by names alone. */
 export interface Access {
   node: ASTNode
   root: string
@@ -45,7 +45,7 @@ const ROOTS = ['inputs', 'phases', 'item', 'index', 'run', 'secrets']
 const TYPES = ['bool', 'int', 'uint', 'double', 'string', 'bytes', 'list', 'map', 'null_type', 'type']
 const LOOPS = new Set([...['all', 'exists', 'exists_one', 'map', 'filter'], ...['sortBy', 'optMap', 'optFlatMap']])
 
-/** What other pipelines call them. */
+/** Names in other pipelines and languages, and what they are called here. */
 const FOREIGN: Record<string, string> = {
   steps: 'phases',
   needs: 'phases',
@@ -64,8 +64,8 @@ const FOREIGN: Record<string, string> = {
 }
 
 const SECRETS_PLACE =
-  'secrets are read only in `env` and in the entry fields of agents, so that none gets into a record'
-const FILE_PLACE = '`file()` is read only in `env`: a command finds the absolute path there'
+  'secrets can be used only in `env` and in the entry fields of agents, so that none gets into a record'
+const FILE_PLACE = '`file()` can be called only in `env`, where a command needs the absolute path'
 
 export class Survey {
   readonly uses: Use[] = []
@@ -79,7 +79,7 @@ export class Survey {
     this.#names = names
   }
 
-  /** `bound` are the variables of the loops around `node`. */
+  /** `bound` has the variables of the loops around `node`. */
   visit(node: ASTNode, bound: readonly string[]): void {
     this.nodes.push(node)
     this.#pattern(patternOf(node))
@@ -115,7 +115,7 @@ export class Survey {
     if (unknown) this.#mistake(offset, unknown)
   }
 
-  /** What is written out is found wrong before it runs. */
+  /** Checks a pattern that is written out before it is used. */
   #pattern(node: ASTNode | null): void {
     if (node?.op !== 'value' || typeof node.args !== 'string') return
     try {
@@ -138,7 +138,7 @@ export class Survey {
     switch (root) {
       case 'item':
       case 'index':
-        if (!this.#names.item) this.#mistake(offset, `\`${root}\` exists in a map's \`key\` and \`inputs\` only`)
+        if (!this.#names.item) this.#mistake(offset, `\`${root}\` exists only in the \`key\` and \`inputs\` of a map`)
         break
       case 'run':
         if (first && !RUN_FIELDS.includes(first.name))
@@ -212,7 +212,7 @@ interface Path {
   keys: Key[]
 }
 
-/** `a.b['c'].?d` as a root and its keys; null for what is not read by name alone. */
+/** `a.b['c'].?d` as a root and its keys; null when it is not reached by names alone. */
 function pathOf(node: ASTNode): Path | null {
   if (node.op === 'id') return { root: node.args, offset: node.start, keys: [] }
   if (node.op !== '.' && node.op !== '.?' && node.op !== '[]' && node.op !== '[?]') return null

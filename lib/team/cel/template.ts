@@ -1,5 +1,5 @@
-// `{{ }}` in strings: compiled once, evaluated per run. A template alone keeps the type of its value, in text it is
-// rendered; `{{{{` is a literal `{{`.
+// `{{ }}` in strings: compiled once and evaluated for each run. A template alone keeps the type of its value; inside a
+// text the value is rendered. `{{{{` is a literal `{{`.
 
 import { CadreError } from '../../error.ts'
 import type { Json, JsonObject } from '../../json.ts'
@@ -10,7 +10,7 @@ import { Evaluation } from './evaluation.ts'
 import { EvaluationMistake, type Parsed, parseExpression } from './expression.ts'
 import type { Names, Use } from './survey.ts'
 
-/** Where an expression stands, and what is told of the names it uses. */
+/** Where an expression is, and who is told of the names that it uses. */
 export interface Site {
   source: Source
   names: Names
@@ -19,16 +19,18 @@ export interface Site {
   used(use: Use, place: Place): void
 }
 
-/** A command's text goes to a shell: nothing is ever pasted into it, and `{{ }}` is the command's own. */
+/**
+ * Paths of command texts. They go to a shell: nothing is pasted into them, and `{{ }}` belongs to the command itself.
+ */
 export const COMMAND_TEXT = /\/commands\/\d+\/run$/
 
-/** The environment of commands: there a file has its absolute path. */
+/** Paths of the environment of commands, where files have absolute paths. */
 const ENVIRONMENT = /^\/phases\/\d+\/(?:commands\/\d+\/)?env\//
 
-/** Of one text: literals and expressions. */
+/** Most literals and expressions of one text. */
 const MAX_PIECES = 400
 
-/** `{{` before a name of ours: no other program's template looks like that. */
+/** `{{` before one of our names, which marks a template of ours and of no other program. */
 const OURS = /\{\{\s*(?:inputs|phases|secrets|run|item|index)\b/
 
 const COMMAND_HINT = 'templates are not read in `run`: put the value in `env` and use "$NAME" here'
@@ -53,7 +55,7 @@ export function compileTemplate(node: Node, site: Site): Template {
   return { place, phases, source, evaluate: scope => compiled.evaluate(new Evaluation(scope)) }
 }
 
-/** Compiles what an agent gets: its `ref` is text, as it was written when it is a number. */
+/** Compiles an entry of an agent. A `ref` that is a number becomes the text as it was written. */
 export function compileEntry(node: Node, site: Site): Template {
   const ref = field(node, 'ref')
   if (node.kind !== 'map' || ref?.kind !== 'scalar') return compileTemplate(node, site)
@@ -95,7 +97,7 @@ function isConstant(compiled: Compiled): compiled is { constant: Json } {
   return compiled.evaluate === undefined
 }
 
-/** Constants need no evaluation. */
+/** The value of a part. Constants need no evaluation. */
 function resultOf(compiled: Compiled, evaluation: Evaluation | null): Json {
   return isConstant(compiled) ? compiled.constant : compiled.evaluate(evaluation!)
 }
@@ -133,7 +135,7 @@ function compileScalar(scalar: Scalar, site: Site, phases: Set<string>): Compile
   }
 }
 
-/** Strings as they are, numbers and bools plain, null empty, lists and objects as compact JSON. */
+/** A value inside a text: strings unchanged, numbers and bools plain, null empty, lists and objects as compact JSON. */
 function render(value: Json): string {
   if (value === null) return ''
   return typeof value === 'object' ? JSON.stringify(value) : String(value)
@@ -184,7 +186,7 @@ export function compileExpression(scalar: Scalar, site: Site, types: readonly st
   const type = parsed.type.replace(/<.*$/, '')
   if (parsed.mistakes.length === 0 && type !== 'dyn' && !types.includes(type)) {
     const start = piece.offset + (piece.text.length - piece.text.trimStart().length)
-    report(scalar, site, start, `${expected}, and this gives ${parsed.type}`)
+    report(scalar, site, start, `${expected}, but this gives ${parsed.type}`)
   }
   const { source } = site
   const placeOf = (at: number) => source.place(source.within(scalar, piece.offset + at))
@@ -198,7 +200,7 @@ export function compileExpression(scalar: Scalar, site: Site, types: readonly st
       if (types.some(each => isOfCelType(value, each))) return value
       throw new CadreError(
         'invalid_request',
-        `${placeOf(0)}: ${expected}, and this gave ${short(JSON.stringify(value))}`,
+        `${placeOf(0)}: ${expected}, but this gave ${short(JSON.stringify(value))}`,
       )
     },
   }
@@ -210,7 +212,7 @@ function isOfCelType(value: Json, type: string): boolean {
 
 interface Piece {
   text: string
-  /** Of the expression's text, after `{{`. */
+  /** Where the expression begins, after `{{`. */
   offset: number
 }
 
@@ -240,7 +242,7 @@ function split(text: string): { parts: (string | Piece)[] } | { unclosed: number
   return { parts }
 }
 
-/** Where the `}}` stands that ends an expression: outside its strings and its own braces. */
+/** The offset of the `}}` that ends an expression, outside its strings and its own braces; -1 when there is none. */
 function closing(text: string, start: number): number {
   let depth = 0
   for (let at = start; at < text.length; at++) {
@@ -258,7 +260,7 @@ function closing(text: string, start: number): number {
   return -1
 }
 
-/** Where a CEL string ends that begins at `start`: its last quote. */
+/** The offset of the last quote of a CEL string that begins at `start`; -1 when it does not end. */
 function stringEnd(text: string, start: number): number {
   const quote = text[start]!
   const triple = quote.repeat(3)

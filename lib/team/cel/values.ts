@@ -1,11 +1,12 @@
-// JSON to CEL and back. Objects become Maps: nothing of JavaScript's own (`constructor`, `__proto__`) can be named.
+// JSON to CEL and back. Objects become Maps, so that properties of JavaScript (`constructor`, `__proto__`) cannot be
+// named.
 
 import type { Json, JsonObject } from '../../json.ts'
 import type { Work } from './work.ts'
 
 export type CelValue = null | boolean | number | bigint | string | CelValue[] | Map<string, CelValue>
 
-/** Deeper values are read and written by no one, and would overflow the stack. */
+/** Deeper values would overflow the stack; nobody writes them. */
 const MAX_DEPTH = 500
 
 /** Whole numbers within 2^53 are int, others double. */
@@ -20,7 +21,7 @@ export function toCel(value: Json, work: Work, depth = 0): CelValue {
   return map
 }
 
-/** Throws an Error for what JSON does not have. */
+/** Throws an Error for a value that JSON does not have. */
 export function fromCel(value: unknown, work: Work, depth = 0): Json {
   work.spend(1)
   switch (typeof value) {
@@ -38,7 +39,7 @@ export function fromCel(value: unknown, work: Work, depth = 0): Json {
       if (depth > MAX_DEPTH) throw new Error(`the result is nested deeper than ${MAX_DEPTH} levels`)
       return fromObject(value, work, depth)
     default:
-      throw new Error(`a ${typeof value} is no JSON value`)
+      throw new Error(`the result is a ${typeof value}, which is not a JSON value`)
   }
 }
 
@@ -58,16 +59,16 @@ function fromObject(value: object | null, work: Work, depth: number): Json {
   const plain = value.valueOf()
   if (typeof plain === 'bigint') return whole(plain)
   if (Object.prototype.toString.call(value) === '[object google.protobuf.Duration]') return String(value)
-  throw new Error('the result is no JSON value: convert it, for instance with string()')
+  throw new Error('the result is not a JSON value: convert it, for instance with string()')
 }
 
 function fromEntries(entries: Iterable<[unknown, unknown]>, work: Work, depth: number): Json {
   const object: JsonObject = {}
   for (const [key, value] of entries) {
     const name = String(key)
-    // Objects with many keys are slow to make.
+    // Adding keys to an object is slow.
     work.spend(4)
-    if (name === '__proto__') throw new Error('`__proto__` is no name for a field')
+    if (name === '__proto__') throw new Error('`__proto__` cannot be the name of a field')
     object[name] = fromCel(value, work, depth + 1)
   }
   return object
@@ -114,7 +115,7 @@ function isNumber(value: unknown): boolean {
   return typeof value === 'number' || typeof value === 'bigint'
 }
 
-/** Maps of the data, and those that an expression writes out: there are few of these, and they are small. */
+/** The entries of a map of the data, or of a map literal of an expression, which is small. Null for other objects. */
 function entriesOf(value: object): Map<unknown, unknown> | null {
   if (value instanceof Map) return value
   return Object.getPrototypeOf(value) === Object.prototype ? new Map(Object.entries(value)) : null

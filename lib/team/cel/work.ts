@@ -1,37 +1,37 @@
-// Bounds the work of one evaluation, whatever the expression and whatever the data: every step is paid for before it is
-// taken, by the size of what it takes. One unit is about 100 ns on a slow machine, so that the whole budget is about 100 ms.
+// Bounds the work of one evaluation, whatever the expression and the data are. Every step is paid for before it is
+// taken, by the size of its arguments. One unit is about 100 ns on a slow machine, so the whole budget is about 100 ms.
 
-const MOST = 1_000_000
-/** Of a text that is passed over once by native code. */
+const BUDGET = 1_000_000
+/** How many characters native code passes over for one unit. */
 const CHARACTERS_PER_UNIT = 32
 const ERROR_COST = 100
 
-/** The budget is spent. Nothing in an expression catches it. */
+/** Thrown when the budget is spent. Nothing in an expression catches it. */
 export class Refusal extends Error {}
 
 export class Work {
   #left: number
 
-  constructor(most = MOST) {
+  constructor(most = BUDGET) {
     this.#left = most
   }
 
-  spend(units: number, refusal = 'this takes too many steps: narrow what it works on'): void {
+  spend(units: number, refusal = 'this takes too many steps: let it work on less data'): void {
     this.#left -= units
     if (this.#left < 0) throw new Refusal(refusal)
   }
 
-  /** A pass over a value that stands beside others: its characters or its items, not what is inside of them. */
+  /** Pays for a pass over a value: its characters or its items, but not the contents of the items. */
   pass(value: unknown): void {
     this.spend(extent(value))
   }
 
-  /** A pass over a text that reads `times` as much as its length. */
+  /** Pays for passing `times` over a text. */
   passText(text: string, times: number): void {
     this.spend(Math.ceil((text.length * times) / CHARACTERS_PER_UNIT))
   }
 
-  /** `||`, `&&`, `all` and `exists` go on after an error, and each error takes its time. */
+  /** Pays for an error: `||`, `&&`, `all` and `exists` continue after one, and making an error takes time. */
   spendOnError(): void {
     this.spend(ERROR_COST)
   }

@@ -1,4 +1,4 @@
-// What a phase asks of its agent: which handler answers, and whether the entries and fields are what it takes.
+// What a phase asks of its agent: finds the handler, and checks the entries and fields against the handler's schema.
 
 import type { TSchema } from 'typebox'
 import type { AgentDefinition, Handler } from '../../agent/define.ts'
@@ -10,12 +10,12 @@ import { field, itemsOf, type Mapping, type Node, textOf } from '../yaml/yaml.ts
 import { type Compilation, checkAgainst, only, siteOf } from './compilation.ts'
 import { closedObject, entryList, ownFields, PHASE_FIELDS } from './schema.ts'
 
-/** `issues@eu` is the agent `issues` with other settings. */
+/** The name of an agent without its account: `issues@eu` is the agent `issues` with other settings. */
 export function agentName(ref: string): string {
   return ref.split('@', 1)[0]!
 }
 
-/** The agent that a phase names, or undefined when there is none (reported) or agents are not looked up. */
+/** The agent that a phase names. Undefined when there is none, which is reported, or when agents are not looked up. */
 export function findAgent(compilation: Compilation, node: Mapping): AgentDefinition | undefined {
   const place = field(node, 'agent')
   const ref = textOf(place)
@@ -27,7 +27,7 @@ export function findAgent(compilation: Compilation, node: Mapping): AgentDefinit
     const known = names.length > 0 ? `there are ${listed(names)}` : 'there are no agents'
     compilation.source.report(place, `unknown agent \`${name}\`${didYouMean(name, names)}: ${known}`)
   } else if (!/^[^@]+(@[A-Za-z0-9_-]+)?$/.test(ref)) {
-    compilation.source.report(place, `an agent is named \`${name}\`, or \`${name}@<account>\` for another account`)
+    compilation.source.report(place, `write \`${name}\`, or \`${name}@<account>\` for another account`)
   }
   return found
 }
@@ -66,7 +66,7 @@ export function compileCall(compilation: Compilation, node: Mapping, phase: stri
   }
 }
 
-/** A phase is repeated as a whole: each of its commands has to be one that may run again. */
+/** A phase is retried as a whole, so each of its commands must be one that may run again. */
 function checkRetry(compilation: Compilation, node: Mapping): void {
   const retry = node.entries.get('retry')
   const once = itemsOf(field(node, 'commands')).find(command => textOf(field(command, 'effect')) === 'once')
@@ -78,7 +78,7 @@ function checkRetry(compilation: Compilation, node: Mapping): void {
   )
 }
 
-/** The fields of any agent, where its own are not known. */
+/** The schema of a phase whose agent is not known: any further field may be the agent's. */
 const OPEN = Type.Object(
   {
     ...PHASE_FIELDS.standard,
@@ -88,7 +88,9 @@ const OPEN = Type.Object(
   { additionalProperties: Type.Any({ 'x-template': true }) },
 )
 
-/** Where the agent is not known its fields are not either; what nearly names one of every phase is still a slip. */
+/**
+ * Where the agent is not known, its fields are not known either, but a field that nearly names a common one is a slip.
+ */
 function checkSpelling(compilation: Compilation, node: Mapping): void {
   const core = [...Object.keys(PHASE_FIELDS.standard), 'sources', 'target_entries', 'commands']
   for (const [key, entry] of node.entries) {
@@ -107,7 +109,7 @@ function handlersOf(compilation: Compilation, node: Mapping, definition: AgentDe
     if (place)
       compilation.source.report(node.entries.get('action')!.key, `agent \`${name}\` has no actions: remove this`)
     if (source || target || phase) return { source, target, phase }
-    compilation.source.report(field(node, 'agent')!, `agent \`${name}\` only listens: give it \`notify\``)
+    compilation.source.report(field(node, 'agent')!, `agent \`${name}\` can only listen: give the phase \`notify\``)
     return undefined
   }
   if (!place) {
@@ -165,7 +167,7 @@ function takes(node: Mapping, handlers: Handlers): string {
   return list ? `\`${who}\` ${list[2]}: it takes \`${list[0]}\`` : `\`${who}\` takes fields on the phase itself`
 }
 
-/** Entries are told apart by name: in results and as files. */
+/** Names of entries must differ, because results and files are named after them. */
 function checkNames(compilation: Compilation, entries: Node[]): void {
   const seen = new Set<string>()
   for (const entry of entries) {

@@ -1,4 +1,4 @@
-// A team with every sub-team that it can reach, read, checked and closed: what a run executes, whatever becomes of the files.
+// Loads a team with every sub-team that it can reach. The bundle is what a run executes, whatever happens to the files.
 
 import { statSync } from 'node:fs'
 import { basename, dirname, posix, resolve } from 'node:path'
@@ -15,29 +15,31 @@ import { type Compiled, compileTeam, teamRefs } from './team-file.ts'
 
 export type { FileMap } from './files.ts'
 
-/** A package that a reference resolves to: installed in a folder, or its files. */
+/** A package that a reference resolves to: a folder in which it is installed, or its files. */
 export type TeamPackage = { name: string; version: string } & ({ folder: string } | { files: FileMap })
 
-/** Finds `@scope/name[@range]`; null when there is none. What it throws is told as a problem where the team is named. */
+/** Finds `@scope/name[@range]`; null when there is none. What it throws is reported where the team is named. */
 export type ResolvePackage = (ref: string) => Promise<TeamPackage | null>
 
 export interface LoadOptions {
   agents: AgentLookup
   resolve?: ResolvePackage
-  /** A `team:` path that leaves the root's folder is a problem. Always so for packages and files in memory. */
+  /** Refuses `team:` paths that leave the root's folder. Packages and files in memory always refuse them. */
   closed?: boolean
-  /** What else is missing, to be told with the files' problems where there are any. The first team is the root. */
+  /**
+   * Other things that are missing, added to the problems of the files when there are any. The first team is the root.
+   */
   besides?: (teams: readonly Team[]) => Detail[]
 }
 
 const TEAM_FILE = 'team.yml'
-/** Against folders that name each other without end; how deep runs may nest is the engine's to say. */
+/** A limit against folders that name each other without end. The engine limits how deep runs may nest. */
 const MAX_TEAMS = 4_000
 const PACKAGE_REF = new RegExp(`^(${TEAM_NAME.slice(1, -1)})(@[^@/\\s]+)?$`)
 
 /**
- * Loads a team from `from` (a folder with a team.yml, the file itself, or files in memory) and all that it reaches.
- * Throws `invalid_request` with every problem of every file in its details (`problemsOf` for rendering).
+ * Loads a team from `from` (a folder with a team.yml, the file itself, or files in memory) and every team that it
+ * reaches. Throws `invalid_request` with every problem of every file in its details (`problemsOf` for rendering).
  */
 export async function loadBundle(from: string | FileMap | TeamPackage, options: LoadOptions): Promise<Bundle> {
   const loader = new Loader(options)
@@ -69,7 +71,7 @@ function filesOf(found: TeamPackage): Files {
   return 'files' in found ? filesInMemory(found.files) : filesOnDisk(found.folder, true)
 }
 
-/** A tree of folders: the root's, or a package's. */
+/** Where teams come from: the folders of the root, or those of a package. */
 interface Origin {
   /** `@scope/name@version` for a package. */
   prefix: string
@@ -136,18 +138,19 @@ class Loader {
       source.report(node, message)
       return null
     }
-    if (this.#loaded.size >= MAX_TEAMS) return fail(`a team reaches at most ${MAX_TEAMS} others`)
+    if (this.#loaded.size >= MAX_TEAMS) return fail(`a team may reach at most ${MAX_TEAMS} others`)
     if (PACKAGE_REF.test(ref)) return this.#locatePackage(ref, fail)
     if (ref.includes('{{')) return null
     if (/^@\S+\s/.test(ref)) {
       const name = ref.split('@', 2)[1]
-      return fail(`a version range is one word: write @${name}@^1.2 (from 1.2 on, below 2) or @${name}@1.x`)
+      return fail(`a version range must be one word: write @${name}@^1.2 (from 1.2 on, below 2) or @${name}@1.x`)
     }
     if (!/^\.\.?(\/|$)/.test(ref))
       return fail('expected a folder (./name or ../name) or a package (@scope/name[@range])')
     if (/\.ya?ml$/.test(ref)) return fail(`name the folder that holds the ${TEAM_FILE}, not the file`)
     const path = posix.join(from.path, ref).replace(/\/$/, '')
-    if (from.origin.closed && (path === '..' || path.startsWith('../'))) return fail('this path leaves the package')
+    if (from.origin.closed && (path === '..' || path.startsWith('../')))
+      return fail('this path must stay inside the package')
     const key = from.origin.prefix ? posix.join(from.origin.prefix, path) : path
     return { key, origin: from.origin, path, file: TEAM_FILE }
   }
@@ -184,7 +187,9 @@ class Loader {
   }
 }
 
-/** Restores a bundle from what `json()` gave. The files are not looked at; each team is compiled when it is first asked for. */
+/**
+ * Restores a bundle from the value of `json()`, without its files. Each team is compiled when it is first asked for.
+ */
 export function bundleFromJson(json: BundleJson): Bundle {
   return new StoredBundle(json, new Map())
 }
@@ -213,7 +218,7 @@ class StoredBundle implements Bundle {
     const source = new Source(file, text)
     const root = readYaml(source)
     const compiled = root && compileTeam(source, root, { agents: null, refs })
-    // What has become a problem since the bundle was stored was none when its run began.
+    // Problems that newer checks would find are ignored: the text was valid when its run began.
     if (!compiled) throw problemError(file, source.problems)
     this.#teams.set(key, compiled.team)
     return compiled.team
@@ -234,7 +239,7 @@ class StoredBundle implements Bundle {
   }
 }
 
-/** The same text for the same content, whatever the order of its keys. */
+/** JSON with sorted keys, so that the same content always gives the same text. */
 function canonical(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonical).join(',')}]`
   if (typeof value !== 'object' || value === null) return JSON.stringify(value)

@@ -1,5 +1,5 @@
-// Checks a YAML value against a JSON Schema (TypeBox), for people: every mistake at once, each at its place, saying what
-// was expected. A value that is a template passes: its value is checked when it is known.
+// Checks a YAML value against a JSON Schema (TypeBox) and reports for people: all mistakes at once, each with its place
+// and with what was expected. A template passes, because its value is checked when it is known.
 
 import type { TSchema } from 'typebox'
 import { DURATION_PATTERN } from '../../duration.ts'
@@ -8,7 +8,7 @@ import { didYouMean, listed } from '../../spelling.ts'
 import { COMMAND_TEXT, hasTemplate } from '../cel/cel.ts'
 import { kindOf, type Mapping, type Node, type Place, type Scalar } from '../yaml/yaml.ts'
 
-/** The parts of JSON Schema that are read. The `x-` words are ours. */
+/** The parts of JSON Schema that are checked. The `x-` keywords are our own. */
 interface JsonSchema {
   type?: string
   const?: Json
@@ -30,9 +30,9 @@ interface JsonSchema {
   minimum?: number
   maximum?: number
   exclusiveMinimum?: number
-  /** What to say is expected, where the pattern would not tell. */
+  /** What the message says is expected, where the pattern would explain nothing. */
   'x-expected'?: string
-  /** Templates are read in it and below; `text`: `{{` is ordinary text. */
+  /** Whether templates are read in the value and below; `text`: `{{` is ordinary text. */
   'x-template'?: boolean | 'text'
 }
 
@@ -48,7 +48,7 @@ export function checkValue(node: Node, schema: TSchema, templates: Templates = f
   const rule = schema as JsonSchema
   const read = rule['x-template'] ?? templates
   if (node.kind === 'scalar' && typeof node.value === 'string' && read !== 'text' && hasTemplate(node.value)) {
-    // Told where it is compiled, at each template.
+    // Reported by the compiler, at each template.
     if (COMMAND_TEXT.test(node.path)) return []
     if (!read) return [{ place: node, message: 'templates are not read here' }]
     if (isAlone(node.value) || accepts(rule, 'string')) return []
@@ -80,12 +80,15 @@ function wrong(node: Node, rule: JsonSchema): Finding {
   return { place: node, message: `expected ${expected(rule)}, not ${kindOf(node)}` }
 }
 
-/** What a value may be of. The `anyOf` of an object with properties is about its fields: `checkTogether`. */
+/** The alternatives of a value. The `anyOf` of an object with properties is about its fields: see `checkTogether`. */
 function unionOf({ anyOf, oneOf, properties }: JsonSchema): TSchema[] | undefined {
   return properties ? undefined : (anyOf ?? oneOf)
 }
 
-/** Of several branches, the mistakes of the one that was meant: the only one of the value's kind. */
+/**
+ * Checks against alternatives. Reports the mistakes of the only one of the value's kind, which is the one that was
+ * meant.
+ */
 function checkUnion(node: Node, rule: JsonSchema, branches: TSchema[], templates: Templates): Finding[] {
   const results = branches.map(branch => ({ branch: branch as JsonSchema, found: checkValue(node, branch, templates) }))
   if (results.some(({ found }) => found.length === 0)) return []
@@ -121,7 +124,7 @@ function checkObject(node: Mapping, rule: JsonSchema, templates: Templates): Fin
   return found
 }
 
-/** What an object's schema says of several fields at once: `anyOf` which are needed, `not` which exclude each other. */
+/** Checks rules over several fields of an object: `anyOf` says which are needed, `not` which exclude each other. */
 export function checkTogether(node: Mapping, schema: TSchema): Finding[] {
   const { anyOf = [], not } = schema as JsonSchema
   const fits = (branch: TSchema) => checkObject(node, { additionalProperties: true, ...branch }, true).length === 0
@@ -142,7 +145,9 @@ export function checkTogether(node: Mapping, schema: TSchema): Finding[] {
   return found
 }
 
-/** What a field that is not among the properties must be: a schema, anything (true), or nothing at all (null). */
+/**
+ * The schema of a field that is not among the properties; true when anything may stand there, null when nothing may.
+ */
 function schemaOfOther(rule: JsonSchema, key: string): TSchema | true | null {
   for (const [pattern, schema] of Object.entries(rule.patternProperties ?? {})) {
     if (regex(pattern).test(key)) return schema
@@ -193,7 +198,7 @@ function fits(value: string, { minLength = 0, maxLength = Number.POSITIVE_INFINI
 
 const compiled = new Map<string, RegExp>()
 
-/** Patterns come from schemas: there are few, and each is met a thousand times. */
+/** Compiled patterns are kept: there are few, and each is used many times. */
 function regex(pattern: string): RegExp {
   const known = compiled.get(pattern) ?? new RegExp(pattern, 'u')
   compiled.set(pattern, known)

@@ -1,4 +1,4 @@
-// A team while it is being compiled: its source, what is known by name, and what its expressions name.
+// The state of compiling one team: its source, the names that it declares, and the names that its expressions use.
 
 import type { TSchema } from 'typebox'
 import type { AgentDefinition } from '../../agent/define.ts'
@@ -8,7 +8,7 @@ import type { Source } from '../yaml/yaml.ts'
 import { type Mapping, type Node, type Place, textOf } from '../yaml/yaml.ts'
 import { checkValue } from './check.ts'
 
-/** What is asked of the catalogue of agents. */
+/** What the compiler needs of the catalogue of agents. */
 export interface AgentLookup {
   get(name: string): AgentDefinition | undefined
   names(): string[]
@@ -16,9 +16,9 @@ export interface AgentLookup {
 
 export interface Compilation {
   source: Source
-  /** Null: agents were checked before and are not looked up again. */
+  /** Null when agents were checked before and are not looked up again. */
   agents: AgentLookup | null
-  /** Keys in the bundle of the teams that this one names. */
+  /** The keys in the bundle of the teams that this one names, by the text that names them. */
   refs: Readonly<Record<string, string>>
   phases: ReadonlySet<string>
   inputs: ReadonlySet<string>
@@ -26,21 +26,26 @@ export interface Compilation {
   secrets: ReadonlySet<string>
   /** Names of inputs of type file. */
   files: ReadonlySet<string>
-  /** Named secrets that expressions read. */
+  /** Named secrets that its expressions use. */
   namedSecrets: Set<string>
-  /** What its regular expressions may take together. */
+  /** The budget that all of its regular expressions share. */
   patterns: Work
   uses: PhaseUse[]
 }
 
-/** A phase that an expression names: `by` a phase, which must depend on it, or by something that may name any (null). */
+/**
+ * A use of a phase in an expression. A phase `by` must depend on it; null stands for a place that may name any phase.
+ */
 export interface PhaseUse {
   name: string
   by: string | null
   place: Place
 }
 
-/** Where templates of `by` are compiled; `onInput` is told of the inputs that they name, `secrets` allows named secrets. */
+/**
+ * The site for the templates of phase `by`. `onInput` is told of the inputs that they name; `secrets` allows named
+ * secrets.
+ */
 export function siteOf(
   compilation: Compilation,
   by: string | null,
@@ -80,7 +85,7 @@ export function isTrue(node: Node | undefined): boolean {
   return node?.kind === 'scalar' && node.value === true
 }
 
-/** `node` with some of its fields only. */
+/** `node` with only some of its fields. */
 export function only(node: Mapping, keep: (key: string) => boolean): Mapping {
   return { ...node, entries: new Map([...node.entries].filter(([key]) => keep(key))) }
 }
@@ -90,7 +95,7 @@ export function nothingAt(place: Place): Mapping {
   return { kind: 'map', offset: place.offset, path: place.path, entries: new Map() }
 }
 
-/** Leaves out what is undefined, as exact optional properties want it. */
+/** Leaves out undefined fields, as exact optional properties require. */
 export function defined<T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as never
 }

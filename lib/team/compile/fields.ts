@@ -1,4 +1,4 @@
-// Declared inputs, of a team or of a review's form: their defaults and choices must be what they declare.
+// Declared inputs of a team or of a review's form. Their defaults and choices must have the declared type.
 
 import type { Json } from '../../json.ts'
 import { problemWith } from '../inputs.ts'
@@ -35,8 +35,10 @@ function compileField(source: Source, node: Node): Field | null {
   const secret = isTrue(field(node, 'secret'))
   for (const [at, choice] of choices.entries()) report(source, choiceNodes[at]!, choice, type)
   if (defaultNode) report(source, defaultNode, toJson(defaultNode), type, choices)
-  if (secret && type !== 'string') source.report(field(node, 'secret')!, `a secret is text, not a ${type}`)
-  if (secret && defaultNode) source.report(defaultNode, 'a secret has no default: it would stand in the file')
+  if (secret && type !== 'string')
+    source.report(field(node, 'secret')!, `a secret input must be of type string, not ${type}`)
+  if (secret && defaultNode)
+    source.report(defaultNode, 'a secret input must not have a default, which would be readable in the file')
   return {
     name,
     type,

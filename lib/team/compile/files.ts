@@ -1,4 +1,4 @@
-// Where a team's files come from: a folder on disk or files in memory. Reads small regular files and nothing else.
+// Where the files of teams come from: a folder on disk, or memory. Reads only regular files, up to a size.
 
 import { realpath, stat } from 'node:fs/promises'
 import { join, resolve, sep } from 'node:path'
@@ -8,13 +8,13 @@ import { MAX_BYTES } from '../yaml/yaml.ts'
 export type FileMap = ReadonlyMap<string, string | Uint8Array>
 
 export interface Files {
-  /** Absolute; null for files in memory. */
+  /** The absolute folder; null for files in memory. */
   readonly folder: string | null
   /** The bytes of the file at a relative path; null when there is none, or when a closed folder does not hold it. */
   read(path: string): Promise<Uint8Array | null>
 }
 
-/** `closed`: nothing outside the folder is read, not through links either. */
+/** With `closed`, nothing outside the folder is read, not even through links. */
 export function filesOnDisk(folder: string, closed: boolean): Files {
   const base = resolve(folder)
   return {
@@ -24,7 +24,7 @@ export function filesOnDisk(folder: string, closed: boolean): Files {
         const real = await realpath(join(base, path))
         if (closed && !real.startsWith((await realpath(base)) + sep)) return null
         if (!(await stat(real)).isFile()) return null
-        // One byte more than is allowed: enough for the reader to refuse it.
+        // One byte more than is allowed, so that the reader refuses a file that is too large.
         return await Bun.file(real)
           .slice(0, MAX_BYTES + 1)
           .bytes()

@@ -1,4 +1,4 @@
-// The order of phases: what depends on what, without a circle, and that expressions name only what came before.
+// The graph of phases: finds circles, and checks that expressions name only phases that have ended before.
 
 import { didYouMean } from '../../spelling.ts'
 import { field, itemsOf, type Mapping, textOf } from '../yaml/yaml.ts'
@@ -14,7 +14,7 @@ export interface Edges {
   dependants: number[]
 }
 
-/** Edges by position in `phases`; what is wrong with them is reported. */
+/** The edges of each phase, by position in `phases`. Mistakes are reported. */
 export function buildGraph(
   compilation: Compilation,
   phases: readonly GraphPhase[],
@@ -34,7 +34,7 @@ export function buildGraph(
       else if (position === undefined) {
         compilation.source.report(item, `there is no phase \`${wanted}\`${didYouMean(wanted, positions.keys())}`)
       } else if (edges[at]!.dependsOn.includes(position))
-        compilation.source.report(item, `\`${wanted}\` stands here twice`)
+        compilation.source.report(item, `\`${wanted}\` is listed twice`)
       else {
         edges[at]!.dependsOn.push(position)
         edges[position]!.dependants.push(at)
@@ -56,7 +56,7 @@ function topological(edges: readonly Edges[]): number[] {
   return order
 }
 
-/** Every phase outside the order has a dependency outside it: following them must come round. */
+/** Every phase that is not in the order has a dependency that is not: following these leads into a circle. */
 function reportCircle(
   compilation: Compilation,
   phases: readonly GraphPhase[],
@@ -80,7 +80,7 @@ function reportCircle(
   )
 }
 
-/** One bit a phase: 1,000 phases make 125 kB. */
+/** The ancestors of each phase as one bit per phase: 125 kB for 1,000 phases. */
 function ancestorsOf(edges: readonly Edges[], order: readonly number[]): Uint32Array[] {
   const words = Math.ceil(edges.length / 32)
   const ancestors = edges.map(() => new Uint32Array(words))
@@ -106,7 +106,7 @@ function checkUses(
     const position = positions.get(name)
     if (listeners.has(name)) compilation.source.report(place, `\`${name}\` is a listener: it has no result`)
     else if (by === null || position === undefined) continue
-    else if (by === name) compilation.source.report(place, `\`${name}\` cannot name its own result`)
+    else if (by === name) compilation.source.report(place, `\`${name}\` cannot use its own result`)
     else if (!(ancestors[positions.get(by)!]![position >> 5]! & (1 << (position & 31)))) {
       compilation.source.report(place, `\`${name}\` may not have run before \`${by}\`: add it to \`depends_on\``)
     }

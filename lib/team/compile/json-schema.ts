@@ -1,5 +1,6 @@
-// The JSON Schema of team.yml that `schema` prints, for editors: the agents of the catalogue folded in, so that `agent`,
-// `action`, entries and an agent's own fields complete. What it cannot say (names, order, expressions) the validator does.
+// The JSON Schema of team.yml that `schema` prints, for editors. It includes the agents of the catalogue, so that
+// `agent`, `action`, entries and an agent's own fields are completed. Names, order and expressions are left to the
+// validator.
 
 import type { TSchema } from 'typebox'
 import type { AgentDefinition, Handler } from '../../agent/define.ts'
@@ -51,7 +52,7 @@ function requiredOf(fields: Record<string, TSchema>): string[] {
   return Object.entries(fields).flatMap(([key, schema]) => ('~optional' in schema ? [] : [key]))
 }
 
-/** What a phase holds when it names the agent, one case an action. */
+/** The fields of a phase that names the agent: one case for the agent, and one for each action and for `notify`. */
 function casesOf(name: string, definition: AgentDefinition): Schema[] {
   const { actions = {}, source, target, phase, notify } = definition
   const agent = { anyOf: [{ const: name }, { type: 'string', pattern: `^${name}@` }] }
@@ -86,7 +87,7 @@ function fieldsOf(handlers: Partial<Record<'source' | 'target' | 'phase', Handle
   }
 }
 
-/** `ref` may be a number; wherever text is not expected, a template may stand in its place. */
+/** The list of entries of a handler. `ref` may be a number, and a template may replace any value that is not text. */
 function entries({ entry }: Handler): Schema {
   const fields = Object.entries(entry.properties).map(([key, schema]) => [
     key,
@@ -111,7 +112,7 @@ function orTemplate(schema: Schema): Schema {
     : { anyOf: [schema, { type: 'string', pattern: '\\{\\{' }] }
 }
 
-/** Without the words that only our own checks read; what is read with templates takes one. */
+/** Removes the keywords that only our own checks use, and allows a template wherever templates are read. */
 function print(schema: unknown): unknown {
   if (Array.isArray(schema)) return schema.map(print)
   if (typeof schema !== 'object' || schema === null) return schema

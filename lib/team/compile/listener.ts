@@ -1,4 +1,4 @@
-// A phase with `notify`: it runs on events, in no order with the others.
+// A phase with `notify`. It runs on events, outside the order of the other phases.
 
 import type { Handler } from '../../agent/define.ts'
 import { Type } from '../../type.ts'
@@ -10,7 +10,7 @@ import { checkTogether } from './check.ts'
 import { type Compilation, checkAgainst, nothingAt, only, siteOf } from './compilation.ts'
 import { closedObject, ownFields, PHASE_FIELDS } from './schema.ts'
 
-/** What makes a phase an ordinary one. */
+/** The fields that only ordinary phases have. */
 const ORDINARY = ['type', 'depends_on', 'sources', 'target_entries', 'commands'] as const
 
 export function compileListener(compilation: Compilation, node: Mapping, name: string): Listener {
@@ -18,7 +18,7 @@ export function compileListener(compilation: Compilation, node: Mapping, name: s
   for (const key of ORDINARY) {
     if (!node.entries.has(key)) continue
     const why = 'a phase either listens to events or runs among the others'
-    compilation.source.report(notify.key, `\`notify\` cannot stand together with \`${key}\`: ${why}`)
+    compilation.source.report(notify.key, `\`notify\` cannot be combined with \`${key}\`: ${why}`)
   }
   const definition = findAgent(compilation, node)
   const handler = definition?.notify
@@ -40,7 +40,7 @@ export function compileListener(compilation: Compilation, node: Mapping, name: s
 
 const OPEN = Type.Object(PHASE_FIELDS.listener, { additionalProperties: Type.Any({ 'x-template': true }) })
 
-/** Fields on the phase serve all of its events; each may stand with the event instead. */
+/** Fields on the phase apply to all of its events. Each may be given for an event instead, so none is required here. */
 function phaseSchema(handler: Handler) {
   const fields = Object.entries(ownFields(handler.entry)).map(([key, schema]) => [key, Type.Optional(schema)] as const)
   return closedObject({ ...PHASE_FIELDS.listener, ...Object.fromEntries(fields) })
@@ -57,14 +57,14 @@ function compileEvents(
     for (const [event, { key, node }] of notify.entries) {
       const options = node.kind === 'map' ? node : nothingAt(key)
       if (node.kind !== 'map' && !(node.kind === 'scalar' && node.value === null)) {
-        compilation.source.report(node, `expected the options of ${event}, as a mapping`)
+        compilation.source.report(node, `expected a mapping with the options of ${event}`)
       }
       on[event as EventName] = compileOptions(compilation, options, handler, own)
     }
   }
   for (const item of itemsOf(notify)) {
     const event = textOf(item)
-    if (event !== undefined && on[event as EventName]) compilation.source.report(item, `${event} stands here twice`)
+    if (event !== undefined && on[event as EventName]) compilation.source.report(item, `${event} is listed twice`)
     if (event !== undefined) on[event as EventName] = compileOptions(compilation, nothingAt(item), handler, own)
   }
   return on

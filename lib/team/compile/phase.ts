@@ -1,4 +1,4 @@
-// One phase of team.yml: which type it is, and its fields checked and compiled.
+// Compiles one phase of team.yml: finds its type, and checks and compiles its fields.
 
 import { compileExpression, compileTemplate, constant } from '../cel/cel.ts'
 import type { Command, GatePhase, MapPhase, Phase, Review, StandardPhase, TeamPhase } from '../model.ts'
@@ -17,13 +17,13 @@ import {
 import { compileFields } from './fields.ts'
 import { closedObject, PHASE_FIELDS, type PhaseKind } from './schema.ts'
 
-/** A phase that starts sub-runs: what it passes, to be checked against what the sub-team declares. */
+/** What a team or map phase passes to its sub-team; it is checked against the sub-team's inputs once that is loaded. */
 export interface SubCall {
   phase: string
   ref: string
   place: Place
   inputs: Mapping
-  /** Inputs of the sub-team that get a secret of this one. */
+  /** Inputs of the sub-team that get a secret input of this team. */
   secrets: { input: string; secret: string; place: Place }[]
 }
 
@@ -36,7 +36,7 @@ const SCHEMAS = {
   map: closedObject(PHASE_FIELDS.map),
 }
 
-/** The type of a phase; where it is not written, what its fields tell. */
+/** The type of a phase. Where it is missing but the fields show it, this is reported. */
 export function kindOfPhase(compilation: Compilation, node: Mapping): PhaseKind {
   const type = textOf(field(node, 'type'))
   if (node.entries.has('notify')) return 'listener'
@@ -56,7 +56,7 @@ export function kindOfPhase(compilation: Compilation, node: Mapping): PhaseKind 
 
 type Own<P extends Phase> = Omit<P, Exclude<keyof Phase, 'type'>>
 
-/** Everything but listeners. Positions of dependencies are filled in by the graph. */
+/** Compiles any phase except a listener. The graph fills in the positions of dependencies. */
 export function compilePhase(
   compilation: Compilation,
   node: Mapping,
@@ -115,7 +115,7 @@ function compileGate(compilation: Compilation, node: Mapping, name: string): Own
     compilation,
     node,
     'retry',
-    'a gate is not repeated: put its commands into an `exec` phase with `retry` before it',
+    'a gate cannot be retried: put its commands into an `exec` phase with `retry` before it',
   )
   if (!node.entries.has('commands')) {
     refuse(compilation, node, 'timeout', 'a gate without `commands` runs nothing: write `timeout` inside `review`')
@@ -185,7 +185,12 @@ function compileSubTeam(compilation: Compilation, node: Mapping, name: string, c
   const given = field(node, 'inputs')
   const inputs = given?.kind === 'map' ? given : nothingAt({ offset: node.offset, path: `${node.path}/inputs` })
   const secrets: SubCall['secrets'] = []
-  refuse(compilation, node, 'retry', 'a sub-team is not repeated as a whole: put `retry` on the phases of the sub-team')
+  refuse(
+    compilation,
+    node,
+    'retry',
+    'a sub-team cannot be retried as a whole: put `retry` on the phases of the sub-team',
+  )
   const onInput = (secret: string, at: Place): void => {
     const input = at.path.slice(inputs.path.length + 1).split('/', 1)[0]!
     const named = secret === '*' ? [...compilation.secrets] : compilation.secrets.has(secret) ? [secret] : []

@@ -1,4 +1,4 @@
-// team.yml as a schema: the fields of a team and of each type of phase. What an agent adds comes from its own schemas.
+// The schema of team.yml: the fields of a team and of each type of phase. An agent's fields come from its own schemas.
 
 import type { TObject, TSchema } from 'typebox'
 import { DURATION_PATTERN } from '../../duration.ts'
@@ -21,7 +21,7 @@ export const FIELD_TYPES = ['string', 'number', 'boolean', 'list', 'object', 'fi
 
 const closed = { additionalProperties: false }
 const templated = { 'x-template': true }
-/** `{{` is ordinary text there. */
+/** Marks values in which `{{` is ordinary text. */
 const plain = { 'x-template': 'text' }
 
 const SLUG = '[a-z0-9][a-z0-9-]{0,62}'
@@ -145,7 +145,7 @@ const Notify = Type.Union(
   { 'x-expected': 'a list of events, or a mapping of events to their options', ...templated },
 )
 
-/** Fields by type of phase; those of standard phases and listeners grow by the agent's own. */
+/** Fields by type of phase. Those of the agent are added to standard phases and listeners. */
 export const PHASE_FIELDS = {
   standard: {
     ...common,
@@ -172,7 +172,7 @@ export const PHASE_FIELDS = {
 
 export type PhaseKind = keyof typeof PHASE_FIELDS
 
-/** Own fields of agents are read with templates. */
+/** The fields of an agent on the phase itself. Templates are read in them. */
 export function ownFields(entry: TObject | undefined): Record<string, TSchema> {
   const required = new Set(entry?.required ?? [])
   const fields: Record<string, TSchema> = {}
@@ -197,7 +197,7 @@ export function entryList(entry: TObject): TSchema {
   return list
 }
 
-/** `together` is a schema whose rules over several fields (`anyOf`, `not`) hold for these too. */
+/** An object with exactly these fields. Rules of `together` over several fields (`anyOf`, `not`) apply to it too. */
 export function closedObject(fields: Record<string, TSchema>, together?: TSchema): TObject {
   const { anyOf, not } = (together ?? {}) as { anyOf?: TSchema[]; not?: TSchema }
   return Type.Object(fields, { ...closed, ...(anyOf && { anyOf }), ...(not && { not }) })

@@ -1,4 +1,4 @@
-// What a phase passes to its sub-team, against what the sub-team declares.
+// Compares what a phase passes to its sub-team with the inputs that the sub-team declares.
 
 import { didYouMean } from '../../spelling.ts'
 import { hasTemplate } from '../cel/cel.ts'
@@ -34,7 +34,7 @@ export function checkSubCall(source: Source, call: SubCall, team: Team): void {
   }
 }
 
-/** Its value is known at run time only. */
+/** Whether the value is known only at run time. */
 function isTemplated(node: Node): boolean {
   if (node.kind === 'scalar') return typeof node.value === 'string' && hasTemplate(node.value)
   if (node.kind === 'list') return node.items.some(isTemplated)

@@ -1,5 +1,5 @@
-// A team.yml from text to what the engine runs. Schema and meaning are checked in one pass, and everything that is wrong
-// is reported to the source: a team comes out only when nothing is.
+// Compiles a team.yml. Schema and meaning are checked in one pass, and every mistake is reported to the source. The
+// team may be used only when there is none.
 
 import { compileTemplate, Work } from '../cel/cel.ts'
 import type { Listener, Output, Phase, Team } from '../model.ts'
@@ -12,23 +12,23 @@ import { compileListener } from './listener.ts'
 import { compilePhase, kindOfPhase, type SubCall } from './phase.ts'
 import { TeamSchema } from './schema.ts'
 
-/** Instructions of all regular expressions of a file: about 150 ms of compiling. */
-const PATTERNS_MOST = 50_000
+/** Most instructions of all regular expressions of a file: about 150 ms of compiling. */
+const MAX_PATTERN_INSTRUCTIONS = 50_000
 
 export interface Compiled {
-  /** Whole only when the source has no problems. */
+  /** Complete only when the source has no problems. */
   team: Team
   calls: SubCall[]
 }
 
 export interface CompileOptions {
-  /** Null: agents were checked before and are not looked up again. */
+  /** Null when agents were checked before and are not looked up again. */
   agents: AgentLookup | null
-  /** Keys in the bundle of the teams that are named, by the text that names them. */
+  /** The keys in the bundle of the teams that this one names, by the text that names them. */
   refs: Readonly<Record<string, string>>
 }
 
-/** The sub-teams that a file names, each once, where it names them first. */
+/** The sub-teams that a file names, each once, with the node that names it first. */
 export function teamRefs(root: Node): Map<string, Node> {
   const refs = new Map<string, Node>()
   for (const phase of itemsOf(field(root, 'phases'))) {
@@ -52,11 +52,11 @@ export function compileTeam(source: Source, root: Node, { agents, refs }: Compil
     secrets: new Set(inputs.filter(input => input.secret).map(input => input.name)),
     files: new Set(inputs.filter(input => input.type === 'file').map(input => input.name)),
     namedSecrets: new Set(),
-    patterns: new Work(agents ? PATTERNS_MOST : Number.POSITIVE_INFINITY),
+    patterns: new Work(agents ? MAX_PATTERN_INSTRUCTIONS : Number.POSITIVE_INFINITY),
     uses: [],
   }
   checkAgainst(compilation, root, TeamSchema)
-  // Before the phases: the graph, which they end with, checks what all expressions name.
+  // Outputs come before the phases: the graph is built last, and checks the names in all expressions.
   const outputs = itemsOf(field(root, 'outputs')).flatMap(node => compileOutput(compilation, node))
   checkFileNames(compilation, field(root, 'outputs'))
   const { phases, listeners, calls } = compilePhases(compilation, nodes, names)
@@ -88,7 +88,7 @@ function compilePhases(compilation: Compilation, nodes: readonly Node[], names: 
   for (const [at, node] of nodes.entries()) {
     const name = names[at]!
     if (node.kind !== 'map') {
-      compilation.source.report(node, 'expected a phase, as a mapping')
+      compilation.source.report(node, 'expected a mapping with the fields of a phase')
       continue
     }
     if (name && seen.has(name)) compilation.source.report(field(node, 'name')!, `another phase is named \`${name}\``)
@@ -111,7 +111,7 @@ function compileOutput(compilation: Compilation, node: Node): Output[] {
   return [{ name, type: typeOf(field(node, 'type')), value: compileTemplate(value, siteOf(compilation, null)) }]
 }
 
-/** Files of outputs stand beside each other under their base names, as far as these are written out. */
+/** Refuses file outputs with the same base name, as far as the names are written out: they would share a folder. */
 function checkFileNames(compilation: Compilation, outputs: Node | undefined): void {
   const outputOf = new Map<string, string>()
   for (const node of itemsOf(outputs)) {
@@ -124,7 +124,7 @@ function checkFileNames(compilation: Compilation, outputs: Node | undefined): vo
     else
       compilation.source.report(
         value,
-        `output \`${other}\` has a file named ${base} too: give one of them another name`,
+        `output \`${other}\` already has a file named ${base}: give one of them another name`,
       )
   }
 }

@@ -1,9 +1,9 @@
-// What a YAML file says: JSON values that know where they stand.
+// The content of a YAML file: JSON values that know their places in the file.
 
 import type { Json, JsonObject } from '../../json.ts'
 
 export interface Place {
-  /** Into the file's text. */
+  /** Index into the file's text. */
   readonly offset: number
   /** JSON pointer. */
   readonly path: string
@@ -51,7 +51,7 @@ export function itemsOf(node: Node | undefined): readonly Node[] {
   return node?.kind === 'list' ? node.items : []
 }
 
-/** How people call what stands there. */
+/** What a person would call the value. */
 export function kindOf(node: Node): string {
   if (node.kind !== 'scalar') return node.kind === 'list' ? 'a list' : 'a mapping'
   if (node.value === null) return 'nothing'

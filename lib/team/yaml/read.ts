@@ -1,5 +1,5 @@
-// Reads YAML as data and nothing more: one document, no tags, no merge keys, no number that JSON does not have.
-// Size, tokens, depth and what aliases expand to are bounded, so that no file takes long; nothing in it makes this throw.
+// Reads YAML as data only: one document, without tags, merge keys, or numbers that JSON does not have. Size, tokens,
+// depth and the expansion of aliases are bounded, so that no file takes long. No content of a file makes this throw.
 
 import {
   Composer,
@@ -22,11 +22,11 @@ export const MAX_BYTES = 1_048_576
 const MAX_LINES = 50_000
 const MAX_TOKENS = 200_000
 const MAX_DEPTH = 64
-/** Nodes in all, those that aliases repeat included. */
+/** Most nodes, including those that aliases repeat. */
 const MAX_NODES = 100_000
 const MAX_SYNTAX_PROBLEMS = 10
 
-/** Decodes a file's bytes; null when they are no UTF-8. */
+/** Decodes a file's bytes; null when they are not UTF-8. */
 export function decode(bytes: Uint8Array): string | null {
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes)
@@ -35,7 +35,7 @@ export function decode(bytes: Uint8Array): string | null {
   }
 }
 
-/** The root of `source`, or null when it is no YAML; what is wrong is reported there. */
+/** The root of `source`, or null when it cannot be read. What is wrong is reported to `source`. */
 export function readYaml(source: Source): Node | null {
   const start = { offset: 0, path: '' }
   if (Buffer.byteLength(source.text) > MAX_BYTES) {
@@ -48,14 +48,14 @@ export function readYaml(source: Source): Node | null {
   }
   const odd = source.text.search(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\u007f]/)
   if (odd !== -1) {
-    source.report({ offset: odd, path: '' }, 'a control character, which YAML does not allow: remove it')
+    source.report({ offset: odd, path: '' }, 'YAML does not allow this control character: remove it')
     return null
   }
   try {
     return compose(source)
   } catch (error) {
-    // The parser is written by others: whatever it throws is a fault of the file to us.
-    source.report(start, `this is not YAML that can be read: ${messageOf(error)}`)
+    // The parser is a library: whatever it throws is reported as a problem of the file.
+    source.report(start, `this YAML cannot be read: ${messageOf(error)}`)
     return null
   }
 }
@@ -67,13 +67,13 @@ function compose(source: Source): Node | null {
   let offset = 0
   for (const lexeme of new Lexer().lex(source.text)) {
     if (++count > MAX_TOKENS) {
-      source.report({ offset, path: '' }, 'the file says too much from here on: move parts of it into sub-teams')
+      source.report({ offset, path: '' }, 'the file is too long from here on: move parts of it into sub-teams')
       return null
     }
     for (const token of parser.next(lexeme)) tokens.push(token)
     offset = parser.offset
     if (parser.stack.length > MAX_DEPTH * 2) {
-      source.report({ offset, path: '' }, `nested deeper than ${MAX_DEPTH} levels`)
+      source.report({ offset, path: '' }, `the file must not be nested deeper than ${MAX_DEPTH} levels`)
       return null
     }
   }
@@ -83,10 +83,13 @@ function compose(source: Source): Node | null {
   if (!document) return null
   for (const error of document.errors.slice(0, MAX_SYNTAX_PROBLEMS)) reportSyntax(source, error)
   if (another) {
-    source.report({ offset: another.range[0], path: '' }, 'a second document begins here: a team.yml is one document')
+    source.report(
+      { offset: another.range[0], path: '' },
+      'a second document begins here: a team.yml must be one document',
+    )
   }
   if (document.directives.yaml.explicit && document.directives.yaml.version !== '1.2') {
-    source.report({ offset: 0, path: '' }, `%YAML ${document.directives.yaml.version}: a team.yml is YAML 1.2`)
+    source.report({ offset: 0, path: '' }, `%YAML ${document.directives.yaml.version}: a team.yml must be YAML 1.2`)
   }
   if (source.problems.length > 0) return null
   if (document.contents) return new Reader(source).read(document.contents, '', 0)
@@ -94,7 +97,7 @@ function compose(source: Source): Node | null {
   return null
 }
 
-/** The mistakes that everybody makes are told by what to write; of several in one line, the first. */
+/** For common mistakes, says what to write instead. Reports only the first mistake of a line. */
 function reportSyntax(source: Source, { code, message, pos }: YAMLParseError): void {
   const offset = Math.min(pos[0], source.text.length)
   const { line } = source.position(offset)
@@ -104,15 +107,17 @@ function reportSyntax(source: Source, { code, message, pos }: YAMLParseError): v
   const braces = unquotedTemplate(source, offset)
   if (braces !== null) {
     const template = /^\{\{[^\n]{0,80}?\}\}/.exec(source.text.slice(braces))?.[0] ?? '{{ … }}'
-    at(braces, `a value that begins with \`{{\` must stand in quotes: "${template.replaceAll('"', "'")}"`)
+    at(braces, `a value that begins with \`{{\` must be in quotes: "${template.replaceAll('"', "'")}"`)
   } else if (code === 'BAD_SCALAR_START') {
-    at(offset, `a value that begins with ${source.text[offset]} must stand in quotes: "${value}"`)
+    at(offset, `a value that begins with ${source.text[offset]} must be in quotes: "${value}"`)
   } else if (code === 'BLOCK_AS_IMPLICIT_KEY') {
-    at(offset, 'a value with a colon and a blank in it must stand in quotes')
+    at(offset, 'a value that contains a colon and a space must be in quotes')
   } else at(offset, `YAML: ${message.length > 200 ? `${message.slice(0, 199)}…` : message}`)
 }
 
-/** Where a template without quotes begins in the line of a mistake, when it begins before the mistake. */
+/**
+ * The offset of a template without quotes that begins in the line of a mistake and before it; null when there is none.
+ */
 function unquotedTemplate({ text }: Source, offset: number): number | null {
   const start = text.lastIndexOf('\n', offset - 1) + 1
   const before = text.slice(start, offset + 1).replace(/"[^"]*"|'[^']*'/g, quoted => ' '.repeat(quoted.length))
@@ -137,7 +142,7 @@ class Reader {
     if (++this.#nodes > MAX_NODES) throw new Error(`it has more than ${MAX_NODES} values`)
     if (depth > MAX_DEPTH) throw new Error(`it is nested deeper than ${MAX_DEPTH} levels`)
     if (yaml.tag && !yaml.tag.startsWith('tag:yaml.org,2002:str'))
-      this.#report(place, 'tags are not read: a value that begins with ! must stand in quotes')
+      this.#report(place, 'tags are not supported: a value that begins with ! must be in quotes')
     const node = this.#convert(yaml, place, depth)
     if (yaml.anchor) this.#anchors.set(yaml.anchor, { node, size: this.#nodes - before })
     return node
@@ -150,7 +155,7 @@ class Reader {
   #alias(name: string, place: Place): Node {
     const anchor = this.#anchors.get(name)
     if (!anchor) {
-      this.#report(place, `no anchor &${name} stands before this alias: a text that begins with * must stand in quotes`)
+      this.#report(place, `there is no anchor &${name} before this alias: a text that begins with * must be in quotes`)
       return { kind: 'scalar', ...place, value: null, written: '', style: 'plain', end: place.offset }
     }
     this.#nodes += anchor.size
@@ -170,9 +175,9 @@ class Reader {
       const name = isScalar(pair.key) ? String(pair.key.value) : ''
       const path = `${place.path}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`
       const key = { offset: (pair.key as ParsedNode).range[0], path }
-      if (name === '<<') this.#report(key, 'merge keys are not read: write the fields out')
-      else if (name === '__proto__') this.#report(key, '`__proto__` is no name for a field')
-      else if (entries.has(name)) this.#report(key, `\`${name}\` stands here twice: remove one`)
+      if (name === '<<') this.#report(key, 'merge keys are not supported: write the fields out')
+      else if (name === '__proto__') this.#report(key, '`__proto__` cannot be the name of a field')
+      else if (entries.has(name)) this.#report(key, `\`${name}\` is given twice: remove one`)
       else entries.set(name, { key, node: this.#value(pair.value as ParsedNode | null, key, path, depth) })
     }
     return { kind: 'map', ...place, entries }
@@ -187,7 +192,7 @@ class Reader {
     const value = yaml.value as Scalar['value']
     const written = typeof value === 'string' ? value : (yaml.source ?? '')
     if (typeof value === 'number') {
-      if (!Number.isFinite(value)) this.#report(place, `${written} is no number that JSON has: write it in quotes`)
+      if (!Number.isFinite(value)) this.#report(place, `JSON has no number ${written}: write it in quotes`)
       else if (Number.isInteger(value) && !Number.isSafeInteger(value) && !place.path.endsWith('/ref')) {
         this.#report(place, `${written} is not exact as a number: write it in quotes`)
       }

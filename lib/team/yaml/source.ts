@@ -1,9 +1,9 @@
-// A file's text with its positions, and the list of what is wrong in it.
+// The text of a file with its positions, and the list of the mistakes in it.
 
 import type { Problem } from '../problem.ts'
 import type { Place, Scalar } from './node.ts'
 
-/** Past these a file is not the one that was meant. */
+/** Further mistakes are not listed: a file with so many is not the file that was meant. */
 const MAX_PROBLEMS = 200
 const MAX_QUOTE = 10_000
 
@@ -49,8 +49,8 @@ export class Source {
   }
 
   /**
-   * Where character `index` of a scalar's value stands in the text. YAML folds, indents and escapes, but it neither adds
-   * nor drops characters that are not blank: the n-th of the value is the n-th of the source.
+   * The offset in the text of character `index` of a scalar's value. YAML folds, indents and escapes, but it neither
+   * adds nor drops characters that are not blank: the n-th such character of the value is the n-th of the source.
    */
   within(scalar: Scalar, index: number): number {
     const value = String(scalar.value)
@@ -87,7 +87,7 @@ function contentStart(scalar: Scalar, text: string): number {
 
 const ESCAPE = /\\(?:x(..)|u(....)|U(.{8})|([\s\S]))/y
 
-/** The UTF-16 units of a scalar's value as they are written, one each, in order. */
+/** Where each UTF-16 unit of a scalar's value is written, in order. */
 function* units(scalar: Scalar, text: string, start: number): Generator<{ at: number; blank: boolean }> {
   for (let at = start; at < scalar.end; at++) {
     const character = text[at]!
