@@ -7,7 +7,7 @@ import { AgentError } from '../../agent/define.ts'
  */
 export const GRACE_MS = 4_000
 
-/** The result of `work`. Throws an AgentError when `signal` has fired and `work` goes on for `grace` milliseconds more. */
+/** The result of `work`. Throws an AgentError when `work` has not settled `grace` milliseconds after `signal` fired. */
 export function unlessDeaf<T>(work: Promise<T>, signal: AbortSignal, grace = GRACE_MS): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     let timer: Timer | undefined
@@ -23,7 +23,7 @@ export function unlessDeaf<T>(work: Promise<T>, signal: AbortSignal, grace = GRA
       clearTimeout(timer)
       signal.removeEventListener('abort', ask)
     }
-    // What it comes to later, nobody hears.
+    // A result that comes later is dropped.
     work.then(resolve, reject).finally(over)
   })
 }

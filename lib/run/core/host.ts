@@ -44,12 +44,12 @@ export interface Binding {
   signal: AbortSignal
 }
 
-/** What the engine wants of a context beside its place. */
+/** What the engine adds to the context of one agent call. */
 export interface ContextHooks {
   event?: NotifyEvent
-  /** Is told of each file that is written. */
+  /** Called for each file that is written. */
   wrote?: (file: FileRecord) => void
-  /** Takes small files, which are not synced then. */
+  /** Receives the small files, which are then not synced. Without it every file is synced. */
   small?: (file: SmallFile) => void
 }
 
@@ -59,9 +59,9 @@ export interface EngineHost {
     reference: string,
     signal: AbortSignal,
   ): Promise<{ definition: AgentDefinition; settings: Record<string, unknown> }>
-  /** An agent's context within a run. */
+  /** The context of one agent call within a run. */
   context(place: RunPlace, binding: Binding, more: ContextHooks): AgentContext
-  /** Replaces secrets: those of the settings, and those given. */
+  /** Masks the secrets of the settings and the given ones. */
   mask<T>(value: T, secrets: readonly string[]): T
   /** The value of a named secret, if the team may read it. Throws an `invalid_request` that names the secret. */
   secret(name: string, team: { name: string; fromPath: boolean }, signal: AbortSignal): Promise<string>

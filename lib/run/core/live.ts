@@ -38,7 +38,7 @@ export const untouched = (): LivePhase => ({
   blocked: false,
 })
 
-/** An item that has no sub-run, or whose sub-run (`sub_run`) waits in the queue; its value as JSON. */
+/** An item to start: it has no sub-run, or its sub-run (`sub_run`) is `queued` for a new attempt. Its value is JSON. */
 export interface NextItem {
   item: number
   key: string
@@ -54,9 +54,9 @@ export interface MapProgress {
   failed: number
   /** No more items are started: an item failed and the map stops on failure, or the map itself has a fault. */
   stopped: boolean
-  /** Items from `next` on that were read already. */
+  /** Items from `next` on that have already been read. */
   readonly page: NextItem[]
-  /** Its result is being put together. */
+  /** Its result is being built. */
   ending: boolean
 }
 

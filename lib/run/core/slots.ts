@@ -34,12 +34,12 @@ export class Slots<T> {
     else this.#waiting.set(root, new Set([item]))
   }
 
-  /** As `next`, where no other root waits. */
+  /** The same as `next` while only `root` waits; null while another root waits too. */
   nextAlone(root: string): T | null {
     return this.#waiting.size === 1 && this.#waiting.has(root) ? this.next() : null
   }
 
-  /** Takes a slot for the first item of the root whose turn it is; null when none waits or none is free. */
+  /** Takes a slot for the first item of the root whose turn it is; null when nothing waits or no slot is free. */
   next(): T | null {
     if (this.free <= 0) return null
     const turn = this.#waiting.entries().next()
