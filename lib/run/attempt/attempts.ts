@@ -1,5 +1,5 @@
-// The attempts of leaf phases that this process executes: each runs until it has an outcome, and counts as executed until
-// that is recorded. An attempt can be aborted; one whose agent does not heed that ends without it.
+// The attempts of leaf phases that this process executes. An attempt counts as executed until its outcome is recorded.
+// It can be aborted; when its agent ignores that, the attempt ends without the agent.
 
 import type { SmallFile } from '../../agent/files.ts'
 import type { GatePhase, StandardPhase } from '../../team/team.ts'
@@ -15,9 +15,9 @@ interface Parts {
   host: EngineHost
   ledger: Ledger
   places: Places
-  /** What of a tree is masked. */
+  /** The texts that are masked in a tree. */
   secrets(rootId: string): readonly string[]
-  /** A small file as the database keeps it. */
+  /** Encrypts a small file for the database. */
   seal(runId: string, file: SmallFile): SmallFile
 }
 
@@ -29,14 +29,14 @@ interface Running {
 export class Attempts {
   readonly #parts: Parts
   readonly #running = new Map<string, Running>()
-  /** By run and position: what an agent said last, when that was that it waits. */
+  /** By run and position: what an agent waits for, if that was the last that it logged. */
   readonly #waitNotes = new Map<string, string>()
 
   constructor(parts: Parts) {
     this.#parts = parts
   }
 
-  /** Executes an attempt and gives its outcome to `record`. Never throws. */
+  /** Executes an attempt and passes its outcome to `record`. Throws only what `record` throws. */
   async run(live: LiveRun, position: number, attempt: number, record: (outcome: Outcome) => Promise<void>) {
     const key = keyOf(live.id, position, attempt)
     const controller = new AbortController()
@@ -66,7 +66,7 @@ export class Attempts {
     for (const [key, { controller }] of this.#running) if (of(key.split(':', 1)[0]!)) controller.abort()
   }
 
-  /** Gives an attempt no longer than `ms` from now. */
+  /** Gives an attempt at most `ms` from now. */
   limit(runId: string, position: number, attempt: number, ms: number): void {
     const running = this.#running.get(keyOf(runId, position, attempt))
     if (!running) return
@@ -74,7 +74,7 @@ export class Attempts {
     running.callOff = limit(running.controller, ms)
   }
 
-  /** What the agent of a phase says that it waits for. */
+  /** What the agent of a phase last said that it waits for. */
   note(runId: string, position: number): string | undefined {
     return this.#waitNotes.get(`${runId}:${position}`)
   }
@@ -83,7 +83,7 @@ export class Attempts {
     for (const { controller } of this.#running.values()) controller.abort(reason)
   }
 
-  /** Resolves when none runs any more, or at `deadline` (of `performance.now()`). */
+  /** Resolves when no attempt is executed any more, or at `deadline` (in `performance.now()` time). */
   async idle(deadline: number): Promise<void> {
     while (this.#running.size > 0 && performance.now() < deadline) await Bun.sleep(20)
   }
