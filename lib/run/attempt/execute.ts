@@ -1,5 +1,5 @@
-// One attempt of a leaf phase: templates are evaluated, entries checked, the agent called, results masked.
-// Whatever goes wrong becomes an Outcome; nothing is thrown.
+// One attempt of a leaf phase: evaluates templates, checks entries, calls the agent and masks its results. Whatever
+// goes wrong becomes an Outcome; nothing is thrown.
 
 import { mkdir, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
@@ -23,21 +23,21 @@ import { errorOf, type Outcome, textOf } from '../steps/steps.ts'
 import { unlessDeaf } from './deaf.ts'
 import { type Ledger, UnknownWrite } from './ledger.ts'
 
-/** How long the outside may take to say what it has, once the clock of the phase is over. */
+/** How long `find` may take when the clock of the phase has already run out. */
 const ASK_MS = 30_000
 
-/** What an attempt needs of its run and of the daemon. */
+/** What an attempt needs from its run and from the daemon. */
 export interface Surroundings {
   host: Pick<EngineHost, 'agent' | 'secret'>
   context(binding: Binding, hooks: ContextHooks): AgentContext
   ledger: Ledger
   stateDir: string
   workspace: string
-  /** Makes sure that the workspace is there. */
+  /** Makes the workspace if it does not exist. */
   makeWorkspace(): void
   /** Replaces every known secret. */
   mask<T>(value: T): T
-  /** A small file as the database keeps it. */
+  /** Encrypts a small file for the database. */
   seal(file: SmallFile): SmallFile
 }
 
@@ -50,11 +50,11 @@ export interface Attempt {
   scope(): Scope
   team: Team
   fromPath: boolean
-  /** Aborted by cancel, by the stop of the daemon, or with a `TimeoutError` by the phase's own clock. */
+  /** Aborted by a cancel, by the stop of the daemon, or, with a `TimeoutError`, by the clock of the attempt. */
   signal: AbortSignal
 }
 
-/** How long a question to the outside goes on once it was called off. */
+/** How long `find` has to stop after its signal has fired. */
 const FIND_GRACE_MS = 500
 
 /** One call of a handler. Phase-level calls have the empty name. */
@@ -96,13 +96,13 @@ export async function execute(attempt: Attempt, around: Surroundings): Promise<O
     try {
       return await failure(thrown, attempt.signal, around)
     } catch {
-      // Even to look at what was thrown throws.
+      // Even reading what was thrown throws.
       return { kind: 'failed', error: { code: 'internal', message: textOf(thrown) }, retryable: false }
     }
   }
 }
 
-/** Commands find their folder there and empty, and it is a folder: what another command put in its place goes. */
+/** Makes the empty folder that commands expect, and removes whatever another command put in its place. */
 async function emptyFolder(stateDir: string, phase: string): Promise<void> {
   const obstacle = ({ path, kind }: Obstacle) => new Error(`${path} must be a folder, but it is ${kind}`)
   await makeFolders(stateDir, ['files'], obstacle)
@@ -116,7 +116,7 @@ async function emptyFolder(stateDir: string, phase: string): Promise<void> {
   }
 }
 
-/** An entry that writes a file twice has written the second. */
+/** The last record of each path: an entry may write a file twice. */
 function lastOfEach(written: readonly FileRecord[]): readonly FileRecord[] {
   if (written.length < 2) return written
   return [...new Map(written.map(file => [file.path, file])).values()]
@@ -124,14 +124,14 @@ function lastOfEach(written: readonly FileRecord[]): readonly FileRecord[] {
 
 const NO_SECRETS: ReadonlyMap<string, string> = new Map()
 
-/** The named secrets of the settings that a team reads. */
+/** The values of the named secrets that a team uses. */
 async function secretsOf({ team, fromPath, signal }: Attempt, { host }: Surroundings): Promise<Map<string, string>> {
   const secrets = new Map<string, string>()
   for (const name of team.secrets) secrets.set(name, await host.secret(name, { name: team.name, fromPath }, signal))
   return secrets
 }
 
-/** What the expressions of an agent's call can name: named secrets, too; commands get whole paths. */
+/** The scope of an agent's call: also has named secrets and, for commands, absolute paths. */
 function fullScope(
   { phase, scope, team }: Attempt,
   { stateDir, workspace }: Surroundings,
@@ -145,7 +145,7 @@ function fullScope(
   return names
 }
 
-/** A command opens its files as they are named: values of type `file` become absolute paths. */
+/** Makes inputs of type `file` absolute paths, because a command opens files by their paths. */
 function withWholePaths(team: Team, inputs: JsonObject, stateDir: string, workspace: string): JsonObject {
   const whole = { ...inputs }
   for (const { name, type } of team.inputs) {
@@ -203,29 +203,29 @@ async function perform(
   })
 }
 
-/** A handler that throws before it gives a promise has failed like any other. */
+/** Turns an error that a handler throws before it returns a promise into a rejection. */
 async function called<T>(call: () => Promise<T> | T): Promise<T> {
   return await call()
 }
 
-/** What an agent gave, as JSON can hold it. Throws when it cannot be recorded. */
+/** Checks and copies what an agent returned. Throws when JSON cannot hold it. */
 function recordable(given: unknown, agent: string): AgentResult {
-  const wrong = (what: string) => new Error(`[${agent}] the agent gave no result that can be recorded: ${what}`)
+  const wrong = (what: string) => new Error(`[${agent}] the agent must return a result that can be recorded: ${what}`)
   if (!isObject(given) || typeof given.text !== 'string') throw wrong('expected {text, data?, external?}')
   const { text, data, external } = given
   const problem = notJson(data, 'data') ?? notJson(external, 'external')
   if (problem) throw wrong(problem)
-  // A copy: what the agent does to its own objects later changes nothing here.
+  // A copy, so that later changes of the agent's own objects have no effect.
   return { text, ...JSON.parse(JSON.stringify({ data, external })) }
 }
 
-/** The same over all attempts, so that a vendor that knows such keys sees one request. */
+/** The same key for all attempts, so that a vendor with idempotency keys sees one request. */
 export function idempotencyKey(runId: string, position: number, entry: string): string {
   const hex = new Bun.CryptoHasher('sha256').update(`${runId}\0${position}\0${entry}`).digest('hex')
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }
 
-/** A gate's commands are the exec agent's. */
+/** The commands of a gate as a call of the exec agent. */
 function gateCall(phase: GatePhase): AgentCall {
   const { commands } = phase
   return {
