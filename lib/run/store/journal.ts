@@ -1,9 +1,10 @@
-// Group commit: units of work queue up while the event loop turns, then go into one durable transaction. One FULL commit
-// a turn instead of one a change is what makes durability cheap (measured: 5,800 rows a second one by one, 127,000 in
-// groups of 16). A unit that throws is undone alone; the others of its group stand.
+// Group commit: units of work queue up while the event loop turns, then go into one durable transaction. One FULL
+// commit a turn instead of one a change is what makes durability cheap (measured: 5,800 rows a second one by one,
+// 127,000 in groups of 16). A unit that throws is undone alone; the others of its group stand.
 //
-// A unit only changes rows (and what memory says of them). It may be applied again after a rollback, so all that it does
-// follows from the rows and from what it was given. What has to happen outside is done by effects, after the commit.
+// A unit changes only rows, and what memory holds of them. It may be applied again after a rollback, so all that it
+// does must follow from the rows and from its arguments. What has to happen outside is done by effects, after the
+// commit.
 
 import type { Database } from 'bun:sqlite'
 import { isDiskError } from '../../../db/open.ts'
@@ -13,22 +14,22 @@ import type { Log } from '../../log.ts'
 
 /** One change of one tree. */
 export interface Unit<T = unknown> {
-  /** Top run of the tree that it changes; null when it changes none. */
+  /** The top run of the tree that it changes; null when it changes no tree. */
   readonly root: string | null
   apply(): T
-  /** Somebody waits for the answer: while the disk takes no writes it is refused instead of kept. */
+  /** Somebody waits for the answer: while the disk takes no writes, the unit is refused instead of kept. */
   readonly request?: boolean
 }
 
 interface Pending extends Unit {
   resolve(value: unknown): void
   reject(error: unknown): void
-  /** It threw once, and is applied again on what the rows say. */
+  /** It threw once. It is applied again after its tree was read from the rows. */
   retried?: boolean
 }
 
 export interface JournalHooks {
-  /** A unit that follows from what was applied before, and that nobody queued: the next step of a run, a slot's turn. */
+  /** A unit that nobody queued, because it follows from earlier units: the next step of a run, or a slot's turn. */
   next(): Unit | null
   /** Whether there is such a unit. */
   hasNext(): boolean
@@ -38,19 +39,19 @@ export interface JournalHooks {
   afterUnit(): void
   /** The unit threw and was undone: what memory holds of its tree is no longer what the rows say. */
   unitUndone(unit: Unit): void
-  /** The unit threw twice. Changes rows in its place, so that its tree comes to an end. */
+  /** The unit threw twice. Changes rows instead of it, so that its tree ends. */
   unitFailed(unit: Unit, error: unknown): void
   /** Inside the transaction, after the last unit of a group. */
   beforeCommit(): void
-  /** The group is durable: what waited for it may happen now. Must not throw. */
+  /** The group is durable: its effects may happen now. Must not throw. */
   afterCommit(): void
   /** The whole group was undone. */
   afterRollback(): void
 }
 
-/** How long one group may keep the event loop. */
+/** How long one group may hold the event loop. */
 const GROUP_MS = 20
-/** After how long a disk that took no writes is asked again. */
+/** How long to wait before the next try on a disk that took no writes. */
 const RETRY_MS = 1_000
 
 export class Journal {
@@ -86,7 +87,7 @@ export class Journal {
     return this.#stalled
   }
 
-  /** Queues a unit. The promise settles once the unit is on disk; it rejects with the CadreError that the unit refused with. */
+  /** Queues a unit. The promise resolves once the unit is on disk, or rejects with what the unit threw. */
   write<T>(unit: Unit<T>): Promise<T> {
     if (this.#closed) return Promise.reject(stopping())
     if (unit.request && this.#stalled) return Promise.reject(noSpace(this.#stalled))
@@ -96,7 +97,7 @@ export class Journal {
     })
   }
 
-  /** Lets the next group begin soon: there is a unit to apply. */
+  /** Schedules the next group, because there is a unit to apply. */
   wake(): void {
     if (this.#scheduled || this.#stalled || this.#closed) return
     this.#scheduled = true
@@ -138,7 +139,7 @@ export class Journal {
         try {
           this.#applyQueued(queued, done)
         } catch (error) {
-          // A disk that is full: the unit goes back with all that the group had applied.
+          // The disk is full: the unit is queued again with everything that the group had applied.
           done.push([queued, undefined])
           throw error
         }
@@ -176,7 +177,7 @@ export class Journal {
         return
       } catch (error) {
         if (isDiskError(error)) throw error
-        // Its tree is read anew, which takes up by itself what this unit was about.
+        // Its tree is read from the rows, which notes again what this unit was about.
         if (attempt === 2) return this.#fail(unit, error)
       }
     }
@@ -214,7 +215,9 @@ export class Journal {
     }
   }
 
-  /** Nothing is lost while the disk is full: what is no request stays queued, in order, until the disk takes it. */
+  /**
+   * Loses nothing while the disk is full: units other than requests stay queued, in order, until the disk takes them.
+   */
   #rolledBack(done: [Pending, unknown][], message: string): void {
     try {
       this.#rollback.run()
