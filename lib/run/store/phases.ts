@@ -1,5 +1,5 @@
-// Table `phases`: one row for each phase of each run. A statement that changes a state carries its fence (the attempt and
-// the states it may come from) in the WHERE and says whether a row was hit.
+// Table `phases`: one row for each phase of each run. A statement that changes a state has a fence in its WHERE, the
+// attempt and the states that it may come from, and returns whether a row was changed.
 
 import type { Database } from 'bun:sqlite'
 import type { FileRecord } from '../../agent/define.ts'
@@ -7,7 +7,7 @@ import type { Json } from '../../json.ts'
 import { json, PHASE_FENCE, type PhaseRow, type PhaseState, type RunError } from '../core/core.ts'
 import { QUEUED_BELOW, WHOLE } from './runs.ts'
 
-/** What a phase leaves when it ends. `data` may be JSON text already, for what was put together piece by piece. */
+/** What is recorded of a phase when it ends. `data` may be JSON text, where it was built piece by piece. */
 export interface PhaseChange {
   reason?: string | null
   error?: RunError | null
@@ -16,7 +16,7 @@ export interface PhaseChange {
   files?: readonly FileRecord[]
 }
 
-/** JSON that is text already. */
+/** JSON that has already been written as text. */
 export class JsonText {
   readonly text: string
 
@@ -39,7 +39,7 @@ export interface PlaceOfPhase {
 /** A phase that is open again for a new attempt. */
 const PENDING = `state = 'pending', reason = NULL, failures = 0, due_at = NULL, started_at = NULL, completed_at = NULL,
   error = NULL, text = NULL, data = NULL, files = NULL, deadline = NULL, time_left = NULL`
-/** Rows that one statement inserts. */
+/** Most rows that one statement inserts. */
 const CHUNK = 50
 
 type Value = string | number | null
@@ -122,7 +122,7 @@ export class Phases {
       .get(runId, position)!.error
   }
 
-  /** Opens attempt `attempt`; false when the phase is not where a new attempt may begin. */
+  /** Opens attempt `attempt`; false when the phase is in no state in which a new attempt may begin. */
   start(runId: string, position: number, attempt: number, at: number, deadline: number | null): boolean {
     return this.#start.run(runId, position, attempt, at, deadline).changes === 1
   }
@@ -138,7 +138,7 @@ export class Phases {
     )
   }
 
-  /** What a phase that waits for a person would leave if the person lets it fail. */
+  /** Stores the result that a phase keeps if the person that it waits for lets it fail. */
   keepResult(runId: string, position: number, error: RunError, change: PhaseChange): void {
     this.#db
       .query(
@@ -148,7 +148,10 @@ export class Phases {
       .run(runId, position, JSON.stringify(error), change.text ?? null, dataText(change.data), json(change.files))
   }
 
-  /** Back to `pending` for another attempt: at `due` by itself, or at once because a person asked (`failures` from 0). */
+  /**
+   * Sets a phase back to `pending` for another attempt: a retry at `due`, or at once because a person asked (`failures`
+   * 0).
+   */
   postpone(runId: string, position: number, attempt: number, due: number, failures: number, error: RunError | null) {
     return (
       this.#db
@@ -222,7 +225,7 @@ export class Phases {
 
   // New attempts: only these take a phase out of a terminal state
 
-  /** Opens what did not complete, and what its `when` skipped: that is decided anew. Gives the positions. */
+  /** Opens the phases that did not complete, also those that `when` skipped, and returns their positions. */
   reopen(runId: string): number[] {
     return this.#db
       .query<{ position: number }, [string]>(
@@ -234,7 +237,7 @@ export class Phases {
       .map(row => row.position)
   }
 
-  /** Opens a phase again, whatever it came to; the items of a map are to be evaluated anew unless `keepItems`. */
+  /** Opens a phase again, however it ended. The items of a map will be evaluated again, unless `keepItems`. */
   open(runId: string, position: number, keepItems = false): void {
     this.#db
       .query(`UPDATE phases SET ${PENDING}${keepItems ? '' : ', total = NULL'} WHERE run_id = ? AND position = ?`)
@@ -251,7 +254,7 @@ export class Phases {
       .all(runId)
   }
 
-  /** Of the runs that `Runs.cancelQueued` ends; to be called before it. */
+  /** Cancels the phases of the runs that `Runs.cancelQueued` ends; must be called before it. */
   cancelQueued(rootId: string, place: string, at: number): PlaceOfPhase[] {
     return this.#db
       .query<PlaceOfPhase, [string, string, number]>(
@@ -262,7 +265,7 @@ export class Phases {
       .all(rootId, place, at)
   }
 
-  /** Of the runs that `Runs.abandon` ends; to be called before it. */
+  /** Cancels the phases of the runs that `Runs.abandon` ends; must be called before it. */
   abandon(rootId: string, at: number): PlaceOfPhase[] {
     return this.#db
       .query<PlaceOfPhase, [string, number]>(
@@ -287,7 +290,7 @@ export class Phases {
       .all(now, after.at, after.run_id, after.position, limit)
   }
 
-  /** Team and map phases whose time is over. */
+  /** Team and map phases whose deadline has passed. */
   due(now: number, after: Due, limit: number): Due[] {
     return this.#db
       .query<Due, [number, number, string, number, number]>(
@@ -310,7 +313,7 @@ export class Phases {
   }
 }
 
-/** A phase of which something is due at `at`. */
+/** A phase for which something is due at `at`. */
 export interface Due extends PlaceOfPhase {
   at: number
   root_id: string

@@ -1,25 +1,25 @@
-// Table `runs`: one row a run, of any depth. A statement that changes a state carries its fence in the WHERE and says
-// whether a row was hit; all that change are called inside a journal change only.
+// Table `runs`: one row for each run of any depth. A statement that changes a state has a fence in its WHERE and
+// returns whether a row was changed. Statements that change rows are called only inside units of the journal.
 
 import type { Database } from 'bun:sqlite'
 import { json, RUN_FENCE, type RunError, type RunRow, type RunState } from '../core/core.ts'
 
-/** What of a run is needed to say that it changed. */
+/** What is needed of a run to tell others that it changed. */
 export type ChangedRun = Pick<RunRow, 'id' | 'root_id' | 'synced' | 'bundle_id' | 'team_key'>
 const CHANGED = 'id, root_id, synced, bundle_id, team_key'
 
-/** What a phase needs of its sub-runs. */
+/** What a team or map phase needs of its sub-runs. */
 export type ChildRow = Pick<
   RunRow,
   'id' | 'item' | 'run_name' | 'state' | 'outputs' | 'handed' | 'bundle_id' | 'team_key' | 'workspace' | 'team'
 >
 const CHILD = 'id, item, run_name, state, outputs, handed, bundle_id, team_key, workspace, team'
 
-/** An ended run that is to begin a new attempt. */
+/** Sets an ended run to `queued` for a new attempt. */
 const QUEUED = `state = 'queued', attempt = attempt + 1, reason = NULL, error = NULL, outputs = NULL, handed = NULL,
   completed_at = NULL, ending = NULL`
 
-/** A run and the sub-runs of its team phases, at any depth: they have no key, those of maps have one. */
+/** A run and the sub-runs of its team phases, at any depth. They have no key; the sub-runs of maps do. */
 export const WHOLE = `WITH RECURSIVE whole (id) AS (
   SELECT ?1 UNION ALL SELECT runs.id FROM runs JOIN whole ON runs.parent_id = whole.id WHERE runs.run_name IS NULL)`
 
@@ -148,7 +148,7 @@ export class Runs {
     this.#db.query("UPDATE runs SET handed = ?2 WHERE id = ?1 AND state = 'completed'").run(id, handed)
   }
 
-  /** The run is asked to end; its clock strikes no more. */
+  /** Records that the run was asked to end, and stops its clock. */
   setEnding(id: string, ending: object): void {
     this.#db
       .query('UPDATE runs SET ending = ?2, deadline = NULL, time_left = NULL WHERE id = ?1 AND completed_at IS NULL')
@@ -165,7 +165,7 @@ export class Runs {
     return this.#child.get(runId, position, item)
   }
 
-  /** How the sub-runs of a phase stand; those behind its items do not count. */
+  /** How many sub-runs of a phase are in each state. Those behind its items do not count. */
   childStates(runId: string, position: number, items: number): { state: RunState; count: number }[] {
     return this.#db
       .query<{ state: RunState; count: number }, [string, number, number]>(
@@ -183,7 +183,7 @@ export class Runs {
       .get(runId, position)
   }
 
-  /** The sub-run that made a phase end, or wait, as it does. */
+  /** The sub-run that is the reason why a phase failed or waits. */
   decidingChild(runId: string, position: number): RunRow | null {
     return this.#db
       .query<RunRow, [string, number]>(
@@ -195,7 +195,7 @@ export class Runs {
       .get(runId, position)
   }
 
-  /** Gives a sub-run, with all below it, another item and so another place in the tree. */
+  /** Gives a sub-run another item, and so moves it and all runs below it to another place in the tree. */
   move(rootId: string, id: string, item: number, from: string, to: string): ChangedRun[] {
     this.#db.query('UPDATE runs SET item = ? WHERE id = ?').run(item, id)
     return this.#db
@@ -226,7 +226,7 @@ export class Runs {
       .all(id)
   }
 
-  /** The sub-runs of a phase that did not complete; `items` is how many count. */
+  /** Queues the sub-runs of a phase that did not complete. Those from index `items` on do not count. */
   requeueChildren(runId: string, position: number, items: number): ChangedRun[] {
     return this.#db
       .query<ChangedRun, [string, number, number]>(
@@ -236,7 +236,7 @@ export class Runs {
       .all(runId, position, items)
   }
 
-  /** Begins the new attempt of a run that was queued for one. */
+  /** Begins the new attempt of a `queued` run. */
   begin(id: string, at: number, deadline: number | null): void {
     this.#db
       .query(
@@ -251,7 +251,7 @@ export class Runs {
     this.#db.query("UPDATE runs SET inputs = ?2 WHERE id = ?1 AND state = 'queued'").run(id, inputs)
   }
 
-  /** Ends the runs below a place that wait for an attempt which does not come any more. */
+  /** Cancels the `queued` runs below a place, whose new attempt will not begin any more. */
   cancelQueued(rootId: string, place: string, at: number): ChangedRun[] {
     return this.#db
       .query<ChangedRun, [string, string, number]>(
@@ -273,7 +273,7 @@ export class Runs {
       .all(rootId, JSON.stringify(error), at)
   }
 
-  /** Top runs that have ended, and whose end has not been followed by all that it calls for. */
+  /** Top runs that have ended, but for whose end not everything has been done yet. */
   unsettled(): string[] {
     return this.#db
       .query<{ id: string }, []>(
