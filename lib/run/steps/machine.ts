@@ -1,7 +1,7 @@
-// The runs that have not ended, and how one fact changes them. Each method applies a fact (an attempt ended, a person
-// decided, a time is over …) to rows and memory and notes what follows; what follows is done in steps, a run at a time,
-// so that a tree of any size is worked through in small pieces. All of it happens inside units of the journal and
-// touches nothing but rows and memory: what has to happen outside is an effect, done after the commit.
+// The runs that have not ended, and how a fact changes them: an attempt ended, a person decided, a deadline passed. A
+// method applies its fact to rows and memory and notes which runs have to be looked at; each of them then takes a step
+// of its own, so that a tree of any size is worked through in small pieces. Everything happens inside units of the
+// journal and touches only rows and memory; what has to happen outside is an effect, done after the commit.
 
 import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
@@ -31,42 +31,42 @@ import { forgetResults, scopeOf } from './scope.ts'
 import { stopRun } from './stop.ts'
 import { startTeam } from './team.ts'
 
-/** A row that changed. The run itself when `position` is null. */
+/** A row that changed: a row of a phase, or of the run itself when `position` is null. */
 export interface Change {
   run: ChangedRun
   team: Team
   position: number | null
   kind: 'run' | 'phase' | 'review' | 'receipt'
-  /** Of a receipt. */
+  /** The entry of a receipt. */
   entry?: string
 }
 
-/** What steps ask of the world. Nothing here writes. */
+/** What steps need from outside. Nothing here writes. */
 export interface World {
   now(): number
   random(): number
   bundle(id: string): Bundle
-  /** Replaces every secret that a tree knows. What expressions give may hold one, and is masked before it is recorded. */
+  /** Masks the secrets of a tree. Values of expressions may hold them, and are masked before they are recorded. */
   mask<T>(rootId: string, value: T): T
-  /** The secret inputs of a top run, which its row holds masked. Throws when they cannot be read. */
+  /** The secret inputs of a top run, which are masked in its row. Throws when they cannot be read. */
   secretInputs(rootId: string): JsonObject
   /** The folder of a run. */
   stateDir(runId: string): string
   /** Whether this process executes that attempt. */
   executing(runId: string, position: number, attempt: number): boolean
-  /** Whether leaf phases have to wait, whatever slots are free. */
+  /** Whether leaf phases have to wait even though slots are free. */
   paused(): boolean
-  /** Whether anybody on this machine wants to hear of changes. */
+  /** Whether anybody on this machine follows changes. */
   followed(): boolean
-  /** Something is due at `at`. */
+  /** Says that something is due at `at`. */
   wakeAt(at: number): void
-  /** What its listeners want to say of an event. Gives whether there is anything to send. */
+  /** Records what the listeners of a run will send about an event. Returns whether there is anything to send. */
   event(live: LiveRun, event: EventName, position: number | null): boolean
 }
 
 type PhaseEnd = 'completed' | 'failed' | 'skipped' | 'cancelled'
 
-/** Steps of one tree that one unit takes; the rest is left to units of their own, so that others come in between. */
+/** Most steps of a tree in one unit. Further steps are left to later units, so that other trees get their turn. */
 const STEPS_OF_A_UNIT = 32
 /** How long an `always` phase without a timeout may take once its run was asked to end. */
 export const CLEANUP_MS = 60_000
@@ -78,19 +78,21 @@ export class Machine {
   readonly slots: Slots<LiveRun>
   /** Runs to look at again, by tree. */
   readonly #steps = new Map<string, Set<LiveRun>>()
-  /** Trees whose memory a rollback left ahead of their rows. */
+  /**
+   * Trees whose memory no longer agrees with their rows after a rollback: they are read again before their next unit.
+   */
   readonly #stale = new Set<string>()
   /**
    * Trees whose last unit threw: the next one takes all of their steps first, so that it finds the tree as the one before
    * did, and throws again if that or one of these steps does.
    */
   readonly #thrown = new Set<string>()
-  /** Of the unit that is being applied. */
+  /** What the unit that is being applied has noted. */
   #unitEffects: Effect[] = []
   #unitChanges: Change[] = []
   #unitRoot: string | null = null
   #unitTouched = false
-  /** Of the group: kept when a unit is applied, dropped when the group is undone. */
+  /** What the applied units of the group have noted; dropped when the group is undone. */
   #effects: Effect[] = []
   #changes = new Map<string, Change>()
   readonly #touched = new Set<string>()
@@ -109,7 +111,7 @@ export class Machine {
     if (this.world.paused()) return null
     const live = this.slots.next()
     if (!live) return null
-    // The turn is its; the slot is taken when the phase begins.
+    // The run only gets its turn here: the slot is taken when its phase begins.
     this.slots.release()
     return { root: live.root, apply: () => this.#useSlot(live.id) }
   }
@@ -155,12 +157,12 @@ export class Machine {
     this.#changes.clear()
   }
 
-  /** Changes of the group so far; read before the commit. */
+  /** The changes of the group so far; read before the commit. */
   get changes(): Iterable<Change> {
     return this.#changes.values()
   }
 
-  /** What is to be done now that the group is durable. */
+  /** What has to be done now that the group is durable. */
   takeCommitted(): { effects: Effect[]; changes: Change[] } {
     const committed = { effects: this.#effects, changes: [...this.#changes.values()] }
     this.#effects = []
@@ -206,7 +208,7 @@ export class Machine {
     if (this.world.event(live, event, position)) this.after({ kind: 'deliver', runId: live.id })
   }
 
-  /** Looks at a run again, soon. */
+  /** Schedules a step of a run: it will be looked at again. */
   step(live: LiveRun): void {
     const steps = this.#steps.get(live.root)
     if (steps) steps.add(live)
@@ -220,13 +222,13 @@ export class Machine {
 
   // Facts and their consequences for one phase
 
-  /** Ends a phase and follows what that means for those that depend on it. */
+  /** Ends a phase, and starts or ends its dependants as follows from that. */
   endPhase(live: LiveRun, position: number, state: PhaseEnd, change: PhaseChange): void {
     this.#endRow(live, position, state, change)
     this.#settle(live, position)
   }
 
-  /** Fails a phase, or puts its failure before a person where the phase asks for that. */
+  /** Fails a phase, or asks a person first when its `on_failure` is `escalate`. */
   failPhase(live: LiveRun, position: number, error: RunError, change: PhaseChange = {}): void {
     if (live.phase(position).onFailure === 'escalate' && !live.ending) {
       const question = { kind: 'escalation', reason: 'failed', entries: [], prompt: error.message } as const
@@ -235,7 +237,7 @@ export class Machine {
     this.endPhase(live, position, 'failed', { ...change, error })
   }
 
-  /** Moves a phase that has not ended: into `running` again, or before a person. */
+  /** Moves a phase that has not ended to `awaiting_input`, or back to `running`. */
   enter(live: LiveRun, position: number, state: 'running' | 'awaiting_input', reason: string | null): void {
     const { attempt } = live.phases[position]!
     if (!this.store.phases.setState(live.id, position, attempt, state, reason))
@@ -246,7 +248,7 @@ export class Machine {
     this.step(live)
   }
 
-  /** Sets a phase up for another attempt: at `due`, or at once. */
+  /** Sets a phase back to `pending` for another attempt, at `due` or at once. */
   postpone(live: LiveRun, position: number, due: number, failures: number, error: RunError | null): void {
     const phase = live.phases[position]!
     if (!this.store.phases.postpone(live.id, position, phase.attempt, due, failures, error)) {
@@ -272,7 +274,7 @@ export class Machine {
     const change = given.error ? { ...given, error: this.mask(live, given.error) } : given
     const { attempt } = live.phases[position]!
     const phase = live.phase(position)
-    // Sub-runs that wait for an attempt go with the phase that does not open them any more.
+    // Sub-runs that are `queued` for a new attempt end with the phase, which will not start them any more.
     if (phase.type === 'map' || phase.type === 'team') this.cancelQueued(live, position)
     if (!this.store.phases.end(live.id, position, attempt, state, this.world.now(), change)) {
       throw this.#impossible(live, position, state)
@@ -298,7 +300,7 @@ export class Machine {
     for (const { id, root_id } of runs) this.after({ kind: 'ended', runId: id, root: root_id })
   }
 
-  /** Lets those that depend on an ended phase start, or end as it makes them. Long chains of skips are no recursion. */
+  /** Starts or ends the dependants of an ended phase. Uses a queue, because a chain of skips may be long. */
   #settle(live: LiveRun, position: number): void {
     const queue = [position]
     for (const ended of queue) {
@@ -314,7 +316,7 @@ export class Machine {
     this.step(live)
   }
 
-  /** True when the phase ended at once. */
+  /** Makes a phase ready whose dependencies have ended, or skips, cancels or fails it. True when it ended at once. */
   #decide(live: LiveRun, position: number): boolean {
     const phase = live.phase(position)
     if (live.ending && (live.ending.hard || !phase.always)) {
@@ -359,13 +361,13 @@ export class Machine {
     const { attempt } = live.phases[position]!
     return new CadreError(
       'internal',
-      `run ${live.id}, phase ${live.phase(position).name}: attempt ${attempt} may not become ${state} now`,
+      `run ${live.id}, phase ${live.phase(position).name}: attempt ${attempt} cannot become ${state} now`,
     )
   }
 
   // Steps
 
-  /** Takes the steps that a fact calls for, as many as fit a unit. */
+  /** Takes the scheduled steps of a tree, as many as fit one unit. */
   follow(root: string): void {
     const steps = this.#steps.get(root)
     if (!steps) return
@@ -375,7 +377,7 @@ export class Machine {
       this.#step(live)
       if (--left === 0) break
     }
-    // Behind the trees that wait for a unit of theirs.
+    // The rest goes behind the other trees that wait for a unit.
     this.#steps.delete(root)
     if (steps.size > 0) this.#steps.set(root, steps)
   }
@@ -389,7 +391,7 @@ export class Machine {
     }
   }
 
-  /** Everything that a run can do now. A run that has ended, or was read anew meanwhile, is passed over. */
+  /** Does everything that a run can do now. Ignores a run that has ended or was read from the rows again meanwhile. */
   #step(live: LiveRun): void {
     if (this.lives.get(live.id) !== live) return
     if (live.stop) stopRun(this, live, live.stop)
@@ -419,13 +421,15 @@ export class Machine {
     else this.slots.drop(live)
   }
 
-  /** It is the turn of a run: by its id, for it may have been read anew since it asked. */
+  /**
+   * Uses the turn of a run. The run is given by its id, because it may have been read again since it asked for a slot.
+   */
   #useSlot(runId: string): void {
     const live = this.lives.get(runId)
     if (live && this.#startLeaf(live)) this.follow(live.root)
   }
 
-  /** Starts the next leaf phase that is ready, and asks for another slot if there are more. False when there is none. */
+  /** Starts the next leaf phase that is ready. False when there is none, or the team's concurrency is used up. */
   #startLeaf(live: LiveRun): boolean {
     const position = live.ready.find(position => isLeaf(live.phase(position)))
     if (position === undefined || live.running >= (live.team.concurrency ?? Number.POSITIVE_INFINITY)) return false
@@ -462,7 +466,10 @@ export class Machine {
 
   // Places of a map's concurrency
 
-  /** Whether a run may start phases: no run at or above it has given its place to another, or gets one back now. */
+  /**
+   * Whether a run may start phases: it and every run above it has its place in the concurrency of a map, or gets it
+   * back now.
+   */
   hasPlace(live: LiveRun): boolean {
     for (let run: LiveRun | null = live; run; run = run.parent) {
       if (!run.parked || this.unpark(run)) continue
@@ -482,9 +489,9 @@ export class Machine {
     return true
   }
 
-  // Who waits for a person, and for whom the clock stands
+  // Waiting for a person, and stopped clocks
 
-  /** Makes the state of a run, and of the phase above it, follow whether somebody is asked; its clock, whether all wait. */
+  /** Makes the state of a run, and of the phase above it, agree with whether a person is asked in the run. */
   #tellAbove(live: LiveRun): void {
     const { row, parent } = live
     const asked = live.awaiting > 0
@@ -502,7 +509,7 @@ export class Machine {
     if (parent) this.followBelow(parent, row.parent_position!, reason)
   }
 
-  /** A team or map phase waits for a person when a run below it does. */
+  /** Makes a team or map phase wait for a person while a run below it does. */
   followBelow(live: LiveRun, position: number, reason: string | null): void {
     const { state } = live.phases[position]!
     const asked = live.below(position).asked > 0
@@ -512,7 +519,9 @@ export class Machine {
     this.#setClock(live, position, resume(live.phases[position]!.clock, this.world.now()))
   }
 
-  /** The clocks of a run and of its team and map phases stand while all that goes on in them waits for a person. */
+  /**
+   * Stops the clocks of a run and of its team and map phases while everything in progress in them waits for a person.
+   */
   #keepTime(live: LiveRun): void {
     if (live.awaiting === 0 && !live.idle) return
     const now = this.world.now()
@@ -553,7 +562,7 @@ export class Machine {
 
   // Trees as a whole
 
-  /** Takes a tree out of memory. Slots of its phases are given back. */
+  /** Takes a tree out of memory and releases the slots of its phases. */
   drop(root: string): void {
     this.#unitTouched = true
     this.#touched.add(root)
@@ -568,7 +577,7 @@ export class Machine {
     }
   }
 
-  /** Ends a tree that steps cannot bring to an end, by its rows alone. */
+  /** Ends a tree by its rows alone, after a fault because of which steps cannot end it. */
   abandon(root: string, error: RunError): void {
     this.#stale.delete(root)
     this.#thrown.delete(root)
@@ -589,12 +598,12 @@ export class Machine {
       this.noteRows(runs, phases)
       this.noteRows([], reviews, 'review')
     } catch {
-      // Its team cannot be read, so the hub cannot be told of its phases.
+      // The team cannot be read, so the hub cannot be told of these changes.
     }
     for (const run of runs) this.after({ kind: 'ended', runId: run.id, root })
   }
 
-  /** The run of a fact, if the fact still concerns it: the phase is in that attempt, and has not ended. */
+  /** The run of a fact about an attempt; null when the phase has ended or is in another attempt. */
   live(runId: string, position: number, attempt: number): LiveRun | null {
     const live = this.lives.get(runId)
     const phase = live?.phases[position]
