@@ -20,7 +20,7 @@ import type { AgentCall, GatePhase, Scope, StandardPhase, Team } from '../../tea
 import { type Binding, bounded, type ContextHooks, type EngineHost, type RunError } from '../core/core.ts'
 import { stillNamed } from '../files/files.ts'
 import { errorOf, type Outcome, textOf } from '../steps/steps.ts'
-import { unlessDeaf } from './deaf.ts'
+import { withGrace } from './grace.ts'
 import { type Ledger, UnknownWrite } from './ledger.ts'
 
 /** How long `find` may take when the clock of the phase has already run out. */
@@ -174,7 +174,7 @@ async function perform(
   const place = agent.agent
   const send = async () =>
     recordable(
-      await unlessDeaf(
+      await withGrace(
         called(() => handler.run(entry, context)),
         signal,
       ),
@@ -184,7 +184,7 @@ async function perform(
   if (effect !== 'once') return mask(await send())
   const find = async () => {
     const asking = timedOut(signal) ? AbortSignal.timeout(ASK_MS) : signal
-    const found = await unlessDeaf(
+    const found = await withGrace(
       called(() => handler.find!(entry, contextUntil(asking))),
       asking,
       FIND_GRACE_MS,

@@ -17,8 +17,8 @@ import {
 } from '../core/core.ts'
 import { type Machine, scopeOf, textOf } from '../steps/steps.ts'
 import type { Store } from '../store/store.ts'
-import { unlessDeaf } from './deaf.ts'
 import { idempotencyKey } from './execute.ts'
+import { withGrace } from './grace.ts'
 
 interface Payload {
   agent: string
@@ -210,4 +210,4 @@ function agentErrorOf(thrown: unknown): Partial<Pick<AgentError, 'sent' | 'code'
 }
 
 /** How long a listener has to stop once its time is over. */
-const DEAF_MS = 200
+const GRACE_MS = 200

@@ -8,7 +8,7 @@ import { AgentError } from '../../agent/define.ts'
 export const GRACE_MS = 4_000
 
 /** The result of `work`. Throws an AgentError when `work` has not settled `grace` milliseconds after `signal` fired. */
-export function unlessDeaf<T>(work: Promise<T>, signal: AbortSignal, grace = GRACE_MS): Promise<T> {
+export function withGrace<T>(work: Promise<T>, signal: AbortSignal, grace = GRACE_MS): Promise<T> {
   return new Promise<T>((resolve, reject) => {
     let timer: Timer | undefined
     const ask = () => {
