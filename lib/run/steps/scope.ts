@@ -20,7 +20,7 @@ export interface Reading {
 const RECENT = 8
 const recents = new WeakMap<Store, Recent<string, PhaseValue>>()
 
-/** What was read of them may have been undone. */
+/** Forgets the results that were kept, because the change that recorded them may have been undone. */
 export function forgetResults(store: Store): void {
   recents.delete(store)
 }
