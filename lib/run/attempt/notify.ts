@@ -171,7 +171,7 @@ export class Messenger {
         { agent, definition, settings, effect, key, signal },
         event,
       )
-      await unlessDeaf((async () => handler.run(entry, context))(), signal, DEAF_MS)
+      await withGrace((async () => handler.run(entry, context))(), signal, GRACE_MS)
       await this.#set(row, 'delivered', null)
     } catch (thrown) {
       // The run may have been deleted meanwhile: then there is nothing to record.

@@ -532,6 +532,14 @@ export class Machine {
     this.setIdle(live, live.ended < live.phases.length && live.allWaits())
   }
 
+  #setClock(live: LiveRun, position: number, clock: Clock): void {
+    const phase = live.phases[position]!
+    if (clock === phase.clock) return
+    phase.clock = clock
+    this.store.phases.setClock(live.id, position, clock.deadline, clock.left)
+    if (clock.deadline !== null) this.world.wakeAt(clock.deadline)
+  }
+
   /** The clock of a run stands while the run is idle. */
   keepRunTime({ id, idle, row }: LiveRun): void {
     const before = { deadline: row.deadline, left: row.time_left }
