@@ -1,7 +1,18 @@
 // How a SQLite database is opened and brought up to date: durable by default, one writer, numbered migrations.
 
 import { constants, Database, SQLiteError } from 'bun:sqlite'
-import { closeSync, existsSync, fstatSync, fsyncSync, mkdirSync, openSync, statSync, writeSync } from 'node:fs'
+import {
+  closeSync,
+  existsSync,
+  fstatSync,
+  fsyncSync,
+  mkdirSync,
+  openSync,
+  renameSync,
+  rmSync,
+  statSync,
+  writeSync,
+} from 'node:fs'
 import { dirname } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { CadreError } from '../lib/error.ts'
@@ -137,11 +148,26 @@ export function migrate(db: Database, file: string, migrations: readonly Migrati
   }
   if (version === migrations.length) return
   const backup = `${file}.v${version}.backup`
-  if (version > 0 && file !== ':memory:' && !existsSync(backup)) db.run(`VACUUM INTO '${backup.replaceAll("'", "''")}'`)
+  if (version > 0 && file !== ':memory:' && !existsSync(backup)) copyTo(db, backup)
   for (const { number, sql } of migrations.slice(version)) {
     db.transaction(() => {
       db.run(sql)
       db.run(`PRAGMA user_version = ${number}`)
     }).immediate()
+  }
+}
+
+/** A copy has its name only once it is whole: what a full disk or a kill left of one must not pass for a copy. */
+function copyTo(db: Database, backup: string): void {
+  const draft = `${backup}.draft`
+  rmSync(draft, { force: true })
+  const handle = openSync(draft, 'wx', 0o600)
+  try {
+    db.run('VACUUM INTO ?', [draft])
+    fsyncSync(handle)
+    renameSync(draft, backup)
+  } finally {
+    closeSync(handle)
+    rmSync(draft, { force: true })
   }
 }
