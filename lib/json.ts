@@ -3,13 +3,17 @@
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 export type JsonObject = { [key: string]: Json }
 
+/** Values that agents give nest no deeper than this. */
+const DEEPEST = 200
+
 /** Where `value` holds something that JSON has no word for (`data.when is a Date`), or null. `undefined` counts as absent. */
-export function notJson(value: unknown, place: string, above: readonly unknown[] = []): string | null {
+export function notJson(value: unknown, place: string, above: ReadonlySet<unknown> = new Set()): string | null {
   if (value === null || value === undefined || typeof value === 'string' || typeof value === 'boolean') return null
   if (typeof value === 'number') return Number.isFinite(value) ? null : `${place} is ${value}`
   if (typeof value !== 'object') return `${place} is a ${typeof value}`
-  if (above.includes(value)) return `${place} contains itself`
-  const inside = [...above, value]
+  if (above.has(value)) return `${place} contains itself`
+  if (above.size >= DEEPEST) return `${place.slice(0, 80)}… is nested more than ${DEEPEST} deep`
+  const inside = new Set(above).add(value)
   if (Array.isArray(value))
     return first(
       value.map((item, index) => [`${place}[${index}]`, item]),
@@ -24,7 +28,10 @@ export function notJson(value: unknown, place: string, above: readonly unknown[]
   )
 }
 
-function first(parts: readonly (readonly [place: string, value: unknown])[], above: readonly unknown[]): string | null {
+function first(
+  parts: readonly (readonly [place: string, value: unknown])[],
+  above: ReadonlySet<unknown>,
+): string | null {
   for (const [place, value] of parts) {
     const problem = notJson(value, place, above)
     if (problem) return problem

@@ -692,7 +692,8 @@ export class Engine {
           if (this.#stopping) return
         }
       }
-      const next = nextDue(this.#machine, now)
+      // A clock that was set back meanwhile has passed over nothing.
+      const next = nextDue(this.#machine, Math.min(now, this.#now()))
       if (next !== null) this.#wakeAt(next)
       else if (this.#journal.stalled) this.#wakeAt(now + LONGEST_SLEEP_MS)
     } catch (error) {

@@ -96,6 +96,7 @@ export class Machine {
   #effects: Effect[] = []
   #changes = new Map<string, Change>()
   readonly #touched = new Set<string>()
+  #slotsTurn = false
 
   constructor(store: Store, world: World, slots: number) {
     this.store = store
@@ -107,9 +108,18 @@ export class Machine {
 
   readonly next = (): Unit | null => {
     for (const root of this.#stale) return { root, apply: () => this.follow(root) }
+    // In turn, so that a tree with thousands of steps does not keep the slots from others.
+    this.#slotsTurn = !this.#slotsTurn
+    return (this.#slotsTurn ? this.#nextTurn() : null) ?? this.#nextSteps() ?? this.#nextTurn()
+  }
+
+  #nextSteps(): Unit | null {
     for (const root of this.#steps.keys()) return { root, apply: () => this.follow(root) }
-    if (this.world.paused()) return null
-    const live = this.slots.next()
+    return null
+  }
+
+  #nextTurn(): Unit | null {
+    const live = this.world.paused() ? null : this.slots.next()
     if (!live) return null
     // The run only gets its turn here: the slot is taken when its phase begins.
     this.slots.release()

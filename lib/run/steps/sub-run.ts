@@ -4,7 +4,7 @@ import { CadreError } from '../../error.ts'
 import type { Json, JsonObject } from '../../json.ts'
 import { type Field, inputsFor, type MapPhase, type TeamPhase } from '../../team/team.ts'
 import type { LiveRun, RunRow } from '../core/core.ts'
-import type { ChildRow } from '../store/store.ts'
+import { type ChildRow, dropSmallFilesBelow } from '../store/store.ts'
 import { create, maskInputs } from './begin.ts'
 import type { Errand } from './effects.ts'
 import { fileOutputs } from './end.ts'
@@ -55,6 +55,10 @@ export function reopenSubRun(
   id: string,
   item: Item | undefined,
 ): void {
+  const { store } = machine
+  const folder = phase.type === 'map' ? store.items.folder(live.id, phase.index, item!.index) : ''
+  // Its files are removed, and must not come back after a power cut.
+  if (folder !== null) dropSmallFilesBelow(store.db, live.id, ['files', phase.name, folder].filter(Boolean).join('/'))
   const { inputs: fields } = live.bundle.team(phase.team)
   const inputs = JSON.stringify(maskInputs(fields, subRunInputs(machine, live, phase, item)))
   if (inputs !== machine.store.runs.get(id)!.inputs) {

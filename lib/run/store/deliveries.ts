@@ -52,7 +52,7 @@ export class Deliveries {
   doubtAll(): void {
     this.#db
       .query(
-        "UPDATE deliveries SET state = 'unknown', error = 'it may have been sent; the daemon ended before it knew' WHERE state = 'sent'",
+        "UPDATE deliveries SET state = 'unknown', error = 'it may have been sent; the daemon ended before it knew' WHERE state = 'sent' AND state IN ('pending', 'sent')",
       )
       .run()
   }

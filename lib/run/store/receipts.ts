@@ -81,7 +81,7 @@ export class Receipts {
   doubtAll(): Pick<ReceiptRow, 'run_id' | 'position' | 'entry'>[] {
     return this.#db
       .query<ReceiptRow, []>(
-        "UPDATE receipts SET state = 'unknown' WHERE state = 'sent' RETURNING run_id, position, entry",
+        "UPDATE receipts SET state = 'unknown' WHERE state = 'sent' AND state <> 'done' RETURNING run_id, position, entry",
       )
       .all()
   }

@@ -130,8 +130,8 @@ const GIGABYTES = process.env.CADRE_HUGE_TESTS ? 5 : 1
 describe.skipIf(!roomy)(`a file of ${GIGABYTES} GB`, () => {
   const BYTES = GIGABYTES * GIB
   const cases: [where: string, run: string, path: string, map: boolean][] = [
-    ['from the workspace to a team phase', 'truncate -s 5G big', 'big', false],
-    ['from the files of the run to a map', 'truncate -s 5G "$CADRE_FILES/big"', 'files/big', true],
+    ['from the workspace to a team phase', `truncate -s ${GIGABYTES}G big`, 'big', false],
+    ['from the files of the run to a map', `truncate -s ${GIGABYTES}G "$CADRE_FILES/big"`, 'files/big', true],
   ]
   test.each(cases)(
     'is handed over %s while the daemon answers',
