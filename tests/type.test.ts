@@ -59,11 +59,14 @@ test('TypeBox knows our schemas, and we know its', () => {
   }
 })
 
-test("a daemon and its agents start without TypeBox's type engine", () => {
+test("a daemon, its agents and a team start without TypeBox's type engine", () => {
   const program = `
     await import('./lib/daemon/serve.ts')
     const { discover } = await import('./lib/agent/catalogue.ts')
-    await discover({ home: '/nowhere' })
+    const agents = await discover({ home: '/nowhere' })
+    const { loadBundle } = await import('./lib/team/team.ts')
+    const team = 'name: "@local/t"\\nversion: 1.0.0\\nphases: [{ name: a, agent: exec, commands: [{ name: c, run: "true" }] }]\\n'
+    await loadBundle(new Map([['team.yml', team]]), { agents })
     const engine = Object.keys(require.cache).filter(file => file.includes('/typebox/build/type/'))
     console.log(JSON.stringify(engine))`
   const { stdout, stderr } = Bun.spawnSync([process.execPath, '-e', program], { cwd: REPOSITORY })

@@ -140,7 +140,7 @@ const subTeam = {
 const Notify = Type.Union(
   [
     Type.Array(Type.Enum([...EVENTS]), { minItems: 1 }),
-    Type.Partial(Type.Object(Object.fromEntries(EVENTS.map(event => [event, Type.Any()])), closed)),
+    Type.Object(Object.fromEntries(EVENTS.map(event => [event, Type.Optional(Type.Any())])), closed),
   ],
   { 'x-expected': 'a list of events, or a mapping of events to their options', ...templated },
 )
