@@ -11,6 +11,8 @@ export function tenancyTables({ table, index, uniqueIndex, primaryKey, id, text,
     site_admin: bool().notNull(),
     created_at: int().notNull(),
     suspended_at: int(),
+    /** The row stays, so that the name is never given to somebody else. */
+    deleted_at: int(),
   })
 
   const orgs = table('orgs', {
@@ -118,6 +120,7 @@ export function tenancyTables({ table, index, uniqueIndex, primaryKey, id, text,
       created_at: int().notNull(),
       expires_at: int().notNull(),
       accepted_at: int(),
+      revoked_at: int(),
     },
     row => [index('invitations_realm').on(row.realm_id)],
   )
@@ -176,11 +179,17 @@ export function tenancyTables({ table, index, uniqueIndex, primaryKey, id, text,
   const signInFailures = table(
     'sign_in_failures',
     {
-      /** A digest of the account's name, or of that and the address. */
+      /** A digest of the account's name, of the address, or of both. */
       key: text().notNull(),
       at: int().notNull(),
+      /** The attempt that has a row under each of the three; later ones sort later. */
+      attempt: text().notNull().default(''),
     },
-    row => [index('sign_in_failures_key').on(row.key, row.at), index('sign_in_failures_at').on(row.at)],
+    row => [
+      index('sign_in_failures_key').on(row.key, row.at),
+      index('sign_in_failures_at').on(row.at),
+      index('sign_in_failures_attempt').on(row.attempt),
+    ],
   )
 
   const audit = table(

@@ -1,26 +1,31 @@
-// Failed sign-ins: after ten in ten minutes an (account, address) pair waits, and every failure of an account, from
-// wherever, delays its next answer. Kept in the database, so that all hubs on it count together and a restart forgets
-// nothing; written on failures only, each of which has cost the caller a hash. A name without an account counts alike.
+// Guessing of passwords. An attempt is counted before the password is checked, so that guesses sent together get no
+// further than guesses sent one by one: ten failures in ten minutes of an (account, address) pair, or fifty of an address,
+// and the next attempt is refused unchecked. Failures of an account, from wherever, delay its next answer.
+// Kept in the database, so that all hubs on it count together and a restart forgets nothing; what was right is forgotten.
+// A name without an account counts alike.
 
-import { and, desc, eq, gt, inArray, lte } from 'drizzle-orm'
+import { and, count, desc, eq, gt, inArray, lt, lte, or } from 'drizzle-orm'
+import ipaddr from 'ipaddr.js'
 import type { Store } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
 
 const WINDOW_MS = 600_000
-const MOST_FAILURES = 10
+const MOST_OF_PAIR = 10
+const MOST_OF_ADDRESS = 50
 /** Failures of one account that are counted, enough for the longest delay. */
-const MOST_COUNTED = 20
+const MOST_OF_ACCOUNT = 20
 const LONGEST_DELAY_MS = 4_000
 /** Rows that stay when the table is trimmed, which a hub does at most this often. */
 const MOST_KEPT = 50_000
 const TRIM_MS = 60_000
 
 export interface Throttle {
-  /** Throws `rate_limited` while the pair has to wait; else resolves after the account's delay. */
-  admit(account: string, address: string): Promise<void>
-  failed(account: string, address: string): Promise<void>
-  /** Throws like `admit` if the pair has to wait by now: of guesses that were sent together only the first ten count. */
-  succeeded(account: string, address: string): Promise<void>
+  /**
+   * Answers what `check` answers: whether the password was right. Throws `rate_limited` without asking it when too many
+   * have failed, and waits while attempts that are still being checked could use up the limit. When other hubs turn out
+   * to have used it up meanwhile, right and wrong are refused alike.
+   */
+  attempt(account: string, address: string, check: () => Promise<boolean>): Promise<boolean>
 }
 
 export interface ThrottleOptions {
@@ -28,34 +33,104 @@ export interface ThrottleOptions {
   mostKept?: number
 }
 
+interface Keys {
+  account: string
+  pair: string
+  address: string
+}
+
 export function createThrottle(store: Store, now: () => number, options: ThrottleOptions = {}): Throttle {
   const { sleep = Bun.sleep, mostKept = MOST_KEPT } = options
   const { db, signInFailures: failures } = store
+  /** How many attempts under a key this hub is checking. Their rows count as failures only once they have failed. */
+  const checking = new Map<string, number>()
+  /** The last attempt of each address to wait for its turn. */
+  const turns = new Map<string, Promise<void>>()
+  let settled = Promise.withResolvers<void>()
   let trimmed = Number.NEGATIVE_INFINITY
 
-  /** When `key` failed within the window, the last first. */
-  async function recent(key: string): Promise<number[]> {
+  /** Attempts under `key` within the window, the newest first: those being checked, then `most` failures. */
+  async function recent(key: string, most: number) {
+    const open = checking.get(key) ?? 0
     const rows = await db
       .select({ at: failures.at })
       .from(failures)
       .where(and(eq(failures.key, key), gt(failures.at, now() - WINDOW_MS)))
       .orderBy(desc(failures.at))
-      .limit(MOST_COUNTED)
-    return rows.map(({ at }) => at)
+      .limit(most + open)
+    return { open, failed: rows.slice(open), full: rows.length >= most }
   }
 
-  /** The failures of the account. Throws when the pair has had its ten. */
-  async function count(account: string, address: string): Promise<number> {
-    const { all, pair } = keysOf(account, address)
-    const [ofAccount, ofPair] = await Promise.all([recent(all), recent(pair)])
-    const tenth = ofPair[MOST_FAILURES - 1]
-    if (tenth === undefined) return ofAccount.length
-    const retryAfter = (tenth + WINDOW_MS - now()) / 1_000
-    throw new CadreError('rate_limited', 'too many failed sign-ins; try again later', { retryAfter })
+  /** Counts one more attempt, or answers null while those being checked decide. Throws when too many have failed. */
+  async function enter(keys: Keys): Promise<{ id: string; failedBefore: number } | null> {
+    const [pair, address, account] = await Promise.all([
+      recent(keys.pair, MOST_OF_PAIR),
+      recent(keys.address, MOST_OF_ADDRESS),
+      recent(keys.account, MOST_OF_ACCOUNT),
+    ])
+    const last = pair.failed[MOST_OF_PAIR - 1] ?? address.failed[MOST_OF_ADDRESS - 1]
+    if (last) throw tooMany((last.at + WINDOW_MS - now()) / 1_000)
+    if (pair.full || address.full) return null
+    const id = Bun.randomUUIDv7()
+    const at = now()
+    const rows = Object.values(keys).map(key => ({ key, at, attempt: id }))
+    await store.write(tx => tx.insert(failures).values(rows))
+    for (const key of Object.values(keys)) checking.set(key, (checking.get(key) ?? 0) + 1)
+    return { id, failedBefore: account.failed.length }
+  }
+
+  /** `enter`, one attempt of an address after the other, in the order in which they came. */
+  async function enterInTurn(keys: Keys) {
+    const before = turns.get(keys.address)
+    const { promise: turn, resolve: pass } = Promise.withResolvers<void>()
+    turns.set(keys.address, turn)
+    try {
+      await before
+      for (;;) {
+        const next = settled.promise
+        const entered = await enter(keys)
+        if (entered) return entered
+        await next
+      }
+    } finally {
+      if (turns.get(keys.address) === turn) turns.delete(keys.address)
+      pass()
+    }
+  }
+
+  function settle(keys: Keys): void {
+    for (const key of Object.values(keys)) {
+      const left = checking.get(key)! - 1
+      if (left > 0) checking.set(key, left)
+      else checking.delete(key)
+    }
+    settled.resolve()
+    settled = Promise.withResolvers<void>()
+  }
+
+  /** Throws when attempts that began before this one, at any hub, have used up a limit. */
+  async function recount({ pair, address }: Keys, id: string): Promise<void> {
+    for (const [key, most] of [
+      [pair, MOST_OF_PAIR],
+      [address, MOST_OF_ADDRESS],
+    ] as const) {
+      const earlier = and(eq(failures.key, key), lt(failures.attempt, id), gt(failures.at, now() - WINDOW_MS))
+      const [row] = await db.select({ count: count() }).from(failures).where(earlier)
+      if (Number(row!.count) >= most) throw tooMany(WINDOW_MS / 1_000)
+    }
+  }
+
+  /** A right password forgives the pair and the account, but not the address, which may have tried other accounts. */
+  async function forget({ account, pair }: Keys, id: string): Promise<void> {
+    const forgiven = and(inArray(failures.key, [account, pair]), lte(failures.attempt, id))
+    await store.write(tx => tx.delete(failures).where(or(forgiven, eq(failures.attempt, id))))
   }
 
   /** Deletes what is past and, should someone try to fill the table, the oldest beyond `mostKept`. */
-  async function trim(at: number): Promise<void> {
+  async function trim(): Promise<void> {
+    const at = now()
+    if (at < trimmed + TRIM_MS) return
+    trimmed = at
     const [surplus] = await db
       .select({ at: failures.at })
       .from(failures)
@@ -67,31 +142,41 @@ export function createThrottle(store: Store, now: () => number, options: Throttl
   }
 
   return {
-    async admit(account, address) {
-      const failed = await count(account, address)
-      if (failed > 2) await sleep(Math.min(LONGEST_DELAY_MS, 5 * 2 ** (failed - 2)))
-    },
-    async failed(account, address) {
-      const at = now()
-      const rows = Object.values(keysOf(account, address)).map(key => ({ key, at }))
-      await store.write(tx => tx.insert(failures).values(rows))
-      if (at < trimmed + TRIM_MS) return
-      trimmed = at
-      await trim(at)
-    },
-    async succeeded(account, address) {
-      if ((await count(account, address)) === 0) return
-      const keys = Object.values(keysOf(account, address))
-      await store.write(tx => tx.delete(failures).where(inArray(failures.key, keys)))
+    async attempt(account, address, check) {
+      const keys = keysOf(account, address)
+      const { id, failedBefore } = await enterInTurn(keys)
+      try {
+        if (failedBefore > 2) await sleep(Math.min(LONGEST_DELAY_MS, 5 * 2 ** (failedBefore - 2)))
+        const right = await check()
+        await recount(keys, id)
+        if (right) await forget(keys, id)
+        else await trim()
+        return right
+      } finally {
+        settle(keys)
+      }
     },
   }
 }
 
 /** Digests, because people type passwords where names belong. */
-function keysOf(account: string, address: string): { all: string; pair: string } {
-  return { all: digest(account), pair: digest(`${account}\n${address}`) }
+function keysOf(account: string, address: string): Keys {
+  const place = placeOf(address)
+  return { account: digest(account), pair: digest(`${account}\n${place}`), address: digest(`\n${place}`) }
+}
+
+/** What counts as one address: an IPv4 address, with or without the port that some proxies add, or an IPv6 /64. */
+export function placeOf(address: string): string {
+  const bare = address.replace(/^\[(.*)\](:\d+)?$/, '$1').replace(/^(\d+\.\d+\.\d+\.\d+):\d+$/, '$1')
+  if (!ipaddr.isValid(bare)) return address
+  const parsed = ipaddr.process(bare)
+  if (parsed.kind() === 'ipv4') return parsed.toString()
+  return `${parsed.toByteArray().slice(0, 8).join('.')}/64`
 }
 
 function digest(text: string): string {
   return new Bun.CryptoHasher('sha256').update(text).digest('base64url')
 }
+
+const tooMany = (retryAfter: number) =>
+  new CadreError('rate_limited', 'too many failed sign-ins; try again later', { retryAfter })

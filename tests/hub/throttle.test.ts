@@ -1,7 +1,8 @@
 // Sign-ins that fail: counted in the database, by the account's name and the caller's address.
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { createThrottle } from '../../lib/hub/throttle.ts'
+import { inArray } from 'drizzle-orm'
+import { createThrottle, placeOf } from '../../lib/hub/throttle.ts'
 import { ADMIN_PASSWORD, startTestHub, type TestHub } from '../support/hub.ts'
 
 let hub: TestHub
@@ -22,48 +23,125 @@ function two(options: { mostKept?: number } = {}) {
 }
 
 const rows = () => hub.store.db.select().from(hub.store.signInFailures)
+const wrong = async () => false
+const right = async () => true
+const refused = { code: 'rate_limited' }
+/** An address of this test alone, for all of them share the database. */
+const somewhere = () => `place ${crypto.randomUUID()}`
 
 describe('a pair', () => {
   test('waits after ten failures, whichever hub had them, until ten minutes have passed', async () => {
     const { clock, one, other } = two()
+    const [here, elsewhere] = [somewhere(), somewhere()]
     for (let n = 0; n < 10; n++) {
-      const hub = n % 2 ? one : other
-      await hub.admit('ann', 'here')
-      await hub.failed('ann', 'here')
+      expect(await (n % 2 ? one : other).attempt('ann', here, wrong)).toBe(false)
       clock.now += 1_000
     }
     for (const hub of [one, other]) {
-      await expect(hub.admit('ann', 'here')).rejects.toMatchObject({ code: 'rate_limited', retryAfter: 590 })
-      await hub.admit('ann', 'elsewhere')
-      await hub.admit('bob', 'here')
+      await expect(hub.attempt('ann', here, right)).rejects.toMatchObject({ ...refused, retryAfter: 590 })
+      expect(await hub.attempt('ann', elsewhere, wrong)).toBe(false)
+      expect(await hub.attempt('bob', here, wrong)).toBe(false)
     }
     clock.now += 590_000
-    await other.admit('ann', 'here')
+    expect(await other.attempt('ann', here, right)).toBe(true)
   })
-  test('is let in by none of the guesses that were sent together with ten wrong ones', async () => {
-    const { one, other } = two()
-    await one.admit('cleo', 'here')
-    for (let n = 0; n < 10; n++) await other.failed('cleo', 'here')
-    await expect(one.succeeded('cleo', 'here')).rejects.toMatchObject({ code: 'rate_limited' })
+  test('has at most ten guesses checked, however many come at once', async () => {
+    const { one } = two()
+    const here = somewhere()
+    let checked = 0
+    const guess = async (password: number) => {
+      checked++
+      await Bun.sleep(1)
+      return password === 75
+    }
+    const told = await Promise.allSettled(
+      Array.from({ length: 150 }, (_, n) => one.attempt('cleo', here, () => guess(n))),
+    )
+    expect(checked).toBe(10)
+    expect(told.filter(({ status }) => status === 'fulfilled')).toEqual(
+      Array.from({ length: 10 }, () => ({ status: 'fulfilled', value: false })),
+    )
+    expect(told[75]).toMatchObject({ reason: refused })
+  })
+  test('is refused alike, right or wrong, when other hubs use up the ten while it is checked', async () => {
+    const { signInFailures: failures } = hub.store
+    for (const answer of [right, wrong]) {
+      const { one, other } = two()
+      const here = somewhere()
+      const before = await rows()
+      for (let n = 0; n < 10; n++) await one.attempt('gina', here, wrong)
+      const unseen = (await rows()).filter(row => !before.some(({ attempt }) => attempt === row.attempt))
+      expect(unseen).toHaveLength(30)
+      const attempts = unseen.map(row => row.attempt)
+      await hub.store.write(tx => tx.delete(failures).where(inArray(failures.attempt, attempts)))
+      const late = other.attempt('gina', here, async () => {
+        await hub.store.write(tx => tx.insert(failures).values(unseen))
+        return answer()
+      })
+      await expect(late).rejects.toMatchObject(refused)
+    }
+  })
+  test('waits for what is being checked: any number of right passwords pass', async () => {
+    const { one } = two()
+    const here = somewhere()
+    const before = await rows()
+    const told = await Promise.all(Array.from({ length: 100 }, () => one.attempt('hugo', here, right)))
+    expect(told).toEqual(Array.from({ length: 100 }, () => true))
+    expect(await rows()).toEqual(before)
   })
   test('is forgotten by a success, and only that pair', async () => {
     const { slept, one, other } = two()
-    for (const place of ['here', 'elsewhere']) for (let n = 0; n < 9; n++) await one.failed('dora', place)
-    await other.succeeded('dora', 'here')
+    const [here, elsewhere] = [somewhere(), somewhere()]
+    for (const place of [here, elsewhere]) for (let n = 0; n < 9; n++) await one.attempt('dora', place, wrong)
+    await other.attempt('dora', here, right)
     slept.length = 0
-    await one.admit('dora', 'here')
+    await one.attempt('dora', here, right)
     expect(slept).toEqual([])
-    await one.failed('dora', 'elsewhere')
-    await expect(other.admit('dora', 'elsewhere')).rejects.toMatchObject({ code: 'rate_limited' })
+    await one.attempt('dora', elsewhere, wrong)
+    await expect(other.attempt('dora', elsewhere, right)).rejects.toMatchObject(refused)
   })
+  test('counts a check that itself fails, and holds nobody up', async () => {
+    const { one } = two()
+    const broken = async () => {
+      throw new Error('no hash')
+    }
+    const here = somewhere()
+    for (let n = 0; n < 10; n++) await expect(one.attempt('ivan', here, broken)).rejects.toThrow('no hash')
+    await expect(one.attempt('ivan', here, right)).rejects.toMatchObject(refused)
+  })
+})
+
+test('an address waits after fifty failures, of whatever accounts, and no success forgives them', async () => {
+  const { clock, one, other } = two()
+  const here = somewhere()
+  for (let n = 0; n < 50; n++)
+    expect(await (n % 2 ? one : other).attempt(`account ${n % 10} of many`, here, wrong)).toBe(false)
+  await expect(one.attempt('joan', here, right)).rejects.toMatchObject(refused)
+  expect(await one.attempt('joan', somewhere(), right)).toBe(true)
+  await expect(other.attempt('kate', here, right)).rejects.toMatchObject(refused)
+  clock.now += 600_000
+  expect(await one.attempt('joan', here, right)).toBe(true)
+  for (let n = 0; n < 49; n++) await one.attempt(`another ${n}`, here, wrong)
+  expect(await one.attempt('joan', here, right)).toBe(true)
+  await one.attempt('another 50', here, wrong)
+  await expect(one.attempt('joan', here, right)).rejects.toMatchObject(refused)
+})
+
+test.each([
+  ['192.0.2.1', '::ffff:192.0.2.1', true],
+  ['192.0.2.1', '192.0.2.1:4711', true],
+  ['192.0.2.1', '192.0.2.2', false],
+  ['2001:db8:1:2::1', '2001:db8:1:2:ffff::9', true],
+  ['2001:db8:1:2::1', '[2001:db8:1:2::8]:4711', true],
+  ['2001:db8:1:2::1', '2001:db8:1:3::1', false],
+  ['unknown', 'other', false],
+])('%s and %s are one address: %p', (one, other, same) => {
+  expect(placeOf(one) === placeOf(other)).toBe(same)
 })
 
 test('an account is delayed from everywhere, longer with each failure and never past four seconds', async () => {
   const { slept, one, other } = two()
-  for (let n = 0; n < 15; n++) {
-    await other.admit('emma', `place ${n}`)
-    await one.failed('emma', `place ${n}`)
-  }
+  for (let n = 0; n < 15; n++) await (n % 2 ? one : other).attempt('emma', somewhere(), wrong)
   expect(slept.length).toBeGreaterThan(10)
   expect(slept).toEqual([...slept].sort((a, b) => a - b))
   expect(slept.at(-1)).toBe(4_000)
@@ -72,17 +150,37 @@ test('an account is delayed from everywhere, longer with each failure and never 
 test('what is past goes, and so do the oldest when someone tries to fill the table', async () => {
   const { clock, one } = two({ mostKept: 20 })
   clock.now += 3_600_000
-  await one.failed('finn', 'here')
-  expect(await rows()).toHaveLength(2)
+  await one.attempt('finn', 'here', wrong)
+  expect(await rows()).toHaveLength(3)
   for (let n = 0; n < 50; n++) {
     clock.now += 1
-    await one.failed(`nobody ${n}`, 'here')
+    await one.attempt(`nobody ${n}`, `there ${n}`, wrong)
   }
   clock.now += 60_000
-  await one.failed('last', 'here')
-  expect((await rows()).length).toBeLessThanOrEqual(20)
-  await expect(one.admit('last', 'here')).resolves.toBeUndefined()
+  await one.attempt('last', 'here', wrong)
+  expect((await rows()).length).toBeLessThanOrEqual(21)
+  expect(await one.attempt('last', 'here', right)).toBe(true)
 })
+
+test.each(['sign-in', 'change_password'])(
+  '%s: of 150 guesses at once ten are checked, and the right one answers as all others',
+  async kind => {
+    const { token } = await hub.account(`guessed-${kind}`)
+    const guess = (password: string) =>
+      kind === 'sign-in'
+        ? signIn(`guessed-${kind}`, password)
+        : hub.call(token, 'users/change_password', { password, new_password: 'long enough' })
+    const guesses = Array.from({ length: 150 }, (_, n) => (n === 100 ? 'password of a test' : `guess ${n}`))
+    const replies = await Promise.all(guesses.map(guess))
+    // Whichever ten arrive first: they are guesses that could as well have been sent one by one.
+    const unchecked = replies.filter(({ status }) => status === 429)
+    expect(unchecked).toHaveLength(140)
+    expect(new Set(unchecked.map(({ error }) => error.message)).size).toBe(1)
+    for (const { headers } of unchecked) expect(Number(headers.get('retry-after'))).toBeGreaterThan(500)
+    expect((await guess('password of a test')).status).toBe(429)
+  },
+  60_000,
+)
 
 test('sign-in: after ten failures not even the right password, also after a restart; no account answers alike', async () => {
   await hub.account('tried')
@@ -100,7 +198,7 @@ test('sign-in: after ten failures not even the right password, also after a rest
   await hub.skew(0)
 }, 60_000)
 
-test('success writes nothing there, and no name is kept as it was typed', async () => {
+test('success leaves nothing there, and no name is kept as it was typed', async () => {
   const before = await rows()
   await signIn('admin', ADMIN_PASSWORD)
   expect(await rows()).toEqual(before)

@@ -35,14 +35,12 @@ export function sessionRoutes(api: Api, hub: Hub, { open, user }: Callers): void
     { access: open(), body: Credentials, data: Session, summary: 'Sign in' },
     async ({ body: { username, password }, caller }) => {
       const address = caller.address()
-      await throttle.admit(username, address)
       const [account] = await store.db.select().from(users).where(eq(users.username, username))
-      const matches = await Bun.password.verify(password, account?.password_hash ?? (await decoy))
-      if (!account || !matches || account.suspended_at !== null) {
-        await throttle.failed(username, address)
-        throw wrong()
-      }
-      await throttle.succeeded(username, address)
+      const right = await throttle.attempt(username, address, async () => {
+        const matches = await Bun.password.verify(password, account?.password_hash ?? (await decoy))
+        return matches && account?.suspended_at === null
+      })
+      if (!right || !account) throw wrong()
       const { row, token } = await store.write(async tx => {
         // While the password was checked it may have been changed, or the account suspended.
         const same = and(eq(users.id, account.id), eq(users.password_hash, account.password_hash))

@@ -141,13 +141,11 @@ export function userRoutes(api: Api, hub: Hub, { user }: Callers): void {
     },
     async ({ body, caller }) => {
       const { id, username } = caller.user
-      await hub.throttle.admit(username, 'change_password')
       const row = await find(store.db, { user_id: id })
-      if (!(await Bun.password.verify(body.password, row.password_hash))) {
-        await hub.throttle.failed(username, 'change_password')
-        throw wrongPassword()
-      }
-      await hub.throttle.succeeded(username, 'change_password')
+      const right = await hub.throttle.attempt(username, caller.address(), () =>
+        Bun.password.verify(body.password, row.password_hash),
+      )
+      if (!right) throw wrongPassword()
       const password_hash = await hashPassword(body.new_password)
       return store.write(async tx => {
         // Unless somebody else has changed it since it was checked.
