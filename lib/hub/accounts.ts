@@ -1,10 +1,11 @@
 // Accounts: made by an admin, by the first start, or by an invitation. Passwords are kept as argon2id.
 
-import { and, eq, isNull, ne } from 'drizzle-orm'
+import { and, eq, inArray, isNull, ne } from 'drizzle-orm'
 import { type Db, isDuplicate } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
 import type { Hub } from './hub.ts'
 import { rotateKeys } from './keys.ts'
+import { keepOrgOwner, keepRealmAdmin, keepScopeOwner } from './last.ts'
 
 /** The hash of a password; a fraction of a second of work on purpose. */
 export function hashPassword(password: string): Promise<string> {
@@ -25,19 +26,51 @@ export async function addUser(hub: Hub, tx: Db, username: string, passwordHash: 
 
 /** Throws `not_found`. */
 export async function userNamed({ store }: Hub, tx: Db, username: string) {
-  const [row] = await tx.select().from(store.users).where(eq(store.users.username, username))
+  const { users } = store
+  const [row] = await tx
+    .select()
+    .from(users)
+    .where(and(eq(users.username, username), isNull(users.deleted_at)))
   if (!row) throw new CadreError('not_found', `no user ${username}`)
   return row
 }
 
-/** Whoever signed in with the former password is out, but for the session `except`, which changes it. */
-export async function endSessions({ store, now }: Hub, tx: Db, userId: number, except?: number): Promise<void> {
+/** Revokes the sessions of an account, or all its tokens, but for the token `except`, which asks for it. */
+export async function endTokens(
+  { store, now }: Hub,
+  tx: Db,
+  userId: number,
+  which: 'sessions' | 'all',
+  except?: number,
+): Promise<void> {
   const { tokens } = store
-  const live = and(eq(tokens.user_id, userId), eq(tokens.kind, 'session'), isNull(tokens.revoked_at))
-  await tx
-    .update(tokens)
-    .set({ revoked_at: now() })
-    .where(and(live, except === undefined ? undefined : ne(tokens.id, except)))
+  const live = and(
+    eq(tokens.user_id, userId),
+    isNull(tokens.revoked_at),
+    which === 'sessions' ? eq(tokens.kind, 'session') : undefined,
+    except === undefined ? undefined : ne(tokens.id, except),
+  )
+  await tx.update(tokens).set({ revoked_at: now() }).where(live)
+}
+
+/**
+ * Ends an account: its tokens, sessions and memberships. Its row stays, so that its name is never given again.
+ * Throws `conflict` while it is the last owner or admin of something.
+ */
+export async function deleteUser(hub: Hub, tx: Db, userId: number): Promise<void> {
+  const { users, orgs, orgMembers, scopes, scopeMembers, realms, realmMembers } = hub.store
+  const inOrgs = tx.select({ id: orgMembers.org_id }).from(orgMembers).where(eq(orgMembers.user_id, userId))
+  const inScopes = tx.select({ id: scopeMembers.scope_id }).from(scopeMembers).where(eq(scopeMembers.user_id, userId))
+  const inRealms = tx.select({ id: realmMembers.realm_id }).from(realmMembers).where(eq(realmMembers.user_id, userId))
+  await keepOrgOwner(hub, tx, inArray(orgs.id, inOrgs), userId)
+  await keepScopeOwner(hub, tx, inArray(scopes.id, inScopes), userId)
+  await keepRealmAdmin(hub, tx, inArray(realms.id, inRealms), userId)
+  await tx.delete(orgMembers).where(eq(orgMembers.user_id, userId))
+  await tx.delete(scopeMembers).where(eq(scopeMembers.user_id, userId))
+  await tx.delete(realmMembers).where(eq(realmMembers.user_id, userId))
+  await endTokens(hub, tx, userId, 'all')
+  const gone = { password_hash: '', site_admin: false, suspended_at: hub.now(), deleted_at: hub.now() }
+  await tx.update(users).set(gone).where(eq(users.id, userId))
 }
 
 /** Adds an org with its first owner and its dispatch key. */

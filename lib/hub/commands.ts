@@ -4,7 +4,7 @@ import { and, eq, isNull } from 'drizzle-orm'
 import { openStore } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
 import { createLog } from '../log.ts'
-import { addUser, endSessions, hashPassword, userNamed } from './accounts.ts'
+import { addUser, endTokens, hashPassword, userNamed } from './accounts.ts'
 import { record } from './audit.ts'
 import type { HubConfig } from './config.ts'
 import { createHub, type Hub } from './hub.ts'
@@ -36,7 +36,8 @@ export async function addAccount(hub: Hub, name: string, options: { admin?: bool
 }
 
 export async function listAccounts({ store }: Hub): Promise<string> {
-  const rows = await store.db.select().from(store.users).orderBy(store.users.username)
+  const { users } = store
+  const rows = await store.db.select().from(users).where(isNull(users.deleted_at)).orderBy(users.username)
   return rows
     .map(({ id, username, site_admin, suspended_at }) =>
       [id, username, site_admin ? 'admin' : 'user', suspended_at === null ? 'active' : 'suspended'].join('\t'),
@@ -71,7 +72,7 @@ export async function setPassword(hub: Hub, name: string, options: { passwordStd
   await hub.store.write(async tx => {
     const row = await userNamed(hub, tx, name)
     await tx.update(users).set({ password_hash }).where(eq(users.id, row.id))
-    await endSessions(hub, tx, row.id)
+    await endTokens(hub, tx, row.id, 'sessions')
     await record(hub, tx, null, { action: 'user passwd', target: name })
   })
   return `changed the password of ${name}, which ends its sessions${shown}`

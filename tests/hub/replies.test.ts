@@ -42,6 +42,8 @@ test('people, places and tokens', async () => {
   const ann = await ok(hub.admin, 'users/create', { username: 'ann', password: 'long enough' })
   await ok(hub.admin, 'users/update', { user_id: ann.id, site_admin: false })
   await ok(hub.admin, 'users/list')
+  const brief = await ok(hub.admin, 'users/create', { username: 'brief', password: 'long enough' })
+  await ok(hub.admin, 'users/delete', { user_id: brief.id })
   const anns = (await ok(null, 'session/create', { username: 'ann', password: 'long enough' })).token
   await ok(anns, 'users/get')
   await ok(anns, 'users/change_password', { password: 'long enough', new_password: 'longer than that' })

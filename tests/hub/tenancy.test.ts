@@ -268,6 +268,62 @@ describe('users', () => {
     expect((await hub.call(wil.token, 'auth/whoami')).status).toBe(401)
     await hub.ok(null, 'session/create', { username: 'wil', password: 'another one' })
   })
+  test('who is deleted is gone, with tokens, sessions and memberships; the name stays taken', async () => {
+    const xena = await hub.account('xena')
+    const durable = await hub.ok(xena.token, 'auth/generate_token', { type: 'user', name: 'x' })
+    await hub.ok(hub.admin, 'realms/add_member', { realm_id: realm, username: 'xena', role: 'operator' })
+    const enrolled = await hub.realmToken(xena.token, realm)
+    const scope = await hub.ok(hub.admin, 'scopes/create', { org_id: org, slug: 'xenas' })
+    await hub.ok(hub.admin, 'scopes/add_member', { scope_id: scope.id, username: 'xena' })
+    expect(await hub.ok(hub.admin, 'users/delete', { user_id: xena.id })).toEqual({ id: xena.id })
+    for (const token of [xena.token, durable.token, enrolled.token]) {
+      expect((await hub.call(token, 'auth/whoami')).status).toBe(401)
+    }
+    const again = { username: 'xena', password: 'password of a test' }
+    expect((await hub.call(null, 'session/create', again)).status).toBe(401)
+    expect((await hub.call(hub.admin, 'users/create', again)).status).toBe(409)
+    for (const [path, body] of [
+      ['users/get', { user_id: xena.id }],
+      ['users/get', { username: 'xena' }],
+      ['users/update', { user_id: xena.id, password: 'long enough' }],
+      ['users/suspend', { user_id: xena.id, suspended: false }],
+      ['users/delete', { user_id: xena.id }],
+      ['realms/add_member', { realm_id: realm, username: 'xena', role: 'member' }],
+      ['orgs/add_member', { org_id: org, username: 'xena', role: 'member' }],
+    ] as const) {
+      expect([path, (await hub.call(hub.admin, path, body)).status]).toEqual([path, 404])
+    }
+    const listed = await Promise.all([
+      hub.ok(hub.admin, 'users/list', { limit: 100 }),
+      hub.ok(hub.admin, 'orgs/get_by_id', { org_id: org }),
+      hub.ok(hub.admin, 'scopes/get', { scope_id: scope.id }),
+      hub.ok(hub.admin, 'realms/members', { realm_id: realm }),
+    ])
+    expect(JSON.stringify(listed)).not.toContain('"xena"')
+    const { audit } = await hub.ok(hub.admin, 'audit/list', { action: 'users/delete' })
+    expect(audit[0]).toMatchObject({ action: 'users/delete', target: 'xena', username: 'admin' })
+  })
+  test('who leads something alone cannot be deleted until another does', async () => {
+    const yuri = await hub.account('yuri')
+    const zora = await hub.account('zora')
+    const { id } = await hub.ok(hub.admin, 'orgs/create', { slug: 'yuris', display_name: 'Y' })
+    await hub.ok(hub.admin, 'orgs/add_member', { org_id: id, username: 'yuri', role: 'owner' })
+    await hub.ok(yuri.token, 'orgs/remove_member', { org_id: id, username: 'admin' })
+    const scope_id = (await hub.ok(yuri.token, 'scopes/create', { org_id: id, slug: 'yuris' })).id
+    const realm_id = (await hub.ok(yuri.token, 'realms/create', { org_id: id, slug: 'r', name: 'R' })).id
+    const remove = (user_id: number) => hub.call(hub.admin, 'users/delete', { user_id })
+    const last = (what: string) => ({ status: 409, error: { message: expect.stringContaining(`the last ${what}`) } })
+    expect(await remove(yuri.id)).toMatchObject(last('owner of org yuris'))
+    await hub.ok(hub.admin, 'orgs/add_member', { org_id: id, username: 'zora', role: 'owner' })
+    expect(await remove(yuri.id)).toMatchObject(last('owner of scope yuris'))
+    await hub.ok(hub.admin, 'scopes/add_member', { scope_id, username: 'zora', role: 'owned' })
+    expect(await remove(yuri.id)).toMatchObject(last('admin of realm r'))
+    expect((await hub.call(yuri.token, 'auth/whoami')).status).toBe(200)
+    await hub.ok(hub.admin, 'realms/add_member', { realm_id, username: 'zora', role: 'admin' })
+    expect((await remove(yuri.id)).status).toBe(200)
+    expect(await remove(zora.id)).toMatchObject(last('owner of org yuris'))
+    expect(await remove(1)).toMatchObject(last('site admin'))
+  })
   test('the last site admin stays', async () => {
     expect((await hub.call(hub.admin, 'users/suspend', { user_id: 1 })).status).toBe(409)
     expect((await hub.call(hub.admin, 'users/update', { user_id: 1, site_admin: false })).status).toBe(409)

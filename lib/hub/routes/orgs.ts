@@ -144,7 +144,7 @@ export function orgRoutes(api: Api, hub: Hub, { user }: Callers): void {
   api.post(
     '/v1/orgs/add_member',
     {
-      access: user({ grant: { orgs: 'write' }, org: 'admin' }),
+      access: user({ grant: { orgs: 'admin' }, org: 'admin' }),
       body: closed({ org_id: OrgId, username: Username, role: Role }),
       data: Membership.set,
       summary: 'Set the role of an account in an org, adding it',
@@ -170,7 +170,7 @@ export function orgRoutes(api: Api, hub: Hub, { user }: Callers): void {
   api.post(
     '/v1/orgs/remove_member',
     {
-      access: user({ grant: { orgs: 'write' }, org: 'admin' }),
+      access: user({ grant: { orgs: 'admin' }, org: 'admin' }),
       body: closed({ org_id: OrgId, username: Username }),
       data: Membership.gone,
       summary: 'Remove an account from an org, its scopes and its realms',

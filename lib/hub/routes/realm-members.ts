@@ -70,7 +70,7 @@ export function realmMemberRoutes(api: Api, hub: Hub, { user, optional }: Caller
   api.post(
     '/v1/realms/invite',
     {
-      access: user({ grant: { realms: 'write' }, realm: 'admin' }),
+      access: user({ grant: { realms: 'admin' }, realm: 'admin' }),
       body: closed({ realm_id: Uuid, role: Type.Optional(RealmRole), username: Type.Optional(Username) }),
       data: Invitation,
       summary: 'Make an invitation, for one use within 14 days',
@@ -139,7 +139,7 @@ export function realmMemberRoutes(api: Api, hub: Hub, { user, optional }: Caller
   api.post(
     '/v1/realms/add_member',
     {
-      access: user({ grant: { realms: 'write' }, realm: 'admin' }),
+      access: user({ grant: { realms: 'admin' }, realm: 'admin' }),
       body: closed({ realm_id: Uuid, username: Username, role: RealmRole }),
       data: Membership.set,
       summary: 'Set the role of an account in a realm, adding it',
@@ -159,7 +159,7 @@ export function realmMemberRoutes(api: Api, hub: Hub, { user, optional }: Caller
   api.post(
     '/v1/realms/remove_member',
     {
-      access: user({ grant: { realms: 'write' }, realm: 'admin' }),
+      access: user({ grant: { realms: 'admin' }, realm: 'admin' }),
       body: closed({ realm_id: Uuid, username: Username }),
       data: Membership.gone,
       summary: 'Take an account out of a realm',

@@ -119,7 +119,7 @@ export function scopeRoutes(api: Api, hub: Hub, { user }: Callers): void {
   api.post(
     '/v1/scopes/add_member',
     {
-      access: user({ grant: { scopes: 'write' }, scope: 'owned' }),
+      access: user({ grant: { scopes: 'admin' }, scope: 'owned' }),
       body: closed({ scope_id: Id, username: Username, role: Type.Optional(Type.Enum(['owned', 'member'])) }),
       data: Membership.set,
       summary: 'Let an account publish in a scope',
@@ -142,7 +142,7 @@ export function scopeRoutes(api: Api, hub: Hub, { user }: Callers): void {
   api.post(
     '/v1/scopes/remove_member',
     {
-      access: user({ grant: { scopes: 'write' }, scope: 'owned' }),
+      access: user({ grant: { scopes: 'admin' }, scope: 'owned' }),
       body: closed({ scope_id: Id, username: Username }),
       data: Membership.gone,
       summary: 'Take an account out of a scope',

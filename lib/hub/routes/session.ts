@@ -35,7 +35,10 @@ export function sessionRoutes(api: Api, hub: Hub, { open, user }: Callers): void
     { access: open(), body: Credentials, data: Session, summary: 'Sign in' },
     async ({ body: { username, password }, caller }) => {
       const address = caller.address()
-      const [account] = await store.db.select().from(users).where(eq(users.username, username))
+      const [account] = await store.db
+        .select()
+        .from(users)
+        .where(and(eq(users.username, username), isNull(users.deleted_at)))
       const right = await throttle.attempt(username, address, async () => {
         const matches = await Bun.password.verify(password, account?.password_hash ?? (await decoy))
         return matches && account?.suspended_at === null

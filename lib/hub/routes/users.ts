@@ -1,13 +1,13 @@
 // Accounts. They are made by site admins; there is no public sign-up.
 
-import { and, eq, inArray } from 'drizzle-orm'
+import { and, eq, inArray, isNull } from 'drizzle-orm'
 import type { Tables } from '../../../db/hub/schema.ts'
 import type { Db } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import type { Api } from '../../http/api.ts'
 import { closed } from '../../schema.ts'
 import { Type } from '../../type.ts'
-import { addUser, endSessions, hashPassword } from '../accounts.ts'
+import { addUser, deleteUser, endTokens, hashPassword } from '../accounts.ts'
 import { record } from '../audit.ts'
 import { Id, listBody, Password, page, Username } from '../bodies.ts'
 import type { Callers } from '../callers.ts'
@@ -20,6 +20,7 @@ const ByUser = closed({ user_id: Type.Optional(Id), username: Type.Optional(User
 export function userRoutes(api: Api, hub: Hub, { user }: Callers): void {
   const { store } = hub
   const { users, orgMembers } = store
+  const present = isNull(users.deleted_at)
 
   api.post(
     '/v1/users/create',
@@ -30,6 +31,7 @@ export function userRoutes(api: Api, hub: Hub, { user }: Callers): void {
       summary: 'Create an account',
     },
     async ({ body: { username, password, site_admin = false }, caller }) => {
+      if (site_admin) caller.mustAllow({ users: 'admin' })
       const hash = await hashPassword(password)
       return store.write(async tx => {
         const row = await addUser(hub, tx, username, hash, site_admin)
@@ -49,8 +51,14 @@ export function userRoutes(api: Api, hub: Hub, { user }: Callers): void {
     },
     async ({ body }) => {
       const { limit, offset } = page(body)
-      const rows = await store.db.select().from(users).orderBy(users.username).limit(limit).offset(offset)
-      return { users: rows.map(userRecord), total: await countOf(store.db, users) }
+      const rows = await store.db
+        .select()
+        .from(users)
+        .where(present)
+        .orderBy(users.username)
+        .limit(limit)
+        .offset(offset)
+      return { users: rows.map(userRecord), total: await countOf(store.db, users, present) }
     },
   )
 
@@ -94,6 +102,8 @@ export function userRoutes(api: Api, hub: Hub, { user }: Callers): void {
       summary: 'Rename an account, make it a site admin or not, set its password, which ends its sessions',
     },
     async ({ body: { user_id, password, ...changes }, caller }) => {
+      const takesOver = password !== undefined && user_id !== caller.user.id
+      if (takesOver || changes.site_admin !== undefined) caller.mustAllow({ users: 'admin' })
       const hash = password === undefined ? {} : { password_hash: await hashPassword(password) }
       return store.write(async tx => {
         const row = await find(tx, { user_id })
@@ -105,7 +115,7 @@ export function userRoutes(api: Api, hub: Hub, { user }: Callers): void {
         const set = { ...changes, ...hash }
         if (Object.keys(set).length === 0) return userRecord(row)
         const [updated] = await tx.update(users).set(set).where(eq(users.id, row.id)).returning()
-        if (password !== undefined) await endSessions(hub, tx, row.id, caller.token.id)
+        if (password !== undefined) await endTokens(hub, tx, row.id, 'sessions', caller.token.id)
         await record(hub, tx, caller, { action: 'users/update', target: row.username })
         return userRecord(updated!)
       })
@@ -132,6 +142,24 @@ export function userRoutes(api: Api, hub: Hub, { user }: Callers): void {
   )
 
   api.post(
+    '/v1/users/delete',
+    {
+      access: user({ grant: { users: 'admin' }, site: true }),
+      body: closed({ user_id: Id }),
+      data: Type.Object({ id: Type.Integer() }),
+      summary: 'Delete an account with its tokens, sessions and memberships; its name is never given again',
+    },
+    ({ body: { user_id }, caller }) =>
+      store.write(async tx => {
+        const row = await find(tx, { user_id })
+        await keepASiteAdmin(tx, row.id)
+        await deleteUser(hub, tx, row.id)
+        await record(hub, tx, caller, { action: 'users/delete', target: row.username })
+        return { id: row.id }
+      }),
+  )
+
+  api.post(
     '/v1/users/change_password',
     {
       access: user({}),
@@ -152,7 +180,7 @@ export function userRoutes(api: Api, hub: Hub, { user }: Callers): void {
         const same = and(eq(users.id, id), eq(users.password_hash, row.password_hash))
         const changed = await tx.update(users).set({ password_hash }).where(same).returning({ id: users.id })
         if (changed.length === 0) throw wrongPassword()
-        await endSessions(hub, tx, id, caller.token.id)
+        await endTokens(hub, tx, id, 'sessions', caller.token.id)
         await record(hub, tx, caller, { action: 'users/change_password', target: username })
         return userRecord(row)
       })
@@ -161,7 +189,7 @@ export function userRoutes(api: Api, hub: Hub, { user }: Callers): void {
 
   async function find(tx: Db, { user_id, username }: { user_id?: number; username?: string }) {
     const where = user_id === undefined ? eq(users.username, username!) : eq(users.id, user_id)
-    const [row] = await tx.select().from(users).where(where)
+    const [row] = await tx.select().from(users).where(and(where, present))
     if (!row || (username !== undefined && row.username !== username)) throw missing({ user_id, username })
     return row
   }
@@ -171,7 +199,7 @@ export function userRoutes(api: Api, hub: Hub, { user }: Callers): void {
     if (admins.length !== 1 || admins[0]!.id !== userId) return
     throw new CadreError(
       'conflict',
-      'the last site admin cannot be suspended or demoted; make another first, with users/update',
+      'the last site admin cannot be suspended, deleted or demoted; make another first, with users/update',
     )
   }
 }
@@ -182,6 +210,6 @@ function missing({ user_id, username }: { user_id?: number | undefined; username
   return new CadreError('not_found', `no user ${username ?? user_id} that you may see`)
 }
 
-function userRecord({ password_hash: _, ...row }: Tables['users']['$inferSelect']) {
+function userRecord({ password_hash: _, deleted_at: __, ...row }: Tables['users']['$inferSelect']) {
   return row
 }

@@ -73,8 +73,19 @@ export const USER: Record<string, UserRoute> = {
   'auth/rotate_token': route({ tokens: 'write' }, 'mine', 200, (_, mine) => ({ id: mine.rotatable })),
   'users/change_password': route(null, null, 403, () => ({ password: 'not it', new_password: 'long enough' })),
   'users/create': route({ users: 'write' }, 'site', 409, () => ({ username: 'owner', password: 'long enough' })),
+  'users/create site-admin': route({ users: 'admin' }, 'site', 409, () => ({
+    username: 'owner',
+    password: 'long enough',
+    site_admin: true,
+  })),
   'users/list': route({ users: 'read' }, 'site', 200, nothing),
   'users/update': route({ users: 'write' }, 'site', 200, () => ({ user_id: 1 })),
+  'users/update to-site-admin': route({ users: 'admin' }, 'site', 200, () => ({ user_id: 1, site_admin: true })),
+  'users/update of-password': route({ users: 'admin' }, 'site', 404, () => ({
+    user_id: 999_999,
+    password: 'long enough',
+  })),
+  'users/delete': route({ users: 'admin' }, 'site', 409, () => ({ user_id: 1 })),
   'users/suspend': route({ users: 'admin' }, 'site', 409, () => ({ user_id: 1 })),
   'users/get': route({ users: 'read' }, 'shared', 200, ids => ({ username: ids.username })),
   'orgs/create': route({ orgs: 'admin' }, 'site', 409, () => ({ slug: 'own', display_name: 'x' })),
@@ -82,21 +93,21 @@ export const USER: Record<string, UserRoute> = {
   'orgs/get_by_id': route({ orgs: 'read' }, { org: 'member' }, 200, org),
   'orgs/update': route({ orgs: 'write' }, { org: 'admin' }, 200, ids => ({ ...org(ids), display_name: 'x' })),
   'orgs/delete': route({ orgs: 'admin' }, { org: 'owner' }, 409, org),
-  'orgs/add_member': route({ orgs: 'write' }, { org: 'admin' }, 200, ids => ({
+  'orgs/add_member': route({ orgs: 'admin' }, { org: 'admin' }, 200, ids => ({
     ...org(ids),
     username: 'settled',
     role: 'member',
   })),
-  'orgs/remove_member': route({ orgs: 'write' }, { org: 'admin' }, 404, ids => ({ ...org(ids), username: 'nowhere' })),
+  'orgs/remove_member': route({ orgs: 'admin' }, { org: 'admin' }, 404, ids => ({ ...org(ids), username: 'nowhere' })),
   'scopes/create': route({ scopes: 'write' }, { org: 'admin' }, 409, ids => ({ ...org(ids), slug: 'own' })),
   'scopes/list': route({ scopes: 'read' }, null, 200, nothing),
   'scopes/get': route({ scopes: 'read' }, { scope: 'org' }, 200, scope),
   'scopes/delete': route({ scopes: 'admin' }, { scope: 'owned' }, 409, scope),
-  'scopes/add_member': route({ scopes: 'write' }, { scope: 'owned' }, 200, ids => ({
+  'scopes/add_member': route({ scopes: 'admin' }, { scope: 'owned' }, 200, ids => ({
     ...scope(ids),
     username: 'settled',
   })),
-  'scopes/remove_member': route({ scopes: 'write' }, { scope: 'owned' }, 404, ids => ({
+  'scopes/remove_member': route({ scopes: 'admin' }, { scope: 'owned' }, 404, ids => ({
     ...scope(ids),
     username: 'nowhere',
   })),
@@ -112,13 +123,13 @@ export const USER: Record<string, UserRoute> = {
   })),
   'realms/update': route({ realms: 'write' }, { realm: 'admin' }, 200, ids => ({ ...realm(ids), name: 'x' })),
   'realms/delete': route({ realms: 'admin' }, { realm: 'admin' }, 409, realm),
-  'realms/invite': route({ realms: 'write' }, { realm: 'admin' }, 200, realm),
-  'realms/add_member': route({ realms: 'write' }, { realm: 'admin' }, 200, ids => ({
+  'realms/invite': route({ realms: 'admin' }, { realm: 'admin' }, 200, realm),
+  'realms/add_member': route({ realms: 'admin' }, { realm: 'admin' }, 200, ids => ({
     ...realm(ids),
     username: 'settled',
     role: 'member',
   })),
-  'realms/remove_member': route({ realms: 'write' }, { realm: 'admin' }, 404, ids => ({
+  'realms/remove_member': route({ realms: 'admin' }, { realm: 'admin' }, 404, ids => ({
     ...realm(ids),
     username: 'nowhere',
   })),
