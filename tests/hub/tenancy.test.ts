@@ -1,11 +1,14 @@
 // Users, orgs, scopes, realms and their members, over real HTTP.
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { eq } from 'drizzle-orm'
 import { startTestHub, type TestHub } from '../support/hub.ts'
 
 let hub: TestHub
 let org: number
 let realm: string
+
+type Made = Awaited<ReturnType<TestHub['account']>>
 
 beforeAll(async () => {
   hub = await startTestHub()
@@ -176,6 +179,76 @@ describe('realms', () => {
     })
     await hub.ok(hub.admin, 'realms/remove_team', { realm_id: realm, team: '@acme/a' })
     expect((await hub.call(hub.admin, 'realms/remove_team', { realm_id: realm, team: '@acme/a' })).status).toBe(404)
+  })
+})
+
+describe('invitations', () => {
+  const accept = (token: string, username: string) =>
+    hub.call(null, 'realms/accept_invite', { token, username, password: 'long enough' })
+  const open = async (realm_id: string) =>
+    (await hub.ok(hub.admin, 'realms/invitations', { realm_id })).invitations.map((each: { id: string }) => each.id)
+
+  test('are listed while they can be accepted, without their secret', async () => {
+    const { id: realm_id } = await hub.ok(hub.admin, 'realms/create', { org_id: org, slug: 'listed', name: 'L' })
+    const made = await hub.ok(hub.admin, 'realms/invite', { realm_id, role: 'operator', username: 'lia' })
+    const { id, expires_at } = made
+    expect(await hub.ok(hub.admin, 'realms/invitations', { realm_id })).toEqual({
+      invitations: [
+        {
+          id,
+          realm_id,
+          role: 'operator',
+          username: 'lia',
+          expires_at,
+          created_by: 'admin',
+          created_at: expect.any(Number),
+        },
+      ],
+      total: 1,
+    })
+    const other = await hub.ok(hub.admin, 'realms/invite', { realm_id })
+    expect(await hub.ok(hub.admin, 'realms/invitations', { realm_id, limit: 1 })).toMatchObject({ total: 2 })
+    expect((await accept(made.token, 'lia')).status).toBe(200)
+    expect(await open(realm_id)).toEqual([other.id])
+    await hub.skew(14 * 86_400_000)
+    expect(await open(realm_id)).toEqual([])
+    await hub.skew(0)
+    expect(await hub.call(hub.admin, 'realms/revoke_invite', { id })).toMatchObject({
+      status: 409,
+      error: { message: expect.stringContaining('realms/remove_member') },
+    })
+  })
+  test('are dead once revoked', async () => {
+    const { id, token } = await hub.ok(hub.admin, 'realms/invite', { realm_id: realm })
+    expect(await open(realm)).toContain(id)
+    for (const _ of ['once', 'again']) {
+      expect(await hub.ok(hub.admin, 'realms/revoke_invite', { id })).toEqual({ id, realm_id: realm })
+    }
+    expect(await open(realm)).not.toContain(id)
+    expect(await accept(token, 'too-late')).toMatchObject({ status: 410, error: { code: 'expired' } })
+    expect((await hub.call(hub.admin, 'users/get', { username: 'too-late' })).status).toBe(404)
+    const { audit } = await hub.ok(hub.admin, 'audit/list', { org_id: org, action: 'realms/revoke_invite' })
+    expect(audit).toMatchObject([{ target: id, realm_id: realm, username: 'admin' }])
+  })
+  test.each([
+    ['is suspended', (user: Made) => ['users/suspend', { user_id: user.id }]],
+    ['is deleted', (user: Made) => ['users/delete', { user_id: user.id }]],
+    ['is taken out', () => ['realms/remove_member', { realm_id: realm, username: 'maker' }]],
+    ['leaves the org', () => ['orgs/remove_member', { org_id: org, username: 'maker' }]],
+    ['is admin no longer', () => ['realms/add_member', { realm_id: realm, username: 'maker', role: 'operator' }]],
+  ] as [string, (user: Made) => [string, object]][])('are dead once their maker %s', async (why, end) => {
+    const { users } = hub.store
+    const maker = await hub.account('maker')
+    await hub.ok(hub.admin, 'realms/add_member', { realm_id: realm, username: 'maker', role: 'admin' })
+    const { id, token } = await hub.ok(maker.token, 'realms/invite', { realm_id: realm, role: 'admin' })
+    expect(await open(realm)).toContain(id)
+    const [path, body] = end(maker)
+    await hub.ok(hub.admin, path, body)
+    expect([why, await open(realm)]).toEqual([why, expect.not.arrayContaining([id])])
+    expect(await accept(token, 'puppet')).toMatchObject({ status: 410, error: { code: 'expired' } })
+    expect((await hub.call(hub.admin, 'users/get', { username: 'puppet' })).status).toBe(404)
+    const renamed = { username: `maker who ${why}` }
+    await hub.store.write(tx => tx.update(users).set(renamed).where(eq(users.id, maker.id)))
   })
 })
 

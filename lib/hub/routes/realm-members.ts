@@ -1,11 +1,11 @@
 // Who belongs to a realm: by invitation, or set by an admin of the realm.
 
-import { and, eq } from 'drizzle-orm'
+import { and, desc, eq, gt, inArray, isNull, or, type SQL } from 'drizzle-orm'
 import type { Static } from 'typebox'
 import type { Db } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import type { Api } from '../../http/api.ts'
-import { closed, nullable } from '../../schema.ts'
+import { closed, named, nullable } from '../../schema.ts'
 import { Type } from '../../type.ts'
 import { addUser, hashPassword, userNamed } from '../accounts.ts'
 import { record } from '../audit.ts'
@@ -21,14 +21,15 @@ type Role = Static<typeof RealmRole>
 
 const Membership = memberOf('realm_id', Type.String())
 
-const Invitation = Type.Object({
+const INVITATION = {
   id: Type.String(),
   realm_id: Type.String(),
   role: RealmRole,
   username: nullable(Type.String()),
-  token: Type.String(),
   expires_at: Time,
-})
+}
+const Made = Type.Object({ ...INVITATION, token: Type.String() })
+const Invitation = named('invitation', { ...INVITATION, created_by: Type.String(), created_at: Time })
 
 const Joined = Type.Object({
   id: Type.String(),
@@ -72,7 +73,7 @@ export function realmMemberRoutes(api: Api, hub: Hub, { user, optional }: Caller
     {
       access: user({ grant: { realms: 'admin' }, realm: 'admin' }),
       body: closed({ realm_id: Uuid, role: Type.Optional(RealmRole), username: Type.Optional(Username) }),
-      data: Invitation,
+      data: Made,
       summary: 'Make an invitation, for one use within 14 days',
     },
     ({ body: { realm_id, role = 'member', username }, caller }) =>
@@ -180,7 +181,99 @@ export function realmMemberRoutes(api: Api, hub: Hub, { user, optional }: Caller
       }),
   )
 
-  /** The invitation that `name` may accept. Unknown, used and expired: the first is 404, the others say what to do. */
+  api.post(
+    '/v1/realms/invitations',
+    {
+      access: user({ grant: { realms: 'admin' }, realm: 'admin' }),
+      body: listBody({ realm_id: Uuid }),
+      data: listOf('invitations', Invitation),
+      summary: 'The invitations to a realm that can still be accepted, newest first',
+    },
+    async ({ body, caller }) => {
+      await caller.realm(body.realm_id)
+      const where = and(
+        eq(invitations.realm_id, body.realm_id),
+        isNull(invitations.accepted_at),
+        isNull(invitations.revoked_at),
+        gt(invitations.expires_at, hub.now()),
+      )
+      const open = alive(store.db, where)
+      const { limit, offset } = page(body)
+      const rows = await store.db
+        .select({ invitation: invitations, created_by: users.username })
+        .from(invitations)
+        .innerJoin(users, eq(users.id, invitations.created_by))
+        .where(inArray(invitations.id, open))
+        .orderBy(desc(invitations.created_at), invitations.id)
+        .limit(limit)
+        .offset(offset)
+      return {
+        invitations: rows.map(
+          ({ invitation: { id, realm_id, role, username, expires_at, created_at }, created_by }) => ({
+            id,
+            realm_id,
+            role,
+            username,
+            expires_at,
+            created_by,
+            created_at,
+          }),
+        ),
+        total: await countOf(store.db, invitations, inArray(invitations.id, open)),
+      }
+    },
+  )
+
+  api.post(
+    '/v1/realms/revoke_invite',
+    {
+      access: user({ grant: { realms: 'admin' }, realm: 'admin' }),
+      body: closed({ id: Uuid }),
+      data: Type.Object({ id: Type.String(), realm_id: Type.String() }),
+      summary: 'Revoke an invitation',
+    },
+    ({ body: { id }, caller }) =>
+      store.write(async tx => {
+        const [found] = await tx.select().from(invitations).where(eq(invitations.id, id))
+        // A realm that does not exist, so that an invitation that is missing and one of elsewhere are told alike.
+        const realm = await caller.realm(found?.realm_id ?? '', 'admin', tx).catch(error => {
+          if (!(error instanceof CadreError && error.code === 'not_found')) throw error
+          throw new CadreError('not_found', `no invitation ${id} that you may see`)
+        })
+        if (found!.accepted_at !== null) {
+          throw new CadreError(
+            'invalid_state',
+            'this invitation has been used: take the member out with realms/remove_member',
+          )
+        }
+        if (found!.revoked_at === null) {
+          await tx.update(invitations).set({ revoked_at: hub.now() }).where(eq(invitations.id, id))
+          const deed = { action: 'realms/revoke_invite', target: id, org_id: realm.org_id, realm_id: realm.id }
+          await record(hub, tx, caller, deed)
+        }
+        return { id, realm_id: realm.id }
+      }),
+  )
+
+  /** Ids of the invitations among `where` whose maker may still invite: not suspended, and admin of the realm. */
+  function alive(db: Db, where: SQL | undefined) {
+    const { created_by: maker } = invitations
+    const leads = or(
+      eq(users.site_admin, true),
+      eq(realmMembers.role, 'admin'),
+      inArray(orgMembers.role, ['owner', 'admin']),
+    )
+    return db
+      .select({ id: invitations.id })
+      .from(invitations)
+      .innerJoin(users, eq(users.id, maker))
+      .innerJoin(realms, eq(realms.id, invitations.realm_id))
+      .leftJoin(realmMembers, and(eq(realmMembers.realm_id, realms.id), eq(realmMembers.user_id, maker)))
+      .leftJoin(orgMembers, and(eq(orgMembers.org_id, realms.org_id), eq(orgMembers.user_id, maker)))
+      .where(and(where, isNull(users.suspended_at), leads))
+  }
+
+  /** The invitation that `name` may accept. An unknown one is 404; the others say what to do. */
   async function openInvitation(tx: Db, token: string, name: string) {
     const [found] = await tx
       .select()
@@ -188,9 +281,14 @@ export function realmMemberRoutes(api: Api, hub: Hub, { user, optional }: Caller
       .where(eq(invitations.hash, hashSecret(token)))
     if (!found) throw new CadreError('not_found', 'no such invitation; ask for a new one')
     if (found.accepted_at !== null) throw new CadreError('expired', 'this invitation has been used; ask for a new one')
+    if (found.revoked_at !== null) throw new CadreError('expired', 'this invitation was revoked; ask for a new one')
     if (found.expires_at <= hub.now()) throw new CadreError('expired', 'this invitation is over; ask for a new one')
     if (found.username !== null && found.username !== name) {
       throw new CadreError('forbidden', 'this invitation is for another user name')
+    }
+    const [live] = await alive(tx, eq(invitations.id, found.id))
+    if (!live) {
+      throw new CadreError('expired', 'whoever made this invitation is no longer admin of the realm; ask for a new one')
     }
     return found
   }

@@ -19,6 +19,7 @@ export interface Ids {
   leaver: string
   run: string
   review: string
+  invitation: string
   username: string
 }
 
@@ -124,6 +125,8 @@ export const USER: Record<string, UserRoute> = {
   'realms/update': route({ realms: 'write' }, { realm: 'admin' }, 200, ids => ({ ...realm(ids), name: 'x' })),
   'realms/delete': route({ realms: 'admin' }, { realm: 'admin' }, 409, realm),
   'realms/invite': route({ realms: 'admin' }, { realm: 'admin' }, 200, realm),
+  'realms/invitations': route({ realms: 'admin' }, { realm: 'admin' }, 200, realm),
+  'realms/revoke_invite': route({ realms: 'admin' }, { realm: 'admin' }, 200, ids => ({ id: ids.invitation })),
   'realms/add_member': route({ realms: 'admin' }, { realm: 'admin' }, 200, ids => ({
     ...realm(ids),
     username: 'settled',

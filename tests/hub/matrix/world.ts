@@ -30,6 +30,7 @@ const MISSING: Ids = {
   leaver: NONE,
   run: NONE,
   review: NONE,
+  invitation: NONE,
   username: 'nobody',
 }
 
@@ -106,6 +107,7 @@ async function makeTenant(hub: TestHub, slug: string, username: string, owner: s
   const { token } = await hub.realmToken(owner, realm_id)
   const register = async (name: string) => (await hub.ok(token, 'daemons/register', { name })).daemon_id as string
   const [daemon, spare, leaver] = [await register('daemon'), await register('spare'), await register('leaver')]
+  const invitation = (await hub.ok(owner, 'realms/invite', { realm_id })).id
   const [run, review] = [crypto.randomUUID(), crypto.randomUUID()]
   const report = { daemon_id: daemon, epoch: crypto.randomUUID(), from_seq: 1 }
   const changes = [
@@ -130,6 +132,7 @@ async function makeTenant(hub: TestHub, slug: string, username: string, owner: s
     leaver,
     run,
     review,
+    invitation,
     username,
   }
   return { ids, token }
