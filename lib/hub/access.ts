@@ -38,7 +38,10 @@ export function atLeast<K extends Kind>(kind: K, role: Role<K>, need: Role<K>): 
 
 export type Verdict = 'allowed' | 'hidden' | 'too_low'
 
-/** Whether `grant` and `standing` admit what needs `need` on an object of `kind` at `target`. */
+/**
+ * Whether `grant` and `standing` admit what needs `need` on an object of `kind` at `target`. Namespaces are no domain of
+ * tokens: on a scope only the role counts.
+ */
 export function decide<K extends Kind>(
   kind: K,
   need: Role<K>,
@@ -47,6 +50,6 @@ export function decide<K extends Kind>(
   standing: Standing,
 ): Verdict {
   const role = roleIn(kind, standing)
-  if (role === null || !reaches(grant, target)) return 'hidden'
+  if (role === null || !(kind === 'scope' || reaches(grant, target))) return 'hidden'
   return atLeast(kind, role, need) ? 'allowed' : 'too_low'
 }

@@ -82,7 +82,7 @@ export class UserCaller {
     return { ...row!.org, role }
   }
 
-  /** The scope, likewise. */
+  /** The scope, if the live role in it is that: no grant has to reach it. */
   async scope(key: { id: number } | { slug: string }, need = this.#rule.scope, db = this.#hub.store.db) {
     const { scopes, scopeMembers, orgMembers } = this.#hub.store
     const [row] = await db
@@ -97,7 +97,7 @@ export class UserCaller {
     return { ...row!.scope, role }
   }
 
-  /** The realm, likewise. */
+  /** The realm, if the grant reaches it and the live role is that. */
   async realm(id: string, need = this.#rule.realm, db = this.#hub.store.db) {
     const { realms, realmMembers, orgMembers } = this.#hub.store
     const [row] = await db

@@ -1,5 +1,5 @@
-// The grant of a token: which objects it reaches (domains) and what it may do there (access). Pure; what is absent is
-// denied, and admin implies write implies read.
+// The grant of a token: which orgs and realms it reaches (domains) and what it may do (access). Pure; what is absent is
+// denied, and admin implies write implies read. Users, tokens, scopes and teams need no domain.
 
 import type { Static } from 'typebox'
 import { closed, named } from '../schema.ts'
@@ -12,7 +12,7 @@ export type Entity = (typeof ENTITIES)[number]
 export const LEVELS = ['read', 'write', 'admin'] as const
 export type Level = (typeof LEVELS)[number]
 
-const Levels = Type.Array(Type.Enum([...LEVELS]), { uniqueItems: true })
+const Levels = Type.Array(Type.Enum([...LEVELS]), { minItems: 1, uniqueItems: true })
 
 const Domains = closed({
   orgs: Type.Optional(Type.Union([Type.Array(Id, { maxItems: 1_000 }), Type.Literal('*')])),

@@ -1,20 +1,19 @@
-// What a user token reaches, as conditions of lists: inside the grant's domains, and with a live role.
+// What a user token reaches, as conditions of lists: inside the grant's domains (which scopes are not in), and with a
+// live role.
 
 import { and, eq, inArray, or, type SQL } from 'drizzle-orm'
 import type { Store } from '../../db/hub/store.ts'
 import type { UserCaller } from './callers.ts'
 
-/** Scopes whose org the grant reaches, of which the caller is a member, by itself or through the org. */
+/** Scopes of which the caller is a member, by itself or through the org. */
 export function scopesReached({ db, scopes, scopeMembers, orgMembers }: Store, caller: UserCaller): SQL | undefined {
-  const { orgs = [] } = caller.token.grant.domains
-  const domain = orgs === '*' ? undefined : inArray(scopes.org_id, orgs)
-  if (caller.user.siteAdmin) return domain
+  if (caller.user.siteAdmin) return undefined
   const mine = db.select({ id: orgMembers.org_id }).from(orgMembers).where(eq(orgMembers.user_id, caller.user.id))
   const own = db
     .select({ id: scopeMembers.scope_id })
     .from(scopeMembers)
     .where(eq(scopeMembers.user_id, caller.user.id))
-  return and(domain, or(inArray(scopes.org_id, mine), inArray(scopes.id, own)))
+  return or(inArray(scopes.org_id, mine), inArray(scopes.id, own))
 }
 
 /** Realms that the grant reaches and that are the caller's, by themselves or as an owner or admin of the org. */

@@ -22,6 +22,8 @@ async function within(session: string, domains: object): Promise<string> {
   return (await hub.ok(session, 'auth/generate_token', { type: 'user', name: 'x', permissions })).token
 }
 
+const ofScope = (need: UserRoute['need']) => need !== null && typeof need === 'object' && 'scope' in need
+
 /** POST routes that need a role on an object, with a body that names the own one. */
 const onObjects = () =>
   Object.entries(USER)
@@ -37,14 +39,44 @@ test('what is outside the domains is not there, for the site admin too', async (
   const nowhere = await within(hub.admin, {})
   const before = await contents(hub)
   for (const token of [elsewhere, nowhere]) {
-    for (const [path, , body] of onObjects()) {
+    for (const [path, { need }, body] of onObjects()) {
+      if (ofScope(need)) continue
       expect([path, (await hub.call(token, path, body)).status]).toEqual([path, 404])
     }
-    for (const path of ['orgs', 'scopes', 'realms', 'daemons', 'teams', 'runs', 'reviews', 'audit']) {
+    for (const path of ['orgs', 'realms', 'daemons', 'runs', 'reviews', 'audit']) {
       expect([path, (await hub.ok(token, `${path}/list`)).total]).toEqual([path, 0])
     }
   }
   expect(await contents(hub)).toBe(before)
+})
+
+test('scopes and teams need no domain: their membership decides', async () => {
+  const nowhere = await within(world.sessions.owner, {})
+  const stranger = await within(world.sessions.stranger, { orgs: '*', realms: '*' })
+  let asked = 0
+  for (const [path, { need, pass }, body] of onObjects()) {
+    if (!ofScope(need)) continue
+    expect([path, (await hub.call(nowhere, path, body)).status]).toEqual([path, pass])
+    expect([path, (await hub.call(stranger, path, body)).status]).toEqual([path, 404])
+    asked++
+  }
+  expect(asked).toBeGreaterThan(5)
+  for (const path of ['scopes', 'teams']) {
+    expect([path, (await hub.ok(nowhere, `${path}/list`)).total]).toEqual([path, 1])
+    expect([path, (await hub.ok(stranger, `${path}/list`)).total]).toEqual([path, 0])
+  }
+  const scope = { org_id: world.ids.own.org, slug: 'more' }
+  expect((await hub.call(nowhere, 'scopes/create', scope)).status).toBe(404)
+})
+
+test('an empty list of levels is refused', async () => {
+  for (const levels of [[], ['read', 'read'], ['none']]) {
+    const token = { type: 'user', name: 'x', permissions: { domains: {}, access: { runs: levels } } }
+    expect(await hub.call(world.sessions.owner, 'auth/generate_token', token)).toMatchObject({
+      status: 400,
+      error: { code: 'invalid_request' },
+    })
+  }
 })
 
 test('a listed realm is reached, its org is not; a listed org is reached with all its realms', async () => {
@@ -53,9 +85,8 @@ test('a listed realm is reached, its org is not; a listed org is reached with al
   const ofOrg = await within(world.sessions.owner, { orgs: [org] })
   for (const [path, { need, pass }, body] of onObjects()) {
     if (path === 'daemons/remove') continue
-    const reached = need !== null && typeof need === 'object' && 'realm' in need
-    // To list a team one has to know its scope, which is the org’s.
-    const due = reached && path !== 'realms/add_team' ? pass : 404
+    const reached = ofScope(need) || (need !== null && typeof need === 'object' && 'realm' in need)
+    const due = reached ? pass : 404
     expect([path, (await hub.call(ofRealm, path, body)).status]).toEqual([path, due])
     expect([path, (await hub.call(ofOrg, path, body)).status]).toEqual([path, pass])
   }

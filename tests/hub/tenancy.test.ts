@@ -110,6 +110,31 @@ describe('orgs', () => {
 })
 
 describe('scopes', () => {
+  test('are told with how many members and teams they have', async () => {
+    const counted = await hub.ok(hub.admin, 'orgs/create', { slug: 'counted', display_name: 'C' })
+    await hub.account('cam')
+    for (const slug of ['none', 'some', 'many']) {
+      const scope = await hub.ok(hub.admin, 'scopes/create', { org_id: counted.id, slug })
+      if (slug === 'many') await hub.ok(hub.admin, 'scopes/add_member', { scope_id: scope.id, username: 'cam' })
+    }
+    for (const team of ['@some/a@1.0.0', '@some/a@1.1.0', '@many/a@1.0.0', '@many/b@1.0.0', '@many/c@1.0.0']) {
+      const [, scope, version] = team.split('@')
+      const text = `name: "@${scope}"\nversion: ${version}\nphases:\n  - { name: say, agent: http, sources: [{ name: a, url: "https://example.com/" }] }\n`
+      await hub.ok(hub.admin, 'teams/publish', { files: [{ path: 'team.yml', content_base64: btoa(text) }] })
+    }
+    await hub.ok(hub.admin, 'teams/yank', { team: '@many/c@1.0.0' })
+    const { scopes } = await hub.ok(hub.admin, 'orgs/get_by_id', { org_id: counted.id })
+    const counts = scopes.map((scope: { slug: string; member_count: number; team_count: number }) => [
+      scope.slug,
+      scope.member_count,
+      scope.team_count,
+    ])
+    expect(counts).toEqual([
+      ['many', 2, 2],
+      ['none', 1, 0],
+      ['some', 1, 1],
+    ])
+  })
   test('members publish, others of the org only see', async () => {
     const scope = await hub.ok(hub.admin, 'scopes/create', { org_id: org, slug: 'tools' })
     expect(scope).toMatchObject({ slug: 'tools', display_name: 'tools', org_id: org })
@@ -340,6 +365,27 @@ describe('users', () => {
     await hub.ok(hub.admin, 'users/update', { user_id: wil.id, password: 'another one' })
     expect((await hub.call(wil.token, 'auth/whoami')).status).toBe(401)
     await hub.ok(null, 'session/create', { username: 'wil', password: 'another one' })
+  })
+  test('revoke_tokens ends the durable tokens too, but not the one that asks', async () => {
+    const tim = await hub.account('tim')
+    await hub.ok(hub.admin, 'realms/add_member', { realm_id: realm, username: 'tim', role: 'member' })
+    const mint = async () => [
+      (await hub.ok(tim.token, 'auth/generate_token', { type: 'user', name: 'x' })).token as string,
+      (await hub.realmToken(tim.token, realm)).token,
+    ]
+    const statuses = (tokens: string[]) =>
+      Promise.all(tokens.map(async token => (await hub.call(token, 'auth/whoami')).status))
+    const kept = await mint()
+    const change = { password: 'password of a test', new_password: 'another one' }
+    await hub.ok(tim.token, 'users/change_password', change)
+    expect(await statuses([tim.token, ...kept])).toEqual([200, 200, 200])
+    const back = { password: 'another one', new_password: 'password of a test', revoke_tokens: true }
+    await hub.ok(tim.token, 'users/change_password', back)
+    expect(await statuses([tim.token, ...kept])).toEqual([200, 401, 401])
+    const more = await mint()
+    await hub.ok(hub.admin, 'users/update', { user_id: tim.id, revoke_tokens: true })
+    expect(await statuses([tim.token, ...more, hub.admin])).toEqual([401, 401, 401, 200])
+    await hub.ok(null, 'session/create', { username: 'tim', password: 'password of a test' })
   })
   test('who is deleted is gone, with tokens, sessions and memberships; the name stays taken', async () => {
     const xena = await hub.account('xena')

@@ -216,8 +216,10 @@ export function orgRoutes(api: Api, hub: Hub, { user }: Callers): void {
   }
 
   function scopesOf(id: number) {
-    const members = sql<number>`(SELECT count(*) FROM ${scopeMembers} WHERE ${scopeMembers.scope_id} = ${scopes.id})`
-    const teams = sql<number>`(SELECT count(DISTINCT ${packages.name}) FROM ${packages} WHERE ${packages.scope_id} = ${scopes.id})`
+    // Columns of a query on one table are written without its name, which would mean the inner table here.
+    const scope = sql`${scopes}.${sql.identifier('id')}`
+    const members = sql<number>`(SELECT count(*) FROM ${scopeMembers} WHERE ${scopeMembers.scope_id} = ${scope})`
+    const teams = sql<number>`(SELECT count(DISTINCT ${packages.name}) FROM ${packages} WHERE ${packages.scope_id} = ${scope} AND ${packages.yanked_at} IS NULL)`
     return store.db
       .select({
         id: scopes.id,

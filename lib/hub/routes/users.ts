@@ -97,12 +97,14 @@ export function userRoutes(api: Api, hub: Hub, { user }: Callers): void {
         username: Type.Optional(Username),
         site_admin: Type.Optional(Type.Boolean()),
         password: Type.Optional(Password),
+        revoke_tokens: Type.Optional(Type.Boolean()),
       }),
       data: User,
-      summary: 'Rename an account, make it a site admin or not, set its password, which ends its sessions',
+      summary:
+        'Rename an account, make it a site admin or not, set its password, which ends its sessions, end its tokens',
     },
-    async ({ body: { user_id, password, ...changes }, caller }) => {
-      const takesOver = password !== undefined && user_id !== caller.user.id
+    async ({ body: { user_id, password, revoke_tokens = false, ...changes }, caller }) => {
+      const takesOver = (password !== undefined || revoke_tokens) && user_id !== caller.user.id
       if (takesOver || changes.site_admin !== undefined) caller.mustAllow({ users: 'admin' })
       const hash = password === undefined ? {} : { password_hash: await hashPassword(password) }
       return store.write(async tx => {
@@ -113,9 +115,15 @@ export function userRoutes(api: Api, hub: Hub, { user }: Callers): void {
           if (other) throw new CadreError('conflict', `the user name ${changes.username} is taken`)
         }
         const set = { ...changes, ...hash }
-        if (Object.keys(set).length === 0) return userRecord(row)
-        const [updated] = await tx.update(users).set(set).where(eq(users.id, row.id)).returning()
-        if (password !== undefined) await endTokens(hub, tx, row.id, 'sessions', caller.token.id)
+        if (Object.keys(set).length === 0 && !revoke_tokens) return userRecord(row)
+        // Set to what it is where nothing else is asked: an update has to set something.
+        const [updated] = await tx
+          .update(users)
+          .set({ username: row.username, ...set })
+          .where(eq(users.id, row.id))
+          .returning()
+        if (revoke_tokens) await endTokens(hub, tx, row.id, 'all', caller.token.id)
+        else if (password !== undefined) await endTokens(hub, tx, row.id, 'sessions', caller.token.id)
         await record(hub, tx, caller, { action: 'users/update', target: row.username })
         return userRecord(updated!)
       })
@@ -163,9 +171,13 @@ export function userRoutes(api: Api, hub: Hub, { user }: Callers): void {
     '/v1/users/change_password',
     {
       access: user({}),
-      body: closed({ password: Type.String({ minLength: 1, maxLength: 1_000 }), new_password: Password }),
+      body: closed({
+        password: Type.String({ minLength: 1, maxLength: 1_000 }),
+        new_password: Password,
+        revoke_tokens: Type.Optional(Type.Boolean()),
+      }),
       data: User,
-      summary: 'Change one’s own password; other sessions end',
+      summary: 'Change one’s own password; other sessions end, and other tokens where that is asked',
     },
     async ({ body, caller }) => {
       const { id, username } = caller.user
@@ -180,7 +192,7 @@ export function userRoutes(api: Api, hub: Hub, { user }: Callers): void {
         const same = and(eq(users.id, id), eq(users.password_hash, row.password_hash))
         const changed = await tx.update(users).set({ password_hash }).where(same).returning({ id: users.id })
         if (changed.length === 0) throw wrongPassword()
-        await endTokens(hub, tx, id, 'sessions', caller.token.id)
+        await endTokens(hub, tx, id, body.revoke_tokens ? 'all' : 'sessions', caller.token.id)
         await record(hub, tx, caller, { action: 'users/change_password', target: username })
         return userRecord(row)
       })

@@ -86,6 +86,10 @@ export const USER: Record<string, UserRoute> = {
     user_id: 999_999,
     password: 'long enough',
   })),
+  'users/update ending-tokens': route({ users: 'admin' }, 'site', 404, () => ({
+    user_id: 999_999,
+    revoke_tokens: true,
+  })),
   'users/delete': route({ users: 'admin' }, 'site', 409, () => ({ user_id: 1 })),
   'users/suspend': route({ users: 'admin' }, 'site', 409, () => ({ user_id: 1 })),
   'users/get': route({ users: 'read' }, 'shared', 200, ids => ({ username: ids.username })),
