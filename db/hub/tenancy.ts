@@ -204,7 +204,7 @@ export function tenancyTables({ table, index, uniqueIndex, primaryKey, id, text,
       address: text(),
       org_id: int(),
       realm_id: text(),
-      /** The route: `orgs/add_member`. */
+      /** The route, such as `orgs/add_member`, or what is more than a call of it. */
       action: text().notNull(),
       /** What it was done to. */
       target: text(),

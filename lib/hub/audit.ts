@@ -1,11 +1,12 @@
-// The audit log: who changed what, with which token, from where, in the transaction that changed it.
+// The audit log: who changed what, with which token, from where, in the transaction that changed it; and passwords that
+// were wrong.
 
 import type { Db } from '../../db/hub/store.ts'
 import type { RealmCaller, Stranger, UserCaller } from './callers.ts'
 import type { Hub } from './hub.ts'
 
 export interface Deed {
-  /** The route: `orgs/add_member`. */
+  /** The route, `orgs/add_member`, or what is more than a call of it: `session/create_failed`, `daemons/takeover`. */
   action: string
   target?: string
   org_id?: number

@@ -163,7 +163,8 @@ export async function orderRun(
     const order = { realm_id: realm.id, run_id: runId, kind, payload, created_by: caller.user.id, daemon_id: daemonId }
     const job = await enqueue(store, tx, order, hub.now())
     const action = kind === 'decide' ? 'reviews/decide' : `dispatch/${kind}`
-    await record(hub, tx, caller, { action, target: runId, org_id: realm.org_id, realm_id: realm.id })
+    const target = kind === 'decide' ? `${payload.review_id}: ${payload.decision}, run ${runId}` : runId
+    await record(hub, tx, caller, { action, target, org_id: realm.org_id, realm_id: realm.id })
     if (kind === 'cancel' && first?.state === 'waiting') await loseRuns(hub, tx, realm.id)
     const [after] = await tx.select().from(store.runs).where(eq(store.runs.run_id, runId))
     return { job, state: after!.state, realmId: realm.id }

@@ -279,6 +279,8 @@ describe('reading', () => {
     expect(reviews).toMatchObject([{ id: review, prompt: 'Publish?' }])
     expect((await hub.call(hub.admin, 'reviews/decide', { review_id: review, decision: 'retry' })).status).toBe(400)
     await hub.ok(hub.admin, 'reviews/decide', { review_id: review, decision: 'approve', values: { a: 1 } })
+    const { audit } = await hub.ok(hub.admin, 'audit/list', { action: 'reviews/decide' })
+    expect(audit[0]).toMatchObject({ target: expect.stringContaining(`${review}: approve, run `), username: 'admin' })
     const { jobs } = await hub.ok(token, 'daemons/poll', { daemon_id, slots: 0 })
     expect(jobs).toMatchObject([
       {

@@ -67,9 +67,13 @@ export function daemonProtocolRoutes(api: Api, hub: Hub, { realm }: Callers): vo
         const daemonId = body.daemon_id ?? crypto.randomUUID()
         const fresh = { id: daemonId, registered_at: hub.now(), acked_seq: 0, ...values }
         await tx.insert(daemons).values(fresh).onConflictDoUpdate({ target: daemons.id, set: values })
+        const place = { realm_id: realmId, org_id: orgOf(caller, realmId) }
+        if (known && known.token_id !== caller.token.id) {
+          const target = `${daemonId} from token ${known.token_id}`
+          await record(hub, tx, caller, { action: 'daemons/takeover', target, ...place })
+        }
         if (!known || known.removed_at !== null) {
-          const deed = { action: 'daemons/register', target: daemonId, realm_id: realmId }
-          await record(hub, tx, caller, { ...deed, org_id: orgOf(caller, realmId) })
+          await record(hub, tx, caller, { action: 'daemons/register', target: daemonId, ...place })
         }
         return daemonId
       })
@@ -183,6 +187,9 @@ export function daemonProtocolRoutes(api: Api, hub: Hub, { realm }: Callers): vo
           error: body.error?.replaceAll('\0', '').slice(0, 4_000),
         }
         const row = await answer(store, tx, { ...given, status: body.status as 'accepted' }, hub.now())
+        const place = { realm_id: daemon.realm_id, org_id: orgOf(caller, daemon.realm_id) }
+        const target = `${body.status} ${row.kind} job ${row.id}, run ${row.run_id}`
+        await record(hub, tx, caller, { action: 'daemons/ack', target, ...place })
         if (row.kind !== 'run') return row
         if (body.status === 'accepted') {
           await tx.update(runs).set({ daemon_id: daemon.id }).where(eq(runs.run_id, row.run_id))

@@ -43,7 +43,12 @@ export function sessionRoutes(api: Api, hub: Hub, { open, user }: Callers): void
         const matches = await Bun.password.verify(password, account?.password_hash ?? (await decoy))
         return matches && account?.suspended_at === null
       })
-      if (!right || !account) throw wrong()
+      if (!right || !account) {
+        // People type passwords where names belong: only a name that is one is written down.
+        const target = account?.username ?? 'no such account'
+        await store.write(tx => record(hub, tx, caller, { action: 'session/create_failed', target }))
+        throw wrong()
+      }
       const { row, token } = await store.write(async tx => {
         // While the password was checked it may have been changed, or the account suspended.
         const same = and(eq(users.id, account.id), eq(users.password_hash, account.password_hash))

@@ -35,7 +35,10 @@ export function userRoutes(api: Api, hub: Hub, { user }: Callers): void {
       const hash = await hashPassword(password)
       return store.write(async tx => {
         const row = await addUser(hub, tx, username, hash, site_admin)
-        await record(hub, tx, caller, { action: 'users/create', target: username })
+        await record(hub, tx, caller, {
+          action: 'users/create',
+          target: site_admin ? `${username} as site admin` : username,
+        })
         return userRecord(row)
       })
     },
@@ -124,7 +127,15 @@ export function userRoutes(api: Api, hub: Hub, { user }: Callers): void {
           .returning()
         if (revoke_tokens) await endTokens(hub, tx, row.id, 'all', caller.token.id)
         else if (password !== undefined) await endTokens(hub, tx, row.id, 'sessions', caller.token.id)
-        await record(hub, tx, caller, { action: 'users/update', target: row.username })
+        const what = [
+          changes.username !== undefined && changes.username !== row.username && `renamed to ${changes.username}`,
+          changes.site_admin === true && !row.site_admin && 'made a site admin',
+          changes.site_admin === false && row.site_admin && 'no longer a site admin',
+          password !== undefined && 'password set',
+          revoke_tokens && 'tokens revoked',
+        ].filter(each => each !== false)
+        const target = what.length === 0 ? row.username : `${row.username}: ${what.join(', ')}`
+        await record(hub, tx, caller, { action: 'users/update', target })
         return userRecord(updated!)
       })
     },
@@ -185,7 +196,11 @@ export function userRoutes(api: Api, hub: Hub, { user }: Callers): void {
       const right = await hub.throttle.attempt(username, caller.address(), () =>
         Bun.password.verify(body.password, row.password_hash),
       )
-      if (!right) throw wrongPassword()
+      if (!right) {
+        const deed = { action: 'users/change_password_failed', target: username }
+        await store.write(tx => record(hub, tx, caller, deed))
+        throw wrongPassword()
+      }
       const password_hash = await hashPassword(body.new_password)
       return store.write(async tx => {
         // Unless somebody else has changed it since it was checked.
@@ -193,7 +208,10 @@ export function userRoutes(api: Api, hub: Hub, { user }: Callers): void {
         const changed = await tx.update(users).set({ password_hash }).where(same).returning({ id: users.id })
         if (changed.length === 0) throw wrongPassword()
         await endTokens(hub, tx, id, body.revoke_tokens ? 'all' : 'sessions', caller.token.id)
-        await record(hub, tx, caller, { action: 'users/change_password', target: username })
+        await record(hub, tx, caller, {
+          action: 'users/change_password',
+          target: body.revoke_tokens ? `${username}: tokens revoked` : username,
+        })
         return userRecord(row)
       })
     },
