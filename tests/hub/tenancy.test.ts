@@ -2,6 +2,10 @@
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
+import { createHub } from '../../lib/hub/hub.ts'
+import { hubApi } from '../../lib/hub/serve.ts'
+import { createLog } from '../../lib/log.ts'
+import { folder } from '../support/folder.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
 
 let hub: TestHub
@@ -348,6 +352,35 @@ describe('users', () => {
     await hub.ok(hub.admin, 'orgs/add_member', { org_id: org, username: 'uma', role: 'member' })
     expect(await hub.ok(token, 'users/get', { username: 'admin' })).toMatchObject({ id: 1 })
     expect((await hub.call(token, 'users/list')).status).toBe(403)
+  })
+  test('one that may not be seen is looked for with as many statements as one that is missing', async () => {
+    const pat = await hub.account('pat')
+    await hub.account('quin')
+    let statements = 0
+    const db = new Proxy(hub.store.db, {
+      get(target, key) {
+        if (key === 'select') statements++
+        return Reflect.get(target, key)
+      },
+    })
+    const watched = createHub({ store: { ...hub.store, db }, log: createLog({ write: () => {} }), home: folder() })
+    const { app } = hubApi(watched)
+    const get = async (body: object) => {
+      const headers = { authorization: `Bearer ${pat.token}`, 'content-type': 'application/json' }
+      const request = new Request('http://localhost/v1/users/get', {
+        method: 'POST',
+        headers,
+        body: JSON.stringify(body),
+      })
+      statements = 0
+      return [(await app.handle(request)).status, statements]
+    }
+    await get({})
+    const [[foreign, asked], [missing, askedToo]] = [await get({ username: 'quin' }), await get({ username: 'none' })]
+    expect([foreign, missing]).toEqual([404, 404])
+    expect(asked).toBeGreaterThan(0)
+    expect(askedToo).toBe(asked!)
+    await watched.touches.close()
   })
   test('a new password ends the other sessions', async () => {
     const vic = await hub.account('vic')

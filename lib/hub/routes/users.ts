@@ -1,6 +1,6 @@
 // Accounts. They are made by site admins; there is no public sign-up.
 
-import { and, eq, inArray, isNull } from 'drizzle-orm'
+import { and, eq, exists, inArray, isNull, sql } from 'drizzle-orm'
 import type { Tables } from '../../../db/hub/schema.ts'
 import type { Db } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
@@ -75,17 +75,15 @@ export function userRoutes(api: Api, hub: Hub, { user }: Callers): void {
     },
     async ({ body, caller }) => {
       const own = body.user_id === undefined && body.username === undefined
-      const row = await find(store.db, own ? { user_id: caller.user.id } : body)
+      const given = own ? { user_id: caller.user.id } : body
+      // One statement whatever it finds, so that the time does not tell a foreign account from a missing one.
+      const [found] = await store.db
+        .select({ row: users, shared: exists(sharedOrg(caller.user.id)).mapWith(Boolean) })
+        .from(users)
+        .where(named(given))
+      if (!found) throw missing(body)
+      const { row, shared } = found
       if (row.id === caller.user.id || caller.user.siteAdmin) return userRecord(row)
-      const mine = store.db
-        .select({ id: orgMembers.org_id })
-        .from(orgMembers)
-        .where(eq(orgMembers.user_id, caller.user.id))
-      const [shared] = await store.db
-        .select()
-        .from(orgMembers)
-        .where(and(eq(orgMembers.user_id, row.id), inArray(orgMembers.org_id, mine)))
-        .limit(1)
       if (!shared) throw missing(body)
       return { id: row.id, username: row.username, created_at: row.created_at }
     },
@@ -217,11 +215,29 @@ export function userRoutes(api: Api, hub: Hub, { user }: Callers): void {
     },
   )
 
-  async function find(tx: Db, { user_id, username }: { user_id?: number; username?: string }) {
-    const where = user_id === undefined ? eq(users.username, username!) : eq(users.id, user_id)
-    const [row] = await tx.select().from(users).where(and(where, present))
-    if (!row || (username !== undefined && row.username !== username)) throw missing({ user_id, username })
+  async function find(tx: Db, { user_id }: { user_id: number }) {
+    const [row] = await tx.select().from(users).where(named({ user_id }))
+    if (!row) throw missing({ user_id })
     return row
+  }
+
+  /** The account of this id and this name, of what is given. */
+  function named({ user_id, username }: { user_id?: number | undefined; username?: string | undefined }) {
+    return and(
+      user_id === undefined ? undefined : eq(users.id, user_id),
+      username === undefined ? undefined : eq(users.username, username),
+      present,
+    )
+  }
+
+  /** Memberships of the account in hand, in the orgs of `userId`. */
+  function sharedOrg(userId: number) {
+    const mine = store.db.select({ id: orgMembers.org_id }).from(orgMembers).where(eq(orgMembers.user_id, userId))
+    const theirs = sql`${orgMembers}.${sql.identifier('user_id')} = ${users}.${sql.identifier('id')}`
+    return store.db
+      .select({ one: sql`1` })
+      .from(orgMembers)
+      .where(and(theirs, inArray(orgMembers.org_id, mine)))
   }
 
   async function keepASiteAdmin(tx: Db, userId: number): Promise<void> {
