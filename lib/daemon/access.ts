@@ -19,6 +19,8 @@ export interface Caller {
   local: boolean
   /** The one run that a dispatch token is for, with the runs of its tree; null: any. */
   runId: string | null
+  /** Whether the call would be allowed now, for calls that last. A hub that does not answer changes nothing. */
+  stillAllowed(): Promise<boolean>
 }
 
 /** A caller as the guard knows it: from elsewhere with its credential. */
@@ -29,6 +31,8 @@ export interface Rule {
   local: 'open' | 'token'
   /** What a caller from elsewhere must be allowed; null: never. */
   remote: RemoteAction | null
+  /** The call is about a run, which the route checks; others are not for a credential that is bound to one run. */
+  ofRun?: true
 }
 
 export interface GuardOptions {
@@ -48,7 +52,13 @@ export function strictFrom(value: string | undefined): boolean {
 export type Guard = (rule: Rule) => Access<Caller>
 
 export function createGuard({ localToken, strict, credentials }: GuardOptions): Guard {
-  const local: Admitted = { name: localName(), local: true, runId: null, credential: null }
+  const local: Admitted = {
+    name: localName(),
+    local: true,
+    runId: null,
+    credential: null,
+    stillAllowed: async () => true,
+  }
 
   return rule => ({
     rule: inWords(rule),
@@ -56,31 +66,44 @@ export function createGuard({ localToken, strict, credentials }: GuardOptions): 
       const here = isLoopback(peer())
       if (bearer !== null) {
         if (here && sameSecret(bearer, localToken)) return local
-        return remote(await credentials.check(bearer))
+        return remote(await credentials.check(bearer), async () => {
+          const credential = await credentials.again(bearer)
+          if (credential) judge(credential, rule)
+        })
       }
       if (!here) throw new CadreError('unauthorized', NO_CREDENTIAL)
+      refuseProxied(request)
       refuseForeign(request)
       if (strict || rule.local === 'token') {
         throw new CadreError('unauthorized', 'this call needs the local token: the content of <home>/token, as Bearer')
       }
       return local
     },
-    permit: ({ credential }: Admitted) => credential && permit(credential, rule),
+    permit({ credential }: Admitted) {
+      if (!credential) return
+      judge(credential, rule)
+      credential.spend?.()
+    },
   })
 
-  function remote(credential: Credential): Admitted {
+  function remote(credential: Credential, again: () => Promise<void>): Admitted {
     if (!credentials.connected()) {
       throw new CadreError('unavailable', 'this daemon is not connected to its hub: calls from elsewhere wait for that')
     }
-    return { name: credential.name, local: false, runId: credential.runId, credential }
+    const stillAllowed = () =>
+      again().then(
+        () => true,
+        () => false,
+      )
+    return { name: credential.name, local: false, runId: credential.runId, credential, stillAllowed }
   }
 
-  function permit({ actions, spend }: Credential, rule: Rule): void {
+  function judge({ actions, runId }: Credential, rule: Rule): void {
     if (rule.remote === null) throw new CadreError('forbidden', 'this call is only taken on the daemon’s own machine')
     if (!actions.includes(rule.remote)) {
       throw new CadreError('forbidden', `this call needs ${rule.remote}; the credential allows ${list(actions)}`)
     }
-    spend?.()
+    if (runId !== null && !rule.ofRun) throw new CadreError('forbidden', `the credential is for run ${runId} only`)
   }
 }
 
@@ -104,6 +127,15 @@ export function isLoopback(address: string | null): boolean {
 /** `localhost`, 127.0.0.0/8 or [::1]. */
 function isLoopbackHost(hostname: string): boolean {
   return hostname === 'localhost' || hostname === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(hostname)
+}
+
+const PROXY_HEADERS = ['x-forwarded-for', 'forwarded', 'via', 'x-real-ip']
+
+/** A proxy on this machine calls from here for people elsewhere. */
+function refuseProxied({ headers }: Request): void {
+  const name = PROXY_HEADERS.find(each => headers.has(each))
+  if (name === undefined) return
+  throw new CadreError('forbidden', `a call that came through a proxy (${name}) needs a token, on this machine too`)
 }
 
 /** Refuses what a web page of another origin made a browser send. */

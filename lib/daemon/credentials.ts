@@ -4,6 +4,7 @@
 import type { CryptoKey } from 'jose'
 import { CadreError } from '../error.ts'
 import type { RemoteAction } from './access.ts'
+import type { UsedTokens } from './used-tokens.ts'
 
 /** A public key of the hub. An empty `kid`: it was configured here and fits any. `not_after`: epoch milliseconds. */
 interface DispatchKey {
@@ -49,6 +50,11 @@ export interface Credentials {
   connected(): boolean
   /** Throws `unauthorized`. */
   check(bearer: string): Promise<Credential>
+  /**
+   * The same for what lasts, such as a stream: as the hub sees it now, and not a second past its end. Answers null when
+   * the hub does not tell.
+   */
+  again(bearer: string): Promise<Credential | null>
 }
 
 export const NO_CREDENTIAL =
@@ -57,40 +63,53 @@ const BAD_CREDENTIAL = 'the credential is not valid here: it is malformed, unkno
 
 const USER_TOKEN = /^cadre_tok_[0-9A-Za-z]{40,}$/
 const WHOAMI_MS = 60_000
+/** What the hub said this lately is new enough for a stream, so that many streams of one token ask once. */
+const AGAIN_MS = 1_000
 const MOST_KNOWN = 1_000
 const TOLERANCE_S = 30
 
 /** `remote` is null as long as the daemon has no hub. */
-export function createCredentials(remote: () => Remote | null, now: () => number = Date.now): Credentials {
-  const known = new Map<string, { until: number; credential: Credential }>()
-  const spent = new Map<string, number>()
+export function createCredentials(
+  remote: () => Remote | null,
+  used: UsedTokens,
+  now: () => number = Date.now,
+): Credentials {
+  const known = new Map<string, { asked: number; credential: Credential }>()
   const imported = new Map<string, Promise<CryptoKey>>()
 
   return {
     connected: () => remote()?.connected() ?? false,
-    check(bearer) {
-      if (bearer.startsWith('cadre_tok_')) return userToken(bearer)
-      if (bearer.split('.').length === 3) return dispatchToken(bearer)
-      throw bad()
-    },
+    check: bearer => look(bearer, WHOAMI_MS, TOLERANCE_S),
+    again: bearer =>
+      look(bearer, AGAIN_MS, 0).catch(error => {
+        if (error instanceof CadreError && error.code === 'unavailable') return null
+        throw error
+      }),
   }
 
-  async function userToken(token: string): Promise<Credential> {
+  async function look(bearer: string, maxAge: number, tolerance: number): Promise<Credential> {
+    if (bearer.startsWith('cadre_tok_')) return userToken(bearer, maxAge)
+    if (bearer.split('.').length === 3) return dispatchToken(bearer, tolerance)
+    throw bad()
+  }
+
+  async function userToken(token: string, maxAge: number): Promise<Credential> {
     if (!USER_TOKEN.test(token)) throw bad()
     const hub = remote()
     if (!hub?.connected()) throw new CadreError('unavailable', 'this daemon is not connected to its hub')
     const hash = new Bun.CryptoHasher('sha256').update(token).digest('hex')
     const fresh = known.get(hash)
-    if (fresh && fresh.until > now()) return fresh.credential
+    if (fresh && now() < fresh.asked + maxAge) return fresh.credential
+    const asked = now()
     const reply = (await hub.whoami(token).catch(refusal)) as unknown as Whoami
     if (reply.type !== 'user' || !reply.user || !reply.realm_role) throw bad()
     const credential = { name: reply.user.username, actions: actionsOf(reply), runId: null }
     if (known.size >= MOST_KNOWN) known.clear()
-    known.set(hash, { until: now() + WHOAMI_MS, credential })
+    known.set(hash, { asked, credential })
     return credential
   }
 
-  async function dispatchToken(token: string): Promise<Credential> {
+  async function dispatchToken(token: string, tolerance: number): Promise<Credential> {
     const hub = remote()
     if (!hub?.daemonId) throw bad()
     const { jwtVerify } = await import('jose')
@@ -107,7 +126,7 @@ export function createCredentials(remote: () => Remote | null, now: () => number
       issuer: 'cadre-hub',
       audience: hub.daemonId,
       requiredClaims: ['exp', 'jti', 'sub', 'action'],
-      clockTolerance: TOLERANCE_S,
+      clockTolerance: tolerance,
       currentDate: new Date(now()),
     }).catch(() => {
       throw bad()
@@ -121,9 +140,7 @@ export function createCredentials(remote: () => Remote | null, now: () => number
 
   /** A token that starts work counts once. */
   function spend(jti: string, until: number): void {
-    for (const [id, end] of spent) if (end < now()) spent.delete(id)
-    if (spent.has(jti)) throw bad()
-    spent.set(jti, until)
+    if (!used.use(jti, until, now())) throw bad()
   }
 
   async function importKey(pem: string): Promise<CryptoKey> {

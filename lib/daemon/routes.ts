@@ -15,6 +15,7 @@ import { settingRoutes } from './routes/settings.ts'
 import { streamRoutes } from './routes/stream.ts'
 import { teamRoutes } from './routes/teams.ts'
 import { workspaceRoutes } from './routes/workspaces.ts'
+import { UsedTokens } from './used-tokens.ts'
 import { version } from './version.ts'
 
 /** What a group of routes is given. */
@@ -29,7 +30,7 @@ export function daemonApi(daemon: Daemon, options: { strict: boolean }): Api {
   const guard = createGuard({
     localToken: localToken(daemon.home),
     strict: options.strict,
-    credentials: createCredentials(() => daemon.remote),
+    credentials: createCredentials(() => daemon.remote, new UsedTokens(daemon.db)),
   })
   const routing: Routing = { api, daemon, guard }
   health(api, () => ({ version, ...daemon.engine.load }))

@@ -1,10 +1,13 @@
 // The guard for callers from elsewhere: every credential against every rule, and what counts once.
 
 import { describe, expect, test } from 'bun:test'
+import { join } from 'node:path'
 import { exportSPKI, generateKeyPair, type JWTPayload, SignJWT } from 'jose'
 import { Type } from 'typebox'
+import { migrate, openDatabase, readMigrations } from '../../db/open.ts'
 import { createGuard, isLoopback, type Rule } from '../../lib/daemon/access.ts'
 import { createCredentials, type Remote } from '../../lib/daemon/credentials.ts'
+import { UsedTokens } from '../../lib/daemon/used-tokens.ts'
 import { CadreError } from '../../lib/error.ts'
 import { createApi } from '../../lib/http/api.ts'
 import { createLog } from '../../lib/log.ts'
@@ -24,6 +27,10 @@ const EXECUTE: Rule = { local: 'open', remote: 'execute' }
 const CANCEL: Rule = { local: 'open', remote: 'cancel' }
 const NEVER: Rule = { local: 'open', remote: null }
 const TOKEN: Rule = { local: 'token', remote: 'execute' }
+
+const db = openDatabase(':memory:')
+migrate(db, ':memory:', await readMigrations(join(import.meta.dir, '../../db/daemon/migrations')))
+const used = new UsedTokens(db)
 
 let now = Date.now()
 let connected = true
@@ -55,6 +62,7 @@ function guardOf(link: Remote | null = enrolled, strict = false) {
     strict,
     credentials: createCredentials(
       () => link,
+      used,
       () => now,
     ),
   })

@@ -13,7 +13,7 @@ import { Name, RunId } from './bodies.ts'
 import { target } from './runs.ts'
 
 export function artifactRoutes({ api, daemon, guard }: Routing): void {
-  const access = guard({ local: 'open', remote: 'access' })
+  const access = guard({ local: 'open', remote: 'access', ofRun: true })
   const List = closed({ run_id: RunId, phase: Type.Optional(Name) })
   api.post('/v1/artifacts/list', { access, body: List, summary: 'Files that phases of a run wrote' }, call => {
     const { phases } = runPhases(daemon.engine.store, target(daemon, call), id => daemon.engine.bundle(id))

@@ -1,12 +1,13 @@
 // reviews/*: questions that runs put to people, and their answers.
 
+import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
 import { closed } from '../../schema.ts'
 import { Type } from '../../type.ts'
 import { answerReview, findReview, listReviewRecords } from '../reviews.ts'
 import type { Routing } from '../routes.ts'
 import { PAGE, page, RunId } from './bodies.ts'
-import { anyRun, target } from './runs.ts'
+import { target } from './runs.ts'
 
 const DECISIONS = ['approve', 'reject', 'retry', 'skip', 'complete', 'fail'] as const
 
@@ -16,11 +17,11 @@ export function reviewRoutes({ api, daemon, guard }: Routing): void {
     run_id: Type.Optional(RunId),
     state: Type.Optional(Type.Enum(['pending', 'decided'])),
   })
-  const read = guard({ local: 'open', remote: 'access' })
+  const read = guard({ local: 'open', remote: 'access', ofRun: true })
   api.post('/v1/reviews/list', { access: read, body: List, summary: 'Reviews, newest first' }, ({ body, caller }) => {
-    if (body.run_id === undefined) anyRun(caller)
-    else target(daemon, { body: { run_id: body.run_id }, caller })
     const { run_id: runId, state } = body
+    if (runId !== undefined) target(daemon, { body: { run_id: runId }, caller })
+    else if (caller.runId !== null) throw new CadreError('forbidden', `the credential is for run ${caller.runId} only`)
     return listReviewRecords(daemon.engine, {
       ...page(body),
       ...(runId !== undefined && { runId }),
@@ -34,7 +35,7 @@ export function reviewRoutes({ api, daemon, guard }: Routing): void {
     comment: Type.Optional(Type.String({ maxLength: 10_000 })),
     values: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
   })
-  const decide = guard({ local: 'token', remote: 'execute' })
+  const decide = guard({ local: 'token', remote: 'execute', ofRun: true })
   api.post(
     '/v1/reviews/decide',
     { access: decide, body: Decide, summary: 'Answer a review' },

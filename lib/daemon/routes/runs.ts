@@ -51,15 +51,16 @@ const Logs = closed({
 export function runRoutes({ api, daemon, guard }: Routing): void {
   const { engine } = daemon
   const { store } = engine
-  const read = guard({ local: 'open', remote: 'access' })
-  const execute = guard({ local: 'open', remote: 'execute' })
-  const cancel = guard({ local: 'open', remote: 'cancel' })
+  const read = guard({ local: 'open', remote: 'access', ofRun: true })
+  const resume = guard({ local: 'open', remote: 'execute', ofRun: true })
+  const cancel = guard({ local: 'open', remote: 'cancel', ofRun: true })
+  const list = guard({ local: 'open', remote: 'access' })
+  const begin = guard({ local: 'open', remote: 'execute' })
 
-  api.post('/v1/runs/start', { access: execute, body: Start, summary: 'Start a run' }, ({ body, caller }) =>
+  api.post('/v1/runs/start', { access: begin, body: Start, summary: 'Start a run' }, ({ body, caller }) =>
     start(daemon, body, caller),
   )
-  api.post('/v1/runs/list', { access: read, body: List, summary: 'Runs, newest first' }, ({ body, caller }) => {
-    anyRun(caller)
+  api.post('/v1/runs/list', { access: list, body: List, summary: 'Runs, newest first' }, ({ body }) => {
     const { limit: _, offset: __, ...filter } = body
     const { runs, total } = listRuns(store, { ...filter, ...page(body) })
     return { runs: runs.map(run => (daemon.left.has(run.root_run_id) ? shown(run) : run)), total }
@@ -73,7 +74,7 @@ export function runRoutes({ api, daemon, guard }: Routing): void {
   )
   api.post(
     '/v1/runs/resume',
-    { access: execute, body: Resume, summary: 'Continue an interrupted run, or an ended one as a new attempt' },
+    { access: resume, body: Resume, summary: 'Continue an interrupted run, or an ended one as a new attempt' },
     ({ body, caller }) => {
       const { run_id, from_phase: from = null, failed = false, inputs } = body
       if (inputs && !caller.local) {
@@ -134,7 +135,6 @@ export function runRoutes({ api, daemon, guard }: Routing): void {
 }
 
 async function start(daemon: Daemon, body: Static<typeof Start>, caller: Caller) {
-  anyRun(caller)
   if (!caller.local && body.path !== undefined) {
     throw new CadreError('forbidden', 'from another machine a run starts from a `team`, never from a `path`')
   }
@@ -164,10 +164,4 @@ export function target(
 function sameTree(daemon: Daemon, one: string, other: string): boolean {
   const root = (id: string) => daemon.engine.store.runs.get(id)?.root_id
   return one === other || (root(one) !== undefined && root(one) === root(other))
-}
-
-/** For calls that are about no run in particular. */
-export function anyRun(caller: Caller): void {
-  if (caller.runId === null) return
-  throw new CadreError('forbidden', `the credential is for run ${caller.runId} only`)
 }

@@ -1,0 +1,109 @@
+// Attacks on a daemon from elsewhere, with a real hub behind it: credentials that outlive their end, that are used twice,
+// or that reach more than they were made for; and proxies that lend their address to strangers.
+
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { files, type RunningDaemon, spawnDaemon } from '../../support/daemon.ts'
+import { folder } from '../../support/folder.ts'
+import { startTestHub, type TestHub } from '../../support/hub.ts'
+
+let hub: TestHub
+let daemon: RunningDaemon
+let env: Record<string, string>
+let daemonId: string
+
+beforeAll(async () => {
+  hub = await startTestHub()
+  const { token } = await hub.realmToken(hub.admin, hub.realm)
+  env = { CADRE_HUB_URL: hub.url, CADRE_REALM_TOKEN: token }
+  daemon = await spawnDaemon({ home: folder(), env })
+  const { daemons } = await hub.ok(hub.admin, 'daemons/list')
+  daemonId = daemons[0].id
+})
+afterAll(async () => {
+  await daemon.stop()
+  await hub.stop()
+})
+
+const bearer = (token: string) => ({ authorization: `Bearer ${token}` })
+
+const mint = async (action: string, run_id?: string) =>
+  (await hub.ok(hub.admin, 'dispatch/tokens/mint', { daemon_id: daemonId, action, ...(run_id && { run_id }) })).token
+
+const waiting = (name = '@local/waits') =>
+  files({
+    'team.yml': `name: "${name}"
+version: 1.0.0
+phases: [{ name: wait, agent: exec, commands: [{ name: w, run: sleep 60 }] }]
+`,
+  })
+
+const message = { type: 'workspace_list', version: 1, id: 't', timestamp: 1, run_id: null, instance_id: null }
+
+test('a proxy on this machine has no exemption', async () => {
+  for (const name of ['X-Forwarded-For', 'Forwarded', 'Via', 'X-Real-IP']) {
+    const headers = { [name]: '127.0.0.1' }
+    expect([name, (await daemon.post('/v1/runs/list', {}, headers)).status]).toEqual([name, 403])
+    expect((await fetch(`${daemon.url}/metrics`, { headers })).status).toBe(403)
+    // The local token is a credential, however it comes.
+    expect((await daemon.post('/v1/runs/list', {}, { ...headers, ...bearer(daemon.token) })).status).toBe(200)
+  }
+})
+
+test('a token bound to one run reads the tree of that run and nothing else', async () => {
+  const team = '@admin/waits'
+  const text = readFileSync(join(waiting(team), 'team.yml'))
+  await hub.ok(hub.admin, 'teams/publish', { files: [{ path: 'team.yml', content_base64: text.toString('base64') }] })
+  await hub.ok(hub.admin, 'realms/add_team', { realm_id: hub.realm, team })
+  const { run_id } = await hub.ok(hub.admin, 'dispatch/run', { daemon_id: daemonId, team })
+  const { run_id: other } = await daemon.call('/v1/runs/start', { path: waiting() })
+  const access = bearer(await mint('access', run_id))
+  const get = () => daemon.post('/v1/runs/get', { run_id }, access)
+  for (const until = Date.now() + 20_000; (await get()).status !== 200 && Date.now() < until; ) await Bun.sleep(25)
+  for (const path of ['runs/get', 'runs/tree', 'runs/logs', 'runs/why', 'reviews/list', 'artifacts/list']) {
+    expect([path, (await daemon.post(`/v1/${path}`, { run_id }, access)).status]).toEqual([path, 200])
+    expect([path, (await daemon.post(`/v1/${path}`, { run_id: other }, access)).status]).toEqual([path, 403])
+  }
+  const refused = [
+    await daemon.post('/v1/runs/list', {}, access),
+    await daemon.post('/v1/reviews/list', {}, access),
+    await daemon.post('/v1/workspaces/get', { ...message, payload: {} }, access),
+    await fetch(`${daemon.url}/metrics`, { headers: access }),
+    await daemon.post('/v1/runs/start', { team }, bearer(await mint('execute', run_id))),
+  ]
+  expect(refused.map(({ status }) => status)).toEqual(refused.map(() => 403))
+  await daemon.call('/v1/runs/cancel', { run_id })
+  await daemon.call('/v1/runs/cancel', { run_id: other })
+})
+
+test('a token that starts work counts once, over a restart too', async () => {
+  const execute = bearer(await mint('execute'))
+  // There is no such run, which is told after the token is used up.
+  expect((await daemon.post('/v1/runs/resume', { run_id: 'none' }, execute)).status).toBe(404)
+  expect((await daemon.post('/v1/runs/resume', { run_id: 'none' }, execute)).status).toBe(401)
+  const { home } = daemon
+  await daemon.stop()
+  daemon = await spawnDaemon({ home, env })
+  expect((await daemon.post('/v1/runs/resume', { run_id: 'none' }, execute)).status).toBe(401)
+  const fresh = bearer(await mint('execute'))
+  expect((await daemon.post('/v1/runs/resume', { run_id: 'none' }, fresh)).status).toBe(404)
+})
+
+test('a stream ends soon after its token does', async () => {
+  const { run_id } = await daemon.call('/v1/runs/start', { path: waiting() })
+  const { id, token } = await hub.ok(hub.admin, 'auth/generate_token', { type: 'user', name: 'reader' })
+  const open = (headers: Record<string, string>) =>
+    fetch(`${daemon.url}/v1/runs/stream?run_id=${run_id}`, { headers, signal: AbortSignal.timeout(60_000) })
+  const reply = await open(bearer(token))
+  const ours = await open({})
+  expect([reply.status, ours.status]).toEqual([200, 200])
+  await hub.ok(hub.admin, 'auth/revoke_token', { id })
+  const revoked = performance.now()
+  await reply.text()
+  // 5 s, and some more on a busy machine; without the mend the stream lasts as long as the run, which is longer.
+  expect(performance.now() - revoked).toBeLessThan(15_000)
+  // The one that is still allowed goes on until the run ends.
+  await daemon.call('/v1/runs/cancel', { run_id })
+  expect(await ours.text()).toContain('event: end')
+}, 70_000)
