@@ -2,10 +2,10 @@
 
 import type { Store } from '../../db/hub/store.ts'
 import type { Log } from '../log.ts'
-import type { AgentLookup } from '../team/team.ts'
 import { type Bell, createBell } from './bell.ts'
 import { createSealer, type Sealer } from './keys.ts'
 import { createMemo, type Memo } from './memo.ts'
+import { PackageChecker } from './package-check.ts'
 import { createThrottle, type Throttle } from './throttle.ts'
 import { Touches } from './touches.ts'
 
@@ -21,8 +21,7 @@ export interface Hub {
   readonly sealer: Sealer
   /** Take the caller's address from `X-Forwarded-For` (`CADRE_TRUST_PROXY`). */
   readonly trustProxy: boolean
-  /** The agents that published teams may name: looked for once, when first asked. */
-  agents(): Promise<AgentLookup>
+  readonly checker: PackageChecker
   close(): Promise<void>
 }
 
@@ -41,7 +40,7 @@ export interface HubOptions {
 export function createHub(options: HubOptions): Hub {
   const { store, log, now = Date.now, key, trustProxy = false } = options
   if (!key) log.warn('CADRE_HUB_KEY is not set: private dispatch keys are stored unencrypted')
-  let catalogue: Promise<AgentLookup> | undefined
+  const checker = new PackageChecker({ home: options.home, extra: options.agentsFolder })
   const touches = new Touches(store, log, now)
   return {
     store,
@@ -53,13 +52,9 @@ export function createHub(options: HubOptions): Hub {
     throttle: createThrottle(store, now),
     sealer: createSealer(key),
     trustProxy,
-    agents() {
-      catalogue ??= import('../agent/catalogue.ts').then(({ discover }) =>
-        discover({ home: options.home, extra: options.agentsFolder }),
-      )
-      return catalogue
-    },
+    checker,
     async close() {
+      await checker.close()
       await touches.close()
       await store.close()
     },

@@ -1,33 +1,36 @@
 // Published teams: publish, find, download, yank.
 
 import { and, eq, inArray, isNull, like, or, sql } from 'drizzle-orm'
-import { type Db, isDuplicate } from '../../../db/hub/store.ts'
+import type { Static } from 'typebox'
+import { isDuplicate } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import type { Api } from '../../http/api.ts'
 import { MIB } from '../../http/body.ts'
 import { closed } from '../../schema.ts'
-import type { TeamPackage } from '../../team/team.ts'
 import { Type } from '../../type.ts'
 import { realmFacts } from '../acl.ts'
 import { record } from '../audit.ts'
 import { listBody, page, Slug, TeamName, TeamRef, Text } from '../bodies.ts'
 import type { Callers, RealmCaller, UserCaller } from '../callers.ts'
 import type { Hub } from '../hub.ts'
-import {
-  checkPackage,
-  filesOf,
-  findPackage,
-  type PackageRow,
-  reachable,
-  scopeOf,
-  splitReference,
-  versionsOf,
-} from '../packages.ts'
+import type { Found } from '../package-check.ts'
+import { filesOf, findPackage, type PackageRow, reachable, versionsOf } from '../packages.ts'
 import { scopesReached } from '../reach.ts'
 import { Download, listOf, Package, withMore } from '../records.ts'
+import { scopeOf, splitReference } from '../reference.ts'
 
 const READ = { grant: { teams: 'read' }, scope: 'org' } as const
 const WRITE = { grant: { teams: 'write' }, scope: 'member' } as const
+
+const Publish = closed({
+  scope: Type.Optional(Slug),
+  files: Type.Array(closed({ path: Type.String({ maxLength: 400 }), content_base64: Type.String() }), { minItems: 1 }),
+})
+
+const NAMED_SCOPES = /\bname["']?\s*:\s*["']?@[a-z0-9-]{1,63}\//g
+const scopeIn = (named: string) => named.slice(named.indexOf('@') + 1, -1)
+/** Of those that team.yml seems to name. */
+const MOST_NAMED = 10
 
 export function teamRoutes(api: Api, hub: Hub, { user, either }: Callers): void {
   const { store } = hub
@@ -37,23 +40,18 @@ export function teamRoutes(api: Api, hub: Hub, { user, either }: Callers): void 
     '/v1/teams/publish',
     {
       access: user(WRITE),
-      body: closed({
-        scope: Type.Optional(Slug),
-        files: Type.Array(closed({ path: Type.String({ maxLength: 400 }), content_base64: Type.String() }), {
-          minItems: 1,
-        }),
-      }),
+      body: Publish,
       data: Package,
       limit: 16 * MIB,
       summary: 'Publish a version of a team',
     },
-    async ({ body, caller }) => {
-      if (body.scope) await caller.scope({ slug: body.scope })
-      const checked = await checkPackage(body.files, body.scope, {
-        agents: await hub.agents(),
-        resolve: reference => visiblePackage(caller, reference),
-      })
-      const { name, version } = checked.team
+    async ({ body, caller, request, server }) => {
+      await mayPublish(caller, body)
+      // Others may be before it, and a large one takes its time.
+      server?.timeout(request, 0)
+      const { files, scope } = body
+      const checked = await hub.checker.check(caller.user.id, { files, scope }, ref => visiblePackage(caller, ref))
+      const { name, version } = checked
       return store.write(async tx => {
         const scope = await caller.scope({ slug: scopeOf(name) }, 'member', tx)
         const [row] = await tx
@@ -62,10 +60,10 @@ export function teamRoutes(api: Api, hub: Hub, { user, either }: Callers): void 
             scope_id: scope.id,
             name,
             version,
-            description: checked.team.description,
+            description: checked.description,
             sha256: checked.sha256,
             bytes: checked.bytes,
-            inputs: [...checked.team.inputs],
+            inputs: checked.inputs,
             dependencies: checked.dependencies,
             published_at: hub.now(),
             published_by: caller.user.id,
@@ -200,18 +198,50 @@ export function teamRoutes(api: Api, hub: Hub, { user, either }: Callers): void 
     return row
   }
 
-  async function visiblePackage(caller: UserCaller, reference: string): Promise<TeamPackage | null> {
+  /**
+   * Throws for a caller who may not publish this, before anything is read for long. It is a first look at names that stand
+   * in team.yml as they mostly do; what the package really is called is checked again when it is kept.
+   */
+  async function mayPublish(caller: UserCaller, { scope, files }: Static<typeof Publish>): Promise<void> {
+    if (scope) return void (await caller.scope({ slug: scope }))
+    const root = files.find(({ path }) => path === 'team.yml')?.content_base64.slice(0, 2 * MIB) ?? ''
+    const slugs = new Set(Buffer.from(root, 'base64').toString().match(NAMED_SCOPES)?.map(scopeIn))
+    slugs.delete('local')
+    const [first, ...others] = [...slugs].slice(0, MOST_NAMED)
+    if (first === undefined) return publishesSomewhere(caller)
+    let refused: unknown
+    for (const slug of [first, ...others]) {
+      try {
+        return void (await caller.scope({ slug }))
+      } catch (error) {
+        refused ??= error
+      }
+    }
+    throw refused
+  }
+
+  /** For a package that seems to name no scope, so that nobody has one read who could not publish any. */
+  async function publishesSomewhere({ user }: UserCaller): Promise<void> {
+    if (user.siteAdmin) return
+    const { scopeMembers, orgMembers, db } = store
+    const own = db
+      .select({ id: scopes.id })
+      .from(scopes)
+      .leftJoin(scopeMembers, and(eq(scopeMembers.scope_id, scopes.id), eq(scopeMembers.user_id, user.id)))
+      .leftJoin(orgMembers, and(eq(orgMembers.org_id, scopes.org_id), eq(orgMembers.user_id, user.id)))
+      .where(or(eq(scopeMembers.user_id, user.id), inArray(orgMembers.role, ['owner', 'admin'])))
+    if ((await own.limit(1)).length > 0) return
+    throw new CadreError('forbidden', 'you publish in no scope: be added to one, or have one created')
+  }
+
+  async function visiblePackage(caller: UserCaller, reference: string): Promise<Found | null> {
     try {
-      return await packageFilesOf(store.db, await readable(caller, reference))
+      const { id, name, version } = await readable(caller, reference)
+      return { name, version, files: await filesOf(store, store.db, id) }
     } catch (error) {
       if (error instanceof CadreError && error.code === 'not_found') return null
       throw error
     }
-  }
-
-  async function packageFilesOf(db: Db, { id, name, version }: PackageRow): Promise<TeamPackage> {
-    const files = await filesOf(store, db, id)
-    return { name, version, files: new Map(files.map(file => [file.path, Buffer.from(file.content_base64, 'base64')])) }
   }
 
   /** A realm token downloads what its realms' lists need. */

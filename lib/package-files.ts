@@ -1,0 +1,44 @@
+// The files of a published team, as hub and daemon pass them on: which names they may have, and their digest.
+
+import { isSafeName } from './agent/files.ts'
+
+export interface PackageFile {
+  path: string
+  content_base64: string
+}
+
+/** SHA-256 of a package, hex; `files` in the order of the hub, which is that of their paths. */
+export function packageDigest(files: readonly PackageFile[]): string {
+  const plain = files.map(({ path, content_base64 }) => ({ path, content_base64 }))
+  return new Bun.CryptoHasher('sha256').update(JSON.stringify(plain)).digest('hex')
+}
+
+const PLAIN_PATH = /^[A-Za-z0-9._@+ -]+(\/[A-Za-z0-9._@+ -]+)*$/
+const LONGEST_PATH = 400
+
+/** What is wrong with a file name by itself; null: nothing. */
+export function problemWithPath(path: string): string | null {
+  const fits = path.length <= LONGEST_PATH && PLAIN_PATH.test(path) && isSafeName(path)
+  return fits ? null : 'must be a relative path inside the package, of plain names that begin with no dash'
+}
+
+/** Where the files of one package would get into each other's way, also on a disk that does not know case. */
+export class PackagePaths {
+  /** Each path and each folder above it, by its form in small letters. */
+  readonly #taken = new Map<string, { path: string; kind: 'file' | 'folder' }>()
+
+  /** Adds the path. Answers what is wrong with it beside the others; null: nothing. */
+  add(path: string): string | null {
+    const parts = path.split('/')
+    for (let length = 1; length <= parts.length; length++) {
+      const part = parts.slice(0, length).join('/')
+      const kind = length === parts.length ? 'file' : 'folder'
+      const known = this.#taken.get(part.toLowerCase())
+      if (known === undefined) this.#taken.set(part.toLowerCase(), { path: part, kind })
+      else if (known.path !== part) return `differs from ${known.path} in capital letters only`
+      else if (known.kind !== kind) return `${part} is both a file and a folder`
+      else if (kind === 'file') return 'is in the package twice'
+    }
+    return null
+  }
+}
