@@ -3,9 +3,9 @@
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
-import { isSafeName } from '../agent/files.ts'
 import { CadreError, messageOf } from '../error.ts'
 import type { Log } from '../log.ts'
+import { type PackageFile, PackagePaths, packageDigest, problemWithPath } from '../package-files.ts'
 import type { TeamPackage } from '../team/team.ts'
 import type { HubClient } from './hub-client.ts'
 
@@ -14,7 +14,7 @@ interface Download {
   name: string
   version: string
   sha256: string
-  files: { path: string; content_base64: string }[]
+  files: PackageFile[]
 }
 
 const REFERENCE = /^(@[a-z0-9][a-z0-9-]{0,62}\/[a-z0-9][a-z0-9-]{0,62})(?:@([^@/\s]+))?$/
@@ -64,19 +64,19 @@ export class Packages {
   async #download(team: string): Promise<Download> {
     if (!this.source) throw new CadreError('unavailable', `${team} is not installed, and this daemon has no hub`)
     const { client, token } = this.source
-    return client.call<Download>('/v1/teams/download', { team }, { token })
+    const found = await client.call<Download>('/v1/teams/download', { team }, { token })
+    checkDownload(parse(team).name, found)
+    return found
   }
 
-  /** Puts a package in its place, whole or not at all. What is there already stays as it is. */
+  /** Puts a checked package in its place, whole or not at all. What is there already stays as it is. */
   #install({ name, version, sha256, files }: Download): TeamPackage | null {
-    const known = this.#installed(parse(name).name, version)
-    if (known || !VERSION.test(version)) return known
+    const known = this.#installed(name, version)
+    if (known) return known
     const folder = this.#path(name, version)
     const draft = `${folder}.${crypto.randomUUID()}`
     try {
       for (const { path, content_base64 } of files) {
-        if (!isSafeName(path))
-          throw new CadreError('invalid_request', `${name}@${version}: ${path} is no safe file name`)
         mkdirSync(dirname(join(draft, path)), { recursive: true, mode: 0o700 })
         writeFileSync(join(draft, path), Buffer.from(content_base64, 'base64'), { mode: 0o600, flush: true })
       }
@@ -112,4 +112,21 @@ function parse(reference: string): { name: string; range: string } {
   const [, name, range = '*'] = REFERENCE.exec(reference) ?? []
   if (name) return { name, range }
   throw new CadreError('invalid_request', `${reference}: expected @scope/name or @scope/name@range`)
+}
+
+/** Throws `conflict` for what is not the package that was asked for, byte for byte as the hub published it. */
+function checkDownload(name: string, { name: given, version, sha256, files }: Download): void {
+  const refuse = (why: string) => new CadreError('conflict', `the hub sent ${name} wrongly: ${why}`)
+  if (given !== name) throw refuse(`it is ${given}`)
+  if (!VERSION.test(version)) throw refuse(`its version is ${version}`)
+  const paths = new PackagePaths()
+  for (const { path } of files) {
+    const problem = problemWithPath(path) ?? paths.add(path)
+    if (problem) throw refuse(`${path} ${problem}`)
+  }
+  // Of the bytes that will be written, whatever text stood for them.
+  const bytes = files.map(({ path, content_base64 }) => {
+    return { path, content_base64: Buffer.from(content_base64, 'base64').toString('base64') }
+  })
+  if (packageDigest(bytes) !== sha256) throw refuse(`${given}@${version} does not have the SHA-256 that the hub names`)
 }

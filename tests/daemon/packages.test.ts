@@ -1,0 +1,52 @@
+// What a daemon installs is what the hub published: other bytes, names and packages than were asked for are refused.
+
+import { afterAll, expect, test } from 'bun:test'
+import { existsSync, readdirSync } from 'node:fs'
+import { join } from 'node:path'
+import { HubClient } from '../../lib/daemon/hub-client.ts'
+import { Packages } from '../../lib/daemon/packages.ts'
+import { createLog } from '../../lib/log.ts'
+import { packageDigest } from '../../lib/package-files.ts'
+import { folder } from '../support/folder.ts'
+
+let reply: object = {}
+const server = Bun.serve({ port: 0, fetch: () => Response.json({ ok: true, data: reply }) })
+afterAll(() => server.stop(true))
+
+function fresh() {
+  const home = folder()
+  const packages = new Packages(home, createLog({ write: () => {} }))
+  packages.source = { client: new HubClient(server.url.origin, null), token: 'none' }
+  return { home, packages }
+}
+
+const file = (path: string, text: string) => ({ path, content_base64: Buffer.from(text).toString('base64') })
+const NAME = '@acme/t'
+const published = [file('a.txt', 'a'), file('team.yml', 'name: "@acme/t"\n')]
+const sha256 = packageDigest(published)
+const answer = { name: NAME, version: '1.0.0', sha256, files: published }
+
+test('what matches is installed, whatever stands besides', async () => {
+  const { home, packages } = fresh()
+  reply = { ...answer, files: published.map(each => ({ ...each, mode: 420 })), note: 'from a newer hub' }
+  await packages.require(`${NAME}@1.0.0`, sha256)
+  expect(existsSync(join(home, 'packages', NAME, '1.0.0', 'team.yml'))).toBe(true)
+})
+
+const wrong: [string, object][] = [
+  ['another byte', { ...answer, files: [file('a.txt', 'b'), published[1]] }],
+  ['a file more', { ...answer, files: [file('0.txt', ''), ...published] }],
+  ['a file less', { ...answer, files: published.slice(1) }],
+  ['another name of a file', { ...answer, files: [file('b.txt', 'a'), published[1]] }],
+  ['another package', { ...answer, name: '@acme/other' }],
+]
+test.each(wrong)('%s is refused, and nothing is left of it', async (_, given) => {
+  const { home, packages } = fresh()
+  reply = given
+  await expect(packages.require(`${NAME}@1.0.0`, sha256)).rejects.toMatchObject({ code: 'conflict' })
+  expect(await packages.resolve(`${NAME}@^1.0.0`)).toBeNull()
+  const left = join(home, 'packages')
+  expect(
+    existsSync(left) ? readdirSync(left, { recursive: true }).filter(each => String(each).includes('1.0.0')) : [],
+  ).toEqual([])
+})
