@@ -6,6 +6,7 @@ import type { Json } from '../json.ts'
 import type { Daemon } from './daemon.ts'
 import { HubClient } from './hub-client.ts'
 import { type JobHost, Link } from './link.ts'
+import { answerReview, findReview } from './reviews.ts'
 import { startRun } from './start.ts'
 import { version } from './version.ts'
 
@@ -90,6 +91,12 @@ function jobHost(daemon: Daemon): JobHost {
     ended: runId => engine.ended(runId),
     cancel: runId => engine.cancel(runId),
     resume: (runId, from) => engine.resume(runId, { from }),
-    decide: (reviewId, decision) => engine.decide(reviewId, decision),
+    async decide(reviewId, { decision, by, comment, values }) {
+      const review = findReview(engine, reviewId)
+      // Delivered twice.
+      if (review.state === 'decided' && review.decision === decision && review.decided_by === by) return
+      const answer = { decision, by, ...(comment !== undefined && { comment }), ...(values && { values }) }
+      await answerReview({ engine, takeUp: runId => daemon.takeUp(runId) }, review, answer)
+    },
   }
 }

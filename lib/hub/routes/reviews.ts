@@ -5,7 +5,8 @@ import type { Tables } from '../../../db/hub/schema.ts'
 import { CadreError } from '../../error.ts'
 import type { Api } from '../../http/api.ts'
 import type { JsonObject } from '../../json.ts'
-import { closed } from '../../schema.ts'
+import { closed, matches } from '../../schema.ts'
+import { type Field, inputsFor } from '../../team/team.ts'
 import { Type } from '../../type.ts'
 import { listBody, page, Uuid } from '../bodies.ts'
 import type { Callers } from '../callers.ts'
@@ -15,6 +16,8 @@ import type { Hub } from '../hub.ts'
 import { realmsReached } from '../reach.ts'
 import { listOf, Review, withMore } from '../records.ts'
 import { readableRun } from '../runs.ts'
+
+type ReviewRow = Tables['reviews']['$inferSelect']
 
 const ANSWERS = { gate: ['approve', 'reject'], escalation: ['retry', 'skip', 'complete', 'fail'] } as const
 
@@ -75,6 +78,7 @@ export function reviewRoutes(api: Api, hub: Hub, { user }: Callers): void {
         throw error instanceof CadreError && error.code === 'not_found' ? missing : error
       })
       checkAnswer(review, decision, caller.user.username)
+      if (decision === 'approve') checkForm(review, (values ?? {}) as JsonObject)
       const payload: JsonObject = {
         review_id,
         decision,
@@ -88,7 +92,7 @@ export function reviewRoutes(api: Api, hub: Hub, { user }: Callers): void {
   )
 }
 
-function checkAnswer(review: Tables['reviews']['$inferSelect'], decision: string, username: string): void {
+function checkAnswer(review: ReviewRow, decision: string, username: string): void {
   if (review.state === 'decided') {
     throw new CadreError('invalid_state', `the review is decided already: ${review.decision} by ${review.decided_by}`)
   }
@@ -101,4 +105,26 @@ function checkAnswer(review: Tables['reviews']['$inferSelect'], decision: string
   const { reviewers } = review
   if (reviewers.length === 0 || reviewers.includes('any') || reviewers.includes(username)) return
   throw new CadreError('forbidden', `this review is for ${reviewers.join(', ')}`)
+}
+
+/** What a gate asks, as this hub knows forms. */
+const Form = Type.Array(
+  Type.Object({
+    name: Type.String(),
+    type: Type.Enum(['string', 'number', 'boolean', 'list', 'object', 'file']),
+    required: Type.Boolean(),
+    secret: Type.Boolean(),
+    choices: Type.Optional(Type.Array(Type.Unknown())),
+  }),
+)
+
+/** Throws for what the daemon would refuse. A form that only the daemon knows is left to it: it checks again anyway. */
+function checkForm({ reviewers, inputs }: ReviewRow, given: JsonObject): void {
+  const told = reviewers.length > 0 || inputs.length > 0
+  if (!told || !matches(Form, inputs)) return
+  const { problems } = inputsFor(inputs as unknown as Field[], given)
+  if (problems.length === 0) return
+  const details = problems.map(({ path, message }) => ({ path: path.replace('/inputs/', '/values/'), message }))
+  const list = details.map(({ message }) => message).join('; ')
+  throw new CadreError('invalid_request', `the answer does not fit the form: ${list}`, { details })
 }

@@ -4,6 +4,9 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { eq } from 'drizzle-orm'
+import { enqueue } from '../../../lib/hub/queue.ts'
+import type { JsonObject } from '../../../lib/json.ts'
 import { files, type RunningDaemon, spawnDaemon } from '../../support/daemon.ts'
 import { folder } from '../../support/folder.ts'
 import { startTestHub, type TestHub } from '../../support/hub.ts'
@@ -107,3 +110,33 @@ test('a stream ends soon after its token does', async () => {
   await daemon.call('/v1/runs/cancel', { run_id })
   expect(await ours.text()).toContain('event: end')
 }, 70_000)
+
+test('a decision that comes through the hub is held to the form here too', async () => {
+  const text = `name: "@admin/asks"
+version: 1.0.0
+phases: [{ name: ask, type: gate, review: { prompt: Fine?, reviewers: [admin], inputs: [{ name: why, type: string, required: true }] } }]
+`
+  const team = '@admin/asks'
+  await hub.ok(hub.admin, 'teams/publish', { files: [{ path: 'team.yml', content_base64: btoa(text) }] })
+  await hub.ok(hub.admin, 'realms/add_team', { realm_id: hub.realm, team })
+  const { run_id } = await hub.ok(hub.admin, 'dispatch/run', { daemon_id: daemonId, team })
+  const reviews = async () => (await hub.ok(hub.admin, 'reviews/list', { run_id })).reviews
+  for (const until = Date.now() + 20_000; (await reviews()).length === 0 && Date.now() < until; ) await Bun.sleep(25)
+  const [review] = await reviews()
+  /** As a hub would that checks nothing. */
+  const order = async (by: string, values: JsonObject) => {
+    const payload = { review_id: review.id, decision: 'approve', by, values }
+    const job = { realm_id: hub.realm, run_id, kind: 'decide' as const, payload, created_by: 1, daemon_id: daemonId }
+    const { id } = await hub.store.write(tx => enqueue(hub.store, tx, job, Date.now()))
+    const row = async () => (await hub.store.db.select().from(hub.store.jobs).where(eq(hub.store.jobs.id, id)))[0]!
+    for (const until = Date.now() + 30_000; (await row()).finished_at === null && Date.now() < until; ) {
+      await Bun.sleep(50)
+    }
+    return (await row()).state
+  }
+  expect(await order('admin', {})).toBe('failed')
+  expect(await order('eve', { why: 'x' })).toBe('failed')
+  expect(await order('admin', { why: 'x' })).toBe('done')
+  expect((await daemon.ended(run_id)).state).toBe('completed')
+  expect(await order('admin', { why: 'x' })).toBe('done')
+}, 120_000)
