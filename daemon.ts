@@ -1,6 +1,7 @@
 // The daemon and its command line. Each command loads what it needs when it is called, so that `run` starts fast.
 
 import { Command, CommanderError, InvalidArgumentError } from 'commander'
+import { refuseSessionForm } from './lib/daemon/api-key.ts'
 import { tellFailure } from './lib/daemon/commands/failure.ts'
 import { version } from './lib/daemon/version.ts'
 import { didYouMean } from './lib/spelling.ts'
@@ -23,6 +24,9 @@ const program = new Command('bun daemon.ts')
   .option('--home <folder>', 'where state lies (CADRE_HOME, ~/.cadre)')
   .exitOverride()
   .showHelpAfterError('(--help tells more)')
+
+// Whatever the command is: a key that ends with somebody's session fails one day for a reason that nobody sees.
+program.hook('preAction', () => refuseSessionForm(process.env.CADRE_API_KEY))
 
 /** Runs `work`; a number that it returns is the exit code. `path`: the team that the command was given. */
 function act(work: () => Promise<unknown>, path?: string): Promise<void> {

@@ -15,6 +15,7 @@ import { Engine, type EngineHost, RootSecrets, Store, SyncOutbox } from '../run/
 import { openSettings, type Settings } from '../settings/settings.ts'
 import type { Bundle } from '../team/team.ts'
 import { bundleFromJson, literalOrigins, teamsOf } from '../team/team.ts'
+import { refuseSessionForm } from './api-key.ts'
 import { Bundles } from './bundles.ts'
 import type { Remote } from './credentials.ts'
 import { homeIsFull } from './full-disk.ts'
@@ -145,8 +146,10 @@ export class Daemon {
       .map(({ id }) => id)
   }
 
-  /** Set by the link: refuses a value that must not be stored, such as a session token as `hub.api_key`. */
-  checkSetting: (key: string, value: Json) => Promise<void> = async () => {}
+  /** Refuses a value that must not be stored, such as a session token as `hub.api_key`. The link asks the hub, too. */
+  checkSetting: (key: string, value: Json) => Promise<void> = async (key, value) => {
+    if (key === 'hub.api_key') refuseSessionForm(value)
+  }
 
   /** Reads settings.yml and everything that it refers to anew; what cannot be read is logged and changes nothing. */
   async reloadSettings(): Promise<void> {

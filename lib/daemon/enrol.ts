@@ -3,6 +3,7 @@
 import { hostname } from 'node:os'
 import { CadreError } from '../error.ts'
 import type { Json } from '../json.ts'
+import { noSession, refuseSessionForm } from './api-key.ts'
 import type { Daemon } from './daemon.ts'
 import { HubClient } from './hub-client.ts'
 import { type JobHost, Link } from './link.ts'
@@ -18,13 +19,14 @@ type Environment = Record<string, string | undefined>
  */
 export async function linkHub(daemon: Daemon, env: Environment): Promise<Link | null> {
   const url = env.CADRE_HUB_URL
+  await daemon.settings.prepare(['hub'])
+  const apiKey = env.CADRE_API_KEY || textOf(daemon.settings.value('hub.api_key'))
+  refuseSessionForm(apiKey ?? undefined)
   const realmToken = env.CADRE_REALM_TOKEN
   if (!url) {
     if (realmToken) daemon.log.warn('CADRE_REALM_TOKEN is set without CADRE_HUB_URL: the daemon works alone')
     return null
   }
-  await daemon.settings.prepare(['hub'])
-  const apiKey = env.CADRE_API_KEY || textOf(daemon.settings.value('hub.api_key'))
   if (apiKey) await refuseSession(url, apiKey, daemon)
   daemon.checkSetting = async (key, value) => {
     if (key === 'hub.api_key' && typeof value === 'string') await refuseSession(url, value, daemon)
@@ -61,8 +63,9 @@ export async function linkHub(daemon: Daemon, env: Environment): Promise<Link | 
 
 const textOf = (value: Json | undefined): string | null => (typeof value === 'string' && value !== '' ? value : null)
 
-/** A session ends with its logout; what works unattended needs a durable token. */
+/** Tokens of older hubs do not show by themselves what they are. */
 async function refuseSession(url: string, apiKey: string, daemon: Daemon): Promise<void> {
+  refuseSessionForm(apiKey)
   try {
     const { kind } = await new HubClient(url, apiKey).call<{ kind?: string }>('/v1/auth/whoami', {})
     if (kind !== 'session') return
@@ -73,10 +76,7 @@ async function refuseSession(url: string, apiKey: string, daemon: Daemon): Promi
     }
     throw error
   }
-  throw new CadreError(
-    'invalid_request',
-    'the api key is a session token, which ends with its session: mint a durable one with auth/generate_token',
-  )
+  throw noSession()
 }
 
 function jobHost(daemon: Daemon): JobHost {

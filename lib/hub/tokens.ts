@@ -24,7 +24,7 @@ export interface Minting {
 /** Adds a token of `userId`; `token` is its plaintext, seen here and never again. */
 export async function mint({ store, now }: Hub, tx: Db, userId: number, minting: Minting) {
   const { type, kind = 'durable', name, grant, realmIds = [], expiresAt } = minting
-  const token = mintSecret(type)
+  const token = mintSecret(type, kind)
   const [row] = await tx
     .insert(store.tokens)
     .values({
@@ -49,7 +49,7 @@ export function mintSession(hub: Hub, tx: Db, userId: number) {
 
 /** Replaces the secret of a token: the old one is dead at once. */
 export async function renewSecret({ store }: Hub, tx: Db, row: TokenRow): Promise<string> {
-  const token = mintSecret(row.type)
+  const token = mintSecret(row.type, row.kind)
   await tx
     .update(store.tokens)
     .set({ hash: hashSecret(token) })

@@ -8,6 +8,7 @@ import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
 import { createLog } from '../../log.ts'
 import { openSettings } from '../../settings/settings.ts'
+import { refuseSessionForm } from '../api-key.ts'
 import { homeFolder, makeHome } from '../home.ts'
 import { HubClient } from '../hub-client.ts'
 import { type InputOptions, readInputs } from './inputs.ts'
@@ -148,6 +149,7 @@ export async function hubOf(home: string, { hub }: HubOptions): Promise<HubClien
   const url = hub ?? process.env.CADRE_HUB_URL ?? session?.hub
   if (!url) throw new CadreError('invalid_request', 'which hub? give --hub, set CADRE_HUB_URL, or sign in with `login`')
   const key = process.env.CADRE_API_KEY || (await storedKey(home))
+  refuseSessionForm(key)
   // A session is only shown to the hub that gave it.
   const token = key ?? (session?.hub === url ? session.token : null)
   if (token) return new HubClient(url, token)

@@ -5,6 +5,7 @@ import { CadreError } from '../../error.ts'
 import type { Json } from '../../json.ts'
 import { createLog } from '../../log.ts'
 import { isEntryText, openSettings } from '../../settings/settings.ts'
+import { refuseSessionForm } from '../api-key.ts'
 import { withHome } from '../client.ts'
 import { homeFolder, makeHome } from '../home.ts'
 import { table } from '../terminal/table.ts'
@@ -79,6 +80,7 @@ function access<T>(given: string | undefined, work: (settings: SettingsAccess) =
         list: async () => settings.list(catalogue),
         get: async key => settings.get(key, catalogue),
         async set(key, value) {
+          if (key === 'hub.api_key' && value !== null) refuseSessionForm(await settings.lookUp(value))
           makeHome(home)
           return settings.set(key, value, catalogue)
         },
