@@ -639,7 +639,7 @@ export class Engine {
 
   /** After the end of a run: waits for its listeners, removes what it needed, and tells those who wait for its end. */
   async #farewell(runId: string, root: string): Promise<void> {
-    const hasEnded = () => !this.#stopping && this.store.runs.get(runId)?.completed_at !== null
+    const hasEnded = () => !this.#stopping && !this.store.runs.isOpen(runId)
     this.logs.close(runId)
     await this.#messenger.idle(runId)
     // If the run was resumed meanwhile, it keeps what it needs, and those who wait for its end wait on.
@@ -654,7 +654,7 @@ export class Engine {
     }
     if (!hasEnded()) return
     this.#followers.ended(runId)
-    if (!isTop) return
+    if (!isTop || this.store.runs.isSettled(runId)) return
     const apply = () => this.store.runs.settle(runId)
     await this.#journal.write({ root: null, apply }).catch(() => {})
   }

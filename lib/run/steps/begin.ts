@@ -2,7 +2,7 @@
 // the phase above.
 
 import type { JsonObject } from '../../json.ts'
-import type { Bundle, Field } from '../../team/team.ts'
+import type { Bundle, Field, Team } from '../../team/team.ts'
 import { LiveRun, parse, type RunRow, startClock, treeKey, untouched } from '../core/core.ts'
 import type { Machine } from './machine.ts'
 
@@ -60,6 +60,11 @@ export function maskInputs(fields: readonly Field[], values: JsonObject): JsonOb
   return masked
 }
 
+/** The end of such a run calls for nothing: there is nobody to tell and no secret to forget. */
+function endsAlone({ inputs, listeners }: Team): boolean {
+  return listeners.length === 0 && !inputs.some(({ secret }) => secret)
+}
+
 function newRow(run: NewRun, above: Above | null, now: number): RunRow {
   const team = run.bundle.team(run.teamKey)
   const parent = above?.live.row
@@ -95,6 +100,6 @@ function newRow(run: NewRun, above: Above | null, now: number): RunRow {
     time_left: null,
     logged: 0,
     handed: null,
-    settled: parent ? 1 : 0,
+    settled: parent || endsAlone(team) ? 1 : 0,
   }
 }

@@ -41,6 +41,8 @@ export class Runs {
   readonly #db: Database
   readonly #insert
   readonly #get
+  readonly #open
+  readonly #settled
   readonly #state
   readonly #end
   readonly #children
@@ -55,6 +57,8 @@ export class Runs {
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     )
     this.#get = db.query<RunRow, [string]>('SELECT * FROM runs WHERE id = ?')
+    this.#open = db.query<unknown, [string]>('SELECT 1 FROM runs WHERE id = ? AND completed_at IS NULL')
+    this.#settled = db.query<unknown, [string]>('SELECT 1 FROM runs WHERE id = ? AND settled = 1')
     this.#state = db.query<unknown, Value[]>('UPDATE runs SET state = ?2, reason = ?3 WHERE id = ?1 AND state = ?4')
     this.#end = Object.fromEntries(
       (['completed', 'failed', 'cancelled'] as const).map(state => [
@@ -102,6 +106,15 @@ export class Runs {
       run.deadline,
       run.settled,
     )
+  }
+
+  /** False for a run that is gone, too. */
+  isOpen(id: string): boolean {
+    return this.#open.get(id) !== null
+  }
+
+  isSettled(id: string): boolean {
+    return this.#settled.get(id) !== null
   }
 
   get(id: string): RunRow | null {
