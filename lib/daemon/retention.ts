@@ -2,6 +2,7 @@
 // where all together take too much. A tree goes as a whole, and never one that runs.
 
 import { rm } from 'node:fs/promises'
+import { isDiskError } from '../../db/open.ts'
 import { CadreError, messageOf } from '../error.ts'
 import { runEnded } from '../run/engine.ts'
 import { sizeText } from '../size.ts'
@@ -38,9 +39,17 @@ async function deleteAll({ db, engine }: Pick<Daemon, 'db' | 'engine'>, runId: s
       .all(runId, BATCH)
     if (batch.length === 0) return
     await Promise.all(batch.map(({ id }) => rm(engine.stateDir(id), { recursive: true, force: true })))
-    db.transaction(() => {
-      for (const { id } of batch) db.query('DELETE FROM runs WHERE id = ?').run(id)
-    }).immediate()
+    try {
+      db.transaction(() => {
+        for (const { id } of batch) db.query('DELETE FROM runs WHERE id = ?').run(id)
+      }).immediate()
+    } catch (cause) {
+      if (!isDiskError(cause)) throw cause
+      // The rows that are left are still a tree that can be deleted.
+      throw new CadreError('unavailable', 'the disk takes no more writes: free some space, then delete the run again', {
+        cause,
+      })
+    }
   }
 }
 

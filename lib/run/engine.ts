@@ -304,7 +304,9 @@ export class Engine {
       const run = this.store.runs.get(id)
       return run?.root_id === row.root_id && run.tree_key.startsWith(place)
     })
-    void this.#journal.write({ root: row.root_id, apply: () => void apply() }).catch(() => {})
+    // By the time it can be recorded the run may have ended by itself, or by another cancel.
+    const later = () => void (this.store.runs.isOpen(runId) && apply())
+    void this.#journal.write({ root: row.root_id, apply: later }).catch(() => {})
     return this.record(runId)
   }
 
