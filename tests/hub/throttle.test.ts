@@ -163,7 +163,7 @@ test('what is past goes, and so do the oldest when someone tries to fill the tab
 })
 
 test.each(['sign-in', 'change_password'])(
-  '%s: of 150 guesses at once ten are checked, and the right one answers as all others',
+  '%s: of 150 guesses at once ten at most are checked, and the right one answers as all others',
   async kind => {
     const { token } = await hub.account(`guessed-${kind}`)
     const guess = (password: string) =>
@@ -172,9 +172,10 @@ test.each(['sign-in', 'change_password'])(
         : hub.call(token, 'users/change_password', { password, new_password: 'long enough' })
     const guesses = Array.from({ length: 150 }, (_, n) => (n === 100 ? 'password of a test' : `guess ${n}`))
     const replies = await Promise.all(guesses.map(guess))
-    // Whichever ten arrive first: they are guesses that could as well have been sent one by one.
+    // Whichever ten arrive first: they are guesses that could as well have been sent one by one. Two hubs that check at
+    // the same time may count more than ten between them, and then refuse some of the ten, too.
     const unchecked = replies.filter(({ status }) => status === 429)
-    expect(unchecked).toHaveLength(140)
+    expect(unchecked.length).toBeGreaterThanOrEqual(140)
     expect(new Set(unchecked.map(({ error }) => error.message)).size).toBe(1)
     for (const { headers } of unchecked) expect(Number(headers.get('retry-after'))).toBeGreaterThan(500)
     expect((await guess('password of a test')).status).toBe(429)
