@@ -9,7 +9,7 @@ import { failpoint } from '../failpoint.ts'
 import { sizeText } from '../size.ts'
 import { AgentError, type FileContent, type FileRecord } from './define.ts'
 import { foldersOn, forgetDurable, makeDurable, makeFolders, type Obstacle } from './folders.ts'
-import { type Digest, digestNow, digestOf, headOf, openPlain, writeWhole } from './whole.ts'
+import { type Digest, digestNow, digestOf, headOf, openPlain, writeWhole } from './hashed-file.ts'
 
 const SEGMENT = /^[\p{L}\p{N}_.][\p{L}\p{N}\p{M} _.,;@+=~()[\]#&'!%$-]*$/u
 /** File systems allow 255; the rest is room for a suffix. */

@@ -3,7 +3,7 @@
 import type { Json } from '../json.ts'
 import { Type } from '../type.ts'
 import { type AgentContext, AgentError } from './define.ts'
-import { ADDRESS } from './vendor.ts'
+import { ADDRESS } from './json-api.ts'
 
 /** The field `limit` of every search and listing. */
 export const Limit = Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000 }))

@@ -16,7 +16,7 @@ import {
   slicesFrom,
   writeUnsynced,
   writeWhole,
-} from '../../agent/whole.ts'
+} from '../../agent/hashed-file.ts'
 import { CadreError, type ErrorCode, messageOf } from '../../error.ts'
 import { failpoint } from '../../failpoint.ts'
 

@@ -1,9 +1,9 @@
 // What the agents of Atlassian's clouds share: the settings of a site, and calls signed with an account's API token.
 // https://developer.atlassian.com/cloud/jira/platform/basic-auth-for-rest-apis/
 
-import { Type } from '../type.ts'
-import { type AgentContext, secret } from './define.ts'
-import { basicAuth, jsonApi } from './vendor.ts'
+import { type AgentContext, secret } from '../../agent/define.ts'
+import { basicAuth, jsonApi } from '../../agent/json-api.ts'
+import { Type } from '../../type.ts'
 
 export const AtlassianSettings = Type.Object({
   base_url: Type.String({

@@ -1,9 +1,9 @@
 // A folder of a git repository as the source of a pull request: where its remote is, which branch the work is on, and how
 // what changed gets there. Commits stay within the folder, pushes only add, and a credential goes to its own host only.
 
-import { type AgentContext, AgentError } from './define.ts'
-import { type Git, type GitRemote, gitIn } from './git.ts'
-import { basicAuth } from './vendor.ts'
+import { type AgentContext, AgentError } from '../../agent/define.ts'
+import { basicAuth } from '../../agent/json-api.ts'
+import { type Git, type GitRemote, gitIn } from './command.ts'
 
 export interface WorktreeRequest {
   /** As `context.folder` takes it. */

@@ -1,9 +1,9 @@
 // Pull requests on GitHub, through octokit and the guarded fetch.
 // https://docs.github.com/en/rest/pulls/pulls
 
+import { type AgentContext, AgentError } from '../../agent/define.ts'
+import { explain } from '../../agent/json-api.ts'
 import { type CodeHost, type PullRequest, repositoriesOf, type Wishes } from './code-host.ts'
-import { type AgentContext, AgentError } from './define.ts'
-import { explain } from './vendor.ts'
 
 export interface GitHubAccount {
   token?: string

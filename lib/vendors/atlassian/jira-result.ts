@@ -1,8 +1,8 @@
 // What the agent of issues says that it wrote: `data` of a comment, a transition, or the issues of a file.
 
-import type { AtlassianContext } from './atlassian.ts'
-import type { AgentResult } from './define.ts'
+import type { AgentResult } from '../../agent/define.ts'
 import { briefOf, type Issue } from './jira-read.ts'
+import type { AtlassianContext } from './site.ts'
 
 export function commentResult(issue: Issue, id: string, context: AtlassianContext): AgentResult {
   const brief = briefOf(issue, context)

@@ -1,9 +1,9 @@
 // Fields of Jira issues as people write them: by name or id, texts as Markdown, choices and people as plain text.
 // https://developer.atlassian.com/cloud/jira/platform/rest/v3/api-group-issue-fields/
 
-import type { Json, JsonObject } from '../json.ts'
+import { AgentError } from '../../agent/define.ts'
+import type { Json, JsonObject } from '../../json.ts'
 import { markdownToAdf } from './adf-write.ts'
-import { AgentError } from './define.ts'
 
 /** As `GET /rest/api/3/field` lists them. */
 export interface JiraField {

@@ -1,10 +1,10 @@
 // Pull requests on Bitbucket Cloud.
 // https://developer.atlassian.com/cloud/bitbucket/rest/api-group-pullrequests/
 
+import { type AgentContext, AgentError } from '../../agent/define.ts'
+import { basicAuth, jsonApi, lacking, pathSegment } from '../../agent/json-api.ts'
+import { pagesOf } from '../../agent/listing.ts'
 import { type CodeHost, type PullRequest, repositoriesOf, type Wishes } from './code-host.ts'
-import { type AgentContext, AgentError } from './define.ts'
-import { pagesOf } from './listing.ts'
-import { basicAuth, jsonApi, lacking, pathSegment } from './vendor.ts'
 
 export interface BitbucketAccount {
   email?: string

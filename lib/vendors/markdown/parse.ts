@@ -2,8 +2,8 @@
 // Leaves only what the writers of other formats know: references are resolved, raw HTML is text except `<br>` and
 // comments, links to no place for people lose their target. A footnote stays as it was written.
 
-import type { Block, Inline } from './markdown.ts'
-import { blocksWith, DEEPEST, emphasised, image, item, link, paragraph, textNode } from './markdown.ts'
+import type { Block, Inline } from './tree.ts'
+import { blocksWith, DEEPEST, emphasised, image, item, link, paragraph, textNode } from './tree.ts'
 
 /** An element as Bun's parser gives it: React's form, with HTML's names. */
 interface Element {

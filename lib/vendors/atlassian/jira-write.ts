@@ -3,12 +3,13 @@
 // https://developer.atlassian.com/cloud/jira/platform/rest/v3/intro/
 
 import { setTimeout as pause } from 'node:timers/promises'
-import { messageOf } from '../error.ts'
-import type { JsonObject } from '../json.ts'
+import { AgentError } from '../../agent/define.ts'
+import { beforehand } from '../../agent/json-api.ts'
+import { pagesOf } from '../../agent/listing.ts'
+import { messageOf } from '../../error.ts'
+import type { JsonObject } from '../../json.ts'
 import { type AdfNode, markdownToAdf } from './adf-write.ts'
-import type { AtlassianContext } from './atlassian.ts'
-import { AgentError } from './define.ts'
-import type { DispatchIssue } from './dispatch.ts'
+import type { DispatchIssue } from './issues-file.ts'
 import { type JiraField, jiraFields } from './jira-fields.ts'
 import {
   BROWSE,
@@ -20,8 +21,7 @@ import {
   jira,
   searchPage,
 } from './jira-read.ts'
-import { pagesOf } from './listing.ts'
-import { beforehand } from './vendor.ts'
+import type { AtlassianContext } from './site.ts'
 
 /** The key of issues' properties and of histories' extra data. */
 const MARK = 'cadre'

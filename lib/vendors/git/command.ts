@@ -2,8 +2,8 @@
 // A command that talks to a remote may reach that one address and no other; the credential goes there in a header, handed
 // over in the environment, and stands in no argument, URL or .git/config.
 
-import { messageOf } from '../error.ts'
-import { type AgentContext, AgentError } from './define.ts'
+import { type AgentContext, AgentError } from '../../agent/define.ts'
+import { messageOf } from '../../error.ts'
 
 /** Characters of what git said that an error quotes. */
 const QUOTED = 500

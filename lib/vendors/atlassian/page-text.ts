@@ -1,9 +1,9 @@
 // The text of a page of Confluence in files: storage format where the file's name ends in .html or .xml, else Markdown.
 
-import type { AgentContext } from './define.ts'
+import type { AgentContext } from '../../agent/define.ts'
+import { readText } from '../../agent/json-api.ts'
 import { storageToMarkdown } from './storage-read.ts'
 import { markdownToStorage } from './storage-write.ts'
-import { readText } from './vendor.ts'
 
 /** Confluence refuses larger pages. */
 const MOST = 5 * 1024 * 1024

@@ -18,7 +18,7 @@ import {
   table,
   textNode,
   unboxed,
-} from './markdown.ts'
+} from '../markdown/tree.ts'
 
 interface Element {
   name: string

@@ -1,6 +1,6 @@
 // What the git agent needs of a code host: where its repositories are, and their pull requests.
 
-import type { Diagnosis } from './define.ts'
+import type { Diagnosis } from '../../agent/define.ts'
 import type { Worktree } from './worktree.ts'
 
 /** A code host and the account there. */

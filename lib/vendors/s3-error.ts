@@ -1,6 +1,6 @@
 // What a refusal of an S3-compatible store means, and what to do about it.
 
-import { AgentError } from './define.ts'
+import { AgentError } from '../agent/define.ts'
 
 const SETTING = 'agents.objectstore'
 /** S3's codes, what they are to us, and what to do: docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html */

@@ -2,9 +2,9 @@
 // (RFC 6749, 6). They are kept in memory until shortly before they expire.
 // https://developers.google.com/identity/protocols/oauth2/service-account#httprest
 
-import { isObject } from '../json.ts'
-import { type AgentContext, AgentError } from './define.ts'
-import { replyError } from './reply.ts'
+import { type AgentContext, AgentError } from '../../agent/define.ts'
+import { replyError } from '../../agent/reply.ts'
+import { isObject } from '../../json.ts'
 
 export interface GoogleAccount {
   /** Of the agent: messages begin with it, and name its setting `credentials_file`. */

@@ -2,9 +2,9 @@
 // https://developers.hubspot.com/docs/api-reference/search/guide
 
 import type { Static } from 'typebox'
+import { AgentError } from '../agent/define.ts'
 import type { JsonObject } from '../json.ts'
 import { Type } from '../type.ts'
-import { AgentError } from './define.ts'
 
 const OPERATORS = [
   ...['EQ', 'NEQ', 'LT', 'LTE', 'GT', 'GTE', 'BETWEEN', 'IN', 'NOT_IN'],

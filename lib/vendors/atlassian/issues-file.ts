@@ -5,11 +5,11 @@
 // `id` names an issue within the file, `key` one that exists; `parent` is a key, or the `id` of an earlier issue.
 
 import type { Static } from 'typebox'
-import { isObject, type JsonObject } from '../json.ts'
-import { problems } from '../schema.ts'
-import { Type } from '../type.ts'
-import { type AgentContext, AgentError } from './define.ts'
-import { readText } from './vendor.ts'
+import { type AgentContext, AgentError } from '../../agent/define.ts'
+import { readText } from '../../agent/json-api.ts'
+import { isObject, type JsonObject } from '../../json.ts'
+import { problems } from '../../schema.ts'
+import { Type } from '../../type.ts'
 
 const MOST_BYTES = 16 * 1024 * 1024
 const Text = Type.String({ minLength: 1 })

@@ -2,9 +2,9 @@
 // https://developer.zendesk.com/api-reference/ticketing/tickets/tickets/
 // https://developer.zendesk.com/api-reference/introduction/pagination/
 
+import { type AgentContext, AgentError } from '../agent/define.ts'
+import { basicAuth, jsonApi, pathSegment } from '../agent/json-api.ts'
 import type { JsonObject } from '../json.ts'
-import { type AgentContext, AgentError } from './define.ts'
-import { basicAuth, jsonApi, pathSegment } from './vendor.ts'
 
 const PAGE = 100
 const SEARCH_MOST = 1_000

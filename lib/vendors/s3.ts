@@ -1,6 +1,6 @@
 // Bun's S3 client with what it is given, and nothing that it would take from the daemon's environment.
 
-import { AgentError } from './define.ts'
+import { AgentError } from '../agent/define.ts'
 
 export interface StoreAccess {
   accessKeyId: string

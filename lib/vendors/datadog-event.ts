@@ -1,9 +1,9 @@
 // The file of an event that is posted to Datadog: JSON with a title and a text, and what else the vendor takes.
 // https://docs.datadoghq.com/api/latest/events/#post-an-event
 
+import { type AgentContext, AgentError } from '../agent/define.ts'
+import { readText } from '../agent/json-api.ts'
 import { isObject, type JsonObject } from '../json.ts'
-import { type AgentContext, AgentError } from './define.ts'
-import { readText } from './vendor.ts'
 
 const FILE_MOST = 1024 * 1024
 /** Characters of an event's text; Datadog cuts the rest silently. */

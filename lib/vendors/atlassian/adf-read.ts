@@ -2,7 +2,6 @@
 // https://developer.atlassian.com/cloud/jira/platform/apis/document/structure/
 
 import type { ListItem } from 'mdast'
-import type { AdfMark, AdfNode } from './adf-write.ts'
 import {
   type Block,
   blocksWith,
@@ -18,7 +17,8 @@ import {
   table,
   textNode,
   unboxed,
-} from './markdown.ts'
+} from '../markdown/tree.ts'
+import type { AdfMark, AdfNode } from './adf-write.ts'
 
 /** Null and undefined, an empty field of Jira, are an empty text. */
 export async function adfToMarkdown(document: AdfNode | null | undefined): Promise<string> {

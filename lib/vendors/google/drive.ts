@@ -4,9 +4,9 @@
 
 import { type FileHandle, open } from 'node:fs/promises'
 import { setTimeout as wait } from 'node:timers/promises'
-import { type AgentContext, AgentError, type FetchOptions, withSent } from './define.ts'
-import { googleToken } from './google.ts'
-import { beforehand, explain, pathSegment } from './vendor.ts'
+import { type AgentContext, AgentError, type FetchOptions, withSent } from '../../agent/define.ts'
+import { beforehand, explain, pathSegment } from '../../agent/json-api.ts'
+import { googleToken } from './access-token.ts'
 
 const SCOPE = 'https://www.googleapis.com/auth/drive'
 const FIELDS = 'id,name,mimeType,size,md5Checksum,modifiedTime,webViewLink,shortcutDetails(targetId)'

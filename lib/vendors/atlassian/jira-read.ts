@@ -1,12 +1,12 @@
 // Reading Jira: issues, searches, comments, trees. Paths and fields are the vendor's (REST API v3).
 // https://developer.atlassian.com/cloud/jira/platform/rest/v3/intro/
 
-import type { JsonObject } from '../json.ts'
+import type { Diagnosis } from '../../agent/define.ts'
+import { pathSegment } from '../../agent/json-api.ts'
+import { type Page, pagesOf } from '../../agent/listing.ts'
+import type { JsonObject } from '../../json.ts'
 import type { AdfNode } from './adf-write.ts'
-import { type AtlassianContext, atlassian, siteOf } from './atlassian.ts'
-import type { Diagnosis } from './define.ts'
-import { type Page, pagesOf } from './listing.ts'
-import { pathSegment } from './vendor.ts'
+import { type AtlassianContext, atlassian, siteOf } from './site.ts'
 
 export const BROWSE = 'Browse Projects (read:jira-work)'
 /** The vendor sends at most this many issues with their fields. */
