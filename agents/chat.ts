@@ -13,18 +13,8 @@
 // https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks
 // https://docs.slack.dev/reference/block-kit/blocks
 
-import {
-  type AgentContext,
-  AgentError,
-  type AgentResult,
-  agent,
-  chosenChannels,
-  messageFields,
-  replyError,
-  secret,
-  standardMessage,
-  Type,
-} from 'cadre'
+import { type AgentContext, AgentError, type AgentResult, agent, replyError, secret, Type } from 'cadre'
+import { chosenChannels, messageFields, standardMessage } from 'cadre/vendors'
 
 /** Of a section block's text. */
 const SECTION_MOST = 3_000

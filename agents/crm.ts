@@ -22,7 +22,6 @@ import {
   agent,
   BaseUrl,
   entryOf,
-  HubSpotFilter,
   type JsonObject,
   jsonApi,
   Limit,
@@ -32,9 +31,9 @@ import {
   readText,
   secret,
   Type,
-  toHubSpotFilter,
   writeListing,
 } from 'cadre'
+import { HubSpotFilter, toHubSpotFilter } from 'cadre/vendors'
 
 const PAGE = 200
 /** Associations of a page: as many notes as one batch reads. */

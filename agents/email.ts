@@ -17,19 +17,8 @@
 
 import { basename } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
-import {
-  type AgentContext,
-  AgentError,
-  type AgentResult,
-  agent,
-  chosenChannels,
-  messageFields,
-  persist,
-  secret,
-  standardMessage,
-  Type,
-  within,
-} from 'cadre'
+import { type AgentContext, AgentError, type AgentResult, agent, secret, Type, withRetries } from 'cadre'
+import { chosenChannels, messageFields, standardMessage, withDeadline } from 'cadre/vendors'
 
 const PORT = 587
 /** TLS from the first byte (RFC 8314). */
@@ -78,7 +67,7 @@ export default agent({
     const { createTransport } = await import('nodemailer')
     const transport = createTransport(connection(settings))
     try {
-      await within(context, transport.verify(), CONNECT_TIMEOUT)
+      await withDeadline(context, transport.verify(), CONNECT_TIMEOUT)
     } catch (error) {
       throw error instanceof AgentError ? error : explain(error as SmtpError, false, settings)
     } finally {
@@ -96,7 +85,7 @@ export default agent({
 async function send(message: Message, context: Context): Promise<AgentResult> {
   const to = chosenChannels(context.settings.channels, message.channels).map(([, address]) => address)
   const files = await Promise.all((message.files ?? []).map(path => attachment(path, context)))
-  const sent = await persist(context, () => deliver({ ...compose(message, context), to }, files, context))
+  const sent = await withRetries(context, () => deliver({ ...compose(message, context), to }, files, context))
   const accepted = sent.accepted.map(String)
   const refusals = (sent.rejectedErrors ?? []).map(({ recipient, response }) => `${recipient} (${response})`)
   if (refusals.length > 0) context.log(`refused: ${refusals.join('; ')}`)

@@ -12,7 +12,8 @@
 
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type AgentContext, AgentError, agent, DURATION_PATTERN, type Json, parseDuration, Type, withSent } from 'cadre'
+import { type AgentContext, AgentError, agent, DURATION_PATTERN, type Json, parseDuration, Type } from 'cadre'
+import { withSent } from 'cadre/vendors'
 
 /** What holds a pipe open after its group is dead (a daemon that left it) is waited for this long. */
 const DRAIN = 500

@@ -22,13 +22,13 @@ import {
   agent,
   BaseUrl,
   beforehand,
-  drive,
   entryOf,
   Limit,
   pathSegment,
   Type,
   writeListing,
 } from 'cadre'
+import { drive } from 'cadre/vendors'
 
 const text = Type.String({ minLength: 1 })
 const GOOGLE = 'application/vnd.google-apps.'

@@ -18,13 +18,8 @@
 // https://developer.atlassian.com/cloud/bitbucket/rest/api-group-pullrequests/
 // https://support.atlassian.com/bitbucket-cloud/docs/using-api-tokens/
 
+import { type AgentContext, AgentError, type AgentResult, agent, BaseUrl, beforehand, secret, Type } from 'cadre'
 import {
-  type AgentContext,
-  AgentError,
-  type AgentResult,
-  agent,
-  BaseUrl,
-  beforehand,
   bitbucketHost,
   type CodeHost,
   commitAndPush,
@@ -32,11 +27,9 @@ import {
   headOf,
   openWorktree,
   type PullRequest,
-  secret,
-  Type,
   type Worktree,
   withSent,
-} from 'cadre'
+} from 'cadre/vendors'
 
 const text = Type.String({ minLength: 1 })
 const closed = { additionalProperties: false }

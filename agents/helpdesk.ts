@@ -31,10 +31,9 @@ import {
   readText,
   secret,
   Type,
-  wordOf,
   writeListing,
-  zendesk,
 } from 'cadre'
+import { wordOf, zendesk } from 'cadre/vendors'
 
 /** Bytes that Zendesk keeps of a comment. */
 const COMMENT_MOST = 65_535

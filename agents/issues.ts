@@ -22,30 +22,32 @@
 // https://developer.atlassian.com/cloud/jira/platform/rest/v3/intro/
 
 import {
-  type AdfNode,
   AgentError,
   type AgentResult,
+  agent,
+  beforehand,
+  entryOf,
+  type JsonObject,
+  Limit,
+  needsOne,
+  readText,
+  Type,
+  writeListing,
+} from 'cadre'
+import {
+  type AdfNode,
   type AtlassianContext,
   AtlassianSettings,
   adfToMarkdown,
-  agent,
-  beforehand,
-  type DispatchIssue,
-  entryOf,
-  type JsonObject,
+  type IssueDraft,
   jira,
   keysById,
-  Limit,
   markdownToAdf,
-  needsOne,
   readKnownIssues,
   readNewIssues,
-  readText,
   stepsOf,
-  Type,
   wordOf,
-  writeListing,
-} from 'cadre'
+} from 'cadre/vendors'
 
 type Context = AtlassianContext
 
@@ -233,7 +235,7 @@ async function transition(ref: string, to: string, comment: string | undefined, 
 /** Writes to each issue of the file what `fieldsOf` takes of it; one that has nothing of the kind is left as it is. */
 async function update(
   { ref, file }: { ref?: string | undefined; file: string },
-  fieldsOf: (issue: DispatchIssue, known: jira.Known) => Promise<JsonObject>,
+  fieldsOf: (issue: IssueDraft, known: jira.Known) => Promise<JsonObject>,
   context: Context,
 ): Promise<AgentResult> {
   const issues = await readKnownIssues(context, file, ref)

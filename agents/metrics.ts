@@ -20,20 +20,18 @@ import {
   type AgentResult,
   agent,
   BaseUrl,
-  type Call,
   DURATION_PATTERN,
   entryOf,
   type Json,
   type JsonObject,
   jsonApi,
   Limit,
-  lacking,
   parseDuration,
-  readDatadogEvent,
   secret,
   Type,
   writeListing,
 } from 'cadre'
+import { type Call, lacking, readDatadogEvent } from 'cadre/vendors'
 
 const HOUR = 3_600_000
 const DAY = 24 * HOUR

@@ -19,21 +19,16 @@ import {
   AgentError,
   agent,
   BaseUrl,
-  DATA_BYTES,
   entryOf,
-  flowing,
   type Json,
-  LIMIT,
   Limit,
   pagesOf,
-  persist,
   safeName,
   secret,
-  storeClient,
-  storeError,
   Type,
-  within,
+  withRetries,
 } from 'cadre'
+import { DATA_BYTES, LIMIT, storeClient, storeError, withDeadline, withSilenceLimit } from 'cadre/vendors'
 
 const PART = 8 * 1024 * 1024
 const MOST_PARTS = 10_000
@@ -132,8 +127,9 @@ async function upload(client: Bun.S3Client, place: Place, file: Bun.BunFile, con
   const options = { type: file.type, partSize: Math.max(PART, Math.ceil(file.size / MOST_PARTS)), queueSize: 2 }
   await trying(context, place, 's3:PutObject', async () => {
     // A stream that fails makes Bun abort the multipart upload, so a stopped run leaves no half object.
-    const body = file.size <= PART ? await file.bytes() : new Response(flowing(context, file.stream(), SILENCE))
-    return within(context, client.write(place.key, body, options))
+    const body =
+      file.size <= PART ? await file.bytes() : new Response(withSilenceLimit(context, file.stream(), SILENCE))
+    return withDeadline(context, client.write(place.key, body, options))
   })
   const data = await describe(client, place, context)
   return { text: `${urlOf(place)}: ${data.size} bytes written`, data, external: { url: urlOf(place) } }
@@ -168,7 +164,9 @@ async function list(client: Bun.S3Client, place: Place, limit: number, context: 
   const objects: { key: string; size: number; etag: string | null; last_modified: string | null }[] = []
   const pages = pagesOf(async (continuationToken?: string) => {
     const request = { prefix: place.key, maxKeys: PAGE, ...(continuationToken && { continuationToken }) }
-    const reply = await trying(context, place, 's3:ListBucket', () => within(context, client.list(request), SILENCE))
+    const reply = await trying(context, place, 's3:ListBucket', () =>
+      withDeadline(context, client.list(request), SILENCE),
+    )
     return { items: reply.contents ?? [], next: reply.isTruncated ? reply.nextContinuationToken : null }
   })
   for await (const { items } of pages) {
@@ -193,7 +191,7 @@ function fileNames(keys: string[]): (key: string) => string {
 
 async function download(client: Bun.S3Client, place: Place, name: string, context: Context): Promise<void> {
   await trying(context, place, 's3:GetObject', () =>
-    context.write(name, flowing(context, client.file(place.key).stream(), SILENCE)),
+    context.write(name, withSilenceLimit(context, client.file(place.key).stream(), SILENCE)),
   )
 }
 
@@ -208,13 +206,13 @@ async function describe(client: Bun.S3Client, place: Place, context: Context) {
     }
   }
   const { etag, size, lastModified } = await trying(context, place, 's3:GetObject', () =>
-    within(context, head(), SILENCE),
+    withDeadline(context, head(), SILENCE),
   )
   return { etag, size, last_modified: Number.isNaN(lastModified.getTime()) ? null : lastModified.toISOString() }
 }
 
 async function trying<T>(context: Context, place: Place, permission: string, work: () => Promise<T>): Promise<T> {
-  return persist(context, async () => {
+  return withRetries(context, async () => {
     try {
       return await work()
     } catch (error) {

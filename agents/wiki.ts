@@ -19,21 +19,23 @@
 import {
   AgentError,
   type AgentResult,
-  type AtlassianContext,
-  AtlassianSettings,
   agent,
-  atlassian,
   beforehand,
   entryOf,
   type JsonObject,
   Limit,
+  Type,
+  writeListing,
+} from 'cadre'
+import {
+  type AtlassianContext,
+  AtlassianSettings,
+  atlassian,
   lacking,
   pageText,
   readStorage,
   siteOf,
-  Type,
-  writeListing,
-} from 'cadre'
+} from 'cadre/vendors'
 
 const PAGE = 100
 const READ = 'see the page (read:page:confluence)'

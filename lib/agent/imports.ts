@@ -6,8 +6,17 @@ import { dirname, extname, isAbsolute, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { messageOf } from '../error.ts'
 
-/** The repository; its node_modules is all that agents share with it besides `cadre`. */
+/** The repository; its node_modules is all that agents share with it besides `MODULES`. */
 export const REPOSITORY = join(import.meta.dir, '..', '..')
+
+/**
+ * The modules that agents import by name, and their files. They are paths and no imports, for the frame knows no vendor.
+ * `paths` in tsconfig.json says the same to the type checker.
+ */
+export const MODULES: Record<string, string> = {
+  cadre: join(REPOSITORY, 'lib/agent/cadre.ts'),
+  'cadre/vendors': join(REPOSITORY, 'lib/vendors/vendors.ts'),
+}
 
 const LOADERS: Record<string, 'ts' | 'tsx' | 'js' | 'jsx'> = {
   '.ts': 'ts',
@@ -21,6 +30,11 @@ const LOADERS: Record<string, 'ts' | 'tsx' | 'js' | 'jsx'> = {
 }
 
 const isPath = (specifier: string) => /^\.{1,2}(\/|$)/.test(specifier) || isAbsolute(specifier)
+
+/** By cadre itself, or by Bun. */
+function isProvided(specifier: string): boolean {
+  return Object.hasOwn(MODULES, specifier) || /^bun($|:)/.test(specifier) || isBuiltin(specifier)
+}
 
 /** `@scope/name` or `name` of a bare specifier. */
 function packageOf(specifier: string): string {
@@ -36,9 +50,9 @@ function isInstalled(specifier: string): boolean {
 
 /**
  * Why `file` must not be imported, or null: follows its imports through files named by path, and refuses every bare
- * name but `cadre`, Bun's and node's own modules, and packages of the repository; a file that cannot be parsed is
- * refused too. `packages` collects the repository's packages that it names. An import whose name is computed at run
- * time cannot be seen here.
+ * name but those of `MODULES`, Bun's and node's own modules, and packages of the repository; a file that cannot be
+ * parsed is refused too. `packages` collects the repository's packages that it names. An import whose name is computed
+ * at run time cannot be seen here.
  */
 export function refusedImport(file: string, packages: Set<string>, seen = new Set<string>()): string | null {
   if (seen.has(file)) return null
@@ -54,7 +68,7 @@ export function refusedImport(file: string, packages: Set<string>, seen = new Se
     return `${file}${position ? `:${position.line}:${position.column}` : ''}: ${messageOf(error)}`
   }
   for (const { path: specifier } of imports) {
-    if (specifier === 'cadre' || specifier === 'bun' || specifier.startsWith('bun:') || isBuiltin(specifier)) continue
+    if (isProvided(specifier)) continue
     if (isPath(specifier) || specifier.startsWith('file:')) {
       const found = existing(specifier, file)
       if (!found) return `${file}:${lineOf(source, specifier)}: imports '${specifier}', which does not exist`
@@ -82,14 +96,16 @@ function lineOf(source: string, specifier: string): number {
 
 let registered = false
 
-/** Makes `cadre` importable from any folder, with the very classes that the core uses. Once a process. */
+/** Makes `MODULES` importable from any folder, with the very classes that the core uses. Once a process. */
 export function registerCadre(): void {
   if (registered) return
   registered = true
   Bun.plugin({
     name: 'cadre',
     setup(build) {
-      build.module('cadre', async () => ({ exports: { ...(await import('./cadre.ts')) }, loader: 'object' }))
+      for (const [name, path] of Object.entries(MODULES)) {
+        build.module(name, async () => ({ exports: { ...(await import(path)) }, loader: 'object' }))
+      }
     },
   })
 }

@@ -1,10 +1,8 @@
-// What agents of vendors' JSON APIs share: one way to call, one way to explain a refusal, one way to read what is sent.
-// Vendors' own paths, fields and queries stay in the agents.
+// Calls of a JSON API: one way to send one, and one way to explain a refusal. A vendor's own paths, fields and queries
+// stand in its agent.
 
-import type { TProperties } from 'typebox'
 import type { Json, JsonObject } from '../json.ts'
-import { Type } from '../type.ts'
-import { type AgentContext, AgentError, type FetchOptions, withSent } from './define.ts'
+import { type AgentContext, AgentError, type FetchOptions } from './define.ts'
 import { replyError } from './reply.ts'
 
 /** HTTP Basic (RFC 7617), UTF-8. */
@@ -105,44 +103,3 @@ export async function lacking(probes: Record<string, () => Promise<unknown>>): P
   }
   return missing
 }
-
-/** What is read before anything is written: a failure of it says that nothing was sent. */
-export async function beforehand<T>(read: () => Promise<T>): Promise<T> {
-  try {
-    return await read()
-  } catch (error) {
-    throw error instanceof AgentError ? withSent(error, 'no') : error
-  }
-}
-
-/** A text of the run or the workspace that is sent whole: at most `most` bytes, and not empty. */
-export async function readText(context: AgentContext<unknown>, path: string, most: number): Promise<string> {
-  const file = await beforehand(() => context.read(path))
-  const refuse = (why: string) => new AgentError(`${path} ${why}`, { code: 'invalid_request', sent: 'no' })
-  if (file.size > most) throw refuse(`has ${file.size} bytes, and the vendor takes at most ${most}`)
-  const text = await file.text()
-  if (!text.trim()) throw refuse('is empty')
-  return text
-}
-
-/** A short value, such as a status: as the entry gives it, else all that its file holds. */
-export async function wordOf(
-  context: AgentContext<unknown>,
-  given: string | number | undefined,
-  file: string | undefined,
-): Promise<string> {
-  return given === undefined ? (await readText(context, file ?? '', 1_000)).trim() : `${given}`
-}
-
-/** The schema of an entry: its name and these fields, no others. `together`: what holds for several of them. */
-export function entryOf<P extends TProperties>(fields: P, together: object = {}) {
-  return Type.Object({ name: Type.String({ minLength: 1 }), ...fields }, { additionalProperties: false, ...together })
-}
-
-/** For an object's schema: at least one of these optional fields stands in it. */
-export function needsOne(...names: string[]) {
-  return { anyOf: names.map(name => ({ required: [name] })) }
-}
-
-/** The setting `base_url`: an address in front of the vendor's own paths. */
-export const BaseUrl = Type.Optional(Type.String({ pattern: '^https?://[^/]' }))

@@ -8,7 +8,7 @@ import { pause, unlessAborted } from './fetch.ts'
 const ATTEMPTS = 4
 
 /** The result of `work`, tried at most four times. Throws what the last try threw, or `aborted` when the run is stopped. */
-export async function persist<T>(context: AgentContext<unknown>, work: () => Promise<T>): Promise<T> {
+export async function withRetries<T>(context: AgentContext<unknown>, work: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {
       return await work()
@@ -25,7 +25,7 @@ export async function persist<T>(context: AgentContext<unknown>, work: () => Pro
  * The result of `work`, when it comes before the run is stopped, and within `timeout` milliseconds; the work itself goes
  * on. Throws an AgentError: `timeout` (retryable) or `aborted`, both with `sent` unknown.
  */
-export async function within<T>(context: AgentContext<unknown>, work: Promise<T>, timeout?: number): Promise<T> {
+export async function withDeadline<T>(context: AgentContext<unknown>, work: Promise<T>, timeout?: number): Promise<T> {
   const { promise: late, reject } = Promise.withResolvers<never>()
   const message = `no answer within ${timeout} ms`
   const error = () => new AgentError(message, { code: 'timeout', retryable: true, sent: 'unknown' })
@@ -40,8 +40,8 @@ export async function within<T>(context: AgentContext<unknown>, work: Promise<T>
   }
 }
 
-/** The same bytes; fails as `within` does when the run is stopped, or when nothing comes for `silence` milliseconds. */
-export function flowing(
+/** The same bytes; fails as `withDeadline` does when the run is stopped, or when nothing comes for `silence` milliseconds. */
+export function withSilenceLimit(
   context: AgentContext<unknown>,
   source: ReadableStream<Uint8Array>,
   silence: number,
@@ -52,7 +52,7 @@ export function flowing(
     {
       async pull(controller) {
         try {
-          const { done, value } = await within(context, reader.read(), silence)
+          const { done, value } = await withDeadline(context, reader.read(), silence)
           if (done) controller.close()
           else controller.enqueue(value)
         } catch (error) {

@@ -2,7 +2,7 @@
 // https://docs.datadoghq.com/api/latest/events/#post-an-event
 
 import { type AgentContext, AgentError } from '../agent/define.ts'
-import { readText } from '../agent/json-api.ts'
+import { readText } from '../agent/entry.ts'
 import { isObject, type JsonObject } from '../json.ts'
 
 const FILE_MOST = 1024 * 1024

@@ -3,6 +3,8 @@ import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { discover } from '../../lib/agent/catalogue.ts'
 import { AgentError } from '../../lib/agent/define.ts'
+import { MODULES } from '../../lib/agent/imports.ts'
+import tsconfig from '../../tsconfig.json'
 import { folder } from '../support/folder.ts'
 
 const REPOSITORY = join(import.meta.dir, '../..')
@@ -162,10 +164,23 @@ test('imports are followed through files beside the agent', async () => {
   expect(skipped[0]!.reason).toContain("shared/two.ts:2: imports 'left-pad-of-nobody'")
 })
 
+test('the type checker finds the modules of cadre where agents find them', () => {
+  const { paths } = tsconfig.compilerOptions
+  expect(Object.entries(paths).map(([name, [path]]) => [name, join(REPOSITORY, path!)])).toEqual(
+    Object.entries(MODULES),
+  )
+})
+
+test('a module of cadre that does not exist is refused', async () => {
+  expect(await reasonFor("import { x } from 'cadre/nothing'\nexport default x")).toMatch(
+    /imports 'cadre\/nothing', which is not installed/,
+  )
+})
+
 test('a file in an empty home, offline, from another working directory, in a process of its own', async () => {
   const home = homeWith({
     'stock.ts': stock(
-      "import { parse } from 'yaml'\nimport { join } from 'node:path'\nimport { $ } from 'bun'\nvoid [parse, join, $]",
+      "import { parse } from 'yaml'\nimport { join } from 'node:path'\nimport { $ } from 'bun'\nimport { wordOf } from 'cadre/vendors'\nvoid [parse, join, $, wordOf]",
     ),
   })
   const program = join(folder(), 'program.ts')

@@ -8,7 +8,7 @@ import {
   markdownToAdf,
   markdownToStorage,
   storageToMarkdown,
-} from '../../lib/agent/cadre.ts'
+} from '../../lib/vendors/vendors.ts'
 
 const throughStorage = async (markdown: string) => storageToMarkdown(await markdownToStorage(markdown))
 const throughAdf = async (markdown: string) => adfToMarkdown(await markdownToAdf(markdown))

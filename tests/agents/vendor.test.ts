@@ -1,16 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import {
-  basicAuth,
-  explain,
-  type Json,
-  jsonApi,
-  pagesOf,
-  pathSegment,
-  readText,
-  writeListing,
-} from '../../lib/agent/cadre.ts'
+import { basicAuth, type Json, jsonApi, pagesOf, pathSegment, readText, writeListing } from '../../lib/agent/cadre.ts'
+import { explain } from '../../lib/agent/json-api.ts'
 import { phaseFolder, testContext } from '../support/context.ts'
 import { failureOf } from '../vendors/bad-days.ts'
 import { refusal, vendor } from '../vendors/vendor.ts'

@@ -17,7 +17,7 @@ import {
   table,
   textNode,
   unboxed,
-} from '../markdown/tree.ts'
+} from '../markdown/markdown.ts'
 import type { AdfMark, AdfNode } from './adf-write.ts'
 
 /** Null and undefined, an empty field of Jira, are an empty text. */

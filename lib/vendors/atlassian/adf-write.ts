@@ -3,8 +3,7 @@
 // https://developer.atlassian.com/cloud/jira/platform/apis/document/structure/
 
 import type { ListItem, Table } from 'mdast'
-import { parseMarkdown } from '../markdown/parse.ts'
-import { type Block, flat, type Inline, isHeaderless, mentioned } from '../markdown/tree.ts'
+import { type Block, flat, type Inline, isHeaderless, mentioned, parseMarkdown } from '../markdown/markdown.ts'
 
 export interface AdfMark {
   type: string

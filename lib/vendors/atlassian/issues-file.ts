@@ -6,7 +6,7 @@
 
 import type { Static } from 'typebox'
 import { type AgentContext, AgentError } from '../../agent/define.ts'
-import { readText } from '../../agent/json-api.ts'
+import { readText } from '../../agent/entry.ts'
 import { isObject, type JsonObject } from '../../json.ts'
 import { problems } from '../../schema.ts'
 import { Type } from '../../type.ts'
@@ -15,7 +15,7 @@ const MOST_BYTES = 16 * 1024 * 1024
 const Text = Type.String({ minLength: 1 })
 const closed = { additionalProperties: false }
 
-const DispatchIssue = Type.Object(
+const IssueDraft = Type.Object(
   {
     id: Type.Optional(Type.Union([Text, Type.Integer()])),
     key: Type.Optional(Text),
@@ -29,16 +29,16 @@ const DispatchIssue = Type.Object(
   },
   closed,
 )
-const Dispatch = Type.Object({ issues: Type.Array(DispatchIssue, { minItems: 1, maxItems: 1_000 }) }, closed)
+const Dispatch = Type.Object({ issues: Type.Array(IssueDraft, { minItems: 1, maxItems: 1_000 }) }, closed)
 
-export type DispatchIssue = Omit<Static<typeof DispatchIssue>, 'fields'> & { fields?: JsonObject }
+export type IssueDraft = Omit<Static<typeof IssueDraft>, 'fields'> & { fields?: JsonObject }
 
 /** The issues of `file`. Throws an AgentError `invalid_request` that names every problem; `needs` must stand on each. */
 async function readDispatch(
   context: AgentContext<unknown>,
   file: string,
-  needs: (issue: DispatchIssue) => readonly (keyof DispatchIssue)[],
-): Promise<DispatchIssue[]> {
+  needs: (issue: IssueDraft) => readonly (keyof IssueDraft)[],
+): Promise<IssueDraft[]> {
   const text = await readText(context, file, MOST_BYTES)
   let value: unknown
   try {
@@ -49,7 +49,7 @@ async function readDispatch(
   const dispatch = isObject(value) && !('issues' in value) ? { issues: [value] } : value
   const wrong = problems(Dispatch, dispatch).map(({ path, message }) => `${path || 'the file'} ${message}`)
   if (wrong.length > 0) throw refused(file, wrong)
-  const { issues } = dispatch as { issues: DispatchIssue[] }
+  const { issues } = dispatch as { issues: IssueDraft[] }
   const places = new Map<string, number>()
   for (const [at, { id }] of issues.entries()) {
     if (id === undefined) continue
@@ -66,7 +66,7 @@ async function readDispatch(
 }
 
 /** Issues that are to be created; those with a key exist already. */
-export function readNewIssues(context: AgentContext<unknown>, file: string): Promise<DispatchIssue[]> {
+export function readNewIssues(context: AgentContext<unknown>, file: string): Promise<IssueDraft[]> {
   return readDispatch(context, file, ({ key }) => (key === undefined ? ['project', 'type', 'summary'] : []))
 }
 
@@ -75,7 +75,7 @@ export async function readKnownIssues(
   context: AgentContext<unknown>,
   file: string,
   ref: string | undefined,
-): Promise<DispatchIssue[]> {
+): Promise<IssueDraft[]> {
   const issues = await readDispatch(context, file, () => (ref === undefined ? ['key'] : []))
   if (ref === undefined) return issues
   if (issues.length === 1) return [{ ...issues[0], key: ref }]
@@ -87,7 +87,7 @@ export async function readKnownIssues(
 }
 
 /** Keys of the issues that exist already, by their `id` in the file. */
-export function keysById(issues: readonly DispatchIssue[]): Map<string, string> {
+export function keysById(issues: readonly IssueDraft[]): Map<string, string> {
   return new Map(issues.flatMap(({ id, key }) => (id === undefined || key === undefined ? [] : [[`${id}`, key]])))
 }
 

@@ -4,12 +4,12 @@
 
 import { setTimeout as pause } from 'node:timers/promises'
 import { AgentError } from '../../agent/define.ts'
-import { beforehand } from '../../agent/json-api.ts'
+import { beforehand } from '../../agent/entry.ts'
 import { pagesOf } from '../../agent/listing.ts'
 import { messageOf } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
 import { type AdfNode, markdownToAdf } from './adf-write.ts'
-import type { DispatchIssue } from './issues-file.ts'
+import type { IssueDraft } from './issues-file.ts'
 import { type JiraField, jiraFields } from './jira-fields.ts'
 import {
   BROWSE,
@@ -105,7 +105,7 @@ export async function moved(key: string, to: string, context: AtlassianContext):
 }
 
 /** Issues of a file that this entry has created already: keys by their place in the file. */
-export async function created(issues: readonly DispatchIssue[], context: AtlassianContext) {
+export async function created(issues: readonly IssueDraft[], context: AtlassianContext) {
   const wanted = issues.filter(({ key }) => key === undefined).length
   if (wanted === 0) return new Map<number, string>()
   const found = await lookForCreated(issues, context)
@@ -114,7 +114,7 @@ export async function created(issues: readonly DispatchIssue[], context: Atlassi
   return lookForCreated(issues, context)
 }
 
-async function lookForCreated(issues: readonly DispatchIssue[], context: AtlassianContext) {
+async function lookForCreated(issues: readonly IssueDraft[], context: AtlassianContext) {
   const found = new Map<number, string>()
   const projects = [...new Set(issues.flatMap(({ project }) => (project === undefined ? [] : [project])))]
   const days = Math.ceil((Date.now() - startOf(context)) / DAY) + 1
@@ -132,7 +132,7 @@ async function lookForCreated(issues: readonly DispatchIssue[], context: Atlassi
 }
 
 /** Creates the issue at `index` of its file; `parent` is the key of an issue. */
-export async function create(issue: DispatchIssue, index: number, known: Known, context: AtlassianContext) {
+export async function create(issue: IssueDraft, index: number, known: Known, context: AtlassianContext) {
   const { project = '', type = '' } = issue
   const fields = {
     project: /^\d+$/.test(project) ? { id: project } : { key: project },
@@ -182,12 +182,12 @@ export interface Known {
 }
 
 /** The vendor's fields, asked for only when an issue of the file names some. */
-export async function fieldsFor(issues: readonly DispatchIssue[], context: AtlassianContext): Promise<JiraField[]> {
+export async function fieldsFor(issues: readonly IssueDraft[], context: AtlassianContext): Promise<JiraField[]> {
   if (!issues.some(({ fields }) => fields && Object.keys(fields).length > 0)) return []
   return await jira(context)<JiraField[]>('get fields', '/rest/api/3/field', { scope: BROWSE })
 }
 
-export async function mainFields(issue: DispatchIssue, { keys }: Known): Promise<JsonObject> {
+export async function mainFields(issue: IssueDraft, { keys }: Known): Promise<JsonObject> {
   const { summary, description, labels, parent } = issue
   return {
     ...(summary !== undefined && { summary }),
@@ -197,6 +197,6 @@ export async function mainFields(issue: DispatchIssue, { keys }: Known): Promise
   }
 }
 
-export async function ownFields({ fields = {} }: DispatchIssue, known: Known): Promise<JsonObject> {
+export async function ownFields({ fields = {} }: IssueDraft, known: Known): Promise<JsonObject> {
   return jiraFields(fields, known.fields)
 }

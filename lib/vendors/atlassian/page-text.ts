@@ -1,7 +1,7 @@
 // The text of a page of Confluence in files: storage format where the file's name ends in .html or .xml, else Markdown.
 
 import type { AgentContext } from '../../agent/define.ts'
-import { readText } from '../../agent/json-api.ts'
+import { readText } from '../../agent/entry.ts'
 import { storageToMarkdown } from './storage-read.ts'
 import { markdownToStorage } from './storage-write.ts'
 

@@ -18,7 +18,7 @@ import {
   table,
   textNode,
   unboxed,
-} from '../markdown/tree.ts'
+} from '../markdown/markdown.ts'
 
 interface Element {
   name: string

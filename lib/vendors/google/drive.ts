@@ -5,7 +5,8 @@
 import { type FileHandle, open } from 'node:fs/promises'
 import { setTimeout as wait } from 'node:timers/promises'
 import { type AgentContext, AgentError, type FetchOptions, withSent } from '../../agent/define.ts'
-import { beforehand, explain, pathSegment } from '../../agent/json-api.ts'
+import { beforehand } from '../../agent/entry.ts'
+import { explain, pathSegment } from '../../agent/json-api.ts'
 import { googleToken } from './access-token.ts'
 
 const SCOPE = 'https://www.googleapis.com/auth/drive'

@@ -1,0 +1,10 @@
+// The door of Atlassian's clouds: calls of a site, the issues of Jira, and the texts of Jira and Confluence as Markdown.
+
+export { adfToMarkdown } from './adf-read.ts'
+export { type AdfNode, markdownToAdf } from './adf-write.ts'
+export { type IssueDraft, keysById, readKnownIssues, readNewIssues } from './issues-file.ts'
+export * as jira from './jira.ts'
+export { pageText, readStorage } from './page-text.ts'
+export { type AtlassianContext, AtlassianSettings, atlassian, siteOf } from './site.ts'
+export { storageToMarkdown } from './storage-read.ts'
+export { markdownToStorage } from './storage-write.ts'

@@ -1,0 +1,3 @@
+// The door of Google's clouds: Drive.
+
+export * as drive from './drive.ts'

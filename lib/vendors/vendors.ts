@@ -1,0 +1,16 @@
+// The module `cadre/vendors`: what the built-in agents share beyond `cadre`. It comes without a promise of stability.
+
+export { chosenChannels, messageFields, standardMessage } from '../agent/channel-message.ts'
+export { withSent } from '../agent/define.ts'
+export { wordOf } from '../agent/entry.ts'
+export { type Call, lacking } from '../agent/json-api.ts'
+export { DATA_BYTES, LIMIT, stepsOf } from '../agent/listing.ts'
+export { withDeadline, withSilenceLimit } from '../agent/retries.ts'
+export * from './atlassian/atlassian.ts'
+export { readDatadogEvent } from './datadog-event.ts'
+export * from './git/git.ts'
+export * from './google/google.ts'
+export { HubSpotFilter, toHubSpotFilter } from './hubspot-filter.ts'
+export { storeClient } from './s3.ts'
+export { storeError } from './s3-error.ts'
+export * as zendesk from './zendesk.ts'
