@@ -33,7 +33,6 @@ import {
   Type,
   writeListing,
 } from 'cadre'
-import { HubSpotFilter, toHubSpotFilter } from 'cadre/vendors'
 
 const PAGE = 200
 /** Associations of a page: as many notes as one batch reads. */
@@ -56,6 +55,23 @@ type Context = AgentContext<Type.Static<typeof Settings>>
 const Text = Type.String({ minLength: 1 })
 const Names = Type.Optional(Type.Array(Text))
 const Get = entryOf({ ref: Text, properties: Names, associations: Names })
+
+/** Of the filters of a search. */
+const OPERATORS = [
+  ...['EQ', 'NEQ', 'LT', 'LTE', 'GT', 'GTE', 'BETWEEN', 'IN', 'NOT_IN'],
+  ...['HAS_PROPERTY', 'NOT_HAS_PROPERTY', 'CONTAINS_TOKEN', 'NOT_CONTAINS_TOKEN'],
+]
+const Value = Type.Union([Type.String(), Type.Number(), Type.Boolean()])
+
+const Filter = Type.Object(
+  {
+    property: Type.String({ minLength: 1 }),
+    operator: Type.Enum(OPERATORS),
+    value: Type.Optional(Value),
+    values: Type.Optional(Type.Array(Value, { minItems: 1 })),
+  },
+  { additionalProperties: false },
+)
 
 interface Page<T> {
   results: T[]
@@ -93,7 +109,7 @@ export default agent({
       entry: entryOf(
         {
           ref: Type.Optional(Text),
-          filters: Type.Optional(Type.Array(HubSpotFilter, { minItems: 1 })),
+          filters: Type.Optional(Type.Array(Filter, { minItems: 1 })),
           object: Type.Optional(Type.Enum(['contacts', 'companies', 'deals', 'tickets'])),
           properties: Names,
           limit: Limit,
@@ -103,7 +119,7 @@ export default agent({
       async run({ name, ref, filters, object = 'contacts', properties, limit }, context) {
         const query = {
           ...(ref !== undefined && { query: ref }),
-          ...(filters && { filterGroups: [{ filters: filters.map(toHubSpotFilter) }] }),
+          ...(filters && { filterGroups: [{ filters: filters.map(filterOf) }] }),
           ...(properties && { properties }),
         }
         const data = await writeListing(context, {
@@ -214,6 +230,24 @@ async function search(object: ObjectName, query: JsonObject, after: string | und
     scope: SCOPES[object],
   })
   return { items: results, total, next: paging?.next?.after }
+}
+
+/** A filter as the vendor takes it. Throws an AgentError `invalid_request` where the operator takes another number of values. */
+function filterOf({ property, operator, value, values }: Type.Static<typeof Filter>): JsonObject {
+  const filter = { propertyName: property, operator }
+  const invalid = (takes: string) =>
+    new AgentError(`[crm] filter of ${property}: ${operator} takes ${takes}`, { code: 'invalid_request', sent: 'no' })
+  if (operator === 'IN' || operator === 'NOT_IN') {
+    const all = values ?? (value === undefined ? [] : [value])
+    if (all.length === 0) throw invalid('`values`')
+    return { ...filter, values: all.map(String) }
+  }
+  if (operator !== 'BETWEEN') {
+    if (values) throw invalid('`value`, not `values`')
+    return { ...filter, ...(value !== undefined && { value: `${value}` }) }
+  }
+  if (values?.length !== 2) throw invalid('`values: [lowest, highest]`')
+  return { ...filter, value: `${values[0]}`, highValue: `${values[1]}` }
 }
 
 function noted(ref: string, { id }: Item, context: Context): AgentResult {

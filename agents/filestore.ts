@@ -28,9 +28,13 @@ import {
   Type,
   writeListing,
 } from 'cadre'
-import { drive } from 'cadre/vendors'
+import { driveRequest, driveUpload } from 'cadre/vendors'
 
 const text = Type.String({ minLength: 1 })
+const FIELDS = 'id,name,mimeType,size,md5Checksum,modifiedTime,webViewLink,shortcutDetails(targetId)'
+/** Where a file's private properties hold the idempotency key. */
+const MARK = 'cadre_key'
+const FOLDER = 'application/vnd.google-apps.folder'
 const GOOGLE = 'application/vnd.google-apps.'
 const EXPORTS: Record<string, string> = {
   document: 'text/plain',
@@ -57,6 +61,18 @@ const Settings = Type.Object({
 })
 type Context = AgentContext<Type.Static<typeof Settings>>
 
+interface DriveFile {
+  id: string
+  name: string
+  mimeType: string
+  /** Decimal; Google's own documents have none. */
+  size?: string
+  md5Checksum?: string
+  modifiedTime?: string
+  webViewLink?: string
+  shortcutDetails?: { targetId: string }
+}
+
 const Export = Type.String({ pattern: `^([a-z]+/.+|${Object.keys(TYPES).join('|')})$` })
 export default agent({
   type: 'connector',
@@ -64,8 +80,8 @@ export default agent({
   description: 'Downloads from, lists and uploads into Google Drive.',
   settings: Settings,
   async doctor(context) {
-    const path = `/drive/v3/about?${drive.query({ fields: 'user(displayName,emailAddress)' })}`
-    const reply = await drive.request('get the account', path, context)
+    const path = `/drive/v3/about?${queryOf({ fields: 'user(displayName,emailAddress)' })}`
+    const reply = await driveRequest('get the account', path, context)
     const { user } = (await reply.json()) as { user: { displayName: string; emailAddress?: string } }
     const person = context.settings.auth_mode === 'oauth'
     const text = person ? 'Drive' : 'Drive; a service account uploads into shared drives only'
@@ -76,9 +92,9 @@ export default agent({
     entry: entryOf({ ref: text, export: Type.Optional(Export), limit: Limit }),
     async run({ name, ref, export: as, limit }, context) {
       if (ref.startsWith('folder/')) return list(name, ref.slice('folder/'.length), limit, context)
-      let file = await drive.get(ref, context)
-      if (file.shortcutDetails) file = await drive.get(file.shortcutDetails.targetId, context)
-      if (file.mimeType === drive.FOLDER) return list(name, file.id, limit, context)
+      let file = await getFile(ref, context)
+      if (file.shortcutDetails) file = await getFile(file.shortcutDetails.targetId, context)
+      if (file.mimeType === FOLDER) return list(name, file.id, limit, context)
       return download(name, file, as, context)
     },
   },
@@ -93,23 +109,73 @@ export default agent({
     async run({ ref: folder, file: path, title, mode }, context) {
       const file = await context.read(path)
       const name = title ?? basename(path)
-      const existing = mode === 'replace' ? await beforehand(() => drive.named(name, folder, context)) : null
-      const uploaded = await drive.upload({ file, name, folder, existing }, context)
+      const existing = mode === 'replace' ? await beforehand(() => fileNamed(name, folder, context)) : null
+      const uploaded = await upload({ file, name, folder, existing }, context)
       return resultOf(uploaded, existing ? 'replaced' : 'uploaded')
     },
     async find({ ref }, context) {
-      const found = await drive.marked(ref, context)
+      const found = await uploadedBefore(ref, context)
       return found && resultOf(found, 'found')
     },
   },
 })
+
+function queryOf(fields: Record<string, string | number | boolean | undefined>): string {
+  const parameters = new URLSearchParams()
+  for (const [name, value] of Object.entries(fields)) if (value !== undefined) parameters.set(name, String(value))
+  return parameters.toString()
+}
+
+async function getFile(id: string, context: Context): Promise<DriveFile> {
+  const path = `/drive/v3/files/${pathSegment(id)}?${queryOf({ fields: FIELDS, supportsAllDrives: true })}`
+  return (await (await driveRequest(`get ${id}`, path, context)).json()) as DriveFile
+}
+
+async function search(q: string, paging: Record<string, string | number | undefined>, context: Context) {
+  const fields = `nextPageToken,files(${FIELDS})`
+  const path = queryOf({ q, fields, supportsAllDrives: true, includeItemsFromAllDrives: true, ...paging })
+  const reply = await driveRequest('list files', `/drive/v3/files?${path}`, context)
+  return (await reply.json()) as { files: DriveFile[]; nextPageToken?: string }
+}
+
+function quoted(text: string): string {
+  return text.replace(/[\\']/g, '\\$&')
+}
+
+function inFolder(id: string): string {
+  return `'${quoted(id)}' in parents and trashed = false`
+}
+
+/** One page of a folder. Drive lists nothing, too, of what is no folder: that is an error. */
+async function folderPage(folder: string, pageToken: string | undefined, pageSize: number, context: Context) {
+  const paging = { pageSize: Math.min(pageSize, 1_000), orderBy: 'name', pageToken }
+  const page = await search(inFolder(folder), paging, context)
+  if (page.files.length === 0 && !pageToken && (await getFile(folder, context)).mimeType !== FOLDER) {
+    throw new AgentError(`[filestore] ${folder} is no folder`, { code: 'not_found', hint: 'leave out folder/' })
+  }
+  return page
+}
+
+/** The file that an upload with this context's key left in the folder. */
+async function uploadedBefore(folder: string, context: Context): Promise<DriveFile | null> {
+  const q = `appProperties has { key='${MARK}' and value='${quoted(context.key)}' } and ${inFolder(folder)}`
+  return (await search(q, { pageSize: 1 }, context)).files[0] ?? null
+}
+
+/** The file of that name in the folder. */
+async function fileNamed(title: string, folder: string, context: Context): Promise<DriveFile | null> {
+  const { files } = await search(`name = '${quoted(title)}' and ${inFolder(folder)}`, { pageSize: 2 }, context)
+  if (files.length < 2) return files[0] ?? null
+  const hint = 'rename or remove all but one, or give another `title`'
+  throw new AgentError(`[filestore] the folder has several files named ${title}`, { code: 'conflict', hint })
+}
 
 async function list(name: string, folder: string, limit: number | undefined, context: Context): Promise<AgentResult> {
   const data = await writeListing(context, {
     name,
     limit,
     async page(pageToken, wanted) {
-      const { files, nextPageToken } = await drive.folderPage(folder, pageToken, wanted, context)
+      const { files, nextPageToken } = await folderPage(folder, pageToken, wanted, context)
       return { items: files, next: nextPageToken }
     },
     brief: file => ({ ...brief(file), type: file.mimeType, modified: file.modifiedTime ?? null }),
@@ -117,7 +183,7 @@ async function list(name: string, folder: string, limit: number | undefined, con
   return { text: `${data.items.length} of ${data.total} files of folder ${folder}`, data }
 }
 
-function brief({ id, name, size, md5Checksum, webViewLink }: drive.DriveFile) {
+function brief({ id, name, size, md5Checksum, webViewLink }: DriveFile) {
   return {
     id,
     name,
@@ -127,16 +193,11 @@ function brief({ id, name, size, md5Checksum, webViewLink }: drive.DriveFile) {
   }
 }
 
-async function download(
-  name: string,
-  file: drive.DriveFile,
-  as: string | undefined,
-  context: Context,
-): Promise<AgentResult> {
+async function download(name: string, file: DriveFile, as: string | undefined, context: Context): Promise<AgentResult> {
   const path = `/drive/v3/files/${pathSegment(file.id)}`
   const type = exportOf(file, as)
-  const wanted = type ? `${path}/export?${drive.query({ mimeType: type })}` : `${path}?alt=media&supportsAllDrives=true`
-  const reply = await drive.request(`download ${file.id}`, wanted, context, {
+  const wanted = type ? `${path}/export?${queryOf({ mimeType: type })}` : `${path}?alt=media&supportsAllDrives=true`
+  const reply = await driveRequest(`download ${file.id}`, wanted, context, {
     headers: { accept: type ? '*/*' : 'application/octet-stream' },
   })
   const { bytes } = await context.write(name, reply.body ? verified(reply.body, file) : '')
@@ -144,7 +205,7 @@ async function download(
 }
 
 /** What a document of Google's own is exported as; null for a file, which is what it is. */
-function exportOf({ id, mimeType }: drive.DriveFile, as: string | undefined): string | null {
+function exportOf({ id, mimeType }: DriveFile, as: string | undefined): string | null {
   const kind = mimeType.startsWith(GOOGLE) ? mimeType.slice(GOOGLE.length) : null
   const type = as === undefined ? EXPORTS[kind ?? ''] : (TYPES[as] ?? as)
   if (kind !== null && type) return type
@@ -155,10 +216,7 @@ function exportOf({ id, mimeType }: drive.DriveFile, as: string | undefined): st
 }
 
 /** The bytes as they pass; fails at their end when they are not those that Drive named, so that no file is left. */
-function verified(
-  body: ReadableStream<Uint8Array>,
-  { name, md5Checksum }: drive.DriveFile,
-): ReadableStream<Uint8Array> {
+function verified(body: ReadableStream<Uint8Array>, { name, md5Checksum }: DriveFile): ReadableStream<Uint8Array> {
   if (!md5Checksum) return body
   const hasher = new Bun.CryptoHasher('md5')
   const check = new TransformStream<Uint8Array, Uint8Array>({
@@ -174,7 +232,28 @@ function verified(
   return body.pipeThrough(check)
 }
 
-function resultOf(file: drive.DriveFile, how: string): AgentResult {
+interface Upload {
+  file: Bun.BunFile
+  name: string
+  /** Id of the folder. */
+  folder: string
+  /** The file that gets new content; null: a new one. */
+  existing: DriveFile | null
+}
+
+/** Marks the file with the idempotency key. */
+async function upload({ file, name, folder, existing }: Upload, context: Context): Promise<DriveFile> {
+  const doing = `upload ${name}`
+  const marked = { name, appProperties: { [MARK]: context.key } }
+  const query = queryOf({ fields: FIELDS, supportsAllDrives: true })
+  const request = existing
+    ? { method: 'PATCH' as const, path: `/upload/drive/v3/files/${pathSegment(existing.id)}`, metadata: marked }
+    : { method: 'POST' as const, path: '/upload/drive/v3/files', metadata: { ...marked, parents: [folder] } }
+  const reply = await driveUpload({ ...request, path: `${request.path}?${query}`, doing, file }, context)
+  return (await reply.json()) as DriveFile
+}
+
+function resultOf(file: DriveFile, how: string): AgentResult {
   const { id, webViewLink: url } = file
   return { text: `${file.name} ${how}`, data: brief(file), external: { id, ...(url && { url }) } }
 }

@@ -17,6 +17,7 @@
 // https://developer.zendesk.com/api-reference/ticketing/tickets/tickets/
 // https://developer.zendesk.com/api-reference/ticketing/tickets/ticket_comments/
 // https://developer.zendesk.com/api-reference/ticketing/ticket-management/search/
+// https://developer.zendesk.com/api-reference/introduction/pagination/
 
 import {
   type AgentContext,
@@ -24,17 +25,25 @@ import {
   type AgentResult,
   agent,
   BaseUrl,
+  basicAuth,
   entryOf,
+  type JsonObject,
+  jsonApi,
   Limit,
   needsOne,
   pagesOf,
+  pathSegment,
   readText,
   secret,
   Type,
   writeListing,
 } from 'cadre'
-import { wordOf, zendesk } from 'cadre/vendors'
+import { wordOf } from 'cadre/vendors'
 
+const PAGE = 100
+const SEARCH_MOST = 1_000
+/** Begins the cursors of exports. */
+const AFTER = 'page[after]'
 /** Bytes that Zendesk keeps of a comment. */
 const COMMENT_MOST = 65_535
 const STATUSES = ['new', 'open', 'pending', 'hold', 'solved', 'closed'] as const
@@ -58,15 +67,49 @@ interface Account {
   role: string
 }
 
+interface Ticket extends JsonObject {
+  id: number
+  status: string
+  subject: string | null
+}
+
+/** What an update answers: the ticket, and what became of it. */
+interface Updated {
+  ticket: Ticket
+  audit?: { events?: { id: number; type: string }[] }
+}
+
+interface Comment {
+  id: number
+  body: string
+  public: boolean
+  author_id: number
+  created_at: string
+  metadata?: { custom?: Record<string, unknown> }
+}
+
+interface Found extends JsonObject {
+  id: number
+  result_type: string
+  url: string
+}
+
+/** Cursor pagination, and the offsets of accounts and searches that do not have it. */
+interface Paging {
+  meta?: { has_more: boolean; after_cursor: string | null }
+  next_page?: string | null
+  count?: number
+}
+
 export default agent({
   type: 'connector',
   version: '1.0.0',
   description: 'Reads and answers tickets in Zendesk.',
   settings: Settings,
   async doctor(context) {
-    const { user } = await zendesk.api(context)<{ user: Account }>('get the account', '/api/v2/users/me')
+    const { user } = await zendesk(context)<{ user: Account }>('get the account', '/api/v2/users/me')
     const missing = user.role === 'end-user' ? ['the role agent'] : []
-    return { who: user.email ?? user.name, missing, text: `${zendesk.siteOf(context)}, as ${user.role}` }
+    return { who: user.email ?? user.name, missing, text: `${siteOf(context)}, as ${user.role}` }
   },
   actions: {
     get_ticket: {
@@ -74,7 +117,7 @@ export default agent({
       effect: 'read',
       entry: entryOf({ ref: ticketId }),
       async run({ name, ref }, context) {
-        const ticket = await zendesk.getTicket(ref, context)
+        const ticket = await getTicket(ref, context)
         await context.write(name, ticket)
         return { text: `ticket ${ref} is ${ticket.status}: ${ticket.subject}`, data: brief(ticket, context) }
       },
@@ -87,7 +130,7 @@ export default agent({
         const data = await writeListing(context, {
           name,
           limit,
-          page: cursor => zendesk.commentsPage(ref, cursor, context),
+          page: cursor => commentsPage(ref, cursor, context),
           brief: ({ id, body, public: isPublic, author_id, created_at }) => {
             return { id, body, public: isPublic, author_id, created_at }
           },
@@ -103,8 +146,8 @@ export default agent({
         const data = await writeListing(context, {
           name,
           limit,
-          page: (cursor: string | undefined, wanted) => zendesk.searchPage(ref, cursor, wanted, context),
-          brief: found => (found.result_type === 'ticket' ? brief(found as never, context) : briefOther(found)),
+          page: (cursor: string | undefined, wanted) => searchPage(ref, cursor, wanted, context),
+          brief: found => (isTicket(found) ? brief(found, context) : briefOther(found)),
         })
         return { text: `${data.items.length} of ${data.total} results`, data }
       },
@@ -117,14 +160,14 @@ export default agent({
         const body = await readText(context, entry.file, COMMENT_MOST)
         const text = /\.html?$/i.test(entry.file) ? { html_body: body } : { body }
         const change = { comment: { ...text, public: entry.public ?? false }, metadata: { [MARK]: context.key } }
-        const { ticket, audit } = await zendesk.update(entry.ref, 'comment on', change, context)
+        const { ticket, audit } = await update(entry.ref, 'comment on', change, context)
         return commented(ticket, audit?.events?.find(event => event.type === 'Comment')?.id, context)
       },
       async find({ ref }, context) {
-        for await (const { items } of pagesOf((cursor?: string) => zendesk.commentsPage(ref, cursor, context))) {
+        for await (const { items } of pagesOf((cursor?: string) => commentsPage(ref, cursor, context))) {
           const mine = items.find(comment => comment.metadata?.custom?.[MARK] === context.key)
           if (!mine) continue
-          return commented(await zendesk.getTicket(ref, context), mine.id, context)
+          return commented(await getTicket(ref, context), mine.id, context)
         }
         return null
       },
@@ -143,14 +186,99 @@ export default agent({
           const hint = `${file} must hold one of ${STATUSES.join(', ')}`
           throw new AgentError(`[helpdesk] ticket ${ref}: ${problem}`, { code: 'invalid_request', hint, sent: 'no' })
         }
-        const { ticket } = await zendesk.update(ref, 'set the status of', { status: wanted }, context)
+        const { ticket } = await update(ref, 'set the status of', { status: wanted }, context)
         return { text: `ticket ${ref} is ${ticket.status}`, data: brief(ticket, context) }
       },
     },
   },
 })
 
-function commented(ticket: zendesk.Ticket, comment: number | undefined, context: Context): AgentResult {
+/** Calls signed with the account's API token. */
+function zendesk(context: Context) {
+  const { email, api_token } = context.settings
+  const headers = { authorization: basicAuth(`${email}/token`, api_token) }
+  return jsonApi(context, { agent: 'helpdesk', setting: 'api_token', base: siteOf(context), headers })
+}
+
+/** The address in front of the vendor's paths. */
+function siteOf({ settings: { base_url, subdomain } }: Context): string {
+  return (base_url ?? `https://${subdomain}.zendesk.com`).replace(/\/+$/, '')
+}
+
+async function getTicket(ref: string, context: Context): Promise<Ticket> {
+  const { ticket } = await zendesk(context)<{ ticket: Ticket }>(`get ticket ${ref}`, pathOf(ref))
+  return ticket
+}
+
+function pathOf(ticket: string): string {
+  return `/api/v2/tickets/${pathSegment(ticket)}`
+}
+
+async function commentsPage(ticket: string, cursor: string | undefined, context: Context) {
+  const query = { 'page[size]': PAGE, ...fromCursor(cursor) }
+  const path = `${pathOf(ticket)}/comments`
+  const reply = await zendesk(context)<Paging & { comments: Comment[] }>(`get comments of ticket ${ticket}`, path, {
+    query,
+  })
+  return { items: reply.comments, next: nextOf(reply), total: reply.count }
+}
+
+/** The vendor's search ends at 1,000 results; where more are wanted of one type, its export of a search is read instead. */
+async function searchPage(text: string, cursor: string | undefined, wanted: number, context: Context) {
+  if (cursor?.startsWith(AFTER)) return exportPage(text, cursor, context)
+  const query = { query: text, per_page: PAGE, ...fromCursor(cursor) }
+  const reply = await zendesk(context)<Paging & { results: Found[] }>('search', '/api/v2/search', { query })
+  const { count = 0 } = reply
+  const isFirst = cursor === undefined
+  if (isFirst && Math.min(count, wanted) > SEARCH_MOST && typeOf(text)) {
+    return { ...(await exportPage(text, undefined, context)), total: count }
+  }
+  const next = nextOf(reply)
+  // The page after the thousandth result is answered 422.
+  const isLast = Number(/^page=(\d+)$/.exec(next ?? '')?.[1]) > SEARCH_MOST / PAGE
+  return { items: reply.results, next: isLast ? null : next, total: reply.count }
+}
+
+/** The one type of things that a query names. */
+function typeOf(text: string): string | null {
+  const types = [...text.matchAll(/(?<![^\s(])type:"?(ticket|user|organization|group)"?(?=\s|$)/gi)]
+  return types.length === 1 ? types[0]![1]!.toLowerCase() : null
+}
+
+/** An export of a search counts nothing, and has no end but the last result. */
+async function exportPage(text: string, cursor: string | undefined, context: Context) {
+  const query = { query: text, 'filter[type]': typeOf(text)!, 'page[size]': PAGE, ...fromCursor(cursor) }
+  const call = zendesk(context)<Paging & { results: Found[] }>
+  const reply = await call('export a search', '/api/v2/search/export', { query })
+  return { items: reply.results, next: nextOf(reply) }
+}
+
+/** What asks for the next page, as `parameter=value`. */
+function nextOf({ meta, next_page }: Paging): string | null {
+  if (meta) return meta.has_more && meta.after_cursor ? `${AFTER}=${meta.after_cursor}` : null
+  const page = next_page && URL.parse(next_page)?.searchParams.get('page')
+  return page ? `page=${page}` : null
+}
+
+function fromCursor(cursor: string | undefined): Record<string, string> {
+  const [name, ...value] = cursor?.split('=') ?? []
+  return name ? { [name]: value.join('=') } : {}
+}
+
+/** Updates a ticket; once more on 409, which says that another update was under way and this one was not done. */
+async function update(ref: string, doing: string, ticket: JsonObject, context: Context): Promise<Updated> {
+  const send = () =>
+    zendesk(context)<Updated>(`${doing} ticket ${ref}`, pathOf(ref), { method: 'PUT', body: { ticket } })
+  try {
+    return await send()
+  } catch (error) {
+    if (!(error instanceof AgentError) || error.code !== 'conflict') throw error
+    context.log(`ticket ${ref} was being updated by someone else: trying once more`)
+    return send()
+  }
+}
+
+function commented(ticket: Ticket, comment: number | undefined, context: Context): AgentResult {
   const data = { ...brief(ticket, context), comment_id: comment ?? null }
   return {
     text: `commented on ticket ${ticket.id}`,
@@ -159,11 +287,15 @@ function commented(ticket: zendesk.Ticket, comment: number | undefined, context:
   }
 }
 
-function brief({ id, status, subject }: zendesk.Ticket, context: Context) {
-  return { id, url: `${zendesk.siteOf(context)}/agent/tickets/${id}`, status, subject }
+function brief({ id, status, subject }: Ticket, context: Context) {
+  return { id, url: `${siteOf(context)}/agent/tickets/${id}`, status, subject }
+}
+
+function isTicket(found: Found): found is Found & Ticket {
+  return found.result_type === 'ticket'
 }
 
 /** Users, groups and organizations are found by a query that does not say `type:ticket`. */
-function briefOther({ id, url, result_type, name }: zendesk.Found) {
+function briefOther({ id, url, result_type, name }: Found) {
   return { id, url, status: null, type: result_type, name: name ?? null }
 }

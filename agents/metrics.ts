@@ -27,11 +27,12 @@ import {
   jsonApi,
   Limit,
   parseDuration,
+  readText,
   secret,
   Type,
   writeListing,
 } from 'cadre'
-import { type Call, lacking, readDatadogEvent } from 'cadre/vendors'
+import { type Call, isObject, lacking } from 'cadre/vendors'
 
 const HOUR = 3_600_000
 const DAY = 24 * HOUR
@@ -39,6 +40,10 @@ const MONITOR_PAGE = 1_000
 const EVENT_PAGE = 1_000
 /** What `data.series` holds with all points; above it the points are in the file only. */
 const SERIES_BYTES = 256 * 1024
+/** Bytes of the file of an event. */
+const FILE_MOST = 1024 * 1024
+/** Characters of an event's text; Datadog cuts the rest silently. */
+const TEXT_MOST = 4_000
 /** How far back a posted event is looked for; `date_happened` is at most 18 hours old. */
 const LOOK_BACK = 7 * DAY
 
@@ -70,6 +75,12 @@ interface PostedEvent {
   id_str?: string
   url?: string
   tags?: string[]
+}
+
+/** What is posted: these, and what else the vendor takes. */
+interface NewEvent extends JsonObject {
+  title: string
+  text: string
 }
 
 export default agent({
@@ -153,7 +164,7 @@ export default agent({
       effect: 'once',
       entry: entryOf({ file: Text }),
       async run({ file }, context) {
-        const event = await readDatadogEvent(context, file)
+        const event = await readEvent(context, file)
         const body = { ...event, tags: [...(event.tags ?? []), tagOf(context)] }
         const call = datadog(context)<{ event: PostedEvent }>
         const reply = await call('post an event', '/api/v1/events', { method: 'POST', body })
@@ -227,6 +238,28 @@ async function eventsPage(query: Record<string, string | number | undefined>, co
 function briefEvent({ id, attributes }: ListedEvent): JsonObject {
   const { timestamp = null, message = null, tags = [], attributes: more } = (attributes ?? {}) as JsonObject
   return { id, timestamp, title: ((more as JsonObject | undefined)?.title ?? message) as Json, tags }
+}
+
+/** The event of a JSON file. Throws an AgentError `invalid_request` that says what is wrong with it. */
+async function readEvent(context: Context, file: string): Promise<NewEvent & { tags?: string[] }> {
+  const text = await readText(context, file, FILE_MOST)
+  const problem = (what: string) =>
+    new AgentError(`[metrics] ${file} ${what}`, {
+      code: 'invalid_request',
+      hint: 'an event is JSON: {"title": …, "text": …, "tags"?: […], "alert_type"?: …}',
+      sent: 'no',
+    })
+  let value: unknown
+  try {
+    value = JSON.parse(text)
+  } catch {
+    throw problem('is no JSON')
+  }
+  const event = isObject(value) ? value : {}
+  for (const field of ['title', 'text']) if (typeof event[field] !== 'string') throw problem(`has no \`${field}\``)
+  if ((event.text as string).length > TEXT_MOST) throw problem(`has a text of more than ${TEXT_MOST} characters`)
+  if (event.tags !== undefined && !Array.isArray(event.tags)) throw problem('has `tags` that are no list')
+  return event as NewEvent & { tags?: string[] }
 }
 
 function tagOf({ key }: Context): string {

@@ -1,3 +1,4 @@
-// The door of Google's clouds: Drive.
+// The door of Google's clouds: Drive, as an account.
 
-export * as drive from './drive.ts'
+export { driveRequest } from './drive.ts'
+export { driveUpload } from './drive-upload.ts'

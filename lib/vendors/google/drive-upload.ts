@@ -1,0 +1,119 @@
+// Uploads into Google Drive, which go on where they broke off.
+// https://developers.google.com/workspace/drive/api/guides/manage-uploads
+
+import { type FileHandle, open } from 'node:fs/promises'
+import { AgentError, withSent } from '../../agent/define.ts'
+import { beforehand } from '../../agent/entry.ts'
+import type { JsonObject } from '../../json.ts'
+import { type DriveContext, driveRequest, pause } from './drive.ts'
+
+/** Bytes that are uploaded in one request. */
+const SIMPLE_MOST = 5 * 1024 * 1024
+/** Of a resumable upload: a multiple of 256 KiB, all that is in memory at a time. */
+const CHUNK = 8 * 1024 * 1024
+const CHUNK_TIMEOUT = 5 * 60_000
+/** Failures one after the other, without progress in between. */
+const TRIES = 5
+
+export interface DriveUpload {
+  /** Begins the messages of failures: `upload report.md`. */
+  doing: string
+  file: Bun.BunFile
+  /** POST makes a file, PATCH gives one new content. */
+  method: 'POST' | 'PATCH'
+  /** With its query, to which the type of the upload is added. */
+  path: string
+  metadata: JsonObject
+}
+
+/** In one request up to 5 MiB, else resumable, with one chunk in memory at a time. The reply describes the file. */
+export async function driveUpload(
+  { doing, file, method, path, metadata }: DriveUpload,
+  context: DriveContext,
+): Promise<Response> {
+  const at = (type: string) => `${path}&uploadType=${type}`
+  const json = 'application/json; charset=UTF-8'
+  if (file.size <= SIMPLE_MOST) {
+    const boundary = crypto.randomUUID()
+    const head = `--${boundary}\r\ncontent-type: ${json}\r\n\r\n${JSON.stringify(metadata)}\r\n`
+    const part = `--${boundary}\r\ncontent-type: ${file.type}\r\n\r\n`
+    const body = new Blob([head, part, await file.bytes(), `\r\n--${boundary}--\r\n`])
+    const headers = { 'content-type': `multipart/related; boundary=${boundary}` }
+    return driveRequest(doing, at('multipart'), context, { method, headers, body })
+  }
+  const headers = {
+    'content-type': json,
+    'x-upload-content-type': file.type,
+    'x-upload-content-length': `${file.size}`,
+  }
+  // A session alone is no file, so a failure to begin one left nothing.
+  const begun = await beforehand(() =>
+    driveRequest(doing, at('resumable'), context, { method, headers, body: JSON.stringify(metadata) }),
+  )
+  const session = URL.parse(begun.headers.get('location') ?? '')
+  if (!session)
+    throw new AgentError(`[filestore] ${doing}: Drive gave no session`, { code: 'vendor_error', sent: 'no' })
+  // Whoever knows the session may write to it.
+  context.conceal(session.searchParams.get('upload_id') ?? session.search)
+  // Only path and query of its address count, so that the token cannot be led to another host.
+  return sendChunks(file, doing, session.pathname + session.search, context)
+}
+
+/** Chunk after chunk, each in the same bytes of memory; after a failure Drive is asked how much it has. */
+async function sendChunks(file: Bun.BunFile, doing: string, session: string, context: DriveContext): Promise<Response> {
+  const { size, type } = file
+  const handle = await open(file.name!, 'r')
+  try {
+    const chunk = new Uint8Array(CHUNK)
+    let received = 0
+    let asking = false
+    for (let failures = 0; ; ) {
+      const body = asking ? '' : await fill(handle, chunk.subarray(0, size - received), received)
+      const range = asking ? `bytes */${size}` : `bytes ${received}-${received + body.length - 1}/${size}`
+      const headers = { 'content-range': range, 'content-type': type }
+      const put = { method: 'PUT', headers, body, timeout: CHUNK_TIMEOUT, attempts: 1 }
+      const reply = await settled(driveRequest(doing, session, context, put))
+      if (reply instanceof Response && reply.ok) return reply
+      if (reply instanceof AgentError) {
+        if (++failures >= TRIES || !reply.retryable) throw reply
+        asking = true
+      } else {
+        const has = Number(/-(\d+)$/.exec(reply.headers.get('range') ?? '')?.[1] ?? -1) + 1
+        if (has > received) failures = 0
+        else if (!asking && ++failures >= TRIES) {
+          throw new AgentError(`[filestore] ${doing}: Drive keeps no byte of it`, { code: 'vendor_error' })
+        }
+        received = has
+        asking = false
+      }
+      if (failures > 0) await pause(failures, context)
+    }
+  } finally {
+    await handle.close()
+  }
+}
+
+async function fill(
+  handle: FileHandle,
+  bytes: Uint8Array<ArrayBuffer>,
+  from: number,
+): Promise<Uint8Array<ArrayBuffer>> {
+  for (let at = 0; at < bytes.length; ) {
+    const { bytesRead } = await handle.read(bytes, at, bytes.length - at, from + at)
+    if (bytesRead === 0) {
+      throw new AgentError('[filestore] the file became shorter while it was sent', { code: 'conflict', sent: 'no' })
+    }
+    at += bytesRead
+  }
+  return bytes
+}
+
+/** A refusal may come after the last byte, whose own reply was lost: nobody can say that nothing was written. */
+async function settled(work: Promise<Response>): Promise<Response | AgentError> {
+  try {
+    return await work
+  } catch (error) {
+    if (error instanceof AgentError) return withSent(error, 'unknown')
+    throw error
+  }
+}
