@@ -18,7 +18,7 @@
 import { basename } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
 import { type AgentContext, AgentError, type AgentResult, agent, secret, Type, withRetries } from 'cadre'
-import { chosenChannels, messageFields, standardMessage, withDeadline } from 'cadre/vendors'
+import { chosenChannels, chunksIn, messageFields, standardMessage, withDeadline } from 'cadre/vendors'
 
 const PORT = 587
 /** TLS from the first byte (RFC 8314). */
@@ -121,7 +121,10 @@ async function deliver(
     )
     done()
   })
-  const attachments = files.map(([filename, file]) => ({ filename, content: Readable.fromWeb(file.stream() as never) }))
+  const attachments = files.map(([filename, file]) => ({
+    filename,
+    content: Readable.from(chunksIn(file.stream()), { objectMode: false }),
+  }))
   try {
     return await transport.sendMail({ ...mail, attachments, signal: context.signal })
   } catch (error) {

@@ -1,6 +1,7 @@
 // Bounds on the body of a reply: a silence that ends it, and a size that what is kept in memory must not pass.
 // Sizes are counted after decompression, chunk by chunk, so that a small bomb is stopped where it grows.
 
+import { chunksIn } from '../stream.ts'
 import { AgentError } from './define.ts'
 
 export interface BodyBounds {
@@ -98,7 +99,7 @@ async function collect(
 ): Promise<Uint8Array<ArrayBuffer>> {
   const chunks: Uint8Array[] = []
   let size = 0
-  for await (const chunk of body as unknown as AsyncIterable<Uint8Array>) {
+  for await (const chunk of chunksIn(body)) {
     size += chunk.byteLength
     if (size > maxBytes) {
       const hint = 'stream it to a file, or ask for less'

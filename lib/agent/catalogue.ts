@@ -130,14 +130,19 @@ async function load(file: string, timeout: number): Promise<{ agent: Agent } | {
     if (!file.startsWith(`${REPOSITORY}/`)) sharePackages(packages)
     const module = await within(timeout, import(file))
     const exported: unknown = module.default
-    if (!isObject(exported) || !(AGENT in exported)) {
+    if (!isObject(exported) || !isAgent(exported)) {
       return { reason: `${file}: exports no agent: write \`export default agent({ … })\`` }
     }
     const problems = problemsOf(exported)
-    return problems.length > 0 ? { reason: problems.join('; ') } : { agent: exported as unknown as Agent }
+    return problems.length > 0 ? { reason: problems.join('; ') } : { agent: exported }
   } catch (error) {
     return { reason: whereAndWhy(error, file) }
   }
+}
+
+/** Made by `agent()`; whether its fields are sound is another question. */
+function isAgent(exported: object): exported is Agent {
+  return AGENT in exported
 }
 
 async function within<T>(timeout: number, work: Promise<T>): Promise<T> {

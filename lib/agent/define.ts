@@ -195,7 +195,7 @@ export function agent<
   Ph extends TObject = TObject,
   No extends TObject = TObject,
 >(definition: DefinitionOf<S, A, So, Ta, Ph, No>): Agent {
-  return { ...(definition as unknown as AgentDefinition), [AGENT]: true }
+  return { ...(definition as AgentDefinition), [AGENT]: true }
 }
 
 /** A setting that is masked wherever it would appear. */

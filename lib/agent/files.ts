@@ -7,6 +7,7 @@ import { lstat, readdir, realpath, rename, rm, stat, statfs } from 'node:fs/prom
 import { dirname, isAbsolute, join, resolve, sep } from 'node:path'
 import { failpoint } from '../failpoint.ts'
 import { sizeText } from '../size.ts'
+import { chunksIn } from '../stream.ts'
 import { AgentError, type FileContent, type FileRecord } from './define.ts'
 import { foldersOn, forgetDurable, makeDurable, makeFolders, type Obstacle } from './folders.ts'
 import { type Digest, digestNow, digestOf, headOf, openPlain, writeWhole } from './hashed-file.ts'
@@ -112,8 +113,8 @@ function notPlain({ path, kind }: Obstacle): AgentError {
 function chunksOf(content: FileContent): AsyncIterable<Uint8Array> | Iterable<Uint8Array> {
   if (typeof content === 'string') return [Buffer.from(content)]
   if (content instanceof Uint8Array) return [content]
-  if (content instanceof ReadableStream) return content as unknown as AsyncIterable<Uint8Array>
-  if (content instanceof Blob) return content.stream() as unknown as AsyncIterable<Uint8Array>
+  if (content instanceof ReadableStream) return chunksIn(content)
+  if (content instanceof Blob) return chunksIn(content.stream())
   return [Buffer.from(`${JSON.stringify(content, null, 2)}\n`)]
 }
 

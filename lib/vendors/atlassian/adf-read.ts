@@ -7,6 +7,7 @@ import {
   blocksWith,
   DEEPEST,
   emphasised,
+  heading,
   type Inline,
   image,
   item,
@@ -14,6 +15,7 @@ import {
   mention,
   paragraph,
   printMarkdown,
+  quote,
   table,
   textNode,
   unboxed,
@@ -55,17 +57,15 @@ function readBlock(node: AdfNode): Block[] {
       const read = paragraph(readInline(content))
       return read.children.length > 0 ? [read] : []
     }
-    case 'heading': {
-      const depth = Math.min(Math.max(Number(node.attrs?.level ?? 1), 1), 6) as 1 | 2 | 3 | 4 | 5 | 6
-      return [{ type: 'heading', depth, children: paragraph(readInline(content)).children }]
-    }
+    case 'heading':
+      return [heading(Number(node.attrs?.level ?? 1), readInline(content))]
     case 'codeBlock': {
       const value = content.map(({ text = '' }) => text).join('')
       return [{ type: 'code', lang: (node.attrs?.language as string | undefined) ?? null, value }]
     }
     case 'blockquote':
     case 'panel':
-      return [{ type: 'blockquote', children: readBlocks(content) as never }]
+      return [quote(readBlocks(content))]
     case 'bulletList':
     case 'decisionList':
       return [{ type: 'list', ordered: false, spread: false, children: readItems(content) }]
@@ -88,8 +88,8 @@ function readBlock(node: AdfNode): Block[] {
     case 'expand':
     case 'nestedExpand': {
       const title = node.attrs?.title
-      const heading = title ? [paragraph([{ type: 'strong', children: [textNode(`${title}`)] }])] : []
-      return [...heading, ...readBlocks(content)]
+      const above = title ? [paragraph([{ type: 'strong', children: [textNode(`${title}`)] }])] : []
+      return [...above, ...readBlocks(content)]
     }
     case 'blockCard':
     case 'embedCard':
@@ -107,7 +107,7 @@ function readTasks(content: readonly AdfNode[]): ListItem[] {
   const items: ListItem[] = []
   for (const node of content) {
     if (node.type === 'taskItem') items.push(item(readBlocks(node.content ?? []), node.attrs?.state === 'DONE'))
-    else if (items.length > 0) items.at(-1)!.children.push(...(readBlocks([node]) as never[]))
+    else if (items.length > 0) items.at(-1)!.children.push(...readBlocks([node]))
   }
   return items
 }

@@ -8,6 +8,7 @@ import {
   DEEPEST,
   emphasised,
   flat,
+  heading,
   type Inline,
   image,
   item,
@@ -15,6 +16,7 @@ import {
   mention,
   paragraph,
   printMarkdown,
+  quote,
   table,
   textNode,
   unboxed,
@@ -76,7 +78,7 @@ function blocksOf(nodes: readonly Node[]): Block[] {
 /** Null: it is inline content. */
 function blockOf({ name, attributes, children }: Element): Block[] | null {
   const depth = HEADING.exec(name)?.[1]
-  if (depth) return [{ type: 'heading', depth: Number(depth) as 1, children: paragraph(inlineOf(children)).children }]
+  if (depth) return [heading(Number(depth), inlineOf(children))]
   if (CONTAINERS.includes(name)) return blocksOf(children)
   switch (name) {
     case 'p':
@@ -94,7 +96,7 @@ function blockOf({ name, attributes, children }: Element): Block[] | null {
     case 'table':
       return tableOf(children)
     case 'blockquote':
-      return [{ type: 'blockquote', children: blocksOf(children) as never }]
+      return [quote(blocksOf(children))]
     case 'pre':
       return [{ type: 'code', value: textOf(children).replace(/\n$/, '') }]
     case 'hr':
@@ -120,7 +122,7 @@ function tasksOf(children: readonly Node[]): ListItem[] {
     } else if (child.name === 'ac:task-list') {
       const nested = blockOf(child) ?? []
       if (items.length === 0) items.push(...tasksOf(child.children))
-      else items.at(-1)!.children.push(...(nested as never[]))
+      else items.at(-1)!.children.push(...nested)
     }
   }
   return items
@@ -144,7 +146,7 @@ function macroOf(name: string, children: readonly Node[]): Block[] | null {
   const title = parameter(children, 'title')
   const titled: Block[] =
     title && body.length > 0 ? [paragraph([{ type: 'strong', children: [textNode(title)] }]), ...body] : body
-  return PANELS.includes(name) && titled.length > 0 ? [{ type: 'blockquote', children: titled as never }] : titled
+  return PANELS.includes(name) && titled.length > 0 ? [quote(titled)] : titled
 }
 
 /** Wide cells stand in their first column. */

@@ -4,6 +4,7 @@
 
 import { type AgentContext, AgentError } from '../../agent/define.ts'
 import { messageOf } from '../../error.ts'
+import { chunksIn } from '../../stream.ts'
 
 /** Characters of what git said that an error quotes. */
 const QUOTED = 500
@@ -55,7 +56,7 @@ export function gitIn(folder: string, context: AgentContext<unknown>): Git {
 async function textOf(stream: ReadableStream<Uint8Array>, stop: () => void): Promise<string> {
   const chunks: Uint8Array[] = []
   let size = 0
-  for await (const chunk of stream as unknown as AsyncIterable<Uint8Array>) {
+  for await (const chunk of chunksIn(stream)) {
     size += chunk.byteLength
     if (size > SAID_MOST) {
       stop()

@@ -3,7 +3,7 @@
 // comments, links to no place for people lose their target. A footnote stays as it was written.
 
 import type { Block, Inline } from './tree.ts'
-import { blocksWith, DEEPEST, emphasised, image, item, link, paragraph, textNode } from './tree.ts'
+import { blocksWith, DEEPEST, emphasised, heading, image, item, link, paragraph, quote, textNode } from './tree.ts'
 
 /** An element as Bun's parser gives it: React's form, with HTML's names. */
 interface Element {
@@ -30,7 +30,7 @@ const HEADING = /^h([1-6])$/
 const MARKS: Record<string, 'strong' | 'emphasis' | 'delete'> = { strong: 'strong', em: 'emphasis', del: 'delete' }
 
 export function parseMarkdown(text: string): Block[] {
-  const root = Bun.markdown.react(text, undefined, { autolinks: true }) as unknown as Element
+  const root = Bun.markdown.react(text, undefined, { autolinks: true }) as Element
   return blocksOf(root.props.children, 0)
 }
 
@@ -47,15 +47,14 @@ function blocksOf(nodes: Element['props']['children'], depth: number): Block[] {
 function blockOf({ type, props }: Element, depth: number): Block[] | null {
   const { children, start = 1, language } = props
   const level = HEADING.exec(type)?.[1]
-  if (level)
-    return [{ type: 'heading', depth: Number(level) as 1, children: paragraph(inlineOf(children, depth)).children }]
+  if (level) return [heading(Number(level), inlineOf(children, depth))]
   switch (type) {
     case 'p':
       return [paragraph(inlineOf(children, depth))]
     case 'pre':
       return [{ type: 'code', lang: language ? spelled(language) : null, value: textOf(children).replace(/\n$/, '') }]
     case 'blockquote':
-      return [{ type: 'blockquote', children: blocksOf(children, depth) as never }]
+      return [quote(blocksOf(children, depth))]
     case 'ul':
     case 'ol': {
       const items = elements(children).map(({ props: { checked = null, children: inside } }) =>

@@ -7,15 +7,15 @@ import type {
   AlignType,
   BlockContent,
   DefinitionContent,
+  Heading,
   ListItem,
   Paragraph,
   PhrasingContent,
-  RootContent,
   Table,
   TableCell,
 } from 'mdast'
 
-export type Block = RootContent
+export type Block = BlockContent | DefinitionContent
 export type Inline = PhrasingContent
 
 /** Levels of nesting, blocks and marks together; what stands deeper is its text. No page needs more, and stacks end. */
@@ -48,7 +48,7 @@ export const textNode = (value: string): Inline => ({ type: 'text', value })
 
 export const image = (url: string, alt: string): Inline => ({ type: 'image', url, alt })
 
-export const link = (url: string, children: Inline[]): Inline => ({ type: 'link', url, children: children as never })
+export const link = (url: string, children: Inline[]): Inline => ({ type: 'link', url, children })
 
 export const mention = (id: string, name: string): Inline =>
   link(`accountid:${id}`, [textNode(name.startsWith('@') ? name : `@${name}`)])
@@ -57,6 +57,14 @@ export const mention = (id: string, name: string): Inline =>
 export function mentioned(url: string): string | null {
   return url.startsWith('accountid:') ? url.slice('accountid:'.length) : null
 }
+
+/** `level`: from 1 to 6; what is beyond is the nearest of them. */
+export function heading(level: number, children: readonly Inline[]): Heading {
+  const depth = Math.min(Math.max(level, 1), 6) as Heading['depth']
+  return { type: 'heading', depth, children: trimmed(children) }
+}
+
+export const quote = (children: Block[]): Block => ({ type: 'blockquote', children })
 
 /** A paragraph without blanks and breaks at its ends, where Markdown would have to spell them out. */
 export function paragraph(children: readonly Inline[]): Paragraph {
@@ -105,7 +113,7 @@ export function blocksWith<N>(
 }
 
 export function item(children: readonly Block[], checked: boolean | null): ListItem {
-  return { type: 'listItem', spread: false, checked, children: children as never }
+  return { type: 'listItem', spread: false, checked, children: [...children] }
 }
 
 /** An item of another format: a box at its beginning, which the writers put where no task list may stand, is its state. */
@@ -159,7 +167,7 @@ function asCellContent(node: Inline): Inline {
 }
 
 /** The inline content of a block, for places that hold nothing else. */
-export function flat(block: Block | BlockContent | DefinitionContent): Inline[] {
+export function flat(block: Block): Inline[] {
   switch (block.type) {
     case 'paragraph':
     case 'heading':
