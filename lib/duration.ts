@@ -2,12 +2,18 @@
 
 const UNITS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 
-/** The form of a duration, for schemas. */
+/**
+ * The form of a duration, for schemas.
+ * @example window: Type.Optional(Type.String({ pattern: DURATION_PATTERN }))
+ */
 export const DURATION_PATTERN = '^([0-9]+(\\.[0-9]+)?(ms|s|m|h|d))+$'
 const WHOLE = new RegExp(DURATION_PATTERN)
 const PART = /([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)/g
 
-/** Milliseconds of `text`, or null when it is no duration. */
+/**
+ * Milliseconds of `text`, or null when it is no duration.
+ * @example parseDuration('1h30m') // 5400000
+ */
 export function parseDuration(text: string): number | null {
   if (!WHOLE.test(text)) return null
   let total = 0

@@ -1,6 +1,14 @@
 // JSON as a type: what templates give, what a phase records, what goes over the wire.
 
+/**
+ * A value of JSON.
+ * @example const item = (await reply.json()) as Json
+ */
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
+/**
+ * An object of JSON: what a vendor's record extends, so that it passes as JSON.
+ * @example interface Ticket extends JsonObject { id: number }
+ */
 export type JsonObject = { [key: string]: Json }
 
 /** Values that agents give nest no deeper than this. */

@@ -48,6 +48,12 @@ const builders = {
   Unsafe: (schema: TSchema) => marked(schema, '~unsafe', null),
 }
 
+/**
+ * Builds schemas: JSON Schema for editors and checks, and types for the compiler.
+ * @example
+ * const Settings = Type.Object({ base_url: Type.String(), retries: Type.Optional(Type.Integer({ minimum: 0 })) })
+ * type Settings = Type.Static<typeof Settings>
+ */
 export const Type = new Proxy<object>(builders, {
   get: (own, name) => Reflect.get(name in own ? own : whole(), name),
 }) as typeof TypeBox

@@ -3,19 +3,24 @@
 import { expect, test } from 'bun:test'
 import { basename, dirname, join, relative, resolve } from 'node:path'
 import { Glob } from 'bun'
+import { MODULES } from '../lib/agent/imports.ts'
 
 const root = join(import.meta.dir, '..')
 /** Rooms with rooms inside, whose doors bear the names of their folders. */
-const HOUSES: Record<string, string> = { 'lib/team': 'lib/team/team.ts', 'lib/run': 'lib/run/engine.ts' }
+const HOUSES: Record<string, string> = {
+  'lib/team': 'lib/team/team.ts',
+  'lib/run': 'lib/run/engine.ts',
+  'lib/vendors': 'lib/vendors/vendors.ts',
+}
 
-/** What each file of ours imports, types included, as paths from the root. */
+/** What each file of ours imports, types included, as paths from the root; `cadre` and its like are files, too. */
 const imports = new Map<string, string[]>()
 for (const file of new Glob('{lib,agents,db,bench}/**/*.ts').scanSync(root)) {
   const text = await Bun.file(join(root, file)).text()
-  const found = text.matchAll(/(?:from|import|import\(|require\() ?'(\.[^']+)'/g)
+  const found = text.matchAll(/(?:from|import|import\(|require\() ?'(\.[^']+|cadre(?:\/[a-z]+)?)'/g)
   imports.set(
     file,
-    Array.from(found, ([, path]) => relative(root, resolve(root, dirname(file), path!))),
+    Array.from(found, ([, name]) => relative(root, MODULES[name!] ?? resolve(root, dirname(file), name!))),
   )
 }
 
@@ -58,6 +63,19 @@ for (const [house, door] of Object.entries(HOUSES)) {
     expect(circles).toEqual([])
   })
 }
+
+test('what every agent stands on knows no vendor', () => {
+  const isFrame = (file: string) => file.startsWith('lib/agent/')
+  expect(edges(isFrame).length).toBeGreaterThan(50)
+  expect(shown(edges((file, path) => isFrame(file) && path.startsWith('lib/vendors/')))).toEqual([])
+})
+
+test('agents import the modules of cadre, and no file', () => {
+  const isAgent = (file: string) => file.startsWith('agents/')
+  expect(edges(isAgent).length).toBeGreaterThan(12)
+  const modules = Object.values(MODULES).map(path => relative(root, path))
+  expect(shown(edges((file, path) => isAgent(file) && !modules.includes(path)))).toEqual([])
+})
 
 test('no file of lib/team imports itself through others', () => {
   const done = new Set<string>()

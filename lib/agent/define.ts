@@ -6,9 +6,16 @@ import type { Json, JsonObject } from '../json.ts'
 import { Type } from '../type.ts'
 import type { Group } from './processes.ts'
 
-/** What an action does to the outside: nothing, the same thing however often, or something each time. */
+/**
+ * What an action does to the outside: nothing, the same thing however often, or something each time.
+ * @example effect: entry => (entry.mode === 'replace' ? 'idempotent' : 'once')
+ */
 export type Effect = 'read' | 'idempotent' | 'once'
 
+/**
+ * A file that was written.
+ * @example const { bytes }: FileRecord = await context.write(name, reply.body ?? '')
+ */
 export interface FileRecord {
   name: string
   /** Relative to the run's state folder: `files/<phase>/<name>`. */
@@ -18,6 +25,10 @@ export interface FileRecord {
   sha256: string
 }
 
+/**
+ * What a function of an agent gives; `data` is what templates of later phases read.
+ * @example return { text: `ticket ${id} is open`, data: { id, status: 'open' } }
+ */
 export interface AgentResult {
   /** One line for people. */
   text: string
@@ -51,6 +62,10 @@ export interface RunIdentity {
   readonly url: string | null
 }
 
+/**
+ * What a function of an agent is given beside its entry.
+ * @example type Context = AgentContext<Type.Static<typeof Settings>>
+ */
 export interface AgentContext<S = Record<string, unknown>> {
   readonly settings: S
   /** Fires when the run is cancelled, the phase times out, or the daemon stops. */
@@ -98,6 +113,10 @@ export interface AgentContext<S = Record<string, unknown>> {
   readonly event?: NotifyEvent
 }
 
+/**
+ * What a `notify` handler is told of a run: `context.event`.
+ * @example run: (entry, context) => send(entry.message ?? context.event!.message, context)
+ */
 export interface NotifyEvent {
   name: string
   team: string
@@ -108,7 +127,10 @@ export interface NotifyEvent {
   outputs: Json
 }
 
-/** What `doctor` finds out about the credential in the settings. */
+/**
+ * What `doctor` finds out about the credential in the settings.
+ * @example return { who: user.email, missing: [], text: context.settings.base_url }
+ */
 export interface Diagnosis {
   /** Whose it is, as the other side says; null where it cannot be asked. */
   who: string | null
@@ -186,7 +208,10 @@ interface DefinitionOf<
   notify?: HandlerOf<Static<S>, No>
 }
 
-/** Declares an agent. The schemas give `entry` and `context.settings` their types. */
+/**
+ * Declares an agent. The schemas give `entry` and `context.settings` their types.
+ * @example export default agent({ type: 'connector', version: '1.0.0', description: '…', settings, actions: { … } })
+ */
 export function agent<
   S extends TObject,
   A extends Record<string, TObject> = Record<string, TObject>,
@@ -198,7 +223,10 @@ export function agent<
   return { ...(definition as AgentDefinition), [AGENT]: true }
 }
 
-/** A setting that is masked wherever it would appear. */
+/**
+ * A setting that is masked wherever it would appear.
+ * @example const settings = Type.Object({ base_url: Type.String(), api_token: secret() })
+ */
 export function secret(options: { description?: string } = {}) {
   return Type.String({ minLength: 1, ...options, 'x-secret': true })
 }
@@ -219,7 +247,10 @@ export interface AgentErrorOptions {
   cause?: unknown
 }
 
-/** What an agent throws: it fails the phase, with a reason that a person can act on. */
+/**
+ * What an agent throws: it fails the phase, with a reason that a person can act on.
+ * @example throw new AgentError(`there is no item ${ref}`, { code: 'not_found', hint: 'check ref', sent: 'no' })
+ */
 export class AgentError extends Error {
   override readonly name = 'AgentError'
   readonly code: string

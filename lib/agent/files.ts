@@ -28,6 +28,7 @@ export function isSafeName(name: string): boolean {
 /**
  * A file name for what a vendor calls `original`: itself where that is safe, else with `_` for what is not and eight
  * hex digits of its hash, so that two different names stay different. Keep the original in `data`.
+ * @example await context.write(safeName(attachment.filename), reply.body ?? '')
  */
 export function safeName(original: string): string {
   if (isSafeSegment(original)) return original

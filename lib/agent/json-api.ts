@@ -5,7 +5,10 @@ import type { Json, JsonObject } from '../json.ts'
 import { type AgentContext, AgentError, type FetchOptions } from './define.ts'
 import { replyError } from './reply.ts'
 
-/** HTTP Basic (RFC 7617), UTF-8. */
+/**
+ * The value of an `Authorization` header: HTTP Basic (RFC 7617), UTF-8.
+ * @example const headers = { authorization: basicAuth(email, api_token) }
+ */
 export function basicAuth(user: string, password: string): string {
   return `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
 }
@@ -38,7 +41,10 @@ export function explain(
   })
 }
 
-/** One segment of a URL's path. Throws an AgentError for what would lead to another path. */
+/**
+ * One segment of a URL's path. Throws an AgentError for what would lead to another path.
+ * @example `/items/${pathSegment(entry.ref)}`
+ */
 export function pathSegment(text: string): string {
   if (/^\.{0,2}$/.test(text)) {
     const message = `${JSON.stringify(text)} is no identifier`
@@ -60,7 +66,13 @@ export interface Call extends Omit<FetchOptions, 'body'> {
 /** The hint where a reply is none of the vendor's. */
 export const ADDRESS = 'is the address right, and the vendor’s own?'
 
-/** A JSON API: `base` is the address in front of the vendor's paths, `headers` carry the credential. */
+/**
+ * Calls of a JSON API: `base` is the address in front of the vendor's paths, `headers` carry the credential. A status
+ * outside 200–299 throws an AgentError that names the setting of the credential.
+ * @example
+ * const call = jsonApi(context, { agent: 'stock', setting: 'api_token', base, headers })
+ * const item = await call<Item>(`get item ${ref}`, `/items/${pathSegment(ref)}`)
+ */
 export function jsonApi(
   context: AgentContext<unknown>,
   { base, headers, ...credential }: Omit<Credential, 'scope'> & { base: string; headers: Record<string, string> },

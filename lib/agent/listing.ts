@@ -5,7 +5,10 @@ import { Type } from '../type.ts'
 import { type AgentContext, AgentError } from './define.ts'
 import { ADDRESS } from './json-api.ts'
 
-/** The field `limit` of every search and listing. */
+/**
+ * The field `limit` of every search and listing.
+ * @example entry: entryOf({ ref: Type.String(), limit: Limit })
+ */
 export const Limit = Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000 }))
 /** Where an entry gives none. */
 export const LIMIT = 100
@@ -25,7 +28,10 @@ export interface Page<T, C> {
   total?: number | undefined
 }
 
-/** Pages one after the other, until the last. Throws an AgentError `endless` when they lead nowhere. */
+/**
+ * Pages one after the other, until the last. Throws an AgentError `endless` when they lead nowhere.
+ * @example for await (const { items } of pagesOf((cursor?: string) => commentsPage(ref, cursor, context))) …
+ */
 export async function* pagesOf<T, C = string>(page: (cursor: C | undefined) => Promise<Page<T, C>>) {
   let cursor: C | undefined
   for (let pages = 0, empty = 0; pages < PAGES_MOST && empty < EMPTY_PAGES; pages++) {
@@ -80,6 +86,9 @@ export interface ListingRequest<T, C> {
 /**
  * Reads pages up to `limit` (default 100) into a file, one page in memory at a time, and gives what `data` shows. It ends
  * where a page with items names itself as the next one: what was read stays, and it is `truncated`.
+ * @example
+ * const page = (cursor?: string) => searchPage(ref, cursor, context) // { items, next?, total? }
+ * const data = await writeListing(context, { name, limit, page, brief: ({ id, title }) => ({ id, title }) })
  */
 export async function writeListing<T, C = string>(
   context: AgentContext<unknown>,

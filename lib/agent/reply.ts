@@ -35,6 +35,7 @@ export function isTransient(status: number): boolean {
  * An AgentError for a reply whose status was not expected; reads its body. `doing` begins the message, e.g. `create issue`.
  * A complete 4xx (408 excepted) is a definite refusal, so nothing was written: `sent` is `no`; of the rest it is `unknown`.
  * `hints` by status go before the general ones.
+ * @example if (!reply.ok) throw await replyError(reply, `get item ${ref}`)
  */
 export async function replyError(
   reply: Response,

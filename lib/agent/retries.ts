@@ -7,7 +7,10 @@ import { pause, unlessAborted } from './fetch.ts'
 
 const ATTEMPTS = 4
 
-/** The result of `work`, tried at most four times. Throws what the last try threw, or `aborted` when the run is stopped. */
+/**
+ * The result of `work`, tried at most four times. Throws what the last try threw, or `aborted` when the run is stopped.
+ * @example const reply = await withRetries(context, () => client.send(message))
+ */
 export async function withRetries<T>(context: AgentContext<unknown>, work: () => Promise<T>): Promise<T> {
   for (let attempt = 1; ; attempt++) {
     try {

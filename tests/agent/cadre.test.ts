@@ -1,0 +1,30 @@
+// The module `cadre` is small, and its own manual: each name is documented with an example where it is declared, which
+// is what editors show.
+
+import { expect, test } from 'bun:test'
+import { dirname, join } from 'node:path'
+import { MODULES } from '../../lib/agent/imports.ts'
+
+const text = await Bun.file(MODULES.cadre!).text()
+const exported = Array.from(text.matchAll(/export (?:type )?\{([^}]+)\} from '([^']+)'/g)).flatMap(([, names, file]) =>
+  names!.split(',').flatMap(name => {
+    const bare = name.replace('type ', '').trim()
+    return bare ? [{ name: bare, file: join(dirname(MODULES.cadre!), file!) }] : []
+  }),
+)
+
+test('it has the names that an author needs, and few', async () => {
+  const values = Object.keys(await import(MODULES.cadre!))
+  expect(values).toEqual(expect.arrayContaining(['agent', 'secret', 'Type', 'AgentError']))
+  expect(exported.map(({ name }) => name)).toEqual(expect.arrayContaining(values))
+  expect(exported.length).toBeLessThanOrEqual(30)
+})
+
+test.each(exported)('$name is documented with an example', async ({ name, file }) => {
+  const source = await Bun.file(file).text()
+  const declaration = new RegExp(`^export (?:async )?(?:function\\*?|const|class|interface|type) ${name}\\b`, 'm')
+  const before = source.slice(0, source.search(declaration))
+  const doc = /\/\*\*((?:(?!\*\/)[\s\S])*)\*\/\s*$/.exec(before)?.[1] ?? ''
+  expect(doc).toMatch(/\* [^@\s]/)
+  expect(doc).toContain('@example')
+})
