@@ -20,6 +20,13 @@ test('it has the names that an author needs, and few', async () => {
   expect(exported.length).toBeLessThanOrEqual(30)
 })
 
+test('the README lists them', async () => {
+  const readme = await Bun.file(join(import.meta.dir, '../../README.md')).text()
+  const [table] = /(^\|.*\n)+/m.exec(readme.slice(readme.indexOf('`cadre` has what an agent needs')))!
+  const listed = Array.from(table.matchAll(/`(\w+)`/g), ([, name]) => name!)
+  expect(listed.sort()).toEqual(exported.map(({ name }) => name).sort())
+})
+
 test.each(exported)('$name is documented with an example', async ({ name, file }) => {
   const source = await Bun.file(file).text()
   const declaration = new RegExp(`^export (?:async )?(?:function\\*?|const|class|interface|type) ${name}\\b`, 'm')
