@@ -12,13 +12,24 @@
 //   update_fields   target_entries: [{ name, ref?, file }]          `fields`, by id or name
 //   notify          { action: add_comment | transition, ref, message?, to? }
 //
-// dispatch.json: {issues: [{id?, key?, project, type, summary, description, labels, parent, fields}]}, see dispatch.ts.
+// dispatch.json: {issues: [{id?, key?, project, type, summary, description, labels, parent, fields}]}.
 // `fields` are plain: a choice is its text, a choice in two steps a list of two, a person the id of an account, a text
 // of several lines Markdown; null empties one.
 // Permissions: Browse, Create, Edit and Transition Issues, Add Comments. Scopes, where the token is
 // limited to some: read:jira-work, write:jira-work, and read:jira-user for `doctor`.
 // A comment ends in a line with the idempotency key, a transition and a created issue carry it unseen, so that a write
 // whose reply was lost is found again.
+//
+// Its calls, all below /rest/api/3, are made by lib/vendors/atlassian/jira-read.ts and jira-write.ts:
+//   GET  issue/{key}              before and after most others; with the changelog, to find a transition again
+//   POST search/jql               search, the children of a tree, and created issues that are looked for
+//   GET  issue/{key}/comment      get_comments, and comments that are looked for
+//   POST issue/{key}/comment      add_comment, and the comment of a transition
+//   GET and POST issue/{key}/transitions
+//   GET  field                    where issues of a file have `fields`
+//   POST issue                    create_issue
+//   PUT  issue/{key}              update_issue, update_fields
+//   GET  myself, mypermissions    doctor
 // https://developer.atlassian.com/cloud/jira/platform/rest/v3/intro/
 
 import {

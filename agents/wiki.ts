@@ -24,6 +24,7 @@ import {
   entryOf,
   type JsonObject,
   Limit,
+  readText,
   Type,
   writeListing,
 } from 'cadre'
@@ -32,12 +33,15 @@ import {
   AtlassianSettings,
   atlassian,
   lacking,
-  pageText,
-  readStorage,
+  markdownToStorage,
   siteOf,
+  storageToMarkdown,
 } from 'cadre/vendors'
 
+/** Results of one page of a search. */
 const PAGE = 100
+/** Confluence refuses larger pages. */
+const PAGE_MOST = 5 * 1024 * 1024
 const READ = 'see the page (read:page:confluence)'
 const TAKEN = 'titles are unique in a space: where it is taken, give another, or write that page by update_page'
 const WRITE = 'add and edit pages of the space (write:page:confluence)'
@@ -89,7 +93,7 @@ export default agent({
       async run({ name, ref }, context) {
         const page = await getPage(ref, context)
         const isRecord = name.endsWith('.json')
-        await context.write(name, isRecord ? page : await pageText(page.body.storage?.value ?? '', name))
+        await context.write(name, isRecord ? page : await fileText(page.body.storage?.value ?? '', name))
         return resultOf(page, `page ${ref}: ${page.title}`, context)
       },
     },
@@ -117,7 +121,7 @@ export default agent({
         parent: Type.Optional(Type.Union([Text, Type.Integer()])),
       }),
       async run({ ref, title, file, parent }, context) {
-        const value = (await readStorage(context, file)) + markOf(context)
+        const value = (await storageOf(file, context)) + markOf(context)
         const body = {
           spaceId: await beforehand(() => spaceId(ref, context)),
           status: 'current',
@@ -149,7 +153,7 @@ export default agent({
       effect: 'idempotent',
       entry: entryOf({ ref: PageId, title: Title, file: Text }),
       async run({ ref, title, file }, context) {
-        const value = await readStorage(context, file)
+        const value = await storageOf(file, context)
         const page = await updatePage(ref, title, value, context)
         return resultOf(page, `updated page ${ref} to version ${page.version.number}`, context)
       },
@@ -160,6 +164,19 @@ export default agent({
 async function getPage(id: string, context: AtlassianContext): Promise<Page> {
   const options = { query: { 'body-format': 'storage' }, scope: READ }
   return await atlassian(context, 'wiki')<Page>(`get page ${id}`, `/wiki/api/v2/pages/${id}`, options)
+}
+
+const isStorage = (file: string) => /\.(html|xml)$/i.test(file)
+
+/** What a file of that name holds of a page. */
+async function fileText(storage: string, name: string): Promise<string> {
+  return isStorage(name) ? storage : storageToMarkdown(storage)
+}
+
+/** What a page is written with, from a file of the run or the workspace. */
+async function storageOf(file: string, context: AtlassianContext): Promise<string> {
+  const text = await readText(context, file, PAGE_MOST)
+  return isStorage(file) ? text : markdownToStorage(text)
 }
 
 /** An anchor shows nothing on the page. */

@@ -1,4 +1,4 @@
-// Markdown (GitHub's flavour) as mdast, the tree between the formats of vendors (adf.ts, storage.ts) and people.
+// Markdown (GitHub's flavour) as mdast, the tree between the formats of vendors and people.
 // What Markdown cannot say stands in links with schemes of our own, so that it survives a round trip:
 // `[@Ada](accountid:5b10a2)` is a mention, `[text](page:KEY/Title)` another page, `attachment:name` a file of the page.
 
