@@ -1,5 +1,5 @@
 // The module `cadre` is small, and its own manual: each name is documented with an example where it is declared, which
-// is what editors show.
+// is what editors show. `cadre/vendors` has only what the built-in agents use.
 
 import { expect, test } from 'bun:test'
 import { dirname, join } from 'node:path'
@@ -25,6 +25,19 @@ test('the README lists them', async () => {
   const [table] = /(^\|.*\n)+/m.exec(readme.slice(readme.indexOf('`cadre` has what an agent needs')))!
   const listed = Array.from(table.matchAll(/`(\w+)`/g), ([, name]) => name!)
   expect(listed.sort()).toEqual(exported.map(({ name }) => name).sort())
+})
+
+test('cadre/vendors has nothing that no built-in agent imports', async () => {
+  const agents = join(import.meta.dir, '../../agents')
+  const used = new Set<string>()
+  for (const file of new Bun.Glob('*.ts').scanSync(agents)) {
+    const source = await Bun.file(join(agents, file)).text()
+    const names = /import \{([^}]+)\} from 'cadre\/vendors'/.exec(source)?.[1] ?? ''
+    for (const name of names.split(',')) used.add(name.replace('type ', '').trim())
+  }
+  const values = Object.keys(await import(MODULES['cadre/vendors']!))
+  expect(values.length).toBeGreaterThan(10)
+  expect(values.filter(name => !used.has(name))).toEqual([])
 })
 
 test.each(exported)('$name is documented with an example', async ({ name, file }) => {
