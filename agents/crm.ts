@@ -104,7 +104,7 @@ export default agent({
       async run({ name, ref, filters, object = 'contacts', properties, limit }, context) {
         const query = {
           ...(ref !== undefined && { query: ref }),
-          ...(filters && { filterGroups: [{ filters: filters.map(toHubSpotFilter) }] }),
+          ...(filters && { filterGroups: [{ filters: filters.map(filter => toHubSpotFilter(filter, context)) }] }),
           ...(properties && { properties }),
         }
         const data = await writeListing(context, {
@@ -159,7 +159,7 @@ export default agent({
 
 function hubspot(context: Context) {
   const headers = { authorization: `Bearer ${context.settings.access_token}` }
-  return jsonApi(context, { agent: 'crm', setting: 'access_token', base: baseOf(context), headers })
+  return jsonApi(context, { setting: 'access_token', base: baseOf(context), headers })
 }
 
 function baseOf({ settings }: Context): string {
@@ -204,7 +204,10 @@ async function companyOf(domain: string, context: Context): Promise<string> {
   const { items } = await search('companies', { filterGroups: [{ filters }], limit: 2 }, undefined, context)
   if (items.length === 1) return items[0]!.id
   const [code, what] = items.length === 0 ? ['not_found', 'no company has'] : ['ambiguous', 'several companies have']
-  throw new AgentError(`[crm] ${what} the domain ${domain}`, { code, hint: 'give the company’s id in `ref`' })
+  throw new AgentError(`[${context.place}] ${what} the domain ${domain}`, {
+    code,
+    hint: 'give the company’s id in `ref`',
+  })
 }
 
 async function search(object: ObjectName, query: JsonObject, after: string | undefined, context: Context) {

@@ -134,30 +134,31 @@ async function download(
   context: Context,
 ): Promise<AgentResult> {
   const path = `/drive/v3/files/${pathSegment(file.id)}`
-  const type = exportOf(file, as)
+  const type = exportOf(file, as, context)
   const wanted = type ? `${path}/export?${drive.query({ mimeType: type })}` : `${path}?alt=media&supportsAllDrives=true`
   const reply = await drive.request(`download ${file.id}`, wanted, context, {
     headers: { accept: type ? '*/*' : 'application/octet-stream' },
   })
-  const { bytes } = await context.write(name, reply.body ? verified(reply.body, file) : '')
+  const { bytes } = await context.write(name, reply.body ? verified(reply.body, file, context) : '')
   return { text: `${file.name}: ${bytes} bytes`, data: { ...brief(file), size: bytes, type: type ?? file.mimeType } }
 }
 
 /** What a document of Google's own is exported as; null for a file, which is what it is. */
-function exportOf({ id, mimeType }: drive.DriveFile, as: string | undefined): string | null {
+function exportOf({ id, mimeType }: drive.DriveFile, as: string | undefined, { place }: Context): string | null {
   const kind = mimeType.startsWith(GOOGLE) ? mimeType.slice(GOOGLE.length) : null
   const type = as === undefined ? EXPORTS[kind ?? ''] : (TYPES[as] ?? as)
   if (kind !== null && type) return type
   if (kind === null && as === undefined) return null
   const why = kind === null ? 'is a file, which is not exported' : `is a ${kind}, which has no usual form`
   const hint = kind === null ? 'leave out `export`' : 'say which MIME type with `export`'
-  throw new AgentError(`[filestore] ${id} ${why}`, { code: 'invalid_request', hint })
+  throw new AgentError(`[${place}] ${id} ${why}`, { code: 'invalid_request', hint })
 }
 
 /** The bytes as they pass; fails at their end when they are not those that Drive named, so that no file is left. */
 function verified(
   body: ReadableStream<Uint8Array>,
   { name, md5Checksum }: drive.DriveFile,
+  { place }: Context,
 ): ReadableStream<Uint8Array> {
   if (!md5Checksum) return body
   const hasher = new Bun.CryptoHasher('md5')
@@ -168,7 +169,7 @@ function verified(
     },
     flush() {
       if (hasher.digest('hex') === md5Checksum) return
-      throw new AgentError(`[filestore] ${name} changed while it was downloaded`, { code: 'conflict', retryable: true })
+      throw new AgentError(`[${place}] ${name} changed while it was downloaded`, { code: 'conflict', retryable: true })
     },
   })
   return body.pipeThrough(check)

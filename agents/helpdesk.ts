@@ -142,7 +142,11 @@ export default agent({
         if (!(STATUSES as readonly string[]).includes(wanted)) {
           const problem = `${JSON.stringify(wanted.slice(0, 40))} is no status`
           const hint = `${file} must hold one of ${STATUSES.join(', ')}`
-          throw new AgentError(`[helpdesk] ticket ${ref}: ${problem}`, { code: 'invalid_request', hint, sent: 'no' })
+          throw new AgentError(`[${context.place}] ticket ${ref}: ${problem}`, {
+            code: 'invalid_request',
+            hint,
+            sent: 'no',
+          })
         }
         const { ticket } = await zendesk.update(ref, 'set the status of', { status: wanted }, context)
         return { text: `ticket ${ref} is ${ticket.status}`, data: brief(ticket, context) }

@@ -21,7 +21,7 @@ export async function readDatadogEvent(
 ): Promise<DatadogEvent & { tags?: string[] }> {
   const text = await readText(context, file, FILE_MOST)
   const problem = (what: string) =>
-    new AgentError(`[metrics] ${file} ${what}`, {
+    new AgentError(`[${context.place}] ${file} ${what}`, {
       code: 'invalid_request',
       hint: 'an event is JSON: {"title": …, "text": …, "tags"?: […], "alert_type"?: …}',
       sent: 'no',

@@ -54,7 +54,7 @@ export async function request(
   const tokenUri = base_url ? `${base}/token` : 'https://oauth2.googleapis.com/token'
   let renew = false
   for (let attempt = 1; ; attempt++) {
-    const account = { agent: 'filestore', file, mode, scope: SCOPE, tokenUri }
+    const account = { file, mode, scope: SCOPE, tokenUri }
     const token = await beforehand(() => googleToken(context, account, renew))
     const headers = { ...(options.headers as Record<string, string>), authorization: `Bearer ${token}` }
     const reply = await context.fetch(base + path, { ...options, headers })
@@ -64,22 +64,23 @@ export async function request(
       await reply.body?.cancel()
       continue
     }
-    const error = await failure(reply, doing)
+    const error = await failure(reply, doing, context)
     if (reply.status !== 403 || error.code !== 'rate_limited' || attempt >= TRIES) throw error
     await pause(attempt, context)
   }
 }
 
-async function pause(attempt: number, { signal, log }: Context): Promise<void> {
+async function pause(attempt: number, { signal, log, waiting }: Context): Promise<void> {
   const ms = Math.round((0.5 + Math.random()) * 250 * 2 ** attempt)
   log('waiting: Drive asks for patience', { attempt, wait_ms: ms })
+  using _ = waiting('Drive asks for patience')
   await wait(ms, undefined, { signal })
 }
 
-async function failure(reply: Response, doing: string): Promise<AgentError> {
+async function failure(reply: Response, doing: string, context: Context): Promise<AgentError> {
   const body = await reply.text().catch(() => '')
   const again = new Response(body, { status: reply.status, headers: reply.headers })
-  const error = await explain(again, doing, { agent: 'filestore', setting: 'credentials_file', scope: SCOPE })
+  const error = await explain(context, again, doing, { setting: 'credentials_file', scope: SCOPE })
   const { message, code } = error
   if (reply.status === 403 && TOO_OFTEN.test(body)) {
     return new AgentError(message, { code: 'rate_limited', retryable: true, sent: 'no' })
@@ -125,7 +126,7 @@ export async function folderPage(folder: string, pageToken: string | undefined, 
   const paging = { pageSize: Math.min(pageSize, 1_000), orderBy: 'name', pageToken }
   const page = await search(inFolder(folder), paging, context)
   if (page.files.length === 0 && !pageToken && (await get(folder, context)).mimeType !== FOLDER) {
-    throw new AgentError(`[filestore] ${folder} is no folder`, { code: 'not_found', hint: 'leave out folder/' })
+    throw new AgentError(`[${context.place}] ${folder} is no folder`, { code: 'not_found', hint: 'leave out folder/' })
   }
   return page
 }
@@ -141,7 +142,7 @@ export async function named(title: string, folder: string, context: Context): Pr
   const { files } = await search(`name = '${quoted(title)}' and ${inFolder(folder)}`, { pageSize: 2 }, context)
   if (files.length < 2) return files[0] ?? null
   const hint = 'rename or remove all but one, or give another `title`'
-  throw new AgentError(`[filestore] the folder has several files named ${title}`, { code: 'conflict', hint })
+  throw new AgentError(`[${context.place}] the folder has several files named ${title}`, { code: 'conflict', hint })
 }
 
 export interface Upload {
@@ -180,7 +181,7 @@ export async function upload({ file, name, folder, existing }: Upload, context: 
   )
   const session = URL.parse(begun.headers.get('location') ?? '')
   if (!session)
-    throw new AgentError(`[filestore] ${doing}: Drive gave no session`, { code: 'vendor_error', sent: 'no' })
+    throw new AgentError(`[${context.place}] ${doing}: Drive gave no session`, { code: 'vendor_error', sent: 'no' })
   // Whoever knows the session may write to it.
   context.conceal(session.searchParams.get('upload_id') ?? session.search)
   // Only path and query of its address count, so that the token cannot be led to another host.
@@ -196,7 +197,7 @@ async function sendChunks(file: Bun.BunFile, doing: string, session: string, con
     let received = 0
     let asking = false
     for (let failures = 0; ; ) {
-      const body = asking ? '' : await fill(handle, chunk.subarray(0, size - received), received)
+      const body = asking ? '' : await fill(handle, chunk.subarray(0, size - received), received, context)
       const range = asking ? `bytes */${size}` : `bytes ${received}-${received + body.length - 1}/${size}`
       const headers = { 'content-range': range, 'content-type': type }
       const put = { method: 'PUT', headers, body, timeout: CHUNK_TIMEOUT, attempts: 1 }
@@ -209,7 +210,7 @@ async function sendChunks(file: Bun.BunFile, doing: string, session: string, con
         const has = Number(/-(\d+)$/.exec(reply.headers.get('range') ?? '')?.[1] ?? -1) + 1
         if (has > received) failures = 0
         else if (!asking && ++failures >= TRIES) {
-          throw new AgentError(`[filestore] ${doing}: Drive keeps no byte of it`, { code: 'vendor_error' })
+          throw new AgentError(`[${context.place}] ${doing}: Drive keeps no byte of it`, { code: 'vendor_error' })
         }
         received = has
         asking = false
@@ -225,11 +226,15 @@ async function fill(
   handle: FileHandle,
   bytes: Uint8Array<ArrayBuffer>,
   from: number,
+  context: Context,
 ): Promise<Uint8Array<ArrayBuffer>> {
   for (let at = 0; at < bytes.length; ) {
     const { bytesRead } = await handle.read(bytes, at, bytes.length - at, from + at)
     if (bytesRead === 0) {
-      throw new AgentError('[filestore] the file became shorter while it was sent', { code: 'conflict', sent: 'no' })
+      throw new AgentError(`[${context.place}] the file became shorter while it was sent`, {
+        code: 'conflict',
+        sent: 'no',
+      })
     }
     at += bytesRead
   }

@@ -4,7 +4,7 @@
 import type { Static } from 'typebox'
 import type { JsonObject } from '../json.ts'
 import { Type } from '../type.ts'
-import { AgentError } from './define.ts'
+import { type AgentContext, AgentError } from './define.ts'
 
 const OPERATORS = [
   ...['EQ', 'NEQ', 'LT', 'LTE', 'GT', 'GTE', 'BETWEEN', 'IN', 'NOT_IN'],
@@ -23,10 +23,16 @@ export const HubSpotFilter = Type.Object(
 )
 
 /** Throws an AgentError `invalid_request` where the operator takes another number of values. */
-export function toHubSpotFilter({ property, operator, value, values }: Static<typeof HubSpotFilter>): JsonObject {
+export function toHubSpotFilter(
+  { property, operator, value, values }: Static<typeof HubSpotFilter>,
+  { place }: Pick<AgentContext, 'place'>,
+): JsonObject {
   const filter = { propertyName: property, operator }
   const invalid = (takes: string) =>
-    new AgentError(`[crm] filter of ${property}: ${operator} takes ${takes}`, { code: 'invalid_request', sent: 'no' })
+    new AgentError(`[${place}] filter of ${property}: ${operator} takes ${takes}`, {
+      code: 'invalid_request',
+      sent: 'no',
+    })
   if (operator === 'IN' || operator === 'NOT_IN') {
     const all = values ?? (value === undefined ? [] : [value])
     if (all.length === 0) throw invalid('`values`')

@@ -50,7 +50,7 @@ interface Paging {
 export function api(context: Context) {
   const { email, api_token } = context.settings
   const headers = { authorization: basicAuth(`${email}/token`, api_token) }
-  return jsonApi(context, { agent: 'helpdesk', setting: 'api_token', base: siteOf(context), headers })
+  return jsonApi(context, { setting: 'api_token', base: siteOf(context), headers })
 }
 
 /** The address in front of the vendor's paths. */
