@@ -246,7 +246,8 @@ async function connect(
         // On a reused connection that is reset Bun sends PUT and DELETE again by itself.
         keepalive: isReading(method) || policy.effect !== 'once',
         ...(route.name && url.protocol === 'https:' && { tls: { serverName: url.hostname } }),
-        ...(route.proxy && { proxy: route.proxy }),
+        // Bun would decide by itself, by the environment and by what stands in the URL.
+        proxy: route.proxy ? { url: route.proxy, respectNoProxy: false } : false,
       })
     } catch (error) {
       if (index === route.urls.length - 1 || !isNotSent(error) || body instanceof ReadableStream) throw error
