@@ -38,11 +38,11 @@ export default agent({
   version: '1.0.0',
   description: 'Posts messages to Slack-compatible incoming webhooks.',
   settings: Settings,
-  async doctor({ settings }) {
+  async doctor({ agent, place, settings }) {
     const wrong = Object.entries(settings.channels).filter(([, channel]) => !/^https?:\/\/[^/]/.test(urlOf(channel)))
     if (wrong.length > 0) {
-      const names = wrong.map(([name]) => `agents.chat.channels.${name}`).join(', ')
-      throw new AgentError(`[chat] ${names}: no address of a webhook`, { code: 'invalid_request' })
+      const names = wrong.map(([name]) => `agents.${agent}.channels.${name}`).join(', ')
+      throw new AgentError(`[${place}] ${names}: no address of a webhook`, { code: 'invalid_request' })
     }
     const names = Object.keys(settings.channels).join(', ')
     return { who: null, missing: [], text: `channels ${names}; a webhook cannot be asked without posting` }
@@ -58,7 +58,7 @@ async function send(message: Message, context: Context): Promise<AgentResult> {
   const statuses = channels.map(([name], index) => ({ name, ...outcome(sent[index]!) }))
   const text = statuses.map(({ name, said }) => `${name}: ${said}`).join('; ')
   const failures = statuses.flatMap(({ error }) => error ?? [])
-  if (failures.length > 0) throw notDelivered(text, failures, statuses.length)
+  if (failures.length > 0) throw notDelivered(context.place, text, failures, statuses.length)
   return {
     text: `sent to ${statuses.map(({ name }) => name).join(', ')}`,
     data: { channels: Object.fromEntries(statuses.map(({ name, status }) => [name, { status }])) },
@@ -77,14 +77,14 @@ async function post(name: string, channel: Channel, body: string, context: Conte
     body,
   })
   if (!reply.ok) {
-    const gone = `the webhook of agents.chat.channels.${name} is gone, or its channel: make a new one`
-    const forbidden = `an administrator restricts the webhook of agents.chat.channels.${name}`
+    const gone = `the webhook of agents.${context.agent}.channels.${name} is gone, or its channel: make a new one`
+    const forbidden = `an administrator restricts the webhook of agents.${context.agent}.channels.${name}`
     throw await replyError(reply, 'post', { 403: forbidden, 404: gone, 410: gone })
   }
   // A body that breaks off takes nothing back.
   const said = (await reply.text().catch(() => '')).trimStart()
   if (!/^<(!doctype|html)/i.test(said)) return reply.status
-  const hint = `is agents.chat.channels.${name} the address of a webhook, and not behind a sign-in?`
+  const hint = `is agents.${context.agent}.channels.${name} the address of a webhook, and not behind a sign-in?`
   throw new AgentError(`HTTP ${reply.status} with a web page, which no webhook answers`, {
     code: 'unexpected_reply',
     hint,
@@ -99,11 +99,11 @@ function outcome(result: PromiseSettledResult<number>): { said: string; status: 
 }
 
 /** Nothing is sent twice to a channel that has it, so only a refusal by all of them leaves the whole to be sent again. */
-function notDelivered(text: string, failures: AgentError[], channels: number): AgentError {
+function notDelivered(place: string, text: string, failures: AgentError[], channels: number): AgentError {
   const refused = failures.length === channels && failures.every(({ sent }) => sent === 'no')
   const doubtful = failures.some(({ sent }) => sent !== 'no')
   const [{ code, hint }] = failures as [AgentError]
-  return new AgentError(`[chat] ${text}`, {
+  return new AgentError(`[${place}] ${text}`, {
     code: failures.length === 1 ? code : 'not_delivered',
     retryable: refused && failures.some(({ retryable }) => retryable),
     ...(refused && { sent: 'no' }),

@@ -119,7 +119,7 @@ export default agent({
       async run({ name, ref, filters, object = 'contacts', properties, limit }, context) {
         const query = {
           ...(ref !== undefined && { query: ref }),
-          ...(filters && { filterGroups: [{ filters: filters.map(filterOf) }] }),
+          ...(filters && { filterGroups: [{ filters: filters.map(filter => filterOf(filter, context)) }] }),
           ...(properties && { properties }),
         }
         const data = await writeListing(context, {
@@ -174,7 +174,7 @@ export default agent({
 
 function hubspot(context: Context) {
   const headers = { authorization: `Bearer ${context.settings.access_token}` }
-  return jsonApi(context, { agent: 'crm', setting: 'access_token', base: baseOf(context), headers })
+  return jsonApi(context, { setting: 'access_token', base: baseOf(context), headers })
 }
 
 function baseOf({ settings }: Context): string {
@@ -219,7 +219,10 @@ async function companyOf(domain: string, context: Context): Promise<string> {
   const { items } = await search('companies', { filterGroups: [{ filters }], limit: 2 }, undefined, context)
   if (items.length === 1) return items[0]!.id
   const [code, what] = items.length === 0 ? ['not_found', 'no company has'] : ['ambiguous', 'several companies have']
-  throw new AgentError(`[crm] ${what} the domain ${domain}`, { code, hint: 'give the company’s id in `ref`' })
+  throw new AgentError(`[${context.place}] ${what} the domain ${domain}`, {
+    code,
+    hint: 'give the company’s id in `ref`',
+  })
 }
 
 async function search(object: ObjectName, query: JsonObject, after: string | undefined, context: Context) {
@@ -233,10 +236,13 @@ async function search(object: ObjectName, query: JsonObject, after: string | und
 }
 
 /** A filter as the vendor takes it. Throws an AgentError `invalid_request` where the operator takes another number of values. */
-function filterOf({ property, operator, value, values }: Type.Static<typeof Filter>): JsonObject {
+function filterOf({ property, operator, value, values }: Type.Static<typeof Filter>, { place }: Context): JsonObject {
   const filter = { propertyName: property, operator }
   const invalid = (takes: string) =>
-    new AgentError(`[crm] filter of ${property}: ${operator} takes ${takes}`, { code: 'invalid_request', sent: 'no' })
+    new AgentError(`[${place}] filter of ${property}: ${operator} takes ${takes}`, {
+      code: 'invalid_request',
+      sent: 'no',
+    })
   if (operator === 'IN' || operator === 'NOT_IN') {
     const all = values ?? (value === undefined ? [] : [value])
     if (all.length === 0) throw invalid('`values`')

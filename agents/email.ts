@@ -65,11 +65,11 @@ export default agent({
   async doctor(context) {
     const { settings } = context
     const { createTransport } = await import('nodemailer')
-    const transport = createTransport(connection(settings))
+    const transport = createTransport(connection(context))
     try {
       await withDeadline(context, transport.verify(), CONNECT_TIMEOUT)
     } catch (error) {
-      throw error instanceof AgentError ? error : explain(error as SmtpError, false, settings)
+      throw error instanceof AgentError ? error : explain(error as SmtpError, false, context)
     } finally {
       transport.close()
     }
@@ -111,7 +111,7 @@ async function deliver(
   context: Context,
 ) {
   const { createTransport } = await import('nodemailer')
-  const transport = createTransport(connection(context.settings))
+  const transport = createTransport(connection(context))
   let ended = false
   transport.use('stream', ({ message }, done) => {
     message.transform(() =>
@@ -128,22 +128,16 @@ async function deliver(
   try {
     return await transport.sendMail({ ...mail, attachments, signal: context.signal })
   } catch (error) {
-    throw explain(error as SmtpError, ended, context.settings)
+    throw explain(error as SmtpError, ended, context)
   }
 }
 
-function connection({
-  smtp_host,
-  smtp_port = PORT,
-  username,
-  password = '',
-  tls = true,
-  plain_auth = false,
-}: Settings) {
+function connection({ agent, place, settings }: Context) {
+  const { smtp_host, smtp_port = PORT, username, password = '', tls = true, plain_auth = false } = settings
   if (!tls && username && !plain_auth && !isLoopback(smtp_host)) {
-    throw new AgentError(`[email] refused to send the password to ${smtp_host} without TLS`, {
+    throw new AgentError(`[${place}] refused to send the password to ${smtp_host} without TLS`, {
       code: 'refused',
-      hint: 'set agents.email.tls to true, or agents.email.plain_auth to true if the network is to be trusted',
+      hint: `set agents.${agent}.tls to true, or agents.${agent}.plain_auth to true if the network is to be trusted`,
       sent: 'no',
     })
   }
@@ -197,16 +191,17 @@ interface SmtpError extends Error {
 const TRANSIENT = ['ECONNECTION', 'ESOCKET', 'ETIMEDOUT', 'EDNS']
 
 /** `ended`: the last byte of the message had been handed to the connection. A reply that refuses it settles the matter. */
-function explain(error: SmtpError, ended: boolean, { smtp_host, smtp_port = PORT }: Settings): AgentError {
+function explain(error: SmtpError, ended: boolean, { agent, place, settings }: Context): AgentError {
+  const { smtp_host, smtp_port = PORT } = settings
   const { code = '', responseCode, message } = error
   const sent = ended && responseCode === undefined ? 'unknown' : 'no'
-  const place = `[email] ${smtp_host}:${smtp_port}`
+  const server = `[${place}] ${smtp_host}:${smtp_port}`
   const options = { sent, cause: error } as const
-  if (code === 'EABORT') return new AgentError(`${place}: stopped`, { ...options, code: 'aborted' })
+  if (code === 'EABORT') return new AgentError(`${server}: stopped`, { ...options, code: 'aborted' })
   if (code === 'EAUTH') {
-    const hint = 'check agents.email.username and agents.email.password'
+    const hint = `check agents.${agent}.username and agents.${agent}.password`
     const retryable = responseCode !== undefined && responseCode < 500
-    return new AgentError(`${place}: the server refused the credentials (${responseCode})`, {
+    return new AgentError(`${server}: the server refused the credentials (${responseCode})`, {
       ...options,
       code: 'unauthorized',
       retryable,
@@ -216,18 +211,18 @@ function explain(error: SmtpError, ended: boolean, { smtp_host, smtp_port = PORT
   if (code === 'ETLS' || /certificate|self.signed|STARTTLS|altname/i.test(message)) {
     const hint =
       'does the server offer STARTTLS on this port (465: TLS at once)? For a private CA set NODE_EXTRA_CA_CERTS before the daemon starts'
-    return new AgentError(`${place}: no TLS: ${message}`, { ...options, code: 'tls', hint })
+    return new AgentError(`${server}: no TLS: ${message}`, { ...options, code: 'tls', hint })
   }
   if (responseCode !== undefined) {
     const retryable = responseCode < 500
-    return new AgentError(`${place}: ${message}`, { ...options, code: 'rejected', retryable })
+    return new AgentError(`${server}: ${message}`, { ...options, code: 'rejected', retryable })
   }
   const doubt = sent === 'unknown' ? ', after the whole message was sent' : ''
   const retryable = sent === 'no' && TRANSIENT.includes(code)
-  return new AgentError(`${place}: ${message}${doubt}`, {
+  return new AgentError(`${server}: ${message}${doubt}`, {
     ...options,
     code: code === 'ETIMEDOUT' ? 'timeout' : 'network',
     retryable,
-    hint: 'is agents.email.smtp_host right, and its port open from here?',
+    hint: `is agents.${agent}.smtp_host right, and its port open from here?`,
   })
 }

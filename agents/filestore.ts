@@ -151,7 +151,7 @@ async function folderPage(folder: string, pageToken: string | undefined, pageSiz
   const paging = { pageSize: Math.min(pageSize, 1_000), orderBy: 'name', pageToken }
   const page = await search(inFolder(folder), paging, context)
   if (page.files.length === 0 && !pageToken && (await getFile(folder, context)).mimeType !== FOLDER) {
-    throw new AgentError(`[filestore] ${folder} is no folder`, { code: 'not_found', hint: 'leave out folder/' })
+    throw new AgentError(`[${context.place}] ${folder} is no folder`, { code: 'not_found', hint: 'leave out folder/' })
   }
   return page
 }
@@ -167,7 +167,7 @@ async function fileNamed(title: string, folder: string, context: Context): Promi
   const { files } = await search(`name = '${quoted(title)}' and ${inFolder(folder)}`, { pageSize: 2 }, context)
   if (files.length < 2) return files[0] ?? null
   const hint = 'rename or remove all but one, or give another `title`'
-  throw new AgentError(`[filestore] the folder has several files named ${title}`, { code: 'conflict', hint })
+  throw new AgentError(`[${context.place}] the folder has several files named ${title}`, { code: 'conflict', hint })
 }
 
 async function list(name: string, folder: string, limit: number | undefined, context: Context): Promise<AgentResult> {
@@ -195,28 +195,32 @@ function brief({ id, name, size, md5Checksum, webViewLink }: DriveFile) {
 
 async function download(name: string, file: DriveFile, as: string | undefined, context: Context): Promise<AgentResult> {
   const path = `/drive/v3/files/${pathSegment(file.id)}`
-  const type = exportOf(file, as)
+  const type = exportOf(file, as, context)
   const wanted = type ? `${path}/export?${queryOf({ mimeType: type })}` : `${path}?alt=media&supportsAllDrives=true`
   const reply = await driveRequest(`download ${file.id}`, wanted, context, {
     headers: { accept: type ? '*/*' : 'application/octet-stream' },
   })
-  const { bytes } = await context.write(name, reply.body ? verified(reply.body, file) : '')
+  const { bytes } = await context.write(name, reply.body ? verified(reply.body, file, context) : '')
   return { text: `${file.name}: ${bytes} bytes`, data: { ...brief(file), size: bytes, type: type ?? file.mimeType } }
 }
 
 /** What a document of Google's own is exported as; null for a file, which is what it is. */
-function exportOf({ id, mimeType }: DriveFile, as: string | undefined): string | null {
+function exportOf({ id, mimeType }: DriveFile, as: string | undefined, { place }: Context): string | null {
   const kind = mimeType.startsWith(GOOGLE) ? mimeType.slice(GOOGLE.length) : null
   const type = as === undefined ? EXPORTS[kind ?? ''] : (TYPES[as] ?? as)
   if (kind !== null && type) return type
   if (kind === null && as === undefined) return null
   const why = kind === null ? 'is a file, which is not exported' : `is a ${kind}, which has no usual form`
   const hint = kind === null ? 'leave out `export`' : 'say which MIME type with `export`'
-  throw new AgentError(`[filestore] ${id} ${why}`, { code: 'invalid_request', hint })
+  throw new AgentError(`[${place}] ${id} ${why}`, { code: 'invalid_request', hint })
 }
 
 /** The bytes as they pass; fails at their end when they are not those that Drive named, so that no file is left. */
-function verified(body: ReadableStream<Uint8Array>, { name, md5Checksum }: DriveFile): ReadableStream<Uint8Array> {
+function verified(
+  body: ReadableStream<Uint8Array>,
+  { name, md5Checksum }: DriveFile,
+  { place }: Context,
+): ReadableStream<Uint8Array> {
   if (!md5Checksum) return body
   const hasher = new Bun.CryptoHasher('md5')
   const check = new TransformStream<Uint8Array, Uint8Array>({
@@ -226,7 +230,7 @@ function verified(body: ReadableStream<Uint8Array>, { name, md5Checksum }: Drive
     },
     flush() {
       if (hasher.digest('hex') === md5Checksum) return
-      throw new AgentError(`[filestore] ${name} changed while it was downloaded`, { code: 'conflict', retryable: true })
+      throw new AgentError(`[${place}] ${name} changed while it was downloaded`, { code: 'conflict', retryable: true })
     },
   })
   return body.pipeThrough(check)

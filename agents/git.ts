@@ -14,6 +14,9 @@
 // The token goes to the provider's own host, or that of base_url, over https (http on loopback): a remote that is given
 // by ssh is reached by https there. Other ssh remotes and folders are pushed to without it. Hooks do not run, so files of
 // Git LFS stay behind, and submodules' own commits. A proxy or CA of git's own is set in git's global configuration.
+// What a repository's own configuration says of programs, proxies and helpers is not obeyed, or refused (filters, own
+// certificates), unless the folder or one above it is named in github.trusted_folders (or
+// bitbucket.trusted_folders): [~/work/app].
 // https://docs.github.com/en/rest/pulls/pulls
 // https://developer.atlassian.com/cloud/bitbucket/rest/api-group-pullrequests/
 // https://support.atlassian.com/bitbucket-cloud/docs/using-api-tokens/
@@ -34,6 +37,11 @@ import {
 const text = Type.String({ minLength: 1 })
 const closed = { additionalProperties: false }
 
+const TrustedFolders = Type.Optional(
+  Type.Array(text, {
+    description: 'Folders whose repositories may make git run programs and set its proxies by their own configuration.',
+  }),
+)
 const GitHub = Type.Object(
   {
     token: Type.Optional(secret()),
@@ -41,6 +49,7 @@ const GitHub = Type.Object(
     remote: Type.Optional(text),
     pr_draft: Type.Optional(Type.Boolean()),
     base_url: BaseUrl,
+    trusted_folders: TrustedFolders,
   },
   closed,
 )
@@ -51,6 +60,7 @@ const Bitbucket = Type.Object(
     workspace: Type.Optional(text),
     base_branch: Type.Optional(text),
     base_url: BaseUrl,
+    trusted_folders: TrustedFolders,
   },
   closed,
 )
@@ -159,7 +169,13 @@ function resultOf({ number, url }: PullRequest, branch: string, commit: string, 
 
 function treeOf({ project_dir, base_branch, branch }: Entry, code: CodeHost, context: Context): Promise<Worktree> {
   const { remote, host, login, base } = code
-  return openWorktree({ folder: project_dir ?? '.', remote, host, login, base: base_branch ?? base, branch }, context)
+  const { settings } = context
+  const { trusted_folders: folders = [] } = isGitHub(settings) ? githubOf(settings) : bitbucketOf(settings)
+  const trusted = { folders, setting: `${settings.provider}.trusted_folders` }
+  return openWorktree(
+    { folder: project_dir ?? '.', remote, host, login, base: base_branch ?? base, branch, trusted },
+    context,
+  )
 }
 
 async function hostOf({ reviewers = [], labels = [] }: Entry, context: Context): Promise<CodeHost> {

@@ -184,7 +184,11 @@ export default agent({
         if (!(STATUSES as readonly string[]).includes(wanted)) {
           const problem = `${JSON.stringify(wanted.slice(0, 40))} is no status`
           const hint = `${file} must hold one of ${STATUSES.join(', ')}`
-          throw new AgentError(`[helpdesk] ticket ${ref}: ${problem}`, { code: 'invalid_request', hint, sent: 'no' })
+          throw new AgentError(`[${context.place}] ticket ${ref}: ${problem}`, {
+            code: 'invalid_request',
+            hint,
+            sent: 'no',
+          })
         }
         const { ticket } = await update(ref, 'set the status of', { status: wanted }, context)
         return { text: `ticket ${ref} is ${ticket.status}`, data: brief(ticket, context) }
@@ -197,7 +201,7 @@ export default agent({
 function zendesk(context: Context) {
   const { email, api_token } = context.settings
   const headers = { authorization: basicAuth(`${email}/token`, api_token) }
-  return jsonApi(context, { agent: 'helpdesk', setting: 'api_token', base: siteOf(context), headers })
+  return jsonApi(context, { setting: 'api_token', base: siteOf(context), headers })
 }
 
 /** The address in front of the vendor's paths. */

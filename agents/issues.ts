@@ -246,7 +246,7 @@ async function transition(ref: string, to: string, comment: string | undefined, 
 /** Writes to each issue of the file what `fieldsOf` takes of it; one that has nothing of the kind is left as it is. */
 async function update(
   { ref, file }: { ref?: string | undefined; file: string },
-  fieldsOf: (issue: IssueDraft, known: jira.Known) => Promise<JsonObject>,
+  fieldsOf: (issue: IssueDraft, known: jira.Known, context: Context) => Promise<JsonObject>,
   context: Context,
 ): Promise<AgentResult> {
   const issues = await readKnownIssues(context, file, ref)
@@ -254,10 +254,10 @@ async function update(
   const written: jira.Issue[] = []
   for (const issue of issues) {
     const key = issue.key!
-    const fields = await fieldsOf(issue, known)
+    const fields = await fieldsOf(issue, known, context)
     if (Object.keys(fields).length > 0) written.push(await jira.edit(key, fields, context))
     else context.log(`${file} has nothing to write to ${key}`)
   }
   if (written.length > 0) return jira.issuesResult('updated', written, context)
-  throw new AgentError(`[issues] ${file} has nothing to write`, { code: 'invalid_request', sent: 'no' })
+  throw new AgentError(`[${context.place}] ${file} has nothing to write`, { code: 'invalid_request', sent: 'no' })
 }

@@ -111,7 +111,10 @@ export default agent({
         const query = { from: seconds(from), to: seconds(to), query: ref }
         const reply = await datadog(context)('query metrics', '/api/v1/query', { query, scope: 'timeseries_query' })
         if (reply.status === 'error') {
-          throw new AgentError(`[metrics] query metrics: ${reply.error}`, { code: 'rejected', hint: 'check ref' })
+          throw new AgentError(`[${context.place}] query metrics: ${reply.error}`, {
+            code: 'rejected',
+            hint: 'check ref',
+          })
         }
         await context.write(name, reply)
         const series = (reply.series ?? []) as JsonObject[]
@@ -182,7 +185,9 @@ export default agent({
         const { events } = await call('look for the event', '/api/v1/events', { query, scope: 'events_read' })
         const mine = events?.find(event => event.tags?.includes(tagOf(context)))
         if (mine) return posted(mine, context)
-        throw new AgentError('[metrics] the event is not listed, and Datadog may still list it', { code: 'unknown' })
+        throw new AgentError(`[${context.place}] the event is not listed, and Datadog may still list it`, {
+          code: 'unknown',
+        })
       },
     },
   },
@@ -192,12 +197,12 @@ function datadog(context: Context) {
   const { api_key, app_key } = context.settings
   const headers = { 'dd-api-key': api_key, 'dd-application-key': app_key }
   const setting = 'api_key or app_key'
-  const call = jsonApi(context, { agent: 'metrics', setting, base: baseOf(context), headers })
+  const call = jsonApi(context, { setting, base: baseOf(context), headers })
   return <T = JsonObject>(doing: string, path: string, options: Call = {}) => {
     const lacks = options.scope ? `, or lacks the permission: ${options.scope}` : ''
     return call<T>(doing, path, {
       ...options,
-      hints: { 403: `agents.metrics.${setting} is wrong, of another site${lacks}` },
+      hints: { 403: `agents.${context.agent}.${setting} is wrong, of another site${lacks}` },
     })
   }
 }
@@ -244,7 +249,7 @@ function briefEvent({ id, attributes }: ListedEvent): JsonObject {
 async function readEvent(context: Context, file: string): Promise<NewEvent & { tags?: string[] }> {
   const text = await readText(context, file, FILE_MOST)
   const problem = (what: string) =>
-    new AgentError(`[metrics] ${file} ${what}`, {
+    new AgentError(`[${context.place}] ${file} ${what}`, {
       code: 'invalid_request',
       hint: 'an event is JSON: {"title": …, "text": …, "tags"?: […], "alert_type"?: …}',
       sent: 'no',

@@ -73,7 +73,7 @@ export default agent({
     effect: 'read',
     entry: Source,
     async run(entry, context) {
-      const place = placeOf(entry.ref)
+      const place = placeOf(entry.ref, context)
       const client = await open(place.bucket, context)
       return (isPrefix(place.key) ? fetchPrefix : fetchObject)(client, place, entry, context)
     },
@@ -83,7 +83,7 @@ export default agent({
     entry: Target,
     async run({ ref, file: path }, context) {
       const file = await context.read(path)
-      const given = placeOf(ref)
+      const given = placeOf(ref, context)
       const place = isPrefix(given.key) ? { ...given, key: given.key + basename(path) } : given
       return upload(await open(place.bucket, context), place, file, context)
     },
@@ -92,10 +92,10 @@ export default agent({
 
 type Place = { bucket: string; key: string }
 
-function placeOf(ref: string): Place {
+function placeOf(ref: string, { place }: Context): Place {
   const [, bucket, key] = /^(?:s3:\/\/)?([a-z0-9][a-z0-9._-]{1,61}[a-z0-9])\/(.*)$/is.exec(ref) ?? []
   if (bucket !== undefined && key !== undefined && (isPrefix(key) || isReachable(key))) return { bucket, key }
-  throw new AgentError(`[objectstore] ${JSON.stringify(ref)} names no object and no prefix`, {
+  throw new AgentError(`[${place}] ${JSON.stringify(ref)} names no object and no prefix`, {
     code: 'invalid_request',
     hint: 'expected s3://bucket/key, or s3://bucket/prefix/ for all below it; no `.` or `..` between slashes, no backslash',
   })
@@ -216,7 +216,7 @@ async function trying<T>(context: Context, place: Place, permission: string, wor
     try {
       return await work()
     } catch (error) {
-      throw storeError(error, `[objectstore] ${urlOf(place)}`, permission)
+      throw storeError(context, error, urlOf(place), permission)
     }
   })
 }

@@ -75,7 +75,7 @@ export default agent({
   description: 'Reads and writes pages of Confluence.',
   settings: AtlassianSettings,
   async doctor(context) {
-    const call = atlassian(context, 'wiki')
+    const call = atlassian(context)
     const who = await call<{ displayName: string }>('get the account', '/wiki/rest/api/user/current')
     const one = { query: { limit: 1 } }
     const missing = await lacking({
@@ -130,14 +130,14 @@ export default agent({
           body: { representation: 'storage', value },
         }
         const options = { method: 'POST', body, scope: WRITE, hints: { 400: TAKEN, 409: TAKEN } }
-        const page = await atlassian(context, 'wiki')<Page>(`create page in ${ref}`, '/wiki/api/v2/pages', options)
+        const page = await atlassian(context)<Page>(`create page in ${ref}`, '/wiki/api/v2/pages', options)
         return resultOf(page, `created page ${page.id}: ${title}`, context)
       },
       async find({ ref, title }, context) {
         const query = { 'space-id': await spaceId(ref, context), title, status: 'current', 'body-format': 'storage' }
         const options = { query, scope: READ }
         const path = '/wiki/api/v2/pages'
-        const { results, _links } = await atlassian(context, 'wiki')<{ results: Page[]; _links?: { base?: string } }>(
+        const { results, _links } = await atlassian(context)<{ results: Page[]; _links?: { base?: string } }>(
           `look for page in ${ref}`,
           path,
           options,
@@ -163,7 +163,7 @@ export default agent({
 
 async function getPage(id: string, context: AtlassianContext): Promise<Page> {
   const options = { query: { 'body-format': 'storage' }, scope: READ }
-  return await atlassian(context, 'wiki')<Page>(`get page ${id}`, `/wiki/api/v2/pages/${id}`, options)
+  return await atlassian(context)<Page>(`get page ${id}`, `/wiki/api/v2/pages/${id}`, options)
 }
 
 const isStorage = (file: string) => /\.(html|xml)$/i.test(file)
@@ -186,7 +186,7 @@ function markOf({ key }: AtlassianContext): string {
 
 async function spaceId(key: string, context: AtlassianContext): Promise<string> {
   const options = { query: { keys: key }, scope: 'see the space (read:space:confluence)' }
-  const { results } = await atlassian(context, 'wiki')<{ results: { id: string; key: string }[] }>(
+  const { results } = await atlassian(context)<{ results: { id: string; key: string }[] }>(
     `get space ${key}`,
     '/wiki/api/v2/spaces',
     options,
@@ -194,7 +194,7 @@ async function spaceId(key: string, context: AtlassianContext): Promise<string> 
   const space = results.find(found => found.key === key) ?? results[0]
   if (space) return space.id
   const hint = 'check ref: the key of a space stands in its address, after /spaces/'
-  throw new AgentError(`[wiki] there is no space ${key} that the account may see`, {
+  throw new AgentError(`[${context.place}] there is no space ${key} that the account may see`, {
     code: 'not_found',
     hint,
     sent: 'no',
@@ -209,7 +209,11 @@ async function updatePage(id: string, title: string, value: string, context: Atl
     if (page.version.message?.includes(mark)) return page
     if (page.status !== 'current') {
       const hint = 'restore or publish it first'
-      throw new AgentError(`[wiki] page ${id} is ${page.status}`, { code: 'invalid_state', hint, sent: 'no' })
+      throw new AgentError(`[${context.place}] page ${id} is ${page.status}`, {
+        code: 'invalid_state',
+        hint,
+        sent: 'no',
+      })
     }
     const body = {
       id,
@@ -220,7 +224,7 @@ async function updatePage(id: string, title: string, value: string, context: Atl
     }
     try {
       const options = { method: 'PUT', body, scope: WRITE, hints: { 400: TAKEN } }
-      return await atlassian(context, 'wiki')<Page>(`update page ${id}`, `/wiki/api/v2/pages/${id}`, options)
+      return await atlassian(context)<Page>(`update page ${id}`, `/wiki/api/v2/pages/${id}`, options)
     } catch (error) {
       if (!(error instanceof AgentError) || error.code !== 'conflict' || tries > 1) throw error
       context.log(`page ${id} has a newer version by now: trying once more`)
@@ -238,7 +242,7 @@ function resultOf(page: Page, text: string, context: AtlassianContext): AgentRes
 async function searchPage(cql: string, cursor: string | undefined, wanted: number, context: AtlassianContext) {
   const query = { cql, limit: Math.min(wanted, PAGE), excerpt: 'none', ...(cursor && JSON.parse(cursor)) }
   const options = { query, scope: 'search:confluence' }
-  const reply = await atlassian(context, 'wiki')<{
+  const reply = await atlassian(context)<{
     results: Found[]
     totalSize?: number
     _links?: { next?: string }

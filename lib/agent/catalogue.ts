@@ -6,7 +6,6 @@ import { basename, join, resolve } from 'node:path'
 import type { TSchema } from 'typebox'
 import { messageOf } from '../error.ts'
 import { isObject, type JsonObject } from '../json.ts'
-import { accountOf } from './account.ts'
 import { AGENT, type Agent, type Handler } from './define.ts'
 import { problemsOf } from './definition.ts'
 import { REPOSITORY, refusedImport, registerCadre, sharePackages } from './imports.ts'
@@ -24,7 +23,7 @@ export interface Shadowed {
 }
 
 export interface Catalogue {
-  /** The agent of that name; of an account (`issues@eu`) its agent, with errors that name the account's settings. */
+  /** The agent of that name; of an account (`issues@eu`) its agent. */
   get(name: string): Agent | undefined
   names(): string[]
   /** The public catalogue, format version 1.0.0: schemas as JSON Schema, secrets marked `x-secret`. */
@@ -79,9 +78,7 @@ export async function discover({ home, extra, timeout = 5_000 }: DiscoverOptions
   const names = [...agents.keys()].sort()
   return {
     get(reference) {
-      const name = agentNameOf(reference)
-      const agent = agents.get(name)?.agent
-      return agent && reference !== name ? accountOf(agent, name, reference) : agent
+      return agents.get(agentNameOf(reference))?.agent
     },
     names: () => names,
     list: () =>

@@ -17,6 +17,10 @@ import { vet } from './guard.ts'
 import { startGroup } from './processes.ts'
 
 export interface ContextOptions {
+  /** What the team calls the agent: `issues`, or `issues@eu`. */
+  agent: string
+  /** The action that is called; none where the agent has none, for `notify`, and for a doctor. */
+  action?: string | undefined
   /** Resolved: `${env:…}` and its like replaced, checked against the agent's schema. */
   settings: Record<string, unknown>
   network: NetworkPolicy
@@ -26,6 +30,8 @@ export interface ContextOptions {
   signal: AbortSignal
   /** Takes one line that is masked already. */
   log(message: string, fields?: JsonObject): void
+  /** Is told what the call waits for, masked, and until when; what it returns ends the wait. By default nobody is. */
+  waits?: (reason: string, until: Date | undefined) => () => void
   /** Is told of each file that is written. */
   wrote?: (file: FileRecord) => void
   /** Is told of the status of each reply. */
@@ -58,14 +64,18 @@ export function sharedEnvironment(): Record<string, string> {
 }
 
 export function createContext(options: ContextOptions): AgentContext {
-  const { settings, network, redactor, signal, stateDir, workspace, key, attempt, run, phase, effect } = options
+  const { agent, settings, network, redactor, signal, stateDir, workspace, key, attempt, run, phase, effect } = options
   const places = { stateDir, workspace, outside: options.outside, sameTree: options.sameTree }
   const log = (message: string, fields?: JsonObject) =>
     options.log(redactor.text(message), fields && redactor.json(fields))
+  const waiting = (reason: string, until?: Date): Disposable => {
+    const end = options.waits?.(redactor.text(reason), until)
+    return { [Symbol.dispose]: () => end?.() }
+  }
   let guarded: ReturnType<typeof guardedFetch> | undefined
   /** Made when first used: many calls of agents send nothing. */
   const request: ReturnType<typeof guardedFetch> = (url, init) => {
-    guarded ??= guardedFetch({ settings, network, effect, signal, log })
+    guarded ??= guardedFetch({ settings, network, effect, signal, log, waiting })
     return guarded(url, init)
   }
   let left = MOST_SMALL_BYTES
@@ -83,9 +93,12 @@ export function createContext(options: ContextOptions): AgentContext {
     }
   }
   return {
+    agent,
+    place: options.action === undefined ? agent : `${agent}.${options.action}`,
     settings,
     signal,
     log,
+    waiting,
     async fetch(url, init) {
       calledOut = true
       const reply = await request(url, init)

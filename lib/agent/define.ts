@@ -67,10 +67,24 @@ export interface RunIdentity {
  * @example type Context = AgentContext<Type.Static<typeof Settings>>
  */
 export interface AgentContext<S = Record<string, unknown>> {
+  /**
+   * What the team calls the agent: the name of its file, or of an account (`issues@eu`). Hints name settings with it:
+   * `agents.${context.agent}.api_token`.
+   */
+  readonly agent: string
+  /** Where the call is, for messages: `pages.get_page`, or `pages` where there is no action. They begin `[${place}]`. */
+  readonly place: string
   readonly settings: S
   /** Fires when the run is cancelled, the phase times out, or the daemon stops. */
   readonly signal: AbortSignal
   log(message: string, fields?: JsonObject): void
+  /**
+   * Says what this call waits for, in words that follow "waiting for" well enough (`the export`, `HTTP 503`). People see
+   * it beside the phase until it is disposed of, the time `until` passes, or the call returns:
+   * `using _ = context.waiting('the export')`. `fetch` says so by itself while it waits to try again. What is logged
+   * means nothing.
+   */
+  waiting(reason: string, until?: Date): Disposable
   /** The guarded fetch (SSRF rules, retries, bounds). Resolves with any status once retries are used up; rejects with a retryable AgentError when no reply came. */
   fetch(url: string | URL, options?: FetchOptions): Promise<Response>
   /** Refuses what `fetch` would refuse to reach; for a client that makes its own connections. Throws an AgentError `refused` or `dns`. */

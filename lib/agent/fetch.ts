@@ -21,6 +21,8 @@ export interface FetchPolicy {
   effect: Effect
   signal: AbortSignal
   log(message: string, fields?: JsonObject): void
+  /** Shows that this waits, until it is disposed of; default to nobody. */
+  waiting?: ((reason: string, until?: Date) => Disposable) | undefined
 }
 
 export interface NetworkPolicy {
@@ -106,10 +108,13 @@ export function guardedFetch(
       }
       if (result instanceof Response) await result.body?.cancel()
       const why = result instanceof AgentError ? result.message : `HTTP ${result.status}`
-      policy.log(
-        asked === null ? `waiting: ${why}` : `waiting: rate limit until ${new Date(now() + wait).toISOString()}`,
-        { attempt, wait_ms: wait, host: url.host },
-      )
+      const until = new Date(now() + wait)
+      policy.log(asked === null ? `waiting: ${why}` : `waiting: rate limit until ${until.toISOString()}`, {
+        attempt,
+        wait_ms: wait,
+        host: url.host,
+      })
+      using _ = asked === null ? policy.waiting?.(why) : policy.waiting?.('rate limit', until)
       await sleep(wait, policy.signal)
     }
   }
@@ -241,7 +246,8 @@ async function connect(
         // On a reused connection that is reset Bun sends PUT and DELETE again by itself.
         keepalive: isReading(method) || policy.effect !== 'once',
         ...(route.name && url.protocol === 'https:' && { tls: { serverName: url.hostname } }),
-        ...(route.proxy && { proxy: route.proxy }),
+        // Bun would decide by itself, by the environment and by what stands in the URL.
+        proxy: route.proxy ? { url: route.proxy, respectNoProxy: false } : false,
       })
     } catch (error) {
       if (index === route.urls.length - 1 || !isNotSent(error) || body instanceof ReadableStream) throw error

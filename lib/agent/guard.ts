@@ -1,5 +1,6 @@
 // Where a request may go (SSRF): every URL, redirects included, passes `vet`, and the connection is made to the very
-// address that was vetted, so that a second answer of the DNS cannot lead elsewhere.
+// address that was vetted, so that a second answer of the DNS cannot lead elsewhere. A proxy is given the name, which is
+// judged here all the same; the proxy resolves it again by itself.
 
 import { lookup as resolve } from 'node:dns/promises'
 import { messageOf } from '../error.ts'
@@ -12,7 +13,7 @@ export interface Guard {
   /** `network.allow` of settings.yml: CIDRs, addresses, host names. */
   allow: readonly string[]
   lookup: Lookup
-  /** For HTTP_PROXY, HTTPS_PROXY and NO_PROXY. */
+  /** For HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY. */
   env: Record<string, string | undefined>
 }
 
@@ -26,8 +27,9 @@ export const systemLookup: Lookup = async host =>
 /** How to reach a vetted URL: its URLs by address, tried in order, or one by name through a proxy. */
 export interface Route {
   urls: URL[]
-  /** For the `host` header and the certificate; null when `urls` still hold the name. */
+  /** For the `host` header and the certificate; null when `urls` hold what was given. */
   name: string | null
+  /** Null: none, whatever the environment says. */
   proxy: string | null
 }
 
@@ -48,11 +50,9 @@ export async function vet(url: URL, guard: Guard): Promise<Route> {
   if (isMetadataName(host)) refuse(url, 'it is a cloud metadata service, which is never allowed')
   const proxy = proxyOf(url, guard.env)
   const byName = !isAddress(host)
-  if (byName && proxy.url) return { urls: [url], name: null, proxy: proxy.url }
-  const addresses = byName ? await addressesOf(host, guard.lookup) : [host]
+  const addresses = byName ? await addressesOf(url, host, proxy, guard) : [host]
   for (const address of addresses) check(url, host, address, guard)
-  // With a proxy configured Bun itself decides by the name in the URL, so the name has to stay.
-  if (!byName || proxy.configured) return { urls: [url], name: null, proxy: proxy.url }
+  if (!byName || proxy) return { urls: [url], name: null, proxy }
   return { urls: addresses.map(address => byAddress(url, address)), name: url.host, proxy: null }
 }
 
@@ -69,18 +69,23 @@ function refuse(url: URL, why: string): never {
   throw new AgentError(`refused to connect to ${url.protocol}//${url.host}: ${why}`, { code: 'refused', sent: 'no' })
 }
 
-async function addressesOf(host: string, lookup: Lookup): Promise<string[]> {
+/** Of a name that is allowed there may be none here where a proxy resolves it. */
+async function addressesOf(url: URL, host: string, proxy: string | null, guard: Guard): Promise<string[]> {
   let addresses: string[] = []
   let cause: unknown
   try {
-    addresses = await lookup(host)
+    addresses = await guard.lookup(host)
   } catch (error) {
     cause = error
   }
   if (addresses.length > 0) return addresses
+  const isKnown = guard.origins.has(url.origin) || guard.allow.some(entry => bareHost(entry) === host)
+  if (proxy && isKnown) return []
+  const spelling = 'check the spelling of the host, and this machine’s DNS'
+  const line = `network: {allow: [${JSON.stringify(host)}]}`
   throw new AgentError(`${host} has no address${cause ? `: ${messageOf(cause)}` : ''}`, {
     code: 'dns',
-    hint: 'check the spelling of the host, and this machine’s DNS',
+    hint: proxy ? `${spelling}; if only the proxy can resolve it, add to settings.yml: ${line}` : spelling,
     retryable: true,
     sent: 'no',
     cause,
@@ -93,11 +98,11 @@ function byAddress(url: URL, address: string): URL {
   return target
 }
 
-/** The proxy for a URL by the usual environment variables, and whether one is configured for its scheme at all. */
-function proxyOf(url: URL, env: Guard['env']): { url: string | null; configured: boolean } {
-  const name = url.protocol === 'https:' ? 'https_proxy' : 'http_proxy'
-  const proxy = env[name] || env[name.toUpperCase()]
-  if (!proxy) return { url: null, configured: false }
+/** The proxy for a URL by the usual environment variables. */
+function proxyOf(url: URL, env: Guard['env']): string | null {
+  const names = [url.protocol === 'https:' ? 'https_proxy' : 'http_proxy', 'all_proxy']
+  const proxy = names.flatMap(name => env[name] || env[name.toUpperCase()] || [])[0]
+  if (!proxy) return null
   const host = bareHost(url.hostname)
   const port = url.port || (url.protocol === 'https:' ? '443' : '80')
   const direct = (env.no_proxy || env.NO_PROXY || '').split(/[\s,]+/).some(entry => {
@@ -106,5 +111,5 @@ function proxyOf(url: URL, env: Guard['env']): { url: string | null; configured:
     const suffix = name.replace(/^\*?\./, '')
     return name === '*' || host === suffix || host.endsWith(`.${suffix}`)
   })
-  return { url: direct ? null : proxy, configured: true }
+  return direct ? null : proxy
 }

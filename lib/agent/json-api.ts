@@ -13,10 +13,8 @@ export function basicAuth(user: string, password: string): string {
   return `Basic ${Buffer.from(`${user}:${password}`).toString('base64')}`
 }
 
-/** Whose credential a call uses, for the hints of its errors. */
+/** Which credential a call uses, for the hints of its errors. */
 export interface Credential {
-  /** The agent's name: messages begin with `[agent]`. */
-  agent: string
   /** The key of the setting that holds the credential, e.g. `api_token`. */
   setting: string
   /** The permission or scope that the call needs, in the vendor's words. */
@@ -28,13 +26,14 @@ export interface Credential {
  * (`not_found`, `gone`); 408, 429 and 5xx are retryable. Reads the body. `doing` says what failed: `get ticket 7`.
  */
 export function explain(
+  { agent, place }: Pick<AgentContext, 'agent' | 'place'>,
   reply: Response,
   doing: string,
-  { agent, setting, scope }: Credential,
+  { setting, scope }: Credential,
   hints: Record<number, string> = {},
 ): Promise<AgentError> {
   const key = `agents.${agent}.${setting}`
-  return replyError(reply, `[${agent}] ${doing}`, {
+  return replyError(reply, `[${place}] ${doing}`, {
     401: `the credential was refused or has expired: set ${key} anew`,
     403: `the credential of ${key} lacks ${scope ? `the permission: ${scope}` : 'a permission'}`,
     ...hints,
@@ -94,11 +93,11 @@ export function jsonApi(
       },
       ...(body !== undefined && { body: JSON.stringify(body) }),
     })
-    if (!reply.ok) throw await explain(reply, doing, { ...credential, scope }, hints)
+    if (!reply.ok) throw await explain(context, reply, doing, { ...credential, scope }, hints)
     const isEmpty = reply.status === 204 || reply.headers.get('content-length') === '0'
     if (!isEmpty) return (await reply.json()) as T
     if (init.method !== undefined) return null as T
-    throw new AgentError(`[${credential.agent}] ${doing}: the reply is empty`, { code: 'no_json', hint: ADDRESS })
+    throw new AgentError(`[${context.place}] ${doing}: the reply is empty`, { code: 'no_json', hint: ADDRESS })
   }
 }
 

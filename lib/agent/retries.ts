@@ -19,6 +19,7 @@ export async function withRetries<T>(context: AgentContext<unknown>, work: () =>
       if (!(error instanceof AgentError && error.retryable) || attempt >= ATTEMPTS) throw error
       const wait = backoff(attempt, Math.random)
       context.log(`waiting: ${error.message}`, { attempt, wait_ms: wait })
+      using _ = context.waiting(error.message)
       await pause(wait, context.signal)
     }
   }

@@ -198,6 +198,8 @@ export class Daemon {
       },
       context: (place, binding, hooks) =>
         createContext({
+          agent: binding.agent,
+          action: binding.action,
           settings: binding.settings,
           network: {
             allow: settings.networkAllow(),

@@ -80,7 +80,7 @@ async function look(agent: string, definition: AgentDefinition, isUnset: boolean
   }
   const redactor = createRedactor(settings.secrets(catalogue))
   try {
-    const found = await definition.doctor(contextOf(await settings.of(agent, definition), redactor, patient))
+    const found = await definition.doctor(contextOf(agent, await settings.of(agent, definition), redactor, patient))
     const { who, missing, text } = redactor.json({ ...found } as JsonObject) as unknown as typeof found
     return { agent, state: missing.length > 0 ? 'wrong' : 'fine', who, missing, text }
   } catch (error) {
@@ -90,8 +90,9 @@ async function look(agent: string, definition: AgentDefinition, isUnset: boolean
 }
 
 /** There is no run: what a doctor may use is settings, signal and fetch. */
-function contextOf(settings: JsonObject, redactor: Redactor, { home, settings: all, log }: Patient) {
+function contextOf(agent: string, settings: JsonObject, redactor: Redactor, { home, settings: all, log }: Patient) {
   return createContext({
+    agent,
     settings,
     network: { allow: all.networkAllow(), literalOrigins: [] },
     redactor,

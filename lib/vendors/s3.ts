@@ -1,7 +1,7 @@
 // Bun's S3 client with what it is given, and nothing that it would take from the daemon's environment; and what a refusal
 // of an S3-compatible store means.
 
-import { AgentError } from '../agent/define.ts'
+import { type AgentContext, AgentError } from '../agent/define.ts'
 
 export interface StoreAccess {
   accessKeyId: string
@@ -30,38 +30,44 @@ export function storeClient(access: StoreAccess, env: Record<string, string | un
   return new Bun.S3Client({ ...rest, ...(sessionToken && { sessionToken }) })
 }
 
-const SETTING = 'agents.objectstore'
 /** S3's codes, what they are to us, and what to do: docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html */
-const REASONS: [codes: RegExp, code: string, hint: string][] = [
-  [/^NoSuch(Key|Bucket)$/, 'not_found', 'check ref: bucket and key, capitals included'],
+const REASONS: [codes: RegExp, code: string, hint: (settings: string) => string][] = [
+  [/^NoSuch(Key|Bucket)$/, 'not_found', () => 'check ref: bucket and key, capitals included'],
   [
     /^(InvalidAccessKeyId|SignatureDoesNotMatch|(Invalid|Expired)Token)$/,
     'unauthorized',
-    `check ${SETTING}.access_key_id and ${SETTING}.secret_access_key`,
+    settings => `check ${settings}.access_key_id and ${settings}.secret_access_key`,
   ],
-  [/^AccessDenied$/, 'forbidden', `the credentials of ${SETTING} lack the permission `],
+  [/^AccessDenied$/, 'forbidden', settings => `the credentials of ${settings} lack the permission `],
   [
     /^(PermanentRedirect|AuthorizationHeaderMalformed|IllegalLocationConstraintException)$/,
     'rejected',
-    `the bucket lies elsewhere: check ${SETTING}.region and ${SETTING}.endpoint`,
+    settings => `the bucket lies elsewhere: check ${settings}.region and ${settings}.endpoint`,
   ],
-  [/^RequestTimeTooSkewed$/, 'rejected', 'set the clock of this machine'],
-  [/^InvalidObjectState$/, 'rejected', 'the object is archived: restore it first'],
+  [/^RequestTimeTooSkewed$/, 'rejected', () => 'set the clock of this machine'],
+  [/^InvalidObjectState$/, 'rejected', () => 'the object is archived: restore it first'],
 ]
 const TRANSIENT =
   /^(UnknownError|InternalError|SlowDown|ServiceUnavailable|RequestTimeout|TooManyRequests|OperationAborted|Timeout|Connection\w+|DNS\w+)$/
 
-/** What is no error of S3's client stays as it is. `doing` begins the message; `permission` is what the call needs. */
-export function storeError(error: unknown, doing: string, permission: string): unknown {
+/** What is no error of S3's client stays as it is. `doing` follows the place of the call; `permission` is what the call needs. */
+export function storeError(
+  { agent, place }: Pick<AgentContext, 'agent' | 'place'>,
+  error: unknown,
+  doing: string,
+  permission: string,
+): unknown {
   if (!(error instanceof Error && error.name === 'S3Error')) return error
   const { code = '' } = error as { code?: string }
-  const [, kind, hint] = REASONS.find(([codes]) => codes.test(code)) ?? []
+  const settings = `agents.${agent}`
+  const [, kind, hintOf] = REASONS.find(([codes]) => codes.test(code)) ?? []
+  const hint = hintOf?.(settings)
   const retryable = TRANSIENT.test(code)
-  return new AgentError(`${doing}: ${error.message} (${code})`, {
+  return new AgentError(`[${place}] ${doing}: ${error.message} (${code})`, {
     code: kind ?? (retryable ? 'vendor_error' : 'rejected'),
     retryable,
     cause: error,
-    ...(retryable && { hint: `is ${SETTING}.endpoint right, and the store well?` }),
+    ...(retryable && { hint: `is ${settings}.endpoint right, and the store well?` }),
     ...(hint && { hint: kind === 'forbidden' ? hint + permission : hint }),
   })
 }

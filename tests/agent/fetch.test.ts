@@ -425,21 +425,68 @@ describe('the guard', () => {
     expect((await fetcher({}).fetch(server.url, options)).status).toBe(200)
   })
 
-  test('through a proxy names are its to resolve, literal private addresses stay refused, NO_PROXY is vetted here', async () => {
-    using proxy = faultServer()
-    proxy.on('/hello', request => new Response(`via proxy to ${request.headers.host}`))
-    const env = { HTTP_PROXY: proxy.url, NO_PROXY: 'direct.test,.corp' }
-    const lookup = async () => ['10.0.0.8']
-    const { fetch } = fetcher({ network: { allow: [] }, world: { env, lookup } })
-    expect(await (await fetch('http://outside.test/hello')).text()).toBe('via proxy to outside.test')
-    for (const url of [
-      'http://10.0.0.1/',
-      'http://metadata.google.internal/',
-      'http://direct.test/',
-      'http://x.corp/',
-    ]) {
-      expect(await failure(fetch(url))).toMatchObject({ code: 'refused' })
+  describe('through a proxy', () => {
+    const ADDRESSES: Record<string, string[]> = {
+      'outside.test': ['93.184.215.14'],
+      'metadata.test': ['169.254.169.254'],
     }
+    const lookup = async (host: string) => {
+      if (host.startsWith('unknown')) throw new Error('ENOTFOUND')
+      return ADDRESSES[host] ?? ['10.0.0.8']
+    }
+
+    function behind(options: { allow?: string[]; settings?: object; noProxy?: string } = {}) {
+      const proxy = faultServer()
+      const seen: (string | undefined)[] = []
+      proxy.on('/hello', request => {
+        seen.push(request.headers.host)
+        return new Response('via proxy')
+      })
+      const env = { HTTP_PROXY: proxy.url, NO_PROXY: options.noProxy ?? '' }
+      const { allow = [], settings = {} } = options
+      const { fetch } = fetcher({ network: { allow }, settings, world: { env, lookup } })
+      const get = async (host: string) => (await fetch(`http://${host}/hello`, { attempts: 1 })).text()
+      return { get, seen, [Symbol.dispose]: () => proxy[Symbol.dispose]() }
+    }
+
+    test('goes what is public, by its name', async () => {
+      using at = behind()
+      expect(await at.get('outside.test')).toBe('via proxy')
+      expect(at.seen).toEqual(['outside.test'])
+    })
+
+    test.each([
+      ['inside.test', 'refused'],
+      ['localhost', 'refused'],
+      ['metadata.test', 'refused'],
+      ['metadata.google.internal', 'refused'],
+      ['10.0.0.1', 'refused'],
+      ['unknown.test', 'dns'],
+    ])('%s does not go: %s', async (host, code) => {
+      using at = behind()
+      const error = await failure(at.get(host))
+      expect(error).toMatchObject({ code, sent: 'no' })
+      if (code === 'dns') expect(error.hint).toContain('network: {allow: ["unknown.test"]}')
+      expect(at.seen).toEqual([])
+    })
+
+    test('goes what is allowed, also when it has no address here', async () => {
+      using at = behind({ allow: ['inside.test', 'unknown.test'], settings: { base_url: 'http://unknown-too.test' } })
+      for (const host of ['inside.test', 'unknown.test', 'unknown-too.test'])
+        expect(await at.get(host)).toBe('via proxy')
+      expect(at.seen).toHaveLength(3)
+    })
+
+    test('does not go what NO_PROXY names: it is reached at the vetted address', async () => {
+      using server = faultServer()
+      server.on('/hello', request => new Response(`direct to ${request.headers.host}`))
+      using at = behind({ allow: ['direct.test', '127.0.0.1'], noProxy: 'direct.test,.corp' })
+      const { port } = new URL(server.url)
+      ADDRESSES['direct.test'] = ['127.0.0.1']
+      expect(await at.get(`direct.test:${port}`)).toBe(`direct to direct.test:${port}`)
+      expect(await failure(at.get('x.corp'))).toMatchObject({ code: 'refused' })
+      expect(at.seen).toEqual([])
+    })
   })
 
   test('no error shows path or query, where keys may stand', async () => {

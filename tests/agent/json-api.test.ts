@@ -22,8 +22,10 @@ test('a segment stays one segment', () => {
 })
 
 describe('a call', () => {
-  const api = (url: string, { context } = testContext({ settings: { base_url: url } })) =>
-    jsonApi(context, { agent: 'stock', setting: 'token', base: `${url}/`, headers: { authorization: 'Bearer t' } })
+  const api = (
+    url: string,
+    { context } = testContext({ agent: 'stock', action: 'get', settings: { base_url: url } }),
+  ) => jsonApi(context, { setting: 'token', base: `${url}/`, headers: { authorization: 'Bearer t' } })
 
   test('sends JSON, its query and its credential, and reads JSON or nothing', async () => {
     using server = vendor(({ path }) =>
@@ -45,16 +47,17 @@ describe('a call', () => {
     expect(await failureOf(api(server.url)('get it', '/x'))).toMatchObject({ code: 'no_json' })
   })
 
-  test('that is refused begins with the agent and says what was tried', async () => {
+  test('that is refused begins with the place and says what was tried', async () => {
     using server = vendor(() => refusal(404, 'gone fishing'))
     expect((await failureOf(api(server.url)('get the stock', '/x'))).message).toBe(
-      '[stock] get the stock: HTTP 404: gone fishing',
+      '[stock.get] get the stock: HTTP 404: gone fishing',
     )
   })
 })
 
 test('a refusal names the setting or the scope', async () => {
-  const of = (status: number, scope?: string) => explain(refusal(status), 'x', { agent: 'a', setting: 'key', scope })
+  const { context } = testContext({ agent: 'a' })
+  const of = (status: number, scope?: string) => explain(context, refusal(status), 'x', { setting: 'key', scope })
   expect((await of(401)).hint).toContain('agents.a.key')
   expect((await of(403, 'read:stock')).hint).toContain('read:stock')
   expect((await of(403)).hint).toContain('lacks a permission')

@@ -17,7 +17,7 @@ const settings = () => ({ channels: { ops: vendor.hook('ops'), dev: { webhook_ur
 const network = { allow: [], literalOrigins: [] }
 
 function send(entry: object, options: Parameters<typeof testContext>[0] = {}): Promise<AgentResult> {
-  const { context } = testContext({ settings: settings(), network, effect: 'once', ...options })
+  const { context } = testContext({ agent: 'chat', settings: settings(), network, effect: 'once', ...options })
   return chat.phase!.run(entry, context)
 }
 
@@ -70,7 +70,7 @@ describe('a message', () => {
       message: '@local/digest: run 0190 failed: phase fetch: HTTP 500',
       outputs: null,
     }
-    const { context } = testContext({ settings: settings(), network, effect: 'once', event })
+    const { context } = testContext({ agent: 'chat', settings: settings(), network, effect: 'once', event })
     await chat.notify!.run({ channels: ['ops'] }, context)
     await chat.notify!.run({ channels: ['ops'], message: 'Own words', subject: 'Over' }, context)
     expect(vendor.posts.map(({ payload }) => payload.text.replace('\u2060', ''))).toEqual([

@@ -19,7 +19,7 @@ beforeEach(() => {
 afterEach(() => hubspot[Symbol.dispose]())
 
 const begin = (effect: Effect = 'read') =>
-  testContext({ settings: settings(hubspot.url), network: { allow: [], literalOrigins: [] }, effect })
+  testContext({ agent: 'crm', settings: settings(hubspot.url), network: { allow: [], literalOrigins: [] }, effect })
 const run = (action: string, entry: object, at: TestContext) =>
   actions[action]!.run({ name: 'x.json', ...entry }, at.context as AgentContext<never>)
 const written = (at: TestContext) => JSON.parse(readFileSync(join(phaseFolder(at), 'x.json'), 'utf8'))
@@ -188,7 +188,7 @@ describe('a note', () => {
     const find = (at: TestContext) =>
       actions.add_note!.find!({ name: 'n', ref: 'contacts/42', file: 'n' }, at.context as never)
     const mine = begin('once')
-    const others = testContext({ settings: settings(hubspot.url), effect: 'once', key: 'another' })
+    const others = testContext({ agent: 'crm', settings: settings(hubspot.url), effect: 'once', key: 'another' })
     expect(await find(mine)).toBeNull()
     for (let n = 0; n < 120; n++) await note({}, others)
     expect(await find(mine)).toBeNull()

@@ -33,7 +33,7 @@ const settings = (more: object = {}) => ({
 type Options = NonNullable<Parameters<typeof testContext>[0]>
 
 function send(entry: object, more: object = {}, options: Options = {}): Promise<AgentResult> {
-  const t = testContext({ settings: settings(more), effect: 'once', secrets: [PASSWORD], ...options })
+  const t = testContext({ agent: 'email', settings: settings(more), effect: 'once', secrets: [PASSWORD], ...options })
   return email.phase!.run(entry, t.context)
 }
 
@@ -86,7 +86,7 @@ describe('a mail', () => {
       message: '@local/digest: run 0190 failed: phase fetch: HTTP 500',
       outputs: null,
     }
-    const { context } = testContext({ settings: settings(), effect: 'once', event })
+    const { context } = testContext({ agent: 'email', settings: settings(), effect: 'once', event })
     await email.notify!.run({ channels: ['ops'] }, context)
     await email.notify!.run({ channels: ['ops'], message: 'Own words' }, context)
     expect(vendor.received.map(({ mail }) => mail.subject)).toEqual([event.message, event.message])
@@ -94,7 +94,7 @@ describe('a mail', () => {
   })
 
   test('attaches files, streamed, under their names', async () => {
-    const t = testContext({ settings: settings(), effect: 'once' })
+    const t = testContext({ agent: 'email', settings: settings(), effect: 'once' })
     const bytes = crypto.getRandomValues(new Uint8Array(60_000))
     await t.context.write('täglich/report.bin', bytes)
     await Bun.write(join(t.workspace, 'notes 🎉.txt'), 'hello')

@@ -24,7 +24,12 @@ beforeEach(() => {
 afterEach(() => drive[Symbol.dispose]())
 
 const begin = (effect: Effect = 'read', extra: object = {}) =>
-  testContext({ settings: { ...settings(drive.url), ...extra }, network: { allow: [], literalOrigins: [] }, effect })
+  testContext({
+    agent: 'filestore',
+    settings: { ...settings(drive.url), ...extra },
+    network: { allow: [], literalOrigins: [] },
+    effect,
+  })
 const read = (entry: object, at: TestContext = begin()) =>
   source.run({ name: 'out', ...entry }, at.context as AgentContext<never>)
 const write = (content: string, entry: object = {}, at: TestContext = begin('once')) => {

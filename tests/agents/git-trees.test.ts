@@ -19,6 +19,7 @@ cloneForEachTest()
 
 function run(entry: object = {}, options: Parameters<typeof testContext>[0] = {}, base_url = hub.url) {
   const { context } = testContext({
+    agent: 'git',
     settings: { provider: 'github', github: { token: TOKEN, base_url } },
     network: { allow: [], literalOrigins: [] },
     effect: 'once',

@@ -18,6 +18,7 @@ cloneForEachTest()
 
 const begin = (settings: object = {}, options: Parameters<typeof testContext>[0] = {}) =>
   testContext({
+    agent: 'git',
     settings: { provider: 'github', github: { token: TOKEN, base_url: hub.url, ...settings } },
     network: { allow: [], literalOrigins: [] },
     effect: 'once',

@@ -19,7 +19,12 @@ beforeEach(() => {
 afterEach(() => zendesk[Symbol.dispose]())
 
 const begin = (effect: Effect = 'read') =>
-  testContext({ settings: settings(zendesk.url), network: { allow: [], literalOrigins: [] }, effect })
+  testContext({
+    agent: 'helpdesk',
+    settings: settings(zendesk.url),
+    network: { allow: [], literalOrigins: [] },
+    effect,
+  })
 const run = (action: string, entry: object, at: TestContext) =>
   actions[action]!.run(entry, at.context as AgentContext<never>)
 const written = (at: TestContext, name: string) => JSON.parse(readFileSync(join(phaseFolder(at), name), 'utf8'))

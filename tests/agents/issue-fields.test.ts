@@ -19,7 +19,12 @@ afterEach(() => site[Symbol.dispose]())
 
 function update(fields: Record<string, Json>) {
   const settings = { ...ACCOUNT, base_url: site.url }
-  const at = testContext({ settings, network: { allow: [], literalOrigins: [] }, effect: 'idempotent' })
+  const at = testContext({
+    agent: 'issues',
+    settings,
+    network: { allow: [], literalOrigins: [] },
+    effect: 'idempotent',
+  })
   writeFileSync(join(at.workspace, 'd.json'), JSON.stringify({ fields }))
   const entry = { name: 'x', ref: 'WEB-1', file: 'd.json' }
   return issues.actions!.update_fields!.run(entry, at.context as AgentContext<never>)

@@ -27,6 +27,7 @@ export function siteForEachTest(): void {
 
 export const begin = (effect: Effect = 'read', options: Parameters<typeof testContext>[0] = {}) =>
   testContext({
+    agent: 'issues',
     settings: settings(site.url),
     network: { allow: [], literalOrigins: [] },
     effect,

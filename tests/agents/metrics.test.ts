@@ -20,7 +20,7 @@ beforeEach(() => {
 afterEach(() => datadog[Symbol.dispose]())
 
 const begin = (effect: Effect = 'read') =>
-  testContext({ settings: settings(datadog.url), network: { allow: [], literalOrigins: [] }, effect })
+  testContext({ agent: 'metrics', settings: settings(datadog.url), network: { allow: [], literalOrigins: [] }, effect })
 const run = (action: string, entry: object, at: TestContext) =>
   actions[action]!.run({ name: 'x.json', ...entry }, at.context as AgentContext<never>)
 const written = (at: TestContext) => JSON.parse(readFileSync(join(phaseFolder(at), 'x.json'), 'utf8'))
@@ -187,7 +187,7 @@ test.each([
   const { http_proxy } = process.env
   process.env.http_proxy = datadog.url
   try {
-    const at = testContext({ settings: settings(`http://${host}/`), effect: 'once' })
+    const at = testContext({ agent: 'metrics', settings: settings(`http://${host}/`), effect: 'once' })
     writeFileSync(join(at.workspace, 'e.json'), JSON.stringify({ title: 'x', text: 'y' }))
     const { data } = await run('post_event', { file: 'e.json' }, at)
     expect(data).toMatchObject({ url: expect.stringContaining(`${app}event/event?id=`) })

@@ -16,7 +16,7 @@ describe.if(hasSwift)('Swift', () => {
   afterAll(() => store?.close())
 
   const begin = (settings: object = {}, options: object = {}) =>
-    testContext({ settings: { ...ACCESS, endpoint: store.endpoint, ...settings }, ...options })
+    testContext({ agent: 'objectstore', settings: { ...ACCESS, endpoint: store.endpoint, ...settings }, ...options })
   const get = (entry: object, t = begin()) => objectstore.source!.run({ name: 'out', ...entry }, t.context)
   const put = async (content: string | Uint8Array, ref: string, t = begin()) => {
     await Bun.write(join(t.workspace, 'in.bin'), content)

@@ -28,6 +28,7 @@ type Options = NonNullable<Parameters<typeof testContext>[0]>
 
 const contextFor = (settings: object = {}, options: Options = {}): TestContext =>
   testContext({
+    agent: 'objectstore',
     settings: { ...ACCESS, endpoint: vendor.endpoint, ...settings },
     network: { allow: [], literalOrigins: [] },
     ...options,

@@ -20,7 +20,7 @@ beforeEach(() => {
 afterEach(() => site[Symbol.dispose]())
 
 const begin = (effect: Effect = 'read') =>
-  testContext({ settings: settings(site.url), network: { allow: [], literalOrigins: [] }, effect })
+  testContext({ agent: 'wiki', settings: settings(site.url), network: { allow: [], literalOrigins: [] }, effect })
 const run = (action: string, entry: object, at: TestContext) =>
   actions[action]!.run(entry, at.context as AgentContext<never>)
 const written = (at: TestContext, name: string) => readFileSync(join(phaseFolder(at), name), 'utf8')
@@ -50,7 +50,11 @@ describe('reading', () => {
   })
 
   test('a site that is given with /wiki', async () => {
-    const at = testContext({ settings: settings(`${site.url}/wiki/`), network: { allow: [], literalOrigins: [] } })
+    const at = testContext({
+      agent: 'wiki',
+      settings: settings(`${site.url}/wiki/`),
+      network: { allow: [], literalOrigins: [] },
+    })
     expect((await run('get_page', { name: 'p', ref: '131073' }, at)).data).toMatchObject({ title: 'Runbook' })
   })
 

@@ -37,6 +37,7 @@ export async function agentProcess(call: AgentCall, env: Record<string, string> 
 async function perform({ agent, handler, settings, entry, effect, at }: AgentCall): Promise<AgentOutcome> {
   const { default: definition } = (await import(`../../agents/${agent}.ts`)) as { default: Agent }
   const context = createContext({
+    agent,
     settings: { ...settings },
     network: { allow: ['127.0.0.1'], literalOrigins: [] },
     redactor: createRedactor([]),

@@ -19,6 +19,7 @@ export function testContext(options: Partial<ContextOptions> & { secrets?: strin
   const stateDir = options.stateDir ?? folder()
   const workspace = options.workspace ?? folder()
   const context = createContext({
+    agent: 'agent',
     settings: {},
     network: { allow: ['127.0.0.1'], literalOrigins: [] },
     redactor: createRedactor(secrets),

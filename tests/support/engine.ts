@@ -77,6 +77,8 @@ export async function testEngine(
       },
       context: (place, binding, hooks) =>
         createContext({
+          agent: binding.agent,
+          action: binding.action,
           settings: binding.settings,
           network: { allow: ['127.0.0.1'], literalOrigins: [] },
           redactor: createRedactor([]),

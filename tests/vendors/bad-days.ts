@@ -34,7 +34,12 @@ const filesOf = (at: TestContext) => (existsSync(phaseFolder(at)) ? readdirSync(
 
 export function badDays<V extends Vendor>(conduct: Conduct<V>): void {
   const begin = (vendor: V, options: Parameters<typeof testContext>[0] = {}): TestContext =>
-    testContext({ settings: conduct.settings(vendor.url), network: { allow: [], literalOrigins: [] }, ...options })
+    testContext({
+      agent: conduct.setting.split('.')[1]!,
+      settings: conduct.settings(vendor.url),
+      network: { allow: [], literalOrigins: [] },
+      ...options,
+    })
   const read = (at: TestContext) => conduct.read(at.context as AgentContext<never>)
 
   describe('on a bad day of the vendor', () => {

@@ -51,12 +51,8 @@ export default agent({
 
 function api(context: Context) {
   const { base_url: base, api_token } = context.settings
-  return jsonApi(context, {
-    agent: '${name}',
-    setting: 'api_token',
-    base,
-    headers: { authorization: \`Bearer \${api_token}\` },
-  })
+  const headers = { authorization: \`Bearer \${api_token}\` }
+  return jsonApi(context, { setting: 'api_token', base, headers })
 }
 
 function pathOf(ref: string): string {
@@ -101,7 +97,7 @@ const server = Bun.serve({
 afterAll(() => server.stop(true))
 
 const begin = (api_token = 'token-of-the-test') =>
-  testContext({ settings: { base_url: server.url.origin, api_token }, effect: 'idempotent' })
+  testContext({ agent: '${name}', settings: { base_url: server.url.origin, api_token }, effect: 'idempotent' })
 
 test('get_item writes the item as JSON', async () => {
   const at = begin()

@@ -21,6 +21,12 @@ interface Parts {
   seal(runId: string, file: SmallFile): SmallFile
 }
 
+/** What an agent waits for. */
+interface Wait {
+  reason: string
+  until: Date | undefined
+}
+
 interface Running {
   controller: AbortController
   callOff: () => void
@@ -29,8 +35,8 @@ interface Running {
 export class Attempts {
   readonly #parts: Parts
   readonly #running = new Map<string, Running>()
-  /** By run and position: what an agent waits for, if that was the last that it logged. */
-  readonly #waitNotes = new Map<string, string>()
+  /** By run and position: what the agent that is called there waits for, in the order in which it began to. */
+  readonly #waits = new Map<string, Set<Wait>>()
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -48,7 +54,7 @@ export class Attempts {
       running.callOff()
       await record(outcome)
     } finally {
-      this.#waitNotes.delete(`${live.id}:${position}`)
+      this.#waits.delete(`${live.id}:${position}`)
       this.#running.delete(key)
     }
   }
@@ -74,9 +80,12 @@ export class Attempts {
     running.callOff = limit(running.controller, ms)
   }
 
-  /** What the agent of a phase last said that it waits for. */
+  /** What the agent of a phase waits for; of several things, what it began to wait for last. */
   note(runId: string, position: number): string | undefined {
-    return this.#waitNotes.get(`${runId}:${position}`)
+    const now = Date.now()
+    const waits = [...(this.#waits.get(`${runId}:${position}`) ?? [])]
+    const last = waits.findLast(({ until }) => until === undefined || until.getTime() > now)
+    return last && (last.until ? `${last.reason} until ${last.until.toISOString()}` : last.reason)
   }
 
   abortAll(reason: Error): void {
@@ -98,10 +107,17 @@ export class Attempts {
     const spot = `${live.id}:${position}`
     place.log = line => {
       // An agent that goes on after its attempt: the secrets of its run may be forgotten, and the run deleted.
-      if (!this.has(live.id, position, attempt)) return
-      if (line.text.startsWith('waiting: ')) this.#waitNotes.set(spot, mask(line.text.slice(9)))
-      else this.#waitNotes.delete(spot)
-      log(line)
+      if (this.has(live.id, position, attempt)) log(line)
+    }
+    /** Each call of the agent begins without a wait. */
+    const waitsOf = () => {
+      const waits = new Set<Wait>()
+      this.#waits.set(spot, waits)
+      return (reason: string, until: Date | undefined) => {
+        const wait = { reason: mask(reason), until }
+        waits.add(wait)
+        return () => void waits.delete(wait)
+      }
     }
     return execute(
       {
@@ -116,7 +132,7 @@ export class Attempts {
       },
       {
         host,
-        context: (binding, hooks) => host.context(place, binding, hooks),
+        context: (binding, hooks) => host.context(place, binding, { ...hooks, waits: waitsOf() }),
         ledger,
         stateDir: place.stateDir,
         workspace: place.workspace,

@@ -69,7 +69,7 @@ export async function execute(attempt: Attempt, around: Surroundings): Promise<O
   try {
     const { phase } = attempt
     const agentCall = phase.type === 'gate' ? gateCall(phase) : phase
-    const { agent } = agentCall
+    const { agent, action } = agentCall
     const { definition, settings } = await around.host.agent(agent, attempt.signal)
     const { team } = attempt
     const secrets = team.secrets.length > 0 ? await secretsOf(attempt, around) : NO_SECRETS
@@ -85,7 +85,10 @@ export async function execute(attempt: Attempt, around: Surroundings): Promise<O
     const results: [Call, AgentResult][] = []
     for (const call of calls) {
       attempt.signal.throwIfAborted()
-      results.push([call, await perform(attempt, around, { agent, definition, settings }, call, { written, small })])
+      results.push([
+        call,
+        await perform(attempt, around, { agent, action, definition, settings }, call, { written, small }),
+      ])
     }
     const keep = (file: SmallFile) => void small.push(file)
     const files = isPhaseLevel ? await recordFiles(around.stateDir, phase.name, keep) : lastOfEach(written)
@@ -160,7 +163,7 @@ function withWholePaths(team: Team, inputs: JsonObject, stateDir: string, worksp
 async function perform(
   attempt: Attempt,
   around: Surroundings,
-  agent: Pick<Binding, 'agent' | 'definition' | 'settings'>,
+  agent: Pick<Binding, 'agent' | 'action' | 'definition' | 'settings'>,
   { name, entry, handler }: Call,
   { written, small }: { written: FileRecord[]; small: SmallFile[] },
 ): Promise<AgentResult> {

@@ -35,7 +35,9 @@ export interface RunPlace {
 
 /** What one call of an agent is bound to, in addition to the place of its run. */
 export interface Binding {
+  /** As the team calls it: `issues`, or `issues@eu`. */
   agent: string
+  action?: string | undefined
   definition: AgentDefinition
   settings: Record<string, unknown>
   effect: Effect
@@ -47,6 +49,8 @@ export interface Binding {
 /** What the engine adds to the context of one agent call. */
 export interface ContextHooks {
   event?: NotifyEvent
+  /** Called when the agent begins to wait for something; what it returns ends the wait. */
+  waits?: (reason: string, until: Date | undefined) => () => void
   /** Called for each file that is written. */
   wrote?: (file: FileRecord) => void
   /** Receives the small files, which are then not synced. Without it every file is synced. */

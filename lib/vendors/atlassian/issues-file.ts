@@ -79,7 +79,7 @@ export async function readKnownIssues(
   const issues = await readDispatch(context, file, () => (ref === undefined ? ['key'] : []))
   if (ref === undefined) return issues
   if (issues.length === 1) return [{ ...issues[0], key: ref }]
-  throw new AgentError(`[issues] ref is one issue, and ${file} holds ${issues.length}`, {
+  throw new AgentError(`[${context.place}] ref is one issue, and ${file} holds ${issues.length}`, {
     code: 'invalid_request',
     hint: 'leave out ref, and give each issue its key',
     sent: 'no',

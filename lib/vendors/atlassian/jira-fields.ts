@@ -1,7 +1,7 @@
 // Fields of Jira issues as people write them: by name or id, texts as Markdown, choices and people as plain text.
 // https://developer.atlassian.com/cloud/jira/platform/rest/v3/api-group-issue-fields/
 
-import { AgentError } from '../../agent/define.ts'
+import { type AgentContext, AgentError } from '../../agent/define.ts'
 import type { Json, JsonObject } from '../../json.ts'
 import { markdownToAdf } from './adf-write.ts'
 
@@ -11,6 +11,8 @@ export interface JiraField {
   name: string
   schema?: { type: string; items?: string; system?: string; custom?: string }
 }
+
+type Placed = Pick<AgentContext, 'place'>
 
 /** What holds a plain text of these types. */
 const HOLDERS: Record<string, string> = {
@@ -33,16 +35,16 @@ const HOLDERS: Record<string, string> = {
  * a field of several holds; null empties a field, and objects stay as they are.
  * Throws an AgentError `invalid_request` for a name that no field has, or several.
  */
-export async function jiraFields(given: JsonObject, known: readonly JiraField[]): Promise<JsonObject> {
+export async function jiraFields(context: Placed, given: JsonObject, known: readonly JiraField[]): Promise<JsonObject> {
   const fields: JsonObject = {}
   for (const [name, value] of Object.entries(given)) {
-    const field = fieldNamed(name, known)
-    fields[field.id] = await valueFor(field, value)
+    const field = fieldNamed(context, name, known)
+    fields[field.id] = await valueFor(context, field, value)
   }
   return fields
 }
 
-function fieldNamed(name: string, known: readonly JiraField[]): JiraField {
+function fieldNamed({ place }: Placed, name: string, known: readonly JiraField[]): JiraField {
   const byId = known.find(({ id }) => id === name)
   if (byId) return byId
   const named = known.filter(field => field.name.toLowerCase() === name.toLowerCase())
@@ -50,16 +52,16 @@ function fieldNamed(name: string, known: readonly JiraField[]): JiraField {
   const ids = named.map(({ id }) => id).join(', ')
   const message = named.length > 1 ? `several fields are named "${name}": ${ids}` : `no field is named "${name}"`
   const hint = named.length > 1 ? 'give its id instead' : 'check the spelling, or whether the account may see it'
-  throw new AgentError(`[issues] ${message}`, { code: 'invalid_request', hint, sent: 'no' })
+  throw new AgentError(`[${place}] ${message}`, { code: 'invalid_request', hint, sent: 'no' })
 }
 
-async function valueFor({ id, name, schema }: JiraField, value: Json): Promise<Json> {
+async function valueFor({ place }: Placed, { id, name, schema }: JiraField, value: Json): Promise<Json> {
   if (value === null) return null
   if (!schema) return held(id, value)
   const { type, items } = schema
   if ([type, items].includes('user') && [value].flat().some(isAddress)) {
     const hint = 'the id of a person stands in the address of their profile, after /jira/people/'
-    throw new AgentError(`[issues] ${name} takes ids of accounts, and no e-mail addresses`, {
+    throw new AgentError(`[${place}] ${name} takes ids of accounts, and no e-mail addresses`, {
       code: 'invalid_request',
       hint,
       sent: 'no',

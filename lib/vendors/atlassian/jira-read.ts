@@ -43,7 +43,7 @@ export type JiraComment = {
 const BRIEF_FIELDS = ['summary', 'status', 'issuetype', 'priority', 'assignee', 'labels', 'parent', 'updated']
 
 export function jira(context: AtlassianContext) {
-  return atlassian(context, 'issues')
+  return atlassian(context)
 }
 
 export function issuePath(key: string, rest = ''): string {

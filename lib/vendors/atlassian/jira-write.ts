@@ -77,7 +77,7 @@ export async function move(issue: Issue, to: string, context: AtlassianContext):
     transitions.find(each => same(each.to.name) || each.to.id === to)
   if (!chosen) {
     const there = transitions.map(({ name, to: status }) => `${name} (to ${status.name})`).join(', ') || 'none'
-    const message = `[issues] ${key} has no transition ${JSON.stringify(to)} from ${issue.fields.status?.name}`
+    const message = `[${context.place}] ${key} has no transition ${JSON.stringify(to)} from ${issue.fields.status?.name}`
     throw new AgentError(message, { code: 'invalid_request', hint: `there are: ${there}`, sent: 'no' })
   }
   const historyMetadata = { type: MARK, description: `run ${context.run.id}`, extraData: { [MARK]: context.key } }
@@ -138,7 +138,7 @@ export async function create(issue: IssueDraft, index: number, known: Known, con
     project: /^\d+$/.test(project) ? { id: project } : { key: project },
     issuetype: /^\d+$/.test(type) ? { id: type } : { name: type },
     ...(await mainFields(issue, known)),
-    ...(await ownFields(issue, known)),
+    ...(await ownFields(issue, known, context)),
   }
   const properties = [{ key: MARK, value: { key: context.key, index } }]
   const options = {
@@ -197,6 +197,10 @@ export async function mainFields(issue: IssueDraft, { keys }: Known): Promise<Js
   }
 }
 
-export async function ownFields({ fields = {} }: IssueDraft, known: Known): Promise<JsonObject> {
-  return jiraFields(fields, known.fields)
+export async function ownFields(
+  { fields = {} }: IssueDraft,
+  known: Known,
+  context: AtlassianContext,
+): Promise<JsonObject> {
+  return jiraFields(context, fields, known.fields)
 }

@@ -21,8 +21,8 @@ export function siteOf({ settings }: AtlassianContext): string {
   return settings.base_url.replace(/\/+$/, '').replace(/\/wiki$/, '')
 }
 
-export function atlassian(context: AtlassianContext, agent: string) {
+export function atlassian(context: AtlassianContext) {
   const { email, api_token } = context.settings
   const headers = { authorization: basicAuth(email, api_token) }
-  return jsonApi(context, { agent, setting: 'api_token', base: siteOf(context), headers })
+  return jsonApi(context, { setting: 'api_token', base: siteOf(context), headers })
 }

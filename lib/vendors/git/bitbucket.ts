@@ -29,13 +29,13 @@ export function bitbucketHost(
 ): CodeHost {
   if (labels.length > 0) {
     const options = { code: 'invalid_request', hint: 'leave out `labels`', sent: 'no' } as const
-    throw new AgentError('[git] Bitbucket has no labels', options)
+    throw new AgentError(`[${context.place}] Bitbucket has no labels`, options)
   }
   const { email = '', api_token = '', workspace = '', base_branch } = account
   const base = account.base_url ?? 'https://api.bitbucket.org/2.0'
   const setting = `${provider}.api_token`
   const headers = { authorization: basicAuth(email, api_token) }
-  const call = jsonApi(context, { agent: 'git', setting, base, headers })
+  const call = jsonApi(context, { setting, base, headers })
   const scope = 'write:pullrequest:bitbucket'
   const pathOf = (repo: string) => `/repositories/${pathSegment(workspace)}/${pathSegment(repo)}/pullrequests`
   const pullOf = ({ id, links, source }: BitbucketPull): PullRequest => {

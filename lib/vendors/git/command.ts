@@ -19,6 +19,9 @@ export interface GitRemote {
   authorization?: string
   /** The setting that holds it, for errors. */
   setting?: string
+  /** The proxy for http(s), empty for none, and the command that stands for ssh. Where they are not given git decides. */
+  proxy?: string
+  ssh?: string
 }
 
 export interface GitCommand {
@@ -29,11 +32,11 @@ export interface GitCommand {
 /** stdout, trimmed at its end. Throws an AgentError that nothing was written outside, as every use here can be repeated. */
 export type Git = (args: readonly string[], command?: GitCommand) => Promise<string>
 
-/** git in a folder. Needs git 2.31 or later. */
-export function gitIn(folder: string, context: AgentContext<unknown>): Git {
+/** git in a folder, which may be trusted with its own configuration. Needs git 2.31 or later. */
+export function gitIn(folder: string, context: AgentContext<unknown>, { trusted = false } = {}): Git {
   return async (args, { remote, env = {} } = {}) => {
     context.signal.throwIfAborted()
-    const group = start(args, context, { cwd: folder, env: { ...environment(context.env, remote), ...env } })
+    const group = start(args, context, { cwd: folder, env: { ...environment(context.env, remote, trusted), ...env } })
     const { child, stop } = group
     context.signal.addEventListener('abort', stop, { once: true })
     try {
@@ -43,7 +46,7 @@ export function gitIn(folder: string, context: AgentContext<unknown>): Git {
         child.exited,
       ])
       if (context.signal.aborted) throw new AgentError(`git ${args[0]} was stopped`, { code: 'aborted', sent: 'no' })
-      if (code !== 0) throw failure(args[0]!, `${stdout}\n${stderr}`, remote)
+      if (code !== 0) throw failure(context, args[0]!, `${stdout}\n${stderr}`, remote)
       return stdout.trimEnd()
     } finally {
       group.close()
@@ -80,13 +83,18 @@ function start(
   }
 }
 
-function environment(base: Readonly<Record<string, string>>, remote: GitRemote | undefined): Record<string, string> {
+function environment(
+  base: Readonly<Record<string, string>>,
+  remote: GitRemote | undefined,
+  trusted: boolean,
+): Record<string, string> {
   const overHttp = remote !== undefined && /^https?:/.test(remote.address)
-  const config = [...CONFIG, ...(overHttp ? pinned(remote) : [])]
+  const config = [...CONFIG, ...(trusted ? [] : UNTRUSTED), ...(overHttp ? pinned(remote) : [])]
   return {
     ...base,
     LC_ALL: 'C',
     GIT_TERMINAL_PROMPT: '0',
+    ...(remote?.ssh && { GIT_SSH_COMMAND: remote.ssh }),
     GIT_ALLOW_PROTOCOL: overHttp ? new URL(remote.address).protocol.slice(0, -1) : remote ? 'ssh:file' : 'none',
     GIT_CONFIG_COUNT: String(config.length),
     ...Object.fromEntries(
@@ -106,6 +114,7 @@ const CONFIG: readonly [key: string, value: string][] = [
   ['credential.helper', ''],
   ['commit.gpgSign', 'false'],
   ['push.gpgSign', 'false'],
+  ['log.showSignature', 'false'],
   ['push.recurseSubmodules', 'no'],
   ['fetch.recurseSubmodules', 'no'],
   ['submodule.recurse', 'false'],
@@ -115,19 +124,29 @@ const CONFIG: readonly [key: string, value: string][] = [
   ['http.lowSpeedTime', '60'],
 ]
 
+/** The command is a part of a shell's line; this one does nothing, and lists no commits of another repository. */
+const UNTRUSTED: readonly [key: string, value: string][] = [['core.alternateRefsCommand', ':']]
+
 /** The whole URL is the most specific of all keys, so no other setting sends this remote, or its credential, elsewhere. */
-function pinned({ address, authorization }: GitRemote): [key: string, value: string][] {
+function pinned({ address, authorization, proxy }: GitRemote): [key: string, value: string][] {
   return [
     [`url.${address}.insteadOf`, address],
     [`url.${address}.pushInsteadOf`, address],
     [`http.${address}.followRedirects`, 'false'],
     [`http.${address}.sslVerify`, 'true'],
+    [`http.${address}.saveCookies`, 'false'],
+    // The general setting does not drop the helpers that are set for an address.
+    [`credential.${address}.helper`, ''],
     // Without TLS it is on this machine, and a proxy would read it.
-    ...(address.startsWith('http:') ? [[`http.${address}.proxy`, ''] as [string, string]] : []),
+    ...proxied(address, address.startsWith('http:') ? '' : proxy),
     // An empty value first: it drops the headers that others have set, such as a CI's own token.
     [`http.${address}.extraHeader`, ''],
     ...(authorization ? [[`http.${address}.extraHeader`, `Authorization: ${authorization}`] as [string, string]] : []),
   ]
+}
+
+function proxied(address: string, proxy: string | undefined): [key: string, value: string][] {
+  return proxy === undefined ? [] : [[`http.${address}.proxy`, proxy]]
 }
 
 /** What git's own words mean, in the C locale; the first that fits. */
@@ -153,11 +172,16 @@ const MEANINGS: readonly [said: RegExp, code: string, hint?: string][] = [
   [/Could not resolve|Couldn't connect|Failed to connect|timed out|hung up|early EOF/, 'network'],
 ]
 
-function failure(command: string, output: string, remote: GitRemote | undefined): AgentError {
+function failure(
+  { agent, place }: AgentContext<unknown>,
+  command: string,
+  output: string,
+  remote: GitRemote | undefined,
+): AgentError {
   const said = output.trim().replace(/\s*\n\s*/g, '; ')
   const [, code = 'git', meant] = (remote && MEANINGS.find(([pattern]) => pattern.test(output))) ?? []
-  const hint = code === 'unauthorized' && remote?.setting ? `set agents.git.${remote.setting} anew` : meant
-  return new AgentError(`[git] git ${command}: ${said.slice(-QUOTED) || 'failed'}`, {
+  const hint = code === 'unauthorized' && remote?.setting ? `set agents.${agent}.${remote.setting} anew` : meant
+  return new AgentError(`[${place}] git ${command}: ${said.slice(-QUOTED) || 'failed'}`, {
     code,
     sent: 'no',
     retryable: code === 'network',

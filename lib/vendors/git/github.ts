@@ -36,7 +36,7 @@ export async function githubHost(
     const reply = await context.fetch(url, { method: method!, headers: accepting, ...(body && { body }) })
     if (reply.ok) return asJson(reply)
     const doing = `${method} ${new URL(url).pathname}`
-    throw await explain(reply, doing, { agent: 'git', setting, scope: 'contents, pull requests and issues: write' })
+    throw await explain(context, reply, doing, { setting, scope: 'contents, pull requests and issues: write' })
   }
   const log = { debug() {}, info() {}, warn: (text: string) => context.log(text), error() {} }
   const request = { fetch: guarded, log }

@@ -4,6 +4,7 @@
 import { type AgentContext, AgentError } from '../../agent/define.ts'
 import { basicAuth } from '../../agent/json-api.ts'
 import { type Git, type GitRemote, gitIn } from './command.ts'
+import { checkConfig, isTrusted, ownWay, type Trust } from './trust.ts'
 
 export interface WorktreeRequest {
   /** As `context.folder` takes it. */
@@ -15,9 +16,13 @@ export interface WorktreeRequest {
   login: { user: string; password: string; setting: string }
   base: string | undefined
   branch: string | undefined
+  /** Folders whose repositories may say by their own configuration what git runs and whom it talks to. */
+  trusted: Trust
 }
 
 export interface Worktree {
+  /** Where the agent is called, for messages: `context.place`. */
+  at: string
   git: Git
   remote: GitRemote
   /** The last two segments of the remote's address. */
@@ -36,26 +41,31 @@ export interface Worktree {
 
 /** Reads what is here and what the remote has; changes nothing. Errors say that nothing was written outside. */
 export async function openWorktree(request: WorktreeRequest, context: AgentContext<unknown>): Promise<Worktree> {
-  const git = gitIn(await context.folder(request.folder), context)
-  const place = placeOf(await addressOf(git, request.remote), request)
-  await checkCommit(git)
-  if (place.remote.authorization) await checkTrust(git)
+  const at = context.place
+  const folder = await context.folder(request.folder)
+  const trusted = await isTrusted(folder, request.trusted.folders)
+  const git = gitIn(folder, context, { trusted })
+  const found = placeOf(at, await addressOf(at, git, request.remote), request)
+  await checkCommit(at, git)
+  if (!trusted) await checkConfig(folder, found.remote, request.trusted, context)
+  const place = trusted ? found : { ...found, remote: await ownWay(folder, found.remote, context) }
   const { heads, standard } = await headsOf(git, place.remote)
   const base = request.base ?? standard ?? 'main'
   const current = await git(['branch', '--show-current'])
   const own = `cadre/${context.phase.name}-${context.key.slice(0, 8)}`
   const branch = request.branch ?? (current && current !== base ? current : own)
-  for (const name of [base, branch]) await checkName(git, name)
-  if (branch === base) throw refusal(`branch and base are both ${base}`, 'choose another `branch`')
+  for (const name of [base, branch]) await checkName(at, git, name)
+  if (branch === base) throw refusal(at, `branch and base are both ${base}`, 'choose another `branch`')
   const tip = heads.get(base)
-  if (!tip) throw refusal(`the remote has no branch ${base}`, 'push it first, or set another base_branch')
+  if (!tip) throw refusal(at, `the remote has no branch ${base}`, 'push it first, or set another base_branch')
   await obtain(git, place.remote, base, tip)
   // What changed within a submodule is that repository's to commit.
   const status = ['status', '--porcelain', '--untracked-files=normal', '--ignore-submodules=dirty', '--', '.']
   const changed = (await git(status)) !== ''
-  if (changed) await checkNested(git)
+  if (changed) await checkNested(at, git)
   return {
     ...place,
+    at,
     git,
     base,
     branch,
@@ -91,13 +101,13 @@ export function headOf({ git }: Worktree): Promise<string> {
 }
 
 /** What was changed comes along, unless it would overwrite what the branch holds: then git refuses. */
-async function checkOut({ git, remote, base, branch, heads, ahead }: Worktree): Promise<void> {
+async function checkOut({ at, git, remote, base, branch, heads, ahead }: Worktree): Promise<void> {
   const local = await git(['for-each-ref', '--format=%(objectname)', `refs/heads/${branch}`])
   const target = local || heads.get(branch)
   if (!local && target) await obtain(git, remote, branch, target)
   if (target && ahead && (await hasMore(git, [heads.get(base)!, target, 'HEAD']))) {
     const hint = 'merge them into it, or choose another `branch`'
-    throw new AgentError(`[git] HEAD has commits that ${branch} lacks`, { code: 'conflict', hint, sent: 'no' })
+    throw new AgentError(`[${at}] HEAD has commits that ${branch} lacks`, { code: 'conflict', hint, sent: 'no' })
   }
   const create = ['switch', '--quiet', '--no-track', '--create', branch, target ?? 'HEAD']
   await git(local ? ['switch', '--quiet', '--no-guess', branch] : create)
@@ -131,35 +141,22 @@ async function headsOf(git: Git, remote: GitRemote) {
   return { heads, standard }
 }
 
-async function checkCommit(git: Git): Promise<void> {
+async function checkCommit(at: string, git: Git): Promise<void> {
   const some = await git(['rev-parse', '--verify', '--quiet', 'HEAD^{commit}']).then(isDone, () => false)
-  if (!some) throw refusal('the repository has no commit here', 'fetch and check out what the changes are based on')
-}
-
-/** Settings that say who may pose as the remote's host, and so who gets the credential. */
-const TRUST = '^http\\.(.*\\.)?(sslcainfo|sslcapath|curloptresolve)$'
-
-/** They are the person's to make: a repository that was copied or unpacked may bring its own. */
-async function checkTrust(git: Git): Promise<void> {
-  const found = await git(['config', '--show-scope', '--name-only', '--get-regexp', TRUST]).catch(() => '')
-  const own = found.split('\n').find(line => /^(local|worktree)\t/.test(line))
-  if (!own) return
-  const key = own.split('\t')[1]!
-  const message = `the repository's own configuration has ${key}, which decides who is sent the credential`
-  throw refusal(message, `remove it with git config --unset-all ${key}, or set it with git config --global`)
+  if (!some) throw refusal(at, 'the repository has no commit here', 'fetch and check out what the changes are based on')
 }
 
 /** git would commit a repository that lies in this one as a link that nobody else can follow. */
-async function checkNested(git: Git): Promise<void> {
+async function checkNested(at: string, git: Git): Promise<void> {
   const untracked = await git(['ls-files', '--others', '--exclude-standard', '-z', '--', '.'])
   const nested = untracked.split('\0').find(name => name.endsWith('/'))
-  if (nested) throw refusal(`${nested} is a repository of its own`, 'ignore it, or make it a submodule')
+  if (nested) throw refusal(at, `${nested} is a repository of its own`, 'ignore it, or make it a submodule')
 }
 
-async function checkName(git: Git, name: string): Promise<void> {
+async function checkName(at: string, git: Git, name: string): Promise<void> {
   const valid =
     !name.startsWith('-') && (await git(['check-ref-format', `refs/heads/${name}`]).then(isDone, () => false))
-  if (!valid) throw refusal(`${JSON.stringify(name)} is no name of a branch`, 'see: git help check-ref-format')
+  if (!valid) throw refusal(at, `${JSON.stringify(name)} is no name of a branch`, 'see: git help check-ref-format')
 }
 
 const isDone = () => true
@@ -178,33 +175,37 @@ async function identity(git: Git): Promise<Record<string, string>> {
 }
 
 /** As it stands in the configuration, without what `insteadOf` would make of it. */
-async function addressOf(git: Git, remote: string): Promise<string> {
+async function addressOf(at: string, git: Git, remote: string): Promise<string> {
   for (const key of ['pushurl', 'url']) {
     const address = await git(['config', '--get', `remote.${remote}.${key}`]).catch(() => '')
     if (address) return address
   }
-  throw refusal(`there is no remote ${remote}`, 'is project_dir a git repository? add one with `git remote add`')
+  throw refusal(at, `there is no remote ${remote}`, 'is project_dir a git repository? add one with `git remote add`')
 }
 
 /** How the remote at `address` is reached, and what its repository is called. */
-function placeOf(address: string, { remote, host, login }: WorktreeRequest) {
+function placeOf(at: string, address: string, { remote, host, login }: WorktreeRequest) {
   const url = /^(https?|ssh):\/\//i.test(address) ? URL.parse(address) : null
   const scp = url || address.includes('://') ? null : /^(?:[^@:/\s]+@)?([^@:/\s]+):(.+)$/.exec(address)
-  const at = url?.hostname ?? scp?.[1]?.toLowerCase()
+  const found = url?.hostname ?? scp?.[1]?.toLowerCase()
   const [owner, repo] = (url?.pathname ?? scp?.[2] ?? address)
     .replace(/\/+$/, '')
     .replace(/\.git$/, '')
     .split('/')
     .filter(Boolean)
     .slice(-2)
-  if (!owner || !repo) throw refusal(`remote ${remote} names no repository`, 'expected …/<owner>/<repository>')
+  if (!owner || !repo) throw refusal(at, `remote ${remote} names no repository`, 'expected …/<owner>/<repository>')
   const overHttp = url !== null && url.protocol !== 'ssh:'
-  if (at !== host) {
+  if (found !== host) {
     if (!overHttp) return { owner, repo, remote: { address: remote } }
-    throw refusal(`remote ${remote} is at ${at}: the credential goes to ${host} only`, 'is base_url right?')
+    throw refusal(at, `remote ${remote} is at ${found}: the credential goes to ${host} only`, 'is base_url right?')
   }
-  if (overHttp && url.protocol === 'http:' && !isLoopback(at)) {
-    throw refusal(`remote ${remote} is reached by http, which would show the credential`, 'give it an https address')
+  if (overHttp && url.protocol === 'http:' && !isLoopback(host)) {
+    throw refusal(
+      at,
+      `remote ${remote} is reached by http, which would show the credential`,
+      'give it an https address',
+    )
   }
   const reached = overHttp ? `${url.protocol}//${url.host}${url.pathname}` : `https://${host}/${owner}/${repo}.git`
   const authorization = basicAuth(login.user, login.password)
@@ -215,6 +216,6 @@ function isLoopback(host: string): boolean {
   return host === 'localhost' || host === '[::1]' || /^127(\.\d{1,3}){3}$/.test(host)
 }
 
-function refusal(message: string, hint: string): AgentError {
-  return new AgentError(`[git] ${message}`, { code: 'invalid_request', hint, sent: 'no' })
+function refusal(at: string, message: string, hint: string): AgentError {
+  return new AgentError(`[${at}] ${message}`, { code: 'invalid_request', hint, sent: 'no' })
 }

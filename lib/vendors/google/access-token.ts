@@ -7,8 +7,7 @@ import { replyError } from '../../agent/reply.ts'
 import { isObject } from '../../json.ts'
 
 export interface GoogleAccount {
-  /** Of the agent: messages begin with it, and name its setting `credentials_file`. */
-  agent: string
+  /** Its path, which is the agent's setting `credentials_file`. */
   file: string
   /** What kind of file it is: a service account's key, or `client_id`, `client_secret` and `refresh_token`. */
   mode: 'service_account' | 'oauth'
@@ -34,7 +33,7 @@ const SECRET = ['private_key', 'client_secret', 'refresh_token']
 
 /** An access token; with `renew`, another one than the last. Throws an AgentError that nothing was sent. */
 export async function googleToken(context: AgentContext<unknown>, account: GoogleAccount, renew = false) {
-  const credentials = await readCredentials(account)
+  const credentials = await readCredentials(context, account)
   // Before anything can say them back. The file may hold others than when the settings were read.
   for (const name of SECRET) if (typeof credentials[name] === 'string') context.conceal(credentials[name])
   const key = Bun.hash(JSON.stringify([account, credentials])).toString(36)
@@ -48,11 +47,13 @@ export async function googleToken(context: AgentContext<unknown>, account: Googl
   return fresh.token
 }
 
-async function readCredentials(account: GoogleAccount): Promise<Record<string, string>> {
-  const { agent, file, mode } = account
+async function readCredentials(
+  { agent, place }: AgentContext<unknown>,
+  { file, mode }: GoogleAccount,
+): Promise<Record<string, string>> {
   const setting = `agents.${agent}.credentials_file`
   const refuse = (what: string, hint: string) =>
-    new AgentError(`[${agent}] ${file} ${what}`, { code: 'unauthorized', hint, sent: 'no' })
+    new AgentError(`[${place}] ${file} ${what}`, { code: 'unauthorized', hint, sent: 'no' })
   let content: unknown
   try {
     content = await Bun.file(file).json()
@@ -73,7 +74,8 @@ async function ask(
   account: GoogleAccount,
   credentials: Record<string, string>,
 ): Promise<Kept> {
-  const { agent, mode, scope } = account
+  const { agent, place } = context
+  const { mode, scope } = account
   const uri = credentials.token_uri ?? account.tokenUri
   const form: Record<string, string> =
     mode === 'oauth'
@@ -85,7 +87,7 @@ async function ask(
         }
       : {
           grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer',
-          assertion: await signAssertion(agent, credentials, scope, uri),
+          assertion: await signAssertion(context, credentials, scope, uri),
         }
   // It gives a token to whoever has it.
   if (form.assertion) context.conceal(form.assertion)
@@ -96,25 +98,30 @@ async function ask(
     body: new URLSearchParams(form).toString(),
   })
   if (!reply.ok) {
-    const error = await replyError(reply, `[${agent}] sign in to Google`)
+    const error = await replyError(reply, `[${place}] sign in to Google`)
     if (reply.status !== 400 && reply.status !== 401) throw error
     const hint = `the credentials were refused: set agents.${agent}.credentials_file anew, and check this machine’s clock`
     throw new AgentError(error.message, { code: 'unauthorized', hint, sent: 'no' })
   }
   const { access_token, expires_in = 3_600 } = (await reply.json()) as { access_token?: string; expires_in?: number }
   if (typeof access_token !== 'string' || !access_token) {
-    const what = `[${agent}] sign in to Google: the reply has no access_token`
+    const what = `[${place}] sign in to Google: the reply has no access_token`
     throw new AgentError(what, { code: 'unexpected_reply', hint: `is ${uri} Google’s own?`, sent: 'no' })
   }
   context.conceal(access_token)
   return { token: access_token, until: asked + expires_in * 1_000 }
 }
 
-async function signAssertion(agent: string, credentials: Record<string, string>, scope: string, audience: string) {
+async function signAssertion(
+  { agent, place }: AgentContext<unknown>,
+  credentials: Record<string, string>,
+  scope: string,
+  audience: string,
+) {
   const { importPKCS8, SignJWT } = await import('jose')
   const key = await importPKCS8(credentials.private_key!, 'RS256').catch(() => {
     const hint = `set agents.${agent}.credentials_file to the file as Google made it`
-    throw new AgentError(`[${agent}] private_key is no PKCS #8 key`, { code: 'unauthorized', hint, sent: 'no' })
+    throw new AgentError(`[${place}] private_key is no PKCS #8 key`, { code: 'unauthorized', hint, sent: 'no' })
   })
   const { private_key_id: kid } = credentials
   return new SignJWT({ scope })

@@ -52,7 +52,7 @@ export async function driveUpload(
   )
   const session = URL.parse(begun.headers.get('location') ?? '')
   if (!session)
-    throw new AgentError(`[filestore] ${doing}: Drive gave no session`, { code: 'vendor_error', sent: 'no' })
+    throw new AgentError(`[${context.place}] ${doing}: Drive gave no session`, { code: 'vendor_error', sent: 'no' })
   // Whoever knows the session may write to it.
   context.conceal(session.searchParams.get('upload_id') ?? session.search)
   // Only path and query of its address count, so that the token cannot be led to another host.
@@ -68,7 +68,7 @@ async function sendChunks(file: Bun.BunFile, doing: string, session: string, con
     let received = 0
     let asking = false
     for (let failures = 0; ; ) {
-      const body = asking ? '' : await fill(handle, chunk.subarray(0, size - received), received)
+      const body = asking ? '' : await fill(handle, chunk.subarray(0, size - received), received, context)
       const range = asking ? `bytes */${size}` : `bytes ${received}-${received + body.length - 1}/${size}`
       const headers = { 'content-range': range, 'content-type': type }
       const put = { method: 'PUT', headers, body, timeout: CHUNK_TIMEOUT, attempts: 1 }
@@ -81,7 +81,7 @@ async function sendChunks(file: Bun.BunFile, doing: string, session: string, con
         const has = Number(/-(\d+)$/.exec(reply.headers.get('range') ?? '')?.[1] ?? -1) + 1
         if (has > received) failures = 0
         else if (!asking && ++failures >= TRIES) {
-          throw new AgentError(`[filestore] ${doing}: Drive keeps no byte of it`, { code: 'vendor_error' })
+          throw new AgentError(`[${context.place}] ${doing}: Drive keeps no byte of it`, { code: 'vendor_error' })
         }
         received = has
         asking = false
@@ -97,11 +97,15 @@ async function fill(
   handle: FileHandle,
   bytes: Uint8Array<ArrayBuffer>,
   from: number,
+  context: DriveContext,
 ): Promise<Uint8Array<ArrayBuffer>> {
   for (let at = 0; at < bytes.length; ) {
     const { bytesRead } = await handle.read(bytes, at, bytes.length - at, from + at)
     if (bytesRead === 0) {
-      throw new AgentError('[filestore] the file became shorter while it was sent', { code: 'conflict', sent: 'no' })
+      throw new AgentError(`[${context.place}] the file became shorter while it was sent`, {
+        code: 'conflict',
+        sent: 'no',
+      })
     }
     at += bytesRead
   }

@@ -31,7 +31,7 @@ export async function driveRequest(
   const tokenUri = base_url ? `${base}/token` : 'https://oauth2.googleapis.com/token'
   let renew = false
   for (let attempt = 1; ; attempt++) {
-    const account = { agent: 'filestore', file, mode, scope: SCOPE, tokenUri }
+    const account = { file, mode, scope: SCOPE, tokenUri }
     const token = await beforehand(() => googleToken(context, account, renew))
     const headers = { ...(options.headers as Record<string, string>), authorization: `Bearer ${token}` }
     const reply = await context.fetch(base + path, { ...options, headers })
@@ -41,23 +41,24 @@ export async function driveRequest(
       await reply.body?.cancel()
       continue
     }
-    const error = await failure(reply, doing)
+    const error = await failure(reply, doing, context)
     if (reply.status !== 403 || error.code !== 'rate_limited' || attempt >= TRIES) throw error
     await pause(attempt, context)
   }
 }
 
 /** Before the next try after this many. */
-export async function pause(attempt: number, { signal, log }: DriveContext): Promise<void> {
+export async function pause(attempt: number, { signal, log, waiting }: DriveContext): Promise<void> {
   const ms = Math.round((0.5 + Math.random()) * 250 * 2 ** attempt)
   log('waiting: Drive asks for patience', { attempt, wait_ms: ms })
+  using _ = waiting('Drive asks for patience')
   await wait(ms, undefined, { signal })
 }
 
-async function failure(reply: Response, doing: string): Promise<AgentError> {
+async function failure(reply: Response, doing: string, context: DriveContext): Promise<AgentError> {
   const body = await reply.text().catch(() => '')
   const again = new Response(body, { status: reply.status, headers: reply.headers })
-  const error = await explain(again, doing, { agent: 'filestore', setting: 'credentials_file', scope: SCOPE })
+  const error = await explain(context, again, doing, { setting: 'credentials_file', scope: SCOPE })
   const { message, code } = error
   if (reply.status === 403 && TOO_OFTEN.test(body)) {
     return new AgentError(message, { code: 'rate_limited', retryable: true, sent: 'no' })
