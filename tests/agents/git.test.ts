@@ -300,6 +300,12 @@ describe('a bad day', () => {
     expect((await run({ reviewers: ['ann'] })).data).toMatchObject({ number: 1 })
   })
 
+  test('a run that is stopped before git answers is not taken for an answer', async () => {
+    edit()
+    const error = await failureOf(run({}, begin({}, { signal: AbortSignal.abort() })))
+    expect(error).toMatchObject({ code: 'aborted', sent: 'no' })
+  })
+
   test('the run is stopped in the middle of git', async () => {
     hub.fail(/app\.git/, () => new Response(new ReadableStream({})))
     edit()

@@ -35,7 +35,7 @@ export type Git = (args: readonly string[], command?: GitCommand) => Promise<str
 /** git in a folder, which may be trusted with its own configuration. Needs git 2.31 or later. */
 export function gitIn(folder: string, context: AgentContext<unknown>, { trusted = false } = {}): Git {
   return async (args, { remote, env = {} } = {}) => {
-    context.signal.throwIfAborted()
+    if (context.signal.aborted) throw stopped(args[0]!)
     const group = start(args, context, { cwd: folder, env: { ...environment(context.env, remote, trusted), ...env } })
     const { child, stop } = group
     context.signal.addEventListener('abort', stop, { once: true })
@@ -45,13 +45,30 @@ export function gitIn(folder: string, context: AgentContext<unknown>, { trusted 
         textOf(child.stderr, stop),
         child.exited,
       ])
-      if (context.signal.aborted) throw new AgentError(`git ${args[0]} was stopped`, { code: 'aborted', sent: 'no' })
+      if (context.signal.aborted) throw stopped(args[0]!)
       if (code !== 0) throw failure(context, args[0]!, `${stdout}\n${stderr}`, remote)
       return stdout.trimEnd()
     } finally {
       group.close()
       context.signal.removeEventListener('abort', stop)
     }
+  }
+}
+
+function stopped(command: string): AgentError {
+  return new AgentError(`git ${command} was stopped`, { code: 'aborted', sent: 'no' })
+}
+
+/**
+ * What git answers, or `no` where it says that it is not so. Throws what kept it from an answer: it was stopped, or did
+ * not start.
+ */
+export async function answerOr<T>(no: T, asked: Promise<T>): Promise<T> {
+  try {
+    return await asked
+  } catch (error) {
+    if (error instanceof AgentError && error.code === 'git') return no
+    throw error
   }
 }
 

@@ -7,7 +7,7 @@ import { realpath } from 'node:fs/promises'
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { type AgentContext, AgentError } from '../../agent/define.ts'
-import { type Git, type GitRemote, gitIn } from './command.ts'
+import { answerOr, type Git, type GitRemote, gitIn } from './command.ts'
 
 export interface Trust {
   folders: readonly string[]
@@ -98,7 +98,7 @@ function refusal(
 export async function ownWay(folder: string, remote: GitRemote, context: AgentContext<unknown>): Promise<GitRemote> {
   const git = gitIn(folder, context)
   // As if there were no repository.
-  const ask = (...args: string[]) => git(['config', ...args], { env: { GIT_DIR: '/dev/null' } }).catch(() => '')
+  const ask = (...args: string[]) => answerOr('', git(['config', ...args], { env: { GIT_DIR: '/dev/null' } }))
   if (!/^https?:/.test(remote.address)) return { ...remote, ssh: (await ask('--get', 'core.sshCommand')) || 'ssh' }
   return { ...remote, proxy: await ask('--get-urlmatch', 'http.proxy', remote.address) }
 }

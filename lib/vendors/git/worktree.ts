@@ -3,7 +3,7 @@
 
 import { type AgentContext, AgentError } from '../../agent/define.ts'
 import { basicAuth } from '../../agent/json-api.ts'
-import { type Git, type GitRemote, gitIn } from './command.ts'
+import { answerOr, type Git, type GitRemote, gitIn } from './command.ts'
 import { checkConfig, isTrusted, ownWay, type Trust } from './trust.ts'
 
 export interface WorktreeRequest {
@@ -121,10 +121,7 @@ async function hasMore(git: Git, commits: readonly string[]): Promise<boolean> {
 
 /** Makes sure that the commit of a remote's branch is here. */
 async function obtain(git: Git, remote: GitRemote, branch: string, commit: string): Promise<void> {
-  const known = await git(['cat-file', '-e', `${commit}^{commit}`]).then(
-    () => true,
-    () => false,
-  )
+  const known = await answerOr(false, git(['cat-file', '-e', `${commit}^{commit}`]).then(isDone))
   const quiet = ['--quiet', '--no-tags', '--no-write-fetch-head']
   if (!known) await git(['fetch', ...quiet, '--', remote.address, `refs/heads/${branch}`], { remote })
 }
@@ -142,7 +139,7 @@ async function headsOf(git: Git, remote: GitRemote) {
 }
 
 async function checkCommit(at: string, git: Git): Promise<void> {
-  const some = await git(['rev-parse', '--verify', '--quiet', 'HEAD^{commit}']).then(isDone, () => false)
+  const some = await answerOr(false, git(['rev-parse', '--verify', '--quiet', 'HEAD^{commit}']).then(isDone))
   if (!some) throw refusal(at, 'the repository has no commit here', 'fetch and check out what the changes are based on')
 }
 
@@ -155,7 +152,7 @@ async function checkNested(at: string, git: Git): Promise<void> {
 
 async function checkName(at: string, git: Git, name: string): Promise<void> {
   const valid =
-    !name.startsWith('-') && (await git(['check-ref-format', `refs/heads/${name}`]).then(isDone, () => false))
+    !name.startsWith('-') && (await answerOr(false, git(['check-ref-format', `refs/heads/${name}`]).then(isDone)))
   if (!valid) throw refusal(at, `${JSON.stringify(name)} is no name of a branch`, 'see: git help check-ref-format')
 }
 
@@ -163,7 +160,7 @@ const isDone = () => true
 
 /** Who commits: as git is configured, else the program itself. */
 async function identity(git: Git): Promise<Record<string, string>> {
-  const configured = (key: string) => git(['config', '--get', key]).catch(() => '')
+  const configured = (key: string) => answerOr('', git(['config', '--get', key]))
   const name = (await configured('user.name')) || 'cadre'
   const email = (await configured('user.email')) || 'cadre@localhost'
   return {
@@ -177,7 +174,7 @@ async function identity(git: Git): Promise<Record<string, string>> {
 /** As it stands in the configuration, without what `insteadOf` would make of it. */
 async function addressOf(at: string, git: Git, remote: string): Promise<string> {
   for (const key of ['pushurl', 'url']) {
-    const address = await git(['config', '--get', `remote.${remote}.${key}`]).catch(() => '')
+    const address = await answerOr('', git(['config', '--get', `remote.${remote}.${key}`]))
     if (address) return address
   }
   throw refusal(at, `there is no remote ${remote}`, 'is project_dir a git repository? add one with `git remote add`')
