@@ -3,6 +3,7 @@
 import { Command, CommanderError, InvalidArgumentError } from 'commander'
 import { refuseSessionForm } from './lib/daemon/api-key.ts'
 import { tellFailure } from './lib/daemon/commands/failure.ts'
+import { refuseForeignEnvironment } from './lib/daemon/own-environment.ts'
 import { version } from './lib/daemon/version.ts'
 import { didYouMean } from './lib/spelling.ts'
 
@@ -24,6 +25,8 @@ const program = new Command('bun daemon.ts')
   .option('--home <folder>', 'where state lies (CADRE_HOME, ~/.cadre)')
   .exitOverride()
   .showHelpAfterError('(--help tells more)')
+
+program.hook('preAction', () => refuseForeignEnvironment())
 
 // Whatever the command is: a key that ends with somebody's session fails one day for a reason that nobody sees.
 program.hook('preAction', () => refuseSessionForm(process.env.CADRE_API_KEY))

@@ -1,7 +1,7 @@
 // http: fetches a URL into a file, or delivers a file to a URL.
 //
 //   sources:        [{ name, url, method?, headers?, body?, expect_status?, timeout?, effect? }]   default GET
-//   target_entries: [{ name, url, file?, … }]                                                      default POST
+//   target_entries: [{ name, url, file or body, … }]                                               default POST
 //
 // A status that is not expected (default 200–299) fails the phase and writes nothing. The body goes to
 // files/<phase>/<name> as received, streamed; `data` has status, bytes, content_type, etag, and `json` up to 256 KiB.
@@ -44,7 +44,7 @@ const common = {
 const Source = Type.Object(common, { additionalProperties: false })
 const Target = Type.Object(
   { ...common, file: Type.Optional(Type.String({ minLength: 1 })) },
-  { additionalProperties: false, not: { required: ['file', 'body'] } },
+  { additionalProperties: false, oneOf: [{ required: ['file'] }, { required: ['body'] }] },
 )
 type Entry = Type.Static<typeof Target>
 

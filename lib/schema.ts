@@ -78,15 +78,15 @@ export function problems(schema: TSchema, value: unknown): Detail[] {
  */
 function withoutBranches(all: TLocalizedValidationError[]): TLocalizedValidationError[] {
   let errors = all
-  for (const union of all.filter(({ keyword }) => keyword === 'anyOf')) {
-    const { instancePath: at, schemaPath } = union
+  for (const union of all.filter(({ keyword }) => keyword === 'anyOf' || keyword === 'oneOf')) {
+    const { instancePath: at, schemaPath, keyword } = union
     const branches = Map.groupBy(
       errors.filter(
         error =>
-          isBelow(error.schemaPath, `${schemaPath}/anyOf`) &&
+          isBelow(error.schemaPath, `${schemaPath}/${keyword}`) &&
           (error.instancePath === at || isBelow(error.instancePath, at)),
       ),
-      error => error.schemaPath.slice(`${schemaPath}/anyOf/`.length).split('/', 1)[0],
+      error => error.schemaPath.slice(`${schemaPath}/${keyword}/`.length).split('/', 1)[0],
     )
     const meant = [...branches.values()].filter(those => those.every(({ instancePath }) => instancePath !== at))
     const kept = new Set(meant.length === 1 ? meant[0] : [union])
@@ -113,7 +113,8 @@ function details(error: TLocalizedValidationError, schema: TSchema): Detail[] {
     case 'const':
       return [{ path: error.instancePath, message: `must be ${JSON.stringify(error.params.allowedValue)}` }]
     case 'anyOf':
-      return [{ path: error.instancePath, message: `must be ${forms(schema, error.schemaPath)}` }]
+    case 'oneOf':
+      return [{ path: error.instancePath, message: forms(schema, error) }]
     default:
       return [{ path: error.instancePath, message: error.message }]
   }
@@ -128,19 +129,26 @@ const FORMS: Record<string, string> = {
   object: 'an object',
 }
 
-/** The branches of the union at `schemaPath`, in words; a branch's own description comes first. */
-function forms(schema: TSchema, schemaPath: string): string {
+/** What the branches of a union say, in words; a branch's own description comes first. Some say which properties it needs. */
+function forms(schema: TSchema, { schemaPath, keyword }: TLocalizedValidationError): string {
   const union = segments(schemaPath).reduce<unknown>(
     (part, key) => (isObject(part) || Array.isArray(part) ? Reflect.get(part, key) : undefined),
     schema,
   )
-  const branches = isObject(union) && Array.isArray(union.anyOf) ? union.anyOf.filter(isObject) : []
+  const given = isObject(union) ? union[keyword] : undefined
+  const branches = Array.isArray(given) ? given.filter(isObject) : []
+  const needed = branches.map(({ required, ...rest }) =>
+    Array.isArray(required) && Object.keys(rest).length === 0 ? required.join(' with ') : '',
+  )
+  if (branches.length > 0 && needed.every(Boolean)) {
+    return `needs ${keyword === 'oneOf' ? 'exactly one' : 'at least one'} of ${needed.join(', ')}`
+  }
   const words = branches.map(({ description, const: value, type }) =>
     String(description ?? (value === undefined ? (FORMS[String(type)] ?? type) : JSON.stringify(value))),
   )
   return words.length === 0
-    ? 'of another form'
-    : [words.slice(0, -1).join(', '), words.at(-1)].filter(Boolean).join(' or ')
+    ? 'must be of another form'
+    : `must be ${[words.slice(0, -1).join(', '), words.at(-1)].filter(Boolean).join(' or ')}`
 }
 
 function segments(pointer: string): string[] {

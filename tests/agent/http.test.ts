@@ -3,6 +3,7 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import http from '../../agents/http.ts'
 import { AgentError, type Effect } from '../../lib/agent/define.ts'
+import { problems } from '../../lib/schema.ts'
 import { phaseFolder, testContext } from '../support/context.ts'
 import { faultServer, rawServer } from '../support/faults.ts'
 
@@ -174,4 +175,10 @@ test('the effect follows the method, unless the entry says otherwise', () => {
   expect(effects).toEqual(['read', 'read', 'idempotent', 'idempotent', 'once', 'once'])
   expect([effectOf(source, {}), effectOf(target, {})]).toEqual(['read', 'once'])
   expect(effectOf(target, { effect: 'idempotent' })).toBe('idempotent')
+})
+
+test.each([{}, { file: 'a', body: 'b' }])('a target with %o says that it needs one of two', given => {
+  expect(problems(target.entry, { name: 'x', url: 'http://acme.test', ...given })).toEqual([
+    { path: '', message: 'needs exactly one of file, body' },
+  ])
 })

@@ -47,7 +47,7 @@ const AGENTS: Record<string, Row> = {
     version: '1.0.0',
     required: [],
     optional: [],
-    calls: { source: read('url'), target: write('url') },
+    calls: { source: read('url'), target: write('url', 'file|body') },
   },
   metrics: {
     type: 'connector',
@@ -277,12 +277,15 @@ describe('what is missing is told before a run starts, all at once', () => {
     expect(await at(issues({}, {}))).toEqual(['/phases/1/notify/on_fail/action', '/phases/1/notify/on_fail/ref'])
   })
 
-  test('one of two, not both', async () => {
-    const entry = { name: 'x', url: 'http://127.0.0.1:1/', file: 'a', body: 'b' }
-    expect(await refusedAt([{ name: 'p', agent: 'http', target_entries: [entry] }])).toEqual([
-      '/phases/0/target_entries/0/file',
-    ])
-  })
+  test.each([{ file: 'a', body: 'b' }, {}, { method: 'DELETE' }])(
+    'one of two, not both and not none: %o',
+    async given => {
+      const entry = { name: 'x', url: 'http://127.0.0.1:1/', ...given }
+      expect(await refusedAt([{ name: 'p', agent: 'http', target_entries: [entry] }])).toEqual([
+        '/phases/0/target_entries/0/file',
+      ])
+    },
+  )
 
   test('settings that others call for', async () => {
     const local = { authorization: `Bearer ${daemon.token}` }

@@ -57,7 +57,19 @@ const agents: Record<string, AgentDefinition> = {
       }),
       run,
     },
-    target: { effect: 'once', entry: target({ url: Type.String(), file: Type.String() }), run },
+    target: {
+      effect: 'once',
+      entry: Type.Object(
+        {
+          name: Type.String(),
+          url: Type.String(),
+          file: Type.Optional(Type.String()),
+          body: Type.Optional(Type.Any()),
+        },
+        { oneOf: [{ required: ['file'] }, { required: ['body'] }] },
+      ),
+      run,
+    },
   }),
   wiki: agent({
     ...base,

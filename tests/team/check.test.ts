@@ -222,6 +222,11 @@ describe('one mistake, marked by »', () => {
       'expected text, not the number 2024: write it in quotes, "2024"',
     ],
     [['»name: a, type: gate'], 'a gate needs `commands`, a `review`, or both'],
+    [['name: a, agent: http, target_entries: [»{ name: e, url: x }]'], '`file` or `body` is missing: give one of them'],
+    [
+      ['name: a, agent: http, target_entries: [»{ name: e, url: x, file: f, body: b }]'],
+      '`file` and `body` exclude each other: give one of them',
+    ],
     [['name: a, type: gate, review: »{ reviewers: [any] }'], '`prompt` is missing'],
     [['»name: a, review: { prompt: x }'], '`type: gate` is missing'],
     [['»name: a, type: team'], '`team` is missing'],

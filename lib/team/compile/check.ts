@@ -80,7 +80,7 @@ function wrong(node: Node, rule: JsonSchema): Finding {
   return { place: node, message: `expected ${expected(rule)}, not ${kindOf(node)}` }
 }
 
-/** The alternatives of a value. The `anyOf` of an object with properties is about its fields: see `checkTogether`. */
+/** The alternatives of a value. Those of an object with properties are about its fields: see `checkTogether`. */
 function unionOf({ anyOf, oneOf, properties }: JsonSchema): TSchema[] | undefined {
   return properties ? undefined : (anyOf ?? oneOf)
 }
@@ -124,9 +124,12 @@ function checkObject(node: Mapping, rule: JsonSchema, templates: Templates): Fin
   return found
 }
 
-/** Checks rules over several fields of an object: `anyOf` says which are needed, `not` which exclude each other. */
+/**
+ * Checks rules over several fields of an object: `anyOf` says which are needed, `oneOf` of which exactly one is, and `not`
+ * which exclude each other.
+ */
 export function checkTogether(node: Mapping, schema: TSchema): Finding[] {
-  const { anyOf = [], not } = schema as JsonSchema
+  const { anyOf = [], oneOf = [], not } = schema as JsonSchema
   const fits = (branch: TSchema) => checkObject(node, { additionalProperties: true, ...branch }, true).length === 0
   const listed = (branches: TSchema[], word: string) => {
     const names = [...new Set(branches.flatMap(branch => (branch as JsonSchema).required ?? []))]
@@ -138,8 +141,14 @@ export function checkTogether(node: Mapping, schema: TSchema): Finding[] {
     const { place, text } = listed(anyOf, 'or')
     found.push({ place, message: `${text} is missing` })
   }
-  if (not && fits(not)) {
-    const { place, text } = listed([not], 'and')
+  const given = oneOf.filter(fits)
+  if (oneOf.length > 0 && given.length === 0) {
+    const { place, text } = listed(oneOf, 'or')
+    found.push({ place, message: `${text} is missing: give one of them` })
+  }
+  const excluded = not && fits(not) ? [not] : given.length > 1 ? given : null
+  if (excluded) {
+    const { place, text } = listed(excluded, 'and')
     found.push({ place, message: `${text} exclude each other: give one of them` })
   }
   return found

@@ -1,0 +1,47 @@
+// The environment as it was given to this process, told apart from what Bun took from files of the current folder: it reads
+// `.env`, and runs the preload of `bunfig.toml`, before our first line. A folder that was downloaded could so choose the
+// home, the hub or the proxy. Only Linux shows what a process was given; elsewhere nothing can be told.
+
+import { readFileSync, realpathSync } from 'node:fs'
+import { join } from 'node:path'
+import { CadreError } from '../error.ts'
+
+const REPOSITORY = join(import.meta.dir, '..', '..')
+
+type Environment = Record<string, string | undefined>
+
+/** Variables that say where state lies, what code is loaded, and who gets credentials. */
+const LEADING =
+  /^(CADRE_.*|HOME|(HTTPS?|ALL|NO)_PROXY|NODE_EXTRA_CA_CERTS|NODE_TLS_REJECT_UNAUTHORIZED|SSL_CERT_(FILE|DIR)|(AWS|S3)_.*)$/i
+
+/**
+ * Throws `invalid_request` when a file of the current folder set such a variable. Others that come from there are removed,
+ * so that no setting reads them by `${env:NAME}`. In the repository's own folder, and with `--env-file`, files are meant.
+ */
+export function refuseForeignEnvironment(env: Environment = process.env, given = givenEnvironment()): void {
+  if (given === null || isOwnFolder() || process.execArgv.some(flag => flag.startsWith('--env-file'))) return
+  const foreign = Object.keys(env).filter(name => env[name] !== given.get(name))
+  const leading = foreign.filter(name => LEADING.test(name))
+  if (leading.length > 0) {
+    throw new CadreError(
+      'invalid_request',
+      `${leading.join(', ')} comes from a file of the current folder, such as .env: ` +
+        'export it, start in another folder, or name the file with bun --env-file=FILE',
+    )
+  }
+  for (const name of foreign) if (!given.has(name)) delete env[name]
+}
+
+function isOwnFolder(): boolean {
+  return realpathSync(process.cwd()) === realpathSync(REPOSITORY)
+}
+
+/** What this process was started with; null where the system does not say. */
+function givenEnvironment(): ReadonlyMap<string, string> | null {
+  try {
+    const lines = readFileSync('/proc/self/environ', 'utf8').split('\0').filter(Boolean)
+    return new Map(lines.map(line => [line.slice(0, line.indexOf('=')), line.slice(line.indexOf('=') + 1)]))
+  } catch {
+    return null
+  }
+}
