@@ -36,6 +36,15 @@ export function loadTree(machine: Machine, root: string): void {
   }
 }
 
+/** Continues the tree of a top run, unless it has ended. Throws `not_found`, and when it cannot be read. */
+export function continueTree(machine: Machine, root: string): void {
+  const row = machine.store.runs.get(root)
+  if (!row) throw new CadreError('not_found', `there is no run ${root}`)
+  if (row.completed_at !== null) return
+  loadTree(machine, root)
+  machine.follow(root)
+}
+
 /**
  * Another process may have ended before it removed the files of earlier attempts. This one has removed them, and may be
  * handing over others at the moment.

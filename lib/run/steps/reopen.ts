@@ -95,10 +95,33 @@ export function planResume(
   }
 }
 
-/** The secret inputs that a new attempt of `row` needs; their values were removed when the run ended. */
-export function secretsNeeded(team: Team, row: Pick<RunRow, 'inputs'>): string[] {
-  const given: JsonObject = JSON.parse(row.inputs)
-  return team.inputs.filter(({ name, secret }) => secret && name in given).map(({ name }) => name)
+/**
+ * The values of secret inputs for a new attempt of `row`, taken from what was given again; null when it needs none. The
+ * values of the attempt before were removed when the run ended. Throws `invalid_request` when one is missing, or is
+ * given that is no secret input.
+ */
+export function secretsAgain(team: Team, row: Pick<RunRow, 'inputs'>, given: JsonObject): JsonObject | null {
+  const wrong = Object.keys(given).filter(name => !team.inputs.some(input => input.secret && input.name === name))
+  if (wrong.length > 0) {
+    throw new CadreError(
+      'invalid_request',
+      `only secret inputs can be given again at a resume: ${wrong.join(', ')} ${wrong.length > 1 ? 'keep their values' : 'keeps its value'} from the start`,
+      { details: wrong.map(name => ({ path: `/inputs/${name}`, message: 'must be a secret input of this team' })) },
+    )
+  }
+  const started: JsonObject = JSON.parse(row.inputs)
+  const needed = team.inputs.filter(({ name, secret }) => secret && name in started).map(({ name }) => name)
+  if (needed.length === 0) return null
+  const missing = needed.filter(name => !(name in given))
+  if (missing.length > 0) {
+    const options = missing.map(name => `-i ${name}=@-`).join(' ')
+    throw new CadreError(
+      'invalid_request',
+      `the values of secret inputs are kept only until a run ends: give ${missing.join(', ')} again (${options})`,
+      { details: missing.map(name => ({ path: `/inputs/${name}`, message: `input ${name}: give it again` })) },
+    )
+  }
+  return given
 }
 
 export function resumable(machine: Machine, runId: string, { from = null, failed = false }: ResumeOptions): RunRow {

@@ -2,9 +2,35 @@
 // once they have stopped. `always` phases still run, to clean up, unless the run is asked a second time.
 
 import { formatDuration } from '../../duration.ts'
-import { type Ending, isLeaf, type LiveRun, parse, phaseEnded, type RunError, startClock } from '../core/core.ts'
+import { CadreError } from '../../error.ts'
+import {
+  type Ending,
+  isLeaf,
+  type LiveRun,
+  parse,
+  phaseEnded,
+  type RunError,
+  type RunRow,
+  startClock,
+} from '../core/core.ts'
 import { CLEANUP_MS, type Machine } from './machine.ts'
 import { closeReview } from './review.ts'
+
+/** Throws unless somebody may ask the run to end. */
+export function refuseStop({ store }: Machine, runId: string): RunRow {
+  const row = store.runs.get(runId)
+  if (!row) throw new CadreError('not_found', `there is no run ${runId}`)
+  if (row.completed_at !== null) {
+    throw new CadreError('invalid_state', `run ${runId} has already ended (${row.state})`)
+  }
+  if (row.state === 'queued') {
+    throw new CadreError(
+      'invalid_state',
+      `run ${runId} waits for its new attempt and cannot be cancelled alone: cancel its top run ${row.root_id}`,
+    )
+  }
+  return row
+}
 
 export function stopRun(machine: Machine, live: LiveRun, asked: Ending): void {
   live.stop = null
