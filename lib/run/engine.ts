@@ -281,13 +281,21 @@ export class Engine {
     if (this.#stop.signal.aborted) throw stopping()
     const { bundle, inputs, runName = null, workspace = null, fromPath = false, synced = false } = request
     const id = request.runId ?? Bun.randomUUIDv7()
+    if (request.runId !== undefined && this.store.runs.get(id)) return this.record(id)
+    const { secrets } = this.#options
     this.#bundles.set(bundle.id, bundle)
-    await this.#options.secrets.keep(id, bundle.team(bundle.root).inputs, inputs)
     const run: NewRun = { id, bundle, teamKey: bundle.root, inputs, runName, workspace, fromPath, synced }
-    return this.#ask(id, () => {
-      beginTop(this.#machine, run)
-      return this.record(id)
-    })
+    try {
+      await secrets.keep(id, bundle.team(bundle.root).inputs, inputs)
+      return await this.#ask(id, () => {
+        beginTop(this.#machine, run)
+        return this.record(id)
+      })
+    } catch (error) {
+      // It never began: nothing will remove its secrets later.
+      if (!this.store.runs.get(id)) await secrets.forget(id).catch(() => {})
+      throw error
+    }
   }
 
   /**

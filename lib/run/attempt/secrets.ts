@@ -44,8 +44,14 @@ export class RootSecrets {
     const folder = join(this.#home, 'secrets')
     mkdirSync(folder, { recursive: true, mode: 0o700 })
     const file = join(folder, rootId)
-    writeFileSync(`${file}.tmp`, this.#seal.close(rootId, JSON.stringify(secret)), { mode: 0o600, flush: true })
-    await rename(`${file}.tmp`, file)
+    const temporary = `${file}.tmp`
+    try {
+      writeFileSync(temporary, this.#seal.close(rootId, JSON.stringify(secret)), { mode: 0o600, flush: true })
+      await rename(temporary, file)
+    } catch (error) {
+      await rm(temporary, { force: true })
+      throw error
+    }
   }
 
   /** The secret inputs of a tree by name; empty when it has none. */
