@@ -3,7 +3,7 @@
 import type { GatePhase } from '../../team/team.ts'
 import { type LiveRun, retryDelay } from '../core/core.ts'
 import type { Outcome } from './effects.ts'
-import { errorOf } from './fault.ts'
+import { failureOf } from './fault.ts'
 import { ask } from './question.ts'
 import { scopeOf } from './scope.ts'
 import { endPhase, failPhase } from './settle.ts'
@@ -43,7 +43,7 @@ function askGate(work: Work, live: LiveRun, position: number, review: NonNullabl
   try {
     prompt = String(review.prompt.evaluate(scopeOf(work, live)))
   } catch (thrown) {
-    return failPhase(work, live, position, errorOf(thrown))
+    return failPhase(work, live, position, failureOf(thrown))
   }
   const { timeout } = review
   ask(work, live, position, {

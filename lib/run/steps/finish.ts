@@ -2,6 +2,7 @@
 
 import { CadreError } from '../../error.ts'
 import type { LiveRun } from '../core/core.ts'
+import { errorOf } from './fault.ts'
 import { mapChildEnded } from './map.ts'
 import { endOf, failedOutputs, fileOutputs, type RunEnd } from './run-end.ts'
 import { teamChildEnded } from './team.ts'
@@ -28,7 +29,7 @@ export function finish(work: Work, live: LiveRun): void {
     const { fault } = live.outputs
     handed = live.outputs.handed
     if (fault?.of === 'phase') handFault = fault.error
-    if (fault?.of === 'run') end = work.world.mask(live.root, failedOutputs(live, fault.error))
+    if (fault?.of === 'run') end = work.world.mask(live.root, failedOutputs(live, errorOf(fault.error)))
   }
   const at = work.world.now()
   if (!work.store.runs.end(live.id, end.state, { ...end, handed, at })) {

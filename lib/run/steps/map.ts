@@ -16,7 +16,7 @@ import {
 } from '../core/core.ts'
 import { JsonText } from '../store/store.ts'
 import { errandDone, sendErrand } from './errand.ts'
-import { errorOf } from './fault.ts'
+import { errorOf, failureOf } from './fault.ts'
 import { unpark } from './places.ts'
 import { openWhole } from './reopen.ts'
 import type { RunEnd } from './run-end.ts'
@@ -178,7 +178,7 @@ function startItem(work: Work, live: LiveRun, phase: MapPhase, progress: MapProg
     if (sub_run === null) createSubRun(work, live, phase, key, { value, index })
     else reopenSubRun(work, live, phase, sub_run, { value, index })
   } catch (thrown) {
-    stopMap(work, live, phase, progress, index, key, thrown)
+    stopMap(work, live, phase, progress, index, key, failureOf(thrown))
   }
 }
 
@@ -192,7 +192,7 @@ export function mapChildEnded(
 ): void {
   const progress = live.maps.get(phase.index)
   if (!progress) return
-  if (fault !== null) stopMap(work, live, phase, progress, child.row.item!, child.row.run_name!, fault)
+  if (fault !== null) stopMap(work, live, phase, progress, child.row.item!, child.row.run_name!, errorOf(fault))
   else if (end.state !== 'completed') {
     progress.failed++
     if (phase.onItemFailure === 'stop') progress.stopped = true
@@ -208,7 +208,7 @@ export function mapHanded(work: Work, live: LiveRun, phase: MapPhase, childId: s
   if (!progress) return
   if (fault !== null) {
     const child = work.store.runs.get(childId)!
-    stopMap(work, live, phase, progress, child.item!, child.run_name!, fault)
+    stopMap(work, live, phase, progress, child.item!, child.run_name!, errorOf(fault))
   }
   live.proceeding.add(phase.index)
   work.agenda.add(live)
@@ -222,10 +222,10 @@ function stopMap(
   progress: MapProgress,
   item: number,
   key: string,
-  thrown: unknown,
+  fault: RunError,
 ): void {
   progress.stopped = true
-  const error = work.world.mask(live.root, errorOf(thrown))
+  const error = work.world.mask(live.root, fault)
   const place = key === String(item) ? `item ${item}` : `item ${item} (${key})`
   work.store.phases.setError(live.id, phase.index, { ...error, message: `${place}: ${error.message}` })
 }

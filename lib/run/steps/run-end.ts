@@ -5,7 +5,7 @@ import { CadreError } from '../../error.ts'
 import type { Json, JsonObject } from '../../json.ts'
 import { isOfType, type Output } from '../../team/team.ts'
 import { type LiveRun, parse, type RunError } from '../core/core.ts'
-import { errorOf } from './fault.ts'
+import { failureOf } from './fault.ts'
 import { scopeOf } from './scope.ts'
 import type { Work } from './work.ts'
 
@@ -38,15 +38,15 @@ export function endOf(work: Work, live: LiveRun): RunEnd {
     const outputs = live.team.outputs.map(output => [output.name, checked(output, output.value.evaluate(scope))])
     return { ...nothing, state: 'completed', outputs: Object.fromEntries(outputs) }
   } catch (thrown) {
-    return failedOutputs(live, thrown)
+    return failedOutputs(live, failureOf(thrown))
   }
 }
 
-export const failedOutputs = (live: LiveRun, thrown: unknown): RunEnd => ({
+export const failedOutputs = (live: LiveRun, error: RunError): RunEnd => ({
   state: 'failed',
   reason: 'outputs',
   outputs: null,
-  error: { ...errorOf(thrown), run_id: live.id },
+  error: { ...error, run_id: live.id },
 })
 
 function tooLong({ id, team: { timeout } }: LiveRun): RunError {

@@ -4,7 +4,7 @@
 import { CadreError } from '../../error.ts'
 import { blocks, type LiveRun, type RunError } from '../core/core.ts'
 import type { PhaseChange } from '../store/store.ts'
-import { errorOf } from './fault.ts'
+import { failureOf } from './fault.ts'
 import { ask } from './question.ts'
 import { scopeOf } from './scope.ts'
 import { end, type PhaseEnd } from './transition.ts'
@@ -86,11 +86,12 @@ function decide(work: Work, live: LiveRun, position: number): boolean {
         return true
       }
     } catch (thrown) {
+      const error = failureOf(thrown)
       if (escalates(live, position)) {
-        escalate(work, live, position, errorOf(thrown), {})
+        escalate(work, live, position, error, {})
         return false
       }
-      end(work, live, position, 'failed', { error: errorOf(thrown) })
+      end(work, live, position, 'failed', { error })
       return true
     }
   }

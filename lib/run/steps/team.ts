@@ -5,7 +5,7 @@ import type { JsonObject } from '../../json.ts'
 import type { TeamPhase } from '../../team/team.ts'
 import { bounded, type LiveRun, parse, phaseEnded, type RunError } from '../core/core.ts'
 import { errandDone, sendErrand } from './errand.ts'
-import { errorOf } from './fault.ts'
+import { errorOf, failureOf } from './fault.ts'
 import type { RunEnd } from './run-end.ts'
 import { endPhase, failPhase } from './settle.ts'
 import { type CompletedChild, createSubRun, lacksHandOver, reopenSubRun } from './sub-run.ts'
@@ -22,7 +22,7 @@ export function startTeam(work: Work, live: LiveRun, phase: TeamPhase): void {
     if (earlier) reopenSubRun(work, live, phase, earlier.id, undefined)
     else createSubRun(work, live, phase, null, undefined)
   } catch (thrown) {
-    failPhase(work, live, phase.index, errorOf(thrown))
+    failPhase(work, live, phase.index, failureOf(thrown))
   }
 }
 
@@ -78,7 +78,7 @@ function endTeam(work: Work, live: LiveRun, phase: TeamPhase, child: CompletedCh
     const data = bounded(outputs, phase.name, files)
     endPhase(work, live, phase.index, 'completed', { text: `${child.team} completed`, data, files })
   } catch (thrown) {
-    failPhase(work, live, phase.index, errorOf(thrown))
+    failPhase(work, live, phase.index, failureOf(thrown))
   }
 }
 
