@@ -32,7 +32,7 @@ export class Agenda {
   }
 
   /** Takes the steps of a tree, as many as fit one unit. Steps that these schedule are among them. */
-  work(root: string, step: (live: LiveRun) => void): void {
+  takeSteps(root: string, step: (live: LiveRun) => void): void {
     const steps = this.#steps.get(root)
     if (!steps) return
     let left = this.#thrown.has(root) ? Number.POSITIVE_INFINITY : STEPS_OF_A_UNIT
@@ -62,7 +62,7 @@ export class Agenda {
   }
 
   /** A unit of the tree was applied, or there will be none. */
-  settle(root: string): void {
+  forgive(root: string): void {
     this.#thrown.delete(root)
   }
 }

@@ -21,7 +21,7 @@ export function conclude(work: Work, live: LiveRun, position: number, outcome: O
     const { kind: _, small: __, ...change } = outcome
     return endPhase(work, live, position, 'completed', change)
   }
-  if (outcome.kind === 'cancelled' || (live.ending && (live.ending.hard || !phase.always))) {
+  if (outcome.kind === 'cancelled' || live.callsOff(position)) {
     return endPhase(work, live, position, 'cancelled', { reason: live.ending?.reason ?? 'cancelled' })
   }
   const { error } = outcome

@@ -1,7 +1,7 @@
 // Reads a tree that has not ended back into memory, after a restart or a rollback, and continues it. Everything follows
 // from the rows.
 
-import { type LiveRun, NO_CLOCK, phaseEnded, startClock } from '../core/core.ts'
+import { type LiveRun, NO_CLOCK, startClock } from '../core/core.ts'
 import { takeUpMap } from './map.ts'
 import { park, parkExcess } from './places.ts'
 import { LOST, readRun } from './read.ts'
@@ -9,7 +9,7 @@ import { consider } from './settle.ts'
 import { stopAgain } from './stop.ts'
 import { takeUpTeam } from './team.ts'
 import { dropTree } from './trees.ts'
-import { keepRunTime } from './waiting.ts'
+import { keepRunTime, setClock } from './waiting.ts'
 import type { Work } from './work.ts'
 
 /** Reads a tree into memory and replaces what memory holds of it. Throws when it cannot be read. */
@@ -71,9 +71,8 @@ function takeUp(work: Work, live: LiveRun): void {
   }
   for (const position of open) {
     const phase = live.phases[position]!
-    if (phase.state !== 'pending' || phase.open > 0 || phaseEnded(phase.state)) continue
-    const endsNow = live.ending !== null && (live.ending.hard || !live.phase(position).always)
-    const mayGoOn = !endsNow && phase.attempt > 0 && (phase.reason === LOST || phase.reason === 'retry')
+    if (phase.state !== 'pending' || phase.open > 0) continue
+    const mayGoOn = !live.callsOff(position) && phase.attempt > 0 && (phase.reason === LOST || phase.reason === 'retry')
     if (!mayGoOn) consider(work, live, position)
     else if (phase.dueAt !== null && phase.dueAt > work.world.now()) work.world.wakeAt(phase.dueAt)
     else live.makeReady(position)
@@ -91,6 +90,5 @@ function startLostClock(work: Work, live: LiveRun, position: number): void {
   const { started_at, error } = work.store.phases.get(live.id, position)!
   if (error !== null) return // it took too long already, or has failed and asks a person
   const now = work.world.now()
-  recorded.clock = startClock(phase.timeout, state === 'running' ? (started_at ?? now) : now)
-  work.store.phases.setClock(live.id, position, recorded.clock.deadline, null)
+  setClock(work, live, position, startClock(phase.timeout, state === 'running' ? (started_at ?? now) : now))
 }

@@ -69,7 +69,7 @@ export class Machine implements Work {
 
   readonly afterUnit = ({ root }: Unit): void => {
     this.notes.keep()
-    if (root !== null) this.agenda.settle(root)
+    if (root !== null) this.agenda.forgive(root)
   }
 
   readonly unitUndone = ({ root, request }: Unit): void => {
@@ -99,7 +99,7 @@ export class Machine implements Work {
 
   /** Notes a row that changed without a step. */
   note(change: Change): void {
-    this.notes.change(change)
+    this.notes.add(change)
   }
 
   /** Takes the scheduled steps of a tree, as many as fit one unit. */
@@ -110,7 +110,7 @@ export class Machine implements Work {
   /** Ends a tree by its rows alone, after a fault because of which steps cannot end it. */
   abandon(root: string, error: RunError): void {
     this.#stale.delete(root)
-    this.agenda.settle(root)
+    this.agenda.forgive(root)
     abandonTree(this, root, error)
   }
 

@@ -85,7 +85,7 @@ export function moveSubRuns(
     if (moves) {
       const to = treeKey(live.row.tree_key, phase.index, away ? AWAY_INDEX + item : item)
       const moved = runs.move(live.root, id, away ? AWAY_INDEX + item : item, runs.get(id)!.tree_key, to)
-      if (!away) work.notes.rows(moved, [])
+      if (!away) work.notes.changedRows(moved, [])
     }
     if (opens && !away) openWhole(work, id)
   }
@@ -103,7 +103,7 @@ export function frozen(work: Work, live: LiveRun, phase: MapPhase, total: number
 function beginItems(work: Work, live: LiveRun, phase: MapPhase, total: number): void {
   const { attempt } = live.phases[phase.index]!
   if (attempt > 1) work.notes.after({ kind: 'clear', runId: live.id, position: phase.index })
-  work.notes.rows(work.store.runs.requeueChildren(live.id, phase.index, total), [])
+  work.notes.changedRows(work.store.runs.requeueChildren(live.id, phase.index, total), [])
   continueItems(work, live, phase, total)
 }
 
@@ -144,12 +144,9 @@ export function proceed(work: Work, live: LiveRun, phase: MapPhase): void {
     below.wanting.delete(child)
     for (const run of wanting) work.agenda.add(run)
   }
-  const cancelled = live.ending !== null && (live.ending.hard || !phase.always)
+  const ending = live.callsOff(index)
   const mayStart = () =>
-    !cancelled &&
-    !progress.stopped &&
-    progress.next < progress.total &&
-    below.runs.size - below.parked < phase.concurrency
+    !ending && !progress.stopped && progress.next < progress.total && below.runs.size - below.parked < phase.concurrency
   for (let started = 0; mayStart(); started++) {
     if (started === STARTS_OF_A_STEP) {
       live.proceeding.add(index)
@@ -163,7 +160,7 @@ export function proceed(work: Work, live: LiveRun, phase: MapPhase): void {
     if (next) startItem(work, live, phase, progress, next)
   }
   if (below.runs.size > 0 || live.errands.has(index)) return
-  if (cancelled) return endPhase(work, live, index, 'cancelled', { reason: live.ending!.reason })
+  if (ending) return endPhase(work, live, index, 'cancelled', { reason: ending.reason })
   progress.ending = true
   // Sub-runs that still wait for a new attempt will not get one: they are cancelled, and count as that.
   cancelQueued(work, live, index)
@@ -237,9 +234,8 @@ export function mapConcluded(work: Work, live: LiveRun, phase: MapPhase, result:
   if (!progress || live.below(index).runs.size > 0) return
   errandDone(live, index)
   const { counts, files } = result
-  if (live.ending && (live.ending.hard || !phase.always)) {
-    return endPhase(work, live, index, 'cancelled', { reason: live.ending.reason })
-  }
+  const ending = live.callsOff(index)
+  if (ending) return endPhase(work, live, index, 'cancelled', { reason: ending.reason })
   const change = { text: `${counts.completed} of ${progress.total} completed`, data: new JsonText(result.data), files }
   const broken = parse<RunError>(work.store.phases.error(live.id, index))
   if (!broken && !progress.stopped) return endPhase(work, live, index, 'completed', change)

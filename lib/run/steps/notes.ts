@@ -43,26 +43,26 @@ export class Notes {
   /** The row of a run, or of one of its phases, changed. */
   changed(live: LiveRun, position: number | null = null): void {
     const kind = position === null ? 'run' : 'phase'
-    this.change({ run: live.row, team: live.team, position, kind })
+    this.add({ run: live.row, team: live.team, position, kind })
   }
 
-  change(change: Change): void {
+  add(change: Change): void {
     this.#touched = true
     if (change.run.synced === 1 || this.#world.followed()) this.#unitChanges.push(change)
   }
 
   /** Runs that are not in memory, or no longer. Runs first: the hub takes no phase of a run that it does not know. */
-  rows(
+  changedRows(
     runs: readonly ChangedRun[],
     phases: readonly { run_id: string; position: number }[],
     kind: 'phase' | 'review' = 'phase',
   ): void {
     const known = new Map<string, ChangedRun>(runs.map(run => [run.id, run]))
     const teamOf = (run: ChangedRun) => this.#world.bundle(run.bundle_id).team(run.team_key)
-    for (const run of runs) this.change({ run, team: teamOf(run), position: null, kind: 'run' })
+    for (const run of runs) this.add({ run, team: teamOf(run), position: null, kind: 'run' })
     for (const { run_id, position } of phases) {
       const run = known.get(run_id) ?? this.#store.runs.get(run_id)!
-      this.change({ run, team: teamOf(run), position, kind })
+      this.add({ run, team: teamOf(run), position, kind })
     }
   }
 

@@ -57,5 +57,5 @@ export function closeReview(work: Work, live: LiveRun, position: number): void {
 }
 
 export function noteReview({ notes }: Work, live: LiveRun, position: number): void {
-  notes.change({ run: live.row, team: live.team, position, kind: 'review' })
+  notes.add({ run: live.row, team: live.team, position, kind: 'review' })
 }

@@ -32,5 +32,5 @@ export function reopenRun(work: Work, row: RunRow): void {
 export function openWhole({ notes, store }: Work, runId: string): void {
   const phases = store.phases.openWhole(runId)
   store.items.deleteWhole(runId)
-  notes.rows(store.runs.requeueWhole(runId), phases)
+  notes.changedRows(store.runs.requeueWhole(runId), phases)
 }

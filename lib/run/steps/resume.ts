@@ -121,7 +121,7 @@ const teamOf = ({ world }: Work, row: Pick<RunRow, 'bundle_id' | 'team_key'>): T
 function openPhase(work: Work, row: RunRow, phase: Phase): void {
   work.store.phases.open(row.id, phase.index)
   work.store.items.delete(row.id, phase.index)
-  work.notes.rows([], [{ run_id: row.id, position: phase.index }])
+  work.notes.changedRows([], [{ run_id: row.id, position: phase.index }])
   const below = phase.type === 'team' && work.store.runs.child(row.id, phase.index, 0)
   if (below) openWhole(work, below.id)
 }
@@ -200,9 +200,9 @@ function openFailed(work: Work, row: Pick<RunRow, 'id' | 'bundle_id' | 'team_key
     for (const child of countedChildren(work, row.id, phase)) {
       if (!isHolder(work, child)) continue
       openFailed(work, child)
-      work.notes.rows(store.runs.requeue(child.id), [])
+      work.notes.changedRows(store.runs.requeue(child.id), [])
     }
     store.phases.open(row.id, position, true)
-    work.notes.rows([], [{ run_id: row.id, position }])
+    work.notes.changedRows([], [{ run_id: row.id, position }])
   }
 }

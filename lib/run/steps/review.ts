@@ -93,7 +93,7 @@ function kept({ store }: Work, live: LiveRun, position: number): PhaseChange {
 function retry(work: Work, live: LiveRun, position: number, entries: readonly string[]): void {
   for (const entry of entries) {
     work.store.receipts.clear(live.id, position, entry, null)
-    work.notes.change({ run: live.row, team: live.team, position, kind: 'receipt', entry })
+    work.notes.add({ run: live.row, team: live.team, position, kind: 'receipt', entry })
   }
   postpone(work, live, position, work.world.now(), 0, null)
   // The phase never started because its `when` could not be evaluated: evaluate that again.

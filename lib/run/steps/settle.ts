@@ -66,8 +66,9 @@ function settle(work: Work, live: LiveRun, position: number): void {
 /** Makes a phase ready whose dependencies have ended, or skips, cancels or fails it. True when it ended at once. */
 function decide(work: Work, live: LiveRun, position: number): boolean {
   const phase = live.phase(position)
-  if (live.ending && (live.ending.hard || !phase.always)) {
-    end(work, live, position, 'cancelled', { reason: live.ending.reason })
+  const ending = live.callsOff(position)
+  if (ending) {
+    end(work, live, position, 'cancelled', { reason: ending.reason })
     return true
   }
   if (live.phases[position]!.blocked && !phase.always) {

@@ -14,7 +14,7 @@ import type { Work } from './work.ts'
 
 /** Takes the scheduled steps of a tree, as many as fit one unit. */
 export function follow(work: Work, root: string): void {
-  work.agenda.work(root, live => step(work, live))
+  work.agenda.takeSteps(root, live => step(work, live))
 }
 
 /** While no other tree waits for a slot, a tree takes its own within the unit that gave one back. */

@@ -7,6 +7,7 @@ import {
   type Ending,
   isLeaf,
   type LiveRun,
+  NO_CLOCK,
   parse,
   phaseEnded,
   type RunError,
@@ -16,6 +17,7 @@ import {
 import { closeReview } from './question.ts'
 import { endPhase, failPhase } from './settle.ts'
 import { CLEANUP_MS } from './transition.ts'
+import { setClock } from './waiting.ts'
 import type { Work } from './work.ts'
 
 /** Throws unless somebody may ask the run to end. */
@@ -86,20 +88,17 @@ function stopBelow(work: Work, live: LiveRun, position: number, hard: boolean): 
 
 /** After a restart: passes on to sub-runs that the run above was asked to end, or that its phase took too long. */
 export function stopAgain(work: Work, live: LiveRun, position: number): void {
-  const { ending } = live
   if (live.below(position).runs.size === 0) return
-  if (ending && (ending.hard || !live.phase(position).always)) stopBelow(work, live, position, ending.hard ?? false)
+  const ending = live.callsOff(position)
+  if (ending) stopBelow(work, live, position, ending.hard ?? false)
   else if (parse<RunError>(work.store.phases.error(live.id, position))?.code === 'timeout') {
-    stopBelow(work, live, position, ending !== null)
+    stopBelow(work, live, position, live.ending !== null)
   }
 }
 
 function limitCleanup(work: Work, live: LiveRun, position: number): void {
-  const phase = live.phases[position]!
   if (live.phase(position).timeout !== undefined) return
-  phase.clock = startClock(CLEANUP_MS, work.world.now())
-  work.store.phases.setClock(live.id, position, phase.clock.deadline, null)
-  work.world.wakeAt(phase.clock.deadline!)
+  setClock(work, live, position, startClock(CLEANUP_MS, work.world.now()))
 }
 
 /** A team or map phase took longer than its timeout: the sub-runs are cancelled, and the phase fails with that. */
@@ -108,8 +107,7 @@ export function overrun(work: Work, live: LiveRun, position: number): void {
   const error = { code: 'timeout', message: `the attempt took longer than ${formatDuration(limit)}` }
   const progress = live.maps.get(position)
   if (progress) progress.stopped = true
-  work.store.phases.setClock(live.id, position, null, null)
-  live.phases[position]!.clock = { deadline: null, left: null }
+  setClock(work, live, position, NO_CLOCK)
   // The row has the error before the last sub-run ends, whose end then makes the phase fail with it.
   work.store.phases.setError(live.id, position, error)
   if (!stopBelow(work, live, position, live.ending !== null)) failPhase(work, live, position, error)

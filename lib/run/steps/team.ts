@@ -14,7 +14,7 @@ import type { Work } from './work.ts'
 export function startTeam(work: Work, live: LiveRun, phase: TeamPhase): void {
   try {
     // A new attempt continues the sub-run of the earlier attempt and keeps what that completed.
-    work.notes.rows(work.store.runs.requeueChildren(live.id, phase.index, 1), [])
+    work.notes.changedRows(work.store.runs.requeueChildren(live.id, phase.index, 1), [])
     const earlier = work.store.runs.child(live.id, phase.index, 0)
     if (earlier?.state === 'completed') return completed(work, live, phase, earlier)
     if (live.phases[phase.index]!.attempt > 1)
@@ -48,9 +48,8 @@ export function teamChildEnded(
     if (fault !== null) return failPhase(work, live, position, errorOf(fault))
     return endTeam(work, live, phase, { ...child.row, handed })
   }
-  if (live.ending && (live.ending.hard || !phase.always)) {
-    return endPhase(work, live, position, 'cancelled', { reason: live.ending.reason })
-  }
+  const ending = live.callsOff(position)
+  if (ending) return endPhase(work, live, position, 'cancelled', { reason: ending.reason })
   const late = parse<RunError>(work.store.phases.error(live.id, position))
   if (late) return failPhase(work, live, position, late)
   if (end.state === 'cancelled') return endPhase(work, live, position, 'cancelled', { reason: 'sub_run' })

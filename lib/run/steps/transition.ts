@@ -102,7 +102,7 @@ export function cancelQueued({ store, notes, world }: Work, { row }: LiveRun, po
   const phases = store.phases.cancelQueued(row.root_id, place, at)
   const runs = store.runs.cancelQueued(row.root_id, place, at)
   if (runs.length === 0) return
-  notes.rows(runs, phases)
+  notes.changedRows(runs, phases)
   for (const { id, root_id } of runs) notes.after({ kind: 'ended', runId: id, root: root_id })
 }
 

@@ -34,8 +34,8 @@ export function abandonTree(work: Work, root: string, error: RunError): void {
   const phases = store.phases.abandon(root, at)
   const runs = store.runs.abandon(root, error, at)
   try {
-    notes.rows(runs, phases)
-    notes.rows([], reviews, 'review')
+    notes.changedRows(runs, phases)
+    notes.changedRows([], reviews, 'review')
   } catch {
     // The team cannot be read, so the hub cannot be told of these changes.
   }

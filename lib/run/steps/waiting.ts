@@ -59,7 +59,8 @@ export function keepRunTime({ store, world }: Work, { id, idle, row }: LiveRun):
   if (clock.deadline !== null) world.wakeAt(clock.deadline)
 }
 
-function setClock({ store, world }: Work, live: LiveRun, position: number, clock: Clock): void {
+/** The clock of a team or map phase. */
+export function setClock({ store, world }: Work, live: LiveRun, position: number, clock: Clock): void {
   const phase = live.phases[position]!
   if (clock === phase.clock) return
   phase.clock = clock
