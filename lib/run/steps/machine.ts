@@ -97,11 +97,6 @@ export class Machine implements Work {
     return this.notes.take()
   }
 
-  /** Notes a row that changed without a step. */
-  note(change: Change): void {
-    this.notes.add(change)
-  }
-
   /** Takes the scheduled steps of a tree, as many as fit one unit. */
   follow(root: string): void {
     follow(this, root)

@@ -7,7 +7,7 @@ export function receiptChanged(work: Work, runId: string, position: number, entr
   const row = work.store.runs.get(runId)
   if (row?.synced !== 1) return
   const team = work.world.bundle(row.bundle_id).team(row.team_key)
-  work.notes.change({ run: row, team, position, kind: 'receipt', entry })
+  work.notes.add({ run: row, team, position, kind: 'receipt', entry })
 }
 
 /** Marks as unknown what the previous process may have sent: entries and deliveries. */
