@@ -9,7 +9,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import type { Subprocess } from 'bun'
+import { type Server, serve } from './server.ts'
 
 const { values } = parseArgs({
   options: {
@@ -22,30 +22,6 @@ const { values } = parseArgs({
 })
 
 const folder = mkdtempSync(join(tmpdir(), 'cadre-bench-'))
-
-interface Server {
-  url: string
-  stop(): Promise<void>
-}
-
-/** A program that prints its URL, in a process of its own. */
-async function serve(args: string[], env: Record<string, string> = {}): Promise<Server> {
-  const child = Bun.spawn([process.execPath, ...args], {
-    env: { PATH: process.env.PATH!, ...env },
-    stdout: 'pipe',
-    stderr: 'ignore',
-  })
-  const { value } = await (child as Subprocess<'ignore', 'pipe'>).stdout.getReader().read()
-  const url = /http:\S+/.exec(new TextDecoder().decode(value))?.[0]
-  if (!url) throw new Error(`${args.join(' ')} did not start`)
-  return {
-    url,
-    async stop() {
-      child.kill('SIGTERM')
-      await child.exited
-    },
-  }
-}
 
 interface Measure {
   perSecond: number

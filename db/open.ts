@@ -53,6 +53,12 @@ export function openDatabase(file: string, options: { readonly?: boolean } = {})
   return db
 }
 
+/**
+ * KiB of pages that a run database keeps in memory as it needs them. A thousand runs that start at once write more than
+ * SQLite's own 2 MiB, which it then has to read again from its log (measured: 155 against 141 ms of processor time).
+ */
+const CACHE_KIB = 16_384
+
 /** What the write-ahead log holds before it is written back (1,000 pages), and a little more. */
 const LOG_BYTES = 1_100 * 4_120
 
@@ -62,14 +68,16 @@ const LOG_BYTES = 1_100 * 4_120
  * on ext4: 82 instead of 154 µs).
  */
 export function openRunDatabase(file: string, migrations: readonly Migration[], grown: boolean): Database {
-  const db = openDatabase(file)
+  let db = openDatabase(file)
   migrate(db, file, migrations)
-  if (!grown) return db
-  db.close()
-  growLog(file)
-  const again = openDatabase(file)
-  again.fileControl(constants.SQLITE_FCNTL_PERSIST_WAL, 1)
-  return again
+  if (grown) {
+    db.close()
+    growLog(file)
+    db = openDatabase(file)
+    db.fileControl(constants.SQLITE_FCNTL_PERSIST_WAL, 1)
+  }
+  db.run(`PRAGMA cache_size = -${CACHE_KIB}`)
+  return db
 }
 
 /** SQLite takes zeros behind the last frame of its log for none. */

@@ -77,15 +77,18 @@ test('agents import the modules of cadre, and no file', () => {
   expect(shown(edges((file, path) => isAgent(file) && !modules.includes(path)))).toEqual([])
 })
 
-test('no file of lib/team imports itself through others', () => {
-  const done = new Set<string>()
-  const circles: string[] = []
-  const walk = (file: string, path: readonly string[]): void => {
-    if (path.includes(file)) circles.push([...path.slice(path.indexOf(file)), file].join(' → '))
-    if (done.has(file) || path.includes(file)) return
-    for (const next of imports.get(file) ?? []) if (next.startsWith('lib/team/')) walk(next, [...path, file])
-    done.add(file)
-  }
-  for (const file of imports.keys()) if (file.startsWith('lib/team/')) walk(file, [])
-  expect(circles).toEqual([])
-})
+for (const house of Object.keys(HOUSES)) {
+  test(`no file of ${house} imports itself through others`, () => {
+    const isInside = (path: string) => path.startsWith(`${house}/`)
+    const done = new Set<string>()
+    const circles: string[] = []
+    const walk = (file: string, path: readonly string[]): void => {
+      if (path.includes(file)) circles.push([...path.slice(path.indexOf(file)), file].join(' → '))
+      if (done.has(file) || path.includes(file)) return
+      for (const next of imports.get(file) ?? []) if (isInside(next)) walk(next, [...path, file])
+      done.add(file)
+    }
+    for (const file of imports.keys()) if (isInside(file)) walk(file, [])
+    expect(circles).toEqual([])
+  })
+}

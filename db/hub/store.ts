@@ -17,7 +17,10 @@ export interface Store extends Tables {
   readonly dialect: 'sqlite' | 'postgres'
   /** For reads. */
   readonly db: Db
-  /** Runs `work` in one transaction that sees every write before it. Only statements of `tx` are awaited inside. */
+  /**
+   * Runs `work` in one transaction that sees every write before it. It awaits only statements of `tx`, or the next turn
+   * of the event loop: all other writes wait for it.
+   */
   write<T>(work: (tx: Db) => Promise<T>): Promise<T>
   /**
    * A number that changes with every commit of any process, or null where the database has none:

@@ -11,15 +11,30 @@ const MOST = 200
 
 export class Bundles {
   readonly #known = new Recent<string, Bundle>(MOST)
+  /** Teams that are being read now. */
+  readonly #reading = new Map<string, Promise<Bundle>>()
 
   /** Like `loadBundle`: throws `invalid_request` with every problem. */
   async load(from: string | TeamPackage, options: LoadOptions): Promise<Bundle> {
     const key = typeof from === 'string' ? from : `${from.name}@${from.version}`
-    const known = this.#known.get(key)
-    const bundle = known && (await isCurrent(known)) ? known : await loadBundle(from, options)
-    if (isChecked(bundle, from)) this.#known.set(key, bundle)
-    else this.#known.delete(key)
-    return bundle
+    for (;;) {
+      const known = this.#known.get(key)
+      if (known && (await isCurrent(known))) return known
+      // A thousand starts of a new team wait for the first one, and then see whether the files still say the same.
+      const other = this.#reading.get(key)
+      const read = other && (await other.catch(() => null))
+      if (!read || !isChecked(read, from)) break
+    }
+    const reading = loadBundle(from, options)
+    this.#reading.set(key, reading)
+    try {
+      const bundle = await reading
+      if (isChecked(bundle, from)) this.#known.set(key, bundle)
+      else this.#known.delete(key)
+      return bundle
+    } finally {
+      if (this.#reading.get(key) === reading) this.#reading.delete(key)
+    }
   }
 }
 

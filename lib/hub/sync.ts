@@ -2,6 +2,7 @@
 // transaction. The hub distrusts what it is told: a daemon speaks for its own runs only, of teams on the realm's list,
 // and a change that does not fit is refused without holding up the rest.
 
+import { setImmediate as nextTurn } from 'node:timers/promises'
 import { and, eq, inArray } from 'drizzle-orm'
 import type { Db } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
@@ -17,6 +18,8 @@ import { lastRev, type RunRow } from './runs.ts'
 const MAX_CHANGE = 1024 * 1024
 /** Bytes of a name that rows are found by: PostgreSQL's indexes take no keys above 2,704. */
 const MAX_KEY = 2_400
+/** How long a batch may hold the event loop, before other calls are answered. */
+const TURN_MS = 10
 
 export type Refusal = 'invalid_request' | 'forbidden' | 'conflict' | 'too_large' | 'not_found'
 
@@ -52,7 +55,12 @@ export async function applyBatch(hub: Hub, tx: Db, daemonId: string, batch: Batc
   }
   const rejected: Applied['rejected'] = []
   const touched: Applied['touched'] = new Map()
+  let turn = performance.now()
   for (const [offset, change] of batch.changes.entries()) {
+    if (performance.now() - turn > TURN_MS) {
+      await nextTurn()
+      turn = performance.now()
+    }
     const seq = batch.from_seq + offset
     if (!isObject(change) || change.seq !== seq) {
       throw new CadreError('invalid_request', `change ${offset} of the batch must have seq ${seq}`, {

@@ -36,7 +36,8 @@ export interface Scope {
   file?(path: string): string
 }
 
-export interface PhaseValue {
+/** What expressions see of a phase. A type and no interface, because an interface does not pass as JSON. */
+export type PhaseValue = {
   state: string
   reason: string | null
   text: string

@@ -35,6 +35,23 @@ test('a team whose files did not change is read once; a changed sub-team is read
   expect((await load()).id).toBe(first.id)
 })
 
+test('a team is read once for all who ask at the same time, and anew for who asks after a change', async () => {
+  const place = folder()
+  const file = join(place, 'team.yml')
+  writeFileSync(file, leaf('true'))
+  const bundles = new Bundles()
+  const load = () => bundles.load(place, { agents: lookup })
+  const [first, ...others] = await Promise.all([load(), load(), load()])
+  for (const other of others) expect(other).toBe(first!)
+
+  writeFileSync(file, leaf('exit 1'))
+  const early = load()
+  writeFileSync(file, leaf('false'))
+  const late = await load()
+  expect(late.json().teams[late.root]!.text).toBe(leaf('false'))
+  await early
+})
+
 test('a broken team is checked each time', async () => {
   const place = folder()
   await Bun.write(join(place, 'team.yml'), 'name: nothing\n')

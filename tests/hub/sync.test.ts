@@ -101,6 +101,22 @@ describe('delivery', () => {
     expect((await send([runChange(id)], 2)).status).toBe(409)
     expect((await send([runChange(id)], 1)).data.acked_seq).toBe(1)
   })
+  test('others are answered while a large batch is applied', async () => {
+    const text = 'x'.repeat(1_000)
+    const changes = Array.from({ length: 2_000 }, () => runChange(crypto.randomUUID(), { ...done, inputs: { text } }))
+    let applied = false
+    const batch = send(changes, 1).finally(() => {
+      applied = true
+    })
+    let answers = 0
+    while (!applied) {
+      expect((await fetch(`${hub.url}/health`)).status).toBe(200)
+      answers++
+    }
+    expect((await batch).data).toEqual({ acked_seq: 2_000, rejected: [] })
+    // It takes hundreds of milliseconds; held up until its end, one or two calls were answered.
+    expect(answers).toBeGreaterThan(5)
+  })
   test('a refused change is acknowledged and holds up nothing', async () => {
     const [good, bad] = [crypto.randomUUID(), crypto.randomUUID()]
     const codes = await report(

@@ -51,3 +51,21 @@ test('what a kill left of a run that has ended, or never began, is gone after th
   t = await testEngine({ home })
   await gone()
 })
+
+test('a start that is refused leaves nothing behind', async () => {
+  t = await testEngine({ home: folder() })
+  t.db.run("CREATE TRIGGER broken BEFORE INSERT ON runs BEGIN SELECT raise(ABORT, 'broken on purpose'); END")
+  await expect(t.start(team('true'), { token: SECRET })).rejects.toThrow()
+  expect(kept()).toEqual([])
+})
+
+test('starting a run again that has ended leaves nothing behind', async () => {
+  t = await testEngine({ home: folder() })
+  const runId = Bun.randomUUIDv7()
+  const begin = await t.prepare(team('true'), { token: SECRET })
+  await begin({ runId })
+  await t.engine.ended(runId)
+  await gone()
+  expect(await begin({ runId })).toMatchObject({ run_id: runId, state: 'completed' })
+  expect(kept()).toEqual([])
+})

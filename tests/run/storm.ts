@@ -9,6 +9,7 @@ import { chmodSync, existsSync, lstatSync, mkdirSync, readdirSync, readFileSync 
 import { join } from 'node:path'
 import { openHome } from '../support/chaos-face.ts'
 import { checkInvariants, checkKept, type Recorded } from '../support/invariants.ts'
+import { endLeftIn } from '../support/left.ts'
 import { randomFrom } from '../support/random.ts'
 import type { Stretch, Witnesses } from './storm-engine.ts'
 
@@ -125,6 +126,7 @@ try {
     Bun.spawnSync(['cp', '-a', home, process.env.CADRE_KEEP_STORM])
     console.error(`what is left: ${process.env.CADRE_KEEP_STORM}`)
   }
+  await endLeftIn(home)
   process.exit(1)
 }
 const db = openHome(home)

@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import { bundled } from './chaos-bundle.ts'
 import { openHome } from './chaos-face.ts'
 import { checkInvariants, checkKept, type Recorded } from './invariants.ts'
+import { endLeftIn } from './left.ts'
 import { type Random, randomFrom } from './random.ts'
 
 const LONGEST_LIFE_MS = 500
@@ -91,6 +92,7 @@ async function storm(program: string, seed: number, time: () => boolean, toll: T
   } finally {
     next.kill()
     vendor.stop()
+    await Promise.all(homes.map(endLeftIn))
   }
   rmSync(folder, { recursive: true })
 }

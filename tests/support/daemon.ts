@@ -4,6 +4,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import type { RunRecord } from '../../lib/run/engine.ts'
 import { folder } from './folder.ts'
+import { watchHome } from './left.ts'
 
 const PROGRAM = join(import.meta.dir, '../../daemon.ts')
 
@@ -54,6 +55,7 @@ export async function killProcesses(): Promise<void> {
 
 /** What a process of ours sees: nothing of the developer's own settings. */
 function environment(home: string, env: Record<string, string> = {}): Record<string, string> {
+  watchHome(env.CADRE_HOME ?? home)
   return { PATH: process.env.PATH!, HOME: home, LANG: 'C.UTF-8', CADRE_HOME: home, CADRE_LOG_FORMAT: 'json', ...env }
 }
 

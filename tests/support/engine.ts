@@ -7,6 +7,7 @@ import exec from '../../agents/exec.ts'
 import { openRunDatabase, readMigrations } from '../../db/open.ts'
 import { createContext } from '../../lib/agent/context.ts'
 import type { Agent } from '../../lib/agent/define.ts'
+import { processesFolder } from '../../lib/daemon/home.ts'
 import { CadreError } from '../../lib/error.ts'
 import type { JsonObject } from '../../lib/json.ts'
 import { createLog } from '../../lib/log.ts'
@@ -14,6 +15,7 @@ import { createRedactor } from '../../lib/redact.ts'
 import { Engine, type EngineOptions, RootSecrets, type StartRequest } from '../../lib/run/engine.ts'
 import { bundleFromJson, type FileMap, inputsFor, loadBundle } from '../../lib/team/team.ts'
 import { folder } from './folder.ts'
+import { endLeftIn, watchHome } from './left.ts'
 
 export interface TestEngine {
   engine: Engine
@@ -86,6 +88,7 @@ export async function testEngine(
           log: (text, fields) => place.log({ stream: 'log', text, ...(fields && { fields }) }),
           stateDir: place.stateDir,
           workspace: place.workspace,
+          processes: processesFolder(home),
           outside: place.fromPath,
           sameTree: place.sameTree,
           key: binding.key,
@@ -105,6 +108,8 @@ export async function testEngine(
       restoreBundle: (_, json) => bundleFromJson(json),
     },
   })
+  watchHome(home)
+  await endLeftIn(home)
   await engine.recover()
   const lookup = { get: (name: string) => agents[name], names: () => Object.keys(agents) }
   const prepare: TestEngine['prepare'] = async (files, inputs = {}) => {
@@ -124,6 +129,7 @@ export async function testEngine(
     run: async (files, inputs) => engine.ended((await start(files, inputs)).run_id),
     async close() {
       await engine.stop()
+      await endLeftIn(home)
       db.close()
       // Not only at the end of the tests: some make thousands, and the bench is none.
       if (!options.home) rmSync(home, { recursive: true, force: true })

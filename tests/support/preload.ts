@@ -5,6 +5,7 @@ import { afterAll } from 'bun:test'
 import { plugin } from 'bun'
 import { killProcesses } from './daemon.ts'
 import { removeFolders } from './folder.ts'
+import { endLeft } from './left.ts'
 
 const DEFAULT_MS = 20_000
 const HEAD = `import { setDefaultTimeout as $setDefaultTimeout } from 'bun:test'; $setDefaultTimeout(${DEFAULT_MS});`
@@ -21,5 +22,6 @@ plugin({
 
 afterAll(async () => {
   await killProcesses()
+  await endLeft()
   removeFolders()
 }, 60_000)

@@ -14,6 +14,7 @@ import {
   type Errand,
   errorOf,
   type FrozenItem,
+  failPhase,
   fileOutputs,
   freezePage,
   frozen,
@@ -73,14 +74,14 @@ export class Errands {
         const live = machine.lives.get(errand.runId)
         if (live?.outputs !== 'checking') return
         live.outputs = { handed: null, fault: { of: 'run', error: thrown } }
-        machine.step(live)
+        machine.agenda.add(live)
       } else {
         const live = this.#live(errand)
         const phase = live?.phase(errand.position)
         if (!live || !phase) return
         if (errand.kind === 'hand' && phase.type === 'map') mapHanded(machine, live, phase, errand.child!, thrown)
         else if (errand.kind === 'hand' && phase.type === 'team') teamHanded(machine, live, phase, thrown)
-        else machine.failPhase(live, errand.position, errorOf(thrown))
+        else failPhase(machine, live, errand.position, errorOf(thrown))
       }
       machine.follow(root)
     })
@@ -135,7 +136,7 @@ export class Errands {
     if (live?.outputs !== 'checking') return
     const scope = scopeOf(machine, live)
     const outputs: JsonObject = Object.fromEntries(
-      live.team.outputs.map(({ name, value }) => [name, machine.mask(live, value.evaluate(scope))]),
+      live.team.outputs.map(({ name, value }) => [name, machine.world.mask(live.root, value.evaluate(scope))]),
     )
     const files = fileOutputs(live, outputs)
     const origin = this.#originOf(live.row)
@@ -156,7 +157,7 @@ export class Errands {
       if (now?.outputs !== 'checking') return
       now.outputs = { handed, fault }
       if (now.parent) putSmallFiles(machine.store.db, now.parent.id, small, machine.world.now())
-      machine.step(now)
+      machine.agenda.add(now)
       machine.follow(now.root)
     })
   }
@@ -274,7 +275,7 @@ function* linesOf(texts: readonly string[]): Generator<string> {
 
 /** Evaluates the items of a map and their keys, one after the other, and yields the event loop in between. */
 async function evaluate(machine: Machine, live: LiveRun, phase: MapPhase): Promise<FrozenItem[]> {
-  const list = machine.mask(live, phase.items.evaluate(scopeOf(machine, live)))
+  const list = machine.world.mask(live.root, phase.items.evaluate(scopeOf(machine, live)))
   if (!Array.isArray(list)) {
     throw new CadreError(
       'invalid_request',
@@ -302,7 +303,7 @@ async function evaluate(machine: Machine, live: LiveRun, phase: MapPhase): Promi
 }
 
 function keyOf(machine: Machine, live: LiveRun, phase: MapPhase, item: Json, index: number): string {
-  const value = machine.mask(live, phase.key!.evaluate(scopeOf(machine, live, { value: item, index })))
+  const value = machine.world.mask(live.root, phase.key!.evaluate(scopeOf(machine, live, { value: item, index })))
   if (typeof value === 'string' && value !== '') return value
   if (typeof value === 'number' || typeof value === 'boolean') return String(value)
   throw new CadreError(

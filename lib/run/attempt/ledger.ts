@@ -139,7 +139,7 @@ export class Ledger {
     const { id = null, url = null } = recorded.external ?? {}
     await this.#record(write, () =>
       this.#store.receipts.confirm(runId, position, entry, {
-        result: recorded as never,
+        result: recorded,
         id,
         url,
         at: this.#parts.now(),

@@ -63,9 +63,12 @@ function payloadOf(
   try {
     if (when && when.evaluate(scope) !== true) return [null, null]
     const entry = { ...(listener.fields.evaluate(scope) as JsonObject), ...(options.evaluate(scope) as JsonObject) }
-    return [machine.mask(live, { agent: listener.agent, entry, event: notice(machine, live, event, position) }), null]
+    return [
+      machine.world.mask(live.root, { agent: listener.agent, entry, event: notice(machine, live, event, position) }),
+      null,
+    ]
   } catch (thrown) {
-    return [null, machine.mask(live, textOf(thrown))]
+    return [null, machine.world.mask(live.root, textOf(thrown))]
   }
 }
 

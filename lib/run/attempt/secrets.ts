@@ -20,19 +20,38 @@ export class RootSecrets {
     this.#seal = new Seal(home)
   }
 
-  /** Stores the secret ones among `inputs` durably. Writes nothing when there are none. */
+  /**
+   * Stores the secret ones among `inputs` durably. Writes nothing when there are none. Throws `unavailable` while the
+   * disk is full.
+   */
   async keep(rootId: string, fields: readonly Field[], inputs: JsonObject): Promise<void> {
     const secret = Object.fromEntries(
       fields.filter(field => field.secret && field.name in inputs).map(field => [field.name, inputs[field.name]!]),
     )
     if (Object.keys(secret).length === 0) return
     await this.#forgetting.get(rootId)
+    try {
+      await this.#write(rootId, secret)
+    } catch (cause) {
+      const { code } = cause as NodeJS.ErrnoException
+      if (code !== 'ENOSPC' && code !== 'EDQUOT') throw cause
+      throw new CadreError('unavailable', `the disk of ${this.#home} is full: free space, then try again`, { cause })
+    }
+    this.#known.set(rootId, secret)
+  }
+
+  async #write(rootId: string, secret: JsonObject): Promise<void> {
     const folder = join(this.#home, 'secrets')
     mkdirSync(folder, { recursive: true, mode: 0o700 })
     const file = join(folder, rootId)
-    writeFileSync(`${file}.tmp`, this.#seal.close(rootId, JSON.stringify(secret)), { mode: 0o600, flush: true })
-    await rename(`${file}.tmp`, file)
-    this.#known.set(rootId, secret)
+    const temporary = `${file}.tmp`
+    try {
+      writeFileSync(temporary, this.#seal.close(rootId, JSON.stringify(secret)), { mode: 0o600, flush: true })
+      await rename(temporary, file)
+    } catch (error) {
+      await rm(temporary, { force: true })
+      throw error
+    }
   }
 
   /** The secret inputs of a tree by name; empty when it has none. */

@@ -7,6 +7,7 @@ export { type Clock, isDue, NO_CLOCK, pause, resume, startClock } from './clock.
 export type { Binding, ContextHooks, EngineHost, LogLine, RunPlace } from './host.ts'
 export { type Ending, isLeaf, type LivePhase, LiveRun, type MapProgress, type NextItem, untouched } from './live.ts'
 export {
+  branchKey,
   type DeliveryRow,
   json,
   type PhaseRow,

@@ -133,6 +133,12 @@ export class LiveRun {
     return this.team.phases[position]!
   }
 
+  /** The wish because of which a phase is to be cancelled; null when there is none, or when the phase cleans up after it. */
+  callsOff(position: number): Ending | null {
+    const { ending } = this
+    return ending && (ending.hard || !this.phase(position).always) ? ending : null
+  }
+
   /** Runs below a phase that have not ended. */
   below(position: number): Below {
     const known = this.#below.get(position)

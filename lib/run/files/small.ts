@@ -92,6 +92,8 @@ async function makeAgain(stateDir: string, { path, bytes }: SmallFileRow): Promi
 const SETTLE_MS = 30_000
 const MOST_A_TICK = 200
 const AT_ONCE = 16
+/** How often files are made durable. */
+const TICK_MS = 10_000
 
 export interface SettlerOptions {
   db: Database
@@ -108,9 +110,20 @@ export class Settler {
   /** Where the last tick stopped, so that a file that cannot be synced does not delay the others. */
   #after = 0
   #running: Promise<number> | null = null
+  #timer: Timer | undefined
 
   constructor(options: SettlerOptions) {
     this.#options = options
+  }
+
+  /** Settles files every ten seconds, until `stop`. */
+  start(): void {
+    this.#timer = setInterval(() => void this.tick(), TICK_MS)
+    this.#timer.unref()
+  }
+
+  stop(): void {
+    clearInterval(this.#timer)
   }
 
   /** Settles up to 200 files and returns how many. Never throws. */

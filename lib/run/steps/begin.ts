@@ -1,105 +1,25 @@
-// A run begins: what is asked for, the rows that are inserted, and its first steps. Its place in the tree follows from
-// the phase above.
+// A top run begins because somebody asked for it, or continues in a new process.
 
-import type { JsonObject } from '../../json.ts'
-import type { Bundle, Field, Team } from '../../team/team.ts'
-import { LiveRun, parse, type RunRow, startClock, treeKey, untouched } from '../core/core.ts'
-import type { Machine } from './machine.ts'
+import { CadreError } from '../../error.ts'
+import { create, type NewRun } from './create.ts'
+import { loadTree } from './load.ts'
+import { follow } from './step.ts'
+import type { Work } from './work.ts'
 
-export interface NewRun {
-  id: string
-  bundle: Bundle
-  teamKey: string
-  /** Checked and complete. */
-  inputs: JsonObject
-  runName: string | null
-  workspace: string | null
-  fromPath: boolean
-  synced: boolean
+/** Nothing happens when the run id exists: a job that is delivered twice starts one run. */
+export function beginTop(work: Work, run: NewRun): void {
+  const { bundles, runs } = work.store
+  if (runs.get(run.id)) return
+  if (!bundles.has(run.bundle.id)) bundles.insert(run.bundle.id, JSON.stringify(run.bundle.json()))
+  create(work, run, null)
+  follow(work, run.id)
 }
 
-/** The phase that starts a sub-run, and the item that it is for. A team phase has one item, 0, without a key. */
-export interface Above {
-  live: LiveRun
-  position: number
-  item: number
-  key: string | null
-}
-
-/** Begins a top run. Nothing happens when the run id exists: a job that is delivered twice starts one run. */
-export function beginTop(machine: Machine, run: NewRun): void {
-  const { store } = machine
-  if (store.runs.get(run.id)) return
-  if (!store.bundles.has(run.bundle.id)) store.bundles.insert(run.bundle.id, JSON.stringify(run.bundle.json()))
-  create(machine, run, null)
-  machine.follow(run.id)
-}
-
-/** Inserts a run with its phases and lets it begin. */
-export function create(machine: Machine, run: NewRun, above: Above | null): LiveRun {
-  const row = newRow(run, above, machine.world.now())
-  const team = run.bundle.team(run.teamKey)
-  machine.store.runs.insert(row)
-  machine.store.phases.insert(row.id, team.phases.length)
-  const live = new LiveRun(row, run.bundle, above?.live ?? null, team.phases.map(untouched), run.inputs)
-  machine.lives.set(row.id, live)
-  live.siblings?.runs.add(live)
-  if (row.deadline !== null) machine.world.wakeAt(row.deadline)
-  machine.changed(live)
-  machine.event(live, 'on_start', null)
-  for (const phase of team.phases) if (phase.dependsOn.length === 0) machine.consider(live, phase.index)
-  machine.step(live)
-  return live
-}
-
-/** The inputs in the form that is stored and shown: without secrets. */
-export function maskInputs(fields: readonly Field[], values: JsonObject): JsonObject {
-  if (!fields.some(({ secret }) => secret)) return values
-  const masked = { ...values }
-  for (const { name, secret } of fields) if (secret && name in masked) masked[name] = '***'
-  return masked
-}
-
-/** The end of such a run calls for nothing: there is nobody to tell and no secret to forget. */
-function endsAlone({ inputs, listeners }: Team): boolean {
-  return listeners.length === 0 && !inputs.some(({ secret }) => secret)
-}
-
-function newRow(run: NewRun, above: Above | null, now: number): RunRow {
-  const team = run.bundle.team(run.teamKey)
-  const parent = above?.live.row
-  return {
-    id: run.id,
-    root_id: parent?.root_id ?? run.id,
-    tree_key: parent ? treeKey(parent.tree_key, above!.position, above!.item) : '',
-    parent_id: parent?.id ?? null,
-    parent_position: above?.position ?? null,
-    parent_phase: above ? above.live.phase(above.position).name : null,
-    item: above?.item ?? null,
-    run_name: above ? above.key : run.runName,
-    call_path: JSON.stringify([...(parent ? parse<string[]>(parent.call_path)! : []), team.name]),
-    call_depth: parent ? parent.call_depth + 1 : 0,
-    bundle_id: run.bundle.id,
-    team_key: run.teamKey,
-    team: team.name,
-    version: team.version,
-    state: 'running',
-    reason: null,
-    error: null,
-    inputs: JSON.stringify(maskInputs(team.inputs, run.inputs)),
-    outputs: null,
-    workspace: run.workspace,
-    from_path: run.fromPath ? 1 : 0,
-    synced: run.synced ? 1 : 0,
-    attempt: 1,
-    ending: null,
-    created_at: now,
-    started_at: now,
-    completed_at: null,
-    deadline: startClock(team.timeout, now).deadline,
-    time_left: null,
-    logged: 0,
-    handed: null,
-    settled: parent || endsAlone(team) ? 1 : 0,
-  }
+/** Continues the tree of a top run, unless it has ended. Throws `not_found`, and when it cannot be read. */
+export function continueTree(work: Work, root: string): void {
+  const row = work.store.runs.get(root)
+  if (!row) throw new CadreError('not_found', `there is no run ${root}`)
+  if (row.completed_at !== null) return
+  loadTree(work, root)
+  follow(work, root)
 }

@@ -1,5 +1,6 @@
 // A thrown error as a run or a phase records it.
 
+import { SQLiteError } from 'bun:sqlite'
 import { AgentError } from '../../agent/define.ts'
 import { CadreError } from '../../error.ts'
 import type { RunError } from '../core/core.ts'
@@ -15,6 +16,15 @@ export function errorOf(thrown: unknown): RunError {
   } catch {
     return { code: 'internal', message: textOf(thrown) }
   }
+}
+
+/**
+ * The same inside a unit, of what a team's own values caused. A fault of the engine or of the database is thrown again: it
+ * fails no phase, and its unit is undone.
+ */
+export function failureOf(thrown: unknown): RunError {
+  if (thrown instanceof SQLiteError || (thrown instanceof CadreError && thrown.code === 'internal')) throw thrown
+  return errorOf(thrown)
 }
 
 /** The text of anything that was thrown, even of what cannot be turned into text. */

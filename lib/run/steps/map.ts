@@ -15,11 +15,15 @@ import {
   treeKey,
 } from '../core/core.ts'
 import { JsonText } from '../store/store.ts'
-import type { RunEnd } from './end.ts'
-import { errorOf } from './fault.ts'
-import type { Machine } from './machine.ts'
+import { errandDone, sendErrand } from './errand.ts'
+import { errorOf, failureOf } from './fault.ts'
+import { unpark } from './places.ts'
 import { openWhole } from './reopen.ts'
-import { createSubRun, errandDone, lacksHandOver, reopenSubRun, sendErrand } from './sub-run.ts'
+import type { RunEnd } from './run-end.ts'
+import { endPhase, failPhase } from './settle.ts'
+import { createSubRun, lacksHandOver, reopenSubRun } from './sub-run.ts'
+import { cancelQueued } from './transition.ts'
+import type { Work } from './work.ts'
 
 /** Most items that one step starts, so that other runs get their turn. */
 const STARTS_OF_A_STEP = 16
@@ -43,31 +47,25 @@ export interface MapResult {
   files: readonly FileRecord[]
 }
 
-export function startMap(machine: Machine, live: LiveRun, phase: MapPhase): void {
+export function startMap(work: Work, live: LiveRun, phase: MapPhase): void {
   // A resume keeps the items, unless it repeats an earlier phase: then they are evaluated again.
-  const total = machine.store.phases.total(live.id, phase.index)
-  if (total === null) return sendErrand(machine, live, phase.index, 'freeze')
-  beginItems(machine, live, phase, total)
+  const total = work.store.phases.total(live.id, phase.index)
+  if (total === null) return sendErrand(work, live, phase.index, 'freeze')
+  beginItems(work, live, phase, total)
 }
 
 /** Continues a map after a restart, from where its rows are. */
-export function takeUpMap(machine: Machine, live: LiveRun, phase: MapPhase): void {
-  const total = machine.store.phases.total(live.id, phase.index)
-  if (total === null) return sendErrand(machine, live, phase.index, 'freeze')
-  continueItems(machine, live, phase, total)
+export function takeUpMap(work: Work, live: LiveRun, phase: MapPhase): void {
+  const total = work.store.phases.total(live.id, phase.index)
+  if (total === null) return sendErrand(work, live, phase.index, 'freeze')
+  continueItems(work, live, phase, total)
 }
 
 /** Stores a page of evaluated items. The first page replaces what an earlier evaluation left. */
-export function freezePage(
-  machine: Machine,
-  live: LiveRun,
-  phase: MapPhase,
-  from: number,
-  items: readonly FrozenItem[],
-) {
-  if (machine.store.phases.total(live.id, phase.index) !== null) return
-  if (from === 0) machine.store.items.delete(live.id, phase.index)
-  machine.store.items.insert(live.id, phase.index, from, items)
+export function freezePage(work: Work, live: LiveRun, phase: MapPhase, from: number, items: readonly FrozenItem[]) {
+  if (work.store.phases.total(live.id, phase.index) !== null) return
+  if (from === 0) work.store.items.delete(live.id, phase.index)
+  work.store.items.insert(live.id, phase.index, from, items)
 }
 
 /**
@@ -75,57 +73,57 @@ export function freezePage(
  * out of the way, because another sub-run may still have the index.
  */
 export function moveSubRuns(
-  machine: Machine,
+  work: Work,
   live: LiveRun,
   phase: MapPhase,
   places: readonly { id: string; item: number; moves: boolean; opens: boolean }[],
   away: boolean,
 ): void {
-  const { phases, runs } = machine.store
+  const { phases, runs } = work.store
   if (phases.total(live.id, phase.index) !== null) return
   for (const { id, item, moves, opens } of places) {
     if (moves) {
       const to = treeKey(live.row.tree_key, phase.index, away ? AWAY_INDEX + item : item)
       const moved = runs.move(live.root, id, away ? AWAY_INDEX + item : item, runs.get(id)!.tree_key, to)
-      if (!away) machine.noteRows(moved, [])
+      if (!away) work.notes.changedRows(moved, [])
     }
-    if (opens && !away) openWhole(machine, id)
+    if (opens && !away) openWhole(work, id)
   }
 }
 
 /** All items are stored, and sub-runs of an earlier evaluation have their new items. */
-export function frozen(machine: Machine, live: LiveRun, phase: MapPhase, total: number): void {
+export function frozen(work: Work, live: LiveRun, phase: MapPhase, total: number): void {
   errandDone(live, phase.index)
-  if (machine.store.phases.total(live.id, phase.index) !== null) return
-  machine.store.phases.setTotal(live.id, phase.index, total)
-  machine.changed(live, phase.index)
-  beginItems(machine, live, phase, total)
+  if (work.store.phases.total(live.id, phase.index) !== null) return
+  work.store.phases.setTotal(live.id, phase.index, total)
+  work.notes.changed(live, phase.index)
+  beginItems(work, live, phase, total)
 }
 
-function beginItems(machine: Machine, live: LiveRun, phase: MapPhase, total: number): void {
+function beginItems(work: Work, live: LiveRun, phase: MapPhase, total: number): void {
   const { attempt } = live.phases[phase.index]!
-  if (attempt > 1) machine.after({ kind: 'clear', runId: live.id, position: phase.index })
-  machine.noteRows(machine.store.runs.requeueChildren(live.id, phase.index, total), [])
-  continueItems(machine, live, phase, total)
+  if (attempt > 1) work.notes.after({ kind: 'clear', runId: live.id, position: phase.index })
+  work.notes.changedRows(work.store.runs.requeueChildren(live.id, phase.index, total), [])
+  continueItems(work, live, phase, total)
 }
 
-function continueItems(machine: Machine, live: LiveRun, phase: MapPhase, total: number): void {
-  live.maps.set(phase.index, progressOf(machine, live, phase, total))
-  sendMissingFiles(machine, live, phase, total)
+function continueItems(work: Work, live: LiveRun, phase: MapPhase, total: number): void {
+  live.maps.set(phase.index, progressOf(work, live, phase, total))
+  sendMissingFiles(work, live, phase, total)
   live.proceeding.add(phase.index)
-  machine.step(live)
+  work.agenda.add(live)
 }
 
 /** Has the files of completed sub-runs handed over that the run above lacks because of a kill or a fault. */
-function sendMissingFiles(machine: Machine, live: LiveRun, phase: MapPhase, total: number): void {
+function sendMissingFiles(work: Work, live: LiveRun, phase: MapPhase, total: number): void {
   if (!live.bundle.team(phase.team).outputs.some(({ type }) => type === 'file')) return
-  for (const child of machine.store.runs.children(live.id, phase.index)) {
+  for (const child of work.store.runs.children(live.id, phase.index)) {
     if (child.item! >= total || child.state !== 'completed' || !lacksHandOver(live, child)) continue
-    sendErrand(machine, live, phase.index, 'hand', child.id)
+    sendErrand(work, live, phase.index, 'hand', child.id)
   }
 }
 
-function progressOf({ store }: Machine, live: LiveRun, phase: MapPhase, total: number): MapProgress {
+function progressOf({ store }: Work, live: LiveRun, phase: MapPhase, total: number): MapProgress {
   const failed = store.runs
     .childStates(live.id, phase.index, total)
     .filter(({ state }) => state === 'failed' || state === 'cancelled')
@@ -136,56 +134,53 @@ function progressOf({ store }: Machine, live: LiveRun, phase: MapPhase, total: n
 }
 
 /** Starts items up to the map's concurrency, and has its result built when none is left. */
-export function proceed(machine: Machine, live: LiveRun, phase: MapPhase): void {
+export function proceed(work: Work, live: LiveRun, phase: MapPhase): void {
   const { index } = phase
   const progress = live.maps.get(index)
   if (!progress || progress.ending || phaseEnded(live.phases[index]!.state)) return
   const below = live.below(index)
   for (const [child, wanting] of below.wanting) {
-    if (!machine.unpark(child)) break
+    if (!unpark(child)) break
     below.wanting.delete(child)
-    for (const run of wanting) machine.step(run)
+    for (const run of wanting) work.agenda.add(run)
   }
-  const cancelled = live.ending !== null && (live.ending.hard || !phase.always)
+  const ending = live.callsOff(index)
   const mayStart = () =>
-    !cancelled &&
-    !progress.stopped &&
-    progress.next < progress.total &&
-    below.runs.size - below.parked < phase.concurrency
+    !ending && !progress.stopped && progress.next < progress.total && below.runs.size - below.parked < phase.concurrency
   for (let started = 0; mayStart(); started++) {
     if (started === STARTS_OF_A_STEP) {
       live.proceeding.add(index)
-      return machine.step(live)
+      return work.agenda.add(live)
     }
     if (progress.page.length === 0) {
-      progress.page.push(...machine.store.items.next(live.id, index, progress.next, PAGE))
+      progress.page.push(...work.store.items.next(live.id, index, progress.next, PAGE))
     }
     const next = progress.page.shift()
     progress.next = next ? next.item + 1 : progress.total
-    if (next) startItem(machine, live, phase, progress, next)
+    if (next) startItem(work, live, phase, progress, next)
   }
   if (below.runs.size > 0 || live.errands.has(index)) return
-  if (cancelled) return machine.endPhase(live, index, 'cancelled', { reason: live.ending!.reason })
+  if (ending) return endPhase(work, live, index, 'cancelled', { reason: ending.reason })
   progress.ending = true
   // Sub-runs that still wait for a new attempt will not get one: they are cancelled, and count as that.
-  machine.cancelQueued(live, index)
-  sendErrand(machine, live, index, 'conclude')
+  cancelQueued(work, live, index)
+  sendErrand(work, live, index, 'conclude')
 }
 
 /** Starts an item: creates its sub-run, or begins the new attempt of the one that it has. */
-function startItem(machine: Machine, live: LiveRun, phase: MapPhase, progress: MapProgress, next: NextItem): void {
+function startItem(work: Work, live: LiveRun, phase: MapPhase, progress: MapProgress, next: NextItem): void {
   const { item: index, key, sub_run } = next
   const value: Json = JSON.parse(next.value)
   try {
-    if (sub_run === null) createSubRun(machine, live, phase, key, { value, index })
-    else reopenSubRun(machine, live, phase, sub_run, { value, index })
+    if (sub_run === null) createSubRun(work, live, phase, key, { value, index })
+    else reopenSubRun(work, live, phase, sub_run, { value, index })
   } catch (thrown) {
-    stopMap(machine, live, phase, progress, index, key, thrown)
+    stopMap(work, live, phase, progress, index, key, failureOf(thrown))
   }
 }
 
 export function mapChildEnded(
-  machine: Machine,
+  work: Work,
   live: LiveRun,
   phase: MapPhase,
   child: LiveRun,
@@ -194,65 +189,64 @@ export function mapChildEnded(
 ): void {
   const progress = live.maps.get(phase.index)
   if (!progress) return
-  if (fault !== null) stopMap(machine, live, phase, progress, child.row.item!, child.row.run_name!, fault)
+  if (fault !== null) stopMap(work, live, phase, progress, child.row.item!, child.row.run_name!, errorOf(fault))
   else if (end.state !== 'completed') {
     progress.failed++
     if (phase.onItemFailure === 'stop') progress.stopped = true
   }
   live.proceeding.add(phase.index)
-  machine.step(live)
+  work.agenda.add(live)
 }
 
 /** The files of an already completed sub-run were handed over, or (`fault`) could not be. */
-export function mapHanded(machine: Machine, live: LiveRun, phase: MapPhase, childId: string, fault: unknown): void {
+export function mapHanded(work: Work, live: LiveRun, phase: MapPhase, childId: string, fault: unknown): void {
   errandDone(live, phase.index)
   const progress = live.maps.get(phase.index)
   if (!progress) return
   if (fault !== null) {
-    const child = machine.store.runs.get(childId)!
-    stopMap(machine, live, phase, progress, child.item!, child.run_name!, fault)
+    const child = work.store.runs.get(childId)!
+    stopMap(work, live, phase, progress, child.item!, child.run_name!, errorOf(fault))
   }
   live.proceeding.add(phase.index)
-  machine.step(live)
+  work.agenda.add(live)
 }
 
 /** Records a fault of the map itself, which belongs to no sub-run: no more items start, and the phase fails with it. */
 function stopMap(
-  machine: Machine,
+  work: Work,
   live: LiveRun,
   phase: MapPhase,
   progress: MapProgress,
   item: number,
   key: string,
-  thrown: unknown,
+  fault: RunError,
 ): void {
   progress.stopped = true
-  const error = machine.mask(live, errorOf(thrown))
+  const error = work.world.mask(live.root, fault)
   const place = key === String(item) ? `item ${item}` : `item ${item} (${key})`
-  machine.store.phases.setError(live.id, phase.index, { ...error, message: `${place}: ${error.message}` })
+  work.store.phases.setError(live.id, phase.index, { ...error, message: `${place}: ${error.message}` })
 }
 
 /** The result is built: the phase ends with it. */
-export function mapConcluded(machine: Machine, live: LiveRun, phase: MapPhase, result: MapResult): void {
+export function mapConcluded(work: Work, live: LiveRun, phase: MapPhase, result: MapResult): void {
   const { index } = phase
   const progress = live.maps.get(index)
   if (!progress || live.below(index).runs.size > 0) return
   errandDone(live, index)
   const { counts, files } = result
-  if (live.ending && (live.ending.hard || !phase.always)) {
-    return machine.endPhase(live, index, 'cancelled', { reason: live.ending.reason })
-  }
+  const ending = live.callsOff(index)
+  if (ending) return endPhase(work, live, index, 'cancelled', { reason: ending.reason })
   const change = { text: `${counts.completed} of ${progress.total} completed`, data: new JsonText(result.data), files }
-  const broken = parse<RunError>(machine.store.phases.error(live.id, index))
-  if (!broken && !progress.stopped) return machine.endPhase(live, index, 'completed', change)
+  const broken = parse<RunError>(work.store.phases.error(live.id, index))
+  if (!broken && !progress.stopped) return endPhase(work, live, index, 'completed', change)
   const error = broken ?? {
     code: 'item_failed',
-    message: `${counts.failed + counts.cancelled} of ${progress.total} items did not complete: ${firstFailure(machine, live, phase)}`,
+    message: `${counts.failed + counts.cancelled} of ${progress.total} items did not complete: ${firstFailure(work, live, phase)}`,
   }
-  machine.failPhase(live, index, error, change)
+  failPhase(work, live, index, error, change)
 }
 
-function firstFailure({ store }: Machine, live: LiveRun, phase: MapPhase): string {
+function firstFailure({ store }: Work, live: LiveRun, phase: MapPhase): string {
   const row = store.runs.firstFailedChild(live.id, phase.index)
   if (!row) return 'see its sub-runs'
   const error = parse<RunError>(row.error)

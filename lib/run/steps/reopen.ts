@@ -1,214 +1,36 @@
-// Opens ended runs and phases again: the only way out of an ended state, and always a new attempt. Run ids and the
-// results of completed phases stay. What did not complete is opened; with `from` also that phase and all that depends
-// on it, with `failed` also the failed items of maps that completed without them. `planResume` tells beforehand what
-// will be repeated.
+// An ended run is opened again, which is the only way out of an ended state, and always begins a new attempt. The ids of
+// runs stay, and so do the results of completed phases.
 
-import { CadreError } from '../../error.ts'
-import type { JsonObject } from '../../json.ts'
-import type { Phase, Team } from '../../team/team.ts'
-import { positionOf, type RunRow, runEnded, startClock } from '../core/core.ts'
-import type { ChildRow } from '../store/store.ts'
-import { loadRun, takeUp } from './load.ts'
-import type { Machine } from './machine.ts'
-import { type Written, written } from './written.ts'
-
-export interface ResumeOptions {
-  /** Name of the phase from which everything is repeated. */
-  from?: string | null
-  failed?: boolean
-  /** Values of `secret` inputs, which were removed when the run ended. */
-  inputs?: JsonObject
-}
-
-export interface ResumePlan {
-  run_id: string
-  /**
-   * Phases of the run that run again. In their sub-runs only what did not complete runs again, unless `from` asks for
-   * more.
-   */
-  repeats: string[]
-  /** What these phases have already written outside: it is not sent again. */
-  written: Written[]
-}
-
-/**
- * Begins the new attempt of a top run. Throws `not_found`, `invalid_state`, or `invalid_request` for an unknown phase.
- */
-export function resume(machine: Machine, runId: string, { from = null, failed = false }: ResumeOptions): void {
-  const row = resumable(machine, runId, { from, failed })
-  const team = teamOf(machine, row)
-  for (const position of reached(team, from)) openPhase(machine, row, team.phases[position]!)
-  if (failed) openFailed(machine, row)
-  machine.store.runs.requeue(runId)
-  reopenRun(machine, machine.store.runs.get(runId)!)
-  machine.follow(runId)
-}
+import { type RunRow, startClock } from '../core/core.ts'
+import { readRun } from './read.ts'
+import { consider } from './settle.ts'
+import type { Work } from './work.ts'
 
 /** Begins the new attempt of a run that is `queued` for it. What it completed stays. */
-export function reopenRun(machine: Machine, row: RunRow): void {
-  const { store, world } = machine
+export function reopenRun(work: Work, row: RunRow): void {
+  const { agenda, notes, store, world } = work
   const now = world.now()
-  const { deadline } = startClock(teamOf(machine, row).timeout, now)
+  const { timeout } = world.bundle(row.bundle_id).team(row.team_key)
+  const { deadline } = startClock(timeout, now)
   store.runs.begin(row.id, now, deadline)
   const opened = store.phases.reopen(row.id)
-  const live = loadRun(machine, store.runs.get(row.id)!)
-  machine.changed(live)
-  for (const position of opened) machine.changed(live, position)
-  machine.event(live, 'on_start', null)
-  takeUp(machine, live)
+  const live = readRun(work, store.runs.get(row.id)!)
+  if (deadline !== null) world.wakeAt(deadline)
+  notes.changed(live)
+  for (const position of opened) notes.changed(live, position)
+  notes.event(live, 'on_start', null)
+  for (const [position, { state, open }] of live.phases.entries()) {
+    if (state === 'pending' && open === 0) consider(work, live, position)
+  }
+  agenda.add(live)
 }
 
 /**
  * Opens everything in a sub-run again. Sub-runs of its maps stay as they ended until the items are evaluated again:
  * only then is it known which of them still have an item.
  */
-export function openWhole(machine: Machine, runId: string): void {
-  const { store } = machine
+export function openWhole({ notes, store }: Work, runId: string): void {
   const phases = store.phases.openWhole(runId)
   store.items.deleteWhole(runId)
-  machine.noteRows(store.runs.requeueWhole(runId), phases)
-}
-
-/** What a resume would repeat. Throws as `resume` does. */
-export function planResume(
-  machine: Machine,
-  runId: string,
-  { from = null, failed = false }: ResumeOptions,
-): ResumePlan {
-  const { store } = machine
-  const row = resumable(machine, runId, { from, failed })
-  const team = teamOf(machine, row)
-  const whole = new Set(reached(team, from))
-  const repeated = new Set([...open(machine, row), ...whole, ...(failed ? withFailedItems(machine, row) : [])])
-  const again = store.receipts.below(row.root_id, row.tree_key).filter(({ run_id, position, state }) => {
-    const place = store.runs.get(run_id)!.tree_key
-    const top = place === '' ? position : positionOf(place)
-    if (state !== 'done' || !repeated.has(top)) return false
-    return whole.has(top) || store.phases.get(run_id, position)!.state !== 'completed'
-  })
-  return {
-    run_id: runId,
-    repeats: team.phases.filter(phase => repeated.has(phase.index)).map(phase => phase.name),
-    written: again.map(receipt =>
-      written(receipt, teamOf(machine, store.runs.get(receipt.run_id)!).phases[receipt.position]!.name),
-    ),
-  }
-}
-
-/** The secret inputs that a new attempt of `row` needs; their values were removed when the run ended. */
-export function secretsNeeded(team: Team, row: Pick<RunRow, 'inputs'>): string[] {
-  const given: JsonObject = JSON.parse(row.inputs)
-  return team.inputs.filter(({ name, secret }) => secret && name in given).map(({ name }) => name)
-}
-
-export function resumable(machine: Machine, runId: string, { from = null, failed = false }: ResumeOptions): RunRow {
-  const row = machine.store.runs.get(runId)
-  if (!row) throw new CadreError('not_found', `there is no run ${runId}`)
-  if (row.parent_id !== null) {
-    throw new CadreError('invalid_state', `run ${runId} is a sub-run: resume its top run ${row.root_id}`)
-  }
-  if (!runEnded(row.state)) {
-    throw new CadreError('invalid_state', `run ${runId} is ${row.state}: it continues by itself`)
-  }
-  const nothing = row.state === 'completed' && from === null
-  if (nothing && !failed) {
-    throw new CadreError('invalid_state', `run ${runId} is completed: name the phase to repeat from`)
-  }
-  if (nothing && withFailedItems(machine, row).length === 0) {
-    throw new CadreError('invalid_state', `run ${runId} is completed, and no item of its maps failed`)
-  }
-  return row
-}
-
-const teamOf = ({ world }: Machine, row: Pick<RunRow, 'bundle_id' | 'team_key'>): Team =>
-  world.bundle(row.bundle_id).team(row.team_key)
-
-/** Opens a phase again, however it ended. The items of a map will be evaluated again. */
-function openPhase(machine: Machine, row: RunRow, phase: Phase): void {
-  machine.store.phases.open(row.id, phase.index)
-  machine.store.items.delete(row.id, phase.index)
-  machine.noteRows([], [{ run_id: row.id, position: phase.index }])
-  const below = phase.type === 'team' && machine.store.runs.child(row.id, phase.index, 0)
-  if (below) openWhole(machine, below.id)
-}
-
-/** Positions of the phases that every resume repeats: those that did not complete. */
-function open(machine: Machine, row: RunRow): number[] {
-  return machine.store.phases
-    .of(row.id)
-    .filter(
-      ({ state, reason }) =>
-        state === 'failed' ||
-        state === 'cancelled' ||
-        (state === 'skipped' && (reason === 'upstream' || reason === 'when')),
-    )
-    .map(phase => phase.position)
-}
-
-/** The phase `from` and all that depends on it. */
-function reached(team: Team, from: string | null): number[] {
-  if (from === null) return []
-  const first = team.phases.find(phase => phase.name === from)
-  if (first) return dependants(team, [first.index])
-  const names = team.phases.map(phase => phase.name).join(', ')
-  throw new CadreError('invalid_request', `${team.name} has no phase ${from}; it has ${names}`, {
-    details: [{ path: '/from_phase', message: `expected one of ${names}` }],
-  })
-}
-
-function dependants(team: Team, from: readonly number[]): number[] {
-  const found = new Set(from)
-  for (const position of found) for (const dependant of team.phases[position]!.dependants) found.add(dependant)
-  return [...found]
-}
-
-// Failed items of maps that completed without them, at any depth of the tree
-
-/**
- * Positions of the phases that are repeated for such items: the holders of the items, and all that depends on these.
- */
-function withFailedItems(machine: Machine, row: Pick<RunRow, 'id' | 'bundle_id' | 'team_key'>): number[] {
-  const team = teamOf(machine, row)
-  return dependants(team, holdersOfFailed(machine, row, team))
-}
-
-function holdersOfFailed(machine: Machine, row: Pick<RunRow, 'id'>, team: Team): number[] {
-  const { store } = machine
-  const holds = (phase: Phase): boolean => {
-    if (phase.type !== 'map' && phase.type !== 'team') return false
-    if (store.phases.get(row.id, phase.index)!.state !== 'completed') return false
-    return countedChildren(machine, row.id, phase).some(
-      child => child.state === 'failed' || child.state === 'cancelled' || isHolder(machine, child),
-    )
-  }
-  return team.phases.filter(holds).map(phase => phase.index)
-}
-
-const isHolder = (machine: Machine, child: ChildRow): boolean =>
-  child.state === 'completed' && holdersOfFailed(machine, child, teamOf(machine, child)).length > 0
-
-function countedChildren({ store }: Machine, runId: string, phase: Phase): ChildRow[] {
-  const total = phase.type === 'map' ? (store.phases.total(runId, phase.index) ?? 0) : 1
-  return store.runs.children(runId, phase.index).filter(({ item }) => item! < total)
-}
-
-/** Opens the phases of `withFailedItems`. Items stay frozen, and sub-runs keep what they completed. */
-function openFailed(machine: Machine, row: Pick<RunRow, 'id' | 'bundle_id' | 'team_key'>): void {
-  const { store } = machine
-  const team = teamOf(machine, row)
-  const holders = holdersOfFailed(machine, row, team)
-  for (const position of dependants(team, holders)) {
-    const phase = team.phases[position]!
-    if (!holders.includes(position)) {
-      openPhase(machine, store.runs.get(row.id)!, phase)
-      continue
-    }
-    for (const child of countedChildren(machine, row.id, phase)) {
-      if (!isHolder(machine, child)) continue
-      openFailed(machine, child)
-      machine.noteRows(store.runs.requeue(child.id), [])
-    }
-    store.phases.open(row.id, position, true)
-    machine.noteRows([], [{ run_id: row.id, position }])
-  }
+  notes.changedRows(store.runs.requeueWhole(runId), phases)
 }

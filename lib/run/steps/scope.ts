@@ -8,7 +8,7 @@ import { Recent } from '../../recent.ts'
 import type { PhaseValue, Scope } from '../../team/team.ts'
 import { type LiveRun, parse, type RunError } from '../core/core.ts'
 import type { Store } from '../store/store.ts'
-import type { World } from './machine.ts'
+import type { World } from './world.ts'
 
 /** What is needed to read a scope. */
 export interface Reading {

@@ -2,27 +2,58 @@
 // once they have stopped. `always` phases still run, to clean up, unless the run is asked a second time.
 
 import { formatDuration } from '../../duration.ts'
-import { type Ending, isLeaf, type LiveRun, parse, phaseEnded, type RunError, startClock } from '../core/core.ts'
-import { CLEANUP_MS, type Machine } from './machine.ts'
-import { closeReview } from './review.ts'
+import { CadreError } from '../../error.ts'
+import {
+  type Ending,
+  isLeaf,
+  type LiveRun,
+  NO_CLOCK,
+  parse,
+  phaseEnded,
+  type RunError,
+  type RunRow,
+  startClock,
+} from '../core/core.ts'
+import { closeReview } from './question.ts'
+import { endPhase, failPhase } from './settle.ts'
+import { CLEANUP_MS } from './transition.ts'
+import { setClock } from './waiting.ts'
+import type { Work } from './work.ts'
 
-export function stopRun(machine: Machine, live: LiveRun, asked: Ending): void {
+/** Throws unless somebody may ask the run to end. */
+export function refuseStop({ store }: Work, runId: string): RunRow {
+  const row = store.runs.get(runId)
+  if (!row) throw new CadreError('not_found', `there is no run ${runId}`)
+  if (row.completed_at !== null) {
+    throw new CadreError('invalid_state', `run ${runId} has already ended (${row.state})`)
+  }
+  if (row.state === 'queued') {
+    throw new CadreError(
+      'invalid_state',
+      `run ${runId} waits for its new attempt and cannot be cancelled alone: cancel its top run ${row.root_id}`,
+    )
+  }
+  return row
+}
+
+export function stopRun(work: Work, live: LiveRun, asked: Ending): void {
   live.stop = null
   if (live.ending && (live.ending.hard || !asked.hard)) return
   const ending = live.ending ? { ...live.ending, hard: true } : asked
+  work.notes.touch(live.root)
   live.ending = ending
   live.row.deadline = null
   live.row.time_left = null
-  machine.store.runs.setEnding(live.id, ending)
-  for (const position of live.phases.keys()) stopPhase(machine, live, position, ending)
-  machine.step(live)
+  work.store.runs.setEnding(live.id, ending)
+  for (const position of live.phases.keys()) stopPhase(work, live, position, ending)
+  work.agenda.add(live)
 }
 
-function stopPhase(machine: Machine, live: LiveRun, position: number, ending: Ending): void {
+function stopPhase(work: Work, live: LiveRun, position: number, ending: Ending): void {
   const phase = live.phase(position)
   const { state, attempt } = live.phases[position]!
   const cleansUp = phase.always && !ending.hard
-  const cancel = () => machine.endPhase(live, position, 'cancelled', { reason: ending.reason })
+  const cancel = () => endPhase(work, live, position, 'cancelled', { reason: ending.reason })
   if (phaseEnded(state)) return
   if (state === 'pending') {
     if (!cleansUp) cancel()
@@ -30,58 +61,54 @@ function stopPhase(machine: Machine, live: LiveRun, position: number, ending: En
   }
   if (isLeaf(phase) || phase.type === 'gate') {
     if (state === 'awaiting_input') {
-      closeReview(machine, live, position)
+      closeReview(work, live, position)
       return cancel()
     }
     const place = { runId: live.id, position, attempt }
-    if (!cleansUp) machine.after({ kind: 'abort', ...place })
-    else if (phase.timeout === undefined) machine.after({ kind: 'limit', ...place, ms: CLEANUP_MS })
+    if (!cleansUp) work.notes.after({ kind: 'abort', ...place })
+    else if (phase.timeout === undefined) work.notes.after({ kind: 'limit', ...place, ms: CLEANUP_MS })
     return
   }
   const goesOn = live.below(position).runs.size > 0 || live.errands.has(position)
-  if (cleansUp && goesOn) return limitCleanup(machine, live, position)
+  if (cleansUp && goesOn) return limitCleanup(work, live, position)
   // Sub-runs that have ended leave the phase with an errand, or with a question of its own.
-  if (state === 'awaiting_input' && live.below(position).asked === 0) closeReview(machine, live, position)
-  if (!stopBelow(machine, live, position, ending.hard ?? false)) cancel()
+  if (state === 'awaiting_input' && live.below(position).asked === 0) closeReview(work, live, position)
+  if (!stopBelow(work, live, position, ending.hard ?? false)) cancel()
 }
 
 /** Asks the sub-runs of a phase to end, each in a step of its own. False when there is none. */
-function stopBelow(machine: Machine, live: LiveRun, position: number, hard: boolean): boolean {
+function stopBelow(work: Work, live: LiveRun, position: number, hard: boolean): boolean {
   const { runs } = live.below(position)
   for (const child of runs) {
     child.stop = { state: 'cancelled', reason: 'parent', ...(hard && { hard }) }
-    machine.step(child)
+    work.agenda.add(child)
   }
   return runs.size > 0
 }
 
 /** After a restart: passes on to sub-runs that the run above was asked to end, or that its phase took too long. */
-export function stopAgain(machine: Machine, live: LiveRun, position: number): void {
-  const { ending } = live
+export function stopAgain(work: Work, live: LiveRun, position: number): void {
   if (live.below(position).runs.size === 0) return
-  if (ending && (ending.hard || !live.phase(position).always)) stopBelow(machine, live, position, ending.hard ?? false)
-  else if (parse<RunError>(machine.store.phases.error(live.id, position))?.code === 'timeout') {
-    stopBelow(machine, live, position, ending !== null)
+  const ending = live.callsOff(position)
+  if (ending) stopBelow(work, live, position, ending.hard ?? false)
+  else if (parse<RunError>(work.store.phases.error(live.id, position))?.code === 'timeout') {
+    stopBelow(work, live, position, live.ending !== null)
   }
 }
 
-function limitCleanup(machine: Machine, live: LiveRun, position: number): void {
-  const phase = live.phases[position]!
+function limitCleanup(work: Work, live: LiveRun, position: number): void {
   if (live.phase(position).timeout !== undefined) return
-  phase.clock = startClock(CLEANUP_MS, machine.world.now())
-  machine.store.phases.setClock(live.id, position, phase.clock.deadline, null)
-  machine.world.wakeAt(phase.clock.deadline!)
+  setClock(work, live, position, startClock(CLEANUP_MS, work.world.now()))
 }
 
 /** A team or map phase took longer than its timeout: the sub-runs are cancelled, and the phase fails with that. */
-export function overrun(machine: Machine, live: LiveRun, position: number): void {
+export function overrun(work: Work, live: LiveRun, position: number): void {
   const limit = live.phase(position).timeout ?? CLEANUP_MS
   const error = { code: 'timeout', message: `the attempt took longer than ${formatDuration(limit)}` }
   const progress = live.maps.get(position)
   if (progress) progress.stopped = true
-  machine.store.phases.setClock(live.id, position, null, null)
-  live.phases[position]!.clock = { deadline: null, left: null }
+  setClock(work, live, position, NO_CLOCK)
   // The row has the error before the last sub-run ends, whose end then makes the phase fail with it.
-  machine.store.phases.setError(live.id, position, error)
-  if (!stopBelow(machine, live, position, live.ending !== null)) machine.failPhase(live, position, error)
+  work.store.phases.setError(live.id, position, error)
+  if (!stopBelow(work, live, position, live.ending !== null)) failPhase(work, live, position, error)
 }

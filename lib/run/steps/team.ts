@@ -4,34 +4,37 @@ import type { FileRecord } from '../../agent/define.ts'
 import type { JsonObject } from '../../json.ts'
 import type { TeamPhase } from '../../team/team.ts'
 import { bounded, type LiveRun, parse, phaseEnded, type RunError } from '../core/core.ts'
-import type { RunEnd } from './end.ts'
-import { errorOf } from './fault.ts'
-import type { Machine } from './machine.ts'
-import { type CompletedChild, createSubRun, errandDone, lacksHandOver, reopenSubRun, sendErrand } from './sub-run.ts'
+import { errandDone, sendErrand } from './errand.ts'
+import { errorOf, failureOf } from './fault.ts'
+import type { RunEnd } from './run-end.ts'
+import { endPhase, failPhase } from './settle.ts'
+import { type CompletedChild, createSubRun, lacksHandOver, reopenSubRun } from './sub-run.ts'
+import type { Work } from './work.ts'
 
-export function startTeam(machine: Machine, live: LiveRun, phase: TeamPhase): void {
+export function startTeam(work: Work, live: LiveRun, phase: TeamPhase): void {
   try {
     // A new attempt continues the sub-run of the earlier attempt and keeps what that completed.
-    machine.noteRows(machine.store.runs.requeueChildren(live.id, phase.index, 1), [])
-    const earlier = machine.store.runs.child(live.id, phase.index, 0)
-    if (earlier?.state === 'completed') return completed(machine, live, phase, earlier)
-    if (live.phases[phase.index]!.attempt > 1) machine.after({ kind: 'clear', runId: live.id, position: phase.index })
-    if (earlier) reopenSubRun(machine, live, phase, earlier.id, undefined)
-    else createSubRun(machine, live, phase, null, undefined)
+    work.notes.changedRows(work.store.runs.requeueChildren(live.id, phase.index, 1), [])
+    const earlier = work.store.runs.child(live.id, phase.index, 0)
+    if (earlier?.state === 'completed') return completed(work, live, phase, earlier)
+    if (live.phases[phase.index]!.attempt > 1)
+      work.notes.after({ kind: 'clear', runId: live.id, position: phase.index })
+    if (earlier) reopenSubRun(work, live, phase, earlier.id, undefined)
+    else createSubRun(work, live, phase, null, undefined)
   } catch (thrown) {
-    machine.failPhase(live, phase.index, errorOf(thrown))
+    failPhase(work, live, phase.index, failureOf(thrown))
   }
 }
 
 /** Continues a team phase after a restart: its sub-run may have completed without its files being handed over. */
-export function takeUpTeam(machine: Machine, live: LiveRun, phase: TeamPhase): void {
+export function takeUpTeam(work: Work, live: LiveRun, phase: TeamPhase): void {
   if (live.below(phase.index).runs.size > 0) return
-  const child = machine.store.runs.child(live.id, phase.index, 0)
-  if (child?.state === 'completed') completed(machine, live, phase, child)
+  const child = work.store.runs.child(live.id, phase.index, 0)
+  if (child?.state === 'completed') completed(work, live, phase, child)
 }
 
 export function teamChildEnded(
-  machine: Machine,
+  work: Work,
   live: LiveRun,
   phase: TeamPhase,
   child: LiveRun,
@@ -42,40 +45,39 @@ export function teamChildEnded(
   const position = phase.index
   if (phaseEnded(live.phases[position]!.state)) return
   if (end.state === 'completed') {
-    if (fault !== null) return machine.failPhase(live, position, errorOf(fault))
-    return endTeam(machine, live, phase, { ...child.row, handed })
+    if (fault !== null) return failPhase(work, live, position, errorOf(fault))
+    return endTeam(work, live, phase, { ...child.row, handed })
   }
-  if (live.ending && (live.ending.hard || !phase.always)) {
-    return machine.endPhase(live, position, 'cancelled', { reason: live.ending.reason })
-  }
-  const late = parse<RunError>(machine.store.phases.error(live.id, position))
-  if (late) return machine.failPhase(live, position, late)
-  if (end.state === 'cancelled') return machine.endPhase(live, position, 'cancelled', { reason: 'sub_run' })
-  machine.failPhase(live, position, subRunError(child, end))
+  const ending = live.callsOff(position)
+  if (ending) return endPhase(work, live, position, 'cancelled', { reason: ending.reason })
+  const late = parse<RunError>(work.store.phases.error(live.id, position))
+  if (late) return failPhase(work, live, position, late)
+  if (end.state === 'cancelled') return endPhase(work, live, position, 'cancelled', { reason: 'sub_run' })
+  failPhase(work, live, position, subRunError(child, end))
 }
 
 /** The files of an already completed sub-run were handed over, or (`fault`) could not be. */
-export function teamHanded(machine: Machine, live: LiveRun, phase: TeamPhase, fault: unknown): void {
+export function teamHanded(work: Work, live: LiveRun, phase: TeamPhase, fault: unknown): void {
   errandDone(live, phase.index)
   if (live.phases[phase.index]!.state !== 'running') return
-  if (fault !== null) return machine.failPhase(live, phase.index, errorOf(fault))
-  endTeam(machine, live, phase, machine.store.runs.child(live.id, phase.index, 0)!)
+  if (fault !== null) return failPhase(work, live, phase.index, errorOf(fault))
+  endTeam(work, live, phase, work.store.runs.child(live.id, phase.index, 0)!)
 }
 
-function completed(machine: Machine, live: LiveRun, phase: TeamPhase, child: CompletedChild): void {
-  if (lacksHandOver(live, child)) sendErrand(machine, live, phase.index, 'hand', child.id)
-  else endTeam(machine, live, phase, child)
+function completed(work: Work, live: LiveRun, phase: TeamPhase, child: CompletedChild): void {
+  if (lacksHandOver(live, child)) sendErrand(work, live, phase.index, 'hand', child.id)
+  else endTeam(work, live, phase, child)
 }
 
-function endTeam(machine: Machine, live: LiveRun, phase: TeamPhase, child: CompletedChild): void {
+function endTeam(work: Work, live: LiveRun, phase: TeamPhase, child: CompletedChild): void {
   try {
     const handed = parse<{ outputs: JsonObject; files: FileRecord[] }>(child.handed)
     const outputs = handed?.outputs ?? parse<JsonObject>(child.outputs) ?? {}
     const files = handed?.files ?? []
     const data = bounded(outputs, phase.name, files)
-    machine.endPhase(live, phase.index, 'completed', { text: `${child.team} completed`, data, files })
+    endPhase(work, live, phase.index, 'completed', { text: `${child.team} completed`, data, files })
   } catch (thrown) {
-    machine.failPhase(live, phase.index, errorOf(thrown))
+    failPhase(work, live, phase.index, failureOf(thrown))
   }
 }
 

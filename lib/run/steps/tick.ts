@@ -1,117 +1,90 @@
 // What is due: deadlines of runs and of team and map phases, retries, and reviews that nobody has answered. The rows
-// say when, and one timer asks them. Each unit checks its row again, so asking twice does no harm.
+// say when, and one timer asks them. Each unit checks again what it applies, so asking twice does no harm.
 
-import { isDue } from '../core/core.ts'
+import { isDue, type LiveRun } from '../core/core.ts'
 import type { Due, Unit } from '../store/store.ts'
-import type { Machine } from './machine.ts'
 import { reviewOverdue } from './review.ts'
+import { follow } from './step.ts'
 import { overrun, stopRun } from './stop.ts'
+import type { Work } from './work.ts'
 
 /** Rows of one page. */
 const PAGE = 100
 
+/** Of a run for which something was due at `at`: the row of the run itself, or of a review. */
+interface DueRow {
+  at: number
+  id: string
+  run_id: string
+  root_id: string
+}
+
+/** Before the first row of each kind. */
+const NO_ROW: DueRow = { at: -1, id: '', run_id: '', root_id: '' }
+const NO_PHASE: Due = { at: -1, run_id: '', position: -1, root_id: '' }
+
 /** The next time after `now` at which something is due; null when nothing is. */
-export function nextDue({ store }: Machine, now: number): number | null {
+export function nextDue({ store }: Work, now: number): number | null {
   const times = [store.runs.nextDue(now), store.phases.nextDue(now), store.reviews.nextDue(now)]
   return times.reduce((least, at) => (at === null ? least : least === null ? at : Math.min(least, at)), null)
 }
 
 /** Units for everything that is due at `now` in the trees that this process has loaded, a page at a time. */
-export function* dueUnits(machine: Machine, now: number): Generator<Unit[]> {
-  const { phases, reviews, runs } = machine.store
-  const held = ({ root_id }: { root_id: string }) => machine.lives.has(root_id)
-  const id = { at: -1, id: '' } as { at: number; id: string; run_id: string; root_id: string }
-  const place = { at: -1, run_id: '', position: -1, root_id: '' }
-  yield* pages(
-    id,
-    after => runs.due(now, after, PAGE),
-    held,
-    run => runDue(machine, run.id, run.root_id),
-  )
-  yield* pages(
-    place,
-    after => phases.due(now, after, PAGE),
-    held,
-    due => phaseDue(machine, due),
-  )
-  yield* pages(
-    place,
-    after => phases.retriesDue(now, after, PAGE),
-    held,
-    due => retryDue(machine, due),
-  )
-  yield* pages(
-    id,
-    after => reviews.due(now, after, PAGE),
-    held,
-    review => reviewDue(machine, review),
-  )
+export function* dueUnits(work: Work, now: number): Generator<Unit[]> {
+  const { phases, reviews, runs } = work.store
+  yield* pages(work, NO_ROW, after => runs.due(now, after, PAGE), runDue)
+  yield* pages(work, NO_PHASE, after => phases.due(now, after, PAGE), phaseDue)
+  yield* pages(work, NO_PHASE, after => phases.retriesDue(now, after, PAGE), retryDue)
+  yield* pages(work, NO_ROW, after => reviews.due(now, after, PAGE), reviewDue)
 }
 
-function* pages<Cursor, Row extends Cursor>(
-  first: Cursor,
-  read: (after: Cursor) => Row[],
-  held: (row: Row) => boolean,
-  unit: (row: Row) => Unit,
+type Apply<Row> = (work: Work, live: LiveRun, row: Row) => void
+
+function* pages<Row extends DueRow | Due>(
+  work: Work,
+  first: Row,
+  read: (after: Row) => Row[],
+  apply: Apply<Row>,
 ): Generator<Unit[]> {
   for (let after = first; ; ) {
     const rows = read(after)
-    const units = rows.filter(held).map(unit)
+    const units = rows.filter(({ root_id }) => work.lives.has(root_id)).map(row => unitOf(work, row, apply))
     if (units.length > 0) yield units
     if (rows.length < PAGE) return
     after = rows.at(-1)!
   }
 }
 
-function runDue(machine: Machine, runId: string, root: string): Unit {
+function unitOf<Row extends DueRow | Due>(work: Work, row: Row, apply: Apply<Row>): Unit {
   return {
-    root,
+    root: row.root_id,
     apply() {
-      const live = machine.lives.get(runId)
-      if (!live || !isDue({ deadline: live.row.deadline, left: null }, machine.world.now())) return
-      stopRun(machine, live, { state: 'failed', reason: 'timeout' })
-      machine.follow(root)
+      const live = work.lives.get(row.run_id)
+      if (!live) return
+      apply(work, live, row)
+      follow(work, row.root_id)
     },
   }
 }
 
-function phaseDue(machine: Machine, { run_id, position, root_id }: Due): Unit {
-  return {
-    root: root_id,
-    apply() {
-      const live = machine.lives.get(run_id)
-      const phase = live?.phases[position]
-      if (!live || !phase || !isDue(phase.clock, machine.world.now())) return
-      overrun(machine, live, position)
-      machine.follow(root_id)
-    },
-  }
+function runDue(work: Work, live: LiveRun): void {
+  if (!isDue({ deadline: live.row.deadline, left: null }, work.world.now())) return
+  stopRun(work, live, { state: 'failed', reason: 'timeout' })
 }
 
-function retryDue(machine: Machine, { run_id, position, root_id }: Due): Unit {
-  return {
-    root: root_id,
-    apply() {
-      const live = machine.lives.get(run_id)
-      const phase = live?.phases[position]
-      if (!live || phase?.state !== 'pending' || phase.dueAt === null || phase.dueAt > machine.world.now()) return
-      live.makeReady(position)
-      machine.step(live)
-      machine.follow(root_id)
-    },
-  }
+function phaseDue(work: Work, live: LiveRun, { position }: Due): void {
+  if (isDue(live.phases[position]!.clock, work.world.now())) overrun(work, live, position)
 }
 
-function reviewDue(machine: Machine, { id, run_id, root_id }: { id: string; run_id: string; root_id: string }): Unit {
-  return {
-    root: root_id,
-    apply() {
-      const live = machine.lives.get(run_id)
-      const review = machine.store.reviews.get(id)
-      if (!live || review?.state !== 'pending') return
-      if (review.deadline === null || review.deadline > machine.world.now()) return
-      reviewOverdue(machine, live, review)
-      machine.follow(root_id)
-    },
-  }
+function retryDue(work: Work, live: LiveRun, { position }: Due): void {
+  const { state, dueAt } = live.phases[position]!
+  if (state !== 'pending' || dueAt === null || dueAt > work.world.now()) return
+  live.makeReady(position)
+  work.agenda.add(live)
+}
+
+function reviewDue(work: Work, live: LiveRun, { id }: DueRow): void {
+  const review = work.store.reviews.get(id)
+  if (review?.state !== 'pending' || review.deadline === null || review.deadline > work.world.now()) return
+  reviewOverdue(work, live, review)
 }

@@ -36,7 +36,7 @@ export interface JournalHooks {
   /** The unit is about to be applied. */
   beforeUnit(unit: Unit): void
   /** The unit was applied; its effects belong to the group from now on. */
-  afterUnit(): void
+  afterUnit(unit: Unit): void
   /** The unit threw and was undone: what memory holds of its tree is no longer what the rows say. */
   unitUndone(unit: Unit): void
   /** The unit threw twice. Changes rows instead of it, so that its tree ends. */
@@ -197,7 +197,7 @@ export class Journal {
       throw error
     }
     this.#release.run()
-    this.#hooks.afterUnit()
+    this.#hooks.afterUnit(unit)
     return value
   }
 

@@ -1,7 +1,7 @@
 // Table `phases`: one row for each phase of each run. A statement that changes a state has a fence in its WHERE, the
 // attempt and the states that it may come from, and returns whether a row was changed.
 
-import type { Database } from 'bun:sqlite'
+import type { Database, Statement } from 'bun:sqlite'
 import type { FileRecord } from '../../agent/define.ts'
 import type { Json } from '../../json.ts'
 import { json, PHASE_FENCE, type PhaseRow, type PhaseState, type RunError } from '../core/core.ts'
@@ -47,7 +47,7 @@ type EndState = 'completed' | 'failed' | 'skipped' | 'cancelled'
 
 export class Phases {
   readonly #db: Database
-  readonly #inserts = new Map<number, ReturnType<Database['query']>>()
+  readonly #inserts = new Map<number, Statement<unknown, Value[]>>()
   readonly #get
   readonly #start
   readonly #end
@@ -80,15 +80,15 @@ export class Phases {
     for (let from = 0; from < count; from += CHUNK) {
       const size = Math.min(CHUNK, count - from)
       const positions = Array.from({ length: size }, (_, n) => from + n)
-      this.#insertOf(size).run(...([runId, ...positions] as never[]))
+      this.#insertOf(size).run(runId, ...positions)
     }
   }
 
-  #insertOf(size: number) {
+  #insertOf(size: number): Statement<unknown, Value[]> {
     const known = this.#inserts.get(size)
     if (known) return known
     const rows = Array.from({ length: size }, (_, n) => `(?1, ?${n + 2}, 'pending', 0, 0)`)
-    const made = this.#db.query(
+    const made = this.#db.query<unknown, Value[]>(
       `INSERT INTO phases (run_id, position, state, attempt, failures) VALUES ${rows.join(', ')}`,
     )
     this.#inserts.set(size, made)

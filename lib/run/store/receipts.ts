@@ -2,7 +2,7 @@
 // confirmed, and `unknown` when nobody can tell whether it happened. What is `done` stays `done`.
 
 import type { Database } from 'bun:sqlite'
-import type { Json } from '../../json.ts'
+import type { AgentResult } from '../../agent/define.ts'
 import { json, type ReceiptRow } from '../core/core.ts'
 
 export class Receipts {
@@ -47,7 +47,7 @@ export class Receipts {
     runId: string,
     position: number,
     entry: string,
-    done: { result: Json; id: string | null; url: string | null; at: number },
+    done: { result: AgentResult; id: string | null; url: string | null; at: number },
   ): void {
     this.#db
       .query(

@@ -17,7 +17,7 @@ export function registerFunctions(cel: Environment): void {
   for (const name of ['math', 'strings', 'lists']) {
     const Namespace = class {}
     cel.registerType(`${name}Namespace`, Namespace)
-    cel.registerConstant(name, `${name}Namespace`, new Namespace() as never)
+    cel.registerConstant(name, `${name}Namespace`, new Namespace())
   }
   registerTexts(cel)
   registerLists(cel)

@@ -75,8 +75,8 @@ export function registerMacros(cel: Environment): void {
     if (!isOptional(mapped)) throw new Error('the expression of `optFlatMap` must give an optional value')
     return mapped
   })
-  const register = (signature: string, handler: unknown) =>
-    cel.registerFunction(signature, handler as never, { async: false })
+  const register = (signature: string, handler: ReturnType<typeof macro>) =>
+    cel.registerFunction(signature, handler, { async: false })
   register('list.sortBy(ast, ast): list', sortBy)
   register('optional.optMap(ast, ast): optional', optMap)
   register('optional.optFlatMap(ast, ast): optional', optFlatMap)

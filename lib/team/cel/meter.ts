@@ -16,11 +16,11 @@ interface Evaluator {
   tryEval(node: ASTNode, context: unknown): unknown
 }
 
-/** What cel-js keeps in a node and does not declare. */
-interface Inner {
+/** A node with what cel-js keeps in it and does not declare. */
+type Inner = ASTNode & {
   evaluate: Evaluate
   handle?: Handle
-  meta: { alternate?: ASTNode; macro?: object }
+  meta: { alternate?: Inner; macro?: object }
   check(checker: Checker, node: ASTNode, context: unknown): unknown
 }
 
@@ -38,7 +38,7 @@ const KEYS = "a map's key must be a text, a whole number or a bool"
  * bound.
  */
 export function checkKeys(node: MapNode): void {
-  const inner = node as unknown as Inner
+  const inner = node as Inner
   const check = inner.check.bind(node)
   inner.check = (checker, ast, context) => {
     for (const [key] of node.args) {
@@ -50,10 +50,10 @@ export function checkKeys(node: MapNode): void {
 
 /** Must be called after the types of `node` were checked, because cel-js chooses its functions then. */
 export function meter(node: ASTNode, isKey: boolean): void {
-  const inner = node as unknown as Inner
+  const inner = node as Inner
   countEvaluations(inner, isKey)
   const { alternate, macro } = inner.meta
-  if (alternate) chargeLoop(alternate as unknown as Inner)
+  if (alternate) chargeLoop(alternate)
   else if (!macro && inner.handle) inner.handle = charged(node, inner.handle)
 }
 
@@ -144,7 +144,7 @@ function isContainer(value: unknown): boolean {
  */
 export function stopAtRefusal(environment: Environment): void {
   const probe = environment.parse('true')
-  ;(probe.ast as unknown as Inner).evaluate = evaluator => {
+  ;(probe.ast as Inner).evaluate = evaluator => {
     evaluator.tryEval = (node, context) => {
       try {
         return evaluator.run(node, context)

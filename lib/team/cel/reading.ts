@@ -1,6 +1,6 @@
 // What an expression reads from its scope: the variables of one evaluation, and null where a value may be missing.
 
-import { isObject, type Json, type JsonObject } from '../../json.ts'
+import { isObject, type Json } from '../../json.ts'
 import { currentEvaluation, type Evaluation } from './evaluation.ts'
 import type { Access, Names, Read } from './survey.ts'
 import type { CelValue } from './values.ts'
@@ -34,7 +34,7 @@ function phasesOf(read: Read, evaluation: Evaluation): CelValue {
     const value = evaluation.scope.phase(name)
     if (value.state !== 'completed') evaluation.incomplete.add(name)
     // Only named parts are read, because the scope may have to load each of them.
-    phases.set(name, pick(value as unknown as JsonObject, part, evaluation))
+    phases.set(name, pick(value, part, evaluation))
   }
   return phases
 }
@@ -77,7 +77,7 @@ type Handle = (left: unknown, ...rest: unknown[]) => unknown
 export function forgiveMissing({ node, root, keys }: Access): void {
   if (node.op !== '.' && node.op !== '[]') return
   const [name, field] = keys
-  const inner = node as unknown as { handle: Handle }
+  const inner = node as typeof node & { handle: Handle }
   const { handle } = inner
   if (root === 'inputs' && keys.length === 1) {
     inner.handle = (left, ...rest) => (left instanceof Map && !left.has(name) ? null : handle(left, ...rest))

@@ -96,6 +96,13 @@ export function nothingAt(place: Place): Mapping {
 }
 
 /** Leaves out undefined fields, as exact optional properties require. */
-export function defined<T extends object>(fields: T): { [K in keyof T]?: Exclude<T[K], undefined> } {
-  return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as never
+export function defined<T extends object>(fields: T): Defined<T> {
+  const kept: Defined<T> = {}
+  for (const key in fields) {
+    const value = fields[key]
+    if (value !== undefined) kept[key] = value as Exclude<T[typeof key], undefined>
+  }
+  return kept
 }
+
+type Defined<T> = { [K in keyof T]?: Exclude<T[K], undefined> }

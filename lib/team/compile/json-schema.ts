@@ -11,7 +11,7 @@ type Schema = Record<string, unknown>
 
 /** JSON Schema, draft 2020-12. */
 export function teamJsonSchema(agents: AgentLookup): Schema {
-  const { properties, ...team } = TeamSchema as unknown as { properties: Schema & { phases: Schema } }
+  const { properties, ...team } = TeamSchema
   const phases = { ...properties.phases, items: { $ref: '#/$defs/phase' } }
   const cases = agents.names().flatMap(name => casesOf(name, agents.get(name)!))
   return print({

@@ -191,7 +191,7 @@ export function entryList(entry: TObject): TSchema {
   const known = entryLists.get(entry)
   if (known) return known
   const required = [...new Set(['name', ...(entry.required ?? [])])]
-  const named = { ...entry, properties: { ...entry.properties, name: EntryName }, required } as unknown as TSchema
+  const named = { ...entry, properties: { ...entry.properties, name: EntryName }, required }
   const list = Type.Array(named, { minItems: 1, maxItems: 10_000, ...templated })
   entryLists.set(entry, list)
   return list

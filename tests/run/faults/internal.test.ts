@@ -31,6 +31,8 @@ phases:
   - { name: first, agent: noted, sources: [{ name: x }] }
   - { name: each, type: map, depends_on: [first], items: [1, 2, 3], team: ./one }
   - { name: last, agent: noted, depends_on: [each], sources: [{ name: x }] }
+  - { name: never, agent: noted, depends_on: [last], when: "1 > 2", sources: [{ name: x }] }
+  - { name: below, type: team, depends_on: [last], team: ./one }
 `,
   'one/team.yml': `
 name: "@local/one"
@@ -50,9 +52,9 @@ beforeEach(async () => {
 afterEach(() => t.close())
 
 /** Every change that `when` describes throws from now on, however often it is tried. */
-function breaks(name: string, table: string, when: string): void {
+function breaks(name: string, table: string, when: string, event = 'UPDATE'): void {
   t.engine.store.db.run(
-    `CREATE TRIGGER ${name} BEFORE UPDATE ON ${table} WHEN ${when} BEGIN SELECT RAISE(ABORT, 'broken on purpose'); END`,
+    `CREATE TRIGGER ${name} BEFORE ${event} ON ${table} WHEN ${when} BEGIN SELECT RAISE(ABORT, 'broken on purpose'); END`,
   )
 }
 
@@ -65,6 +67,12 @@ const FAULTS: Record<string, (runId: string) => void> = {
     breaks('c', 'phases', `NEW.run_id = '${id}' AND NEW.position = 1 AND NEW.state = 'completed'`),
   'the end of a sub-run': id =>
     breaks('d', 'runs', `NEW.parent_id = '${id}' AND NEW.item = 1 AND NEW.state = 'completed'`),
+  'the skip of a phase': id =>
+    breaks('f', 'phases', `NEW.run_id = '${id}' AND NEW.position = 3 AND NEW.state = 'skipped'`),
+  'the begin of a sub-run': id => breaks('g', 'runs', `NEW.parent_id = '${id}' AND NEW.parent_position = 4`, 'INSERT'),
+  'the begin of an item': id => breaks('h', 'runs', `NEW.parent_id = '${id}' AND NEW.item = 2`, 'INSERT'),
+  'the end of a team phase': id =>
+    breaks('i', 'phases', `NEW.run_id = '${id}' AND NEW.position = 4 AND NEW.state = 'completed'`),
   'the end of the run': id => breaks('e', 'runs', `NEW.id = '${id}' AND NEW.state = 'completed'`),
 }
 

@@ -1,0 +1,28 @@
+// A program of ours that serves, in a process of its own.
+
+import type { Subprocess } from 'bun'
+
+export interface Server {
+  url: string
+  stop(): Promise<void>
+}
+
+/** Starts `bun ARGS`, which prints its URL. It sees PATH and `env`, nothing else. */
+export async function serve(args: string[], env: Record<string, string> = {}): Promise<Server> {
+  const child: Subprocess<'ignore', 'pipe', 'ignore'> = Bun.spawn([process.execPath, ...args], {
+    env: { PATH: process.env.PATH!, ...env },
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'ignore',
+  })
+  const { value } = await child.stdout.getReader().read()
+  const url = /http:\S+/.exec(new TextDecoder().decode(value))?.[0]
+  if (!url) throw new Error(`${args.join(' ')} did not start`)
+  return {
+    url,
+    async stop() {
+      child.kill('SIGTERM')
+      await child.exited
+    },
+  }
+}

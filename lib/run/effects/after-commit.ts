@@ -1,0 +1,77 @@
+// Does what the units of a group noted, once the group is durable: their effects, in the order in which they were noted,
+// and what followers are told. An effect that throws is logged and keeps none of the others from being done.
+
+import type { Log } from '../../log.ts'
+import type { Attempts, Messenger } from '../attempt/attempt.ts'
+import { type Change, type Effect, type Machine, textOf } from '../steps/steps.ts'
+import type { Followers, Outbox } from '../views/views.ts'
+import type { Farewell } from './farewell.ts'
+import type { Launcher } from './launcher.ts'
+import type { PhaseFolders } from './phase-folders.ts'
+
+interface Parts {
+  machine: Machine
+  launcher: Launcher
+  attempts: Attempts
+  folders: PhaseFolders
+  messenger: Messenger
+  farewell: Farewell
+  followers: Followers
+  outbox: Outbox | undefined
+  log: Log
+}
+
+export class AfterCommit {
+  readonly #parts: Parts
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  /** Never throws. */
+  readonly committed = (): void => {
+    const { machine, log } = this.#parts
+    const { effects, changes } = machine.takeCommitted()
+    for (const effect of effects) {
+      try {
+        this.#do(effect)
+      } catch (error) {
+        log.error('an effect failed', { effect: effect.kind, error: textOf(error) })
+      }
+    }
+    try {
+      this.#tell(changes)
+    } catch (error) {
+      log.error('changes could not be told', { error: textOf(error) })
+    }
+  }
+
+  #do(effect: Effect): void {
+    const { launcher, attempts, folders, messenger, farewell } = this.#parts
+    switch (effect.kind) {
+      case 'launch':
+        return launcher.launch(effect)
+      case 'abort':
+        return attempts.abort(effect.runId, effect.position, effect.attempt)
+      case 'limit':
+        return attempts.limit(effect.runId, effect.position, effect.attempt, effect.ms)
+      case 'errand':
+        return folders.send(effect.errand)
+      case 'clear':
+        return folders.clear(effect)
+      case 'deliver':
+        return messenger.send(effect.runId)
+      case 'ended':
+        void farewell.take(effect.runId, effect.root)
+    }
+  }
+
+  #tell(changes: readonly Change[]): void {
+    const { followers, outbox } = this.#parts
+    if (changes.some(({ run }) => run.synced)) outbox?.committed()
+    if (!followers.any) return
+    for (const { run, position, kind } of changes) {
+      if (kind !== 'receipt') followers.tell({ rootId: run.root_id, runId: run.id, kind, position })
+    }
+  }
+}

@@ -1,0 +1,67 @@
+// The one timer of all clocks. It sleeps until the rows say that something is due, asks them, and writes what follows.
+// Nothing is kept here that a restart or a rollback could lose or add.
+
+import type { Log } from '../../log.ts'
+import { dueUnits, type Machine, nextDue, textOf } from '../steps/steps.ts'
+import type { Journal } from '../store/store.ts'
+
+/** The longest sleep, after which a change of the system clock is noticed. */
+const LONGEST_SLEEP_MS = 1_000
+
+export class Alarm {
+  readonly #machine: Machine
+  readonly #journal: Journal
+  readonly #log: Log
+  #timer: Timer | undefined
+  #at = Number.POSITIVE_INFINITY
+  #asking = false
+  #stopped = false
+
+  constructor(machine: Machine, journal: Journal, log: Log) {
+    this.#machine = machine
+    this.#journal = journal
+    this.#log = log
+  }
+
+  /** Asks the rows what is due at `at` at the latest. */
+  wakeAt(at: number): void {
+    if (at >= this.#at || this.#stopped) return
+    this.#at = at
+    clearTimeout(this.#timer)
+    const wait = Math.min(Math.max(0, at - this.#now()), LONGEST_SLEEP_MS)
+    this.#timer = setTimeout(() => void this.#ring(), wait)
+  }
+
+  stop(): void {
+    this.#stopped = true
+    clearTimeout(this.#timer)
+  }
+
+  async #ring(): Promise<void> {
+    this.#at = Number.POSITIVE_INFINITY
+    if (this.#stopped || this.#asking) return
+    this.#asking = true
+    try {
+      const now = this.#now()
+      if (!this.#journal.stalled) {
+        for (const units of dueUnits(this.#machine, now)) {
+          await Promise.all(units.map(unit => this.#journal.write(unit).catch(() => {})))
+          if (this.#stopped) return
+        }
+      }
+      // A clock that was set back meanwhile has passed over nothing.
+      const next = nextDue(this.#machine, Math.min(now, this.#now()))
+      if (next !== null) this.wakeAt(next)
+      else if (this.#journal.stalled) this.wakeAt(now + LONGEST_SLEEP_MS)
+    } catch (error) {
+      this.#log.error('what is due could not be read', { error: textOf(error) })
+      this.wakeAt(this.#now() + LONGEST_SLEEP_MS)
+    } finally {
+      this.#asking = false
+    }
+  }
+
+  #now(): number {
+    return this.#machine.world.now()
+  }
+}

@@ -1,0 +1,8 @@
+// The door of this room: what happens after a commit. Each effect that the steps noted is done here, guarded by itself.
+
+export { AfterCommit } from './after-commit.ts'
+export { Alarm } from './alarm.ts'
+export { Farewell } from './farewell.ts'
+export { Launcher } from './launcher.ts'
+export { LogFeed } from './log-feed.ts'
+export { PhaseFolders } from './phase-folders.ts'

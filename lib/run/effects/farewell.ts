@@ -1,0 +1,53 @@
+// What happens after the end of a run: its listeners are waited for, what it needed is removed, and those who wait for
+// its end are told. A run that is resumed meanwhile keeps everything, and those who wait for its end wait on.
+
+import type { Log } from '../../log.ts'
+import type { Messenger, RootSecrets, RunLogs } from '../attempt/attempt.ts'
+import { textOf } from '../steps/steps.ts'
+import type { Journal, Store } from '../store/store.ts'
+import type { Followers } from '../views/views.ts'
+
+interface Parts {
+  store: Store
+  journal: Journal
+  logs: RunLogs
+  messenger: Messenger
+  secrets: RootSecrets
+  followers: Followers
+  /** Whether a top run is just being deleted or resumed. */
+  isHeld(runId: string): boolean
+  stopping: AbortSignal
+  log: Log
+}
+
+export class Farewell {
+  readonly #parts: Parts
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  /** Never throws. */
+  async take(runId: string, root: string): Promise<void> {
+    const { store, journal, logs, messenger, secrets, followers, isHeld, log } = this.#parts
+    logs.close(runId)
+    await messenger.idle(runId)
+    if (!this.#hasEnded(runId)) return
+    // A listener may have written to the log since.
+    logs.close(runId)
+    const isTop = runId === root && !isHeld(runId)
+    try {
+      if (isTop) await secrets.forget(runId)
+    } catch (error) {
+      log.warn('the secret inputs of a run could not be removed', { run: runId, error: textOf(error) })
+    }
+    if (!this.#hasEnded(runId)) return
+    followers.ended(runId)
+    if (!isTop || store.runs.isSettled(runId)) return
+    await journal.write({ root: null, apply: () => store.runs.settle(runId) }).catch(() => {})
+  }
+
+  #hasEnded(runId: string): boolean {
+    return !this.#parts.stopping.aborted && !this.#parts.store.runs.isOpen(runId)
+  }
+}

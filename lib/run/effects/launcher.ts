@@ -1,0 +1,55 @@
+// Executes an attempt whose beginning is durable, and records how it ended.
+
+import type { Log } from '../../log.ts'
+import type { Attempts, RunLogs } from '../attempt/attempt.ts'
+import type { LiveRun } from '../core/core.ts'
+import { attemptEnded, type Effect, type Machine, type Outcome, textOf } from '../steps/steps.ts'
+import { dropSmallFilesBelow, type Journal, putSmallFiles } from '../store/store.ts'
+import type { Outbox } from '../views/views.ts'
+
+interface Parts {
+  machine: Machine
+  journal: Journal
+  attempts: Attempts
+  logs: RunLogs
+  outbox: Outbox | undefined
+  stopping: AbortSignal
+  log: Log
+}
+
+export class Launcher {
+  readonly #parts: Parts
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  launch({ runId, position, attempt }: Extract<Effect, { kind: 'launch' }>): void {
+    const { machine, attempts, stopping, log } = this.#parts
+    const live = machine.live(runId, position, attempt)
+    // A tree that was read anew in the group that began the attempt begins another one.
+    if (!live || live.phases[position]!.state !== 'running' || stopping.aborted) return
+    void attempts
+      .run(live, position, attempt, outcome => this.#record(live, position, attempt, outcome))
+      .catch(error => {
+        log.error('an attempt could not be recorded', { run: runId, position, error: textOf(error) })
+      })
+  }
+
+  /** An attempt that is interrupted because the process stops gets no end: the next start opens a new one. */
+  async #record(live: LiveRun, position: number, attempt: number, outcome: Outcome): Promise<void> {
+    const { machine, journal, logs, outbox, stopping } = this.#parts
+    logs.flush()
+    if (stopping.aborted && outcome.kind !== 'completed') return
+    await journal.write({
+      root: live.root,
+      apply() {
+        if (live.row.synced) outbox?.recordLog(live.id, logs.last(live.id))
+        if (!attemptEnded(machine, live.id, position, attempt, outcome) || outcome.kind !== 'completed') return
+        const { db } = machine.store
+        if (attempt > 1) dropSmallFilesBelow(db, live.id, `files/${live.phase(position).name}`)
+        if (outcome.small) putSmallFiles(db, live.id, outcome.small, machine.world.now())
+      },
+    })
+  }
+}

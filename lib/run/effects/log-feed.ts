@@ -1,0 +1,55 @@
+// Where the log lines of runs go besides their files: to followers at once, and to the hub's outbox once a second while
+// a phase runs. The end of an attempt puts its last lines into the outbox itself.
+
+import type { LogLine } from '../core/core.ts'
+import type { Machine } from '../steps/steps.ts'
+import type { Journal } from '../store/store.ts'
+import type { Followers, Outbox } from '../views/views.ts'
+
+/** How often the log of a phase that still runs goes to the hub. */
+const SYNC_MS = 1_000
+
+interface Parts {
+  machine: Machine
+  journal: Journal
+  followers: Followers
+  outbox: Outbox | undefined
+  /** The number of the last line of a run's log. */
+  last(runId: string): number
+  stopping: AbortSignal
+}
+
+export class LogFeed {
+  readonly #parts: Parts
+  /** Runs whose log has lines that the hub has not been told of. */
+  readonly #unsynced = new Set<string>()
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  /** Tells of lines that have reached the file. */
+  tell(runId: string, lines: readonly LogLine[]): void {
+    const { machine, followers, outbox, stopping } = this.#parts
+    const live = machine.lives.get(runId)
+    if (!live) return
+    if (followers.any) followers.tell({ rootId: live.root, runId, kind: 'log', position: null, lines })
+    if (!live.row.synced || !outbox || stopping.aborted) return
+    if (this.#unsynced.size === 0) setTimeout(() => this.#sync(outbox), SYNC_MS).unref()
+    this.#unsynced.add(runId)
+  }
+
+  #sync(outbox: Outbox): void {
+    const { machine, journal, last, stopping } = this.#parts
+    const runs = [...this.#unsynced]
+    this.#unsynced.clear()
+    if (stopping.aborted) return
+    const apply = () => {
+      for (const runId of runs) if (machine.lives.has(runId)) outbox.recordLog(runId, last(runId))
+    }
+    void journal
+      .write({ root: null, apply })
+      .then(() => outbox.committed())
+      .catch(() => {})
+  }
+}

@@ -1,0 +1,84 @@
+// Work on the folders of team and map phases: errands that hand files over, and clearing what earlier attempts left.
+// Pieces of work on one folder are done one after the other, each guarded by itself.
+
+import type { Log } from '../../log.ts'
+import type { Errands, Places } from '../attempt/attempt.ts'
+import { dropStale } from '../files/files.ts'
+import { type Effect, type Errand, type Machine, textOf } from '../steps/steps.ts'
+
+interface Parts {
+  machine: Machine
+  errands: Errands
+  places: Places
+  stopping: AbortSignal
+  log: Log
+}
+
+export class PhaseFolders {
+  readonly #parts: Parts
+  /** The last piece of work by lane. */
+  readonly #lanes = new Map<string, Promise<void>>()
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  /** Does an errand; one that throws fails what it was done for. */
+  send(errand: Errand): void {
+    const { machine, errands, stopping } = this.#parts
+    // Files are handed over into a folder that may have to be cleared first.
+    const row = errand.kind === 'outputs' ? machine.store.runs.get(errand.runId) : null
+    const folder = row
+      ? folderLane(row.parent_id ?? '', row.parent_position ?? -1)
+      : folderLane(errand.runId, errand.position)
+    this.#inLane(`${errand.runId}:${errand.position}`, async () => {
+      await this.#lanes.get(folder)
+      if (stopping.aborted) return
+      try {
+        await errands.run(errand)
+      } catch (thrown) {
+        if (stopping.aborted) return
+        await errands.fail(errand, thrown)
+      }
+    })
+  }
+
+  /** Removes files that earlier attempts of a phase got from sub-runs that run again or no longer count. */
+  clear({ runId, position }: Extract<Effect, { kind: 'clear' }>): void {
+    this.#inLane(folderLane(runId, position), () => this.#clear(runId, position))
+  }
+
+  /** Resolves when all that is being done now is done. */
+  async idle(): Promise<void> {
+    await Promise.all(this.#lanes.values())
+  }
+
+  async #clear(runId: string, position: number): Promise<void> {
+    const { machine, places } = this.#parts
+    const { store } = machine
+    const live = machine.lives.get(runId)
+    const phase = live?.phase(position)
+    if (!phase) return
+    const keep = new Set<string>()
+    if (phase.type === 'map') {
+      const total = store.phases.total(runId, position) ?? 0
+      for (const child of store.runs.children(runId, position)) {
+        if (child.state !== 'completed' || child.item! >= total) continue
+        keep.add(store.items.folder(runId, position, child.item!) ?? child.run_name!)
+      }
+    }
+    await dropStale(places.stateDir(runId), phase.name, keep)
+  }
+
+  #inLane(lane: string, work: () => Promise<void>): void {
+    const before = this.#lanes.get(lane) ?? Promise.resolve()
+    const mine = before.then(work).catch(error => {
+      this.#parts.log.error('work on the files of a phase failed', { phase: lane, error: textOf(error) })
+    })
+    this.#lanes.set(lane, mine)
+    void mine.finally(() => this.#lanes.get(lane) === mine && this.#lanes.delete(lane))
+  }
+}
+
+/** The lane in which the folder of a team or map phase is cleared. */
+const folderLane = (runId: string, position: number): string => `${runId}:${position}:folder`

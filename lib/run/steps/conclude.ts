@@ -1,0 +1,56 @@
+// What the outcome of an attempt means for its phase: it ends, asks a person, or is tried again later.
+
+import type { GatePhase } from '../../team/team.ts'
+import { type LiveRun, retryDelay } from '../core/core.ts'
+import type { Outcome } from './effects.ts'
+import { failureOf } from './fault.ts'
+import { ask } from './question.ts'
+import { scopeOf } from './scope.ts'
+import { endPhase, failPhase } from './settle.ts'
+import { postpone } from './transition.ts'
+import type { Work } from './work.ts'
+
+export function conclude(work: Work, live: LiveRun, position: number, outcome: Outcome): void {
+  const phase = live.phase(position)
+  const asksNobody = live.ending !== null
+  if (outcome.kind === 'completed') {
+    if (phase.type === 'gate' && phase.review) {
+      if (asksNobody) return endPhase(work, live, position, 'cancelled', { reason: live.ending!.reason })
+      return askGate(work, live, phase.index, phase.review)
+    }
+    const { kind: _, small: __, ...change } = outcome
+    return endPhase(work, live, position, 'completed', change)
+  }
+  if (outcome.kind === 'cancelled' || live.callsOff(position)) {
+    return endPhase(work, live, position, 'cancelled', { reason: live.ending?.reason ?? 'cancelled' })
+  }
+  const { error } = outcome
+  if (outcome.kind === 'unknown') {
+    if (asksNobody) return endPhase(work, live, position, 'failed', { error })
+    const { entries } = outcome
+    return ask(work, live, position, { kind: 'escalation', reason: 'unknown', entries, prompt: error.message, error })
+  }
+  const { failures } = live.phases[position]!
+  if (!outcome.retryable || failures + 1 >= phase.retry.attempts || asksNobody) {
+    return failPhase(work, live, position, error)
+  }
+  const delay = retryDelay(phase.retry.backoff, failures, work.world.random)
+  postpone(work, live, position, work.world.now() + delay, failures + 1, error)
+}
+
+function askGate(work: Work, live: LiveRun, position: number, review: NonNullable<GatePhase['review']>): void {
+  let prompt: string
+  try {
+    prompt = String(review.prompt.evaluate(scopeOf(work, live)))
+  } catch (thrown) {
+    return failPhase(work, live, position, failureOf(thrown))
+  }
+  const { timeout } = review
+  ask(work, live, position, {
+    kind: 'gate',
+    reason: 'review',
+    entries: [],
+    prompt,
+    ...(timeout !== undefined && { timeout }),
+  })
+}

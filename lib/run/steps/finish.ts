@@ -1,0 +1,67 @@
+// A run whose phases have all ended ends, and the phase above it is told.
+
+import { CadreError } from '../../error.ts'
+import type { LiveRun } from '../core/core.ts'
+import { errorOf } from './fault.ts'
+import { mapChildEnded } from './map.ts'
+import { endOf, failedOutputs, fileOutputs, type RunEnd } from './run-end.ts'
+import { teamChildEnded } from './team.ts'
+import { followBelow } from './waiting.ts'
+import type { Work } from './work.ts'
+
+const EVENT_OF = { completed: 'on_complete', failed: 'on_fail', cancelled: 'on_cancel' } as const
+
+/**
+ * Ends a run whose phases have all ended. Its file outputs are checked first, by an errand, which puts its result into
+ * `live.outputs` and has this called again.
+ */
+export function finish(work: Work, live: LiveRun): void {
+  let end = work.world.mask(live.root, endOf(work, live))
+  let handed: string | null = null
+  let handFault: unknown = null
+  if (end.state === 'completed' && fileOutputs(live, end.outputs).length > 0) {
+    if (live.outputs === 'checking') return
+    if (live.outputs === 'unchecked') {
+      live.outputs = 'checking'
+      const errand = { kind: 'outputs', runId: live.id, position: -1, attempt: 0 } as const
+      return work.notes.after({ kind: 'errand', errand })
+    }
+    const { fault } = live.outputs
+    handed = live.outputs.handed
+    if (fault?.of === 'phase') handFault = fault.error
+    if (fault?.of === 'run') end = work.world.mask(live.root, failedOutputs(live, errorOf(fault.error)))
+  }
+  const at = work.world.now()
+  if (!work.store.runs.end(live.id, end.state, { ...end, handed, at })) {
+    throw new CadreError('internal', `run ${live.id} may not become ${end.state} now`)
+  }
+  leave(work, live, end)
+  work.notes.changed(live)
+  work.notes.event(live, EVENT_OF[end.state], null)
+  work.notes.after({ kind: 'ended', runId: live.id, root: live.root })
+  const { parent } = live
+  if (!parent) return
+  const position = live.row.parent_position!
+  const phase = parent.phase(position)
+  // This may have been the last run below the phase that asked a person.
+  followBelow(work, parent, position, null)
+  if (phase.type === 'team') teamChildEnded(work, parent, phase, live, end, handed, handFault)
+  else if (phase.type === 'map') mapChildEnded(work, parent, phase, live, end, handFault)
+  work.agenda.add(parent)
+}
+
+/** Takes an ended run out of memory, and out of the counters of the run above. */
+function leave(work: Work, live: LiveRun, end: RunEnd): void {
+  const above = live.siblings
+  if (above) {
+    if (live.row.state === 'awaiting_input') above.asked--
+    if (live.idle) above.idle--
+    if (live.parked) above.parked--
+    above.wanting.delete(live)
+    above.runs.delete(live)
+  }
+  live.row.state = end.state
+  live.row.outputs = end.outputs && JSON.stringify(end.outputs)
+  work.lives.delete(live.id)
+  work.slots.drop(live)
+}

@@ -1,0 +1,61 @@
+// A phase is put before a person. There is one review for each phase and attempt, and its answer decides how the phase
+// continues (review.ts).
+
+import type { LiveRun, ReviewRow, RunError } from '../core/core.ts'
+import type { PhaseChange } from '../store/store.ts'
+import { enter } from './transition.ts'
+import type { Work } from './work.ts'
+
+export interface Question {
+  kind: ReviewRow['kind']
+  reason: string
+  prompt: string
+  /** Entries whose fate is unknown. */
+  entries: readonly string[]
+  /** What the phase failed with, and the result that it keeps if the person lets it fail. */
+  error?: RunError
+  change?: PhaseChange
+  /** Milliseconds until the question escalates. */
+  timeout?: number
+}
+
+/** Puts a phase before a person. */
+export function ask(work: Work, live: LiveRun, position: number, { change, ...asked }: Question): void {
+  const question = work.world.mask(live.root, asked)
+  enter(work, live, position, 'awaiting_input', question.reason)
+  live.unready(position)
+  live.maps.delete(position)
+  live.errands.delete(position)
+  if (question.error) work.store.phases.keepResult(live.id, position, question.error, change ?? {})
+  openReview(work, live, position, question)
+  tellEscalation(work, live, position)
+}
+
+/** Raises `on_escalate` once for a review: in its run, and in each run above. */
+function tellEscalation({ notes }: Work, live: LiveRun, position: number): void {
+  let asked: number | null = position
+  for (let run: LiveRun | null = live; run; run = run.parent) {
+    notes.event(run, 'on_escalate', asked)
+    asked = run.row.parent_position
+  }
+}
+
+export function openReview(work: Work, live: LiveRun, position: number, question: Question): void {
+  const { kind, reason, prompt, entries, timeout } = question
+  const at = work.world.now()
+  const deadline = timeout === undefined ? null : at + timeout
+  const { attempt } = live.phases[position]!
+  work.store.reviews.open({ run_id: live.id, position, attempt, kind, reason, prompt, entries, deadline, at })
+  if (deadline !== null) work.world.wakeAt(deadline)
+  noteReview(work, live, position)
+}
+
+/** Closes the review of a phase without an answer, because its run ends for another reason. */
+export function closeReview(work: Work, live: LiveRun, position: number): void {
+  work.store.reviews.close(live.id, position, work.world.now())
+  noteReview(work, live, position)
+}
+
+export function noteReview({ notes }: Work, live: LiveRun, position: number): void {
+  notes.add({ run: live.row, team: live.team, position, kind: 'review' })
+}

@@ -1,0 +1,19 @@
+// Receipts change outside of steps: the ledger writes them while an attempt sends. These facts tell the hub of it.
+
+import type { Work } from './work.ts'
+
+/** Notes that a receipt changed. The run may have ended: an attempt that ignored its signal may still write. */
+export function receiptChanged(work: Work, runId: string, position: number, entry: string): void {
+  const row = work.store.runs.get(runId)
+  if (row?.synced !== 1) return
+  const team = work.world.bundle(row.bundle_id).team(row.team_key)
+  work.notes.add({ run: row, team, position, kind: 'receipt', entry })
+}
+
+/** Marks as unknown what the previous process may have sent: entries and deliveries. */
+export function doubtSent(work: Work): void {
+  for (const { run_id, position, entry } of work.store.receipts.doubtAll()) {
+    receiptChanged(work, run_id, position, entry)
+  }
+  work.store.deliveries.doubtAll()
+}

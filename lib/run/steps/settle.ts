@@ -1,0 +1,102 @@
+// The end of a phase, and what follows from it for the phases that depend on it: they become ready, or end without
+// having begun.
+
+import { CadreError } from '../../error.ts'
+import { blocks, type LiveRun, type RunError } from '../core/core.ts'
+import type { PhaseChange } from '../store/store.ts'
+import { failureOf } from './fault.ts'
+import { ask } from './question.ts'
+import { scopeOf } from './scope.ts'
+import { end, type PhaseEnd } from './transition.ts'
+import type { Work } from './work.ts'
+
+/** Ends a phase, and starts or ends its dependants as follows from that. */
+export function endPhase(work: Work, live: LiveRun, position: number, state: PhaseEnd, change: PhaseChange): void {
+  end(work, live, position, state, change)
+  settle(work, live, position)
+}
+
+/** Fails a phase, or asks a person first when its `on_failure` is `escalate`. */
+export function failPhase(
+  work: Work,
+  live: LiveRun,
+  position: number,
+  error: RunError,
+  change: PhaseChange = {},
+): void {
+  if (escalates(live, position)) return escalate(work, live, position, error, change)
+  endPhase(work, live, position, 'failed', { ...change, error })
+}
+
+/** Decides whether a phase whose dependencies have all ended may start. */
+export function consider(work: Work, live: LiveRun, position: number): void {
+  if (decide(work, live, position)) settle(work, live, position)
+}
+
+const escalates = (live: LiveRun, position: number): boolean =>
+  live.phase(position).onFailure === 'escalate' && !live.ending
+
+function escalate(work: Work, live: LiveRun, position: number, error: RunError, change: PhaseChange): void {
+  ask(work, live, position, {
+    kind: 'escalation',
+    reason: 'failed',
+    entries: [],
+    prompt: error.message,
+    error,
+    change,
+  })
+}
+
+/** Starts or ends the dependants of an ended phase. Uses a queue, because a chain of skips may be long. */
+function settle(work: Work, live: LiveRun, position: number): void {
+  const queue = [position]
+  for (const ended of queue) {
+    const { state, reason } = live.phases[ended]!
+    const blocked = blocks(state, reason, live.phase(ended).onFailure)
+    for (const dependant of live.phase(ended).dependants) {
+      const phase = live.phases[dependant]!
+      phase.open--
+      phase.blocked ||= blocked
+      if (phase.open === 0 && phase.state === 'pending' && decide(work, live, dependant)) queue.push(dependant)
+    }
+  }
+  work.agenda.add(live)
+}
+
+/** Makes a phase ready whose dependencies have ended, or skips, cancels or fails it. True when it ended at once. */
+function decide(work: Work, live: LiveRun, position: number): boolean {
+  const phase = live.phase(position)
+  const ending = live.callsOff(position)
+  if (ending) {
+    end(work, live, position, 'cancelled', { reason: ending.reason })
+    return true
+  }
+  if (live.phases[position]!.blocked && !phase.always) {
+    end(work, live, position, 'skipped', { reason: 'upstream' })
+    return true
+  }
+  if (phase.when) {
+    try {
+      const value = phase.when.evaluate(scopeOf(work, live))
+      if (typeof value !== 'boolean') {
+        const got = JSON.stringify(value)
+        throw new CadreError('invalid_request', `${phase.when.place}: when must give a bool, got ${got}`)
+      }
+      if (!value) {
+        end(work, live, position, 'skipped', { reason: 'when' })
+        return true
+      }
+    } catch (thrown) {
+      const error = failureOf(thrown)
+      if (escalates(live, position)) {
+        escalate(work, live, position, error, {})
+        return false
+      }
+      end(work, live, position, 'failed', { error })
+      return true
+    }
+  }
+  live.makeReady(position)
+  work.agenda.add(live)
+  return false
+}

@@ -1,0 +1,43 @@
+// A tree as a whole leaves memory: before it is read again, or because a fault ended it.
+
+import { isLeaf, type RunError } from '../core/core.ts'
+import type { Work } from './work.ts'
+
+/** Takes a tree out of memory and releases the slots of its phases. */
+export function dropTree({ agenda, lives, notes, slots }: Work, root: string): void {
+  notes.touch(root)
+  agenda.drop(root)
+  for (const live of lives.values()) {
+    if (live.root !== root) continue
+    lives.delete(live.id)
+    slots.drop(live)
+    for (const [position, { state }] of live.phases.entries()) {
+      if (state === 'running' && isLeaf(live.phase(position))) slots.release()
+    }
+  }
+}
+
+/** Ends a tree by its rows alone, after a fault because of which steps cannot end it. */
+export function abandonTree(work: Work, root: string, error: RunError): void {
+  const { lives, notes, store } = work
+  const row = store.runs.get(root)
+  if (!row || row.completed_at !== null) return dropTree(work, root)
+  const at = work.world.now()
+  for (const live of lives.values()) {
+    if (live.root !== root) continue
+    for (const [position, { state, attempt }] of live.phases.entries()) {
+      if (state === 'running') notes.after({ kind: 'abort', runId: live.id, position, attempt })
+    }
+  }
+  dropTree(work, root)
+  const reviews = store.reviews.closeTree(root, at)
+  const phases = store.phases.abandon(root, at)
+  const runs = store.runs.abandon(root, error, at)
+  try {
+    notes.changedRows(runs, phases)
+    notes.changedRows([], reviews, 'review')
+  } catch {
+    // The team cannot be read, so the hub cannot be told of these changes.
+  }
+  for (const run of runs) notes.after({ kind: 'ended', runId: run.id, root })
+}
