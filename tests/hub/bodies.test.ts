@@ -80,72 +80,89 @@ async function look(what: string, response: Response): Promise<{ status: number;
   return { status, code: error!.code, details: error!.details?.map(({ path }) => path) ?? [] }
 }
 
-test.each(ROUTES)('%s', async (key, { body }) => {
-  const [path] = key.split(' ') as [string]
-  const token = key in REALM ? world.realmTokens.same : hub.admin
-  const limit = path === 'teams/publish' ? 16 : path === 'runs/sync' ? 4 : 1
-  const valid = body(world.ids.own, world.mine.site.own) as Record<string, unknown>
-  const schema = doc.paths[`/v1/${path}`]!.post!.requestBody!.content['application/json']!.schema as TSchema & {
-    properties: Record<string, unknown>
-    required?: string[]
-    additionalProperties?: boolean
-  }
-  expect(matches(schema, valid)).toBe(true)
+type BodySchema = TSchema & {
+  properties: Record<string, unknown>
+  required?: string[]
+  additionalProperties?: boolean
+}
 
-  const before = await state()
-  const json = (value: unknown) => post(path, token, JSON.stringify(value))
-  const refused = async (what: string, status: number, reply: Promise<Response>, place?: string) => {
-    const { status: got, details } = await look(`${path}, ${what}`, await reply)
-    expect([path, what, got]).toEqual([path, what, status])
-    if (place !== undefined) expect(details).toContain(place)
-  }
+async function refused(path: string, what: string, status: number, reply: Promise<Response>, place?: string) {
+  const { status: got, details } = await look(`${path}, ${what}`, await reply)
+  expect([path, what, got]).toEqual([path, what, status])
+  if (place !== undefined) expect(details).toContain(place)
+}
+
+/** Bodies that are none, or lack a field, or have one more. */
+async function illFormed(path: string, token: string, valid: Record<string, unknown>, schema: BodySchema) {
+  const limit = path === 'teams/publish' ? 16 : path === 'runs/sync' ? 4 : 1
+  const send = (value: unknown) => post(path, token, JSON.stringify(value))
   for (const [what, text] of Object.entries({ number: '1', text: '"x"', list: '[]', null: 'null', half: '{"a":' })) {
-    await refused(what, 400, post(path, token, text))
+    await refused(path, what, 400, post(path, token, text))
   }
-  await refused('no UTF-8', 400, post(path, token, new Uint8Array([0x7b, 0x22, 0xff, 0xfe, 0x22, 0x3a, 0x31, 0x7d])))
-  await refused('deep', 400, post(path, token, `{"x":${'['.repeat(5_000)}${']'.repeat(5_000)}}`))
-  await refused('too large', 413, post(path, token, JSON.stringify({ x: 'x'.repeat(limit * 1024 * 1024) })))
+  await refused(
+    path,
+    'no UTF-8',
+    400,
+    post(path, token, new Uint8Array([0x7b, 0x22, 0xff, 0xfe, 0x22, 0x3a, 0x31, 0x7d])),
+  )
+  await refused(path, 'deep', 400, post(path, token, `{"x":${'['.repeat(5_000)}${']'.repeat(5_000)}}`))
+  await refused(path, 'too large', 413, post(path, token, JSON.stringify({ x: 'x'.repeat(limit * 1024 * 1024) })))
   const pieces = new ReadableStream<Uint8Array>({
     pull(controller) {
       controller.enqueue(new Uint8Array(1024 * 1024).fill(0x20))
     },
   })
-  await refused('too large, of no told length', 413, post(path, token, pieces))
+  await refused(path, 'too large, of no told length', 413, post(path, token, pieces))
   for (const type of ['text/plain', 'application/x-www-form-urlencoded', 'application/jsonp']) {
-    await refused(type, 415, post(path, token, JSON.stringify(valid), { 'content-type': type }))
+    await refused(path, type, 415, post(path, token, JSON.stringify(valid), { 'content-type': type }))
   }
   const packed = { 'content-type': 'application/json', 'content-encoding': 'gzip' }
-  await refused('packed', 415, post(path, token, Bun.gzipSync(JSON.stringify(valid)), packed))
+  await refused(path, 'packed', 415, post(path, token, Bun.gzipSync(JSON.stringify(valid)), packed))
   for (const name of schema.required ?? []) {
     const { [name]: _, ...rest } = valid
-    await refused(`without ${name}`, 400, json(rest), `/${name}`)
+    await refused(path, `without ${name}`, 400, send(rest), `/${name}`)
   }
   if (schema.additionalProperties === false) {
-    await refused('one more', 400, json({ ...valid, unknown: 1 }), '/unknown')
-    await refused('a prototype', 400, post(path, token, `{"__proto__":{},${JSON.stringify(valid).slice(1)}`))
+    await refused(path, 'one more', 400, send({ ...valid, unknown: 1 }), '/unknown')
+    await refused(path, 'a prototype', 400, post(path, token, `{"__proto__":{},${JSON.stringify(valid).slice(1)}`))
   }
+}
+
+test.each(ROUTES)('%s', async (key, { body }) => {
+  const [path] = key.split(' ') as [string]
+  const token = key in REALM ? world.realmTokens.same : hub.admin
+  const valid = body(world.ids.own, world.mine.site.own) as Record<string, unknown>
+  const schema = doc.paths[`/v1/${path}`]!.post!.requestBody!.content['application/json']!.schema as BodySchema
+  expect(matches(schema, valid)).toBe(true)
+
+  const before = await state()
+  const send = (value: unknown) => post(path, token, JSON.stringify(value))
   const odd = Object.keys(schema.properties).flatMap(name =>
     ODD.map(value => ({ name, value, given: { ...valid, [name]: value } })),
   )
-  // What a schema refuses reaches no database: where the suite runs again on another, it is not sent again.
-  const again = process.env.TEST_HUB_DATABASE !== undefined
-  const wrong = again ? [] : odd.filter(({ given }) => !matches(schema, given))
-  for (let i = 0; i < wrong.length; i += 16) {
-    await Promise.all(wrong.slice(i, i + 16).map(({ name, given }) => refused(`wrong ${name}`, 400, json(given))))
+  // What is refused for its form or by its schema reaches no table: where the suite runs again on another database, it is
+  // not sent again.
+  if (process.env.TEST_HUB_DATABASE === undefined) {
+    await illFormed(path, token, valid, schema)
+    const wrong = odd.filter(({ given }) => !matches(schema, given))
+    for (let i = 0; i < wrong.length; i += 16) {
+      const some = wrong.slice(i, i + 16)
+      await Promise.all(some.map(({ name, given }) => refused(path, `wrong ${name}`, 400, send(given))))
+    }
+    expect(await state()).toBe(before)
   }
-  expect(await state()).toBe(before)
 
   // Of the right form and still odd: what is refused later changes nothing either.
   const rest = odd.filter(({ given }) => matches(schema, given)).slice(0, GUESSES.test(path) ? 2 : undefined)
   let last = before
   for (const { name, value, given } of rest) {
-    const { status } = await look(`${path} with ${name} ${JSON.stringify(value).slice(0, 50)}`, await json(given))
+    const { status } = await look(`${path} with ${name} ${JSON.stringify(value).slice(0, 50)}`, await send(given))
     const now = await state()
     if (status >= 400 && !GUESSES.test(path)) expect([path, given, now === last]).toEqual([path, given, true])
     last = now
   }
   // The protocol of daemons rolls: who is older ignores what it does not know.
   if (schema.additionalProperties !== false && isObject(valid)) {
-    expect((await look(path, await json({ ...valid, unknown: 1 }))).status).not.toBe(400)
+    expect((await look(path, await send({ ...valid, unknown: 1 }))).status).not.toBe(400)
   }
 })
