@@ -71,13 +71,16 @@ export async function spawnDaemon({ home = folder(), env, through = [] }: SpawnO
   running.add(child)
   const output = { stdout: '', stderr: '' }
   const url = Promise.withResolvers<string>()
-  void collect(child.stderr, text => (output.stderr += text))
+  const said = collect(child.stderr, text => (output.stderr += text))
   void collect(child.stdout, text => {
     output.stdout += text
     const listening = /^daemon listening on (\S+)\n/.exec(output.stdout)
     if (listening) url.resolve(listening[1]!)
   })
-  void child.exited.then(code => url.reject(new Error(`the daemon exited with ${code}: ${output.stderr}`)))
+  // Its last words may be read only after its end is known.
+  void Promise.all([child.exited, said]).then(([code]) =>
+    url.reject(new Error(`the daemon exited with ${code}: ${output.stderr}`)),
+  )
   return control(child, home, await url.promise, output)
 }
 
