@@ -1,43 +1,32 @@
 // A disk that takes no more: the engine waits, loses nothing, and goes on when there is space again.
 
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { AgentError, agent, Type } from '../../lib/agent/cadre.ts'
+import { AgentError } from '../../lib/agent/cadre.ts'
 import { runPhases } from '../../lib/run/engine.ts'
 import { brokenInvariants } from '../../lib/run/store/invariants.ts'
 import { type TestEngine, testEngine } from '../support/engine.ts'
+import { act, scripted, team } from '../support/scripted.ts'
 
-const calls: string[] = []
-const big = agent({
-  type: 'connector',
-  version: '1.0.0',
-  description: 'Gives more than fits a page.',
-  settings: Type.Object({}),
-  source: {
-    effect: 'read',
-    entry: Type.Object({ name: Type.String() }),
-    async run(_, context) {
-      calls.push(`${context.run.id} ${context.phase.name} ${context.attempt}`)
-      await Bun.sleep(10)
-      if (context.phase.name === 'again' && context.attempt === 1) throw new AgentError('not yet', { retryable: true })
-      return { text: 'much', data: { text: 'x'.repeat(20_000) } }
-    },
+const { agents, attempts } = scripted({
+  much: async context => {
+    await Bun.sleep(10)
+    if (context.phase.name === 'again' && context.attempt === 1) throw new AgentError('not yet', { retryable: true })
+    return { text: 'more than fits a page'.padEnd(20_000, '.') }
   },
 })
 
 let t: TestEngine
 beforeEach(async () => {
-  calls.length = 0
-  t = await testEngine({ agents: { big }, slots: 5 })
+  attempts.length = 0
+  t = await testEngine({ agents, slots: 5 })
 })
 afterEach(() => t.close())
 
-const phases = Array.from({ length: 24 }, (_, n) => {
-  const depends = n >= 6 ? `depends_on: [p${n - 6}], ` : ''
-  return `  - { name: p${n}, agent: big, ${depends}sources: [{ name: x }] }`
-})
-// Its time comes while nothing can be written.
-phases.push('  - { name: again, agent: big, retry: { attempts: 2, backoff: 200ms }, sources: [{ name: x }] }')
-const team = `name: "@local/big"\nversion: 1.0.0\nphases:\n${phases.join('\n')}\n`
+const text = team([
+  ...Array.from({ length: 24 }, (_, n) => act(`p${n}`, 'much', n >= 6 ? { depends_on: [`p${n - 6}`] } : {})),
+  // Its time comes while nothing can be written.
+  act('again', 'much', { retry: { attempts: 2, backoff: '200ms' } }),
+])
 
 /** How the file system refuses, and how it is made to take writes again. */
 const REFUSALS: Record<string, [refuse: () => string, allow: string]> = {
@@ -50,22 +39,22 @@ const pages = () => t.engine.store.db.query<{ page_count: number }, []>('PRAGMA 
 for (const [kind, [refuse, allow]] of Object.entries(REFUSALS)) {
   test(`a disk that is ${kind} stalls, and space lets everything go on`, async () => {
     const { engine } = t
-    const runs = [await t.start(team), await t.start(team)]
-    while (calls.length < 8) await Bun.sleep(1)
+    const runs = [await t.start(text), await t.start(text)]
+    while (attempts.length < 8) await Bun.sleep(1)
     engine.store.db.run(refuse())
     for (let n = 0; n < 500 && !engine.load.stalled; n++) await Bun.sleep(4)
     expect(engine.load.stalled).toContain(kind)
     expect(engine.load.free).toBe(0)
-    const called = calls.length
+    const called = attempts.length
     await Bun.sleep(1_200)
-    expect(calls.length).toBe(called)
+    expect(attempts.length).toBe(called)
     expect(brokenInvariants(engine.store.db)).toEqual([])
 
     // Who asks for something meanwhile is told so at once, and may ask again.
-    await expect(t.start(team)).rejects.toMatchObject({ code: 'unavailable' })
+    await expect(t.start(text)).rejects.toMatchObject({ code: 'unavailable' })
     engine.store.db.run(allow)
     while (engine.load.stalled) await Bun.sleep(20)
-    runs.push(await t.start(team))
+    runs.push(await t.start(text))
     for (const { run_id } of runs) {
       expect((await engine.ended(run_id)).state).toBe('completed')
       const rows = runPhases(engine.store, run_id, id => engine.bundle(id)).phases
@@ -74,8 +63,8 @@ for (const [kind, [refuse, allow]] of Object.entries(REFUSALS)) {
         ['completed', 2],
       ])
     }
-    expect(calls.length).toBe(78)
-    expect(new Set(calls).size).toBe(78)
+    expect(attempts.length).toBe(78)
+    expect(new Set(attempts).size).toBe(78)
     expect(engine.load).toMatchObject({ runs: 0, slots: 0, stalled: null })
     expect(brokenInvariants(engine.store.db)).toEqual([])
   }, 20_000)

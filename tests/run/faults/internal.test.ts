@@ -1,53 +1,30 @@
 // Faults of the engine itself, made by triggers in the run database: the run that they hit ends, and no other is touched.
 
 import { afterEach, beforeEach, expect, test } from 'bun:test'
-import { agent, Type } from '../../../lib/agent/cadre.ts'
 import { brokenInvariants } from '../../../lib/run/store/invariants.ts'
 import { type TestEngine, testEngine } from '../../support/engine.ts'
 import { folder } from '../../support/folder.ts'
+import { act, scripted, team } from '../../support/scripted.ts'
 
-const calls: string[] = []
-const noted = agent({
-  type: 'connector',
-  version: '1.0.0',
-  description: 'Takes a moment, and notes that it was called.',
-  settings: Type.Object({}),
-  source: {
-    effect: 'read',
-    entry: Type.Object({ name: Type.String() }),
-    async run(_, context) {
-      calls.push(`${context.run.id} ${context.phase.name} ${context.attempt}`)
-      await Bun.sleep(20)
-      return { text: 'noted' }
-    },
-  },
-})
+const { agents, attempts } = scripted({ note: () => Bun.sleep(20) })
 
 const TEAM = {
-  'team.yml': `
-name: "@local/fault"
-version: 1.0.0
-phases:
-  - { name: first, agent: noted, sources: [{ name: x }] }
-  - { name: each, type: map, depends_on: [first], items: [1, 2, 3], team: ./one }
-  - { name: last, agent: noted, depends_on: [each], sources: [{ name: x }] }
-  - { name: never, agent: noted, depends_on: [last], when: "1 > 2", sources: [{ name: x }] }
-  - { name: below, type: team, depends_on: [last], team: ./one }
-`,
-  'one/team.yml': `
-name: "@local/one"
-version: 1.0.0
-phases:
-  - { name: one, agent: noted, sources: [{ name: x }] }
-`,
+  'team.yml': team([
+    act('first', 'note'),
+    { name: 'each', type: 'map', depends_on: ['first'], items: [1, 2, 3], team: './one' },
+    act('last', 'note', { depends_on: ['each'] }),
+    act('never', 'note', { depends_on: ['last'], when: '1 > 2' }),
+    { name: 'below', type: 'team', depends_on: ['last'], team: './one' },
+  ]),
+  'one/team.yml': team([act('one', 'note')]),
 }
 
 let home: string
 let t: TestEngine
 beforeEach(async () => {
-  calls.length = 0
+  attempts.length = 0
   home = folder()
-  t = await testEngine({ home, agents: { noted } })
+  t = await testEngine({ home, agents })
 })
 afterEach(() => t.close())
 
@@ -90,17 +67,17 @@ for (const [what, fault] of Object.entries(FAULTS)) {
     for (const { run_id } of others) {
       expect(await t.engine.ended(run_id)).toMatchObject({ state: 'completed', attempt: 1 })
     }
-    const foreign = calls.filter(call => others.some(({ run_id }) => call.startsWith(run_id)))
+    const foreign = attempts.filter(call => others.some(({ run_id }) => call.startsWith(run_id)))
     expect(new Set(foreign).size).toBe(foreign.length)
     expect(foreign.every(call => call.endsWith(' 1'))).toBe(true)
     expect(t.engine.load).toMatchObject({ runs: 0, slots: 0, stalled: null })
     expect(brokenInvariants(t.engine.store.db)).toEqual([])
 
-    const before = calls.length
+    const before = attempts.length
     await t.close()
-    t = await testEngine({ home, agents: { noted } })
+    t = await testEngine({ home, agents })
     await Bun.sleep(50)
-    expect(calls.length).toBe(before)
+    expect(attempts.length).toBe(before)
     expect(t.engine.load).toMatchObject({ runs: 0, slots: 0 })
     t.engine.store.db.run('DROP TRIGGER IF EXISTS a')
     expect((await t.run(TEAM)).state).toBe('completed')
@@ -117,15 +94,9 @@ test('the hub is told of the questions that nobody is asked any more', async () 
     recordLog() {},
     committed() {},
   }
-  t = await testEngine({ home, agents: { noted }, outbox })
+  t = await testEngine({ home, agents, outbox })
   const { run_id } = await t.start(
-    `
-name: "@local/asking"
-version: 1.0.0
-phases:
-  - { name: ask, type: gate, review: { prompt: Go on? } }
-  - { name: noted, agent: noted, sources: [{ name: x }] }
-`,
+    team([{ name: 'ask', type: 'gate', review: { prompt: 'Go on?' } }, act('noted', 'note')]),
     {},
     { synced: true },
   )
