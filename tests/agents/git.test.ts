@@ -307,9 +307,13 @@ describe('a bad day', () => {
   })
 
   test('the run is stopped in the middle of git', async () => {
-    hub.fail(/app\.git/, () => new Response(new ReadableStream({})))
+    const stop = new AbortController()
+    hub.fail(/app\.git/, () => {
+      stop.abort(new DOMException('the phase took too long', 'TimeoutError'))
+      return new Response(new ReadableStream({}))
+    })
     edit()
-    const error = await failureOf(run({}, begin({}, { signal: AbortSignal.timeout(100) })))
+    const error = await failureOf(run({}, begin({}, { signal: stop.signal })))
     expect(error).toMatchObject({ code: 'aborted', sent: 'no' })
   })
 })
