@@ -46,7 +46,7 @@ export function shell(phase: string, run: string, more: JsonObject = {}): JsonOb
 }
 
 /** A map phase `each` over these items, each the name of its run. */
-export function each(items: Json[], team: string, more: JsonObject = {}): JsonObject {
+export function keyed(items: Json[], team: string, more: JsonObject = {}): JsonObject {
   return { name: 'each', type: 'map', items, key: '{{ item }}', team, ...more }
 }
 

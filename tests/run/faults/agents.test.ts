@@ -182,9 +182,26 @@ test.each(returned)('an agent that returns %s fails its phase by name', async (_
 })
 
 describe('an agent that writes links', () => {
-  test('into its own folder cannot write through them', async () => {
+  /** A folder of somebody else, with a file. */
+  const foreign = () => {
     const outside = folder()
     writeFileSync(join(outside, 'kept.txt'), 'kept')
+    return outside
+  }
+  /** The agent links the place where the phase `name` has its files to a foreign folder, which this gives. */
+  const misleads = (name: string) => {
+    const outside = foreign()
+    does = context => {
+      const files = join(context.stateDir, 'files')
+      mkdirSync(files, { recursive: true })
+      symlinkSync(outside, join(files, name))
+      return { text: 'x' }
+    }
+    return outside
+  }
+
+  test('into its own folder cannot write through them', async () => {
+    const outside = foreign()
     does = async context => {
       mkdirSync(join(context.stateDir, 'files', 'wild'), { recursive: true })
       symlinkSync(outside, join(context.stateDir, 'files', 'wild', 'link'))
@@ -196,8 +213,7 @@ describe('an agent that writes links', () => {
   })
 
   test('in the place of its own folder cannot write through it, nor have it emptied by the next attempt', async () => {
-    const outside = folder()
-    writeFileSync(join(outside, 'kept.txt'), 'kept')
+    const outside = foreign()
     does = async context => {
       const files = join(context.stateDir, 'files')
       mkdirSync(files, { recursive: true })
@@ -217,14 +233,7 @@ describe('an agent that writes links', () => {
   })
 
   test('in the place of a later command’s folder leads no file of it outside', async () => {
-    const outside = folder()
-    writeFileSync(join(outside, 'kept.txt'), 'kept')
-    does = context => {
-      const files = join(context.stateDir, 'files')
-      mkdirSync(files, { recursive: true })
-      symlinkSync(outside, join(files, 'later'))
-      return { text: 'x' }
-    }
+    const outside = misleads('later')
     const { run_id } = await t.start(
       team([
         { name: 'wild', agent: 'wild', sources: [{ name: 'x' }] },
@@ -239,14 +248,7 @@ describe('an agent that writes links', () => {
   })
 
   test('in the place of a later team’s folder leads no file of it outside', async () => {
-    const outside = folder()
-    writeFileSync(join(outside, 'kept.txt'), 'kept')
-    does = context => {
-      const files = join(context.stateDir, 'files')
-      mkdirSync(files, { recursive: true })
-      symlinkSync(outside, join(files, 'later'))
-      return { text: 'x' }
-    }
+    const outside = misleads('later')
     const { run_id } = await t.start({
       'team.yml': team([
         { name: 'wild', agent: 'wild', sources: [{ name: 'x' }] },

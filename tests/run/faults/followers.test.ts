@@ -4,7 +4,7 @@ import { afterEach, expect, test } from 'bun:test'
 import { until, within } from '../../support/bounded.ts'
 import { type TestEngine, testEngine } from '../../support/engine.ts'
 import { phaseOf, subRunOf } from '../../support/home.ts'
-import { act, scripted, team } from '../../support/scripted.ts'
+import { act, keyed, scripted, team } from '../../support/scripted.ts'
 
 let fails = true
 const { agents, calls } = scripted({
@@ -47,17 +47,7 @@ test('a call after the stop is refused', async () => {
 test('who waits for a sub-run that never got its turn hears that it was cancelled', async () => {
   t = await testEngine({ agents })
   const { run_id } = await t.run({
-    'team.yml': team([
-      {
-        name: 'each',
-        type: 'map',
-        items: ['a', 'b'],
-        key: '{{ item }}',
-        team: './one',
-        concurrency: 1,
-        on_item_failure: 'continue',
-      },
-    ]),
+    'team.yml': team([keyed(['a', 'b'], './one', { concurrency: 1, on_item_failure: 'continue' })]),
     'one/team.yml': team([act('first', 'fail'), act('second', 'hold', { depends_on: ['first'] })]),
   })
   fails = false

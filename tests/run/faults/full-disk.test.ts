@@ -7,25 +7,27 @@ import { join } from 'node:path'
 import { CadreError } from '../../../lib/error.ts'
 import { until, within } from '../../support/bounded.ts'
 import { files, type RunningDaemon, spawnDaemon } from '../../support/daemon.ts'
+import { type SmallDisk, smallDisk } from '../../support/disk.ts'
 import { type TestEngine, testEngine } from '../../support/engine.ts'
 import { folder } from '../../support/folder.ts'
 import { phaseOf } from '../../support/home.ts'
 import { act, scripted, shell, team } from '../../support/scripted.ts'
-import { type SmallDisk, smallDisk } from '../../support/small-disk.ts'
 
-const probe = smallDisk(24)
-probe?.remove()
+const SIZE = '24m'
+const probe = smallDisk(SIZE)
+if (!probe) console.log('skipped: a full disk (tmpfs can be mounted by root on Linux only)')
+probe?.[Symbol.dispose]()
 let disk: SmallDisk
 let closing: () => Promise<unknown>
 /** Of a command that a test started: it leads a group. */
 let started: number | null = null
 beforeEach(() => {
-  disk = smallDisk(24)!
+  disk = smallDisk(SIZE)!
 })
 afterEach(async () => {
   disk.free()
   await closing()
-  disk.remove()
+  disk[Symbol.dispose]()
   // Where a test has failed it may be there still.
   if (started !== null && alive(started)) process.kill(-started, 'SIGKILL')
   started = null
@@ -46,6 +48,17 @@ function alive(pid: number): boolean {
   } catch {
     return false
   }
+}
+
+/** The process that a command of a test wrote into a file: it is ended when the test ends. */
+async function leaderIn(pidFile: string): Promise<number> {
+  started = await until(async () => {
+    const text = await Bun.file(pidFile)
+      .text()
+      .catch(() => '')
+    return text.endsWith('\n') && Number(text)
+  }, 'the command')
+  return started
 }
 
 const BIG = 'x'.repeat(200_000)
@@ -78,13 +91,7 @@ describe.skipIf(!probe)('on a full disk', () => {
       const pidFile = join(folder(), 'pid')
       const workspace = folder()
       const { run_id } = await t.start(team([shell('long', `echo $$ > ${pidFile}; sleep 600`)]), {}, { workspace })
-      const pid = await until(async () => {
-        const text = await Bun.file(pidFile)
-          .text()
-          .catch(() => '')
-        return text.endsWith('\n') && Number(text)
-      }, 'the command')
-      started = pid
+      const pid = await leaderIn(pidFile)
       disk.fill()
       const cancelled = unlessFull(t.engine.cancel(run_id))
       await until(() => !alive(pid), 'the end of the command')
@@ -184,13 +191,7 @@ describe.skipIf(!probe)('on a full disk', () => {
       const pidFile = join(folder(), 'pid')
       const path = files({ 'team.yml': team([shell('long', `echo $$ > ${pidFile}; sleep 600`)]) })
       const { run_id } = await daemon.call('/v1/runs/start', { path })
-      const pid = await until(async () => {
-        const text = await Bun.file(pidFile)
-          .text()
-          .catch(() => '')
-        return text.endsWith('\n') && Number(text)
-      }, 'the command')
-      started = pid
+      const pid = await leaderIn(pidFile)
       disk.fill()
       const cancelled = daemon.post('/v1/runs/cancel', { run_id })
       cancelled.catch(() => {})

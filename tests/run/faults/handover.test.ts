@@ -8,7 +8,7 @@ import { until, within } from '../../support/bounded.ts'
 import { type TestEngine, testEngine } from '../../support/engine.ts'
 import { folder } from '../../support/folder.ts'
 import { dataOf, phaseOf, subRunOf } from '../../support/home.ts'
-import { act, scripted, shell, team } from '../../support/scripted.ts'
+import { act, keyed, scripted, shell, team } from '../../support/scripted.ts'
 
 const { agents } = scripted({
   /** `value` is a list of file names and what is written into them. */
@@ -226,16 +226,7 @@ describe('two files', () => {
   test('of a key `1` and of an odd key at index 1 lie in folders of their own', async () => {
     t = await testEngine({ agents })
     const { run_id } = await t.run({
-      'team.yml': team([
-        {
-          name: 'each',
-          type: 'map',
-          items: ['1', 'a/b', '0', 'ü'],
-          key: '{{ item }}',
-          team: './child',
-          inputs: { v: '{{ item }}' },
-        },
-      ]),
+      'team.yml': team([keyed(['1', 'a/b', '0', 'ü'], './child', { inputs: { v: '{{ item }}' } })]),
       'child/team.yml': team([act('one', 'write', { value: { 'doc.txt': 'of {{ inputs.v }}' } })], {
         inputs: [{ name: 'v', type: 'string' }],
         outputs: [{ name: 'doc', type: 'file', value: '{{ phases.one.files[0].path }}' }],
@@ -260,7 +251,7 @@ test('the items of a map above 1 MiB are whole in items.json, whatever a key is 
     ['items.json', 'items.json.tmp', '.items.json.tmp', 'index'],
   ]) {
     const { run_id } = await t.start({
-      'team.yml': team([{ name: 'each', type: 'map', items: keys, key: '{{ item }}', team: './child' }]),
+      'team.yml': team([keyed(keys, './child')]),
       'child/team.yml': team([act('make', 'much'), act('note', 'write', { value: { 'note.txt': 'kept' } })], {
         outputs: [
           { name: 'much', type: 'string', value: '{{ phases.make.data.value }}' },

@@ -1,6 +1,7 @@
 // Nothing holds the event loop for long: much work is done in pieces, or elsewhere.
 
 import { afterEach, expect, test } from 'bun:test'
+import type { JsonObject } from '../../../lib/json.ts'
 import { until, within } from '../../support/bounded.ts'
 import { type TestEngine, testEngine } from '../../support/engine.ts'
 import { LONGEST_GAP_MS, longestGap } from '../../support/gap.ts'
@@ -14,7 +15,7 @@ afterEach(() => t.close(), 60_000)
 
 const list = (length: number) => ({ list: Array.from({ length }, (_, n) => `item ${n}`) })
 const inputs = [{ name: 'list', type: 'list', required: true }]
-const over = (fields: object, child: string) => ({
+const over = (fields: JsonObject, child: string) => ({
   'team.yml': team([{ name: 'each', type: 'map', items: '{{ inputs.list }}', team: './child', ...fields }], { inputs }),
   'child/team.yml': child,
 })
@@ -28,30 +29,25 @@ async function gapOf(begin: Awaited<ReturnType<TestEngine['prepare']>>) {
   return { gap, run: t.engine.record(runId) }
 }
 
-test('10,000 items whose phases are all skipped by `when`', async () => {
-  t = await testEngine({ agents })
-  const begin = await t.prepare(
-    over({ concurrency: 10_000 }, team([act('work', 'echo', { when: '1 > 2' })])),
-    list(10_000),
-  )
-  const { gap, run } = await gapOf(begin)
-  expect(run.state).toBe('completed')
-  expect(dataOf(t, run.run_id, 'each')).toMatchObject({ total: 10_000, completed: 10_000 })
-  expect(gap).toBeLessThan(LONGEST_GAP_MS)
-}, 120_000)
-
-test('a `key` that filters 2,000 items for each of them', async () => {
-  t = await testEngine({ agents })
-  const key = '{{ inputs.list.filter(other, other == item)[0] }}'
-  const begin = await t.prepare(
-    over({ key, concurrency: 2 }, team([act('work', 'echo', { when: '1 > 2' })])),
-    list(2_000),
-  )
-  const { gap, run } = await gapOf(begin)
-  expect(run.state).toBe('completed')
-  expect(dataOf(t, run.run_id, 'each')).toMatchObject({ total: 2_000, completed: 2_000 })
-  expect(gap).toBeLessThan(LONGEST_GAP_MS)
-}, 120_000)
+test.each<[what: string, count: number, fields: JsonObject]>([
+  ['10,000 items whose phases are all skipped by `when`', 10_000, { concurrency: 10_000 }],
+  [
+    'a `key` that filters 2,000 items for each of them',
+    2_000,
+    { key: '{{ inputs.list.filter(other, other == item)[0] }}', concurrency: 2 },
+  ],
+])(
+  '%s',
+  async (_, count, fields) => {
+    t = await testEngine({ agents })
+    const begin = await t.prepare(over(fields, team([act('work', 'echo', { when: '1 > 2' })])), list(count))
+    const { gap, run } = await gapOf(begin)
+    expect(run.state).toBe('completed')
+    expect(dataOf(t, run.run_id, 'each')).toMatchObject({ total: count, completed: count })
+    expect(gap).toBeLessThan(LONGEST_GAP_MS)
+  },
+  120_000,
+)
 
 test('500 MB that are handed over', async () => {
   t = await testEngine()

@@ -5,7 +5,7 @@ import { until, within } from '../../support/bounded.ts'
 import { type TestEngine, testEngine } from '../../support/engine.ts'
 import { folder } from '../../support/folder.ts'
 import { dataOf, phaseOf, questions, rowsOf } from '../../support/home.ts'
-import { act, scripted, team } from '../../support/scripted.ts'
+import { act, keyed, scripted, team } from '../../support/scripted.ts'
 
 let active = 0
 let most = 0
@@ -39,17 +39,7 @@ const release = (value: string) => held.get(value)!.resolve()
 
 /** Items that begin with `ask` ask a person before they work. */
 const mapped = (items: string[], concurrency: number) => ({
-  'team.yml': team([
-    {
-      name: 'each',
-      type: 'map',
-      items,
-      key: '{{ item }}',
-      team: './child',
-      inputs: { v: '{{ item }}' },
-      concurrency,
-    },
-  ]),
+  'team.yml': team([keyed(items, './child', { inputs: { v: '{{ item }}' }, concurrency })]),
   'child/team.yml': team(
     [
       { name: 'ask', type: 'gate', review: { prompt: 'Go on?' }, when: "inputs.v.startsWith('ask')" },

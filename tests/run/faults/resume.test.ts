@@ -12,7 +12,7 @@ import { until, within } from '../../support/bounded.ts'
 import { type TestEngine, testEngine } from '../../support/engine.ts'
 import { folder } from '../../support/folder.ts'
 import { dataOf, phaseOf, questions, rowsOf, subRunOf } from '../../support/home.ts'
-import { act, scripted, shell, team } from '../../support/scripted.ts'
+import { act, keyed, scripted, shell, team } from '../../support/scripted.ts'
 
 /** Values that `work` cannot do, and how often `flaky` still fails. */
 const broken = new Set<unknown>()
@@ -119,15 +119,7 @@ describe('with `failed`', () => {
   const map = {
     'team.yml': team(
       [
-        {
-          name: 'each',
-          type: 'map',
-          items: ['a', 'b', 'c', 'd'],
-          key: '{{ item }}',
-          team: './one',
-          inputs: { v: '{{ item }}' },
-          on_item_failure: 'continue',
-        },
+        keyed(['a', 'b', 'c', 'd'], './one', { inputs: { v: '{{ item }}' }, on_item_failure: 'continue' }),
         act('after', 'work', { depends_on: ['each'], value: '{{ phases.each.data.failed }} failed' }),
         act('beside', 'work', { value: 'beside' }),
       ],
@@ -371,16 +363,7 @@ describe('a person', () => {
     broken.add('b')
     const { run_id, question } = await asked({
       'team.yml': team([
-        {
-          name: 'each',
-          type: 'map',
-          items: ['a', 'b'],
-          key: '{{ item }}',
-          team: './one',
-          inputs: { v: '{{ item }}' },
-          concurrency: 1,
-          on_failure: 'escalate',
-        },
+        keyed(['a', 'b'], './one', { inputs: { v: '{{ item }}' }, concurrency: 1, on_failure: 'escalate' }),
       ]),
       'one/team.yml': team(
         [shell('make', 'echo made > "$CADRE_OUT/doc"'), act('work', 'work', { value: '{{ inputs.v }}' })],

@@ -10,7 +10,7 @@ import { until, within } from '../../support/bounded.ts'
 import { type TestEngine, testEngine } from '../../support/engine.ts'
 import { folder } from '../../support/folder.ts'
 import { phaseOf, questions } from '../../support/home.ts'
-import { act, scripted, shell, team } from '../../support/scripted.ts'
+import { act, keyed, scripted, shell, team } from '../../support/scripted.ts'
 
 let held = Promise.withResolvers<void>()
 const { agents, calls } = scripted({
@@ -180,15 +180,7 @@ test('items that are executed keep their places, and others get none beside them
   const inputs = [{ name: 'v', type: 'string' }]
   const { run_id } = await t.start({
     'team.yml': team([
-      {
-        name: 'each',
-        type: 'map',
-        items: ['ask', 'b'],
-        key: '{{ item }}',
-        team: './one',
-        concurrency: 1,
-        inputs: { v: '{{ item }}' },
-      },
+      keyed(['ask', 'b'], './one', { concurrency: 1, inputs: { v: '{{ item }}' } }),
       { ...ask, name: 'own' },
     ]),
     'one/team.yml': team(
