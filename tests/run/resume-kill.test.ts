@@ -7,12 +7,11 @@ import { bundled } from '../support/chaos-bundle.ts'
 import { openHome, treeOf as rowsOf } from '../support/chaos-face.ts'
 import { folder } from '../support/folder.ts'
 import { checkInvariants, checkKept } from '../support/invariants.ts'
+import { killedAt, walkOfKills } from '../support/kill-walk.ts'
 import { ITEMS, RUN_ID, renewed } from '../support/renewed.ts'
 
 const program = await bundled('renewed.ts')
 afterAll(() => program.remove())
-const AT_ONCE = 3
-const MOST = 400
 
 /** Posts by `/<N>/<title>`: each life has an address of its own. */
 const posts = new Map<string, number>()
@@ -54,19 +53,11 @@ test.each(CASES)(
     const first = folder()
     expect(await renewed(first, urlOf(0), 1)).toEqual({ state: 'completed', outputs: { all: ['a0', 'b1', 'c2'] } })
     const before = byKey(treeOf(first))
-    let next = 1
-    let last = 0
-    const dieAt = async (n: number) => {
+    const writes = await walkOfKills(async n => {
       const home = folder()
       cpSync(first, home, { recursive: true })
       for (const key of ITEMS[0]) posts.set(`/${n}/${key}`, 1)
-      const child = Bun.spawn([process.execPath, program.program, home, urlOf(n), from], {
-        env: { PATH: process.env.PATH!, HOME: home, CADRE_FAILPOINT: String(n) },
-        stdout: 'ignore',
-        stderr: 'pipe',
-      })
-      const [code, said] = await Promise.all([child.exited, child.stderr.text()])
-      if (child.signalCode !== 'SIGKILL') expect([code, said]).toEqual([0, ''])
+      const died = await killedAt(n, home, program.program, urlOf(n), from)
       const left = checkInvariants(home)
       expect(await renewed(home, urlOf(n), 2, from)).toEqual({ state: 'completed', outputs: { all } })
       checkKept(left, checkInvariants(home, true))
@@ -74,17 +65,10 @@ test.each(CASES)(
       expect(tree.map(([key]) => key)).toEqual([null, ...keys.flatMap(key => [key, null])])
       expect(byKey(tree)).toMatchObject(before)
       for (const key of keys) expect([n, key, posts.get(`/${n}/${key}`)]).toEqual([n, key, 1])
-      return child.signalCode === 'SIGKILL'
-    }
-    const walk = async () => {
-      while (last === 0 && next <= MOST) {
-        const n = next++
-        if (!(await dieAt(n))) last = last === 0 ? n : Math.min(last, n)
-      }
-    }
-    await Promise.all(Array.from({ length: AT_ONCE }, walk))
-    console.log(`kill at every write of a resume from ${from}: ${last - 1} writes`)
-    expect(last).toBeGreaterThan(10)
+      return died
+    })
+    console.log(`kill at every write of a resume from ${from}: ${writes} writes`)
+    expect(writes).toBeGreaterThanOrEqual(10)
   },
   120_000,
 )

@@ -1,0 +1,31 @@
+// A walk of kills: a program dies at its first write, at its second, and so on to the last, each time in a life of its own.
+
+const AT_ONCE = 3
+const MOST = 400
+
+/** Calls `dieAt` with 1, 2, 3 … until a life had fewer writes than that, which it tells by false. Gives how many there are. */
+export async function walkOfKills(dieAt: (write: number) => Promise<boolean>): Promise<number> {
+  let next = 1
+  let beyond = 0
+  const walk = async () => {
+    while (beyond === 0 && next <= MOST) {
+      const write = next++
+      if (!(await dieAt(write))) beyond = beyond === 0 ? write : Math.min(beyond, write)
+    }
+  }
+  await Promise.all(Array.from({ length: AT_ONCE }, walk))
+  return beyond - 1
+}
+
+/** Starts `program` with these arguments, to be killed at its write number `write`. False when it ended by itself. */
+export async function killedAt(write: number, home: string, program: string, ...args: string[]): Promise<boolean> {
+  const child = Bun.spawn([process.execPath, program, home, ...args], {
+    env: { PATH: process.env.PATH!, HOME: home, CADRE_FAILPOINT: String(write) },
+    stdout: 'ignore',
+    stderr: 'pipe',
+  })
+  const [code, said] = await Promise.all([child.exited, child.stderr.text()])
+  if (child.signalCode === 'SIGKILL') return true
+  if (code !== 0 || said !== '') throw new Error(`the program ended with ${child.signalCode ?? code}: ${said}`)
+  return false
+}
