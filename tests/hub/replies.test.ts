@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { ADMIN_PASSWORD, startTestHub, type TestHub } from '../support/hub.ts'
 import { checkReply } from '../support/replies.ts'
+import { reviewChange } from '../support/sync.ts'
 
 let hub: TestHub
 beforeAll(async () => {
@@ -134,7 +135,7 @@ test('teams, daemons and runs', async () => {
     { kind: 'run', run: { ...RUN, run_id, root_run_id: run_id } },
     { kind: 'phase', phase: PHASE },
     { kind: 'log', lines: [{ seq: 1, phase: 'say', at: 3, stream: 'stdout', text: 'hello' }] },
-    { kind: 'review', review: { ...REVIEW, id: review_id } },
+    reviewChange(run_id, review_id, { run_name: 'one' }),
   ]
   const epoch = crypto.randomUUID()
   const report = async (from_seq: number, list: object[]) => {
@@ -207,18 +208,4 @@ const PHASE = {
   text: '',
   data: null,
   files: [{ name: 'a', path: 'files/say/a', bytes: 1, sha256: '0'.repeat(64) }],
-}
-
-const REVIEW = {
-  run_name: 'one',
-  phase: 'say',
-  entries: [],
-  kind: 'gate',
-  reason: null,
-  prompt: 'Go on?',
-  state: 'pending',
-  decision: null,
-  decided_by: null,
-  created_at: 2,
-  decided_at: null,
 }

@@ -25,3 +25,23 @@ export function runChange(run_id: string, run: object = {}, attempt = 1) {
   }
   return { kind: 'run', run_id, attempt, run: record }
 }
+
+/** That the phase `say` asks a person, as a gate does, or, by `review`, what else is to be said of it. */
+export function reviewChange(run_id: string, id: string, review: object = {}, attempt = 1) {
+  const record = {
+    id,
+    run_name: null,
+    phase: 'say',
+    entries: [],
+    kind: 'gate',
+    reason: null,
+    prompt: 'Go on?',
+    state: 'pending',
+    decision: null,
+    decided_by: null,
+    created_at: 2,
+    decided_at: null,
+    ...review,
+  }
+  return { kind: 'review', run_id, attempt, review: record }
+}

@@ -4,6 +4,7 @@ import { expect } from 'bun:test'
 import { eq, getTableName, is, Table } from 'drizzle-orm'
 import type { SQLiteTable } from 'drizzle-orm/sqlite-core'
 import type { TestHub } from '../../support/hub.ts'
+import { reviewChange, runChange } from '../../support/sync.ts'
 import type { Ids, Level, Mine, Object_, Person, RealmCredential } from './specification.ts'
 
 export interface World {
@@ -110,15 +111,10 @@ async function makeTenant(hub: TestHub, slug: string, username: string, owner: s
   const invitation = (await hub.ok(owner, 'realms/invite', { realm_id })).id
   const [run, review] = [crypto.randomUUID(), crypto.randomUUID()]
   const report = { daemon_id: daemon, epoch: crypto.randomUUID(), from_seq: 1 }
+  const asking = { team, call_path: [team], state: 'awaiting_input', reason: 'gate' }
   const changes = [
-    {
-      seq: 1,
-      run_id: run,
-      attempt: 1,
-      kind: 'run',
-      run: { ...RUN, run_id: run, root_run_id: run, team, call_path: [team] },
-    },
-    { seq: 2, run_id: run, attempt: 1, kind: 'review', review: { ...REVIEW, id: review } },
+    { seq: 1, ...runChange(run, asking) },
+    { seq: 2, ...reviewChange(run, review) },
   ]
   expect((await hub.ok(token, 'runs/sync', { ...report, changes })).rejected).toEqual([])
   const ids: Ids = {
@@ -150,35 +146,4 @@ export async function contents(hub: TestHub, besides: object = {}): Promise<stri
   }
   expect(parts.length).toBeGreaterThan(100)
   return parts.join('\n')
-}
-
-const RUN = {
-  run_name: null,
-  parent_run_id: null,
-  parent_phase: null,
-  call_depth: 0,
-  tree_key: '',
-  version: '1.0.0',
-  state: 'awaiting_input',
-  reason: 'gate',
-  error: null,
-  inputs: {},
-  outputs: null,
-  workspace: null,
-  started_at: 1,
-  completed_at: null,
-}
-
-const REVIEW = {
-  run_name: null,
-  phase: 'say',
-  entries: [],
-  kind: 'gate',
-  reason: null,
-  prompt: 'Go on?',
-  state: 'pending',
-  decision: null,
-  decided_by: null,
-  created_at: 2,
-  decided_at: null,
 }
