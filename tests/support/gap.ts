@@ -1,5 +1,5 @@
-// How long nothing else could happen in this process. What a loaded machine takes from this thread is counted by the
-// kernel, and allowed for.
+// How long nothing else could happen in this process. What a loaded machine takes from a thread is counted by the kernel,
+// and allowed for.
 
 import { existsSync, readFileSync } from 'node:fs'
 
@@ -7,13 +7,13 @@ import { existsSync, readFileSync } from 'node:fs'
 export const LONGEST_GAP_MS = 250
 
 const TICK_MS = 5
-/** Of the main thread, in nanoseconds: the time that it ran, and the time that it could have run and waited for a core. */
-const SCHEDULED = '/proc/self/schedstat'
-const counted = existsSync(SCHEDULED)
+const counted = existsSync('/proc/self/schedstat')
 
-/** Milliseconds until now in which another process had the core that this thread asked for. 0 where nobody counts them. */
-function waited(): number {
-  return counted ? Number(readFileSync(SCHEDULED, 'utf8').split(' ')[1]) / 1e6 : 0
+/** Milliseconds in which the main thread of a process could have run and others had the cores. 0 where nobody counts them. */
+export function waited(pid: number | 'self' = 'self'): number {
+  if (!counted) return 0
+  // In nanoseconds: the time that it ran, and the time that it waited for a core.
+  return Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[1]) / 1e6
 }
 
 /** Milliseconds of the longest gap during `work`, without those in which the thread waited for a core. */
