@@ -140,17 +140,16 @@ test.each(ROUTES)('%s', async (key, { body }) => {
   const odd = Object.keys(schema.properties).flatMap(name =>
     ODD.map(value => ({ name, value, given: { ...valid, [name]: value } })),
   )
-  // What is refused for its form or by its schema reaches no table: where the suite runs again on another database, it is
-  // not sent again.
+  await illFormed(path, token, valid, schema)
+  // What a schema refuses reaches no table: where the suite runs again on another database, it is not sent again.
   if (process.env.TEST_HUB_DATABASE === undefined) {
-    await illFormed(path, token, valid, schema)
     const wrong = odd.filter(({ given }) => !matches(schema, given))
     for (let i = 0; i < wrong.length; i += 16) {
       const some = wrong.slice(i, i + 16)
       await Promise.all(some.map(({ name, given }) => refused(path, `wrong ${name}`, 400, send(given))))
     }
-    expect(await state()).toBe(before)
   }
+  expect(await state()).toBe(before)
 
   // Of the right form and still odd: what is refused later changes nothing either.
   const rest = odd.filter(({ given }) => matches(schema, given)).slice(0, GUESSES.test(path) ? 2 : undefined)
