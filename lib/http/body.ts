@@ -43,7 +43,17 @@ export async function readJson(request: Request, limit: number): Promise<unknown
   }
 }
 
+/** A caller that goes away in the middle is no fault of ours: nobody reads the answer, and the log has it as a refusal. */
 async function readBytes(request: Request, limit: number): Promise<Uint8Array> {
+  try {
+    return await takeBytes(request, limit)
+  } catch (cause) {
+    if (cause instanceof CadreError) throw cause
+    throw new CadreError('invalid_request', 'the connection ended before the whole body had arrived', { cause })
+  }
+}
+
+async function takeBytes(request: Request, limit: number): Promise<Uint8Array> {
   // With a length the server itself delivers no more than was announced, and that has been checked.
   if (request.headers.has('content-length')) return request.bytes()
   if (!request.body) return new Uint8Array()

@@ -14,7 +14,7 @@ import { closed } from '../../lib/schema.ts'
 type Payload = NonNullable<RequestInit['body']>
 
 const lines: string[] = []
-const api = createApi({ log: createLog({ format: 'json', write: line => lines.push(line) }) })
+const api = createApi({ log: createLog({ level: 'debug', format: 'json', write: line => lines.push(line) }) })
 
 const token: Access<{ name: string }> = {
   rule: 'the token `good`',
@@ -261,4 +261,20 @@ describe('start and stop', () => {
     // A stream that had to be cut would fail here.
     expect(await stream.text()).toContain('data: 1')
   })
+})
+
+test.each([
+  ['with a length', 'content-length: 900\r\n\r\n{"a":'],
+  ['in chunks', 'transfer-encoding: chunked\r\n\r\n5\r\n{"a":\r\n'],
+])('an upload that is dropped %s is no fault of ours', async (_, rest) => {
+  const before = lines.length
+  const socket = connect(listening.port, '127.0.0.1')
+  await new Promise<void>(resolve => socket.on('connect', () => resolve()))
+  socket.write(`POST /small HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\n${rest}`)
+  await Bun.sleep(100)
+  socket.destroy()
+  for (const until = Date.now() + 2_000; lines.length === before && Date.now() < until; ) await Bun.sleep(10)
+  expect(lines.slice(before).map(line => JSON.parse(line))).toEqual([
+    expect.objectContaining({ level: 'debug', event: 'request refused', path: '/small', code: 'invalid_request' }),
+  ])
 })
