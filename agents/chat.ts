@@ -14,7 +14,7 @@
 // https://docs.slack.dev/reference/block-kit/blocks
 
 import { type AgentContext, AgentError, type AgentResult, agent, replyError, secret, Type } from 'cadre'
-import { chosenChannels, messageFields, standardMessage } from 'cadre/vendors'
+import { chosenChannels, messageFields, oneLine, standardMessage } from 'cadre/vendors'
 
 /** Of a section block's text. */
 const SECTION_MOST = 3_000
@@ -117,7 +117,8 @@ function payload({ subject, message }: Message, context: Context) {
   const { run } = context
   const whole = (subject ? `*${subject.replace(/\s+/g, ' ')}*\n` : '') + (message ?? standardMessage(context))
   const parts = [...sections(shortened(whole))]
-  const link = run.url ? `<${run.url}|${escaped(run.name ?? run.id)}>` : escaped(run.name ?? run.id)
+  const name = escaped(oneLine(run.name ?? run.id))
+  const link = run.url ? `<${run.url}|${name}>` : name
   return {
     text: run.url ? `${parts.join('')}\n${link}` : parts.join(''),
     blocks: [

@@ -18,7 +18,7 @@
 import { basename } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
 import { type AgentContext, AgentError, type AgentResult, agent, secret, Type, withRetries } from 'cadre'
-import { chosenChannels, chunksIn, messageFields, standardMessage, withDeadline } from 'cadre/vendors'
+import { chosenChannels, chunksIn, messageFields, oneLine, standardMessage, withDeadline } from 'cadre/vendors'
 
 const PORT = 587
 /** TLS from the first byte (RFC 8314). */
@@ -166,7 +166,7 @@ function compose({ subject, message }: Message, context: Context) {
   const { run, key, settings } = context
   const { from_address = settings.username!, from_name = '' } = settings
   const words = message ?? standardMessage(context)
-  const name = `${run.team} · run ${run.name ? `${run.name} (${run.id})` : run.id}`
+  const name = `${run.team} · run ${run.name ? `${oneLine(run.name)} (${run.id})` : run.id}`
   const link = run.url ? `<a href="${escaped(run.url)}">${escaped(name)}</a>` : escaped(name)
   const paragraphs = words.split(/\n{2,}/).map(text => `<p>${escaped(text).replaceAll('\n', '<br>\n')}</p>`)
   return {

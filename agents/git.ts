@@ -28,6 +28,7 @@ import {
   commitAndPush,
   githubHost,
   headOf,
+  oneLine,
   openWorktree,
   type PullRequest,
   type Worktree,
@@ -126,7 +127,8 @@ async function createPullRequest(entry: Entry, context: Context): Promise<AgentR
   const host = await hostOf(entry, context)
   const { tree, commit, pull } = await beforehand(async () => {
     const tree = await treeOf(entry, host, context)
-    const message = entry.commit_message ?? entry.title ?? `Changes of run ${context.run.name ?? context.run.id}`
+    const message =
+      entry.commit_message ?? entry.title ?? `Changes of run ${oneLine(context.run.name ?? context.run.id)}`
     const commit = await commitAndPush(tree, message)
     return { tree, commit, pull: commit === null ? null : await host.find(tree) }
   })

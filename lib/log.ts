@@ -57,9 +57,14 @@ function humanLine(at: Date, level: Level, event: string, fields: Fields): strin
   return `${at.toTimeString().slice(0, 8)} ${level.padEnd(5)} ${event}${pairs.join('')}`
 }
 
-/** Values that could be mistaken for more than one, or break the line, are quoted. */
+/** Values that could be mistaken for more than one, break the line, or steer a terminal, are quoted. */
 function plain(value: unknown): string {
-  return typeof value === 'string' && /^[^\s"=]+$/.test(value) ? value : (JSON.stringify(value) ?? String(value))
+  if (typeof value === 'string' && /^[^\s"=\p{Cc}]+$/u.test(value)) return value
+  const quoted = JSON.stringify(value) ?? String(value)
+  return quoted.replace(
+    /[\u007f-\u009f\u2028\u2029]/g,
+    sign => `\\u${sign.charCodeAt(0).toString(16).padStart(4, '0')}`,
+  )
 }
 
 function toStderr(line: string): void {

@@ -1,5 +1,6 @@
 // What agents that send messages to people share: which channels, and which words where the author gave none.
 
+import { oneLine } from '../one-line.ts'
 import { Type } from '../type.ts'
 import { type AgentContext, AgentError } from './define.ts'
 
@@ -26,5 +27,5 @@ export function chosenChannels<T>(configured: Record<string, T>, names = Object.
 /** The event in a sentence; of a phase that sends in the middle of a run: which run, and where it is. */
 export function standardMessage({ event, run, phase }: AgentContext<unknown>): string {
   if (event) return event.message
-  return `${run.team}: run ${run.name ? `${run.name} (${run.id})` : run.id} is running, phase ${phase.name}`
+  return `${run.team}: run ${run.name ? `${oneLine(run.name)} (${run.id})` : run.id} is running, phase ${phase.name}`
 }

@@ -27,6 +27,14 @@ test('human: fields that could be misread are quoted', () => {
   expect(line).toEndWith(' info  started url=http://x name="a b" eq="a=b" none=null')
   expect(line).toMatch(/^\d\d:\d\d:\d\d /)
 })
+test.each(['a\nb', 'a\x1b[2J', 'a\u009b2J', 'a b\u2028c', 'a\u0085b'])(
+  'human: %j neither breaks the line nor steers the terminal',
+  text => {
+    const [line] = written({ format: 'human' }, log => log.info('started', { text }))
+    expect(line).not.toMatch(/[\u0000-\u001f\u007f-\u009f\u2028\u2029]/)
+    expect(JSON.parse(/ text=(.*)$/.exec(line!)![1]!)).toBe(text)
+  },
+)
 test('lower levels are not written', () => {
   const lines = written({ level: 'warn', format: 'json' }, log => {
     log.debug('a')

@@ -5,7 +5,7 @@ import { createLog } from '../../log.ts'
 import { openSettings } from '../../settings/settings.ts'
 import { examine, type Finding } from '../doctor.ts'
 import { homeFolder, makeHome } from '../home.ts'
-import { createPaint, type Paint, printable } from '../terminal/paint.ts'
+import { createPaint, inline, type Paint, printable } from '../terminal/paint.ts'
 import { table } from '../terminal/table.ts'
 import { EXIT } from './exit.ts'
 
@@ -30,7 +30,7 @@ function draw(findings: Finding[], paint: Paint): string[] {
     findings.map(({ agent, state, who, missing, text }) => {
       const lacks = missing.length > 0 ? `${paint.yellow(`lacks ${missing.join(', ')}`)}  ` : ''
       const told = state === 'unset' || state === 'settings' ? paint.dim(text) : printable(text)
-      return [`${marks[state]} ${paint.bold(agent)}`, printable(who ?? ''), lacks + told]
+      return [`${marks[state]} ${paint.bold(agent)}`, inline(who ?? ''), lacks + told]
     }),
   )
 }

@@ -5,7 +5,7 @@ import type { LogLine, TreeEntry } from '../../run/engine.ts'
 import { runEnded } from '../../run/engine.ts'
 import { homeFolder } from '../home.ts'
 import { read } from '../reader.ts'
-import { createPaint, type Paint, printable, stateWord, symbol } from '../terminal/paint.ts'
+import { createPaint, inline, type Paint, printable, stateWord, symbol } from '../terminal/paint.ts'
 import { clock, table } from '../terminal/table.ts'
 
 export interface ListOptions {
@@ -26,7 +26,7 @@ export async function runs({ home, json, limit, all }: ListOptions): Promise<voi
   show(json, found, paint =>
     found.runs.map(({ run_id, team, run_name, state, started_at, completed_at }) => [
       columns() < ROOMY ? symbol(paint, state) : `${symbol(paint, state)} ${stateWord(paint, state)}`,
-      team + (run_name === null ? '' : ` ${printable(run_name)}`),
+      team + (run_name === null ? '' : ` ${inline(run_name)}`),
       clock(started_at),
       took(started_at, completed_at),
       paint.dim(run_id),
@@ -48,7 +48,7 @@ export async function tree(runId: string, options: ListOptions & { hub?: string 
     found.runs.map(({ run_id, run_name, state, call_path, call_depth, parent_phase, started_at, completed_at }) => {
       const name = call_depth === 0 ? call_path[0]! : [parent_phase, run_name].filter(part => part !== null).join('/')
       return [
-        `${'  '.repeat(call_depth)}${symbol(paint, state)} ${printable(name)}`,
+        `${'  '.repeat(call_depth)}${symbol(paint, state)} ${inline(name)}`,
         took(started_at, completed_at),
         paint.dim(run_id),
       ]
@@ -80,7 +80,7 @@ export async function reviews({ home, json, limit, all }: ListOptions): Promise<
   show(json, found, paint =>
     found.reviews.map(({ id, kind, phase, run_name, state, decision, prompt, reason, created_at }) => [
       state === 'pending' ? paint.yellow(kind) : `${kind} ${decision}`,
-      [run_name, phase].filter(part => part !== null).join('/'),
+      inline([run_name, phase].filter(part => part !== null).join('/')),
       clock(created_at),
       paint.dim(id),
       printable((prompt || reason).split('\n', 1)[0]!),
@@ -92,8 +92,8 @@ export async function workspaces({ home, json }: ListOptions): Promise<void> {
   const found = await read(homeFolder(home), reader => reader.workspaces())
   show(json, { workspaces: found }, paint =>
     found.map(({ workspace_id, name, path, active_runs }) => [
-      printable(name),
-      printable(path),
+      inline(name),
+      inline(path),
       active_runs > 0 ? paint.cyan(`${active_runs} active`) : '',
       paint.dim(workspace_id),
     ]),
@@ -134,7 +134,9 @@ function plainLine({ at, phase, stream, text, fields }: LogLine, paint: Paint): 
   const time = paint.dim(new Date(at).toTimeString().slice(0, 8))
   const extra =
     fields && Object.keys(fields).length > 0 && stream === 'log' ? paint.dim(` ${JSON.stringify(fields)}`) : ''
-  return `${time}  ${paint.dim(phase ?? '')}  ${printable(text)}${extra}`
+  // Lines of ours begin with a time.
+  const indented = printable(text).replaceAll('\n', '\n          ')
+  return `${time}  ${paint.dim(phase ?? '')}  ${indented}${extra}`
 }
 
 function show(json: boolean | undefined, data: unknown, rows: (paint: Paint) => string[][]): void {

@@ -9,7 +9,7 @@ import { read } from '../reader.ts'
 import type { Runner } from '../runner.ts'
 import { createScreen } from '../terminal/live.ts'
 import type { RunModel } from '../terminal/model.ts'
-import { createPaint, printable, stateWord } from '../terminal/paint.ts'
+import { createPaint, inline, printable, stateWord } from '../terminal/paint.ts'
 import { table } from '../terminal/table.ts'
 import { EXIT } from './exit.ts'
 import { Signals } from './signals.ts'
@@ -105,7 +105,7 @@ async function tellQuestions(runner: Runner, model: RunModel): Promise<void> {
   for (const { id, run_id, phase, kind, reason, prompt } of await runner.pending()) {
     if (!model.node(run_id)) continue
     const place = [...model.path(run_id), phase].join('/')
-    process.stderr.write(`\n${paint.bold(printable(prompt || reason))}  ${paint.dim(printable(place))}\n`)
+    process.stderr.write(`\n${paint.bold(printable(prompt || reason))}  ${paint.dim(inline(place))}\n`)
     process.stderr.write(`  bun daemon.ts decide ${id} ${CHOICES[kind].join('|')}\n`)
   }
 }

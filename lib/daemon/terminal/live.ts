@@ -4,7 +4,7 @@
 import { formatDuration } from '../../duration.ts'
 import type { RunEvent } from '../events.ts'
 import { RunModel } from './model.ts'
-import { createPaint, printable, stateWord } from './paint.ts'
+import { createPaint, inline, printable, stateWord } from './paint.ts'
 import { drawRun } from './tree.ts'
 
 export interface Screen {
@@ -57,7 +57,7 @@ function createLines(runId: string, stream: NodeJS.WriteStream): Screen {
     if (told.get(key) === state || state === 'pending' || state === 'queued') return
     told.set(key, state)
     const at = new Date().toTimeString().slice(0, 8)
-    stream.write(`${at}  ${stateWord(paint, state).padEnd(14)}  ${printable(path.join('/'))}${rest}\n`)
+    stream.write(`${at}  ${stateWord(paint, state).padEnd(14)}  ${inline(path.join('/'))}${rest}\n`)
   }
   return {
     model,

@@ -1,6 +1,7 @@
 // How states look: one symbol and one colour each. Colour is for state only; everything else is plain or dim.
 
 import pc from 'picocolors'
+import { oneLine } from '../../one-line.ts'
 
 export type Paint = ReturnType<typeof pc.createColors>
 
@@ -48,6 +49,11 @@ export function stateWord(paint: Paint, state: string): string {
     default:
       return paint.dim(word)
   }
+}
+
+/** A name on a line of ours, on which it cannot begin another. */
+export function inline(text: string): string {
+  return printable(oneLine(text))
 }
 
 /** Nothing that a run says may steer the terminal that shows it. */

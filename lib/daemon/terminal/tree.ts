@@ -5,7 +5,7 @@ import { formatDuration } from '../../duration.ts'
 import type { RunError } from '../../run/engine.ts'
 import type { PhaseEvent } from '../events.ts'
 import { hasEnded, type RunNode } from './model.ts'
-import { type Paint, printable, symbol } from './paint.ts'
+import { inline, type Paint, printable, symbol } from './paint.ts'
 import { pad } from './table.ts'
 
 export interface DrawOptions {
@@ -36,7 +36,7 @@ interface Line {
 export function drawRun(root: RunNode, options: DrawOptions): string[] {
   const { paint, now, live } = options
   const { record } = root
-  const name = record.run_name === null ? '' : ` ${paint.dim(printable(record.run_name))}`
+  const name = record.run_name === null ? '' : ` ${paint.dim(inline(record.run_name))}`
   const title: Line = {
     depth: 0,
     state: record.state,
@@ -138,7 +138,7 @@ function itemLines(run: RunNode, depth: number, options: DrawOptions): Line[] {
   const line = {
     depth,
     state: record.state,
-    label: printable(record.run_name ?? record.team),
+    label: inline(record.run_name ?? record.team),
     note: '',
     time: elapsed(record, options.now),
   }

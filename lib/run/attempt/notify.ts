@@ -4,6 +4,7 @@
 
 import { AgentError, type NotifyEvent } from '../../agent/define.ts'
 import type { Json, JsonObject } from '../../json.ts'
+import { oneLine } from '../../one-line.ts'
 import { problems } from '../../schema.ts'
 import type { EventName, Listener } from '../../team/team.ts'
 import {
@@ -84,7 +85,7 @@ function notice(machine: Machine, live: LiveRun, event: EventName, position: num
   const run = { id: row.id, name: row.run_name, state: row.state, reason: row.reason }
   const where = phase ? `, phase ${phase.name} ${phase.state.replace('_', ' ')}` : ''
   const why = error ? `: ${error.phase && !phase ? `phase ${error.phase}: ` : ''}${error.message}` : ''
-  const name = run.name ? `${run.name} (${run.id})` : run.id
+  const name = run.name ? `${oneLine(run.name)} (${run.id})` : run.id
   return {
     name: event,
     team: row.team,

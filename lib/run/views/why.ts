@@ -1,8 +1,10 @@
 // Why a run ended as it did: the causal chain from the run to the first leaf that failed, what was written outside, what
-// did not happen because of it, and what went wrong without changing the end. Needs only the rows.
+// did not happen because of it, and what went wrong without changing the end. One paragraph, whatever the errors say.
+// Needs only the rows.
 
 import { formatDuration } from '../../duration.ts'
 import { CadreError } from '../../error.ts'
+import { oneLine } from '../../one-line.ts'
 import type { Bundle, Phase } from '../../team/team.ts'
 import { type PhaseRow, parse, type RunError, type RunRow } from '../core/core.ts'
 import { type Written, written } from '../steps/steps.ts'
@@ -94,7 +96,7 @@ function causeOf(run: RunRow, rows: PhaseRow[], phases: readonly Phase[]): Decid
 }
 
 function sentence(run: RunRow, cause: Deciding | null): string {
-  const name = `${run.call_depth === 0 ? 'Run' : 'Sub-run'} ${run.run_name ? `${run.run_name} (${run.id})` : run.id} of ${run.team}`
+  const name = `${run.call_depth === 0 ? 'Run' : 'Sub-run'} ${run.run_name ? `${oneLine(run.run_name)} (${run.id})` : run.id} of ${run.team}`
   const took = run.completed_at && run.started_at ? ` after ${formatDuration(run.completed_at - run.started_at)}` : ''
   if (run.state === 'completed') return `${name} completed${took}.`
   if (run.state === 'cancelled')
@@ -116,11 +118,6 @@ function sentence(run: RunRow, cause: Deciding | null): string {
   if (below) return `${name} failed${took} because its phase ${phase.name}${agent} did.`
   const hint = error?.hint ? ` (${error.hint})` : ''
   return `${name} failed${took} because its phase ${phase.name}${agent} failed${how}: ${oneLine(error?.message ?? `${row.reason}`)}${hint}.`
-}
-
-/** An error may have many lines, such as the output of a command; the text of `why` is one paragraph. */
-function oneLine(text: string): string {
-  return text.trim().replace(/\s*\n\s*/g, ' / ')
 }
 
 /** Teams may nest a thousand deep: the middle of a long chain says the same again and again. */
