@@ -68,8 +68,12 @@ export function createContext(options: ContextOptions): AgentContext {
   const places = { stateDir, workspace, outside: options.outside, sameTree: options.sameTree }
   const log = (message: string, fields?: JsonObject) =>
     options.log(redactor.text(message), fields && redactor.json(fields))
-  const waiting = (reason: string, until?: Date): Disposable => {
-    const end = options.waits?.(redactor.text(reason), until)
+  const waiting = (reason: string, until?: Date | number): Disposable => {
+    const time = until === undefined ? undefined : new Date(until)
+    if (time && Number.isNaN(time.getTime())) {
+      throw new AgentError(`waiting: until is no time: ${until}`, { hint: 'give a date, or epoch milliseconds' })
+    }
+    const end = options.waits?.(redactor.text(`${reason}`), time)
     return { [Symbol.dispose]: () => end?.() }
   }
   let guarded: ReturnType<typeof guardedFetch> | undefined

@@ -79,12 +79,11 @@ export interface AgentContext<S = Record<string, unknown>> {
   readonly signal: AbortSignal
   log(message: string, fields?: JsonObject): void
   /**
-   * Says what this call waits for, in words that follow "waiting for" well enough (`the export`, `HTTP 503`). People see
-   * it beside the phase until it is disposed of, the time `until` passes, or the call returns:
-   * `using _ = context.waiting('the export')`. `fetch` says so by itself while it waits to try again. What is logged
-   * means nothing.
+   * Says what this call waits for, such as `the export` or `HTTP 503`. It is shown beside the phase until it is disposed
+   * of (`using _ = context.waiting('the export')`), until the time `until` passes (a date, or epoch milliseconds), or
+   * until the call returns. `fetch` says so by itself while it waits to try again. What is logged means nothing.
    */
-  waiting(reason: string, until?: Date): Disposable
+  waiting(reason: string, until?: Date | number): Disposable
   /** The guarded fetch (SSRF rules, retries, bounds). Resolves with any status once retries are used up; rejects with a retryable AgentError when no reply came. */
   fetch(url: string | URL, options?: FetchOptions): Promise<Response>
   /** Refuses what `fetch` would refuse to reach; for a client that makes its own connections. Throws an AgentError `refused` or `dns`. */

@@ -119,3 +119,32 @@ describe('a value that is concealed', () => {
     expect(lines).toEqual(['as it is'])
   })
 })
+
+test('says what it waits for: masked, and until a time that is one', () => {
+  const waits: [string, Date | undefined][] = []
+  const { context } = testContext({
+    secrets: ['canary-of-the-wait'],
+    waits: (reason, until) => {
+      waits.push([reason, until])
+      return () => void waits.pop()
+    },
+  })
+  const at = Date.parse('2026-01-01T00:00:00Z')
+  context.waiting('canary-of-the-wait, and more')
+  context.waiting('b', at)
+  const last = context.waiting('c', new Date(at))
+  expect(waits).toEqual([
+    ['***, and more', undefined],
+    ['b', new Date(at)],
+    ['c', new Date(at)],
+  ])
+  last[Symbol.dispose]()
+  expect(waits).toHaveLength(2)
+  expect(() => context.waiting('d', Number.NaN)).toThrow('until is no time')
+})
+
+test('knows its name, and where it is called', () => {
+  const of = (agent: string, action?: string) => testContext({ agent, ...(action && { action }) }).context
+  expect(of('pages@eu', 'get_page')).toMatchObject({ agent: 'pages@eu', place: 'pages@eu.get_page' })
+  expect(of('pages')).toMatchObject({ agent: 'pages', place: 'pages' })
+})
