@@ -1,11 +1,7 @@
 // The files of a published team, as hub and daemon pass them on: which names they may have, and their digest.
 
 import { isSafeName } from './agent/files.ts'
-
-export interface PackageFile {
-  path: string
-  content_base64: string
-}
+import type { PackageFile } from './wire/packages.ts'
 
 /** SHA-256 of a package, hex; `files` in the order of the hub, which is that of their paths. */
 export function packageDigest(files: readonly PackageFile[]): string {

@@ -1,6 +1,6 @@
 // The hub's tables of accounts, tenancy and credentials.
 
-import type { Grant } from '../../lib/hub/grant.ts'
+import type { Grant } from '../../lib/wire/grants.ts'
 import type { Columns } from './columns.ts'
 
 export function tenancyTables({ table, index, uniqueIndex, primaryKey, id, text, int, bool, json }: Columns) {

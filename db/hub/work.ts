@@ -1,14 +1,12 @@
 // The hub's tables of work: daemons, published teams, runs and what they did, and the queue.
 
 import type { Json, JsonObject } from '../../lib/json.ts'
-import type { Field } from '../../lib/team/team.ts'
+import type { ReviewKind } from '../../lib/wire/choices.ts'
+import type { Field } from '../../lib/wire/forms.ts'
+import type { JobKind } from '../../lib/wire/jobs.ts'
+import type { PackageFile } from '../../lib/wire/packages.ts'
 import type { Columns } from './columns.ts'
 import type { tenancyTables } from './tenancy.ts'
-
-export interface FileContent {
-  path: string
-  content_base64: string
-}
 
 export function workTables(
   { table, index, uniqueIndex, primaryKey, id, text, int, bool, json }: Columns,
@@ -71,7 +69,7 @@ export function workTables(
       package_id: int()
         .notNull()
         .references(() => packages.id, { onDelete: 'cascade' }),
-      files: json<FileContent[]>().notNull(),
+      files: json<PackageFile[]>().notNull(),
     },
     row => [primaryKey({ columns: [row.package_id] })],
   )
@@ -207,7 +205,7 @@ export function workTables(
       run_name: text(),
       phase: text().notNull(),
       entries: json<Json[]>().notNull(),
-      kind: text().$type<'gate' | 'escalation'>().notNull(),
+      kind: text().$type<ReviewKind>().notNull(),
       reason: text(),
       prompt: text(),
       inputs: json<Json[]>().notNull(),
@@ -230,7 +228,7 @@ export function workTables(
         .notNull()
         .references(() => realms.id, { onDelete: 'cascade' }),
       run_id: runOf(),
-      kind: text().$type<'run' | 'cancel' | 'resume' | 'decide'>().notNull(),
+      kind: text().$type<JobKind>().notNull(),
       payload: json<JsonObject>().notNull(),
       priority: int().notNull(),
       state: text().$type<'waiting' | 'leased' | 'accepted' | 'done' | 'failed' | 'dead' | 'cancelled'>().notNull(),

@@ -1,15 +1,21 @@
-// Calls of the command line to the process that holds the home, with the local token.
+// Calls of the command line to the process that holds the home, with the local token. Answers are held against the wire.
 
-import { CadreError, type ErrorBody } from '../error.ts'
-import type { Json } from '../json.ts'
-import type { RunEvent } from './events.ts'
+import type { Static, TSchema } from 'typebox'
+import { CadreError } from '../error.ts'
+import { isObject } from '../json.ts'
+import { type Answerer, type Call, checkedData, envelopeData, failureOf, plainData } from '../wire/call.ts'
+import { EVENTS, type RunEvent } from '../wire/run-records.ts'
 import { readToken } from './home.ts'
 import { type Holder, holderOf } from './lock.ts'
 
 export interface Client {
-  call<T>(path: string, body?: object): Promise<T>
-  /** For calls that take the message envelope. */
-  envelope<T>(path: string, type: string, payload?: object): Promise<T>
+  call<Body extends TSchema, Data extends TSchema>(call: Call<Body, Data>, body: Static<Body>): Promise<Static<Data>>
+  /** For calls that take the message envelope of this type. */
+  envelope<Body extends TSchema, Data extends TSchema>(
+    call: Call<Body, Data>,
+    type: string,
+    payload: Static<Body>,
+  ): Promise<Static<Data>>
   /** Events of a run until it ends. */
   events(runId: string, signal: AbortSignal): AsyncGenerator<RunEvent>
 }
@@ -77,51 +83,68 @@ export function createClient(home: string, address: string): Client {
   const base = address.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')
   const headers = { 'content-type': 'application/json', authorization: `Bearer ${readToken(home)}` }
 
-  async function post(path: string, body: object): Promise<unknown> {
+  const from = (path: string): Answerer => {
+    return { url: base + path, kind: 'daemon', advice: `check which program listens at ${base}` }
+  }
+
+  async function post(path: string, body: object): Promise<{ reply: Response; answer: unknown }> {
     try {
       // A connection of its own: a kept one may be cut while it is idle, and nobody could tell whether the call arrived.
       const reply = await fetch(base + path, { method: 'POST', headers, body: JSON.stringify(body), keepalive: false })
-      return await reply.json()
+      return { reply, answer: await reply.json() }
     } catch (cause) {
       throw new CadreError('unavailable', `the process that serves ${home} at ${base} does not answer`, { cause })
     }
   }
 
   return {
-    async call(path, body = {}) {
-      const reply = (await post(path, body)) as { ok: true; data: never } | { ok: false; error: ErrorBody }
-      if (reply.ok) return reply.data
-      throw asError(reply.error)
+    async call({ path, data }, body) {
+      const { reply, answer } = await post(path, Object(body))
+      return plainData(data, answer, reply, from(path))
     },
-    async envelope(path, type, payload = {}) {
+    async envelope({ path, data }, type, payload) {
       const message = { type, version: 1, id: crypto.randomUUID(), timestamp: Date.now(), payload }
-      const reply = (await post(path, message)) as { type: string; payload: { data: never } & ErrorBody }
-      if (reply.type === 'ok') return reply.payload.data
-      throw asError(reply.payload)
+      const { reply, answer } = await post(path, message)
+      return envelopeData(data, answer, reply, from(path))
     },
     async *events(runId, signal) {
-      const reply = await fetch(`${base}/v1/runs/stream?run_id=${encodeURIComponent(runId)}`, { headers, signal })
-      if (!reply.ok || !reply.body) throw asError(((await reply.json()) as { error: ErrorBody }).error)
-      yield* parseEvents(reply.body)
+      const path = '/v1/runs/stream'
+      const reply = await fetch(`${base}${path}?run_id=${encodeURIComponent(runId)}`, { headers, signal })
+      if (!reply.ok || !reply.body) {
+        const answer: unknown = await reply.json()
+        throw failureOf(isObject(answer) ? answer.error : undefined, reply, from(path))
+      }
+      yield* parseEvents(reply.body, from(path))
     },
   }
 }
 
-function asError({ code, message, details }: ErrorBody): CadreError {
-  return new CadreError(code, message, details ? { details } : {})
-}
-
 /** Server-sent events as this daemon writes them: one `event` and one `data` line each. */
-async function* parseEvents(body: ReadableStream<Uint8Array>): AsyncGenerator<RunEvent> {
+async function* parseEvents(body: ReadableStream<Uint8Array>, from: Answerer): AsyncGenerator<RunEvent> {
   let rest = ''
   const decoder = new TextDecoder()
   for await (const chunk of body) {
     const blocks = (rest + decoder.decode(chunk, { stream: true })).split('\n\n')
     rest = blocks.pop()!
     for (const block of blocks) {
-      const event = /^event: (.*)$/m.exec(block)?.[1]
+      const name = /^event: (.*)$/m.exec(block)?.[1]
       const data = /^data: (.*)$/m.exec(block)?.[1]
-      if (event && data) yield { event, data: JSON.parse(data) as Json } as unknown as RunEvent
+      if (name && data) yield eventOf(name, JSON.parse(data), from)
     }
+  }
+}
+
+/** Throws `unavailable` for what is no event of this version. */
+function eventOf(name: string, data: unknown, from: Answerer): RunEvent {
+  switch (name) {
+    case 'run':
+    case 'end':
+      return { event: name, data: checkedData(EVENTS[name], data, from) }
+    case 'phase':
+      return { event: name, data: checkedData(EVENTS[name], data, from) }
+    case 'log':
+      return { event: name, data: checkedData(EVENTS[name], data, from) }
+    default:
+      throw new CadreError('unavailable', `${from.url} sent an event ${name}, which this program does not know`)
   }
 }

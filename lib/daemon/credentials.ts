@@ -3,24 +3,10 @@
 
 import type { CryptoKey } from 'jose'
 import { CadreError } from '../error.ts'
+import type { Identity } from '../wire/hub-calls.ts'
+import type { PublicKey } from '../wire/protocol.ts'
 import type { RemoteAction } from './access.ts'
 import type { UsedTokens } from './used-tokens.ts'
-
-/** A public key of the hub. An empty `kid`: it was configured here and fits any. `not_after`: epoch milliseconds. */
-interface DispatchKey {
-  kid: string
-  pem: string
-  not_after?: number
-}
-
-/** What the hub's auth/whoami says of a user token, asked with this daemon's `realm_id`. */
-interface Whoami {
-  type: string
-  user: { id: number; username: string } | null
-  permissions: { access?: Record<string, readonly string[]> }
-  /** The owner's live role in the realm; absent or null where the token does not reach it. */
-  realm_role?: string | null
-}
 
 /** The link to the hub, as far as the daemon needs it. */
 export interface Remote {
@@ -29,10 +15,13 @@ export interface Remote {
   readonly realmId: string | null
   /** A heartbeat was answered within the last 45 s. */
   connected(): boolean
-  /** In memory: the configured key alone, or the current and the previous one of the hub. */
-  keys(): readonly DispatchKey[]
+  /**
+   * In memory: the configured key alone, or the current and the previous one of the hub. An empty `kid`: the key was
+   * configured here and fits any.
+   */
+  keys(): readonly PublicKey[]
   /** Throws what the hub answers, `unavailable` when it does not. */
-  whoami(token: string): Promise<Record<string, unknown>>
+  whoami(token: string): Promise<Identity>
   /** Whether runs of this team (`@scope/name`) are reported to the hub. */
   lists(team: string): boolean
   stop(): Promise<void>
@@ -101,7 +90,7 @@ export function createCredentials(
     const fresh = known.get(hash)
     if (fresh && now() < fresh.asked + maxAge) return fresh.credential
     const asked = now()
-    const reply = (await hub.whoami(token).catch(refusal)) as unknown as Whoami
+    const reply = await hub.whoami(token).catch(refusal)
     if (reply.type !== 'user' || !reply.user || !reply.realm_role) throw bad()
     const credential = { name: reply.user.username, actions: actionsOf(reply), runId: null }
     if (known.size >= MOST_KNOWN) known.clear()
@@ -162,7 +151,7 @@ const isAction = (action: unknown): action is RemoteAction =>
   action === 'access' || action === 'execute' || action === 'cancel'
 
 /** Reading takes `runs` read; starting and cancelling `runs` write and at least the role of an operator. */
-function actionsOf({ permissions, realm_role }: Whoami): RemoteAction[] {
+function actionsOf({ permissions, realm_role }: Identity): RemoteAction[] {
   const runs = permissions.access?.runs ?? []
   if (runs.length === 0) return []
   const writes = runs.includes('write') || runs.includes('admin')

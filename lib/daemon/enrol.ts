@@ -3,6 +3,7 @@
 import { hostname } from 'node:os'
 import { CadreError } from '../error.ts'
 import type { Json } from '../json.ts'
+import { Whoami } from '../wire/hub-calls.ts'
 import { noSession, refuseSessionForm } from './api-key.ts'
 import type { Daemon } from './daemon.ts'
 import { HubClient } from './hub-client.ts'
@@ -67,7 +68,7 @@ const textOf = (value: Json | undefined): string | null => (typeof value === 'st
 async function refuseSession(url: string, apiKey: string, daemon: Daemon): Promise<void> {
   refuseSessionForm(apiKey)
   try {
-    const { kind } = await new HubClient(url, apiKey).call<{ kind?: string }>('/v1/auth/whoami', {})
+    const { kind } = await new HubClient(url, apiKey).call(Whoami, {})
     if (kind !== 'session') return
   } catch (error) {
     if (error instanceof CadreError && error.code === 'unavailable') {

@@ -2,30 +2,8 @@
 // Changes that pile up behind a slow reader are merged: it gets the newest state of each run and phase, and every line.
 
 import type { Engine, Notice } from '../run/engine.ts'
-import {
-  type LogLine,
-  type PhaseRecord,
-  phaseRecord,
-  type RunRecord,
-  type RunRow,
-  readLines,
-  runRecord,
-} from '../run/engine.ts'
-
-/** A phase as events carry it: its result is for `runs/phases` to tell. */
-export interface PhaseEvent extends Omit<PhaseRecord, 'data' | 'sub_runs'> {
-  run_id: string
-  position: number
-  /** How many items a map has, once it is known. */
-  items: number | null
-}
-
-export type RunEvent =
-  | { event: 'run'; data: RunRecord }
-  | { event: 'phase'; data: PhaseEvent }
-  | { event: 'log'; data: { run_id: string; lines: readonly LogLine[] } }
-  /** The last one: the run that was asked for has ended. */
-  | { event: 'end'; data: RunRecord }
+import { phaseRecord, type RunRow, readLines, runRecord } from '../run/engine.ts'
+import type { RunEvent } from '../wire/run-records.ts'
 
 const PAGE = 200
 
@@ -116,7 +94,7 @@ function* withPhases(engine: Engine, row: RunRow): Generator<RunEvent> {
 }
 
 function* eventsOf(engine: Engine, row: RunRow, { kind, position, lines }: Notice): Generator<RunEvent> {
-  if (kind === 'log') yield { event: 'log', data: { run_id: row.id, lines: lines ?? [] } }
+  if (kind === 'log') yield { event: 'log', data: { run_id: row.id, lines: [...(lines ?? [])] } }
   else if (kind === 'run' || position === null) yield { event: 'run', data: runRecord(row) }
   else yield phaseEvent(engine, row, position)
 }

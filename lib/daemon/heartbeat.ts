@@ -2,7 +2,9 @@
 // that moves: its beat is a counter in shared memory, and past 60 s without a step the daemon reports `stuck` and names
 // no jobs, so that their leases lapse.
 
-import type { HubClient } from './hub-client.ts'
+import { CadreError, messageOf } from '../error.ts'
+import { type Bulletin, Heartbeat, PROTOCOL } from '../wire/protocol.ts'
+import { HubClient } from './hub-client.ts'
 
 declare const self: Worker
 
@@ -14,12 +16,15 @@ export interface HeartbeatSetup {
   beat: SharedArrayBuffer
 }
 
-export type HeartbeatOrder = { setup: HeartbeatSetup } | { running: string[]; teamsVersion: string | null } | 'now'
+export type HeartbeatOrder = { setup: HeartbeatSetup } | { running: string[]; teamsVersion: string | null }
 
-export type HeartbeatReport = { reply: Record<string, unknown> } | { code: string; message: string }
+export type HeartbeatReport = { reply: Bulletin } | { code: string; message: string }
 
 const STUCK_SECONDS = 60
 const FIRST_INTERVAL_MS = 15_000
+/** The hub owns the tempo, between these. */
+const SHORTEST_INTERVAL_MS = 100
+const LONGEST_INTERVAL_MS = 60_000
 
 if (!Bun.isMainThread) {
   let client: HubClient
@@ -34,33 +39,31 @@ if (!Bun.isMainThread) {
     const age = Date.now() / 1_000 - Atomics.load(new Int32Array(setup.beat), 0)
     const stuck = age > STUCK_SECONDS
     try {
-      const reply = await client.call('/v1/daemons/heartbeat', {
+      const reply = await client.call(Heartbeat, {
         daemon_id: setup.daemonId,
-        protocol: 1,
+        protocol: PROTOCOL,
         clock: Date.now(),
         running: stuck ? [] : running,
         ...(stuck && { stuck: true }),
         ...(teamsVersion && { teams_version: teamsVersion }),
       })
-      if (typeof reply.next_ms === 'number') interval = Math.min(Math.max(reply.next_ms, 100), 60_000)
+      interval = Math.min(Math.max(reply.next_ms, SHORTEST_INTERVAL_MS), LONGEST_INTERVAL_MS)
       self.postMessage({ reply } satisfies HeartbeatReport)
     } catch (error) {
-      const { code = 'unavailable', message } = error as { code?: string; message: string }
-      self.postMessage({ code, message } satisfies HeartbeatReport)
+      const code = error instanceof CadreError ? error.code : 'unavailable'
+      self.postMessage({ code, message: messageOf(error) } satisfies HeartbeatReport)
     }
     // Jitter keeps a thousand daemons that started together from calling together.
     timer = setTimeout(beat, interval * (0.85 + Math.random() * 0.3))
   }
 
   self.onmessage = async ({ data }: MessageEvent<HeartbeatOrder>) => {
-    if (data === 'now') return void beat()
     if ('running' in data) {
       running = data.running
       teamsVersion = data.teamsVersion
       return
     }
     setup = data.setup
-    const { HubClient } = await import('./hub-client.ts')
     client = new HubClient(setup.url, setup.token)
     await beat()
   }

@@ -45,8 +45,8 @@ export class Host {
 
   /** The API of this process, served from the first call on. */
   readonly client: Client = {
-    call: async (path, body) => (await this.#serve()).client.call(path, body),
-    envelope: async (path, type, payload) => (await this.#serve()).client.envelope(path, type, payload),
+    call: async (call, body) => (await this.#serve()).client.call(call, body),
+    envelope: async (call, type, payload) => (await this.#serve()).client.envelope(call, type, payload),
     events: (runId, signal) => this.#events(runId, signal),
   }
 

@@ -1,7 +1,9 @@
-// Calls of the hub: one JSON post with a deadline, answers unwrapped, failures as the CadreError that the hub meant.
+// Calls of the hub: one JSON post with a deadline, answers held against the wire, failures as the CadreError that the
+// hub meant.
 
-import { CadreError, type Detail, type ErrorCode, messageOf, STATUS } from '../error.ts'
-import { isObject } from '../json.ts'
+import type { Static, TSchema } from 'typebox'
+import { CadreError, messageOf } from '../error.ts'
+import { type Call, plainData } from '../wire/call.ts'
 
 /** Milliseconds that a call may take, unless it says otherwise. */
 const DEADLINE_MS = 20_000
@@ -23,10 +25,14 @@ export class HubClient {
   }
 
   /**
-   * `data` of a call. Throws the hub's own error, or `unavailable` when the hub was not reached or what answered is no
-   * hub (a login page, a proxy).
+   * `data` of a call. Throws the hub's own error, or `unavailable` when the hub was not reached, when what answered is
+   * no hub (a login page, a proxy), or when the answer is not what this call answers.
    */
-  async call<T = Record<string, unknown>>(path: string, body: object, options: CallOptions = {}): Promise<T> {
+  async call<Body extends TSchema, Data extends TSchema>(
+    { path, data }: Call<Body, Data>,
+    body: Static<Body>,
+    options: CallOptions = {},
+  ): Promise<Static<Data>> {
     const { token = this.#token, timeout = DEADLINE_MS, signal } = options
     const deadline = AbortSignal.timeout(timeout)
     let reply: Response
@@ -43,19 +49,6 @@ export class HubClient {
     } catch (cause) {
       throw new CadreError('unavailable', `the hub at ${this.url} does not answer: ${messageOf(cause)}`, { cause })
     }
-    if (isObject(answer) && answer.ok === true) return answer.data as T
-    throw failureOf(this.url + path, reply, answer)
+    return plainData(data, answer, reply, { url: this.url + path, kind: 'hub', advice: 'check CADRE_HUB_URL' })
   }
-}
-
-function failureOf(url: string, reply: Response, answer: unknown): CadreError {
-  const error = isObject(answer) && isObject(answer.error) ? answer.error : null
-  if (!error || typeof error.code !== 'string' || !(error.code in STATUS)) {
-    return new CadreError('unavailable', `${url} answered ${reply.status}, but not as a hub does; check CADRE_HUB_URL`)
-  }
-  const wait = Number(reply.headers.get('retry-after'))
-  return new CadreError(error.code as ErrorCode, String(error.message), {
-    ...(Array.isArray(error.details) && { details: error.details as Detail[] }),
-    ...(wait > 0 && { retryAfter: wait }),
-  })
 }

@@ -1,11 +1,26 @@
 // The link to the hub. The daemon always calls: it enrols, beats, polls for jobs and sends what its runs did. The hub
 // may be away at any time; runs go on, changes wait in the outbox, and every loop comes back with backoff and jitter.
 
+import type { Static } from 'typebox'
 import { CadreError, messageOf } from '../error.ts'
-import type { JsonObject } from '../json.ts'
 import type { Log } from '../log.ts'
 import type { Decision, RunRow, Store, SyncOutbox } from '../run/engine.ts'
+import { matches, problems } from '../schema.ts'
 import type { Phase } from '../team/team.ts'
+import { pause, startPause } from '../wait.ts'
+import { type Identity, Whoami } from '../wire/hub-calls.ts'
+import { type AnyLeasedJob, type JobKind, ORDERS, type RunOrder } from '../wire/jobs.ts'
+import {
+  Ack,
+  type Answer,
+  ackedOf,
+  type Bulletin,
+  Poll,
+  PROTOCOL,
+  type PublicKey,
+  Register,
+  Sync,
+} from '../wire/protocol.ts'
 import type { HeartbeatOrder, HeartbeatReport } from './heartbeat.ts'
 import { HubClient } from './hub-client.ts'
 
@@ -31,43 +46,11 @@ export interface JobHost {
   /** Leaf phases that could start now. */
   freeSlots(): number
   /** Starts the dispatched run, once however often it is asked. Resolves when it is durable. */
-  start(runId: string, payload: RunPayload): Promise<void>
+  start(runId: string, order: RunOrder): Promise<void>
   ended(runId: string): Promise<unknown>
   cancel(runId: string): Promise<unknown>
   resume(runId: string, fromPhase: string | null): Promise<unknown>
   decide(reviewId: string, decision: Decision): Promise<unknown>
-}
-
-export interface RunPayload {
-  /** `@scope/name@version`. */
-  team: string
-  sha256: string
-  inputs: JsonObject
-  run_name: string | null
-  workspace: string | null
-}
-
-interface Job {
-  job_id: string
-  lease_id: string
-  kind: 'run' | 'cancel' | 'resume' | 'decide'
-  run_id: string
-  payload: Record<string, unknown>
-}
-
-export interface DispatchKey {
-  kid: string
-  pem: string
-  /** Epoch milliseconds. */
-  not_after?: number
-}
-
-interface Bundle {
-  daemon_id: string
-  realm_id: string
-  dispatch_keys: DispatchKey[]
-  teams_version?: string
-  teams?: string[]
 }
 
 /** A heartbeat that was answered this long ago means that the hub is away. */
@@ -75,6 +58,8 @@ const CONNECTED_MS = 45_000
 const POLL_MS = 25_000
 const BATCH_BYTES = 3_500_000
 const LONGEST_PAUSE_MS = 30_000
+/** How often it is looked whether a slot is free, or the daemon enrolled. */
+const BUSY_MS = 200
 
 export class Link {
   readonly client: HubClient
@@ -82,7 +67,7 @@ export class Link {
   readonly #stop = new AbortController()
   readonly #beat = new SharedArrayBuffer(4)
   readonly #running = new Set<string>()
-  #keys: DispatchKey[] = []
+  #keys: PublicKey[] = []
   #teams: Set<string>
   #teamsVersion: string | null
   #daemonId: string | null
@@ -119,7 +104,7 @@ export class Link {
   }
 
   /** Dispatch keys to trust now. */
-  keys(): DispatchKey[] {
+  keys(): PublicKey[] {
     const { pinnedKey } = this.#options
     if (pinnedKey) return [{ kid: this.#keys.find(key => samePem(key.pem, pinnedKey))?.kid ?? '', pem: pinnedKey }]
     return this.#keys.filter(key => key.not_after === undefined || key.not_after > Date.now())
@@ -153,47 +138,46 @@ export class Link {
   }
 
   /** Who a user PAT belongs to, and the role in this daemon's realm. Throws what the hub answers. */
-  whoami(pat: string): Promise<Record<string, unknown>> {
-    return this.client.call('/v1/auth/whoami', { realm_id: this.#realmId }, { token: pat })
+  whoami(pat: string): Promise<Identity> {
+    return this.client.call(Whoami, { realm_id: this.#realmId }, { token: pat })
   }
 
   async #register(): Promise<void> {
     const { store, name, version, agents, workspaces } = this.#options
-    const bundle = await this.client.call<Bundle>('/v1/daemons/register', {
+    const enrolled = await this.client.call(Register, {
       ...(this.#daemonId && { daemon_id: this.#daemonId }),
       name,
       hostname: (await import('node:os')).hostname(),
       version,
-      protocol: 1,
+      protocol: PROTOCOL,
       capacity: this.#options.jobs.freeSlots(),
       agents: agents(),
       workspaces: workspaces(),
       ...(this.#teamsVersion && { teams_version: this.#teamsVersion }),
     })
-    this.#daemonId = bundle.daemon_id
-    this.#realmId = bundle.realm_id
-    store.facts.set('daemon_id', bundle.daemon_id)
-    store.facts.set('realm_id', bundle.realm_id)
+    this.#daemonId = enrolled.daemon_id
+    this.#realmId = enrolled.realm_id
+    store.facts.set('daemon_id', enrolled.daemon_id)
+    store.facts.set('realm_id', enrolled.realm_id)
     this.#answeredAt = Date.now()
-    this.#learn(bundle)
+    this.#learn(enrolled)
     this.#startHeartbeat()
-    this.#options.log.info('enrolled', { hub: this.client.url, daemon: bundle.daemon_id, realm: bundle.realm_id })
+    this.#options.log.info('enrolled', { hub: this.client.url, daemon: enrolled.daemon_id, realm: enrolled.realm_id })
   }
 
   /** What register and heartbeat replies tell. */
-  #learn(bundle: Pick<Bundle, 'dispatch_keys' | 'teams' | 'teams_version'>): void {
-    if (Array.isArray(bundle.dispatch_keys)) this.#keys = bundle.dispatch_keys
+  #learn({ dispatch_keys, teams, teams_version }: Bulletin): void {
+    this.#keys = dispatch_keys
     const { pinnedKey, log, store } = this.#options
     if (pinnedKey && !this.#keys.some(key => samePem(key.pem, pinnedKey))) {
       log.warn('CADRE_DISPATCH_PUBLIC_KEY differs from the hub’s dispatch key: tokens of the hub are refused')
     }
-    if (bundle.teams && bundle.teams_version) {
-      this.#teams = new Set(bundle.teams)
-      this.#teamsVersion = bundle.teams_version
-      store.facts.set('teams', JSON.stringify(bundle.teams))
-      store.facts.set('teams_version', bundle.teams_version)
-      this.#tellRunning()
-    }
+    if (!teams) return
+    this.#teams = new Set(teams)
+    this.#teamsVersion = teams_version
+    store.facts.set('teams', JSON.stringify(teams))
+    store.facts.set('teams_version', teams_version)
+    this.#tellRunning()
   }
 
   #startHeartbeat(): void {
@@ -203,6 +187,7 @@ export class Link {
     this.#beatTimer ??= setInterval(touch, 1_000)
     const worker = new Worker(new URL('./heartbeat.ts', import.meta.url).href)
     worker.onmessage = ({ data }: MessageEvent<HeartbeatReport>) => this.#heard(data)
+    worker.onerror = ({ message }) => this.#options.log.error('the heartbeat failed', { error: message })
     this.#worker = worker
     this.#order({
       setup: {
@@ -223,7 +208,7 @@ export class Link {
     if ('reply' in report) {
       this.#answeredAt = Date.now()
       this.#warnedKey = null
-      return this.#learn(report.reply as unknown as Bundle)
+      return this.#learn(report.reply)
     }
     if (this.#warnedKey === report.code) return
     this.#warnedKey = report.code
@@ -231,18 +216,19 @@ export class Link {
   }
 
   async #poll(): Promise<void> {
-    if (!this.#daemonId || this.#answeredAt === 0) await this.#register()
+    const daemon_id = this.#answeredAt === 0 ? null : this.#daemonId
+    if (daemon_id === null) return this.#register()
     const slots = this.#options.jobs.freeSlots()
-    if (slots === 0) return void (await Bun.sleep(200))
-    const { jobs } = await this.client.call<{ jobs: Job[] }>(
-      '/v1/daemons/poll',
-      { daemon_id: this.#daemonId, protocol: 1, slots, wait_ms: POLL_MS },
+    if (slots === 0) return pause(BUSY_MS, this.#stop.signal)
+    const { jobs } = await this.client.call(
+      Poll,
+      { daemon_id, protocol: PROTOCOL, slots, wait_ms: POLL_MS },
       { timeout: POLL_MS + 15_000, signal: this.#stop.signal },
     )
     await Promise.all(jobs.map(job => this.#take(job)))
   }
 
-  async #take(job: Job): Promise<void> {
+  async #take(job: AnyLeasedJob): Promise<void> {
     this.#running.add(job.job_id)
     this.#tellRunning()
     try {
@@ -269,24 +255,28 @@ export class Link {
     }
   }
 
-  async #perform({ kind, run_id, payload }: Job): Promise<unknown> {
+  async #perform({ kind, run_id, payload }: AnyLeasedJob): Promise<unknown> {
     const { jobs } = this.#options
     switch (kind) {
       case 'run':
-        return jobs.start(run_id, payload as unknown as RunPayload)
+        return jobs.start(run_id, order('run', payload))
       case 'cancel':
         return jobs.cancel(run_id)
       case 'resume':
-        return jobs.resume(run_id, (payload.from_phase as string | undefined) ?? null)
-      case 'decide':
-        return jobs.decide(String(payload.review_id), payload as unknown as Decision)
+        return jobs.resume(run_id, order('resume', payload).from_phase ?? null)
+      case 'decide': {
+        const { review_id, ...decision } = order('decide', payload)
+        return jobs.decide(review_id, decision)
+      }
+      default:
+        throw new CadreError('invalid_request', `this daemon does not know jobs of kind ${kind}; upgrade the daemon`)
     }
   }
 
-  async #ack(job: Job, status: 'accepted' | 'done' | 'failed', error?: string): Promise<void> {
-    await this.client.call('/v1/daemons/ack', {
-      daemon_id: this.#daemonId,
-      protocol: 1,
+  async #ack(job: AnyLeasedJob, status: Answer, error?: string): Promise<void> {
+    await this.client.call(Ack, {
+      daemon_id: this.#daemonId!,
+      protocol: PROTOCOL,
       job_id: job.job_id,
       lease_id: job.lease_id,
       status,
@@ -301,32 +291,30 @@ export class Link {
   /** Sends the oldest changes; waits for new ones when there are none. */
   async #sync(): Promise<void> {
     const { outbox, phasesOf, store, log } = this.#options
-    if (!this.#daemonId || this.#answeredAt === 0) return void (await Bun.sleep(200))
+    const daemon_id = this.#answeredAt === 0 ? null : this.#daemonId
+    if (daemon_id === null) return pause(BUSY_MS, this.#stop.signal)
     const changes = await outbox.take(BATCH_BYTES)
     if (changes.length === 0) return this.#nextChange()
     const epoch = store.facts.once('epoch', () => crypto.randomUUID())
     try {
-      const { acked_seq, rejected } = await this.client.call<{ acked_seq: number; rejected: unknown[] }>(
-        '/v1/runs/sync',
-        { daemon_id: this.#daemonId, protocol: 1, epoch, from_seq: changes[0]!.seq, changes },
+      const { acked_seq, rejected } = await this.client.call(
+        Sync,
+        { daemon_id, protocol: PROTOCOL, epoch, from_seq: changes[0]!.seq, changes },
         { signal: this.#stop.signal },
       )
       outbox.acknowledge(acked_seq)
       if (rejected.length > 0) log.warn('the hub refused changes', { rejected })
     } catch (error) {
-      const gap = error instanceof CadreError && error.code === 'conflict' && /gap/.test(error.message)
-      if (!gap) throw error
+      if (ackedOf(error) === null) throw error
       outbox.restart(log, phasesOf)
     }
   }
 
   async #nextChange(): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>()
-    this.#wakeSync = resolve
     // What was queued between the look and here is found by the next look, at the latest after this pause.
-    const timer = setTimeout(resolve, 1_000)
-    await promise
-    clearTimeout(timer)
+    const pause = startPause(1_000, this.#stop.signal)
+    this.#wakeSync = pause.end
+    await pause.over
     this.#wakeSync = null
   }
 
@@ -341,20 +329,21 @@ export class Link {
         if (this.#stop.signal.aborted) return
         failures++
         if (failures === 1) this.#options.log.warn(`${name} failed; trying again`, { error: messageOf(error) })
-        await this.#pause(Math.min(LONGEST_PAUSE_MS, 500 * 2 ** failures) * (0.5 + Math.random() / 2))
+        const ms = Math.min(LONGEST_PAUSE_MS, 500 * 2 ** failures) * (0.5 + Math.random() / 2)
+        await pause(ms, this.#stop.signal)
       }
     }
   }
+}
 
-  async #pause(ms: number): Promise<void> {
-    const { promise, resolve } = Promise.withResolvers<void>()
-    const over = () => resolve()
-    const timer = setTimeout(over, ms)
-    this.#stop.signal.addEventListener('abort', over)
-    await promise
-    clearTimeout(timer)
-    this.#stop.signal.removeEventListener('abort', over)
-  }
+/** The payload of a job of `kind`. Throws `invalid_request` for one that has not the form of its kind. */
+function order<K extends JobKind>(kind: K, payload: unknown): Static<(typeof ORDERS)[K]> {
+  const form = ORDERS[kind]
+  if (matches(form, payload)) return payload
+  const details = problems(form, payload)
+  throw new CadreError('invalid_request', `the job of kind ${kind} has not the form that this daemon knows`, {
+    details,
+  })
 }
 
 const samePem = (a: string, b: string): boolean => a.replace(/\s/g, '') === b.replace(/\s/g, '')

@@ -5,17 +5,11 @@ import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, w
 import { dirname, join } from 'node:path'
 import { CadreError, messageOf } from '../error.ts'
 import type { Log } from '../log.ts'
-import { type PackageFile, PackagePaths, packageDigest, problemWithPath } from '../package-files.ts'
+import { PackagePaths, packageDigest, problemWithPath } from '../package-files.ts'
 import type { TeamPackage } from '../team/team.ts'
+import { DownloadTeam } from '../wire/hub-calls.ts'
+import type { Download } from '../wire/packages.ts'
 import type { HubClient } from './hub-client.ts'
-
-/** What the hub's teams/download answers. */
-interface Download {
-  name: string
-  version: string
-  sha256: string
-  files: PackageFile[]
-}
 
 const REFERENCE = /^(@[a-z0-9][a-z0-9-]{0,62}\/[a-z0-9][a-z0-9-]{0,62})(?:@([^@/\s]+))?$/
 const VERSION = /^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$/
@@ -64,7 +58,7 @@ export class Packages {
   async #download(team: string): Promise<Download> {
     if (!this.source) throw new CadreError('unavailable', `${team} is not installed, and this daemon has no hub`)
     const { client, token } = this.source
-    const found = await client.call<Download>('/v1/teams/download', { team }, { token })
+    const found = await client.call(DownloadTeam, { team }, { token })
     checkDownload(parse(team).name, found)
     return found
   }

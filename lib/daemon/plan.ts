@@ -3,56 +3,12 @@
 
 import type { AgentDefinition, Effect, Handler } from '../agent/define.ts'
 import { isSecret } from '../agent/define.ts'
-import type { Detail } from '../error.ts'
 import type { Json, JsonObject } from '../json.ts'
 import { maskInputs } from '../run/engine.ts'
 import type { SecretUser } from '../settings/settings.ts'
-import { type Bundle, inputsFor, type Phase, type StandardPhase } from '../team/team.ts'
+import { type Bundle, inputsFor, type StandardPhase } from '../team/team.ts'
+import type { Plan, PlannedPhase, PlannedTeam, PlannedWrite } from '../wire/plans.ts'
 import { loadTeam, missingSettings, type RunRequest, type Stock, secretUsers } from './start.ts'
-
-interface PlannedPhase {
-  name: string
-  type: Phase['type']
-  depends_on: string[]
-  when?: string
-  agent?: string
-  action?: string
-  /** As written; templates are evaluated when the phase runs. */
-  inputs?: Json
-  items?: Json
-  entries?: Json[]
-  below?: PlannedTeam
-}
-
-export interface PlannedTeam {
-  name: string
-  version: string
-  /** The team is above already: it calls itself. */
-  recursive?: boolean
-  phases: PlannedPhase[]
-}
-
-interface PlannedWrite {
-  /** Names of the phases from the top team down. */
-  phase: string[]
-  agent: string
-  action: string | null
-  effect: Effect | 'by entry'
-  /** Where it goes, as far as settings and the file tell. */
-  to: string
-  /** Settings that authorize it. */
-  credentials: string[]
-}
-
-export interface Plan {
-  inputs: JsonObject
-  /** Named secrets that its teams use. */
-  secrets: string[]
-  /** Inputs, settings and secrets without which it cannot start. */
-  missing: Detail[]
-  team: PlannedTeam
-  writes: PlannedWrite[]
-}
 
 /** Throws `invalid_request` with every problem of the team. */
 export async function planRun(stock: Stock, request: RunRequest): Promise<Plan> {

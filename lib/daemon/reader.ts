@@ -2,42 +2,47 @@
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Static } from 'typebox'
 import { openForReading } from '../../db/open.ts'
 import { CadreError } from '../error.ts'
-import type { ReviewRecord, RunRecord } from '../run/engine.ts'
 import {
   type ListFilter,
-  type LogLine,
   listRuns,
-  type RunDetail,
   readLines,
   rootOf,
   runDetail,
   runPhases,
   Store,
-  type TreeEntry,
   treeEntries,
-  type Why,
   why,
 } from '../run/engine.ts'
 import type { Field } from '../team/team.ts'
 import { bundleFromJson } from '../team/team.ts'
+import {
+  GetLogs,
+  GetPhases,
+  GetRun,
+  GetTree,
+  GetWhy,
+  ListReviews,
+  ListRuns,
+  ListWorkspaces,
+  type WorkspaceRecord,
+} from '../wire/daemon-calls.ts'
+import type { Why } from '../wire/run-records.ts'
 import { type Client, withHome } from './client.ts'
 import { databaseFile } from './home.ts'
-import { type Shown, type ShownPhases, shown, shownPhases, shownWhy } from './interrupted.ts'
+import { shown, shownPhases, shownWhy } from './interrupted.ts'
 import { listReviewRecords } from './reviews.ts'
-import { type WorkspaceRecord, Workspaces } from './workspaces.ts'
+import { Workspaces } from './workspaces.ts'
 
 export interface Reader {
-  runs(query: ListFilter): Promise<{ runs: Shown<RunRecord>[]; total: number }>
-  run(id: string): Promise<Shown<RunDetail>>
-  tree(id: string): Promise<{ root_run_id: string; runs: Shown<TreeEntry>[] }>
-  phases(id: string): Promise<ShownPhases>
-  logs(
-    id: string,
-    query: { phase?: string; afterSeq: number; limit: number },
-  ): Promise<{ lines: LogLine[]; next: number }>
-  reviews(query: { state?: string; limit: number; offset: number }): Promise<{ reviews: ReviewRecord[]; total: number }>
+  runs(query: ListFilter): Promise<Static<typeof ListRuns.data>>
+  run(id: string): Promise<Static<typeof GetRun.data>>
+  tree(id: string): Promise<Static<typeof GetTree.data>>
+  phases(id: string): Promise<Static<typeof GetPhases.data>>
+  logs(id: string, query: { phase?: string; afterSeq: number; limit: number }): Promise<Static<typeof GetLogs.data>>
+  reviews(query: { state?: string; limit: number; offset: number }): Promise<Static<typeof ListReviews.data>>
   why(id: string): Promise<Why>
   workspaces(): Promise<WorkspaceRecord[]>
 }
@@ -74,16 +79,15 @@ function openStore(home: string): Store {
 
 function overHttp(client: Client): Reader {
   return {
-    runs: query => client.call('/v1/runs/list', query),
-    run: run_id => client.call('/v1/runs/get', { run_id }),
-    tree: run_id => client.call('/v1/runs/tree', { run_id }),
-    phases: run_id => client.envelope('/v1/runs/phases', 'run_phases', { run_id }),
+    runs: query => client.call(ListRuns, query),
+    run: run_id => client.call(GetRun, { run_id }),
+    tree: run_id => client.call(GetTree, { run_id }),
+    phases: run_id => client.envelope(GetPhases, 'run_phases', { run_id }),
     logs: (run_id, { phase, afterSeq, limit }) =>
-      client.call('/v1/runs/logs', { run_id, after_seq: afterSeq, limit, ...(phase !== undefined && { phase }) }),
-    reviews: query => client.call('/v1/reviews/list', query),
-    why: run_id => client.call('/v1/runs/why', { run_id }),
-    workspaces: async () =>
-      (await client.envelope<{ workspaces: WorkspaceRecord[] }>('/v1/workspaces/get', 'workspace_list')).workspaces,
+      client.call(GetLogs, { run_id, after_seq: afterSeq, limit, ...(phase !== undefined && { phase }) }),
+    reviews: query => client.call(ListReviews, query),
+    why: run_id => client.call(GetWhy, { run_id }),
+    workspaces: async () => (await client.envelope(ListWorkspaces, 'workspace_list', {})).workspaces,
   }
 }
 

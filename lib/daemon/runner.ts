@@ -1,19 +1,27 @@
 // What commands do to runs: through the process that holds the home, or through this one, which holds it meanwhile.
 
+import type { Static } from 'typebox'
 import { CadreError } from '../error.ts'
 import type { JsonObject } from '../json.ts'
 import type { Log } from '../log.ts'
-import type { Decision, ResumePlan, ReviewRecord, RunRecord } from '../run/engine.ts'
-import type { Field } from '../team/team.ts'
+import type { Decision } from '../run/engine.ts'
+import {
+  CancelRun,
+  DecideReview,
+  ListReviews,
+  ResumeRun,
+  StartRun,
+  ValidateTeam,
+  type Which,
+} from '../wire/daemon-calls.ts'
+import type { Field } from '../wire/forms.ts'
+import type { ReviewRecord, RunEvent } from '../wire/run-records.ts'
 import { type Client, withHome } from './client.ts'
-import type { RunEvent } from './events.ts'
 import type { Host } from './host.ts'
 import { holderOf } from './lock.ts'
 import type { RunRequest } from './start.ts'
 
 type Answer = Omit<Decision, 'by'>
-
-type Which = Pick<RunRequest, 'team' | 'path'>
 
 /** A team that was read and found valid. */
 interface Prepared {
@@ -35,12 +43,9 @@ export interface Runner {
   /** Throws `invalid_request` with every problem of the team. */
   prepare(which: Which): Promise<Prepared>
   /** `cleanup`: names of `always` phases that go on. */
-  cancel(runId: string): Promise<RunRecord & { cleanup: string[] }>
+  cancel(runId: string): Promise<Static<typeof CancelRun.data>>
   /** Tells what runs again, and what was written outside and is not sent again. `continued`: it was interrupted. */
-  resume(
-    runId: string,
-    request: ResumeRequest,
-  ): Promise<Pick<ResumePlan, 'repeats' | 'written'> & { continued: boolean }>
+  resume(runId: string, request: ResumeRequest): Promise<Static<typeof ResumeRun.data>>
   /** Tells the run that goes on. */
   decide(reviewId: string, answer: Answer): Promise<{ run_id: string }>
   events(runId: string, signal: AbortSignal): AsyncGenerator<RunEvent>
@@ -88,16 +93,16 @@ function through(client: Client): Runner {
   return {
     host: null,
     async prepare(which) {
-      const { inputs } = await client.call<{ inputs: Field[] }>('/v1/teams/validate', which)
-      return { inputs, start: (run_id, request) => client.call('/v1/runs/start', { ...which, ...request, run_id }) }
+      const { inputs } = await client.call(ValidateTeam, which)
+      return { inputs, start: (run_id, request) => client.call(StartRun, { ...which, ...request, run_id }) }
     },
-    cancel: run_id => client.call('/v1/runs/cancel', { run_id }),
-    resume: (run_id, request) => client.call('/v1/runs/resume', { run_id, ...request }),
-    decide: (review_id, answer) => client.call('/v1/reviews/decide', { review_id, ...answer }),
+    cancel: run_id => client.call(CancelRun, { run_id }),
+    resume: (run_id, request) => client.call(ResumeRun, { run_id, ...request }),
+    decide: (review_id, answer) => client.call(DecideReview, { review_id, ...answer }),
     events: (runId, signal) => client.events(runId, signal),
     async pending() {
       const query = { state: 'pending', limit: 100, offset: 0 }
-      return (await client.call<{ reviews: ReviewRecord[] }>('/v1/reviews/list', query)).reviews
+      return (await client.call(ListReviews, query)).reviews
     },
   }
 }

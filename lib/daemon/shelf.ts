@@ -2,26 +2,19 @@
 // the lock of the home is not needed.
 
 import { discover } from '../agent/catalogue.ts'
-import type { Detail } from '../error.ts'
 import type { Log } from '../log.ts'
 import { openSettings } from '../settings/settings.ts'
-import type { Field } from '../team/team.ts'
+import { PlanTeam, type Valid, ValidateTeam, type Which } from '../wire/daemon-calls.ts'
+import type { Plan } from '../wire/plans.ts'
 import { Bundles } from './bundles.ts'
 import { withHome } from './client.ts'
 import { Packages } from './packages.ts'
-import { namesOf, type Plan, planRun } from './plan.ts'
+import { namesOf, planRun } from './plan.ts'
 import { loadTeam, type RunRequest, type Stock, secretUsers } from './start.ts'
-
-/** A team that is valid: what it takes, the named secrets that it uses, and those that it cannot have. */
-interface Valid {
-  inputs: readonly Field[]
-  secrets: readonly string[]
-  missing_secrets: readonly Detail[]
-}
 
 export interface Shelf {
   /** Throws `invalid_request` with every problem of the team. */
-  validate(which: Pick<RunRequest, 'team' | 'path'>): Promise<Valid>
+  validate(which: Which): Promise<Valid>
   plan(request: RunRequest): Promise<Plan>
 }
 
@@ -31,8 +24,8 @@ export function askShelf<T>(home: string, log: Log, work: (shelf: Shelf) => Prom
     home,
     client =>
       work({
-        validate: which => client.call('/v1/teams/validate', which),
-        plan: request => client.call('/v1/teams/plan', request),
+        validate: which => client.call(ValidateTeam, which),
+        plan: request => client.call(PlanTeam, request),
       }),
     async () => work(await ownShelf(home, log)),
   )
@@ -50,7 +43,7 @@ async function ownShelf(home: string, log: Log): Promise<Shelf> {
       const bundle = await loadTeam(stock, which)
       const users = secretUsers(bundle)
       return {
-        inputs: bundle.team(bundle.root).inputs,
+        inputs: [...bundle.team(bundle.root).inputs],
         secrets: namesOf(users),
         missing_secrets: stock.settings.missingSecrets(users),
       }

@@ -5,19 +5,7 @@ import type { Database } from 'bun:sqlite'
 import { realpathSync, statSync } from 'node:fs'
 import { basename, isAbsolute } from 'node:path'
 import { CadreError } from '../error.ts'
-
-/** An item of `workspaces/get`. */
-export interface WorkspaceRecord {
-  workspace_id: string
-  path: string
-  name: string
-  /** Names of the teams whose top runs used it. */
-  teams: string[]
-  /** Top runs in it that have not ended. */
-  active_runs: number
-  /** Epoch milliseconds. */
-  created_at: number
-}
+import type { WorkspaceRecord } from '../wire/daemon-calls.ts'
 
 interface Row {
   id: string

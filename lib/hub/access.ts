@@ -1,7 +1,7 @@
 // The one decision of the hub: may a token, through its grant and its owner's live roles, do this here? Pure.
 // A foreign object and a missing one look alike; a role that is too low on a visible object is told.
 
-import { type Grant, reaches, type Target } from './grant.ts'
+import { type Grant, reaches, type Target } from '../wire/grants.ts'
 
 /** Roles, lowest first. */
 export const ROLES = {

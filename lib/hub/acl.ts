@@ -1,9 +1,9 @@
 // Who may call a realm's daemons, and with which keys: what daemons get at register, at every heartbeat and by auth/acl.
 
 import { and, eq, inArray, isNull } from 'drizzle-orm'
+import type { AccessList, PublicKey } from '../wire/protocol.ts'
 import type { Hub } from './hub.ts'
 import { publicKeys } from './keys.ts'
-import type { AccessList, PublicKey } from './records.ts'
 
 export async function accessList(hub: Hub, realmId: string, daemonId: string): Promise<AccessList> {
   const { allowed, keys } = await realmFacts(hub, realmId)

@@ -2,6 +2,7 @@
 // (by root run).
 
 import type { Channel } from '../../db/hub/store.ts'
+import { startPause } from '../wait.ts'
 
 export interface Bell {
   ring(name: string): void
@@ -39,13 +40,9 @@ export function createBell(channel: Channel | null): Bell {
       return {
         async wait(ms, signal) {
           if (!rang && !signal.aborted) {
-            const { promise, resolve } = Promise.withResolvers<void>()
-            wake = resolve
-            const timer = setTimeout(resolve, ms)
-            signal.addEventListener('abort', wake)
-            await promise
-            clearTimeout(timer)
-            signal.removeEventListener('abort', wake)
+            const pause = startPause(ms, signal)
+            wake = pause.end
+            await pause.over
           }
           rang = false
         },

@@ -5,10 +5,11 @@ import type { Static } from 'typebox'
 import type { Tables } from '../../db/hub/schema.ts'
 import type { Db } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
+import type { Daemon } from '../wire/hub-records.ts'
+import { type Bulletin, PROTOCOL } from '../wire/protocol.ts'
 import { type RealmFacts, realmFacts } from './acl.ts'
 import type { RealmCaller } from './callers.ts'
 import type { Hub } from './hub.ts'
-import type { Daemon } from './records.ts'
 
 export type DaemonRow = Tables['daemons']['$inferSelect']
 
@@ -18,8 +19,6 @@ const STALE_MS = 86_400_000
 export const CRASHED_MS = 300_000
 /** What daemons are told to wait between heartbeats. */
 export const BEAT_MS = 15_000
-/** The protocol that this hub speaks. */
-const PROTOCOL = 1
 
 export type DaemonStatus = Static<typeof Daemon>['status']
 
@@ -68,7 +67,7 @@ export async function findDaemon({ store }: Hub, db: Db, id: string): Promise<Da
 }
 
 /** What register and heartbeat both tell: keys, and the team list when the daemon has another. */
-export async function bulletin(hub: Hub, realmId: string, knownTeams: unknown) {
+export async function bulletin(hub: Hub, realmId: string, knownTeams: unknown): Promise<Bulletin> {
   const facts: RealmFacts = await realmFacts(hub, realmId)
   return {
     dispatch_public_key: facts.keys[0]!.pem,

@@ -7,6 +7,8 @@ import { formatDuration, parseDuration } from '../duration.ts'
 import { CadreError } from '../error.ts'
 import type { JsonObject } from '../json.ts'
 import { inputsFor } from '../team/team.ts'
+import type { Dispatched } from '../wire/hub-records.ts'
+import type { RunOrder } from '../wire/jobs.ts'
 import { record } from './audit.ts'
 import type { UserCaller } from './callers.ts'
 import { findDaemon, statusOf } from './daemons.ts'
@@ -27,13 +29,6 @@ export interface DispatchRequest {
   queue_timeout?: string
   priority?: number
   idempotency_key?: string
-}
-
-export interface Dispatched {
-  run_id: string
-  job_id: string
-  state: string
-  waiting_for?: string
 }
 
 /** Queues a run. Throws 409 when the team is not on the realm's list, 400 for inputs that it does not take. */
@@ -121,7 +116,7 @@ async function queueRun(hub: Hub, tx: Db, caller: UserCaller, queued: Queued): P
       realm_id: realm.id,
       run_id,
       kind: 'run',
-      payload: { team, sha256: found.sha256, inputs, run_name: runName, workspace },
+      payload: { team, sha256: found.sha256, inputs, run_name: runName, workspace } satisfies RunOrder,
       created_by: caller.user.id,
       daemon_id: queued.daemonId,
       workspace,

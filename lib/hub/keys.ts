@@ -5,8 +5,8 @@ import { createCipheriv, createDecipheriv, createHash, generateKeyPairSync, hkdf
 import { and, asc, desc, eq, gt, isNull, or } from 'drizzle-orm'
 import type { Db, Store } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
+import type { PublicKey } from '../wire/protocol.ts'
 import type { Hub } from './hub.ts'
-import type { PublicKey } from './records.ts'
 
 /** How long a rotated key is still accepted. */
 const OVERLAP_MS = 86_400_000

@@ -3,9 +3,10 @@
 import { and, inArray, notInArray, type SQLWrapper } from 'drizzle-orm'
 import type { Db } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
+import { ENDED_RUN_STATES } from '../wire/states.ts'
 import type { Hub } from './hub.ts'
 
-export const TERMINAL: readonly string[] = ['completed', 'failed', 'cancelled']
+export const TERMINAL = ENDED_RUN_STATES
 
 /** `realmIds`: a list of ids, or a query that gives them. */
 export async function hasLiveRuns({ store }: Hub, tx: Db, realmIds: string[] | SQLWrapper): Promise<boolean> {

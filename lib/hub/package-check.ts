@@ -1,9 +1,9 @@
 // Packages are checked in a thread of its own, one after the other: the thread that answers calls never waits for it.
 // What takes too long is refused, and whoever has many packages waiting is told to come back.
 
-import type { FileContent } from '../../db/hub/work.ts'
 import { CadreError, type Detail, type ErrorCode } from '../error.ts'
 import type { Field } from '../team/team.ts'
+import type { PackageFile } from '../wire/packages.ts'
 
 /** A package that was found good. */
 export interface Checked {
@@ -11,7 +11,7 @@ export interface Checked {
   version: string
   description: string
   inputs: Field[]
-  files: FileContent[]
+  files: PackageFile[]
   sha256: string
   bytes: number
   /** Names of the packages that it calls. */
@@ -22,12 +22,12 @@ export interface Checked {
 export interface Found {
   name: string
   version: string
-  files: FileContent[]
+  files: PackageFile[]
 }
 
 /** What is to be checked. `scope`, when given, takes the place of `@local` in every team.yml. */
 export interface Candidate {
-  files: readonly FileContent[]
+  files: readonly PackageFile[]
   scope: string | undefined
 }
 

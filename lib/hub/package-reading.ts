@@ -1,9 +1,9 @@
 // What a package must be: bounded, with names that every daemon can store, and right for the daemon's own validator.
 
-import type { FileContent } from '../../db/hub/work.ts'
 import { CadreError } from '../error.ts'
 import { PackagePaths, packageDigest, problemWithPath } from '../package-files.ts'
 import { type AgentLookup, loadBundle, type ResolvePackage } from '../team/team.ts'
+import type { PackageFile } from '../wire/packages.ts'
 import type { Candidate, Checked } from './package-check.ts'
 import { splitReference } from './reference.ts'
 
@@ -51,7 +51,7 @@ export async function checkPackage(
   }
 }
 
-function decodeFiles(given: readonly FileContent[]): Map<string, Uint8Array> {
+function decodeFiles(given: readonly PackageFile[]): Map<string, Uint8Array> {
   if (given.length > MOST_FILES) throw new CadreError('too_large', `the package has more than ${MOST_FILES} files`)
   if (given.filter(({ path }) => TEAM_FILE.test(path)).length > MOST_TEAMS) {
     throw new CadreError('too_large', `the package has more than ${MOST_TEAMS} teams`)

@@ -3,7 +3,7 @@
 import { eq, like, type SQL } from 'drizzle-orm'
 import type { Tables } from '../../db/hub/schema.ts'
 import type { Db, Store } from '../../db/hub/store.ts'
-import type { FileContent } from '../../db/hub/work.ts'
+import type { PackageFile } from '../wire/packages.ts'
 import type { Hub } from './hub.ts'
 import { splitReference } from './reference.ts'
 
@@ -27,7 +27,7 @@ function fits(version: string, range: string | null): boolean {
   return Bun.semver.satisfies(version, range)
 }
 
-export async function filesOf({ packageFiles }: Store, db: Db, id: number): Promise<FileContent[]> {
+export async function filesOf({ packageFiles }: Store, db: Db, id: number): Promise<PackageFile[]> {
   const [row] = await db.select().from(packageFiles).where(eq(packageFiles.package_id, id))
   return row!.files
 }

@@ -7,6 +7,7 @@ import type { Tables } from '../../db/hub/schema.ts'
 import type { Db, Store } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
 import type { JsonObject } from '../json.ts'
+import type { Answer } from '../wire/protocol.ts'
 
 export type JobRow = Tables['jobs']['$inferSelect']
 
@@ -110,8 +111,6 @@ export async function renew({ jobs }: Store, tx: Db, daemonId: string, ids: stri
     .set({ lease_until: now + LEASE_MS })
     .where(and(inArray(jobs.id, ids), eq(jobs.leased_to, daemonId), eq(jobs.state, 'leased')))
 }
-
-export type Answer = 'accepted' | 'done' | 'failed'
 
 const MOVES: Record<Answer, JobRow['state'][]> = {
   accepted: ['leased', 'accepted'],

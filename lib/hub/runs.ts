@@ -5,14 +5,14 @@ import { and, asc, eq, exists, gt, gte, inArray, lt, lte, or, type SQL, sql } fr
 import type { Tables } from '../../db/hub/schema.ts'
 import { afterCommit, type Db, type Store } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
+import type { TreeEntry } from '../wire/hub-records.ts'
 import type { UserCaller } from './callers.ts'
 import { CRASHED_MS } from './daemons.ts'
 import type { Hub } from './hub.ts'
 import { TERMINAL } from './live.ts'
 import { type JobRow, MOST_DELIVERIES, sweep } from './queue.ts'
-import type { TreeEntry } from './records.ts'
 
-export type RunRow = Tables['runs']['$inferSelect']
+export type ReportedRun = Tables['runs']['$inferSelect']
 
 /** The state that is told: `crashed` while the daemon of a run that is not over is silent. */
 export function stateColumn({ runs, daemons }: Store, now: number): SQL<string> {
@@ -24,7 +24,7 @@ export function stateColumn({ runs, daemons }: Store, now: number): SQL<string> 
 }
 
 /** The run record of decisions: a row without what is the hub's own business. */
-export function runRecord({ tree_key: _, deliveries: __, rev: ___, job_id, ...row }: RunRow, state = row.state) {
+export function runRecord({ tree_key: _, deliveries: __, rev: ___, job_id, ...row }: ReportedRun, state = row.state) {
   return { ...row, job_id, state }
 }
 
@@ -85,7 +85,7 @@ export async function refuseRun({ store, now, bell }: Hub, tx: Db, job: JobRow):
   afterCommit(tx, () => bell.ring(`run ${job.run_id}`))
 }
 
-async function endQueued({ runs }: Store, tx: Db, runId: string, end: Partial<RunRow>): Promise<void> {
+async function endQueued({ runs }: Store, tx: Db, runId: string, end: Partial<ReportedRun>): Promise<void> {
   const queued = and(eq(runs.run_id, runId), eq(runs.state, 'queued'))
   await tx
     .update(runs)
@@ -132,7 +132,7 @@ export async function* treeEntries({ store, now }: Hub, rootId: string): AsyncGe
 }
 
 /** The runs that `parent`'s phases started, in order. */
-export function subRuns(store: Store, parent: RunRow, now: number) {
+export function subRuns(store: Store, parent: ReportedRun, now: number) {
   const { runs, daemons, db } = store
   return db
     .select({

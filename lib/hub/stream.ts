@@ -5,7 +5,7 @@ import { and, asc, eq, gt, like } from 'drizzle-orm'
 import type { ServerEvent } from '../http/stream.ts'
 import type { Hub } from './hub.ts'
 import { TERMINAL } from './live.ts'
-import { lastRev, type RunRow, runRecord, stateColumn } from './runs.ts'
+import { lastRev, type ReportedRun, runRecord, stateColumn } from './runs.ts'
 
 /** Without a ring (a run whose daemon fell silent, a lost word) the database is asked this often. */
 const LOOK_MS = 2_000
@@ -15,7 +15,7 @@ const PAGE = 200
 /** `readable` throws once the reader has lost the run: a token that was revoked, a membership that ended. */
 export async function* runEvents(
   hub: Hub,
-  top: RunRow,
+  top: ReportedRun,
   signal: AbortSignal,
   readable: () => Promise<void>,
 ): AsyncGenerator<ServerEvent> {
@@ -84,7 +84,7 @@ export async function* runEvents(
 /** `top` and the runs below it, depth first; of those that changed after `since`, from behind `after` on. */
 function runsBelow(
   hub: Hub,
-  top: RunRow,
+  top: ReportedRun,
   { since = -1, after, limit }: { since?: number; after?: string | undefined; limit: number },
 ) {
   const { runs, daemons, db } = hub.store

@@ -6,16 +6,15 @@ import { setImmediate as nextTurn } from 'node:timers/promises'
 import { and, eq, inArray } from 'drizzle-orm'
 import type { Db } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
-import { isObject, type JsonObject } from '../json.ts'
+import { isObject } from '../json.ts'
 import { matches } from '../schema.ts'
-import { CHANGES, type Change, type ChangeKind } from './changes.ts'
+import { CHANGES, type ChangeKind, MAX_CHANGE_BYTES, type SyncChange } from '../wire/changes.ts'
+import { gap } from '../wire/protocol.ts'
 import type { DaemonRow } from './daemons.ts'
 import type { Hub } from './hub.ts'
 import { TERMINAL } from './live.ts'
-import { lastRev, type RunRow } from './runs.ts'
+import { lastRev, type ReportedRun } from './runs.ts'
 
-/** A change is at most this large, by construction. */
-const MAX_CHANGE = 1024 * 1024
 /** Bytes of a name that rows are found by: PostgreSQL's indexes take no keys above 2,704. */
 const MAX_KEY = 2_400
 /** How long a batch may hold the event loop, before other calls are answered. */
@@ -44,15 +43,7 @@ export async function applyBatch(hub: Hub, tx: Db, daemonId: string, batch: Batc
     throw new CadreError('not_found', `no daemon ${daemonId}; register it`)
   }
   let acked = daemon.epoch === batch.epoch ? daemon.acked_seq : 0
-  if (batch.from_seq > acked + 1) {
-    throw new CadreError(
-      'conflict',
-      `gap: expected change ${acked + 1}, got ${batch.from_seq}; acked_seq is ${acked}`,
-      {
-        details: [{ path: '/acked_seq', message: String(acked) }],
-      },
-    )
-  }
+  if (batch.from_seq > acked + 1) throw gap(acked, batch.from_seq)
   const rejected: Applied['rejected'] = []
   const touched: Applied['touched'] = new Map()
   let turn = performance.now()
@@ -89,6 +80,8 @@ async function renumber({ store }: Hub, tx: Db, rootId: string, ids: string[]): 
   }
 }
 
+const isKind = (kind: string): kind is ChangeKind => Object.hasOwn(CHANGES, kind)
+
 async function apply(
   hub: Hub,
   tx: Db,
@@ -96,31 +89,49 @@ async function apply(
   change: Record<string, unknown>,
   touched: Applied['touched'],
 ): Promise<Refusal | null> {
-  const touch = (root: string, id: string) => touched.set(root, (touched.get(root) ?? new Set()).add(id))
   const kind = String(change.kind)
-  if (!Object.hasOwn(CHANGES, kind) || !matches(CHANGES[kind as ChangeKind], change)) return 'invalid_request'
+  if (!isKind(kind)) return 'invalid_request'
+  const touch = (root: string, id: string) => touched.set(root, (touched.get(root) ?? new Set()).add(id))
+  if (kind !== 'run') {
+    const admitted = await admit(hub, tx, daemon, kind, change)
+    if (typeof admitted === 'string') return admitted
+    if (!admitted.known) return 'not_found'
+    touch(admitted.known.root_run_id, admitted.known.run_id)
+    return applyDetail(hub, tx, admitted.known, kind, admitted.clean)
+  }
+  const admitted = await admit(hub, tx, daemon, kind, change)
+  if (typeof admitted === 'string') return admitted
+  const { clean, known } = admitted
+  const refusal = await applyRun(hub, tx, daemon, clean, known)
+  if (!refusal) touch(clean.run.root_run_id, clean.run_id)
+  return refusal
+}
+
+/** A change that has the form of its kind, and the run that it is about, if there is one; or why it is refused. */
+async function admit<K extends ChangeKind>(
+  hub: Hub,
+  tx: Db,
+  daemon: DaemonRow,
+  kind: K,
+  change: Record<string, unknown>,
+): Promise<{ clean: SyncChange<K>; known: ReportedRun | undefined } | Refusal> {
+  const form = CHANGES[kind]
   const text = JSON.stringify(change)
-  if (Buffer.byteLength(text) > MAX_CHANGE) return 'too_large'
   // PostgreSQL has no NUL in text.
   const clean = text.includes('\\u0000') ? withoutNul(change) : change
+  if (!matches(form, clean)) return 'invalid_request'
+  if (Buffer.byteLength(text) > MAX_CHANGE_BYTES) return 'too_large'
   const [known] = await tx
     .select()
     .from(hub.store.runs)
-    .where(eq(hub.store.runs.run_id, String(clean.run_id)))
+    .where(eq(hub.store.runs.run_id, String(change.run_id)))
   if (known && !(await speaksFor(hub, tx, daemon, known))) return 'forbidden'
-  if (known && (clean.attempt as number) < known.attempt) return 'conflict'
-  if (kind === 'run') {
-    const refusal = await applyRun(hub, tx, daemon, clean as Change<'run'>, known)
-    if (!refusal) touch((clean as Change<'run'>).run.root_run_id, String(clean.run_id))
-    return refusal
-  }
-  if (!known) return 'not_found'
-  touch(known.root_run_id, known.run_id)
-  return await DETAILS[kind as Exclude<ChangeKind, 'run'>](hub, tx, known, clean as never)
+  if (known && Number(change.attempt) < known.attempt) return 'conflict'
+  return { clean, known }
 }
 
 /** A run is its daemon's: the one that it is pinned to, or that holds the job while it is not pinned. */
-async function speaksFor({ store }: Hub, tx: Db, daemon: DaemonRow, run: RunRow): Promise<boolean> {
+async function speaksFor({ store }: Hub, tx: Db, daemon: DaemonRow, run: ReportedRun): Promise<boolean> {
   if (run.realm_id !== daemon.realm_id) return false
   if (run.daemon_id !== null) return run.daemon_id === daemon.id
   const { jobs } = store
@@ -135,8 +146,8 @@ async function applyRun(
   hub: Hub,
   tx: Db,
   daemon: DaemonRow,
-  { run_id, attempt, run }: Change<'run'>,
-  known: RunRow | undefined,
+  { run_id, attempt, run }: SyncChange<'run'>,
+  known: ReportedRun | undefined,
 ): Promise<Refusal | null> {
   const { runs, jobs } = hub.store
   if (run.run_id !== run_id) return 'invalid_request'
@@ -148,7 +159,7 @@ async function applyRun(
     state: run.state,
     reason: run.reason,
     error: run.error,
-    inputs: run.inputs as JsonObject,
+    inputs: run.inputs,
     outputs: run.outputs,
     workspace: run.workspace,
     attempt,
@@ -187,7 +198,7 @@ async function applyRun(
 }
 
 /** A run stays below its parent, and a run of its team. Its item may get another place among those of its map. */
-function sameIdentity(known: RunRow, run: Change<'run'>['run']): boolean {
+function sameIdentity(known: ReportedRun, run: SyncChange<'run'>['run']): boolean {
   return (
     known.root_run_id === run.root_run_id &&
     known.parent_run_id === run.parent_run_id &&
@@ -201,7 +212,7 @@ async function admitRoot(
   { store }: Hub,
   tx: Db,
   daemon: DaemonRow,
-  run: Change<'run'>['run'],
+  run: SyncChange<'run'>['run'],
 ): Promise<Refusal | null> {
   const { realmTeams } = store
   const top = run.root_run_id === run.run_id && run.tree_key === '' && run.call_depth === 0
@@ -216,7 +227,7 @@ async function admitSubRun(
   { store }: Hub,
   tx: Db,
   daemon: DaemonRow,
-  run: Change<'run'>['run'],
+  run: SyncChange<'run'>['run'],
 ): Promise<Refusal | null> {
   const { runs } = store
   const [parent] = await tx.select().from(runs).where(eq(runs.run_id, run.parent_run_id!))
@@ -233,8 +244,14 @@ async function admitSubRun(
   return below ? null : 'invalid_request'
 }
 
+type DetailKind = Exclude<ChangeKind, 'run'>
+
+function applyDetail<K extends DetailKind>(hub: Hub, tx: Db, run: ReportedRun, kind: K, change: SyncChange<K>) {
+  return DETAILS[kind](hub, tx, run, change)
+}
+
 const DETAILS: {
-  [K in Exclude<ChangeKind, 'run'>]: (hub: Hub, tx: Db, run: RunRow, change: Change<K>) => Promise<Refusal | null>
+  [K in DetailKind]: (hub: Hub, tx: Db, run: ReportedRun, change: SyncChange<K>) => Promise<Refusal | null>
 } = {
   async phase({ store: { phases } }, tx, { run_id }, { phase }) {
     const [known] = await tx
@@ -299,8 +316,7 @@ const DETAILS: {
     const told = { run_name, phase, entries, reason, prompt, state, decision, decided_by, decided_at }
     const row = {
       ...told,
-      kind: kind as 'gate',
-      state: state as 'pending',
+      kind,
       comment: review.comment ?? null,
       inputs: review.inputs ?? [],
       reviewers: review.reviewers ?? [],

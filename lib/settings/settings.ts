@@ -12,6 +12,7 @@ import { CadreError, type Detail } from '../error.ts'
 import { isObject, type Json, type JsonObject } from '../json.ts'
 import type { Log } from '../log.ts'
 import type { Secret } from '../redact.ts'
+import { unlessAborted } from '../wait.ts'
 import { outputOf } from './command.ts'
 import { change, readDocument, toObject, writeWhole } from './file.ts'
 import { checkKey, checkValue, faults, unknownKeys } from './key.ts'
@@ -253,19 +254,6 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
       lookups.expire(commandsIn(raw))
     },
     close: () => closing.abort(),
-  }
-}
-
-async function unlessAborted(work: Promise<void>, signal: AbortSignal | undefined): Promise<void> {
-  if (!signal) return work
-  signal.throwIfAborted()
-  const { promise: aborted, reject } = Promise.withResolvers<never>()
-  const abort = () => reject(signal.reason)
-  signal.addEventListener('abort', abort, { once: true })
-  try {
-    await Promise.race([work, aborted])
-  } finally {
-    signal.removeEventListener('abort', abort)
   }
 }
 

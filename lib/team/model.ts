@@ -2,19 +2,9 @@
 // runs.
 
 import type { Json, JsonObject } from '../json.ts'
+import type { Field, FieldType } from '../wire/forms.ts'
 
-export type FieldType = 'string' | 'number' | 'boolean' | 'list' | 'object' | 'file'
-
-/** A declared input of a team or of a review's form. */
-export interface Field {
-  name: string
-  type: FieldType
-  required: boolean
-  secret: boolean
-  default?: Json
-  choices?: Json[]
-  description?: string
-}
+export type { Field, FieldType }
 
 export interface Output {
   name: string

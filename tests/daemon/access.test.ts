@@ -12,6 +12,7 @@ import { CadreError } from '../../lib/error.ts'
 import { createApi } from '../../lib/http/api.ts'
 import { createLog } from '../../lib/log.ts'
 import { closed } from '../../lib/schema.ts'
+import type { Identity } from '../../lib/wire/hub-calls.ts'
 
 const DAEMON = '0b5c0a52-6f0e-4a60-9d6b-6a2f7e1c0001'
 const REALM = '0b5c0a52-6f0e-4a60-9d6b-6a2f7e1c0002'
@@ -35,7 +36,7 @@ const used = new UsedTokens(db)
 let now = Date.now()
 let connected = true
 let asked = 0
-let whoami: Record<string, unknown> | CadreError = {}
+let whoami: Identity | CadreError = new CadreError('unavailable', 'away')
 
 const remote: Remote = {
   daemonId: DAEMON,

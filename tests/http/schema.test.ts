@@ -3,8 +3,8 @@
 import { describe, expect, test } from 'bun:test'
 import { Type } from 'typebox'
 import { OrgId } from '../../lib/hub/bodies.ts'
-import { Permissions } from '../../lib/hub/grant.ts'
 import { problems } from '../../lib/schema.ts'
+import { Permissions } from '../../lib/wire/grants.ts'
 
 describe('a value that fits no branch of a union', () => {
   const said = (schema: Parameters<typeof problems>[0], value: unknown) =>

@@ -3,8 +3,17 @@
 import { describe, expect, test } from 'bun:test'
 import fc from 'fast-check'
 import { decide, type Kind, ROLES, roleIn } from '../../lib/hub/access.ts'
-import { allows, ENTITIES, FULL_GRANT, type Grant, highestLevel, LEVELS, reaches, within } from '../../lib/hub/grant.ts'
 import { hashSecret, isSecretForm, mintSecret } from '../../lib/hub/secret.ts'
+import {
+  allows,
+  ENTITIES,
+  FULL_GRANT,
+  type Grant,
+  highestLevel,
+  LEVELS,
+  reaches,
+  within,
+} from '../../lib/wire/grants.ts'
 
 describe('grants', () => {
   test('admin implies write implies read, and nothing implies another entity', () => {

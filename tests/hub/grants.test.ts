@@ -1,7 +1,7 @@
 // What narrows a token besides its levels, which the matrix walks: the domains of its grant, and what its owner still is.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { ENTITIES } from '../../lib/hub/grant.ts'
+import { ENTITIES } from '../../lib/wire/grants.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
 import { expected, USER, type UserRoute } from './matrix/specification.ts'
 import { contents, makeWorld, type World } from './matrix/world.ts'

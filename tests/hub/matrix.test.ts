@@ -3,8 +3,8 @@
 // refused in the words of a missing one.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { ENTITIES } from '../../lib/hub/grant.ts'
 import { mintSecret } from '../../lib/hub/secret.ts'
+import { ENTITIES } from '../../lib/wire/grants.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
 import {
   type Answer,

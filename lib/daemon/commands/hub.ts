@@ -8,11 +8,21 @@ import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
 import { createLog } from '../../log.ts'
 import { openSettings } from '../../settings/settings.ts'
+import {
+  AddTeam,
+  CreateSession,
+  DeleteSession,
+  DispatchRun,
+  DownloadTeam,
+  GenerateToken,
+  ListRealms,
+  PublishTeam,
+} from '../../wire/hub-calls.ts'
 import { refuseSessionForm } from '../api-key.ts'
 import { homeFolder, makeHome } from '../home.ts'
 import { HubClient } from '../hub-client.ts'
 import { type InputOptions, readInputs } from './inputs.ts'
-import { inputsOf, type PackageFile, readPackage } from './package.ts'
+import { inputsOf, readPackage } from './package.ts'
 
 export interface HubOptions {
   home?: string
@@ -34,7 +44,7 @@ export async function login(username: string, { home: given, hub }: HubOptions):
   const password = process.stdin.isTTY
     ? await typedPassword(`password of ${username}: `)
     : (await Bun.stdin.text()).replace(/\r?\n$/, '')
-  const { token } = await new HubClient(url, null).call<{ token: string }>('/v1/session/create', { username, password })
+  const { token } = await new HubClient(url, null).call(CreateSession, { username, password })
   makeHome(home)
   const session: Session = { hub: url, token }
   writeFileSync(sessionFile(home), JSON.stringify(session), { mode: 0o600, flush: true })
@@ -69,7 +79,7 @@ export async function realmToken(
   options: HubOptions & { name?: string; json?: boolean },
 ): Promise<void> {
   const client = await hubOf(homeFolder(options.home), options)
-  const minted = await client.call<{ token: string }>('/v1/auth/generate_token', {
+  const minted = await client.call(GenerateToken, {
     type: 'realm',
     name: options.name ?? `daemon on ${hostname()}`,
     realm_ids: [await realmOf(client, realm)],
@@ -83,7 +93,7 @@ export async function logout({ home: given }: HubOptions): Promise<void> {
   const session = readSession(home)
   if (!session) return void process.stdout.write('not signed in\n')
   try {
-    await new HubClient(session.hub, session.token).call('/v1/session/delete', {})
+    await new HubClient(session.hub, session.token).call(DeleteSession, {})
   } catch (error) {
     // A session that the hub does not know any more is over already.
     if (!(error instanceof CadreError) || error.code !== 'unauthorized') throw error
@@ -104,12 +114,12 @@ export async function publish(path: string, options: PublishOptions): Promise<vo
   const files = await readPackage(path)
   const { scope, realm, json } = options
   const realm_id = realm === undefined ? null : await realmOf(client, realm)
-  const published = await client.call<{ name: string; version: string; sha256: string }>(
-    '/v1/teams/publish',
+  const published = await client.call(
+    PublishTeam,
     { files, ...(scope !== undefined && { scope }) },
     { timeout: 120_000 },
   )
-  if (realm_id) await client.call('/v1/realms/add_team', { realm_id, team: published.name })
+  if (realm_id) await client.call(AddTeam, { realm_id, team: published.name })
   if (json) return void process.stdout.write(`${JSON.stringify(published)}\n`)
   process.stdout.write(`${published.name}@${published.version}  ${published.sha256}\n`)
 }
@@ -125,7 +135,7 @@ export async function dispatch(team: string, options: DispatchOptions): Promise<
   const client = await hubOf(homeFolder(options.home), options)
   const realm_id = await realmOf(client, options.realm)
   const { name, workspace } = options
-  const job = await client.call<{ run_id: string; state: string; waiting_for?: string }>('/v1/dispatch/run', {
+  const job = await client.call(DispatchRun, {
     realm_id,
     team,
     inputs: await givenInputs(client, team, options),
@@ -139,7 +149,7 @@ export async function dispatch(team: string, options: DispatchOptions): Promise<
 /** `-i` is text until the team's own declaration says what it is. */
 async function givenInputs(client: HubClient, team: string, options: InputOptions): Promise<JsonObject> {
   if (!options.input) return readInputs([], options)
-  const { files } = await client.call<{ files: PackageFile[] }>('/v1/teams/download', { team })
+  const { files } = await client.call(DownloadTeam, { team })
   return readInputs(inputsOf(files), options)
 }
 
@@ -173,7 +183,7 @@ async function realmOf(client: HubClient, wanted: string): Promise<string> {
   if (/^[0-9a-f]{8}-[0-9a-f-]{27}$/.test(wanted)) return wanted
   const limit = 100
   for (let offset = 0; ; offset += limit) {
-    const { realms, total } = await client.call<{ realms: Realm[]; total: number }>('/v1/realms/list', {
+    const { realms, total } = await client.call(ListRealms, {
       limit,
       offset,
     })
@@ -181,10 +191,4 @@ async function realmOf(client: HubClient, wanted: string): Promise<string> {
     if (found) return found.id
     if (offset + limit >= total) throw new CadreError('not_found', `no realm ${wanted} at ${client.url}`)
   }
-}
-
-interface Realm {
-  id: string
-  slug: string
-  name: string
 }

@@ -1,8 +1,9 @@
 // Commands that show what is recorded: runs, tree, phases, logs, why, reviews, workspaces.
 
 import { formatDuration } from '../../duration.ts'
-import type { LogLine, TreeEntry } from '../../run/engine.ts'
+import type { LogLine } from '../../run/engine.ts'
 import { runEnded } from '../../run/engine.ts'
+import { GetTree } from '../../wire/hub-calls.ts'
 import { homeFolder } from '../home.ts'
 import { read } from '../reader.ts'
 import { createPaint, inline, type Paint, printable, stateWord, symbol } from '../terminal/paint.ts'
@@ -37,7 +38,7 @@ export async function runs({ home, json, limit, all }: ListOptions): Promise<voi
 async function treeOfHub(runId: string, home: string | undefined, hub: string | true) {
   const { hubOf } = await import('./hub.ts')
   const client = await hubOf(homeFolder(home), hub === true ? {} : { hub })
-  return client.call<{ root_run_id: string; runs: TreeEntry[] }>('/v1/runs/tree', { run_id: runId })
+  return client.call(GetTree, { run_id: runId })
 }
 
 /** `hub`: as the hub has it; a text is its address. */

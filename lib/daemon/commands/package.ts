@@ -5,11 +5,7 @@ import { dirname, join, resolve } from 'node:path'
 import { CadreError } from '../../error.ts'
 import type { Field } from '../../team/team.ts'
 import { bundleFromJson } from '../../team/team.ts'
-
-export interface PackageFile {
-  path: string
-  content_base64: string
-}
+import type { PackageFile } from '../../wire/packages.ts'
 
 /** What the hub takes. */
 const MOST_BYTES = 10 * 1024 * 1024

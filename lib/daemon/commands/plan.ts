@@ -1,8 +1,8 @@
 // `plan PATH|TEAM`: prints what a run would do, and does none of it.
 
 import { createLog } from '../../log.ts'
+import type { Plan, PlannedTeam } from '../../wire/plans.ts'
 import { homeFolder } from '../home.ts'
-import type { Plan, PlannedTeam } from '../plan.ts'
 import { askShelf } from '../shelf.ts'
 import { createPaint, type Paint } from '../terminal/paint.ts'
 import { table } from '../terminal/table.ts'

@@ -5,15 +5,11 @@ import { CadreError } from '../../error.ts'
 import type { Json } from '../../json.ts'
 import { createLog } from '../../log.ts'
 import { isEntryText, openSettings } from '../../settings/settings.ts'
+import { GetSetting, ListSettings, SetSetting, type Setting } from '../../wire/daemon-calls.ts'
 import { refuseSessionForm } from '../api-key.ts'
 import { withHome } from '../client.ts'
 import { homeFolder, makeHome } from '../home.ts'
 import { table } from '../terminal/table.ts'
-
-interface Setting {
-  key: string
-  value: Json
-}
 
 interface SettingsAccess {
   list(): Promise<Setting[]>
@@ -69,9 +65,9 @@ function access<T>(given: string | undefined, work: (settings: SettingsAccess) =
     home,
     client =>
       work({
-        list: async () => (await client.call<{ settings: Setting[] }>('/v1/settings/list')).settings,
-        get: key => client.call('/v1/settings/get', { key }),
-        set: (key, value) => client.call('/v1/settings/set', { key, value }),
+        list: async () => (await client.call(ListSettings, {})).settings,
+        get: key => client.call(GetSetting, { key }),
+        set: (key, value) => client.call(SetSetting, { key, value }),
       }),
     async () => {
       const catalogue = await discover({ home, extra: process.env.CADRE_AGENTS })

@@ -2,7 +2,7 @@
 // Everything goes to stderr; stdout is for what was asked for.
 
 import { formatDuration } from '../../duration.ts'
-import type { RunEvent } from '../events.ts'
+import type { RunEvent } from '../../wire/run-records.ts'
 import { RunModel } from './model.ts'
 import { createPaint, inline, printable, stateWord } from './paint.ts'
 import { drawRun } from './tree.ts'

@@ -1,7 +1,7 @@
 // A run with all below it, put together from its events.
 
-import type { RunRecord } from '../../run/engine.ts'
-import type { PhaseEvent, RunEvent } from '../events.ts'
+import type { PhaseEvent, RunEvent, RunRecord } from '../../wire/run-records.ts'
+import { ENDED_RUN_STATES } from '../../wire/states.ts'
 
 export interface RunNode {
   record: RunRecord
@@ -11,9 +11,7 @@ export interface RunNode {
   below: Map<string, RunNode[]>
 }
 
-const ENDED = ['completed', 'failed', 'cancelled']
-
-export const hasEnded = ({ record }: RunNode): boolean => ENDED.includes(record.state)
+export const hasEnded = ({ record }: RunNode): boolean => ENDED_RUN_STATES.includes(record.state)
 
 export class RunModel {
   readonly #rootId: string

@@ -3,7 +3,7 @@
 
 import { formatDuration } from '../../duration.ts'
 import type { RunError } from '../../run/engine.ts'
-import type { PhaseEvent } from '../events.ts'
+import type { PhaseEvent } from '../../wire/run-records.ts'
 import { hasEnded, type RunNode } from './model.ts'
 import { inline, type Paint, printable, symbol } from './paint.ts'
 import { pad } from './table.ts'

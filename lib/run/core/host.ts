@@ -4,17 +4,9 @@ import type { AgentContext, AgentDefinition, Effect, FileRecord, NotifyEvent, Ru
 import type { SmallFile } from '../../agent/files.ts'
 import type { JsonObject } from '../../json.ts'
 import type { Bundle, BundleJson } from '../../team/team.ts'
+import type { LogLine } from '../../wire/run-records.ts'
 
-export interface LogLine {
-  /** From 1, without gaps, over all phases of the run. */
-  seq: number
-  phase: string | null
-  /** Epoch milliseconds. */
-  at: number
-  stream: 'stdout' | 'stderr' | 'log'
-  text: string
-  fields?: JsonObject
-}
+export type { LogLine }
 
 /** Where an agent works. */
 export interface RunPlace {

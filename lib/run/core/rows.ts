@@ -1,15 +1,9 @@
 // The rows of the run database as they are read, and how JSON is stored in a column.
 
+import type { RunError } from '../../wire/run-records.ts'
 import type { PhaseState, RunState } from './states.ts'
 
-/** Why a run or a phase failed. `phase` and `run_id` lead to the leaf where it began. */
-export interface RunError {
-  code: string
-  message: string
-  hint?: string
-  phase?: string
-  run_id?: string
-}
+export type { RunError }
 
 export interface RunRow {
   id: string

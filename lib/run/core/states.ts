@@ -1,19 +1,9 @@
-// The states of runs and phases, and the only table of transitions between them. Pure; statements that write a state
+// The only table of transitions between the states of runs and phases. Pure; statements that write a state
 // take their fence from it.
 
-export const RUN_STATES = ['queued', 'running', 'awaiting_input', 'completed', 'failed', 'cancelled'] as const
-export type RunState = (typeof RUN_STATES)[number]
+import { PHASE_STATES, type PhaseState, RUN_STATES, type RunState } from '../../wire/states.ts'
 
-export const PHASE_STATES = [
-  'pending',
-  'running',
-  'awaiting_input',
-  'completed',
-  'failed',
-  'skipped',
-  'cancelled',
-] as const
-export type PhaseState = (typeof PHASE_STATES)[number]
+export { type PhaseState, RUN_STATES, type RunState }
 
 /** Ended states have no way out: only `resume` opens them again, as a new attempt. */
 const RUN_TRANSITIONS: Record<RunState, readonly RunState[]> = {

@@ -2,6 +2,7 @@
 
 import { CadreError } from '../../error.ts'
 import type { Json, JsonObject } from '../../json.ts'
+import { CHOICES, type Choice } from '../../wire/choices.ts'
 import { type LiveRun, parse, type ReviewRow } from '../core/core.ts'
 import { JsonText, type PhaseChange } from '../store/store.ts'
 import { noteReview, openReview } from './question.ts'
@@ -11,16 +12,13 @@ import { postpone } from './transition.ts'
 import type { Work } from './work.ts'
 
 export interface Decision {
-  decision: 'approve' | 'reject' | 'retry' | 'skip' | 'complete' | 'fail'
+  decision: Choice
   by: string
   comment?: string
   values?: JsonObject
 }
 
-export const CHOICES: Record<ReviewRow['kind'], readonly Decision['decision'][]> = {
-  gate: ['approve', 'reject'],
-  escalation: ['retry', 'skip', 'complete', 'fail'],
-}
+export { CHOICES }
 
 /** A gate that nobody answered in time becomes an escalation. */
 export function reviewOverdue(work: Work, live: LiveRun, review: ReviewRow): void {

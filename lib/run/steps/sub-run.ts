@@ -2,6 +2,7 @@
 
 import { CadreError } from '../../error.ts'
 import type { MapPhase, TeamPhase } from '../../team/team.ts'
+import { MAX_DEPTH } from '../../wire/states.ts'
 import type { LiveRun, RunRow } from '../core/core.ts'
 import { type ChildRow, dropSmallFilesBelow } from '../store/store.ts'
 import { create, maskInputs } from './create.ts'
@@ -9,9 +10,6 @@ import { openWhole, reopenRun } from './reopen.ts'
 import { fileOutputs } from './run-end.ts'
 import { type Item, subRunInputs } from './sub-run-inputs.ts'
 import type { Work } from './work.ts'
-
-/** Most levels of sub-runs. */
-export const MAX_DEPTH = 1_000
 
 export function createSubRun(
   work: Work,

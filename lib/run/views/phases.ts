@@ -2,9 +2,9 @@
 
 import { CadreError } from '../../error.ts'
 import type { Bundle } from '../../team/team.ts'
-import type { RunState } from '../core/core.ts'
+import type { RunPhases, RunRecord } from '../../wire/run-records.ts'
 import type { RunFilter as ListFilter, Store } from '../store/store.ts'
-import { type PhaseRecord, phaseRecord, type RunRecord, runRecord } from './records.ts'
+import { phaseRecord, runRecord } from './records.ts'
 
 /** Newest first. */
 export function listRuns(store: Store, filter: ListFilter): { runs: RunRecord[]; total: number } {
@@ -12,13 +12,7 @@ export function listRuns(store: Store, filter: ListFilter): { runs: RunRecord[];
   return { runs: rows.map(runRecord), total }
 }
 
-export type { ListFilter }
-
-export interface RunPhases {
-  run_id: string
-  state: RunState
-  phases: PhaseRecord[]
-}
+export type { ListFilter, RunPhases }
 
 /** The phases of a run in file order, with the sub-runs that each started. */
 export function runPhases(

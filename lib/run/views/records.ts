@@ -2,41 +2,12 @@
 
 import type { FileRecord } from '../../agent/define.ts'
 import { CadreError } from '../../error.ts'
-import type { Json, JsonObject } from '../../json.ts'
 import type { Phase } from '../../team/team.ts'
-import {
-  type DeliveryRow,
-  type PhaseRow,
-  type PhaseState,
-  parse,
-  type ReviewRow,
-  type RunError,
-  type RunRow,
-  type RunState,
-} from '../core/core.ts'
+import type { PhaseRecord, ReviewRecord, RunDetail, RunRecord, SubRun } from '../../wire/run-records.ts'
+import { type PhaseRow, parse, type ReviewRow, type RunRow } from '../core/core.ts'
 import type { Store } from '../store/store.ts'
 
-/** `runs/get`, items of `runs/list`. Times are epoch milliseconds. */
-export interface RunRecord {
-  run_id: string
-  run_name: string | null
-  root_run_id: string
-  parent_run_id: string | null
-  parent_phase: string | null
-  call_path: string[]
-  call_depth: number
-  team: string
-  version: string
-  state: RunState
-  reason: string | null
-  error: RunError | null
-  inputs: JsonObject
-  outputs: JsonObject | null
-  workspace: string | null
-  attempt: number
-  started_at: number | null
-  completed_at: number | null
-}
+export type { ReviewRecord, RunRecord }
 
 export function runRecord(row: RunRow): RunRecord {
   return {
@@ -59,34 +30,6 @@ export function runRecord(row: RunRow): RunRecord {
     started_at: row.started_at,
     completed_at: row.completed_at,
   }
-}
-
-export interface SubRun {
-  run_id: string
-  run_name: string | null
-  state: RunState
-}
-
-/** An item of `runs/phases`. */
-export interface PhaseRecord {
-  name: string
-  type: Phase['type']
-  agent: string | null
-  action: string | null
-  state: PhaseState
-  reason: string | null
-  attempt: number
-  depends_on: string[]
-  started_at: number | null
-  completed_at: number | null
-  error: RunError | null
-  ok: boolean | null
-  text: string
-  data: Json
-  files: FileRecord[]
-  sub_runs: SubRun[]
-  /** What the phase waits for while a process executes its run; null when it works or has ended. */
-  waiting: string | null
 }
 
 export function phaseRecord(row: PhaseRow, phase: Phase, all: readonly Phase[], subRuns: SubRun[]): PhaseRecord {
@@ -113,16 +56,6 @@ export function phaseRecord(row: PhaseRow, phase: Phase, all: readonly Phase[], 
   }
 }
 
-/** `deliveries` of `runs/get`. */
-export interface DeliveryRecord {
-  phase: string
-  event: string
-  state: DeliveryRow['state']
-  error: string | null
-}
-
-export type RunDetail = RunRecord & { deliveries: DeliveryRecord[] }
-
 /** A run as `runs/get` returns it: its record, and what its listeners were asked to send. Throws `not_found`. */
 export function runDetail(store: Store, runId: string): RunDetail {
   const row = store.runs.get(runId)
@@ -132,24 +65,6 @@ export function runDetail(store: Store, runId: string): RunDetail {
     ...runRecord(row),
     deliveries: deliveries.map(({ listener, event, state, error }) => ({ phase: listener, event, state, error })),
   }
-}
-
-/** A review as `reviews/list` returns it. */
-export interface ReviewRecord {
-  id: string
-  run_id: string
-  run_name: string | null
-  phase: string
-  entries: string[]
-  kind: ReviewRow['kind']
-  reason: string
-  prompt: string
-  state: ReviewRow['state']
-  decision: string | null
-  decided_by: string | null
-  comment: string | null
-  created_at: number
-  decided_at: number | null
 }
 
 export function reviewRecord(row: ReviewRow, phase: string, runName: string | null): ReviewRecord {

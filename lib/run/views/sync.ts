@@ -4,6 +4,7 @@
 
 import type { Log } from '../../log.ts'
 import type { Phase } from '../../team/team.ts'
+import type { ChangeKind, SyncChange } from '../../wire/changes.ts'
 import { readLines } from '../attempt/attempt.ts'
 import type { LogLine, RunRow } from '../core/core.ts'
 import type { Change } from '../steps/steps.ts'
@@ -18,8 +19,8 @@ export interface Outbox {
   committed(): void
 }
 
-/** A change as `/v1/runs/sync` takes it. */
-export interface SyncChange {
+/** A change as it is sent, put together from its row. */
+export interface QueuedChange {
   seq: number
   run_id: string
   attempt: number
@@ -27,10 +28,13 @@ export interface SyncChange {
   [body: string]: unknown
 }
 
+/** What a change of a kind says, beside its number and its run. */
+type Body<K extends ChangeKind> = Omit<SyncChange<K>, 'seq' | 'run_id' | 'attempt'>
+
 /** `status` keeps texts, data, inputs, outputs and logs on this machine. */
 export type SyncMode = 'full' | 'status'
 
-/** A change is at most 1 MiB on the wire: a larger one is sent without its contents. */
+/** A larger change is sent without its contents, because the hub refuses it (`MAX_CHANGE_BYTES` of lib/wire). */
 const MAX_CHANGE = 1_000_000
 /** Most changes of one batch. */
 const MOST_CHANGES = 1_000
@@ -77,14 +81,15 @@ export class SyncOutbox implements Outbox {
     const row = this.#store.runs.get(runId)
     if (this.#mode === 'status' || !row || row.synced !== 1) return
     for (let from = row.logged + 1; from <= last; from += MAX_LINES) {
-      this.#insert(row, 'log', { from, to: Math.min(last, from + MAX_LINES - 1) })
+      const range = { from, to: Math.min(last, from + MAX_LINES - 1) }
+      this.#store.outbox.insert(row.id, row.attempt, 'log', JSON.stringify(range))
     }
     this.#store.runs.setLogged(runId, last)
   }
 
   /** The oldest changes, as many as fit `maxBytes`, with log ranges replaced by their lines. */
-  async take(maxBytes: number): Promise<SyncChange[]> {
-    const changes: SyncChange[] = []
+  async take(maxBytes: number): Promise<QueuedChange[]> {
+    const changes: QueuedChange[] = []
     let bytes = 0
     for (let after = 0; ; ) {
       const next: OutboxRow | null = this.#store.outbox.next(after)
@@ -170,12 +175,12 @@ export class SyncOutbox implements Outbox {
   #queueReceipt(row: RunRow, phases: readonly Phase[], position: number, entry: string): void {
     const phase = phases[position]!.name
     const known = this.#store.receipts.of(row.id, position).find(receipt => receipt.entry === entry)
-    const bare = { phase, entry, state: known?.state ?? 'cleared', external_id: null, external_url: null }
+    const bare = { phase, entry, state: known?.state ?? 'cleared', external_id: null, external_url: null } as const
     const { external_id = null, external_url = null } = known ?? {}
     this.#insert(row, 'receipt', { receipt: { ...bare, external_id, external_url } }, { receipt: bare })
   }
 
-  #insert(row: RunRow, kind: string, body: object, bare: object = body): void {
+  #insert<K extends ChangeKind>(row: RunRow, kind: K, body: Body<K>, bare: Body<K> = body): void {
     const full = this.#mode === 'full' ? JSON.stringify(body) : JSON.stringify(bare)
     const text = full.length > MAX_CHANGE / 3 && Buffer.byteLength(full) > MAX_CHANGE ? JSON.stringify(bare) : full
     this.#store.outbox.insert(row.id, row.attempt, kind, text)

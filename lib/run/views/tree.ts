@@ -3,19 +3,7 @@
 
 import type { Database } from 'bun:sqlite'
 import { CadreError } from '../../error.ts'
-import type { RunState } from '../core/core.ts'
-
-/** An item of `runs/tree`. Times are epoch milliseconds, null until known. */
-export interface TreeEntry {
-  run_id: string
-  run_name: string | null
-  state: RunState
-  call_path: string[]
-  call_depth: number
-  parent_phase: string | null
-  started_at: number | null
-  completed_at: number | null
-}
+import type { TreeEntry } from '../../wire/run-records.ts'
 
 interface Row extends Omit<TreeEntry, 'call_path'> {
   call_path: string

@@ -3,16 +3,14 @@
 export { Followers, type Notice } from './followers.ts'
 export { type ListFilter, listRuns, type RunPhases, runPhases } from './phases.ts'
 export {
-  type PhaseRecord,
   phaseRecord,
   type ReviewRecord,
-  type RunDetail,
   type RunRecord,
   reviewRecord,
   runDetail,
   runRecord,
 } from './records.ts'
 export { type Outbox, SyncOutbox } from './sync.ts'
-export { rootOf, type TreeEntry, treeEntries } from './tree.ts'
+export { rootOf, treeEntries } from './tree.ts'
 export { waitOf } from './waits.ts'
 export { type Why, why } from './why.ts'

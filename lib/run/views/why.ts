@@ -6,6 +6,7 @@ import { formatDuration } from '../../duration.ts'
 import { CadreError } from '../../error.ts'
 import { oneLine } from '../../one-line.ts'
 import type { Bundle, Phase } from '../../team/team.ts'
+import type { Cause, Why } from '../../wire/run-records.ts'
 import { type PhaseRow, parse, type RunError, type RunRow } from '../core/core.ts'
 import { type Written, written } from '../steps/steps.ts'
 import type { Store } from '../store/store.ts'
@@ -13,24 +14,7 @@ import type { Store } from '../store/store.ts'
 /** Sentences that tell the chain, at most. */
 const CHAIN = 8
 
-/** One step of the chain: a run and the phase in it that decided its end. */
-export interface Cause {
-  run_id: string
-  run_name: string | null
-  team: string
-  state: string
-  phase: string | null
-  error: RunError | null
-}
-
-export interface Why {
-  run_id: string
-  text: string
-  chain: Cause[]
-  written: Written[]
-  /** Phases that were skipped or cancelled because of it. */
-  cancelled: { run_id: string; phase: string; state: string }[]
-}
+export type { Why }
 
 export function why(store: Store, runId: string, bundleOf: (id: string) => Bundle): Why {
   const run = store.runs.get(runId)

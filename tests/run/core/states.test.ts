@@ -4,7 +4,6 @@ import { expect, test } from 'bun:test'
 import fc from 'fast-check'
 import {
   blocks,
-  PHASE_STATES,
   type PhaseState,
   phaseEnded,
   phaseMay,
@@ -13,6 +12,7 @@ import {
   runEnded,
   runMay,
 } from '../../../lib/run/core/states.ts'
+import { PHASE_STATES } from '../../../lib/wire/states.ts'
 
 const run = fc.constantFrom<RunState>(...RUN_STATES)
 const phase = fc.constantFrom<PhaseState>(...PHASE_STATES)

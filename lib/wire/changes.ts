@@ -1,8 +1,9 @@
 // What daemons may report about their runs: the forms of the changes of runs/sync. Unknown properties are ignored.
 
 import type { Static, TProperties } from 'typebox'
-import type { Json } from '../json.ts'
 import { Type } from '../type.ts'
+import { AnyJson, AnyList, AnyObject } from './parts.ts'
+import { PHASE_STATES, PHASE_TYPES, RUN_STATES, TREE_KEY_STEP } from './states.ts'
 
 const Text = (maxLength: number) => Type.String({ maxLength })
 const NullableText = (maxLength: number) => Type.Union([Text(maxLength), Type.Null()])
@@ -10,23 +11,10 @@ const Time = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
 const NullableTime = Type.Union([Time, Type.Null()])
 const Count = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
 const Name = Type.String({ minLength: 1, maxLength: 300 })
-const AnyJson = Type.Unsafe<Json>(Type.Unknown())
-const AnyObject = Type.Unsafe<{ [key: string]: Json }>(Type.Record(Type.String(), Type.Unknown()))
 const RunId = Type.String({ pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' })
 
 /** Parents and their sub-runs: at most this deep (the top run is 0). */
 const MAX_DEPTH = 32
-
-export const RUN_STATES = ['queued', 'running', 'awaiting_input', 'completed', 'failed', 'cancelled'] as const
-export const PHASE_STATES = [
-  'pending',
-  'running',
-  'awaiting_input',
-  'completed',
-  'failed',
-  'skipped',
-  'cancelled',
-] as const
 
 const Run = Type.Object({
   run_id: RunId,
@@ -36,7 +24,7 @@ const Run = Type.Object({
   parent_phase: NullableText(300),
   call_path: Type.Array(Text(300), { minItems: 1, maxItems: MAX_DEPTH + 1 }),
   call_depth: Type.Integer({ minimum: 0, maximum: MAX_DEPTH }),
-  tree_key: Type.String({ pattern: '^([0-9a-z]{9})*$', maxLength: 9 * MAX_DEPTH }),
+  tree_key: Type.String({ pattern: `^([0-9a-z]{${TREE_KEY_STEP}})*$`, maxLength: TREE_KEY_STEP * MAX_DEPTH }),
   team: Name,
   version: NullableText(100),
   state: Type.Enum([...RUN_STATES]),
@@ -48,13 +36,13 @@ const Run = Type.Object({
   created_at: Type.Optional(Time),
   started_at: NullableTime,
   completed_at: NullableTime,
-  deliveries: Type.Optional(Type.Unsafe<Json[]>(Type.Array(Type.Unknown()))),
+  deliveries: Type.Optional(AnyList),
 })
 
 const Phase = Type.Object({
   name: Name,
   index: Type.Integer({ minimum: 0, maximum: 1_000 }),
-  type: Type.Enum(['standard', 'gate', 'team', 'map']),
+  type: Type.Enum([...PHASE_TYPES]),
   agent: NullableText(300),
   action: NullableText(300),
   state: Type.Enum([...PHASE_STATES]),
@@ -67,7 +55,7 @@ const Phase = Type.Object({
   ok: Type.Union([Type.Boolean(), Type.Null()]),
   text: Type.String(),
   data: AnyJson,
-  files: Type.Unsafe<Json[]>(Type.Array(Type.Unknown())),
+  files: AnyList,
 })
 
 const Line = Type.Object({
@@ -82,11 +70,11 @@ const Review = Type.Object({
   id: RunId,
   run_name: NullableText(1_000),
   phase: Name,
-  entries: Type.Unsafe<Json[]>(Type.Array(Type.Unknown())),
+  entries: AnyList,
   kind: Type.Enum(['gate', 'escalation']),
   reason: NullableText(10_000),
   prompt: NullableText(100_000),
-  inputs: Type.Optional(Type.Unsafe<Json[]>(Type.Array(Type.Unknown()))),
+  inputs: Type.Optional(AnyList),
   reviewers: Type.Optional(Type.Array(Text(300), { maxItems: 100 })),
   state: Type.Enum(['pending', 'decided']),
   decision: NullableText(100),
@@ -121,4 +109,8 @@ export const CHANGES = {
 } as const
 
 export type ChangeKind = keyof typeof CHANGES
-export type Change<K extends ChangeKind> = Static<(typeof CHANGES)[K]>
+/** A change of runs/sync. */
+export type SyncChange<K extends ChangeKind> = Static<(typeof CHANGES)[K]>
+
+/** A change may take this many bytes of JSON: the sender keeps each below it, the hub refuses what is larger. */
+export const MAX_CHANGE_BYTES = 1024 * 1024

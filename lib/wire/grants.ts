@@ -4,7 +4,7 @@
 import type { Static } from 'typebox'
 import { closed, named } from '../schema.ts'
 import { Type } from '../type.ts'
-import { Id, Uuid } from './bodies.ts'
+import { Id, Uuid } from './parts.ts'
 
 export const ENTITIES = ['users', 'orgs', 'scopes', 'teams', 'tokens', 'realms', 'daemons', 'runs', 'dispatch'] as const
 export type Entity = (typeof ENTITIES)[number]

@@ -1,0 +1,34 @@
+// Waiting that something else can end.
+
+/** A pause of `ms` that `end` or `signal` ends early; one whose signal has fired already is over at once. */
+export function startPause(ms: number, signal: AbortSignal): { over: Promise<void>; end: () => void } {
+  const { promise, resolve } = Promise.withResolvers<void>()
+  const end = () => {
+    clearTimeout(timer)
+    signal.removeEventListener('abort', end)
+    resolve()
+  }
+  const timer = setTimeout(end, ms)
+  signal.addEventListener('abort', end)
+  if (signal.aborted) end()
+  return { over: promise, end }
+}
+
+/** Resolves after `ms`, or when `signal` fires. */
+export function pause(ms: number, signal: AbortSignal): Promise<void> {
+  return startPause(ms, signal).over
+}
+
+/** Rejects with the signal's reason when it fires first; the work itself continues. */
+export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
+  if (!signal) return work
+  signal.throwIfAborted()
+  const { promise, reject } = Promise.withResolvers<never>()
+  const stop = () => reject(signal.reason)
+  signal.addEventListener('abort', stop, { once: true })
+  try {
+    return await Promise.race([work, promise])
+  } finally {
+    signal.removeEventListener('abort', stop)
+  }
+}

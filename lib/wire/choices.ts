@@ -1,0 +1,13 @@
+// What a person can answer to a review. Nothing else is imported here, so that the engine can take it without loading
+// schemas.
+
+const GATE = ['approve', 'reject'] as const
+const ESCALATION = ['retry', 'skip', 'complete', 'fail'] as const
+
+export const EVERY_CHOICE = [...GATE, ...ESCALATION] as const
+export type Choice = (typeof EVERY_CHOICE)[number]
+
+export const REVIEW_KINDS = ['gate', 'escalation'] as const
+export type ReviewKind = (typeof REVIEW_KINDS)[number]
+
+export const CHOICES: Readonly<Record<ReviewKind, readonly Choice[]>> = { gate: GATE, escalation: ESCALATION }

@@ -1,0 +1,138 @@
+// The calls of the daemon's API that the command line makes: what they take and what they answer.
+
+import type { Static } from 'typebox'
+import { Type } from '../type.ts'
+import { call } from './call.ts'
+import { EVERY_CHOICE } from './choices.ts'
+import { Field } from './forms.ts'
+import { listOf, PAGE } from './page.ts'
+import { AnyJson, AnyObject, AnyText, NullableText, Time } from './parts.ts'
+import { Plan, Problem } from './plans.ts'
+import {
+  LogLine,
+  ReviewRecord,
+  RunRecord,
+  ToldDetail,
+  ToldPhases,
+  ToldRun,
+  ToldTree,
+  Why,
+  Written,
+} from './run-records.ts'
+import { RUN_STATES, TOLD_RUN_STATES } from './states.ts'
+
+const OneRun = Type.Object({ run_id: AnyText })
+
+/** A package by its name, or a folder or file on the daemon's own machine. */
+const Which = Type.Object({ team: Type.Optional(AnyText), path: Type.Optional(AnyText) })
+export type Which = Static<typeof Which>
+
+const REQUEST = { inputs: Type.Optional(AnyObject) }
+
+export const ValidateTeam = call(
+  '/v1/teams/validate',
+  Which,
+  Type.Object({
+    inputs: Type.Array(Field),
+    /** The named secrets that it uses, and those that it cannot have. */
+    secrets: Type.Array(AnyText),
+    missing_secrets: Type.Array(Problem),
+  }),
+)
+export type Valid = Static<typeof ValidateTeam.data>
+
+export const PlanTeam = call('/v1/teams/plan', Type.Object({ ...Which.properties, ...REQUEST }), Plan)
+
+export const StartRun = call(
+  '/v1/runs/start',
+  Type.Object({
+    ...Which.properties,
+    ...REQUEST,
+    run_name: Type.Optional(NullableText),
+    workspace: Type.Optional(NullableText),
+    run_id: Type.Optional(AnyText),
+  }),
+  Type.Object({ run_id: AnyText, state: Type.Enum([...RUN_STATES]) }),
+)
+
+const ListBody = Type.Object({
+  ...PAGE,
+  state: Type.Optional(AnyText),
+  team: Type.Optional(AnyText),
+  root_only: Type.Optional(Type.Boolean()),
+})
+export const ListRuns = call('/v1/runs/list', ListBody, listOf('runs', ToldRun))
+export const GetRun = call('/v1/runs/get', OneRun, ToldDetail)
+export const GetTree = call('/v1/runs/tree', OneRun, ToldTree)
+export const GetPhases = call('/v1/runs/phases', OneRun, ToldPhases)
+export const GetWhy = call('/v1/runs/why', OneRun, Why)
+
+export const GetLogs = call(
+  '/v1/runs/logs',
+  Type.Object({
+    run_id: AnyText,
+    phase: Type.Optional(AnyText),
+    after_seq: Type.Optional(Type.Integer()),
+    limit: Type.Optional(Type.Integer()),
+  }),
+  Type.Object({ lines: Type.Array(LogLine), next: Type.Integer() }),
+)
+
+/** `cleanup`: names of `always` phases that continue. */
+export const CancelRun = call(
+  '/v1/runs/cancel',
+  OneRun,
+  Type.Object({ ...RunRecord.properties, state: Type.Enum([...TOLD_RUN_STATES]), cleanup: Type.Array(AnyText) }),
+)
+
+/** Tells what runs again, and what was written outside and is not sent again. `continued`: it was interrupted. */
+export const ResumeRun = call(
+  '/v1/runs/resume',
+  Type.Object({
+    run_id: AnyText,
+    from_phase: Type.Optional(AnyText),
+    failed: Type.Optional(Type.Boolean()),
+    inputs: Type.Optional(AnyObject),
+  }),
+  Type.Object({ repeats: Type.Array(AnyText), written: Type.Array(Written), continued: Type.Boolean() }),
+)
+
+export const ListReviews = call(
+  '/v1/reviews/list',
+  Type.Object({ ...PAGE, run_id: Type.Optional(AnyText), state: Type.Optional(AnyText) }),
+  listOf('reviews', ReviewRecord),
+)
+
+export const DecideReview = call(
+  '/v1/reviews/decide',
+  Type.Object({
+    review_id: AnyText,
+    decision: Type.Enum([...EVERY_CHOICE]),
+    comment: Type.Optional(AnyText),
+    values: Type.Optional(AnyObject),
+  }),
+  ReviewRecord,
+)
+
+const WorkspaceRecord = Type.Object({
+  workspace_id: AnyText,
+  path: AnyText,
+  name: AnyText,
+  /** Names of the teams whose top runs used it. */
+  teams: Type.Array(AnyText),
+  /** Top runs in it that have not ended. */
+  active_runs: Type.Integer(),
+  created_at: Time,
+})
+export type WorkspaceRecord = Static<typeof WorkspaceRecord>
+export const ListWorkspaces = call(
+  '/v1/workspaces/get',
+  Type.Object({}),
+  Type.Object({ workspaces: Type.Array(WorkspaceRecord) }),
+)
+
+const Setting = Type.Object({ key: AnyText, value: AnyJson })
+export type Setting = Static<typeof Setting>
+export const ListSettings = call('/v1/settings/list', Type.Object({}), Type.Object({ settings: Type.Array(Setting) }))
+export const GetSetting = call('/v1/settings/get', Type.Object({ key: AnyText }), Setting)
+export const SetSetting = call('/v1/settings/set', Setting, Setting)

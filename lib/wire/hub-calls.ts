@@ -1,0 +1,69 @@
+// The calls of the hub's API that daemons and the command line make for people, with a user token.
+
+import type { Static } from 'typebox'
+import { nullable } from '../schema.ts'
+import { Type } from '../type.ts'
+import { call } from './call.ts'
+import { Dispatched, Realm, TreeEntry } from './hub-records.ts'
+import { Download, PackageFile } from './packages.ts'
+import { listOf, PAGE } from './page.ts'
+import { AnyObject, AnyText } from './parts.ts'
+
+/** Replies of which nothing is read. */
+const Anything = Type.Unknown()
+
+export const CreateSession = call(
+  '/v1/session/create',
+  Type.Object({ username: AnyText, password: AnyText }),
+  Type.Object({ token: AnyText }),
+)
+export const DeleteSession = call('/v1/session/delete', Type.Object({}), Anything)
+
+export const GenerateToken = call(
+  '/v1/auth/generate_token',
+  Type.Object({ type: Type.Enum(['user', 'realm']), name: AnyText, realm_ids: Type.Optional(Type.Array(AnyText)) }),
+  Type.Object({ token: AnyText }),
+)
+
+/** Who a token is. `realm_role`: its owner's live role in the realm that was named, null where it does not reach it. */
+export const Whoami = call(
+  '/v1/auth/whoami',
+  Type.Object({ realm_id: Type.Optional(nullable(AnyText)) }),
+  Type.Object({
+    type: AnyText,
+    kind: AnyText,
+    user: nullable(Type.Object({ id: Type.Integer(), username: AnyText })),
+    permissions: Type.Object({ access: Type.Record(Type.String(), Type.Array(AnyText)) }),
+    realm_role: Type.Optional(nullable(AnyText)),
+  }),
+)
+
+export type Identity = Static<typeof Whoami.data>
+
+export const ListRealms = call('/v1/realms/list', Type.Object(PAGE), listOf('realms', Realm))
+export const AddTeam = call('/v1/realms/add_team', Type.Object({ realm_id: AnyText, team: AnyText }), Anything)
+
+export const PublishTeam = call(
+  '/v1/teams/publish',
+  Type.Object({ scope: Type.Optional(AnyText), files: Type.Array(PackageFile) }),
+  Type.Object({ name: AnyText, version: AnyText, sha256: AnyText }),
+)
+export const DownloadTeam = call('/v1/teams/download', Type.Object({ team: AnyText }), Download)
+
+export const DispatchRun = call(
+  '/v1/dispatch/run',
+  Type.Object({
+    realm_id: AnyText,
+    team: AnyText,
+    inputs: Type.Optional(AnyObject),
+    run_name: Type.Optional(AnyText),
+    workspace: Type.Optional(AnyText),
+  }),
+  Dispatched,
+)
+
+export const GetTree = call(
+  '/v1/runs/tree',
+  Type.Object({ run_id: AnyText }),
+  Type.Object({ root_run_id: AnyText, runs: Type.Array(TreeEntry) }),
+)

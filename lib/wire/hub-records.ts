@@ -1,0 +1,241 @@
+// The records that the hub's replies are made of: named components of OpenAPI. What one route alone answers is declared
+// beside that route.
+
+import type { Static, TProperties, TSchema } from 'typebox'
+import { named, nullable } from '../schema.ts'
+import { Type } from '../type.ts'
+import { Grant } from './grants.ts'
+import { JobKind } from './jobs.ts'
+import { AnyJson, AnyList, AnyObject, AnyText as Text, Time } from './parts.ts'
+import { PublicKey } from './protocol.ts'
+import { HUB_RUN_STATES, PHASE_STATES, PHASE_TYPES } from './states.ts'
+
+/** ISO 8601. */
+const Iso = Type.String({ format: 'date-time' })
+
+/** A record with more beside it, which has no name of its own. */
+export function withMore<P extends TProperties, Q extends TProperties>(known: { properties: P }, more: Q) {
+  return Type.Object({ ...known.properties, ...more })
+}
+
+export const User = named('user', {
+  id: Type.Integer(),
+  username: Text,
+  site_admin: Type.Boolean(),
+  created_at: Time,
+  suspended_at: nullable(Time),
+})
+
+export const Token = named('token', {
+  id: Type.Integer(),
+  user_id: Type.Integer(),
+  name: Text,
+  type: Type.Enum(['user', 'realm']),
+  kind: Type.Enum(['durable', 'session']),
+  permissions: Type.Object({
+    org_ids: Type.Array(Type.Integer()),
+    access: Type.Enum(['read', 'write', 'admin', 'none']),
+  }),
+  grant: Grant,
+  realm_ids: Type.Array(Text),
+  created_at: Iso,
+  last_used_at: nullable(Iso),
+  expires_at: nullable(Iso),
+  revoked_at: nullable(Iso),
+})
+
+export const Org = named('org', {
+  id: Type.Integer(),
+  slug: Text,
+  display_name: Text,
+  created_at: Time,
+  my_role: Type.Enum(['member', 'admin', 'owner']),
+})
+
+export const Scope = named('scope', {
+  id: Type.Integer(),
+  org_id: Type.Integer(),
+  slug: Text,
+  display_name: Text,
+  created_at: Time,
+  my_role: Type.Enum(['org', 'member', 'owned']),
+})
+
+export const RealmRole = Type.Enum(['member', 'operator', 'admin'])
+
+export const Realm = named('realm', {
+  id: Text,
+  org_id: Type.Integer(),
+  slug: Text,
+  name: Text,
+  created_at: Time,
+  my_role: RealmRole,
+})
+
+/** An account in an org, a scope or a realm. */
+export const Member = named('member', { user_id: Type.Integer(), username: Text, role: Text })
+
+/** What setting a member's role in `of` answers, and, without the role, taking the member out. */
+export function memberOf<K extends string, S extends TSchema>(key: K, of: S) {
+  const gone = Type.Object({
+    id: Type.Integer(),
+    [key]: of,
+    user_id: Type.Integer(),
+    username: Text,
+  })
+  return { set: withMore(gone, { role: Text }), gone }
+}
+
+/** The keys of an org, current first. */
+export const Keys = named('dispatch_keys', {
+  id: Text,
+  org_id: Type.Integer(),
+  kid: Text,
+  dispatch_public_key: Text,
+  dispatch_keys: Type.Array(PublicKey),
+  rotated_at: Time,
+})
+
+export const Daemon = named('daemon', {
+  id: Text,
+  daemon_id: Text,
+  realm_id: Text,
+  name: Text,
+  hostname: nullable(Text),
+  version: nullable(Text),
+  capacity: nullable(Type.Integer()),
+  agents: Type.Array(Type.Object({ name: Text, version: Text })),
+  workspaces: Type.Array(Text),
+  status: Type.Enum(['online', 'stale', 'offline', 'removed']),
+  stuck: Type.Boolean(),
+  registered_at: Time,
+  last_seen_at: Time,
+  removed_at: nullable(Time),
+})
+
+const RunState = Type.Enum([...HUB_RUN_STATES])
+const PLACE = {
+  run_id: Text,
+  run_name: nullable(Text),
+  state: RunState,
+  call_path: Type.Array(Text),
+  call_depth: Type.Integer(),
+  parent_phase: nullable(Text),
+  started_at: nullable(Time),
+  completed_at: nullable(Time),
+}
+/** Of a run tree, as in interface.md 2.7. */
+export const TreeEntry = named('tree_entry', PLACE)
+export type TreeEntry = Omit<Static<typeof TreeEntry>, 'state'> & { state: string }
+
+export const Run = named('run', {
+  ...PLACE,
+  realm_id: Text,
+  daemon_id: nullable(Text),
+  job_id: nullable(Text),
+  root_run_id: Text,
+  parent_run_id: nullable(Text),
+  team: Text,
+  version: nullable(Text),
+  reason: nullable(Text),
+  error: AnyJson,
+  inputs: AnyObject,
+  outputs: AnyJson,
+  workspace: nullable(Text),
+  attempt: Type.Integer(),
+  created_at: Time,
+})
+export const Deliveries = AnyList
+
+export const Phase = named('phase', {
+  name: Text,
+  type: Type.Enum([...PHASE_TYPES]),
+  agent: nullable(Text),
+  action: nullable(Text),
+  state: Type.Enum([...PHASE_STATES]),
+  reason: nullable(Text),
+  attempt: Type.Integer(),
+  depends_on: Type.Array(Text),
+  started_at: nullable(Time),
+  completed_at: nullable(Time),
+  error: AnyJson,
+  ok: nullable(Type.Boolean()),
+  text: Text,
+  data: AnyJson,
+  files: AnyList,
+  sub_runs: Type.Array(Type.Object({ run_id: Text, run_name: nullable(Text), state: RunState })),
+})
+
+export const Line = named('log_line', {
+  seq: Type.Integer(),
+  phase: nullable(Text),
+  at: Time,
+  stream: Text,
+  text: Text,
+})
+
+export const Artifact = named('artifact', {
+  phase: Text,
+  name: Text,
+  path: Text,
+  bytes: Type.Integer(),
+  sha256: Text,
+})
+
+export const Review = named('review', {
+  id: Text,
+  run_id: Text,
+  realm_id: Text,
+  run_name: nullable(Text),
+  phase: Text,
+  entries: AnyList,
+  kind: Type.Enum(['gate', 'escalation']),
+  reason: nullable(Text),
+  prompt: nullable(Text),
+  inputs: AnyList,
+  reviewers: Type.Array(Text),
+  state: Type.Enum(['pending', 'decided']),
+  decision: nullable(Text),
+  decided_by: nullable(Text),
+  comment: nullable(Text),
+  created_at: Time,
+  decided_at: nullable(Time),
+})
+
+/** A job that waits, and for what. */
+export const QueuedJob = named('queued_job', {
+  job_id: Text,
+  run_id: Text,
+  kind: JobKind,
+  state: Type.Enum(['waiting', 'leased']),
+  priority: Type.Integer(),
+  team: nullable(Text),
+  daemon_id: nullable(Text),
+  workspace: nullable(Text),
+  deliveries: Type.Integer(),
+  created_at: Time,
+  expires_at: nullable(Time),
+  waiting_for: nullable(Text),
+})
+export const Dispatched = named('dispatched', {
+  run_id: Text,
+  job_id: Text,
+  state: RunState,
+  waiting_for: Type.Optional(Text),
+})
+export type Dispatched = Omit<Static<typeof Dispatched>, 'state'> & { state: string }
+/** An order about a run: what became of it so far. */
+export const Ordered = named('ordered', { id: Text, run_id: Text, job_id: Text, state: RunState })
+
+export const AuditEntry = named('audit_entry', {
+  id: Type.Integer(),
+  at: Time,
+  user_id: nullable(Type.Integer()),
+  username: nullable(Text),
+  token_id: nullable(Type.Integer()),
+  address: nullable(Text),
+  org_id: nullable(Type.Integer()),
+  realm_id: nullable(Text),
+  action: Text,
+  target: nullable(Text),
+})

@@ -1,0 +1,60 @@
+// Jobs: what the hub asks of a daemon about a run. The payload's form depends on the kind.
+
+import type { Static, TSchema } from 'typebox'
+import { named } from '../schema.ts'
+import { Type } from '../type.ts'
+import { EVERY_CHOICE } from './choices.ts'
+import { AnyObject, AnyText, NullableText, Time } from './parts.ts'
+
+export const JOB_KINDS = ['run', 'cancel', 'resume', 'decide'] as const
+export type JobKind = (typeof JOB_KINDS)[number]
+export const JobKind = Type.Enum([...JOB_KINDS])
+
+/** What is to be started. */
+export const RunOrder = Type.Object({
+  /** `@scope/name@version`. */
+  team: AnyText,
+  sha256: AnyText,
+  inputs: AnyObject,
+  run_name: NullableText,
+  workspace: NullableText,
+})
+export type RunOrder = Static<typeof RunOrder>
+
+export const ResumeOrder = Type.Object({ from_phase: Type.Optional(AnyText) })
+
+/** The answer of a person to a review, and who that is. */
+export const DecideOrder = Type.Object({
+  review_id: AnyText,
+  decision: Type.Enum([...EVERY_CHOICE]),
+  by: AnyText,
+  comment: Type.Optional(AnyText),
+  values: Type.Optional(AnyObject),
+})
+export type DecideOrder = Static<typeof DecideOrder>
+
+/** The payload by kind. */
+export const ORDERS = {
+  run: RunOrder,
+  cancel: Type.Object({}),
+  resume: ResumeOrder,
+  decide: DecideOrder,
+} as const satisfies Record<JobKind, TSchema>
+
+const LEASED = {
+  job_id: AnyText,
+  lease_id: AnyText,
+  attempt: Type.Integer(),
+  lease_until: Time,
+  run_id: AnyText,
+  payload: AnyObject,
+}
+/** A job as a daemon gets it. */
+export const LeasedJob = named('leased_job', { ...LEASED, kind: JobKind })
+
+/**
+ * The same as a daemon reads it: a newer hub may have kinds of jobs that this daemon does not know, and one of those
+ * must not keep it from the others.
+ */
+export const AnyLeasedJob = Type.Object({ ...LEASED, kind: AnyText })
+export type AnyLeasedJob = Static<typeof AnyLeasedJob>

@@ -1,0 +1,28 @@
+// Published teams, as they are passed between hub, daemon and command line.
+
+import type { Static } from 'typebox'
+import { named, nullable } from '../schema.ts'
+import { Type } from '../type.ts'
+import { AnyText, Time } from './parts.ts'
+
+export const PackageFile = Type.Object({ path: AnyText, content_base64: AnyText })
+export type PackageFile = Static<typeof PackageFile>
+
+export const Package = named('team', {
+  id: Type.Integer(),
+  name: AnyText,
+  version: AnyText,
+  description: AnyText,
+  sha256: AnyText,
+  bytes: Type.Integer(),
+  published_at: Time,
+  yanked_at: nullable(Time),
+})
+
+export const Download = named('team_files', {
+  name: AnyText,
+  version: AnyText,
+  sha256: AnyText,
+  files: Type.Array(PackageFile),
+})
+export type Download = Static<typeof Download>

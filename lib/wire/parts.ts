@@ -1,0 +1,32 @@
+// The parts that the bodies and records of both programs are made of.
+
+import type { Json, JsonObject } from '../json.ts'
+import { nullable } from '../schema.ts'
+import { Type } from '../type.ts'
+
+/** As large as PostgreSQL's `integer`. */
+export const MOST_ID = 2 ** 31 - 1
+export const Id = Type.Integer({ minimum: 1, maximum: MOST_ID })
+export const Uuid = Type.String({ pattern: '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$' })
+export const Slug = Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,62}$' })
+/** Text that the database takes: PostgreSQL's has no NUL. */
+export const Text = (maxLength: number, minLength = 0) =>
+  Type.String({ minLength, maxLength, pattern: '^[^\\u0000]*$' })
+/** Text for people, of one line. */
+export const Title = Type.String({ minLength: 1, maxLength: 200, pattern: '^[^\\u0000-\\u001f\\u007f]+$' })
+export const TeamName = Type.String({ pattern: '^@[a-z0-9][a-z0-9-]{0,62}/[a-z0-9][a-z0-9-]{0,62}$' })
+/** `@scope/name` or `@scope/name@range`. */
+export const TeamRef = Type.String({
+  pattern: '^@[a-z0-9][a-z0-9-]{0,62}/[a-z0-9][a-z0-9-]{0,62}(@[^@/\\u0000-\\u001f]{1,100})?$',
+})
+/** Epoch milliseconds, in a body. */
+export const Moment = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
+
+/** Epoch milliseconds, in a record. */
+export const Time = Type.Integer()
+export const NullableTime = nullable(Time)
+export const AnyText = Type.String()
+export const NullableText = nullable(AnyText)
+export const AnyJson = Type.Unsafe<Json>(Type.Unknown())
+export const AnyObject = Type.Unsafe<JsonObject>(Type.Record(Type.String(), Type.Unknown()))
+export const AnyList = Type.Unsafe<Json[]>(Type.Array(Type.Unknown()))

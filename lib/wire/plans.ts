@@ -1,0 +1,58 @@
+// What a run would do, as `teams/plan` tells it.
+
+import type { Static } from 'typebox'
+import { nullable } from '../schema.ts'
+import { Type } from '../type.ts'
+import { AnyJson, AnyObject, AnyText } from './parts.ts'
+import { PHASE_TYPES } from './states.ts'
+
+const PHASE = {
+  name: AnyText,
+  type: Type.Enum([...PHASE_TYPES]),
+  depends_on: Type.Array(AnyText),
+  when: Type.Optional(AnyText),
+  agent: Type.Optional(AnyText),
+  action: Type.Optional(AnyText),
+  /** As written; templates are evaluated when the phase runs. */
+  inputs: Type.Optional(AnyJson),
+  items: Type.Optional(AnyJson),
+  entries: Type.Optional(Type.Array(AnyJson)),
+}
+const Phase = Type.Object(PHASE)
+export type PlannedPhase = Static<typeof Phase> & { below?: PlannedTeam }
+
+const TEAM = {
+  name: AnyText,
+  version: AnyText,
+  /** The team is above already: it calls itself. */
+  recursive: Type.Optional(Type.Boolean()),
+}
+const Team = Type.Object(TEAM)
+export type PlannedTeam = Static<typeof Team> & { phases: PlannedPhase[] }
+
+const PlannedWrite = Type.Object({
+  /** Names of the phases from the top team down. */
+  phase: Type.Array(AnyText),
+  agent: AnyText,
+  action: nullable(AnyText),
+  effect: Type.Enum(['read', 'idempotent', 'once', 'by entry']),
+  /** Where it goes, as far as settings and the file tell. */
+  to: AnyText,
+  /** Settings that authorize it. */
+  credentials: Type.Array(AnyText),
+})
+export type PlannedWrite = Static<typeof PlannedWrite>
+
+export const Problem = Type.Object({ path: AnyText, message: AnyText })
+
+export const Plan = Type.Object({
+  inputs: AnyObject,
+  /** Named secrets that its teams use. */
+  secrets: Type.Array(AnyText),
+  /** Inputs, settings and secrets without which it cannot start. */
+  missing: Type.Array(Problem),
+  /** Checked at the top only, because teams hold teams. */
+  team: Type.Unsafe<PlannedTeam>(Type.Object({ ...TEAM, phases: Type.Array(Phase) })),
+  writes: Type.Array(PlannedWrite),
+})
+export type Plan = Static<typeof Plan>

@@ -1,0 +1,132 @@
+// The calls of a daemon to its hub, with a realm token. The daemon always calls. Bodies and replies ignore unknown
+// properties, so that either side may be newer.
+
+import type { Static } from 'typebox'
+import { CadreError } from '../error.ts'
+import { named } from '../schema.ts'
+import { Type } from '../type.ts'
+import { call } from './call.ts'
+import { AnyLeasedJob } from './jobs.ts'
+import { AnyText, Text, Time, Title, Uuid } from './parts.ts'
+
+/** The version of this protocol. */
+export const PROTOCOL = 1
+const Protocol = Type.Optional(Type.Integer())
+
+/** A public key as daemons get it. */
+export const PublicKey = named('dispatch_key', { kid: AnyText, pem: AnyText, not_after: Type.Optional(Time) })
+export type PublicKey = Static<typeof PublicKey>
+
+/** The realm access list of interface.md 2.4. */
+export const AccessList = named('acl', {
+  realm_id: AnyText,
+  allowed: Type.Array(AnyText),
+  dispatch_public_key: AnyText,
+  daemon_id: AnyText,
+})
+export type AccessList = Static<typeof AccessList>
+
+/** What register and heartbeat both tell. `teams` comes when the daemon has another version of the list. */
+export const BULLETIN = {
+  dispatch_public_key: AnyText,
+  dispatch_keys: Type.Array(PublicKey),
+  acl_version: AnyText,
+  teams_version: AnyText,
+  teams: Type.Optional(Type.Array(AnyText)),
+}
+const Bulletin = Type.Object(BULLETIN)
+export type Bulletin = Static<typeof Bulletin>
+
+export const Register = call(
+  '/v1/daemons/register',
+  Type.Object({
+    daemon_id: Type.Optional(Uuid),
+    realm_id: Type.Optional(Uuid),
+    name: Title,
+    hostname: Type.Optional(Text(255)),
+    version: Type.Optional(Text(100)),
+    protocol: Protocol,
+    capacity: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000 })),
+    agents: Type.Optional(
+      Type.Array(Type.Object({ name: Text(100), version: Text(100) }), {
+        maxItems: 1_000,
+      }),
+    ),
+    workspaces: Type.Optional(Type.Array(Text(200), { maxItems: 1_000 })),
+    teams_version: Type.Optional(Type.Unknown()),
+  }),
+  Type.Object({ daemon_id: AnyText, realm_id: AnyText, ...BULLETIN, acl: AccessList }),
+)
+
+export const Heartbeat = call(
+  '/v1/daemons/heartbeat',
+  Type.Object({
+    daemon_id: Uuid,
+    running: Type.Optional(Type.Array(Text(100), { maxItems: 10_000 })),
+    clock: Type.Optional(Type.Number()),
+    stuck: Type.Optional(Type.Boolean()),
+    protocol: Protocol,
+    teams_version: Type.Optional(Type.Unknown()),
+  }),
+  Type.Object({ status: Type.Literal('online'), server_time: Time, next_ms: Type.Integer(), ...BULLETIN }),
+)
+
+export const Poll = call(
+  '/v1/daemons/poll',
+  Type.Object({
+    daemon_id: Uuid,
+    slots: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000 })),
+    wait_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 30_000 })),
+    protocol: Protocol,
+  }),
+  Type.Object({ jobs: Type.Array(AnyLeasedJob) }),
+)
+
+const Answer = Type.Enum(['accepted', 'done', 'failed'])
+export type Answer = Static<typeof Answer>
+
+export const Ack = call(
+  '/v1/daemons/ack',
+  Type.Object({
+    daemon_id: Uuid,
+    job_id: Text(100),
+    lease_id: Text(100),
+    status: Answer,
+    error: Type.Optional(Type.String({ maxLength: 100_000 })),
+    protocol: Protocol,
+  }),
+  Type.Object({ id: AnyText, job_id: AnyText, status: Answer }),
+)
+
+/** Each change is held against its own form (changes.ts), so that one that does not fit holds up no other. */
+export const Sync = call(
+  '/v1/runs/sync',
+  Type.Object({
+    daemon_id: Uuid,
+    epoch: Uuid,
+    from_seq: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
+    changes: Type.Array(Type.Unknown(), { maxItems: 10_000 }),
+    protocol: Protocol,
+  }),
+  Type.Object({
+    acked_seq: Type.Integer(),
+    rejected: Type.Array(Type.Object({ seq: Type.Integer(), code: AnyText })),
+  }),
+)
+
+const ACKED = '/acked_seq'
+
+/** The refusal of a batch that does not begin with the change after the last applied one. */
+export function gap(acked: number, from: number): CadreError {
+  return new CadreError('conflict', `gap: expected change ${acked + 1}, got ${from}; acked_seq is ${acked}`, {
+    details: [{ path: ACKED, message: String(acked) }],
+  })
+}
+
+/** Number of the last change that the hub has applied, when `error` refuses a batch for a gap; null for other errors. */
+export function ackedOf(error: unknown): number | null {
+  if (!(error instanceof CadreError) || error.code !== 'conflict') return null
+  const detail = error.details?.find(({ path }) => path === ACKED)
+  const acked = detail === undefined ? Number.NaN : Number(detail.message)
+  return Number.isSafeInteger(acked) ? acked : null
+}

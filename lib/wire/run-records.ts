@@ -1,0 +1,212 @@
+// Runs, phases and reviews as the daemon's API tells them, and the events of its streams.
+
+import type { Static, TProperties } from 'typebox'
+import { nullable } from '../schema.ts'
+import { Type } from '../type.ts'
+import { REVIEW_KINDS } from './choices.ts'
+import { AnyJson, AnyObject, AnyText, NullableText, NullableTime, Time } from './parts.ts'
+import { PHASE_STATES, PHASE_TYPES, RUN_STATES, TOLD_PHASE_STATES, TOLD_RUN_STATES } from './states.ts'
+
+/** Why a run or a phase failed. `phase` and `run_id` lead to the leaf where it began. */
+export const RunError = Type.Object({
+  code: AnyText,
+  message: AnyText,
+  hint: Type.Optional(AnyText),
+  phase: Type.Optional(AnyText),
+  run_id: Type.Optional(AnyText),
+})
+export type RunError = Static<typeof RunError>
+
+export const FileRecord = Type.Object({
+  name: AnyText,
+  /** Relative to the run's state folder: `files/<phase>/<name>`. */
+  path: AnyText,
+  bytes: Type.Integer(),
+  /** Hex. */
+  sha256: AnyText,
+})
+
+const RunState = Type.Enum([...RUN_STATES])
+/** As people are told it: a run that no process continues is `interrupted`. */
+const ToldRunState = Type.Enum([...TOLD_RUN_STATES])
+
+const RUN = {
+  run_id: AnyText,
+  run_name: NullableText,
+  root_run_id: AnyText,
+  parent_run_id: NullableText,
+  parent_phase: NullableText,
+  call_path: Type.Array(AnyText),
+  call_depth: Type.Integer(),
+  team: AnyText,
+  version: AnyText,
+  reason: NullableText,
+  error: nullable(RunError),
+  inputs: AnyObject,
+  outputs: nullable(AnyObject),
+  workspace: NullableText,
+  attempt: Type.Integer(),
+  started_at: NullableTime,
+  completed_at: NullableTime,
+}
+const recorded = <P extends TProperties>(more: P) => Type.Object({ ...RUN, state: RunState, ...more })
+const told = <P extends TProperties>(more: P) => Type.Object({ ...RUN, state: ToldRunState, ...more })
+
+/** A run as the engine records it. */
+export const RunRecord = recorded({})
+export type RunRecord = Static<typeof RunRecord>
+/** An item of `runs/list`. */
+export const ToldRun = told({})
+
+/** An item of `deliveries` in `runs/get`. */
+const DeliveryRecord = Type.Object({
+  phase: AnyText,
+  event: AnyText,
+  state: Type.Enum(['pending', 'sent', 'delivered', 'failed', 'unknown']),
+  error: NullableText,
+})
+const DELIVERIES = { deliveries: Type.Array(DeliveryRecord) }
+const RunDetail = recorded(DELIVERIES)
+export type RunDetail = Static<typeof RunDetail>
+/** `runs/get`. */
+export const ToldDetail = told(DELIVERIES)
+
+const TREE_ENTRY = {
+  run_id: AnyText,
+  run_name: NullableText,
+  call_path: Type.Array(AnyText),
+  call_depth: Type.Integer(),
+  parent_phase: NullableText,
+  started_at: NullableTime,
+  completed_at: NullableTime,
+}
+const TreeEntry = Type.Object({ ...TREE_ENTRY, state: RunState })
+/** An item of `runs/tree`. Times are epoch milliseconds, null until known. */
+export type TreeEntry = Static<typeof TreeEntry>
+export const ToldTree = Type.Object({
+  root_run_id: AnyText,
+  runs: Type.Array(Type.Object({ ...TREE_ENTRY, state: ToldRunState })),
+})
+
+const SubRun = Type.Object({ run_id: AnyText, run_name: NullableText, state: RunState })
+export type SubRun = Static<typeof SubRun>
+
+const BARE_PHASE = {
+  name: AnyText,
+  type: Type.Enum([...PHASE_TYPES]),
+  agent: NullableText,
+  action: NullableText,
+  reason: NullableText,
+  attempt: Type.Integer(),
+  depends_on: Type.Array(AnyText),
+  started_at: NullableTime,
+  completed_at: NullableTime,
+  error: nullable(RunError),
+  ok: nullable(Type.Boolean()),
+  text: AnyText,
+  files: Type.Array(FileRecord),
+  /** What the phase waits for while a process executes its run; null when it works or has ended. */
+  waiting: NullableText,
+}
+const PHASE = { ...BARE_PHASE, data: AnyJson, sub_runs: Type.Array(SubRun) }
+const PhaseState = Type.Enum([...PHASE_STATES])
+
+const PhaseRecord = Type.Object({ ...PHASE, state: PhaseState })
+export type PhaseRecord = Static<typeof PhaseRecord>
+
+const RunPhases = Type.Object({ run_id: AnyText, state: RunState, phases: Type.Array(PhaseRecord) })
+export type RunPhases = Static<typeof RunPhases>
+/** `runs/phases`. */
+export const ToldPhases = Type.Object({
+  run_id: AnyText,
+  state: ToldRunState,
+  phases: Type.Array(Type.Object({ ...PHASE, state: Type.Enum([...TOLD_PHASE_STATES]) })),
+})
+
+export const LogLine = Type.Object({
+  /** From 1, without gaps, over all phases of the run. */
+  seq: Type.Integer(),
+  phase: NullableText,
+  /** Epoch milliseconds. */
+  at: Time,
+  stream: Type.Enum(['stdout', 'stderr', 'log']),
+  text: AnyText,
+  fields: Type.Optional(AnyObject),
+})
+export type LogLine = Static<typeof LogLine>
+
+/** A review as `reviews/list` returns it. */
+export const ReviewRecord = Type.Object({
+  id: AnyText,
+  run_id: AnyText,
+  run_name: NullableText,
+  phase: AnyText,
+  entries: Type.Array(AnyText),
+  kind: Type.Enum([...REVIEW_KINDS]),
+  reason: AnyText,
+  prompt: AnyText,
+  state: Type.Enum(['pending', 'decided']),
+  decision: NullableText,
+  decided_by: NullableText,
+  comment: NullableText,
+  created_at: Time,
+  decided_at: NullableTime,
+})
+export type ReviewRecord = Static<typeof ReviewRecord>
+
+/** A write to the outside that must not happen twice. */
+export const Written = Type.Object({
+  run_id: AnyText,
+  phase: AnyText,
+  entry: AnyText,
+  state: Type.Enum(['sent', 'done', 'unknown']),
+  /** What the outside calls it. */
+  id: NullableText,
+  url: NullableText,
+})
+export type Written = Static<typeof Written>
+
+/** One step of the chain: a run and the phase in it that decided its end. */
+const Cause = Type.Object({
+  run_id: AnyText,
+  run_name: NullableText,
+  team: AnyText,
+  state: AnyText,
+  phase: NullableText,
+  error: nullable(RunError),
+})
+export type Cause = Static<typeof Cause>
+
+/** `runs/why`. */
+export const Why = Type.Object({
+  run_id: AnyText,
+  text: AnyText,
+  chain: Type.Array(Cause),
+  written: Type.Array(Written),
+  /** Phases that were skipped or cancelled because of it. */
+  cancelled: Type.Array(Type.Object({ run_id: AnyText, phase: AnyText, state: AnyText })),
+})
+export type Why = Static<typeof Why>
+
+const PhaseEvent = Type.Object({
+  ...BARE_PHASE,
+  state: PhaseState,
+  run_id: AnyText,
+  position: Type.Integer(),
+  /** How many items a map has, once it is known. */
+  items: nullable(Type.Integer()),
+})
+/** A phase as events carry it: its result is for `runs/phases` to tell. */
+export type PhaseEvent = Static<typeof PhaseEvent>
+
+/** `data` of the events of a stream, by name. `end` is the last one: the run that was asked for has ended. */
+export const EVENTS = {
+  run: RunRecord,
+  phase: PhaseEvent,
+  log: Type.Object({ run_id: AnyText, lines: Type.Array(LogLine) }),
+  end: RunRecord,
+} as const
+
+export type RunEvent = {
+  [K in keyof typeof EVENTS]: { event: K; data: Static<(typeof EVENTS)[K]> }
+}[keyof typeof EVENTS]

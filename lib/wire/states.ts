@@ -1,0 +1,34 @@
+// The states of runs and phases, as rows, changes and replies name them, and how deep runs nest. Nothing else is
+// imported here, so that the engine can take them without loading schemas.
+
+export const RUN_STATES = ['queued', 'running', 'awaiting_input', 'completed', 'failed', 'cancelled'] as const
+export type RunState = (typeof RUN_STATES)[number]
+
+export const PHASE_STATES = [
+  'pending',
+  'running',
+  'awaiting_input',
+  'completed',
+  'failed',
+  'skipped',
+  'cancelled',
+] as const
+export type PhaseState = (typeof PHASE_STATES)[number]
+
+/** What the hub tells besides: the daemon of a run that has not ended is silent. It is not final. */
+export const HUB_RUN_STATES = [...RUN_STATES, 'crashed'] as const
+
+/** What the daemon tells besides: the run has not ended, and no process continues it. */
+export const TOLD_RUN_STATES = [...RUN_STATES, 'interrupted'] as const
+export const TOLD_PHASE_STATES = [...PHASE_STATES, 'interrupted'] as const
+
+/** States of a run from which only a resume leads out. */
+export const ENDED_RUN_STATES: readonly string[] = ['completed', 'failed', 'cancelled'] satisfies RunState[]
+
+export const PHASE_TYPES = ['standard', 'gate', 'team', 'map'] as const
+
+/** Levels of sub-runs below a top run, which is level 0. */
+export const MAX_DEPTH = 1_000
+
+/** Characters of a tree key for each level. */
+export const TREE_KEY_STEP = 9
