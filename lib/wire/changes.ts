@@ -3,7 +3,7 @@
 import type { Static, TProperties } from 'typebox'
 import { Type } from '../type.ts'
 import { AnyJson, AnyList, AnyObject } from './parts.ts'
-import { PHASE_STATES, PHASE_TYPES, RUN_STATES, TREE_KEY_STEP } from './states.ts'
+import { MAX_DEPTH, PHASE_STATES, PHASE_TYPES, RUN_STATES, TREE_KEY_STEP } from './states.ts'
 
 const Text = (maxLength: number) => Type.String({ maxLength })
 const NullableText = (maxLength: number) => Type.Union([Text(maxLength), Type.Null()])
@@ -12,9 +12,6 @@ const NullableTime = Type.Union([Time, Type.Null()])
 const Count = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
 const Name = Type.String({ minLength: 1, maxLength: 300 })
 const RunId = Type.String({ pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' })
-
-/** Parents and their sub-runs: at most this deep (the top run is 0). */
-const MAX_DEPTH = 32
 
 const Run = Type.Object({
   run_id: RunId,

@@ -224,6 +224,25 @@ describe('reading', () => {
       { phase: 'p1', name: 'a' },
     ])
   })
+  test('sub-runs nest deeper than any team that is written by hand; a place that no index takes is refused', async () => {
+    const deepest = 270
+    const ids = Array.from({ length: deepest + 1 }, () => crypto.randomUUID())
+    const changes = ids.slice(1).map((id, above) =>
+      runChange(id, {
+        root_run_id: ids[0],
+        parent_run_id: ids[above],
+        parent_phase: 'down',
+        call_path: ['@admin/t', ...Array(above + 1).fill('@admin/s')],
+        call_depth: above + 1,
+        tree_key: '000000000'.repeat(above + 1),
+        team: '@admin/s',
+      }),
+    )
+    // 2,400 bytes are 266 levels.
+    expect(await report(runChange(ids[0]!), ...changes)).toEqual(['too_large', 'too_large', 'too_large', 'too_large'])
+    const { runs } = await hub.ok(hub.admin, 'runs/tree', { run_id: ids[266]! })
+    expect(runs.map((run: { run_id: string }) => run.run_id)).toEqual(ids.slice(0, 267))
+  })
   test('the tree is the same from every run of it, depth first', async () => {
     const ids = Array.from({ length: 700 }, () => crypto.randomUUID())
     const [root, ...subs] = ids as [string, ...string[]]
