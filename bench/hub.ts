@@ -9,6 +9,9 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import { HubClient } from '../lib/daemon/hub-client.ts'
+import { CreateSession, GenerateToken, ListRealms } from '../lib/wire/hub-calls.ts'
+import { Heartbeat, Register } from '../lib/wire/protocol.ts'
 import { type Server, serve } from './server.ts'
 
 const { values } = parseArgs({
@@ -101,27 +104,25 @@ async function hub(): Promise<Server & { loads: Record<string, Omit<Load, 'url'>
     CADRE_HUB_KEY: 'bench',
     CADRE_LOG_LEVEL: 'error',
   })
-  const call = async (token: string, path: string, body: object) => {
-    const headers = { 'content-type': 'application/json', ...(token && { authorization: `Bearer ${token}` }) }
-    const reply = await fetch(`${server.url}/v1/${path}`, { method: 'POST', headers, body: JSON.stringify(body) })
-    const { ok, data, error } = (await reply.json()) as { ok: boolean; data: Record<string, never>; error: unknown }
-    if (!ok) throw new Error(`${path}: ${JSON.stringify(error)}`)
-    return data
-  }
-  const { token: session } = await call('', 'session/create', { username: 'admin', password: 'bench' })
-  const { realms } = (await call(session!, 'realms/list', {})) as unknown as { realms: { id: string }[] }
+  const { token: session } = await new HubClient(server.url, null).call(CreateSession, {
+    username: 'admin',
+    password: 'bench',
+  })
+  const admin = new HubClient(server.url, session)
+  const { realms } = await admin.call(ListRealms, {})
   const realm_ids = [realms[0]!.id]
-  const { token: realm } = await call(session!, 'auth/generate_token', { type: 'realm', name: 'bench', realm_ids })
-  const { token: user } = await call(session!, 'auth/generate_token', { type: 'user', name: 'bench' })
-  for (let n = 0; n < 18; n++) await call(session!, 'auth/generate_token', { type: 'user', name: `bench ${n}` })
-  const { daemon_id } = await call(realm!, 'daemons/register', { name: 'bench' })
-  const { teams_version } = await call(realm!, 'daemons/heartbeat', { daemon_id })
+  const { token: realm } = await admin.call(GenerateToken, { type: 'realm', name: 'bench', realm_ids })
+  const { token: user } = await admin.call(GenerateToken, { type: 'user', name: 'bench' })
+  for (let n = 0; n < 18; n++) await admin.call(GenerateToken, { type: 'user', name: `bench ${n}` })
+  const daemon = new HubClient(server.url, realm)
+  const { daemon_id } = await daemon.call(Register, { name: 'bench' })
+  const { teams_version } = await daemon.call(Heartbeat, { daemon_id })
   return {
     ...server,
     loads: {
-      heartbeat: { path: 'daemons/heartbeat', token: realm!, body: { daemon_id, teams_version } },
-      acl: { path: 'auth/acl', token: realm!, body: { daemon_id } },
-      'token listing': { path: 'auth/get_tokens', token: user!, body: { limit: 50 } },
+      heartbeat: { path: 'daemons/heartbeat', token: realm, body: { daemon_id, teams_version } },
+      acl: { path: 'auth/acl', token: realm, body: { daemon_id } },
+      'token listing': { path: 'auth/get_tokens', token: user, body: { limit: 50 } },
     },
   }
 }

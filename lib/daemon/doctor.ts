@@ -81,7 +81,7 @@ async function look(agent: string, definition: AgentDefinition, isUnset: boolean
   const redactor = createRedactor(settings.secrets(catalogue))
   try {
     const found = await definition.doctor(contextOf(agent, await settings.of(agent, definition), redactor, patient))
-    const { who, missing, text } = redactor.json({ ...found } as JsonObject) as unknown as typeof found
+    const { who, missing, text } = redactor.json(found)
     return { agent, state: missing.length > 0 ? 'wrong' : 'fine', who, missing, text }
   } catch (error) {
     const hint = error instanceof AgentError && error.hint ? `; ${error.hint}` : ''

@@ -76,7 +76,10 @@ export function schemasAt(schema: TSchema, path: readonly string[]): TSchema[] {
   return path.reduce((above, key) => above.flatMap(alternatives).flatMap(each => propertyOf(each, key)), [schema])
 }
 
-interface JsonSchema {
+/** What is read of a schema here; TypeBox's own type promises none of it. */
+export interface JsonSchema extends TSchema {
+  type?: string
+  default?: Json
   anyOf?: TSchema[]
   oneOf?: TSchema[]
   properties?: Record<string, TSchema>
@@ -105,5 +108,5 @@ export function propertyOf(schema: TSchema, key: string): TSchema[] {
   if (Object.hasOwn(properties, key)) return [properties[key]!]
   const matching = Object.entries(patternProperties).filter(([pattern]) => new RegExp(pattern).test(key))
   if (matching.length > 0) return matching.map(([, found]) => found)
-  return isObject(additionalProperties) ? [additionalProperties as unknown as TSchema] : []
+  return typeof additionalProperties === 'object' ? [additionalProperties] : []
 }

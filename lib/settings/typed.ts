@@ -3,23 +3,17 @@
 
 import type { TSchema } from 'typebox'
 import { isObject, type Json, type JsonObject } from '../json.ts'
-import { propertyOf } from './tree.ts'
-
-interface Declared {
-  type?: string
-  default?: Json
-  properties?: Record<string, TSchema>
-}
+import { type JsonSchema, propertyOf } from './tree.ts'
 
 export function typed(value: Json, schema: TSchema): Json {
-  const { type, properties = {} } = schema as unknown as Declared
+  const { type, properties = {} } = schema as JsonSchema
   if (type === 'object' && isObject(value)) {
     const given = Object.entries(value as JsonObject).map(([key, item]) => {
       const [property] = propertyOf(schema, key)
       return [key, property ? typed(item, property) : item] as const
     })
     const defaults = Object.entries(properties).flatMap(([key, property]) => {
-      const standard = (property as unknown as Declared).default
+      const { default: standard } = property as JsonSchema
       return standard === undefined ? [] : [[key, standard] as const]
     })
     return { ...Object.fromEntries(defaults), ...Object.fromEntries(given) }
