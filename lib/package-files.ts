@@ -1,6 +1,6 @@
 // The files of a published team, as hub and daemon pass them on: which names they may have, and their digest.
 
-import { isSafeName } from './agent/files.ts'
+import { isSafeName } from './file-name.ts'
 import type { PackageFile } from './wire/packages.ts'
 
 /** SHA-256 of a package, hex; `files` in the order of the hub, which is that of their paths. */

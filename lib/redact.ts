@@ -11,7 +11,7 @@ const SHORTEST = 6
 /** Of a secret URL; a shorter path holds no secret, and may be an ordinary word. */
 const SHORTEST_PATH = 16
 
-export interface Secret {
+export interface KnownSecret {
   /** Where it comes from, e.g. `agents.wiki.api_token`; for warnings. */
   name: string
   value: string
@@ -29,12 +29,12 @@ export interface Redactor {
   json<T>(value: T): T
   stream(): RedactedStream
   /** Known from now on, to streams that have begun too; a value that is known already costs nothing. */
-  add(secret: string | Secret): void
+  add(secret: string | KnownSecret): void
   /** One line for each value that is too short to be masked, by name, never by value. */
   readonly warnings: readonly string[]
 }
 
-export function createRedactor(secrets: Iterable<string | Secret> = []): Redactor {
+export function createRedactor(secrets: Iterable<string | KnownSecret> = []): Redactor {
   const known = new Set<string>()
   const variants = new Set<string>()
   const warnings: string[] = []
@@ -44,7 +44,7 @@ export function createRedactor(secrets: Iterable<string | Secret> = []): Redacto
   const ofBytes = () =>
     (forBytes ??= createMatcher([...variants].map(variant => Buffer.from(variant).toString('latin1'))))
 
-  const add = (secret: string | Secret) => {
+  const add = (secret: string | KnownSecret) => {
     const { name, value } = typeof secret === 'string' ? { name: 'a secret', value: secret } : secret
     if (value.length === 0 || known.has(value)) return
     known.add(value)

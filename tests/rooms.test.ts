@@ -70,6 +70,24 @@ test('what every agent stands on knows no vendor', () => {
   expect(shown(edges((file, path) => isFrame(file) && path.startsWith('lib/vendors/')))).toEqual([])
 })
 
+test('lib/wire imports leaves of lib and nothing else, so that both sides can import it', () => {
+  const from = edges(file => file.startsWith('lib/wire/'))
+  expect(from.length).toBeGreaterThan(20)
+  expect(shown(from.filter(([, path]) => !/^lib\/(wire\/)?[a-z-]+\.ts$/.test(path)))).toEqual([])
+})
+
+test('files of lib that lie in no folder import no folder but lib/wire', () => {
+  const from = edges(file => /^lib\/[a-z-]+\.ts$/.test(file))
+  expect(from.length).toBeGreaterThan(4)
+  expect(shown(from.filter(([, path]) => !/^lib\/(wire\/)?[a-z-]+\.ts$/.test(path)))).toEqual([])
+})
+
+test('db imports leaves of lib and lib/wire, never a program that stands on it', () => {
+  const from = edges(file => file.startsWith('db/'))
+  expect(from.length).toBeGreaterThan(10)
+  expect(shown(from.filter(([, path]) => !/^(db\/|lib\/(wire\/)?[a-z-]+\.ts$)/.test(path)))).toEqual([])
+})
+
 test('agents import the modules of cadre, and no file', () => {
   const isAgent = (file: string) => file.startsWith('agents/')
   expect(edges(isAgent).length).toBeGreaterThan(12)
@@ -77,7 +95,7 @@ test('agents import the modules of cadre, and no file', () => {
   expect(shown(edges((file, path) => isAgent(file) && !modules.includes(path)))).toEqual([])
 })
 
-for (const house of Object.keys(HOUSES)) {
+for (const house of [...Object.keys(HOUSES), 'lib/wire']) {
   test(`no file of ${house} imports itself through others`, () => {
     const isInside = (path: string) => path.startsWith(`${house}/`)
     const done = new Set<string>()

@@ -6,24 +6,12 @@ import { randomUUID } from 'node:crypto'
 import { lstat, readdir, realpath, rename, rm, stat, statfs } from 'node:fs/promises'
 import { dirname, isAbsolute, join, resolve, sep } from 'node:path'
 import { failpoint } from '../failpoint.ts'
+import { isSafeName, isSafeSegment, SEGMENT_BYTES } from '../file-name.ts'
 import { sizeText } from '../size.ts'
 import { chunksIn } from '../stream.ts'
 import { AgentError, type FileContent, type FileRecord } from './define.ts'
 import { foldersOn, forgetDurable, makeDurable, makeFolders, type Obstacle } from './folders.ts'
 import { type Digest, digestNow, digestOf, headOf, openPlain, writeWhole } from './hashed-file.ts'
-
-const SEGMENT = /^[\p{L}\p{N}_.][\p{L}\p{N}\p{M} _.,;@+=~()[\]#&'!%$-]*$/u
-/** File systems allow 255; the rest is room for a suffix. */
-const SEGMENT_BYTES = 200
-
-function isSafeSegment(segment: string): boolean {
-  return segment !== '.' && segment !== '..' && SEGMENT.test(segment) && Buffer.byteLength(segment) <= SEGMENT_BYTES
-}
-
-/** Whether `name` can name an artifact: segments of letters, digits and common marks, joined by `/`. */
-export function isSafeName(name: string): boolean {
-  return Buffer.byteLength(name) <= 1_000 && name.split('/').every(isSafeSegment)
-}
 
 /**
  * A file name for what a vendor calls `original`: itself where that is safe, else with `_` for what is not and eight

@@ -3,7 +3,7 @@
 
 import type { Log } from '../log.ts'
 import { Recent } from '../recent.ts'
-import { createRedactor, type Redactor, type Secret } from '../redact.ts'
+import { createRedactor, type KnownSecret, type Redactor } from '../redact.ts'
 
 /** Trees with secret inputs whose maskers are kept ready. */
 const MOST = 64
@@ -11,7 +11,7 @@ const MOST = 64
 const MOST_CONCEALED = 256
 
 export class Mask {
-  readonly #secrets: () => readonly Secret[]
+  readonly #secrets: () => readonly KnownSecret[]
   readonly #log: Log
   /** Maskers that are kept ready. */
   readonly #known = new Map<string, Redactor>()
@@ -19,11 +19,11 @@ export class Mask {
   readonly #given = new Set<WeakRef<Redactor>>()
   readonly #concealed = new Recent<string, string>(MOST_CONCEALED)
   readonly #warned = new Set<string>()
-  #current: readonly Secret[]
+  #current: readonly KnownSecret[]
   /** Values that the maskers were told of since they were made. */
   #told = 0
 
-  constructor(secrets: () => readonly Secret[], log: Log) {
+  constructor(secrets: () => readonly KnownSecret[], log: Log) {
     this.#secrets = secrets
     this.#log = log
     this.#current = secrets()

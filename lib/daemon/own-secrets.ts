@@ -4,14 +4,14 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { isObject } from '../json.ts'
-import type { Secret } from '../redact.ts'
+import type { KnownSecret } from '../redact.ts'
 import { looksSecret, soundsSecret } from '../settings/settings.ts'
 import { localToken } from './home.ts'
 
 /** Shorter values cannot be masked, and no credential of cadre is that short. */
 const SHORTEST = 6
 
-export function ownSecrets(home: string, env: Record<string, string | undefined>): Secret[] {
+export function ownSecrets(home: string, env: Record<string, string | undefined>): KnownSecret[] {
   return [
     { name: 'the local token', value: localToken(home) },
     ...sessionOf(home),
@@ -23,7 +23,7 @@ export function ownSecrets(home: string, env: Record<string, string | undefined>
  * Cadre's own credentials, whatever they look like. Other variables belong to the machine and may hold ordinary words:
  * of these, what is named like a credential and looks like one, and the passwords of addresses.
  */
-function inVariable(name: string, value: string): Secret[] {
+function inVariable(name: string, value: string): KnownSecret[] {
   const isCredential = soundsSecret(name) && !/PUBLIC/i.test(name) && value.length >= SHORTEST
   if (isCredential && (name.startsWith('CADRE_') || looksSecret(value))) return [{ name, value }]
   const { password = '' } = URL.parse(value) ?? {}
@@ -39,7 +39,7 @@ function decoded(text: string): string {
 }
 
 /** What `login` left. */
-function sessionOf(home: string): Secret[] {
+function sessionOf(home: string): KnownSecret[] {
   try {
     const session: unknown = JSON.parse(readFileSync(join(home, 'session'), 'utf8'))
     return isObject(session) && typeof session.token === 'string' ? [{ name: 'the session', value: session.token }] : []

@@ -3,59 +3,50 @@
 // what is left without a head then is still in reach of the org's owners and the site admins.
 
 import { and, eq, type SQL } from 'drizzle-orm'
-import type { Db } from '../../db/hub/store.ts'
+import type { Db, Store } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
 import type { Hub } from './hub.ts'
 
-interface Head {
-  place: string
-  user_id: number
-  suspended_at: number | null
+/** Where people lead: the place, its members, and the role that leads. */
+function placesOf({ orgs, orgMembers, scopes, scopeMembers, realms, realmMembers }: Store) {
+  return {
+    org: { place: orgs, members: orgMembers, of: orgMembers.org_id, role: 'owner' },
+    scope: { place: scopes, members: scopeMembers, of: scopeMembers.scope_id, role: 'owned' },
+    realm: { place: realms, members: realmMembers, of: realmMembers.realm_id, role: 'admin' },
+  } as const
 }
 
-/** Throws `conflict` when `userId` is the last owner of one of the orgs that `of` chooses. */
-export async function keepOrgOwner({ store }: Hub, tx: Db, of: SQL, userId: number): Promise<void> {
-  const { orgs, orgMembers, users } = store
-  const owners = await tx
-    .select({ place: orgs.slug, user_id: users.id, suspended_at: users.suspended_at })
-    .from(orgMembers)
-    .innerJoin(orgs, eq(orgs.id, orgMembers.org_id))
-    .innerJoin(users, eq(users.id, orgMembers.user_id))
-    .where(and(eq(orgMembers.role, 'owner'), of))
-  refuse(owners, userId, 'owner of org', 'orgs/add_member')
-}
+/** How an error names the role, and the route that makes another. */
+const LEADERS = {
+  org: { what: 'owner of org', route: 'orgs/add_member' },
+  scope: { what: 'owner of scope', route: 'scopes/add_member' },
+  realm: { what: 'admin of realm', route: 'realms/add_member' },
+} as const
 
-/** Likewise of scopes, whose own owners count. */
-export async function keepScopeOwner({ store }: Hub, tx: Db, of: SQL, userId: number): Promise<void> {
-  const { scopes, scopeMembers, users } = store
-  const owners = await tx
-    .select({ place: scopes.slug, user_id: users.id, suspended_at: users.suspended_at })
-    .from(scopeMembers)
-    .innerJoin(scopes, eq(scopes.id, scopeMembers.scope_id))
-    .innerJoin(users, eq(users.id, scopeMembers.user_id))
-    .where(and(eq(scopeMembers.role, 'owned'), of))
-  refuse(owners, userId, 'owner of scope', 'scopes/add_member')
-}
-
-/** Likewise of realms, whose own admins count. */
-export async function keepRealmAdmin({ store }: Hub, tx: Db, of: SQL, userId: number): Promise<void> {
-  const { realms, realmMembers, users } = store
-  const admins = await tx
-    .select({ place: realms.slug, user_id: users.id, suspended_at: users.suspended_at })
-    .from(realmMembers)
-    .innerJoin(realms, eq(realms.id, realmMembers.realm_id))
-    .innerJoin(users, eq(users.id, realmMembers.user_id))
-    .where(and(eq(realmMembers.role, 'admin'), of))
-  refuse(admins, userId, 'admin of realm', 'realms/add_member')
-}
-
-function refuse(heads: Head[], userId: number, what: string, route: string): void {
-  const kept = new Set(heads.filter(head => head.user_id !== userId && head.suspended_at === null).map(at => at.place))
-  const left = heads.filter(head => head.user_id === userId && !kept.has(head.place)).map(head => head.place)
+/** Throws `conflict` when `userId` is the last leader of one of the places that `where` chooses. */
+async function keepLeader(kind: keyof typeof LEADERS, { store }: Hub, tx: Db, where: SQL, userId: number) {
+  const { users } = store
+  const { place, members, of, role } = placesOf(store)[kind]
+  const leaders = await tx
+    .select({ place: place.slug, user_id: users.id, suspended_at: users.suspended_at })
+    .from(members)
+    .innerJoin(place, eq(place.id, of))
+    .innerJoin(users, eq(users.id, members.user_id))
+    .where(and(eq(members.role, role), where))
+  const others = leaders.filter(leader => leader.user_id !== userId && leader.suspended_at === null)
+  const kept = new Set(others.map(leader => leader.place))
+  const left = leaders.filter(leader => leader.user_id === userId && !kept.has(leader.place))
   if (left.length === 0) return
-  const places = left.sort().join(', ')
+  const { what, route } = LEADERS[kind]
+  const places = left.map(leader => leader.place).sort()
   throw new CadreError(
     'conflict',
-    `the last ${what} ${places} cannot be removed or demoted; make another first, with ${route}`,
+    `the last ${what} ${places.join(', ')} cannot be removed or demoted; make another first, with ${route}`,
   )
 }
+
+type Keep = (hub: Hub, tx: Db, where: SQL, userId: number) => Promise<void>
+
+export const keepOrgOwner: Keep = (...given) => keepLeader('org', ...given)
+export const keepScopeOwner: Keep = (...given) => keepLeader('scope', ...given)
+export const keepRealmAdmin: Keep = (...given) => keepLeader('realm', ...given)

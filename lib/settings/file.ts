@@ -1,8 +1,7 @@
 // The file `<home>/settings.yml`: YAML that people edit too, so that comments and order stay. Readable by its owner only,
 // written whole or not at all.
 
-import { chmod, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises'
-import { dirname } from 'node:path'
+import { chmod, readFile, stat } from 'node:fs/promises'
 import { type Document, isMap, LineCounter, parseDocument, visit } from 'yaml'
 import { CadreError } from '../error.ts'
 import { isObject, type Json, type JsonObject } from '../json.ts'
@@ -49,28 +48,4 @@ export function change(document: Document, path: string[], value: Json): void {
     if (document.hasIn(above) && !isMap(document.getIn(above, true))) document.deleteIn(above)
   }
   document.setIn(path, document.createNode(value))
-}
-
-export async function writeWhole(file: string, text: string): Promise<void> {
-  const temporary = `${file}.${process.pid}.tmp`
-  await mkdir(dirname(file), { recursive: true, mode: 0o700 })
-  try {
-    const handle = await open(temporary, 'w', 0o600)
-    try {
-      await handle.writeFile(text)
-      await handle.sync()
-    } finally {
-      await handle.close()
-    }
-    await rename(temporary, file)
-  } catch (error) {
-    await rm(temporary, { force: true })
-    throw error
-  }
-  const folder = await open(dirname(file), 'r')
-  try {
-    await folder.sync()
-  } finally {
-    await folder.close()
-  }
 }

@@ -8,13 +8,14 @@
 import { join } from 'node:path'
 import type { Catalogue } from '../agent/catalogue.ts'
 import type { AgentDefinition } from '../agent/define.ts'
+import { writeDurable } from '../durable-file.ts'
 import { CadreError, type Detail } from '../error.ts'
 import { isObject, type Json, type JsonObject } from '../json.ts'
 import type { Log } from '../log.ts'
-import type { Secret } from '../redact.ts'
+import type { KnownSecret } from '../redact.ts'
 import { unlessAborted } from '../wait.ts'
 import { outputOf } from './command.ts'
-import { change, readDocument, toObject, writeWhole } from './file.ts'
+import { change, readDocument, toObject } from './file.ts'
 import { checkKey, checkValue, faults, unknownKeys } from './key.ts'
 import { placeInEntry, type SecretReader, secretText, whyNoSecret } from './named.ts'
 import { commandsIn, isReference, Lookups, type Resolved, type Sources } from './references.ts'
@@ -66,7 +67,7 @@ export interface Settings {
   /** Durable when it returns; null removes. Throws `invalid_request` for an unknown key or a value that cannot be. */
   set(key: string, value: Json, agents?: Agents): Promise<void>
   /** Every secret value: named, marked by an agent's schema, under a name that sounds like it, or that looks like one. */
-  secrets(agents: Agents): Secret[]
+  secrets(agents: Agents): KnownSecret[]
   /** Called whenever `secrets` may have changed. */
   onSecrets(listener: () => void): void
   /** The other side answered 401: commands that gave this agent's settings, or named secrets, are asked again. */
@@ -99,7 +100,7 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
   const lookups = new Lookups(sources, () => resolve())
   let raw: JsonObject = {}
   let resolved: Resolved = { value: {}, failures: new Map() }
-  let inFiles: Secret[] = []
+  let inFiles: KnownSecret[] = []
   let writing: Promise<void> = Promise.resolve()
   let listener = () => {}
 
@@ -230,7 +231,7 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
         const place = placeInEntry(toObject(await readDocument(file, log), file), path, stored)
         const document = await readDocument(file, log)
         change(document, place.path, place.value)
-        await writeWhole(file, document.toString())
+        await writeDurable(file, document.toString())
         await load()
       }
       const done = writing.then(work)
@@ -262,7 +263,7 @@ function refusalOf(details: Detail[]): CadreError {
 }
 
 /** The secrets of credentials files that settings name: the values of a JSON document whose names sound like it. */
-async function secretsInFiles(settings: JsonObject): Promise<Secret[]> {
+async function secretsInFiles(settings: JsonObject): Promise<KnownSecret[]> {
   const files = leavesOf(settings).filter(({ path, value }) => typeof value === 'string' && /_file$/.test(path.at(-1)!))
   const found = files.map(async ({ path, value }) => {
     try {

@@ -14,7 +14,6 @@ import { join } from 'node:path'
 import { AgentError, type FileContent } from '../../lib/agent/define.ts'
 import {
   folderAt,
-  isSafeName,
   readable,
   recordFiles,
   SMALL_BYTES,
@@ -22,6 +21,7 @@ import {
   safeName,
   writeArtifact,
 } from '../../lib/agent/files.ts'
+import { isSafeName } from '../../lib/file-name.ts'
 import { testContext } from '../support/context.ts'
 import { folder } from '../support/folder.ts'
 

@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { Mask } from '../../lib/daemon/mask.ts'
 import { ownSecrets } from '../../lib/daemon/own-secrets.ts'
 import { createLog } from '../../lib/log.ts'
-import { type Secret, variantsOf } from '../../lib/redact.ts'
+import { type KnownSecret, variantsOf } from '../../lib/redact.ts'
 import { files, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 
@@ -45,7 +45,7 @@ describe('a concealed value', () => {
 
 describe('secrets of the settings', () => {
   test('that come later are known to maskers in use, and what they replace stays masked', () => {
-    let secrets: Secret[] = [{ name: 'a', value: 'canary-first' }]
+    let secrets: KnownSecret[] = [{ name: 'a', value: 'canary-first' }]
     const mask = new Mask(() => secrets, createLog())
     const inUse = mask.redactor(['canary-input'])
     const stream = mask.redactor().stream()
@@ -60,7 +60,7 @@ describe('secrets of the settings', () => {
 })
 
 test('a masker in use learns what comes later, however many other trees there are', () => {
-  let secrets: Secret[] = []
+  let secrets: KnownSecret[] = []
   const mask = new Mask(() => secrets, createLog())
   const inUse = mask.redactor(['canary-input'])
   for (let n = 100; n < 300; n++) mask.redactor([`canary-input-${n}`])

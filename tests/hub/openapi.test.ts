@@ -3,6 +3,9 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { STATUS } from '../../lib/error.ts'
 import type { Document } from '../../lib/http/openapi/document.ts'
+import { Type } from '../../lib/type.ts'
+import { LeasedJob } from '../../lib/wire/jobs.ts'
+import { Ack, Heartbeat, Poll, Register, Sync } from '../../lib/wire/protocol.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
 
 let hub: TestHub
@@ -54,6 +57,17 @@ test('a body’s schema is the one that checks it', async () => {
   expect(operation('/v1/runs/stream', 'get').parameters).toMatchObject([
     { name: 'run_id', in: 'query', required: true },
   ])
+})
+
+test('what daemons send and are answered is what the wire says', () => {
+  const plain = (schema: unknown) => JSON.parse(JSON.stringify(schema))
+  for (const { path, body, data } of [Register, Heartbeat, Ack, Sync, Poll]) {
+    expect([path, bodyOf(path)]).toEqual([path, plain(body)])
+    const declared = hub.routes.find(route => route.path === path)!.data
+    // Of jobs a daemon asks less than the hub promises: it takes kinds that it does not know.
+    if (path === Poll.path) expect(plain(declared)).toEqual(plain(Type.Object({ jobs: Type.Array(LeasedJob) })))
+    else expect([path, plain(declared)]).toEqual([path, plain(data)])
+  }
 })
 
 test('what a success answers is told, records that recur by name', async () => {

@@ -1,9 +1,10 @@
 // Commands that talk to the hub as a person: login, logout, realm-token, publish, dispatch. The credential is CADRE_API_KEY, else the
 // setting hub.api_key, else the session that `login` left in `<home>/session` (mode 0600).
 
-import { chmodSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
+import { writeDurable } from '../../durable-file.ts'
 import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
 import { createLog } from '../../log.ts'
@@ -47,8 +48,7 @@ export async function login(username: string, { home: given, hub }: HubOptions):
   const { token } = await new HubClient(url, null).call(CreateSession, { username, password })
   makeHome(home)
   const session: Session = { hub: url, token }
-  writeFileSync(sessionFile(home), JSON.stringify(session), { mode: 0o600, flush: true })
-  chmodSync(sessionFile(home), 0o600)
+  await writeDurable(sessionFile(home), JSON.stringify(session))
   process.stdout.write(`signed in at ${url} as ${username}\n`)
 }
 

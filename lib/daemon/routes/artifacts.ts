@@ -2,8 +2,8 @@
 
 import { realpath } from 'node:fs/promises'
 import { basename, join, sep } from 'node:path'
-import { isSafeName } from '../../agent/files.ts'
 import { CadreError } from '../../error.ts'
+import { isSafeName } from '../../file-name.ts'
 import { runPhases } from '../../run/engine.ts'
 import { closed } from '../../schema.ts'
 import { Type } from '../../type.ts'

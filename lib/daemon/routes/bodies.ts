@@ -4,21 +4,10 @@ import type { TSchema } from 'typebox'
 import { closed } from '../../schema.ts'
 import { Type } from '../../type.ts'
 
+export { PAGE, page } from '../../wire/page.ts'
+
 export const RunId = Type.String({ minLength: 1, maxLength: 100 })
 export const Name = Type.String({ minLength: 1, maxLength: 200 })
-
-/** `limit` 1–100 and `offset`, as every list takes them; see `page` for the defaults. */
-export const PAGE = {
-  limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })),
-  offset: Type.Optional(Type.Integer({ minimum: 0 })),
-}
-
-export function page({ limit = 50, offset = 0 }: { limit?: number; offset?: number }): {
-  limit: number
-  offset: number
-} {
-  return { limit, offset }
-}
 
 const NullableText = Type.Optional(Type.Union([Type.String(), Type.Null()]))
 
