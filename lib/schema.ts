@@ -3,8 +3,7 @@
 
 import type { Static, TObject, TProperties, TSchema } from 'typebox'
 import type { TLocalizedValidationError } from 'typebox/error'
-import { Compile, type Validator } from 'typebox/schema'
-import { Settings } from 'typebox/system'
+import type { Validator } from 'typebox/schema'
 import type { Detail } from './error.ts'
 import { isObject } from './json.ts'
 import { Type } from './type.ts'
@@ -54,9 +53,6 @@ export function matches<S extends TSchema>(schema: S, value: unknown): value is 
 
 /** Most problems that a reply lists. */
 const MOST = 64
-
-// TypeBox stops at eight, and counts an unknown property twice: a reply would not list all.
-Settings.Set({ maxErrors: 2 * MOST })
 
 /** What is wrong with `value`, in document order, one problem a place; paths are JSON pointers. */
 export function problems(schema: TSchema, value: unknown): Detail[] {
@@ -158,12 +154,25 @@ function segments(pointer: string): string[] {
     .map(part => part.replaceAll('~1', '/').replaceAll('~0', '~'))
 }
 
+type Compile = typeof import('typebox/schema').Compile
+let compile: Compile | null = null
+
+/** Loaded when something is first checked: most commands check nothing before they have asked somebody else. */
+function compiler(): Compile {
+  if (compile) return compile
+  const { Settings } = require('typebox/system') as typeof import('typebox/system')
+  // TypeBox stops at eight, and counts an unknown property twice: a reply would not list all.
+  Settings.Set({ maxErrors: 2 * MOST })
+  compile = (require('typebox/schema') as typeof import('typebox/schema')).Compile
+  return compile
+}
+
 const compiled = new WeakMap<TSchema, Validator>()
 
 function validator(schema: TSchema): Validator {
   let found = compiled.get(schema)
   if (!found) {
-    found = Compile(schema) as Validator
+    found = compiler()(schema) as Validator
     compiled.set(schema, found)
   }
   return found
