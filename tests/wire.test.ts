@@ -87,11 +87,11 @@ test('a daemon’s replies are held against the wire, too', async () => {
   const foreign = await refusal({ hello: 1 }, () => daemon.call(ListSettings, {}))
   expect(foreign.message).toContain(`${origin}/v1/settings/list answered 200, but not as a daemon does`)
   const envelope = await refusal({ type: 'ok', payload: { data: { workspaces: 3 } } }, () =>
-    daemon.envelope(ListWorkspaces, 'workspace_list', {}),
+    daemon.call(ListWorkspaces, {}),
   )
   expect(envelope.message).toContain('/workspaces must be array')
   const said = { type: 'error', payload: { code: 'not_found', message: 'there is no run x' } }
-  expect(await refusal(said, () => daemon.envelope(ListWorkspaces, 'workspace_list', {}), 404)).toMatchObject({
+  expect(await refusal(said, () => daemon.call(ListWorkspaces, {}), 404)).toMatchObject({
     code: 'not_found',
     message: 'there is no run x',
   })

@@ -8,14 +8,12 @@ import { EVENTS, type RunEvent } from '../wire/run-records.ts'
 import { readToken } from './home.ts'
 import { type Holder, holderOf } from './lock.ts'
 
-export interface Client {
+/** Who answers calls of the daemon's API: another process, or this one. */
+export interface Caller {
   call<Body extends TSchema, Data extends TSchema>(call: Call<Body, Data>, body: Static<Body>): Promise<Static<Data>>
-  /** For calls that take the message envelope of this type. */
-  envelope<Body extends TSchema, Data extends TSchema>(
-    call: Call<Body, Data>,
-    type: string,
-    payload: Static<Body>,
-  ): Promise<Static<Data>>
+}
+
+export interface Client extends Caller {
   /** Events of a run until it ends. */
   events(runId: string, signal: AbortSignal): AsyncGenerator<RunEvent>
 }
@@ -98,12 +96,12 @@ export function createClient(home: string, address: string): Client {
   }
 
   return {
-    async call({ path, data }, body) {
-      const { reply, answer } = await post(path, Object(body))
-      return plainData(data, answer, reply, from(path))
-    },
-    async envelope({ path, data }, type, payload) {
-      const message = { type, version: 1, id: crypto.randomUUID(), timestamp: Date.now(), payload }
+    async call({ path, data, envelope }, body) {
+      if (envelope === undefined) {
+        const { reply, answer } = await post(path, Object(body))
+        return plainData(data, answer, reply, from(path))
+      }
+      const message = { type: envelope, version: 1, id: crypto.randomUUID(), timestamp: Date.now(), payload: body }
       const { reply, answer } = await post(path, message)
       return envelopeData(data, answer, reply, from(path))
     },

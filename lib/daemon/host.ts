@@ -46,7 +46,6 @@ export class Host {
   /** The API of this process, served from the first call on. */
   readonly client: Client = {
     call: async (call, body) => (await this.#serve()).client.call(call, body),
-    envelope: async (call, type, payload) => (await this.#serve()).client.envelope(call, type, payload),
     events: (runId, signal) => this.#events(runId, signal),
   }
 

@@ -4,42 +4,28 @@
 import { discover } from '../agent/catalogue.ts'
 import type { Log } from '../log.ts'
 import { openSettings } from '../settings/settings.ts'
-import { PlanTeam, type Valid, ValidateTeam, type Which } from '../wire/daemon-calls.ts'
-import type { Plan } from '../wire/plans.ts'
+import { PlanTeam, ValidateTeam } from '../wire/daemon-calls.ts'
+import { answer, answering } from './answers.ts'
 import { Bundles } from './bundles.ts'
-import { withHome } from './client.ts'
+import { type Caller, withHome } from './client.ts'
 import { Packages } from './packages.ts'
 import { namesOf, planRun } from './plan.ts'
-import { loadTeam, type RunRequest, type Stock, secretUsers } from './start.ts'
-
-export interface Shelf {
-  /** Throws `invalid_request` with every problem of the team. */
-  validate(which: Which): Promise<Valid>
-  plan(request: RunRequest): Promise<Plan>
-}
+import { loadTeam, type Stock, secretUsers } from './start.ts'
 
 /** Asks by `work`, which may be called again: a process that holds the home may let go of it in between. */
-export function askShelf<T>(home: string, log: Log, work: (shelf: Shelf) => Promise<T>): Promise<T> {
-  return withHome(
-    home,
-    client =>
-      work({
-        validate: which => client.call(ValidateTeam, which),
-        plan: request => client.call(PlanTeam, request),
-      }),
-    async () => work(await ownShelf(home, log)),
-  )
+export function askShelf<T>(home: string, log: Log, work: (shelf: Caller) => Promise<T>): Promise<T> {
+  return withHome(home, work, async () => work(await ownShelf(home, log)))
 }
 
-async function ownShelf(home: string, log: Log): Promise<Shelf> {
+async function ownShelf(home: string, log: Log): Promise<Caller> {
   const stock: Stock = {
     catalogue: await discover({ home, extra: process.env.CADRE_AGENTS }),
     settings: await openSettings(home, { log }),
     packages: new Packages(home, log),
     bundles: new Bundles(),
   }
-  return {
-    async validate(which) {
+  return answering(
+    answer(ValidateTeam, async which => {
       const bundle = await loadTeam(stock, which)
       const users = secretUsers(bundle)
       return {
@@ -47,7 +33,7 @@ async function ownShelf(home: string, log: Log): Promise<Shelf> {
         secrets: namesOf(users),
         missing_secrets: stock.settings.missingSecrets(users),
       }
-    },
-    plan: request => planRun(stock, request),
-  }
+    }),
+    answer(PlanTeam, request => planRun(stock, request)),
+  )
 }

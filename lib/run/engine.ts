@@ -495,7 +495,6 @@ export {
 export { CHOICES, type Decision, maskInputs, type ResumeOptions, type ResumePlan } from './steps/steps.ts'
 export { Store } from './store/store.ts'
 export {
-  type ListFilter,
   listRuns,
   type Notice,
   phaseRecord,

@@ -12,14 +12,17 @@ export interface Call<Body extends TSchema = TSchema, Data extends TSchema = TSc
   readonly body: Body
   /** `data` of a success. */
   readonly data: Data
+  /** The type of the message envelope that the body goes in; without it body and reply are plain. */
+  readonly envelope?: string
 }
 
 export function call<Body extends TSchema, Data extends TSchema>(
   path: string,
   body: Body,
   data: Data,
+  envelope?: string,
 ): Call<Body, Data> {
-  return { path, body, data }
+  return { path, body, data, ...(envelope !== undefined && { envelope }) }
 }
 
 /** Who answers, for errors: the whole address, and what to check when it is something else that answers there. */

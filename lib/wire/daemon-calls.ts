@@ -39,7 +39,6 @@ export const ValidateTeam = call(
     missing_secrets: Type.Array(Problem),
   }),
 )
-export type Valid = Static<typeof ValidateTeam.data>
 
 export const PlanTeam = call('/v1/teams/plan', Type.Object({ ...Which.properties, ...REQUEST }), Plan)
 
@@ -64,7 +63,7 @@ const ListBody = Type.Object({
 export const ListRuns = call('/v1/runs/list', ListBody, listOf('runs', ToldRun))
 export const GetRun = call('/v1/runs/get', OneRun, ToldDetail)
 export const GetTree = call('/v1/runs/tree', OneRun, ToldTree)
-export const GetPhases = call('/v1/runs/phases', OneRun, ToldPhases)
+export const GetPhases = call('/v1/runs/phases', OneRun, ToldPhases, 'run_phases')
 export const GetWhy = call('/v1/runs/why', OneRun, Why)
 
 export const GetLogs = call(
@@ -129,6 +128,7 @@ export const ListWorkspaces = call(
   '/v1/workspaces/get',
   Type.Object({}),
   Type.Object({ workspaces: Type.Array(WorkspaceRecord) }),
+  'workspace_list',
 )
 
 const Setting = Type.Object({ key: AnyText, value: AnyJson })

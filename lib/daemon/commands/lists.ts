@@ -3,7 +3,17 @@
 import { formatDuration } from '../../duration.ts'
 import type { LogLine } from '../../run/engine.ts'
 import { runEnded } from '../../run/engine.ts'
-import { GetTree } from '../../wire/hub-calls.ts'
+import {
+  GetLogs,
+  GetPhases,
+  GetRun,
+  GetTree,
+  GetWhy,
+  ListReviews,
+  ListRuns,
+  ListWorkspaces,
+} from '../../wire/daemon-calls.ts'
+import { GetTree as GetTreeOfHub } from '../../wire/hub-calls.ts'
 import { homeFolder } from '../home.ts'
 import { read } from '../reader.ts'
 import { createPaint, inline, type Paint, printable, stateWord, symbol } from '../terminal/paint.ts'
@@ -23,7 +33,7 @@ const FOLLOW_MS = 300
 
 export async function runs({ home, json, limit, all }: ListOptions): Promise<void> {
   const query = { root_only: !all, limit: limit ?? 20, offset: 0 }
-  const found = await read(homeFolder(home), reader => reader.runs(query))
+  const found = await read(homeFolder(home), reader => reader.call(ListRuns, query))
   show(json, found, paint =>
     found.runs.map(({ run_id, team, run_name, state, started_at, completed_at }) => [
       columns() < ROOMY ? symbol(paint, state) : `${symbol(paint, state)} ${stateWord(paint, state)}`,
@@ -38,13 +48,15 @@ export async function runs({ home, json, limit, all }: ListOptions): Promise<voi
 async function treeOfHub(runId: string, home: string | undefined, hub: string | true) {
   const { hubOf } = await import('./hub.ts')
   const client = await hubOf(homeFolder(home), hub === true ? {} : { hub })
-  return client.call(GetTree, { run_id: runId })
+  return client.call(GetTreeOfHub, { run_id: runId })
 }
 
 /** `hub`: as the hub has it; a text is its address. */
 export async function tree(runId: string, options: ListOptions & { hub?: string | true }): Promise<void> {
   const { home, json, hub } = options
-  const found = hub ? await treeOfHub(runId, home, hub) : await read(homeFolder(home), reader => reader.tree(runId))
+  const found = hub
+    ? await treeOfHub(runId, home, hub)
+    : await read(homeFolder(home), reader => reader.call(GetTree, { run_id: runId }))
   show(json, found, paint =>
     found.runs.map(({ run_id, run_name, state, call_path, call_depth, parent_phase, started_at, completed_at }) => {
       const name = call_depth === 0 ? call_path[0]! : [parent_phase, run_name].filter(part => part !== null).join('/')
@@ -58,7 +70,7 @@ export async function tree(runId: string, options: ListOptions & { hub?: string 
 }
 
 export async function phases(runId: string, { home, json }: ListOptions): Promise<void> {
-  const found = await read(homeFolder(home), reader => reader.phases(runId))
+  const found = await read(homeFolder(home), reader => reader.call(GetPhases, { run_id: runId }))
   show(json, found, paint =>
     found.phases.map(({ name, type, agent, action, state, reason, started_at, completed_at, text, error, waiting }) => [
       `${symbol(paint, state)} ${name}`,
@@ -71,13 +83,13 @@ export async function phases(runId: string, { home, json }: ListOptions): Promis
 }
 
 export async function why(runId: string, { home, json }: ListOptions): Promise<void> {
-  const found = await read(homeFolder(home), reader => reader.why(runId))
+  const found = await read(homeFolder(home), reader => reader.call(GetWhy, { run_id: runId }))
   process.stdout.write(`${json ? JSON.stringify(found, null, 2) : printable(found.text)}\n`)
 }
 
 export async function reviews({ home, json, limit, all }: ListOptions): Promise<void> {
-  const query = { limit: limit ?? 20, offset: 0, ...(!all && { state: 'pending' }) }
-  const found = await read(homeFolder(home), reader => reader.reviews(query))
+  const query = { limit: limit ?? 20, offset: 0, ...(!all && { state: 'pending' as const }) }
+  const found = await read(homeFolder(home), reader => reader.call(ListReviews, query))
   show(json, found, paint =>
     found.reviews.map(({ id, kind, phase, run_name, state, decision, prompt, reason, created_at }) => [
       state === 'pending' ? paint.yellow(kind) : `${kind} ${decision}`,
@@ -90,9 +102,9 @@ export async function reviews({ home, json, limit, all }: ListOptions): Promise<
 }
 
 export async function workspaces({ home, json }: ListOptions): Promise<void> {
-  const found = await read(homeFolder(home), reader => reader.workspaces())
-  show(json, { workspaces: found }, paint =>
-    found.map(({ workspace_id, name, path, active_runs }) => [
+  const found = await read(homeFolder(home), reader => reader.call(ListWorkspaces, {}))
+  show(json, found, paint =>
+    found.workspaces.map(({ workspace_id, name, path, active_runs }) => [
       inline(name),
       inline(path),
       active_runs > 0 ? paint.cyan(`${active_runs} active`) : '',
@@ -107,7 +119,7 @@ export async function logs(runId: string, options: ListOptions & { phase?: strin
   let afterSeq = 0
   for (;;) {
     // Asked before the lines are read: what an ended run said is there by then.
-    const { state } = await read(home, reader => reader.run(runId))
+    const { state } = await read(home, reader => reader.call(GetRun, { run_id: runId }))
     afterSeq = await printLines(home, runId, afterSeq, options, paint)
     if (!options.follow || state === 'interrupted' || runEnded(state)) return
     await Bun.sleep(FOLLOW_MS)
@@ -123,8 +135,8 @@ async function printLines(
   paint: Paint,
 ): Promise<number> {
   for (let afterSeq = from; ; ) {
-    const query = { afterSeq, limit: LOG_PAGE, ...(phase !== undefined && { phase }) }
-    const { lines, next } = await read(home, reader => reader.logs(runId, query))
+    const query = { run_id: runId, after_seq: afterSeq, limit: LOG_PAGE, ...(phase !== undefined && { phase }) }
+    const { lines, next } = await read(home, reader => reader.call(GetLogs, query))
     for (const line of lines) process.stdout.write(`${json ? JSON.stringify(line) : plainLine(line, paint)}\n`)
     if (next === afterSeq) return next
     afterSeq = next

@@ -1,6 +1,7 @@
 // `plan PATH|TEAM`: prints what a run would do, and does none of it.
 
 import { createLog } from '../../log.ts'
+import { PlanTeam, ValidateTeam } from '../../wire/daemon-calls.ts'
 import type { Plan, PlannedTeam } from '../../wire/plans.ts'
 import { homeFolder } from '../home.ts'
 import { askShelf } from '../shelf.ts'
@@ -17,8 +18,8 @@ export async function plan(
 ): Promise<number> {
   const which = whichTeam(reference)
   const found = await askShelf(homeFolder(options.home), createLog({ level: 'warn' }), async shelf => {
-    const { inputs } = await shelf.validate(which)
-    return shelf.plan({ ...which, inputs: await readInputs(inputs, options) })
+    const { inputs } = await shelf.call(ValidateTeam, which)
+    return shelf.call(PlanTeam, { ...which, inputs: await readInputs(inputs, options) })
   })
   const lines = options.json ? [JSON.stringify(found, null, 2)] : drawPlan(found, createPaint(process.stdout))
   process.stdout.write(`${lines.join('\n')}\n`)

@@ -5,17 +5,12 @@ import { CadreError } from '../../error.ts'
 import type { Json } from '../../json.ts'
 import { createLog } from '../../log.ts'
 import { isEntryText, openSettings } from '../../settings/settings.ts'
-import { GetSetting, ListSettings, SetSetting, type Setting } from '../../wire/daemon-calls.ts'
+import { GetSetting, ListSettings, SetSetting } from '../../wire/daemon-calls.ts'
+import { answer, answering } from '../answers.ts'
 import { refuseSessionForm } from '../api-key.ts'
-import { withHome } from '../client.ts'
+import { type Caller, withHome } from '../client.ts'
 import { homeFolder, makeHome } from '../home.ts'
 import { table } from '../terminal/table.ts'
-
-interface SettingsAccess {
-  list(): Promise<Setting[]>
-  get(key: string): Promise<Setting>
-  set(key: string, value: Json): Promise<unknown>
-}
 
 interface Options {
   home?: string
@@ -23,23 +18,23 @@ interface Options {
 }
 
 export async function listSettings({ home, json }: Options): Promise<void> {
-  const settings = await access(home, settings => settings.list())
+  const settings = await access(home, async daemon => (await daemon.call(ListSettings, {})).settings)
   if (json) process.stdout.write(`${JSON.stringify(settings, null, 2)}\n`)
   else
     for (const line of table(settings.map(({ key, value }) => [key, shown(value)]))) process.stdout.write(`${line}\n`)
 }
 
 export async function getSetting(key: string, { home }: Options): Promise<void> {
-  const { value } = await access(home, settings => settings.get(key))
+  const { value } = await access(home, daemon => daemon.call(GetSetting, { key }))
   process.stdout.write(`${shown(value)}\n`)
 }
 
 /** `-` reads the value from stdin, so that a secret stands in no shell history; without a value the setting is removed. */
 export async function setSetting(key: string, value: string | undefined, { home }: Options): Promise<void> {
-  if (value === undefined) return void (await access(home, settings => settings.set(key, null)))
+  if (value === undefined) return void (await access(home, daemon => daemon.call(SetSetting, { key, value: null })))
   const text = value === '-' ? (await Bun.stdin.text()).replace(/\r?\n$/, '') : value
   if (text === '') throw new CadreError('invalid_request', `${key}: the value is empty`)
-  await access(home, settings => settings.set(key, fromText(key, text)))
+  await access(home, daemon => daemon.call(SetSetting, { key, value: fromText(key, text) }))
 }
 
 /**
@@ -59,28 +54,22 @@ function fromText(key: string, text: string): Json {
 const shown = (value: Json): string => (typeof value === 'string' ? value : JSON.stringify(value))
 
 /** `work` may be called again: a process that holds the home may let go of it in between. */
-function access<T>(given: string | undefined, work: (settings: SettingsAccess) => Promise<T>): Promise<T> {
+function access<T>(given: string | undefined, work: (daemon: Caller) => Promise<T>): Promise<T> {
   const home = homeFolder(given)
-  return withHome(
-    home,
-    client =>
-      work({
-        list: async () => (await client.call(ListSettings, {})).settings,
-        get: key => client.call(GetSetting, { key }),
-        set: (key, value) => client.call(SetSetting, { key, value }),
-      }),
-    async () => {
-      const catalogue = await discover({ home, extra: process.env.CADRE_AGENTS })
-      const settings = await openSettings(home, { log: createLog({ level: 'warn' }) })
-      return work({
-        list: async () => settings.list(catalogue),
-        get: async key => settings.get(key, catalogue),
-        async set(key, value) {
+  return withHome(home, work, async () => {
+    const catalogue = await discover({ home, extra: process.env.CADRE_AGENTS })
+    const settings = await openSettings(home, { log: createLog({ level: 'warn' }) })
+    return work(
+      answering(
+        answer(ListSettings, async () => ({ settings: settings.list(catalogue) })),
+        answer(GetSetting, async ({ key }) => settings.get(key, catalogue)),
+        answer(SetSetting, async ({ key, value }) => {
           if (key === 'hub.api_key' && value !== null) refuseSessionForm(await settings.lookUp(value))
           makeHome(home)
-          return settings.set(key, value, catalogue)
-        },
-      })
-    },
-  )
+          await settings.set(key, value, catalogue)
+          return { key, value }
+        }),
+      ),
+    )
+  })
 }

@@ -4,6 +4,7 @@ import { join } from 'node:path'
 import type { JsonObject } from '../../json.ts'
 import type { RunRecord } from '../../run/engine.ts'
 import { CHOICES } from '../../run/engine.ts'
+import { GetRun } from '../../wire/daemon-calls.ts'
 import { type Shown, shown } from '../interrupted.ts'
 import { read } from '../reader.ts'
 import type { Runner } from '../runner.ts'
@@ -68,7 +69,8 @@ async function follow(runner: Runner, runId: string, signals: Signals, { home, j
     screen.close()
   }
   // The process that it ran in is gone: with its last run, or too early.
-  if (!until.aborted && record?.completed_at == null) record = await read(home, reader => reader.run(runId))
+  if (!until.aborted && record?.completed_at == null)
+    record = await read(home, reader => reader.call(GetRun, { run_id: runId }))
   if (!record) return EXIT.interrupted
   // It stops with this process.
   if (runner.host && signals.leaving.aborted) record = shown(record)

@@ -3,16 +3,16 @@
 import { CadreError } from '../../error.ts'
 import type { Bundle } from '../../team/team.ts'
 import type { RunPhases, RunRecord } from '../../wire/run-records.ts'
-import type { RunFilter as ListFilter, Store } from '../store/store.ts'
+import type { RunFilter, Store } from '../store/store.ts'
 import { phaseRecord, runRecord } from './records.ts'
 
 /** Newest first. */
-export function listRuns(store: Store, filter: ListFilter): { runs: RunRecord[]; total: number } {
+export function listRuns(store: Store, filter: RunFilter): { runs: RunRecord[]; total: number } {
   const { rows, total } = store.runs.list(filter)
   return { runs: rows.map(runRecord), total }
 }
 
-export type { ListFilter, RunPhases }
+export type { RunPhases }
 
 /** The phases of a run in file order, with the sub-runs that each started. */
 export function runPhases(

@@ -1,7 +1,7 @@
 // The door of this room: what people and the hub are shown of runs.
 
 export { Followers, type Notice } from './followers.ts'
-export { type ListFilter, listRuns, type RunPhases, runPhases } from './phases.ts'
+export { listRuns, type RunPhases, runPhases } from './phases.ts'
 export {
   phaseRecord,
   type ReviewRecord,
