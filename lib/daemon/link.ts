@@ -341,7 +341,7 @@ function order<K extends JobKind>(kind: K, payload: unknown): Static<(typeof ORD
   const form = ORDERS[kind]
   if (matches(form, payload)) return payload
   const details = problems(form, payload)
-  throw new CadreError('invalid_request', `the job of kind ${kind} has not the form that this daemon knows`, {
+  throw new CadreError('invalid_request', `the job of kind ${kind} does not have the form that this daemon knows`, {
     details,
   })
 }

@@ -124,7 +124,7 @@ const PLACE = {
   started_at: nullable(Time),
   completed_at: nullable(Time),
 }
-/** Of a run tree, as in interface.md 2.7. */
+/** A run as a tree shows it. */
 export const TreeEntry = named('tree_entry', PLACE)
 export type TreeEntry = Omit<Static<typeof TreeEntry>, 'state'> & { state: string }
 

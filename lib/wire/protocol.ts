@@ -17,7 +17,7 @@ const Protocol = Type.Optional(Type.Integer())
 export const PublicKey = named('dispatch_key', { kid: AnyText, pem: AnyText, not_after: Type.Optional(Time) })
 export type PublicKey = Static<typeof PublicKey>
 
-/** The realm access list of interface.md 2.4. */
+/** Who may call a daemon of a realm from elsewhere, and the key that their tokens are checked with. */
 export const AccessList = named('acl', {
   realm_id: AnyText,
   allowed: Type.Array(AnyText),

@@ -3,6 +3,7 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { eq } from 'drizzle-orm'
 import { files, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
@@ -134,6 +135,20 @@ phases:
   expect(run.state).toBe('failed')
   expect(JSON.stringify(run.error)).toContain('agents.helpdesk.api_token')
   await expect(dispatch('@admin/top', { items: 'text' })).rejects.toThrow('expected a list')
+})
+
+test('a job of another form is refused to the hub, with what is wrong', async () => {
+  const { store } = hub
+  const { run_id } = await dispatch('@admin/top', { items: [1] })
+  await endedOnHub(run_id)
+  const id = crypto.randomUUID()
+  const place = { id, realm_id: hub.realm, run_id, created_by: 1, created_at: Date.now() }
+  const queued = { kind: 'decide', state: 'waiting', priority: 0, deliveries: 0 } as const
+  await store.write(tx => tx.insert(store.jobs).values({ ...place, ...queued, payload: { decision: 'approve' } }))
+  const job = async () => (await store.db.select().from(store.jobs).where(eq(store.jobs.id, id)))[0]!
+  await eventually(async () => (await job()).state === 'failed')
+  expect((await job()).error).toContain('the job of kind decide does not have the form that this daemon knows')
+  expect((await job()).error).toContain('/review_id is required')
 })
 
 test('cancel from the hub ends the run on the daemon', async () => {
