@@ -217,7 +217,9 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
     value: key => valueAt(resolved.value, key.split('.')),
     get(key, agents) {
       const path = key.split('.')
-      const value = valueAt(raw, path)
+      // A secret that no package may read is stored as its value alone.
+      const plain = path[0] === 'secrets' && path[2] === 'value' ? valueAt(raw, path.slice(0, 2)) : undefined
+      const value = plain === undefined || isObject(plain) ? valueAt(raw, path) : plain
       if (value === undefined) throw new CadreError('not_found', `the setting ${key} is not set`)
       return { key, value: masked(value, path, agents) }
     },

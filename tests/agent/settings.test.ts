@@ -643,3 +643,11 @@ secrets: {db: plain, odd: {value: x, tems: []}, 1st: x}
   ])
   expect(found.map(({ message }) => message).join()).not.toContain('tok-123456')
 })
+
+test('the value of a named secret is read by either of its keys, masked', async () => {
+  const { settings } = await opened('secrets: {plain: abcdefgh, both: {value: ijklmnop, teams: ["*"]}}\n')
+  for (const key of ['secrets.plain', 'secrets.plain.value', 'secrets.both.value']) {
+    expect(settings.get(key, agents)).toEqual({ key, value: '***' })
+  }
+  expect(() => settings.get('secrets.none.value', agents)).toThrow('is not set')
+})
