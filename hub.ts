@@ -1,86 +1,72 @@
 #!/usr/bin/env bun
-// The hub: `bun hub.ts` serves, `user …` keeps accounts, `backup` and `restore` the database. Configuration in lib/hub/config.ts, the database in
-// db/hub, every route in lib/hub/routes.ts.
+// The hub: tokens, tenancy, packages, dispatch, and the runs of all daemons. Its API is put together here, one plugin a
+// resource (lib/hub/routes). The database is in db/hub, the command line in lib/hub/commands.
 
-import { Command } from 'commander'
-import { backup, restore } from './db/hub/backup.ts'
-import { CadreError } from './lib/error.ts'
-import { addAccount, listAccounts, onHub, setPassword, suspendAccount } from './lib/hub/commands.ts'
+import { Elysia } from 'elysia'
+import { health } from './lib/http/health.ts'
+import { listen, stopOnSignal } from './lib/http/listen.ts'
+import { openapi } from './lib/http/openapi/routes.ts'
+import { root, STRICT } from './lib/http/root.ts'
+import { runCommand } from './lib/hub/commands/program.ts'
 import { type HubFlags, hubConfig } from './lib/hub/config.ts'
-import { serveHub } from './lib/hub/serve.ts'
+import type { Hub } from './lib/hub/hub.ts'
+import { audit } from './lib/hub/routes/audit.ts'
+import { auth } from './lib/hub/routes/auth.ts'
+import { daemonAdmin } from './lib/hub/routes/daemon-admin.ts'
+import { daemonProtocol } from './lib/hub/routes/daemons.ts'
+import { dispatch } from './lib/hub/routes/dispatch.ts'
+import { orgs } from './lib/hub/routes/orgs.ts'
+import { realmMembers } from './lib/hub/routes/realm-members.ts'
+import { realms } from './lib/hub/routes/realms.ts'
+import { reviews } from './lib/hub/routes/reviews.ts'
+import { runs } from './lib/hub/routes/runs.ts'
+import { scopes } from './lib/hub/routes/scopes.ts'
+import { session } from './lib/hub/routes/session.ts'
+import { teams } from './lib/hub/routes/teams.ts'
+import { users } from './lib/hub/routes/users.ts'
+import { keepChores, openHub } from './lib/hub/serve.ts'
 import { logFromEnvironment } from './lib/log.ts'
+import manifest from './package.json'
 
-const program = new Command('hub').description('Tokens, tenancy and dispatch for daemons.').exitOverride()
+const { version } = manifest
+const description = 'Tokens, tenancy, packages, dispatch, and the runs of all daemons.'
 
-const database = ['--database <location>', 'a SQLite file, or postgres://…'] as const
-const passwordStdin = ['--password-stdin', 'read the password from stdin instead of making one'] as const
+/** The API, not served yet. */
+export const hubApp = (hub: Hub) =>
+  new Elysia(STRICT)
+    .use(root(hub.log))
+    .use(health(() => ({ version })))
+    .use(session(hub))
+    .use(auth(hub))
+    .use(users(hub))
+    .use(orgs(hub))
+    .use(scopes(hub))
+    .use(realms(hub))
+    .use(realmMembers(hub))
+    .use(dispatch(hub))
+    .use(daemonProtocol(hub))
+    .use(daemonAdmin(hub))
+    .use(teams(hub))
+    .use(runs(hub))
+    .use(reviews(hub))
+    .use(audit(hub))
+    .use(openapi({ title: 'cadre hub', version, description }))
 
-program
-  .command('serve', { isDefault: true })
-  .description('serve the API until SIGTERM or SIGINT')
-  .option('--host <address>', 'address to listen on (CADRE_HUB_HOST, default 127.0.0.1)')
-  .option('--port <number>', 'port to listen on, 0 for any (CADRE_HUB_PORT, default 7400)')
-  .option(...database)
-  .action((flags: HubFlags) => serveHub(hubConfig(flags), logFromEnvironment()))
+/** What the API takes and answers, route by route. */
+export type HubApp = ReturnType<typeof hubApp>
 
-const user = program.command('user').description('accounts')
-
-user
-  .command('add <name>')
-  .description('add an account')
-  .option('--admin', 'make it a site admin')
-  .option(...passwordStdin)
-  .option(...database)
-  .action((name: string, flags: HubFlags & { admin?: boolean; passwordStdin?: boolean }) =>
-    onHub(hubConfig(flags), hub => addAccount(hub, name, flags)),
-  )
-
-user
-  .command('list')
-  .description('list accounts')
-  .option(...database)
-  .action((flags: HubFlags) => onHub(hubConfig(flags), listAccounts))
-
-user
-  .command('suspend <name>')
-  .description('refuse an account and all its tokens')
-  .option(...database)
-  .action((name: string, flags: HubFlags) => onHub(hubConfig(flags), hub => suspendAccount(hub, name)))
-
-user
-  .command('passwd <name>')
-  .description('set a new password')
-  .option(...passwordStdin)
-  .option(...database)
-  .action((name: string, flags: HubFlags & { passwordStdin?: boolean }) =>
-    onHub(hubConfig(flags), hub => setPassword(hub, name, flags)),
-  )
-
-program
-  .command('backup <file>')
-  .description('copy the SQLite database to a new file, also while a hub serves it')
-  .option(...database)
-  .action((file: string, flags: HubFlags) => {
-    const from = hubConfig(flags).database
-    process.stdout.write(`backed up ${from} to ${file}, ${backup(from, file)} bytes\n`)
+/** Serves until SIGTERM or SIGINT. */
+async function serve(flags: HubFlags): Promise<void> {
+  const config = hubConfig(flags)
+  const log = logFromEnvironment()
+  const hub = await openHub(config, log)
+  const listening = listen(hubApp(hub), config)
+  const stopChores = keepChores(hub, config)
+  stopOnSignal(listening, log, () => {
+    stopChores()
+    return hub.close()
   })
-
-program
-  .command('restore <file>')
-  .description('make a backup the SQLite database; the hub must be stopped')
-  .option('--replace', 'replace the database that is there')
-  .option(...database)
-  .action(async (file: string, flags: HubFlags & { replace?: boolean }) => {
-    const to = hubConfig(flags).database
-    process.stdout.write(`restored ${file} to ${to}, ${await restore(to, file, flags)} bytes\n`)
-  })
-
-try {
-  await program.parseAsync()
-} catch (error) {
-  if (error instanceof CadreError) process.stderr.write(`hub: ${error.message}\n`)
-  else if ((error as { code?: string }).code?.startsWith('commander.')) {
-    process.exit((error as { exitCode?: number }).exitCode === 0 ? 0 : 2)
-  } else throw error
-  process.exit(2)
+  process.stdout.write(`hub listening on ${listening.url}\n`)
 }
+
+if (import.meta.main) await runCommand(serve)

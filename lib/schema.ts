@@ -8,9 +8,8 @@ import type { Detail } from './error.ts'
 import { isObject } from './json.ts'
 import { Type } from './type.ts'
 
-/** A schema behind the interface of https://standardschema.dev, with the JSON Schema kept for OpenAPI. */
+/** The interface of https://standardschema.dev, by which Elysia checks a value and infers its type. */
 export interface Standard<T> {
-  readonly schema: TSchema
   readonly '~standard': {
     readonly version: 1
     readonly vendor: 'typebox'
@@ -19,23 +18,22 @@ export interface Standard<T> {
   }
 }
 
-export function standard<S extends TSchema>(schema: S): Standard<Static<S>> {
-  return {
-    schema,
-    '~standard': {
-      version: 1,
-      vendor: 'typebox',
-      validate(value) {
-        if (validator(schema).Check(value)) return { value: value as Static<S> }
-        return { issues: problems(schema, value).map(({ path, message }) => ({ message, path: segments(path) })) }
-      },
+/** Makes `schema` a body or query that Elysia takes; it is the same schema, and nothing of this shows in its JSON. */
+export function standard<S extends TSchema>(schema: S): S & Standard<Static<S>> {
+  const interface_: Standard<Static<S>>['~standard'] = {
+    version: 1,
+    vendor: 'typebox',
+    validate(value) {
+      if (validator(schema).Check(value)) return { value: value as Static<S> }
+      return { issues: problems(schema, value).map(({ path, message }) => ({ message, path: segments(path) })) }
     },
   }
+  return Object.defineProperty(schema as S & Standard<Static<S>>, '~standard', { value: interface_ })
 }
 
 /** An object that takes no other properties than these: the form of every body, except where the protocol is rolling. */
-export function closed<P extends TProperties>(properties: P): TObject<P> {
-  return Type.Object(properties, { additionalProperties: false })
+export function closed<P extends TProperties>(properties: P): TObject<P> & Standard<Static<TObject<P>>> {
+  return standard(Type.Object(properties, { additionalProperties: false }))
 }
 
 /** A record that recurs in replies: a component of this name in OpenAPI. Open, for replies may grow. */

@@ -103,14 +103,14 @@ export class Host {
   }
 
   async #listen(): Promise<Serving> {
-    const [{ strictFrom }, { daemonApi }, { listen }] = await Promise.all([
+    const [{ strictFrom }, { daemonApp }, { listen }] = await Promise.all([
       import('./access.ts'),
-      import('./routes.ts'),
+      import('./app.ts'),
       import('../http/listen.ts'),
     ])
     const { daemon } = this
-    const api = daemonApi(daemon, { strict: strictFrom(process.env.CADRE_LOCAL_AUTH) })
-    const listening = listen(api, { host: '127.0.0.1', port: 0 })
+    const app = daemonApp(daemon, { strict: strictFrom(process.env.CADRE_LOCAL_AUTH) })
+    const listening = listen(app, { host: '127.0.0.1', port: 0 })
     try {
       daemon.lock.announce(listening.url)
     } catch (error) {

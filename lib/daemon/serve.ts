@@ -1,39 +1,51 @@
-// `bun daemon.ts serve`: the daemon behind HTTP, until SIGTERM or SIGINT.
+// `bun daemon.ts serve`: its configuration, and the daemon from opening its home to SIGTERM or SIGINT.
 
 import { CadreError, messageOf } from '../error.ts'
-import { listen, stopOnSignal } from '../http/listen.ts'
+import { type Listening, stopOnSignal } from '../http/listen.ts'
 import { type Log, logFromEnvironment } from '../log.ts'
 import { strictFrom } from './access.ts'
 import { Daemon } from './daemon.ts'
 import { linkHub } from './enrol.ts'
 import { homeFolder } from './home.ts'
 import { bytesToKeep, daysToKeep, keepRuns } from './retention.ts'
-import { daemonApi } from './routes.ts'
 
-export interface ServeOptions {
+export interface ServeFlags {
   home?: string
   host?: string
   port?: string
 }
 
+type Environment = Record<string, string | undefined>
+
+type ServeConfig = ReturnType<typeof serveConfig>
+
 const DEFAULT_PORT = '7401'
 const PATIENCE_MS = 3_000
 
-export async function serve(options: ServeOptions): Promise<void> {
-  const { env } = process
-  const port = portOf(options.port ?? (env.CADRE_DAEMON_PORT || DEFAULT_PORT))
-  const strict = strictFrom(env.CADRE_LOCAL_AUTH)
-  const limits = { days: daysToKeep(env.CADRE_KEEP_RUNS_DAYS), bytes: bytesToKeep(env.CADRE_KEEP_RUNS_GB) }
+/** Flags, then the environment, then defaults. */
+export function serveConfig(flags: ServeFlags, env: Environment) {
+  return {
+    home: homeFolder(flags.home),
+    host: flags.host ?? (env.CADRE_DAEMON_HOST || '127.0.0.1'),
+    port: portOf(flags.port ?? (env.CADRE_DAEMON_PORT || DEFAULT_PORT)),
+    /** Whether callers on this machine need the local token for everything. */
+    strict: strictFrom(env.CADRE_LOCAL_AUTH),
+    keep: { days: daysToKeep(env.CADRE_KEEP_RUNS_DAYS), bytes: bytesToKeep(env.CADRE_KEEP_RUNS_GB) },
+    env,
+  }
+}
+
+/** Opens the home, continues what was interrupted, links to the hub, and has `serve` listen; lets go of the home if that fails. */
+export async function startDaemon(config: ServeConfig, serve: (daemon: Daemon) => Listening): Promise<void> {
   const log = logFromEnvironment()
-  const daemon = await Daemon.open({ home: homeFolder(options.home), log })
+  const daemon = await Daemon.open({ home: config.home, log })
   try {
     for (const { file, reason } of daemon.catalogue.skipped) log.warn('agent skipped', { file, reason })
     daemon.tellUnknownSettings()
     await daemon.recover()
-    await withinPatience(linkHub(daemon, env), log)
-    const stopSweeping = keepRuns(daemon, limits)
-    const host = options.host ?? (env.CADRE_DAEMON_HOST || '127.0.0.1')
-    const listening = listen(daemonApi(daemon, { strict }), { host, port })
+    await withinPatience(linkHub(daemon, config.env), log)
+    const stopSweeping = keepRuns(daemon, config.keep)
+    const listening = serve(daemon)
     // The lock first: who reads the line may call a command, which looks there.
     daemon.lock.announce(listening.url)
     daemon.address = listening.url

@@ -4,30 +4,32 @@ import { CadreError } from '../error.ts'
 
 export const MIB = 1024 * 1024
 
+/** As Elysia gives them: each under its name in small letters. */
+export type Headers = Record<string, string | undefined>
+
 /** Deeper JSON than this is refused: what recurses over it later must not run out of stack. */
 const MAX_DEPTH = 128
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /** The checks that need no byte of the body: announced size, then type. */
-export function checkHead(request: Request, limit: number): void {
-  const { headers } = request
-  const length = headers.get('content-length')
-  if (length !== null && Number(length) > limit) throw tooLarge(limit)
-  if (length === '0' || (length === null && !headers.has('transfer-encoding'))) return
-  const type = headers.get('content-type')
-  if (type === null || type.split(';', 1)[0]!.trim().toLowerCase() !== 'application/json') {
+export function checkHead(headers: Headers, limit: number): void {
+  const length = headers['content-length']
+  if (length !== undefined && Number(length) > limit) throw tooLarge(limit)
+  if (length === '0' || (length === undefined && headers['transfer-encoding'] === undefined)) return
+  const type = headers['content-type']
+  if (type === undefined || type.split(';', 1)[0]!.trim().toLowerCase() !== 'application/json') {
     throw new CadreError('unsupported_media_type', `expected content-type application/json, got ${type ?? 'none'}`)
   }
-  const encoding = headers.get('content-encoding')
-  if (encoding !== null && encoding !== 'identity') {
+  const encoding = headers['content-encoding']
+  if (encoding !== undefined && encoding !== 'identity') {
     throw new CadreError('unsupported_media_type', `expected a body without content-encoding, got ${encoding}`)
   }
 }
 
 /** The JSON value of the body; an empty one counts as `{}`. */
-export async function readJson(request: Request, limit: number): Promise<unknown> {
-  const bytes = await readBytes(request, limit)
+export async function readJson(request: Request, headers: Headers, limit: number): Promise<unknown> {
+  const bytes = await readBytes(request, headers, limit)
   if (bytes.length === 0) return {}
   let text: string
   try {
@@ -44,18 +46,18 @@ export async function readJson(request: Request, limit: number): Promise<unknown
 }
 
 /** A caller that goes away in the middle is no fault of ours: nobody reads the answer, and the log has it as a refusal. */
-async function readBytes(request: Request, limit: number): Promise<Uint8Array> {
+async function readBytes(request: Request, headers: Headers, limit: number): Promise<Uint8Array> {
   try {
-    return await takeBytes(request, limit)
+    return await takeBytes(request, headers, limit)
   } catch (cause) {
     if (cause instanceof CadreError) throw cause
     throw new CadreError('invalid_request', 'the connection ended before the whole body had arrived', { cause })
   }
 }
 
-async function takeBytes(request: Request, limit: number): Promise<Uint8Array> {
+async function takeBytes(request: Request, headers: Headers, limit: number): Promise<Uint8Array> {
   // With a length the server itself delivers no more than was announced, and that has been checked.
-  if (request.headers.has('content-length')) return request.bytes()
+  if (headers['content-length'] !== undefined) return request.bytes()
   if (!request.body) return new Uint8Array()
   const chunks: Uint8Array[] = []
   let size = 0

@@ -1,10 +1,10 @@
 // How an API goes up and down: listening announced only when ready, stopped within ten seconds whatever still runs.
 
 import type { Server } from 'bun'
+import type { AnyElysia } from 'elysia'
 import { CadreError } from '../error.ts'
 import type { Log } from '../log.ts'
-import { Type } from '../type.ts'
-import { type Api, anyone } from './api.ts'
+import { routesOf } from './routes.ts'
 
 /** Requests in flight get this long to end once a stop is asked. */
 const GRACE_MS = 8_000
@@ -23,16 +23,19 @@ export interface ListenOptions {
   port: number
 }
 
-/** Serves `api`. Throws `conflict` when the address cannot be had. */
-export function listen(api: Api, { host, port }: ListenOptions): Listening {
-  api.routes()
-  const server = bind(api, host, port)
+/** An app that has the HTTP kit. */
+export type App = Pick<AnyElysia, 'fetch' | 'routes' | 'server'> & { decorator: { stopping: AbortController } }
+
+/** Serves `app`. Throws `conflict` when the address cannot be had, and when a route does not declare its access. */
+export function listen(app: App, { host, port }: ListenOptions): Listening {
+  routesOf(app)
+  const server = bind(app, host, port)
   const listening: Listening = {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${server.port}`,
     port: server.port!,
     server,
     async stop() {
-      api.stop()
+      app.decorator.stopping.abort()
       const force = setTimeout(() => server.stop(true), GRACE_MS)
       await server.stop()
       clearTimeout(force)
@@ -45,19 +48,19 @@ export function listen(api: Api, { host, port }: ListenOptions): Listening {
  * Elysia's own `listen` would share the port with another process and leave an exit hook behind each server.
  * Bodies are bounded by the routes, which answer in our form: the server's own bound would answer before them.
  */
-function bind(api: Api, hostname: string, port: number): Server<unknown> {
+function bind(app: App, hostname: string, port: number): Server<unknown> {
   try {
     const server = Bun.serve({
       hostname,
       port,
-      fetch: api.app.fetch,
+      fetch: app.fetch,
       idleTimeout: 30,
       maxRequestBodySize: Number.MAX_SAFE_INTEGER,
       development: false,
       // Outside of development Bun's default lets two processes share a port unnoticed.
       reusePort: false,
     })
-    api.app.server = server as typeof api.app.server
+    app.server = server
     return server
   } catch (error) {
     const { code } = error as { code?: string }
@@ -82,13 +85,4 @@ export function stopOnSignal(listening: Listening, log: Log, close: () => void |
     process.exit(0)
   }
   for (const signal of ['SIGTERM', 'SIGINT'] as const) process.on(signal, () => void stop(signal))
-}
-
-/** `GET /health`, without credential. */
-export function health(api: Api, report: () => Record<string, unknown>): void {
-  const data = Type.Object({ status: Type.Literal('ok') }, { additionalProperties: true })
-  api.get('/health', { access: anyone, query: Type.Object({}), data, summary: 'Liveness' }, () => ({
-    status: 'ok',
-    ...report(),
-  }))
 }

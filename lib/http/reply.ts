@@ -1,7 +1,7 @@
 // The two forms of replies: plain `{ok, data}` and, for the daemon's envelope calls, the envelope.
 // Whatever was thrown becomes one CadreError here.
 
-import type { TSchema } from 'typebox'
+import { ValidationError } from 'elysia'
 import { CadreError, type ErrorBody } from '../error.ts'
 import { isObject } from '../json.ts'
 import { problems } from '../schema.ts'
@@ -43,19 +43,17 @@ export function envelopeFrame(instanceId: () => string | null): Frame {
   }
 }
 
-/** `thrown` as a CadreError; what is not foreseen is `internal`. `schema` is that of the body or query. */
-export function asFailure(thrown: unknown, schema: TSchema | undefined): CadreError {
+/** `thrown` as a CadreError; what is not foreseen is `internal`. */
+export function asFailure(thrown: unknown): CadreError {
   if (thrown instanceof CadreError) return thrown
-  const { code, cause, value } = thrown as { code?: unknown; cause?: unknown; value?: unknown }
-  if (code === 'VALIDATION' && schema) {
-    const details = problems(schema, value)
+  if (thrown instanceof ValidationError) {
+    const { schema } = Object(thrown.validator)
+    const details = problems(schema, thrown.value)
     const [first, ...rest] = details
     const more = rest.length > 0 ? `, and ${rest.length} more in details` : ''
     const what = first ? `: ${first.path || 'the body'} ${first.message}${more}` : ''
     return new CadreError('invalid_request', `the request does not have the expected form${what}`, { details })
   }
-  // Elysia wraps what a parse hook throws.
-  if (code === 'PARSE' && cause instanceof CadreError) return cause
   if (isFullDisk(thrown)) {
     return new CadreError('unavailable', 'the disk takes no more writes: free some space, then try again', {
       cause: thrown,

@@ -4,7 +4,7 @@
 import { and, eq, sql } from 'drizzle-orm'
 import type { Db } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
-import type { Access, Incoming } from '../http/api.ts'
+import type { Access, Incoming } from '../http/admission.ts'
 import { type Ask, allows, type Grant, reaches } from '../wire/grants.ts'
 import { atLeast, decide, type Kind, ROLES, type Role, roleIn, type Standing } from './access.ts'
 import type { Hub } from './hub.ts'
@@ -154,8 +154,6 @@ export class UserCaller {
   }
 }
 
-export type Callers = ReturnType<typeof createCallers>
-
 /** The accesses that the hub's routes declare. */
 export function createCallers(hub: Hub) {
   const { store, now } = hub
@@ -235,7 +233,7 @@ export function createCallers(hub: Hub) {
     return forwarded?.split(',').at(-1)?.trim() || (peer() ?? 'unknown')
   }
 
-  const stranger = (incoming: Incoming): Stranger => ({ kind: 'stranger', address: () => addressOf(incoming) })
+  const asStranger = (incoming: Incoming): Stranger => ({ kind: 'stranger', address: () => addressOf(incoming) })
 
   function asRealm(incoming: Incoming, token: TokenFacts): RealmCaller {
     return {
@@ -252,8 +250,8 @@ export function createCallers(hub: Hub) {
 
   return {
     /** No credential. */
-    open(): Access<Stranger> {
-      return { rule: 'none', admit: stranger }
+    stranger(): Access<Stranger> {
+      return { rule: 'none', admit: asStranger }
     },
     user(rule: UserRule): Access<UserCaller> {
       return {
@@ -288,7 +286,7 @@ export function createCallers(hub: Hub) {
       return {
         rule: `none, or ${describe(rule)}`,
         admit: async incoming =>
-          incoming.bearer === null ? stranger(incoming) : asUser(incoming, await authenticate(incoming), rule),
+          incoming.bearer === null ? asStranger(incoming) : asUser(incoming, await authenticate(incoming), rule),
         permit: caller => caller.kind === 'user' && permit(caller, rule),
       }
     },

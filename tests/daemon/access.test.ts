@@ -2,14 +2,16 @@
 
 import { describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
+import { Elysia } from 'elysia'
 import { exportSPKI, generateKeyPair, type JWTPayload, SignJWT } from 'jose'
 import { Type } from 'typebox'
 import { migrate, openDatabase, readMigrations } from '../../db/open.ts'
 import { createGuard, isLoopback, type Rule } from '../../lib/daemon/access.ts'
 import { createCredentials, type Remote } from '../../lib/daemon/credentials.ts'
+import { daemonKit } from '../../lib/daemon/kit.ts'
 import { UsedTokens } from '../../lib/daemon/used-tokens.ts'
 import { CadreError } from '../../lib/error.ts'
-import { createApi } from '../../lib/http/api.ts'
+import { root, STRICT } from '../../lib/http/root.ts'
 import { createLog } from '../../lib/log.ts'
 import { closed } from '../../lib/schema.ts'
 import type { Identity } from '../../lib/wire/hub-calls.ts'
@@ -78,7 +80,7 @@ async function ask(
   const request = new Request('http://127.0.0.1:7401/v1/x', { headers: { host: '127.0.0.1:7401', ...headers } })
   try {
     const access = guard(rule)
-    const caller = await access.admit({ request, path: '/v1/x', bearer, peer: () => peer })
+    const caller = await access.admit({ request, bearer, peer: () => peer })
     access.permit?.(caller)
     return caller.local ? 'local' : caller.name
   } catch (error) {
@@ -214,17 +216,18 @@ describe('dispatch tokens', () => {
   })
 
   test('a wrong body is told before what is not allowed, and uses nothing up', async () => {
-    const api = createApi({ log: createLog({ write: () => {} }) })
     const body = closed({ run_id: Type.String() })
-    const guard = guardOf()
-    api.post('/v1/start', { access: guard(EXECUTE), body }, ({ caller }) => ({ by: caller.name }))
-    api.post('/v1/never', { access: guard(NEVER), body }, () => ({}))
+    const api = new Elysia(STRICT)
+      .use(root(createLog({ write: () => {} })))
+      .use(daemonKit(guardOf()))
+      .post('/v1/start', ({ caller }) => ({ by: caller.name }), { access: EXECUTE, body })
+      .post('/v1/never', () => ({}), { access: NEVER, body })
     const bearer = await dispatchToken({ claims: { action: 'execute' } })
     // Without a socket a request comes from elsewhere.
     const post = async (path: string, content: object, token = bearer) => {
       const headers = { authorization: `Bearer ${token}`, 'content-type': 'application/json' }
       const request = new Request(`http://localhost${path}`, { method: 'POST', headers, body: JSON.stringify(content) })
-      return (await api.app.handle(request)).status
+      return (await api.handle(request)).status
     }
     expect(await post('/v1/never', { run: 'r' })).toBe(400)
     expect(await post('/v1/never', { run_id: 'r' })).toBe(403)

@@ -2,8 +2,8 @@
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { eq } from 'drizzle-orm'
+import { hubApp } from '../../hub.ts'
 import { createHub } from '../../lib/hub/hub.ts'
-import { hubApi } from '../../lib/hub/serve.ts'
 import { createLog } from '../../lib/log.ts'
 import { folder } from '../support/folder.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
@@ -364,7 +364,7 @@ describe('users', () => {
       },
     })
     const watched = createHub({ store: { ...hub.store, db }, log: createLog({ write: () => {} }), home: folder() })
-    const { app } = hubApi(watched)
+    const app = hubApp(watched)
     const get = async (body: object) => {
       const headers = { authorization: `Bearer ${pat.token}`, 'content-type': 'application/json' }
       const request = new Request('http://localhost/v1/users/get', {

@@ -2,10 +2,11 @@
 // in its memory can be asked for over IPC. Arguments: the database, its home, the password of `admin`, the port.
 
 import { openStore } from '../../db/hub/store.ts'
-import { stopOnSignal } from '../../lib/http/listen.ts'
+import { hubApp } from '../../hub.ts'
+import { listen, stopOnSignal } from '../../lib/http/listen.ts'
 import { firstStart } from '../../lib/hub/accounts.ts'
 import { createHub } from '../../lib/hub/hub.ts'
-import { startHub } from '../../lib/hub/serve.ts'
+import { keepChores } from '../../lib/hub/serve.ts'
 import { createLog } from '../../lib/log.ts'
 import type { Answer, Question } from './hub-processes.ts'
 
@@ -20,10 +21,11 @@ const hub = createHub({
   home,
 })
 await firstStart(hub, { username: 'admin', password })
-const { listening, chores } = startHub(hub, { host: '127.0.0.1', port: Number(port), keepRunsDays: 30 })
-stopOnSignal(listening, hub.log, async () => {
-  clearInterval(chores)
-  await hub.close()
+const listening = listen(hubApp(hub), { host: '127.0.0.1', port: Number(port) })
+const stopChores = keepChores(hub, { keepRunsDays: 30 })
+stopOnSignal(listening, hub.log, () => {
+  stopChores()
+  return hub.close()
 })
 
 process.on('message', async ({ id, ask, ms = 0 }: Question) => {

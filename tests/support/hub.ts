@@ -4,9 +4,9 @@
 
 import { join } from 'node:path'
 import { openStore, type Store } from '../../db/hub/store.ts'
-import type { Route } from '../../lib/http/api.ts'
+import { hubApp } from '../../hub.ts'
+import { type Route, routesOf } from '../../lib/http/routes.ts'
 import { createHub } from '../../lib/hub/hub.ts'
-import { hubApi } from '../../lib/hub/serve.ts'
 import { createLog } from '../../lib/log.ts'
 import { folder } from './folder.ts'
 import { alternate, startHubProcess } from './hub-processes.ts'
@@ -114,7 +114,7 @@ export async function startTestHub(): Promise<TestHub> {
     home,
   })
   const { store } = idle
-  const routes = hubApi(idle).routes()
+  const routes = routesOf(hubApp(idle))
 
   async function call(token: string | null, path: string, body: unknown = {}): Promise<Reply> {
     const response = await fetch(`${url}/v1/${path}`, {

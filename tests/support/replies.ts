@@ -2,7 +2,7 @@
 // property pass that the schema does not name.
 
 import type { TSchema } from 'typebox'
-import type { Route } from '../../lib/http/api.ts'
+import type { Route } from '../../lib/http/routes.ts'
 import { isObject } from '../../lib/json.ts'
 import { problems } from '../../lib/schema.ts'
 

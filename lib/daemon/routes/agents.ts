@@ -1,11 +1,13 @@
 // agents/list: the catalogue, format version 1.0.0.
 
+import { Elysia } from 'elysia'
 import { closed } from '../../schema.ts'
-import type { Routing } from '../routes.ts'
+import type { Daemon } from '../daemon.ts'
+import type { DaemonKit } from '../kit.ts'
 
-export function agentRoutes({ api, daemon, guard }: Routing): void {
-  const access = guard({ local: 'open', remote: null })
-  api.post('/v1/agents/list', { access, body: closed({}), summary: 'The agents that are installed' }, () =>
-    daemon.catalogue.list(),
-  )
-}
+export const agents = (daemon: Daemon, kit: DaemonKit) =>
+  new Elysia({ name: 'agents', prefix: '/v1/agents' }).use(kit).post('/list', () => daemon.catalogue.list(), {
+    access: { local: 'open', remote: null },
+    body: closed({}),
+    detail: { summary: 'The agents that are installed' },
+  })

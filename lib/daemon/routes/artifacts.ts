@@ -2,41 +2,57 @@
 
 import { realpath } from 'node:fs/promises'
 import { basename, join, sep } from 'node:path'
+import { Elysia } from 'elysia'
 import { CadreError } from '../../error.ts'
 import { isSafeName } from '../../file-name.ts'
 import { runPhases } from '../../run/engine.ts'
 import { closed } from '../../schema.ts'
 import { Type } from '../../type.ts'
 import type { Daemon } from '../daemon.ts'
-import type { Routing } from '../routes.ts'
+import type { DaemonKit } from '../kit.ts'
 import { Name, RunId } from './bodies.ts'
 import { target } from './runs.ts'
 
-export function artifactRoutes({ api, daemon, guard }: Routing): void {
-  const access = guard({ local: 'open', remote: 'access', ofRun: true })
-  const List = closed({ run_id: RunId, phase: Type.Optional(Name) })
-  api.post('/v1/artifacts/list', { access, body: List, summary: 'Files that phases of a run wrote' }, call => {
-    const { phases } = runPhases(daemon.engine.store, target(daemon, call), id => daemon.engine.bundle(id))
-    const wanted = phases.filter(({ name }) => call.body.phase === undefined || name === call.body.phase)
-    const artifacts = wanted.flatMap(({ name: phase, files }) => files.map(file => ({ phase, ...file })))
-    return { artifacts, total: artifacts.length }
-  })
+const READ = { local: 'open', remote: 'access', ofRun: true } as const
 
-  const query = closed({ run_id: RunId, path: Type.String({ minLength: 1, maxLength: 2_000 }) })
-  api.get('/v1/artifacts/get', { access, query, summary: 'One file, as a download' }, async visit => {
-    const runId = target(daemon, { body: visit.query, caller: visit.caller })
-    const file = await artifactFile(daemon, runId, visit.query.path)
-    return new Response(Bun.file(file), {
-      headers: {
-        'content-type': 'application/octet-stream',
-        'content-disposition': `attachment; filename*=UTF-8''${encodeRfc8187(basename(file))}`,
-        'content-security-policy': 'sandbox',
-        'x-content-type-options': 'nosniff',
-        'cache-control': 'no-store',
+export const artifacts = (daemon: Daemon, kit: DaemonKit) =>
+  new Elysia({ name: 'artifacts', prefix: '/v1/artifacts' })
+    .use(kit)
+    .post(
+      '/list',
+      ({ body: { run_id, phase: only }, caller }) => {
+        const { engine } = daemon
+        const { phases } = runPhases(engine.store, target(daemon, caller, run_id), id => engine.bundle(id))
+        const wanted = phases.filter(({ name }) => only === undefined || name === only)
+        const artifacts = wanted.flatMap(({ name: phase, files }) => files.map(file => ({ phase, ...file })))
+        return { artifacts, total: artifacts.length }
       },
-    })
-  })
-}
+      {
+        access: READ,
+        body: closed({ run_id: RunId, phase: Type.Optional(Name) }),
+        detail: { summary: 'Files that phases of a run wrote' },
+      },
+    )
+    .get(
+      '/get',
+      async ({ query, caller }) => {
+        const file = await artifactFile(daemon, target(daemon, caller, query.run_id), query.path)
+        return new Response(Bun.file(file), {
+          headers: {
+            'content-type': 'application/octet-stream',
+            'content-disposition': `attachment; filename*=UTF-8''${encodeRfc8187(basename(file))}`,
+            'content-security-policy': 'sandbox',
+            'x-content-type-options': 'nosniff',
+            'cache-control': 'no-store',
+          },
+        })
+      },
+      {
+        access: READ,
+        query: closed({ run_id: RunId, path: Type.String({ minLength: 1, maxLength: 2_000 }) }),
+        detail: { summary: 'One file, as a download' },
+      },
+    )
 
 /** Absolute path of `files/<phase>/<name>` of a run. What is no safe name, or leads out by a link, is not there. */
 async function artifactFile(daemon: Daemon, runId: string, path: string): Promise<string> {

@@ -1,18 +1,27 @@
 // GET /metrics: what the daemon does, in Prometheus' text format.
 // https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format
 
+import { Elysia } from 'elysia'
 import { RUN_STATES } from '../../run/engine.ts'
 import { closed } from '../../schema.ts'
-import type { Routing } from '../routes.ts'
+import type { Daemon } from '../daemon.ts'
+import type { DaemonKit } from '../kit.ts'
 import { version } from '../version.ts'
+
+const HEADERS = { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' }
 
 type Sample = [labels: Record<string, string>, value: number]
 
-export function metricRoutes({ api, daemon, guard }: Routing): void {
-  const access = guard({ local: 'open', remote: 'access' })
-  api.get('/metrics', { access, query: closed({}), summary: 'Prometheus metrics' }, () => {
+export function metrics(daemon: Daemon, kit: DaemonKit) {
+  return new Elysia({ name: 'metrics' }).use(kit).get('/metrics', () => new Response(text(), { headers: HEADERS }), {
+    access: { local: 'open', remote: 'access' },
+    query: closed({}),
+    detail: { summary: 'Prometheus metrics' },
+  })
+
+  function text(): string {
     const { slots, free, stalled } = daemon.engine.load
-    const text = [
+    return [
       gauge('cadre_build_info', 'Version of the daemon.', [[{ version }, 1]]),
       gauge('cadre_runs', 'Runs by state, sub-runs included.', runsByState()),
       gauge('cadre_slots_used', 'Leaf phases that run now.', [[{}, slots]]),
@@ -21,8 +30,7 @@ export function metricRoutes({ api, daemon, guard }: Routing): void {
       gauge('cadre_outbox_changes', 'Changes that the hub has not acknowledged.', [[{}, waiting()]]),
       gauge('cadre_hub_connected', '1 while the hub answers.', [[{}, daemon.remote?.connected() ? 1 : 0]]),
     ].join('')
-    return new Response(text, { headers: { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' } })
-  })
+  }
 
   function runsByState(): Sample[] {
     const rows = daemon.db

@@ -1,8 +1,8 @@
 // runs/*: start, cancel, resume, delete, and everything that is recorded of a run.
 
+import { Elysia } from 'elysia'
 import type { Static } from 'typebox'
 import { CadreError } from '../../error.ts'
-import type { Call } from '../../http/api.ts'
 import { envelopeFrame } from '../../http/reply.ts'
 import { jsonStream } from '../../http/stream.ts'
 import type { JsonObject } from '../../json.ts'
@@ -12,9 +12,9 @@ import { Type } from '../../type.ts'
 import type { Caller } from '../access.ts'
 import type { Daemon } from '../daemon.ts'
 import { shown, shownPhases, shownWhy } from '../interrupted.ts'
+import type { DaemonKit } from '../kit.ts'
 import { cancelRun, resumeRun } from '../reopen.ts'
 import { deleteTree } from '../retention.ts'
-import type { Routing } from '../routes.ts'
 import { startRun } from '../start.ts'
 import { envelope, Name, PAGE, page, RunId } from './bodies.ts'
 
@@ -48,90 +48,117 @@ const Logs = closed({
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000 })),
 })
 
-export function runRoutes({ api, daemon, guard }: Routing): void {
+/** Who may read a run, and so on; a call about a run also asks `target`. */
+const READ = { local: 'open', remote: 'access', ofRun: true } as const
+const HERE = { local: 'open', remote: null } as const
+
+export function runs(daemon: Daemon, kit: DaemonKit) {
   const { engine } = daemon
   const { store } = engine
-  const read = guard({ local: 'open', remote: 'access', ofRun: true })
-  const resume = guard({ local: 'open', remote: 'execute', ofRun: true })
-  const cancel = guard({ local: 'open', remote: 'cancel', ofRun: true })
-  const list = guard({ local: 'open', remote: 'access' })
-  const begin = guard({ local: 'open', remote: 'execute' })
-
-  api.post('/v1/runs/start', { access: begin, body: Start, summary: 'Start a run' }, ({ body, caller }) =>
-    start(daemon, body, caller),
-  )
-  api.post('/v1/runs/list', { access: list, body: List, summary: 'Runs, newest first' }, ({ body }) => {
-    const { limit: _, offset: __, ...filter } = body
-    const { runs, total } = listRuns(store, { ...filter, ...page(body) })
-    return { runs: runs.map(run => (daemon.left.has(run.root_run_id) ? shown(run) : run)), total }
-  })
-  api.post('/v1/runs/get', { access: read, body: OneRun, summary: 'One run' }, call => {
-    const run = runDetail(store, target(daemon, call))
-    return daemon.left.has(run.root_run_id) ? shown(run) : run
-  })
-  api.post('/v1/runs/cancel', { access: cancel, body: OneRun, summary: 'Cancel a run and all below it' }, call =>
-    cancelRun(daemon, target(daemon, call)),
-  )
-  api.post(
-    '/v1/runs/resume',
-    { access: resume, body: Resume, summary: 'Continue an interrupted run, or an ended one as a new attempt' },
-    ({ body, caller }) => {
-      const { run_id, from_phase: from = null, failed = false, inputs } = body
-      if (inputs && !caller.local) {
-        throw new CadreError('forbidden', 'secret inputs are only taken on the daemon’s own machine')
-      }
-      const request = { from, failed, ...(inputs && { inputs: inputs as JsonObject }) }
-      return resumeRun(daemon, target(daemon, { body: { run_id }, caller }), request)
-    },
-  )
-  api.post(
-    '/v1/runs/delete',
-    { access: guard({ local: 'open', remote: null }), body: OneRun, summary: 'Delete an ended run and all below it' },
-    async call => {
-      const record = engine.record(target(daemon, call))
-      await deleteTree(daemon, record.run_id)
-      return record
-    },
-  )
-  api.post('/v1/runs/why', { access: read, body: OneRun, summary: 'Why a run ended as it did' }, call => {
-    const runId = target(daemon, call)
-    const found = why(store, runId, id => engine.bundle(id))
-    const root = rootOf(daemon.db, runId)
-    return daemon.left.has(root) ? shownWhy(found, root) : found
-  })
-  api.post('/v1/runs/tree', { access: read, body: OneRun, summary: 'The whole tree of a run' }, call => {
-    const root = rootOf(daemon.db, target(daemon, call))
-    const entries = treeEntries(daemon.db, root)
-    return jsonStream(
-      `{"ok":true,"data":{"root_run_id":${JSON.stringify(root)},"runs":[`,
-      daemon.left.has(root) ? entries.map(shown) : entries,
-      ']}}',
-    )
-  })
-  api.post(
-    '/v1/runs/phases',
-    {
-      access: read,
-      body: envelope('run_phases', OneRun),
-      frame: envelopeFrame(() => daemon.instanceId),
-      summary: 'The phases of a run, in file order',
-    },
-    ({ body, caller }) => {
-      const runId = target(daemon, { body: body.payload, caller })
-      const found = engine.phases(runId)
-      return daemon.left.has(rootOf(daemon.db, runId)) ? shownPhases(found) : found
-    },
-  )
-  api.post('/v1/runs/logs', { access: read, body: Logs, summary: 'Log lines of a run' }, call => {
-    const runId = target(daemon, call)
-    engine.logs.flush()
-    const { phase, after_seq: afterSeq, limit = 100 } = call.body
-    return readLines(engine.stateDir(runId), {
-      limit,
-      ...(phase !== undefined && { phase }),
-      ...(afterSeq !== undefined && { afterSeq }),
+  return new Elysia({ name: 'runs', prefix: '/v1/runs' })
+    .use(kit)
+    .post('/start', ({ body, caller }) => start(daemon, body, caller), {
+      access: { local: 'open', remote: 'execute' },
+      body: Start,
+      detail: { summary: 'Start a run' },
     })
-  })
+    .post(
+      '/list',
+      ({ body }) => {
+        const { limit: _, offset: __, ...filter } = body
+        const { runs, total } = listRuns(store, { ...filter, ...page(body) })
+        return { runs: runs.map(run => (daemon.left.has(run.root_run_id) ? shown(run) : run)), total }
+      },
+      { access: { local: 'open', remote: 'access' }, body: List, detail: { summary: 'Runs, newest first' } },
+    )
+    .post(
+      '/get',
+      ({ body, caller }) => {
+        const run = runDetail(store, target(daemon, caller, body.run_id))
+        return daemon.left.has(run.root_run_id) ? shown(run) : run
+      },
+      { access: READ, body: OneRun, detail: { summary: 'One run' } },
+    )
+    .post('/cancel', ({ body, caller }) => cancelRun(daemon, target(daemon, caller, body.run_id)), {
+      access: { local: 'open', remote: 'cancel', ofRun: true },
+      body: OneRun,
+      detail: { summary: 'Cancel a run and all below it' },
+    })
+    .post(
+      '/resume',
+      ({ body, caller }) => {
+        const { run_id, from_phase: from = null, failed = false, inputs } = body
+        if (inputs && !caller.local) {
+          throw new CadreError('forbidden', 'secret inputs are only taken on the daemon’s own machine')
+        }
+        const request = { from, failed, ...(inputs && { inputs: inputs as JsonObject }) }
+        return resumeRun(daemon, target(daemon, caller, run_id), request)
+      },
+      {
+        access: { local: 'open', remote: 'execute', ofRun: true },
+        body: Resume,
+        detail: { summary: 'Continue an interrupted run, or an ended one as a new attempt' },
+      },
+    )
+    .post(
+      '/delete',
+      async ({ body, caller }) => {
+        const record = engine.record(target(daemon, caller, body.run_id))
+        await deleteTree(daemon, record.run_id)
+        return record
+      },
+      { access: HERE, body: OneRun, detail: { summary: 'Delete an ended run and all below it' } },
+    )
+    .post(
+      '/why',
+      ({ body, caller }) => {
+        const runId = target(daemon, caller, body.run_id)
+        const found = why(store, runId, id => engine.bundle(id))
+        const root = rootOf(daemon.db, runId)
+        return daemon.left.has(root) ? shownWhy(found, root) : found
+      },
+      { access: READ, body: OneRun, detail: { summary: 'Why a run ended as it did' } },
+    )
+    .post(
+      '/tree',
+      ({ body, caller }) => {
+        const root = rootOf(daemon.db, target(daemon, caller, body.run_id))
+        const entries = treeEntries(daemon.db, root)
+        return jsonStream(
+          `{"ok":true,"data":{"root_run_id":${JSON.stringify(root)},"runs":[`,
+          daemon.left.has(root) ? entries.map(shown) : entries,
+          ']}}',
+        )
+      },
+      { access: READ, body: OneRun, detail: { summary: 'The whole tree of a run' } },
+    )
+    .post(
+      '/phases',
+      ({ body, caller }) => {
+        const runId = target(daemon, caller, body.payload.run_id)
+        const found = engine.phases(runId)
+        return daemon.left.has(rootOf(daemon.db, runId)) ? shownPhases(found) : found
+      },
+      {
+        access: READ,
+        body: envelope('run_phases', OneRun),
+        frame: envelopeFrame(() => daemon.instanceId),
+        detail: { summary: 'The phases of a run, in file order' },
+      },
+    )
+    .post(
+      '/logs',
+      ({ body: { run_id, phase, after_seq: afterSeq, limit = 100 }, caller }) => {
+        const runId = target(daemon, caller, run_id)
+        engine.logs.flush()
+        return readLines(engine.stateDir(runId), {
+          limit,
+          ...(phase !== undefined && { phase }),
+          ...(afterSeq !== undefined && { afterSeq }),
+        })
+      },
+      { access: READ, body: Logs, detail: { summary: 'Log lines of a run' } },
+    )
 }
 
 async function start(daemon: Daemon, body: Static<typeof Start>, caller: Caller) {
@@ -151,14 +178,11 @@ async function start(daemon: Daemon, body: Static<typeof Start>, caller: Caller)
 }
 
 /** The run that a call names. It exists, and the caller's token is for it, or for any run. */
-export function target(
-  daemon: Daemon,
-  { body, caller }: Pick<Call<{ run_id: string }, Caller>, 'body' | 'caller'>,
-): string {
-  if (caller.runId !== null && !sameTree(daemon, caller.runId, body.run_id)) {
+export function target(daemon: Daemon, caller: Caller, runId: string): string {
+  if (caller.runId !== null && !sameTree(daemon, caller.runId, runId)) {
     throw new CadreError('forbidden', `the credential is for run ${caller.runId} only`)
   }
-  return daemon.engine.record(body.run_id).run_id
+  return daemon.engine.record(runId).run_id
 }
 
 function sameTree(daemon: Daemon, one: string, other: string): boolean {

@@ -2,37 +2,44 @@
 // Ids are epoch milliseconds, counted up where two would be the same: a reader that comes back (Last-Event-ID) gets the
 // log lines since then again; those that it had already are told by their numbers.
 
+import { Elysia } from 'elysia'
 import { eventStream } from '../../http/stream.ts'
 import { closed } from '../../schema.ts'
+import type { Daemon } from '../daemon.ts'
 import { runEvents } from '../events.ts'
-import type { Routing } from '../routes.ts'
+import type { DaemonKit } from '../kit.ts'
 import { RunId } from './bodies.ts'
 import { target } from './runs.ts'
 
 /** A stream ends within 5 s after its credential does. */
 const CHECK_MS = 2_000
 
-export function streamRoutes({ api, daemon, guard }: Routing): void {
-  const access = guard({ local: 'open', remote: 'access', ofRun: true })
-  const query = closed({ run_id: RunId })
-  api.get('/v1/runs/stream', { access, query, summary: 'Events of a run: run, phase, log, end' }, visit => {
-    const runId = target(daemon, { body: visit.query, caller: visit.caller })
-    const last = Number(visit.request.headers.get('last-event-id'))
-    visit.server?.timeout(visit.request, 0)
-    return eventStream(async function* numbered(signal) {
-      let id = Number.isSafeInteger(last) && last > 0 ? last : 0
-      const over = new AbortController()
-      const checks = setInterval(async () => {
-        if (!(await visit.caller.stillAllowed())) over.abort()
-      }, CHECK_MS)
-      try {
-        for await (const event of runEvents(daemon.engine, runId, AbortSignal.any([signal, over.signal]), id)) {
-          id = Math.max(id + 1, Date.now())
-          yield { id, ...event }
+export const stream = (daemon: Daemon, kit: DaemonKit) =>
+  new Elysia({ name: 'stream', prefix: '/v1/runs' }).use(kit).get(
+    '/stream',
+    ({ query, caller, headers, request, server, stopping }) => {
+      const runId = target(daemon, caller, query.run_id)
+      const last = Number(headers['last-event-id'])
+      server?.timeout(request, 0)
+      return eventStream(async function* numbered(signal) {
+        let id = Number.isSafeInteger(last) && last > 0 ? last : 0
+        const over = new AbortController()
+        const checks = setInterval(async () => {
+          if (!(await caller.stillAllowed())) over.abort()
+        }, CHECK_MS)
+        try {
+          for await (const event of runEvents(daemon.engine, runId, AbortSignal.any([signal, over.signal]), id)) {
+            id = Math.max(id + 1, Date.now())
+            yield { id, ...event }
+          }
+        } finally {
+          clearInterval(checks)
         }
-      } finally {
-        clearInterval(checks)
-      }
-    }, api.stopping)
-  })
-}
+      }, stopping.signal)
+    },
+    {
+      access: { local: 'open', remote: 'access', ofRun: true },
+      query: closed({ run_id: RunId }),
+      detail: { summary: 'Events of a run: run, phase, log, end' },
+    },
+  )

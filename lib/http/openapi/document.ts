@@ -3,10 +3,11 @@
 // Document: https://spec.openapis.org/oas/v3.1.1 · schemas: JSON Schema 2020-12
 
 import { toOpenAPISchema } from '@elysiajs/openapi/openapi'
+import type { AnyElysia } from 'elysia'
+import type { TSchema } from 'typebox'
 import { STATUS } from '../../error.ts'
 import { isObject } from '../../json.ts'
-import type { Standard } from '../../schema.ts'
-import type { Api, Route } from '../api.ts'
+import { type Route, routesOf } from '../routes.ts'
 
 export interface Info {
   title: string
@@ -32,13 +33,13 @@ export interface Document {
   components: Record<string, Record<string, unknown>>
 }
 
-/** Every route of `api` with its body or query, its access rule, what it answers, and the errors that it may answer. */
-export function openapiDocument(api: Api, info: Info): Document {
-  const { paths } = toOpenAPISchema(asJson(api) as never, undefined, undefined, {
-    typebox: (body: Standard<unknown>) => body.schema,
+/** Every route of `app` with its body or query, its access rule, what it answers, and the errors that it may answer. */
+export function openapiDocument(app: AnyElysia, info: Info): Document {
+  const { paths } = toOpenAPISchema(asJson(app) as never, undefined, undefined, {
+    typebox: (body: TSchema) => body,
   }) as unknown as Pick<Document, 'paths'>
   const schemas: Record<string, unknown> = { ...components.schemas }
-  for (const route of api.routes()) {
+  for (const route of routesOf(app)) {
     const operation = paths[route.path]![route.method.toLowerCase()]!
     operation.tags = [route.path.split('/').at(-2) || 'service']
     operation.security = securityOf(route)
@@ -62,7 +63,7 @@ function referring(schema: unknown, schemas: Record<string, unknown>): unknown {
 }
 
 /** The kit parses bodies by a function of its own, which the generator takes for no type at all: they are JSON. */
-function asJson({ app }: Api) {
+function asJson(app: AnyElysia) {
   const routes = app.routes.map(route => ({ ...route, hooks: { ...route.hooks, parse: [{ fn: 'json' }] } }))
   return { getGlobalRoutes: () => routes }
 }

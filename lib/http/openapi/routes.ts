@@ -1,7 +1,7 @@
 // `GET /openapi/json`, and `GET /openapi` for people; without credential. What makes them is loaded when first asked for.
 
-import { Type } from '../../type.ts'
-import { type Api, anyone } from '../api.ts'
+import { type AnyElysia, Elysia } from 'elysia'
+import { httpKit } from '../kit.ts'
 import type { Document, Info } from './document.ts'
 
 /** The page runs no script and loads nothing. */
@@ -10,18 +10,27 @@ const PAGE_HEADERS = {
   'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
 }
 
-export function openapiRoutes(api: Api, info: Info): void {
-  let made: Promise<Document> | undefined
-  const document = () => {
-    made ??= import('./document.ts').then(({ openapiDocument }) => openapiDocument(api, info))
-    return made
+/** Describes every route of the app, those that come after it too. */
+export const openapi =
+  (info: Info) =>
+  <App extends AnyElysia>(app: App): App => {
+    let made: Promise<Document> | undefined
+    const document = () => {
+      made ??= import('./document.ts').then(({ openapiDocument }) => openapiDocument(app, info))
+      return made
+    }
+    const page = async () => {
+      const { openapiPage } = await import('./page.ts')
+      return new Response(openapiPage(await document()), { headers: PAGE_HEADERS })
+    }
+    const routes = new Elysia({ name: 'openapi', prefix: '/openapi' })
+      .use(httpKit())
+      .get('', page, { open: true, media: 'text/html', detail: { summary: 'This document as a page' } })
+      .get('/json', async () => Response.json(await document()), {
+        open: true,
+        media: 'application/json',
+        detail: { summary: 'This document' },
+      })
+    app.use(routes)
+    return app
   }
-  const declared = { access: anyone, query: Type.Object({}) }
-  api.get('/openapi/json', { ...declared, media: 'application/json', summary: 'This document' }, async () =>
-    Response.json(await document()),
-  )
-  api.get('/openapi', { ...declared, media: 'text/html', summary: 'This document as a page' }, async () => {
-    const { openapiPage } = await import('./page.ts')
-    return new Response(openapiPage(await document()), { headers: PAGE_HEADERS })
-  })
-}

@@ -1,31 +1,21 @@
 // The audit log over the wire.
 
 import { and, desc, eq, gte, inArray, lt } from 'drizzle-orm'
-import type { Api } from '../../http/api.ts'
+import { Elysia } from 'elysia'
 import { Type } from '../../type.ts'
 import { listBody, Moment, OrgId, orgId, page, Text } from '../bodies.ts'
-import type { Callers, UserCaller } from '../callers.ts'
+import type { UserCaller } from '../callers.ts'
 import { countOf } from '../counting.ts'
 import type { Hub } from '../hub.ts'
+import { hubKit } from '../kit.ts'
 import { AuditEntry, listOf } from '../records.ts'
 
-export function auditRoutes(api: Api, hub: Hub, { user }: Callers): void {
+export function audit(hub: Hub) {
   const { store } = hub
   const { audit, orgMembers } = store
 
-  api.post(
-    '/v1/audit/list',
-    {
-      access: user({ grant: { orgs: 'admin' }, org: 'admin' }),
-      body: listBody({
-        org_id: Type.Optional(OrgId),
-        action: Type.Optional(Text(100)),
-        since: Type.Optional(Moment),
-        until: Type.Optional(Moment),
-      }),
-      data: listOf('audit', AuditEntry),
-      summary: 'What was done in an org, newest first',
-    },
+  return new Elysia({ name: 'audit', prefix: '/v1/audit' }).use(hubKit(hub)).post(
+    '/list',
     async ({ body, caller }) => {
       const org = body.org_id === undefined ? undefined : await caller.org(orgId(body.org_id))
       const where = and(
@@ -37,6 +27,17 @@ export function auditRoutes(api: Api, hub: Hub, { user }: Callers): void {
       const { limit, offset } = page(body)
       const rows = await store.db.select().from(audit).where(where).orderBy(desc(audit.id)).limit(limit).offset(offset)
       return { audit: rows, total: await countOf(store.db, audit, where) }
+    },
+    {
+      user: { grant: { orgs: 'admin' }, org: 'admin' },
+      body: listBody({
+        org_id: Type.Optional(OrgId),
+        action: Type.Optional(Text(100)),
+        since: Type.Optional(Moment),
+        until: Type.Optional(Moment),
+      }),
+      data: listOf('audit', AuditEntry),
+      detail: { summary: 'What was done in an org, newest first' },
     },
   )
 

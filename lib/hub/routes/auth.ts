@@ -1,9 +1,9 @@
 // Tokens over the wire, and who a token is.
 
 import { desc, eq, inArray } from 'drizzle-orm'
+import { Elysia } from 'elysia'
 import type { Db } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
-import type { Api } from '../../http/api.ts'
 import { bytesReply, successBytes } from '../../http/reply.ts'
 import { closed, nullable } from '../../schema.ts'
 import { Type } from '../../type.ts'
@@ -11,10 +11,11 @@ import { Grant, grantOf, Permissions, realmGrant, within } from '../../wire/gran
 import { accessList } from '../acl.ts'
 import { record } from '../audit.ts'
 import { Id, iso, listBody, page, Title, Uuid } from '../bodies.ts'
-import type { Callers, UserCaller } from '../callers.ts'
+import type { UserCaller } from '../callers.ts'
 import { countOf } from '../counting.ts'
 import { onlyRealm } from '../daemons.ts'
 import type { Hub } from '../hub.ts'
+import { hubKit } from '../kit.ts'
 import { AccessList, listOf, RealmRole, Time, Token, withMore } from '../records.ts'
 import { mint, realmsOfTokens, renewSecret, tokenRecords } from '../tokens.ts'
 
@@ -38,155 +39,152 @@ const Identity = withMore(Type.Pick(Token, ['type', 'kind', 'realm_ids']), {
   realm_role: Type.Optional(nullable(RealmRole)),
 })
 
-export function authRoutes(api: Api, hub: Hub, { user, realm, either }: Callers): void {
+export function auth(hub: Hub) {
   const { store } = hub
   const { tokens, tokenRealms, realms } = store
 
-  api.post(
-    '/v1/auth/generate_token',
-    {
-      access: user({ grant: { tokens: 'write' }, realm: 'member' }),
-      body: Generate,
-      data: Minted,
-      status: 201,
-      summary: 'Mint a token',
-    },
-    async ({ body, caller }) => {
-      const { type, name, permissions, realm_ids: realmIds = [], expires_in_days: days } = body
-      checkForm(body)
-      const grant = type === 'realm' ? realmGrant(realmIds) : permissions ? grantOf(permissions) : caller.token.grant
-      if (type === 'user' && permissions) await mustCover(caller, grant)
-      const expiresAt = days === undefined ? null : hub.now() + days * 86_400_000
-      const { row, token } = await store.write(async tx => {
-        const places = []
-        for (const id of realmIds) places.push(await caller.realm(id, 'member', tx))
-        const minted = await mint(hub, tx, caller.user.id, { type, name, grant, realmIds, expiresAt })
-        await recordOf(tx, caller, 'auth/generate_token', minted.row.id, places)
-        return minted
-      })
-      return { id: row.id, name, type, token, realm_ids: realmIds, permissions: grant, expires_at: iso(expiresAt) }
-    },
-  )
-
-  api.post(
-    '/v1/auth/get_tokens',
-    {
-      access: user({ grant: { tokens: 'read' }, realm: 'admin' }),
-      body: listBody({ realm_id: Type.Optional(Uuid) }),
-      data: listOf('tokens', Token),
-      summary: 'List tokens: one’s own, or those of a realm',
-    },
-    async ({ body, caller }) => {
-      if (body.realm_id) await caller.realm(body.realm_id)
-      const { limit, offset } = page(body)
-      const key = `tokens ${caller.user.id} ${body.realm_id ?? ''} ${limit} ${offset}`
-      const listed = hub.memo.get(key, async () => {
-        const where = body.realm_id ? inArray(tokens.id, tokensOf(body.realm_id)) : eq(tokens.user_id, caller.user.id)
-        const rows = await store.db
-          .select()
-          .from(tokens)
-          .where(where)
-          .orderBy(desc(tokens.id))
-          .limit(limit)
-          .offset(offset)
-        const found = await tokenRecords(hub, caller.user, rows)
-        return successBytes({ tokens: found, total: await countOf(store.db, tokens, where) })
-      })
-      return bytesReply(await listed)
-    },
-  )
-
-  api.post(
-    '/v1/auth/revoke_token',
-    { access: user({ realm: 'admin' }), body: closed({ id: Id }), data: Token, summary: 'Revoke a token' },
-    async ({ body, caller }) => {
-      if (body.id !== caller.token.id) caller.mustAllow({ tokens: 'write' })
-      const row = await ownToken(caller, body.id, { orOfRealms: true })
-      const places = await placesOf(row.id)
-      const [revoked] = await store.write(async tx => {
-        const rows = await tx
-          .update(tokens)
-          .set({ revoked_at: row.revoked_at ?? hub.now() })
-          .where(eq(tokens.id, row.id))
-          .returning()
-        await recordOf(tx, caller, 'auth/revoke_token', row.id, places)
-        return rows
-      })
-      return (await tokenRecords(hub, caller.user, [revoked!]))[0]
-    },
-  )
-
-  api.post(
-    '/v1/auth/rotate_token',
-    {
-      access: user({ grant: { tokens: 'write' } }),
-      body: closed({ id: Id }),
-      data: withMore(Token, { token: Type.String() }),
-      summary: 'Give a token a new secret',
-    },
-    async ({ body, caller }) => {
-      const row = await ownToken(caller, body.id)
-      if (row.revoked_at !== null) throw new CadreError('invalid_state', `token ${row.id} is revoked; mint a new one`)
-      const places = await placesOf(row.id)
-      // A new secret is a new way in: it must not open more than the caller's own.
-      if (row.id !== caller.token.id && row.type === 'user') await mustCover(caller, row.grant)
-      if (!places.every(({ id, org_id }) => caller.reaches({ org_id, realm_id: id }))) {
-        throw new CadreError('forbidden', `the token’s grant does not reach every realm of token ${row.id}`)
-      }
-      const token = await store.write(async tx => {
-        const secret = await renewSecret(hub, tx, row)
-        await recordOf(tx, caller, 'auth/rotate_token', row.id, places)
-        return secret
-      })
-      return { ...(await tokenRecords(hub, caller.user, [row]))[0], token }
-    },
-  )
-
-  api.post(
-    '/v1/auth/whoami',
-    {
-      access: either({ realm: 'member' }),
-      body: closed({ realm_id: Type.Optional(nullable(Uuid)) }),
-      data: Identity,
-      summary: 'Who a token is',
-    },
-    async ({ body, caller }) => {
-      const { type, kind, user: owner, grant, realmIds, expires_at } = caller.token
-      const facts = { type, kind, permissions: grant, realm_ids: realmIds, expires_at }
-      if (caller.kind === 'realm') return { ...facts, user: null }
-      return {
-        ...facts,
-        user: { id: owner.id, username: owner.username },
-        ...(body.realm_id && { realm_role: await caller.realmRole(body.realm_id) }),
-      }
-    },
-  )
-
-  api.post(
-    '/v1/auth/acl',
-    {
-      access: realm('forbidden'),
-      body: closed({ daemon_id: Uuid, realm_id: Type.Optional(Uuid) }),
-      data: AccessList,
-      summary: 'Who may call a daemon from elsewhere',
-    },
-    async ({ body, caller }) => {
-      if (body.realm_id) caller.within(body.realm_id)
-      const { daemons } = store
-      const daemon = await hub.memo.get(`daemon ${body.daemon_id}`, async () => {
-        const [row] = await store.db.select().from(daemons).where(eq(daemons.id, body.daemon_id))
-        return row
-      })
-      if (!daemon || daemon.removed_at !== null) throw new CadreError('not_found', `no daemon ${body.daemon_id}`)
-      const bound = daemon.token_id === caller.token.id ? daemon.realm_id : undefined
-      const realmId = body.realm_id ?? bound ?? onlyRealm(caller.token.realmIds)
-      caller.within(realmId)
-      if (daemon.realm_id !== realmId) {
-        throw new CadreError('forbidden', `daemon ${body.daemon_id} is not registered in realm ${realmId}`)
-      }
-      return accessList(hub, realmId, body.daemon_id)
-    },
-  )
+  return new Elysia({ name: 'auth', prefix: '/v1/auth' })
+    .use(hubKit(hub))
+    .post(
+      '/generate_token',
+      async ({ body, caller }) => {
+        const { type, name, permissions, realm_ids: realmIds = [], expires_in_days: days } = body
+        checkForm(body)
+        const grant = type === 'realm' ? realmGrant(realmIds) : permissions ? grantOf(permissions) : caller.token.grant
+        if (type === 'user' && permissions) await mustCover(caller, grant)
+        const expiresAt = days === undefined ? null : hub.now() + days * 86_400_000
+        const { row, token } = await store.write(async tx => {
+          const places = []
+          for (const id of realmIds) places.push(await caller.realm(id, 'member', tx))
+          const minted = await mint(hub, tx, caller.user.id, { type, name, grant, realmIds, expiresAt })
+          await recordOf(tx, caller, 'auth/generate_token', minted.row.id, places)
+          return minted
+        })
+        return { id: row.id, name, type, token, realm_ids: realmIds, permissions: grant, expires_at: iso(expiresAt) }
+      },
+      {
+        user: { grant: { tokens: 'write' }, realm: 'member' },
+        body: Generate,
+        data: Minted,
+        status: 201,
+        detail: { summary: 'Mint a token' },
+      },
+    )
+    .post(
+      '/get_tokens',
+      async ({ body, caller }) => {
+        if (body.realm_id) await caller.realm(body.realm_id)
+        const { limit, offset } = page(body)
+        const key = `tokens ${caller.user.id} ${body.realm_id ?? ''} ${limit} ${offset}`
+        const listed = hub.memo.get(key, async () => {
+          const where = body.realm_id ? inArray(tokens.id, tokensOf(body.realm_id)) : eq(tokens.user_id, caller.user.id)
+          const rows = await store.db
+            .select()
+            .from(tokens)
+            .where(where)
+            .orderBy(desc(tokens.id))
+            .limit(limit)
+            .offset(offset)
+          const found = await tokenRecords(hub, caller.user, rows)
+          return successBytes({ tokens: found, total: await countOf(store.db, tokens, where) })
+        })
+        return bytesReply(await listed)
+      },
+      {
+        user: { grant: { tokens: 'read' }, realm: 'admin' },
+        body: listBody({ realm_id: Type.Optional(Uuid) }),
+        data: listOf('tokens', Token),
+        detail: { summary: 'List tokens: one’s own, or those of a realm' },
+      },
+    )
+    .post(
+      '/revoke_token',
+      async ({ body, caller }) => {
+        if (body.id !== caller.token.id) caller.mustAllow({ tokens: 'write' })
+        const row = await ownToken(caller, body.id, { orOfRealms: true })
+        const places = await placesOf(row.id)
+        const [revoked] = await store.write(async tx => {
+          const rows = await tx
+            .update(tokens)
+            .set({ revoked_at: row.revoked_at ?? hub.now() })
+            .where(eq(tokens.id, row.id))
+            .returning()
+          await recordOf(tx, caller, 'auth/revoke_token', row.id, places)
+          return rows
+        })
+        return (await tokenRecords(hub, caller.user, [revoked!]))[0]
+      },
+      { user: { realm: 'admin' }, body: closed({ id: Id }), data: Token, detail: { summary: 'Revoke a token' } },
+    )
+    .post(
+      '/rotate_token',
+      async ({ body, caller }) => {
+        const row = await ownToken(caller, body.id)
+        if (row.revoked_at !== null) throw new CadreError('invalid_state', `token ${row.id} is revoked; mint a new one`)
+        const places = await placesOf(row.id)
+        // A new secret is a new way in: it must not open more than the caller's own.
+        if (row.id !== caller.token.id && row.type === 'user') await mustCover(caller, row.grant)
+        if (!places.every(({ id, org_id }) => caller.reaches({ org_id, realm_id: id }))) {
+          throw new CadreError('forbidden', `the token’s grant does not reach every realm of token ${row.id}`)
+        }
+        const token = await store.write(async tx => {
+          const secret = await renewSecret(hub, tx, row)
+          await recordOf(tx, caller, 'auth/rotate_token', row.id, places)
+          return secret
+        })
+        return { ...(await tokenRecords(hub, caller.user, [row]))[0], token }
+      },
+      {
+        user: { grant: { tokens: 'write' } },
+        body: closed({ id: Id }),
+        data: withMore(Token, { token: Type.String() }),
+        detail: { summary: 'Give a token a new secret' },
+      },
+    )
+    .post(
+      '/whoami',
+      async ({ body, caller }) => {
+        const { type, kind, user: owner, grant, realmIds, expires_at } = caller.token
+        const facts = { type, kind, permissions: grant, realm_ids: realmIds, expires_at }
+        if (caller.kind === 'realm') return { ...facts, user: null }
+        return {
+          ...facts,
+          user: { id: owner.id, username: owner.username },
+          ...(body.realm_id && { realm_role: await caller.realmRole(body.realm_id) }),
+        }
+      },
+      {
+        either: { realm: 'member' },
+        body: closed({ realm_id: Type.Optional(nullable(Uuid)) }),
+        data: Identity,
+        detail: { summary: 'Who a token is' },
+      },
+    )
+    .post(
+      '/acl',
+      async ({ body, caller }) => {
+        if (body.realm_id) caller.within(body.realm_id)
+        const { daemons } = store
+        const daemon = await hub.memo.get(`daemon ${body.daemon_id}`, async () => {
+          const [row] = await store.db.select().from(daemons).where(eq(daemons.id, body.daemon_id))
+          return row
+        })
+        if (!daemon || daemon.removed_at !== null) throw new CadreError('not_found', `no daemon ${body.daemon_id}`)
+        const bound = daemon.token_id === caller.token.id ? daemon.realm_id : undefined
+        const realmId = body.realm_id ?? bound ?? onlyRealm(caller.token.realmIds)
+        caller.within(realmId)
+        if (daemon.realm_id !== realmId) {
+          throw new CadreError('forbidden', `daemon ${body.daemon_id} is not registered in realm ${realmId}`)
+        }
+        return accessList(hub, realmId, body.daemon_id)
+      },
+      {
+        realm: { refusal: 'forbidden' },
+        body: closed({ daemon_id: Uuid, realm_id: Type.Optional(Uuid) }),
+        data: AccessList,
+        detail: { summary: 'Who may call a daemon from elsewhere' },
+      },
+    )
 
   /** Of a realm token: its realms, whose admins see in the audit log what becomes of it. */
   function placesOf(id: number) {

@@ -2,15 +2,17 @@
 // Bodies ignore unknown properties, so that either side may be newer.
 
 import { and, eq, inArray } from 'drizzle-orm'
+import { Elysia } from 'elysia'
 import { CadreError } from '../../error.ts'
-import type { Api } from '../../http/api.ts'
+import { standard } from '../../schema.ts'
 import { Type } from '../../type.ts'
 import { accessList } from '../acl.ts'
 import { record } from '../audit.ts'
 import { Text, Title, Uuid } from '../bodies.ts'
-import type { Callers, RealmCaller } from '../callers.ts'
+import type { RealmCaller } from '../callers.ts'
 import { BEAT_MS, bulletin, callingDaemon, checkProtocol, type DaemonRow, findDaemon, onlyRealm } from '../daemons.ts'
 import type { Hub } from '../hub.ts'
+import { hubKit } from '../kit.ts'
 import { answer, claim, hasWork, nextDeadline, renew } from '../queue.ts'
 import { AccessList, BULLETIN, LeasedJob, Time } from '../records.ts'
 import { loseRuns, refuseRun } from '../runs.ts'
@@ -19,207 +21,213 @@ const Protocol = Type.Optional(Type.Integer())
 /** Polls look again this often, whatever wakes them. */
 const LOOK_MS = 5_000
 
-const Register = Type.Object({
-  daemon_id: Type.Optional(Uuid),
-  realm_id: Type.Optional(Uuid),
-  name: Title,
-  hostname: Type.Optional(Text(255)),
-  version: Type.Optional(Text(100)),
-  protocol: Protocol,
-  capacity: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000 })),
-  agents: Type.Optional(
-    Type.Array(Type.Object({ name: Text(100), version: Text(100) }), {
-      maxItems: 1_000,
-    }),
-  ),
-  workspaces: Type.Optional(Type.Array(Text(200), { maxItems: 1_000 })),
-  teams_version: Type.Optional(Type.Unknown()),
-})
+const Register = standard(
+  Type.Object({
+    daemon_id: Type.Optional(Uuid),
+    realm_id: Type.Optional(Uuid),
+    name: Title,
+    hostname: Type.Optional(Text(255)),
+    version: Type.Optional(Text(100)),
+    protocol: Protocol,
+    capacity: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000 })),
+    agents: Type.Optional(
+      Type.Array(Type.Object({ name: Text(100), version: Text(100) }), {
+        maxItems: 1_000,
+      }),
+    ),
+    workspaces: Type.Optional(Type.Array(Text(200), { maxItems: 1_000 })),
+    teams_version: Type.Optional(Type.Unknown()),
+  }),
+)
 
 const Enrolled = Type.Object({ daemon_id: Type.String(), realm_id: Type.String(), ...BULLETIN, acl: AccessList })
 
-export function daemonProtocolRoutes(api: Api, hub: Hub, { realm }: Callers): void {
+export function daemonProtocol(hub: Hub) {
   const { store } = hub
   const { daemons, jobs, runs, tokens } = store
 
-  api.post(
-    '/v1/daemons/register',
-    { access: realm(), body: Register, data: Enrolled, summary: 'Enrol a daemon in a realm' },
-    async ({ body, caller }) => {
-      checkProtocol(body.protocol)
-      const realmId = await realmOf(body, caller)
-      const values = {
-        realm_id: realmId,
-        token_id: caller.token.id,
-        name: body.name,
-        hostname: body.hostname ?? null,
-        version: body.version ?? null,
-        capacity: body.capacity ?? null,
-        agents: (body.agents ?? []).map(({ name, version }) => ({ name, version })),
-        workspaces: body.workspaces ?? [],
-        last_seen_at: hub.now(),
-        stuck: false,
-        removed_at: null,
-      }
-      const id = await store.write(async tx => {
-        const known = body.daemon_id ? await findDaemon(hub, tx, body.daemon_id) : undefined
-        if (known) await mayTakeOver(tx, known, caller, realmId)
-        const daemonId = body.daemon_id ?? crypto.randomUUID()
-        const fresh = { id: daemonId, registered_at: hub.now(), acked_seq: 0, ...values }
-        await tx.insert(daemons).values(fresh).onConflictDoUpdate({ target: daemons.id, set: values })
-        const place = { realm_id: realmId, org_id: orgOf(caller, realmId) }
-        if (known && known.token_id !== caller.token.id) {
-          const target = `${daemonId} from token ${known.token_id}`
-          await record(hub, tx, caller, { action: 'daemons/takeover', target, ...place })
+  return new Elysia({ name: 'daemons', prefix: '/v1/daemons' })
+    .use(hubKit(hub))
+    .post(
+      '/register',
+      async ({ body, caller }) => {
+        checkProtocol(body.protocol)
+        const realmId = await realmOf(body, caller)
+        const values = {
+          realm_id: realmId,
+          token_id: caller.token.id,
+          name: body.name,
+          hostname: body.hostname ?? null,
+          version: body.version ?? null,
+          capacity: body.capacity ?? null,
+          agents: (body.agents ?? []).map(({ name, version }) => ({ name, version })),
+          workspaces: body.workspaces ?? [],
+          last_seen_at: hub.now(),
+          stuck: false,
+          removed_at: null,
         }
-        if (!known || known.removed_at !== null) {
-          await record(hub, tx, caller, { action: 'daemons/register', target: daemonId, ...place })
+        const id = await store.write(async tx => {
+          const known = body.daemon_id ? await findDaemon(hub, tx, body.daemon_id) : undefined
+          if (known) await mayTakeOver(tx, known, caller, realmId)
+          const daemonId = body.daemon_id ?? crypto.randomUUID()
+          const fresh = { id: daemonId, registered_at: hub.now(), acked_seq: 0, ...values }
+          await tx.insert(daemons).values(fresh).onConflictDoUpdate({ target: daemons.id, set: values })
+          const place = { realm_id: realmId, org_id: orgOf(caller, realmId) }
+          if (known && known.token_id !== caller.token.id) {
+            const target = `${daemonId} from token ${known.token_id}`
+            await record(hub, tx, caller, { action: 'daemons/takeover', target, ...place })
+          }
+          if (!known || known.removed_at !== null) {
+            await record(hub, tx, caller, { action: 'daemons/register', target: daemonId, ...place })
+          }
+          return daemonId
+        })
+        hub.touches.daemon(id)
+        hub.bell.ring(`realm ${realmId}`)
+        return {
+          daemon_id: id,
+          realm_id: realmId,
+          ...(await bulletin(hub, realmId, body.teams_version)),
+          acl: await accessList(hub, realmId, id),
         }
-        return daemonId
-      })
-      hub.touches.daemon(id)
-      hub.bell.ring(`realm ${realmId}`)
-      return {
-        daemon_id: id,
-        realm_id: realmId,
-        ...(await bulletin(hub, realmId, body.teams_version)),
-        acl: await accessList(hub, realmId, id),
-      }
-    },
-  )
-
-  api.post(
-    '/v1/daemons/heartbeat',
-    {
-      access: realm(),
-      body: Type.Object({
-        daemon_id: Uuid,
-        running: Type.Optional(Type.Array(Text(100), { maxItems: 10_000 })),
-        clock: Type.Optional(Type.Number()),
-        stuck: Type.Optional(Type.Boolean()),
-        protocol: Protocol,
-        teams_version: Type.Optional(Type.Unknown()),
-      }),
-      data: Type.Object({ status: Type.Literal('online'), server_time: Time, next_ms: Type.Integer(), ...BULLETIN }),
-      summary: 'Say that a daemon is alive',
-    },
-    async ({ body, caller }) => {
-      checkProtocol(body.protocol)
-      const daemon = await callingDaemon(hub, caller, body.daemon_id)
-      const { running = [], stuck = false } = body
-      if (running.length > 0 && (await holdsLeases(daemon.id, running))) {
-        await store.write(tx => renew(store, tx, daemon.id, running, hub.now()))
-      }
-      if (stuck !== daemon.stuck) {
-        await store.write(tx => tx.update(daemons).set({ stuck }).where(eq(daemons.id, daemon.id)))
-      }
-      return {
-        status: 'online',
-        server_time: hub.now(),
-        next_ms: BEAT_MS,
-        ...(await bulletin(hub, daemon.realm_id, body.teams_version)),
-      }
-    },
-  )
-
-  api.post(
-    '/v1/daemons/poll',
-    {
-      access: realm(),
-      body: Type.Object({
-        daemon_id: Uuid,
-        slots: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000 })),
-        wait_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 30_000 })),
-        protocol: Protocol,
-      }),
-      data: Type.Object({ jobs: Type.Array(LeasedJob) }),
-      summary: 'Wait for jobs',
-    },
-    async ({ body, caller, request, server }) => {
-      checkProtocol(body.protocol)
-      let daemon = await callingDaemon(hub, caller, body.daemon_id)
-      const { slots = 1, wait_ms = 0 } = body
-      if (wait_ms > 0) server?.timeout(request, 0)
-      const until = AbortSignal.any([request.signal, api.stopping])
-      const end = hub.now() + wait_ms
-      using ear = hub.bell.listen(`realm ${daemon.realm_id}`)
-      for (;;) {
-        await sweepRealm(daemon.realm_id)
-        const leased = until.aborted ? [] : await take(daemon, slots)
-        if (leased.length > 0 || until.aborted || hub.now() >= end) return { jobs: leased }
-        const deadline = (await nextDeadline(store, daemon.realm_id)) ?? Number.POSITIVE_INFINITY
-        const ms = Math.min(LOOK_MS, end - hub.now(), Math.max(50, deadline - hub.now()))
-        await ear.wait(ms, until)
-        // Meanwhile its token may have been revoked, or the daemon removed.
-        daemon = await callingDaemon(hub, await caller.again(), body.daemon_id)
-      }
-    },
-  )
-
-  api.post(
-    '/v1/daemons/ack',
-    {
-      access: realm(),
-      body: Type.Object({
-        daemon_id: Uuid,
-        job_id: Text(100),
-        lease_id: Text(100),
-        status: Type.Enum(['accepted', 'done', 'failed']),
-        error: Type.Optional(Type.String({ maxLength: 100_000 })),
-        protocol: Protocol,
-      }),
-      data: Type.Object({
-        id: Type.String(),
-        job_id: Type.String(),
-        status: Type.Enum(['accepted', 'done', 'failed']),
-      }),
-      summary: 'Answer for a job',
-    },
-    async ({ body, caller }) => {
-      checkProtocol(body.protocol)
-      const daemon = await callingDaemon(hub, caller, body.daemon_id)
-      const job = await store.write(async tx => {
-        const given = {
-          realmId: daemon.realm_id,
-          daemonId: daemon.id,
-          jobId: body.job_id,
-          leaseId: body.lease_id,
-          error: body.error?.replaceAll('\0', '').slice(0, 4_000),
+      },
+      { realm: true, body: Register, data: Enrolled, detail: { summary: 'Enrol a daemon in a realm' } },
+    )
+    .post(
+      '/heartbeat',
+      async ({ body, caller }) => {
+        checkProtocol(body.protocol)
+        const daemon = await callingDaemon(hub, caller, body.daemon_id)
+        const { running = [], stuck = false } = body
+        if (running.length > 0 && (await holdsLeases(daemon.id, running))) {
+          await store.write(tx => renew(store, tx, daemon.id, running, hub.now()))
         }
-        const row = await answer(store, tx, { ...given, status: body.status as 'accepted' }, hub.now())
-        const place = { realm_id: daemon.realm_id, org_id: orgOf(caller, daemon.realm_id) }
-        const target = `${body.status} ${row.kind} job ${row.id}, run ${row.run_id}`
-        await record(hub, tx, caller, { action: 'daemons/ack', target, ...place })
-        if (row.kind !== 'run') return row
-        if (body.status === 'accepted') {
-          await tx.update(runs).set({ daemon_id: daemon.id }).where(eq(runs.run_id, row.run_id))
-        } else if (body.status === 'failed') await refuseRun(hub, tx, row)
-        return row
-      })
-      hub.bell.ring(`realm ${daemon.realm_id}`)
-      return { id: job.id, job_id: job.id, status: job.state }
-    },
-  )
-
-  api.post(
-    '/v1/daemons/deregister',
-    {
-      access: realm(),
-      body: Type.Object({ daemon_id: Uuid, protocol: Protocol }),
-      data: Type.Object({ id: Type.String(), daemon_id: Type.String() }),
-      summary: 'Leave the realm',
-    },
-    async ({ body, caller }) => {
-      checkProtocol(body.protocol)
-      const daemon = await callingDaemon(hub, caller, body.daemon_id)
-      await store.write(async tx => {
-        await tx.update(daemons).set({ removed_at: hub.now() }).where(eq(daemons.id, daemon.id))
-        const deed = { action: 'daemons/deregister', target: daemon.id, realm_id: daemon.realm_id }
-        await record(hub, tx, caller, { ...deed, org_id: orgOf(caller, daemon.realm_id) })
-      })
-      return { id: daemon.id, daemon_id: daemon.id }
-    },
-  )
+        if (stuck !== daemon.stuck) {
+          await store.write(tx => tx.update(daemons).set({ stuck }).where(eq(daemons.id, daemon.id)))
+        }
+        return {
+          status: 'online',
+          server_time: hub.now(),
+          next_ms: BEAT_MS,
+          ...(await bulletin(hub, daemon.realm_id, body.teams_version)),
+        }
+      },
+      {
+        realm: true,
+        body: standard(
+          Type.Object({
+            daemon_id: Uuid,
+            running: Type.Optional(Type.Array(Text(100), { maxItems: 10_000 })),
+            clock: Type.Optional(Type.Number()),
+            stuck: Type.Optional(Type.Boolean()),
+            protocol: Protocol,
+            teams_version: Type.Optional(Type.Unknown()),
+          }),
+        ),
+        data: Type.Object({ status: Type.Literal('online'), server_time: Time, next_ms: Type.Integer(), ...BULLETIN }),
+        detail: { summary: 'Say that a daemon is alive' },
+      },
+    )
+    .post(
+      '/poll',
+      async ({ body, caller, request, server, stopping }) => {
+        checkProtocol(body.protocol)
+        let daemon = await callingDaemon(hub, caller, body.daemon_id)
+        const { slots = 1, wait_ms = 0 } = body
+        if (wait_ms > 0) server?.timeout(request, 0)
+        const until = AbortSignal.any([request.signal, stopping.signal])
+        const end = hub.now() + wait_ms
+        using ear = hub.bell.listen(`realm ${daemon.realm_id}`)
+        for (;;) {
+          await sweepRealm(daemon.realm_id)
+          const leased = until.aborted ? [] : await take(daemon, slots)
+          if (leased.length > 0 || until.aborted || hub.now() >= end) return { jobs: leased }
+          const deadline = (await nextDeadline(store, daemon.realm_id)) ?? Number.POSITIVE_INFINITY
+          const ms = Math.min(LOOK_MS, end - hub.now(), Math.max(50, deadline - hub.now()))
+          await ear.wait(ms, until)
+          // Meanwhile its token may have been revoked, or the daemon removed.
+          daemon = await callingDaemon(hub, await caller.again(), body.daemon_id)
+        }
+      },
+      {
+        realm: true,
+        body: standard(
+          Type.Object({
+            daemon_id: Uuid,
+            slots: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000 })),
+            wait_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 30_000 })),
+            protocol: Protocol,
+          }),
+        ),
+        data: Type.Object({ jobs: Type.Array(LeasedJob) }),
+        detail: { summary: 'Wait for jobs' },
+      },
+    )
+    .post(
+      '/ack',
+      async ({ body, caller }) => {
+        checkProtocol(body.protocol)
+        const daemon = await callingDaemon(hub, caller, body.daemon_id)
+        const job = await store.write(async tx => {
+          const given = {
+            realmId: daemon.realm_id,
+            daemonId: daemon.id,
+            jobId: body.job_id,
+            leaseId: body.lease_id,
+            error: body.error?.replaceAll('\0', '').slice(0, 4_000),
+          }
+          const row = await answer(store, tx, { ...given, status: body.status as 'accepted' }, hub.now())
+          const place = { realm_id: daemon.realm_id, org_id: orgOf(caller, daemon.realm_id) }
+          const target = `${body.status} ${row.kind} job ${row.id}, run ${row.run_id}`
+          await record(hub, tx, caller, { action: 'daemons/ack', target, ...place })
+          if (row.kind !== 'run') return row
+          if (body.status === 'accepted') {
+            await tx.update(runs).set({ daemon_id: daemon.id }).where(eq(runs.run_id, row.run_id))
+          } else if (body.status === 'failed') await refuseRun(hub, tx, row)
+          return row
+        })
+        hub.bell.ring(`realm ${daemon.realm_id}`)
+        return { id: job.id, job_id: job.id, status: job.state }
+      },
+      {
+        realm: true,
+        body: standard(
+          Type.Object({
+            daemon_id: Uuid,
+            job_id: Text(100),
+            lease_id: Text(100),
+            status: Type.Enum(['accepted', 'done', 'failed']),
+            error: Type.Optional(Type.String({ maxLength: 100_000 })),
+            protocol: Protocol,
+          }),
+        ),
+        data: Type.Object({
+          id: Type.String(),
+          job_id: Type.String(),
+          status: Type.Enum(['accepted', 'done', 'failed']),
+        }),
+        detail: { summary: 'Answer for a job' },
+      },
+    )
+    .post(
+      '/deregister',
+      async ({ body, caller }) => {
+        checkProtocol(body.protocol)
+        const daemon = await callingDaemon(hub, caller, body.daemon_id)
+        await store.write(async tx => {
+          await tx.update(daemons).set({ removed_at: hub.now() }).where(eq(daemons.id, daemon.id))
+          const deed = { action: 'daemons/deregister', target: daemon.id, realm_id: daemon.realm_id }
+          await record(hub, tx, caller, { ...deed, org_id: orgOf(caller, daemon.realm_id) })
+        })
+        return { id: daemon.id, daemon_id: daemon.id }
+      },
+      {
+        realm: true,
+        body: standard(Type.Object({ daemon_id: Uuid, protocol: Protocol })),
+        data: Type.Object({ id: Type.String(), daemon_id: Type.String() }),
+        detail: { summary: 'Leave the realm' },
+      },
+    )
 
   /** The realm to enrol in: as asked, else the one that the daemon is in, else the token's only one. */
   async function realmOf(body: { realm_id?: string; daemon_id?: string }, caller: RealmCaller): Promise<string> {

@@ -1,17 +1,18 @@
 // Orgs: the tenants. Each has members, scopes, realms and its dispatch keys.
 
 import { and, eq, inArray, sql } from 'drizzle-orm'
+import { Elysia } from 'elysia'
 import { type Db, isDuplicate } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
-import type { Api } from '../../http/api.ts'
 import { closed } from '../../schema.ts'
 import { Type } from '../../type.ts'
 import { addOrg, userNamed } from '../accounts.ts'
 import { record } from '../audit.ts'
 import { checkSlug, listBody, OrgId, orgId, page, Slug, Title, Username } from '../bodies.ts'
-import type { Callers, UserCaller } from '../callers.ts'
+import type { UserCaller } from '../callers.ts'
 import { countOf } from '../counting.ts'
 import type { Hub } from '../hub.ts'
+import { hubKit } from '../kit.ts'
 import { keepOrgOwner, keepRealmAdmin, keepScopeOwner } from '../last.ts'
 import { endLiveRuns, hasLiveRuns } from '../live.ts'
 import { delist } from '../packages.ts'
@@ -33,172 +34,168 @@ const Detail = withMore(Org, {
   ),
 })
 
-export function orgRoutes(api: Api, hub: Hub, { user }: Callers): void {
+export function orgs(hub: Hub) {
   const { store } = hub
   const { orgs, orgMembers, users, scopes, scopeMembers, packages, realms, realmMembers } = store
 
-  api.post(
-    '/v1/orgs/create',
-    {
-      access: user({ grant: { orgs: 'admin' }, site: true }),
-      body: closed({ slug: Slug, display_name: Title }),
-      data: Org,
-      summary: 'Create an org',
-    },
-    async ({ body, caller }) => {
-      checkSlug(body.slug, 'org')
-      return store.write(async tx => {
-        const org = await addOrg(hub, tx, body, caller.user.id)
-        await record(hub, tx, caller, { action: 'orgs/create', target: org.slug, org_id: org.id })
-        return { ...org, my_role: 'owner' }
-      })
-    },
-  )
-
-  api.post(
-    '/v1/orgs/list',
-    {
-      access: user({ grant: { orgs: 'read' }, org: 'member' }),
-      body: listBody({}),
-      data: listOf('orgs', Org),
-      summary: 'List one’s orgs',
-    },
-    async ({ body, caller }) => {
-      const { limit, offset } = page(body)
-      const where = visibleOrgs(caller)
-      const rows = await store.db
-        .select({ org: orgs, role: orgMembers.role })
-        .from(orgs)
-        .leftJoin(orgMembers, and(eq(orgMembers.org_id, orgs.id), eq(orgMembers.user_id, caller.user.id)))
-        .where(where)
-        .orderBy(orgs.slug)
-        .limit(limit)
-        .offset(offset)
-      return {
-        orgs: rows.map(({ org, role }) => ({ ...org, my_role: caller.roleIn('org', { org: role }) })),
-        total: await countOf(store.db, orgs, where),
-      }
-    },
-  )
-
-  api.post(
-    '/v1/orgs/get_by_id',
-    {
-      access: user({ grant: { orgs: 'read' }, org: 'member' }),
-      body: closed({ org_id: OrgId }),
-      data: Detail,
-      summary: 'An org with its members and scopes',
-    },
-    async ({ body, caller }) => {
-      const { role, ...org } = await caller.org(orgId(body.org_id))
-      const members = await store.db
-        .select({ user_id: orgMembers.user_id, username: users.username, role: orgMembers.role })
-        .from(orgMembers)
-        .innerJoin(users, eq(users.id, orgMembers.user_id))
-        .where(eq(orgMembers.org_id, org.id))
-        .orderBy(users.username)
-      return { ...org, my_role: role, members, scopes: await scopesOf(org.id) }
-    },
-  )
-
-  api.post(
-    '/v1/orgs/update',
-    {
-      access: user({ grant: { orgs: 'write' }, org: 'admin' }),
-      body: closed({ org_id: OrgId, display_name: Type.Optional(Title), slug: Type.Optional(Slug) }),
-      data: Org,
-      summary: 'Rename an org',
-    },
-    ({ body: { org_id, ...changes }, caller }) =>
-      store.write(async tx => {
-        const { role, ...org } = await caller.org(orgId(org_id), 'admin', tx)
-        if (changes.slug) checkSlug(changes.slug, 'org')
-        await record(hub, tx, caller, { action: 'orgs/update', target: org.slug, org_id: org.id })
-        if (Object.keys(changes).length === 0) return { ...org, my_role: role }
-        const [row] = await tx.update(orgs).set(changes).where(eq(orgs.id, org.id)).returning().catch(taken)
-        return { ...row!, my_role: role }
-      }),
-  )
-
-  api.post(
-    '/v1/orgs/delete',
-    {
-      access: user({ grant: { orgs: 'admin' }, org: 'owner' }),
-      body: closed({ org_id: OrgId }),
-      data: Type.Object({ id: Type.Integer() }),
-      summary: 'Delete an org with all that it holds',
-    },
-    ({ body, caller }) =>
-      store.write(async tx => {
-        const org = await caller.org(orgId(body.org_id), 'owner', tx)
-        const within = tx.select({ id: realms.id }).from(realms).where(eq(realms.org_id, org.id))
-        if (await hasLiveRuns(hub, tx, within)) throw endLiveRuns(`org ${org.slug}`)
-        await tx.delete(realms).where(eq(realms.org_id, org.id))
-        await delist(hub, tx, eq(scopes.org_id, org.id))
-        await tx.delete(orgs).where(eq(orgs.id, org.id))
-        await record(hub, tx, caller, { action: 'orgs/delete', target: org.slug, org_id: org.id })
-        return { id: org.id }
-      }),
-  )
-
-  api.post(
-    '/v1/orgs/add_member',
-    {
-      access: user({ grant: { orgs: 'admin' }, org: 'admin' }),
-      body: closed({ org_id: OrgId, username: Username, role: Role }),
-      data: Membership.set,
-      summary: 'Set the role of an account in an org, adding it',
-    },
-    ({ body, caller }) =>
-      store.write(async tx => {
-        const org = await caller.org(orgId(body.org_id), 'admin', tx)
-        const account = await userNamed(hub, tx, body.username)
-        await mayChange(tx, org, account.id, body.role)
-        await tx
-          .insert(orgMembers)
-          .values({ org_id: org.id, user_id: account.id, role: body.role })
-          .onConflictDoUpdate({ target: [orgMembers.org_id, orgMembers.user_id], set: { role: body.role } })
-        await record(hub, tx, caller, {
-          action: 'orgs/add_member',
-          target: `${body.username} as ${body.role}`,
-          org_id: org.id,
+  return new Elysia({ name: 'orgs', prefix: '/v1/orgs' })
+    .use(hubKit(hub))
+    .post(
+      '/create',
+      async ({ body, caller }) => {
+        checkSlug(body.slug, 'org')
+        return store.write(async tx => {
+          const org = await addOrg(hub, tx, body, caller.user.id)
+          await record(hub, tx, caller, { action: 'orgs/create', target: org.slug, org_id: org.id })
+          return { ...org, my_role: 'owner' }
         })
-        return { id: account.id, org_id: org.id, user_id: account.id, username: body.username, role: body.role }
-      }),
-  )
-
-  api.post(
-    '/v1/orgs/remove_member',
-    {
-      access: user({ grant: { orgs: 'admin' }, org: 'admin' }),
-      body: closed({ org_id: OrgId, username: Username }),
-      data: Membership.gone,
-      summary: 'Remove an account from an org, its scopes and its realms',
-    },
-    ({ body, caller }) =>
-      store.write(async tx => {
-        const org = await caller.org(orgId(body.org_id), 'admin', tx)
-        const account = await userNamed(hub, tx, body.username)
-        await mayChange(tx, org, account.id, null)
-        await keepScopeOwner(hub, tx, eq(scopes.org_id, org.id), account.id)
-        await keepRealmAdmin(hub, tx, eq(realms.org_id, org.id), account.id)
-        const scopeIds = tx.select({ id: scopes.id }).from(scopes).where(eq(scopes.org_id, org.id))
-        const realmIds = tx.select({ id: realms.id }).from(realms).where(eq(realms.org_id, org.id))
-        await tx
-          .delete(scopeMembers)
-          .where(and(eq(scopeMembers.user_id, account.id), inArray(scopeMembers.scope_id, scopeIds)))
-        await tx
-          .delete(realmMembers)
-          .where(and(eq(realmMembers.user_id, account.id), inArray(realmMembers.realm_id, realmIds)))
-        const gone = await tx
-          .delete(orgMembers)
-          .where(and(eq(orgMembers.org_id, org.id), eq(orgMembers.user_id, account.id)))
-          .returning()
-        if (gone.length === 0) throw new CadreError('not_found', `${body.username} is no member of ${org.slug}`)
-        await record(hub, tx, caller, { action: 'orgs/remove_member', target: body.username, org_id: org.id })
-        return { id: account.id, org_id: org.id, user_id: account.id, username: body.username }
-      }),
-  )
+      },
+      {
+        user: { grant: { orgs: 'admin' }, site: true },
+        body: closed({ slug: Slug, display_name: Title }),
+        data: Org,
+        detail: { summary: 'Create an org' },
+      },
+    )
+    .post(
+      '/list',
+      async ({ body, caller }) => {
+        const { limit, offset } = page(body)
+        const where = visibleOrgs(caller)
+        const rows = await store.db
+          .select({ org: orgs, role: orgMembers.role })
+          .from(orgs)
+          .leftJoin(orgMembers, and(eq(orgMembers.org_id, orgs.id), eq(orgMembers.user_id, caller.user.id)))
+          .where(where)
+          .orderBy(orgs.slug)
+          .limit(limit)
+          .offset(offset)
+        return {
+          orgs: rows.map(({ org, role }) => ({ ...org, my_role: caller.roleIn('org', { org: role }) })),
+          total: await countOf(store.db, orgs, where),
+        }
+      },
+      {
+        user: { grant: { orgs: 'read' }, org: 'member' },
+        body: listBody({}),
+        data: listOf('orgs', Org),
+        detail: { summary: 'List one’s orgs' },
+      },
+    )
+    .post(
+      '/get_by_id',
+      async ({ body, caller }) => {
+        const { role, ...org } = await caller.org(orgId(body.org_id))
+        const members = await store.db
+          .select({ user_id: orgMembers.user_id, username: users.username, role: orgMembers.role })
+          .from(orgMembers)
+          .innerJoin(users, eq(users.id, orgMembers.user_id))
+          .where(eq(orgMembers.org_id, org.id))
+          .orderBy(users.username)
+        return { ...org, my_role: role, members, scopes: await scopesOf(org.id) }
+      },
+      {
+        user: { grant: { orgs: 'read' }, org: 'member' },
+        body: closed({ org_id: OrgId }),
+        data: Detail,
+        detail: { summary: 'An org with its members and scopes' },
+      },
+    )
+    .post(
+      '/update',
+      ({ body: { org_id, ...changes }, caller }) =>
+        store.write(async tx => {
+          const { role, ...org } = await caller.org(orgId(org_id), 'admin', tx)
+          if (changes.slug) checkSlug(changes.slug, 'org')
+          await record(hub, tx, caller, { action: 'orgs/update', target: org.slug, org_id: org.id })
+          if (Object.keys(changes).length === 0) return { ...org, my_role: role }
+          const [row] = await tx.update(orgs).set(changes).where(eq(orgs.id, org.id)).returning().catch(taken)
+          return { ...row!, my_role: role }
+        }),
+      {
+        user: { grant: { orgs: 'write' }, org: 'admin' },
+        body: closed({ org_id: OrgId, display_name: Type.Optional(Title), slug: Type.Optional(Slug) }),
+        data: Org,
+        detail: { summary: 'Rename an org' },
+      },
+    )
+    .post(
+      '/delete',
+      ({ body, caller }) =>
+        store.write(async tx => {
+          const org = await caller.org(orgId(body.org_id), 'owner', tx)
+          const within = tx.select({ id: realms.id }).from(realms).where(eq(realms.org_id, org.id))
+          if (await hasLiveRuns(hub, tx, within)) throw endLiveRuns(`org ${org.slug}`)
+          await tx.delete(realms).where(eq(realms.org_id, org.id))
+          await delist(hub, tx, eq(scopes.org_id, org.id))
+          await tx.delete(orgs).where(eq(orgs.id, org.id))
+          await record(hub, tx, caller, { action: 'orgs/delete', target: org.slug, org_id: org.id })
+          return { id: org.id }
+        }),
+      {
+        user: { grant: { orgs: 'admin' }, org: 'owner' },
+        body: closed({ org_id: OrgId }),
+        data: Type.Object({ id: Type.Integer() }),
+        detail: { summary: 'Delete an org with all that it holds' },
+      },
+    )
+    .post(
+      '/add_member',
+      ({ body, caller }) =>
+        store.write(async tx => {
+          const org = await caller.org(orgId(body.org_id), 'admin', tx)
+          const account = await userNamed(hub, tx, body.username)
+          await mayChange(tx, org, account.id, body.role)
+          await tx
+            .insert(orgMembers)
+            .values({ org_id: org.id, user_id: account.id, role: body.role })
+            .onConflictDoUpdate({ target: [orgMembers.org_id, orgMembers.user_id], set: { role: body.role } })
+          await record(hub, tx, caller, {
+            action: 'orgs/add_member',
+            target: `${body.username} as ${body.role}`,
+            org_id: org.id,
+          })
+          return { id: account.id, org_id: org.id, user_id: account.id, username: body.username, role: body.role }
+        }),
+      {
+        user: { grant: { orgs: 'admin' }, org: 'admin' },
+        body: closed({ org_id: OrgId, username: Username, role: Role }),
+        data: Membership.set,
+        detail: { summary: 'Set the role of an account in an org, adding it' },
+      },
+    )
+    .post(
+      '/remove_member',
+      ({ body, caller }) =>
+        store.write(async tx => {
+          const org = await caller.org(orgId(body.org_id), 'admin', tx)
+          const account = await userNamed(hub, tx, body.username)
+          await mayChange(tx, org, account.id, null)
+          await keepScopeOwner(hub, tx, eq(scopes.org_id, org.id), account.id)
+          await keepRealmAdmin(hub, tx, eq(realms.org_id, org.id), account.id)
+          const scopeIds = tx.select({ id: scopes.id }).from(scopes).where(eq(scopes.org_id, org.id))
+          const realmIds = tx.select({ id: realms.id }).from(realms).where(eq(realms.org_id, org.id))
+          await tx
+            .delete(scopeMembers)
+            .where(and(eq(scopeMembers.user_id, account.id), inArray(scopeMembers.scope_id, scopeIds)))
+          await tx
+            .delete(realmMembers)
+            .where(and(eq(realmMembers.user_id, account.id), inArray(realmMembers.realm_id, realmIds)))
+          const gone = await tx
+            .delete(orgMembers)
+            .where(and(eq(orgMembers.org_id, org.id), eq(orgMembers.user_id, account.id)))
+            .returning()
+          if (gone.length === 0) throw new CadreError('not_found', `${body.username} is no member of ${org.slug}`)
+          await record(hub, tx, caller, { action: 'orgs/remove_member', target: body.username, org_id: org.id })
+          return { id: account.id, org_id: org.id, user_id: account.id, username: body.username }
+        }),
+      {
+        user: { grant: { orgs: 'admin' }, org: 'admin' },
+        body: closed({ org_id: OrgId, username: Username }),
+        data: Membership.gone,
+        detail: { summary: 'Remove an account from an org, its scopes and its realms' },
+      },
+    )
 
   /** Only owners make or unmake owners, and one always remains. */
   async function mayChange(

@@ -1,18 +1,18 @@
 // Who belongs to a realm: by invitation, or set by an admin of the realm.
 
 import { and, desc, eq, gt, inArray, isNull, or, type SQL } from 'drizzle-orm'
+import { Elysia } from 'elysia'
 import type { Static } from 'typebox'
 import type { Db } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
-import type { Api } from '../../http/api.ts'
 import { closed, named, nullable } from '../../schema.ts'
 import { Type } from '../../type.ts'
 import { addUser, hashPassword, userNamed } from '../accounts.ts'
 import { record } from '../audit.ts'
 import { listBody, Password, page, Secret, Username, Uuid } from '../bodies.ts'
-import type { Callers } from '../callers.ts'
 import { countOf } from '../counting.ts'
 import type { Hub } from '../hub.ts'
+import { hubKit } from '../kit.ts'
 import { keepRealmAdmin } from '../last.ts'
 import { listOf, Member, memberOf, RealmRole, Time } from '../records.ts'
 import { hashSecret, mintSecret } from '../secret.ts'
@@ -40,220 +40,219 @@ const Joined = Type.Object({
 
 const INVITATION_MS = 14 * 86_400_000
 
-export function realmMemberRoutes(api: Api, hub: Hub, { user, optional }: Callers): void {
+export function realmMembers(hub: Hub) {
   const { store } = hub
   const { realms, realmMembers, orgMembers, users, invitations } = store
 
-  api.post(
-    '/v1/realms/members',
-    {
-      access: user({ grant: { realms: 'read' }, realm: 'member' }),
-      body: listBody({ realm_id: Uuid }),
-      data: listOf('members', Member),
-      summary: 'The members of a realm',
-    },
-    async ({ body, caller }) => {
-      await caller.realm(body.realm_id)
-      const where = eq(realmMembers.realm_id, body.realm_id)
-      const { limit, offset } = page(body)
-      const rows = await store.db
-        .select({ user_id: users.id, username: users.username, role: realmMembers.role })
-        .from(realmMembers)
-        .innerJoin(users, eq(users.id, realmMembers.user_id))
-        .where(where)
-        .orderBy(users.username)
-        .limit(limit)
-        .offset(offset)
-      return { members: rows, total: await countOf(store.db, realmMembers, where) }
-    },
-  )
-
-  api.post(
-    '/v1/realms/invite',
-    {
-      access: user({ grant: { realms: 'admin' }, realm: 'admin' }),
-      body: closed({ realm_id: Uuid, role: Type.Optional(RealmRole), username: Type.Optional(Username) }),
-      data: Made,
-      summary: 'Make an invitation, for one use within 14 days',
-    },
-    ({ body: { realm_id, role = 'member', username }, caller }) =>
-      store.write(async tx => {
-        const realm = await caller.realm(realm_id, 'admin', tx)
-        const token = mintSecret('invitation')
-        const row = {
-          id: crypto.randomUUID(),
-          realm_id,
-          role,
-          username: username ?? null,
-          hash: hashSecret(token),
-          created_by: caller.user.id,
-          created_at: hub.now(),
-          expires_at: hub.now() + INVITATION_MS,
-        }
-        await tx.insert(invitations).values(row)
-        const target = `${username ?? 'anyone'} as ${role}`
-        const deed = { action: 'realms/invite', target, org_id: realm.org_id, realm_id }
-        await record(hub, tx, caller, deed)
-        return { id: row.id, realm_id, role, username: row.username, token, expires_at: row.expires_at }
-      }),
-  )
-
-  api.post(
-    '/v1/realms/accept_invite',
-    {
-      access: optional({}),
-      body: closed({ token: Secret, username: Type.Optional(Username), password: Type.Optional(Password) }),
-      data: Joined,
-      summary: 'Join a realm, signed in or with the new account that the invitation admits',
-    },
-    async ({ body: { token, username, password }, caller }) => {
-      const signedIn = caller.kind === 'user' ? caller.user : null
-      if (signedIn && (username !== undefined || password !== undefined)) {
-        throw new CadreError('invalid_request', 'either sign in, or give user name and password of a new account')
-      }
-      if (!signedIn && (username === undefined || password === undefined)) {
-        throw new CadreError('invalid_request', 'sign in, or give user name and password of a new account', {
-          details: ['username', 'password'].map(name => ({ path: `/${name}`, message: 'is required without a token' })),
-        })
-      }
-      // Hashing costs, on purpose: not for whoever has no invitation.
-      await openInvitation(store.db, token, signedIn?.username ?? username!)
-      const passwordHash = password === undefined ? '' : await hashPassword(password)
-      return store.write(async tx => {
-        const invitation = await openInvitation(tx, token, signedIn?.username ?? username!)
-        const account = signedIn ?? (await addUser(hub, tx, username!, passwordHash))
-        const [realm] = await tx.select().from(realms).where(eq(realms.id, invitation.realm_id))
-        await join(tx, realm!, account.id, invitation.role, { keepHigher: true })
-        await tx.update(invitations).set({ accepted_at: hub.now() }).where(eq(invitations.id, invitation.id))
-        await record(hub, tx, caller, {
-          action: 'realms/accept_invite',
-          target: account.username,
-          org_id: realm!.org_id,
-          realm_id: realm!.id,
-        })
-        const { id, username: name } = account
-        return { id: realm!.id, realm_id: realm!.id, role: invitation.role, user: { id, username: name } }
-      })
-    },
-  )
-
-  api.post(
-    '/v1/realms/add_member',
-    {
-      access: user({ grant: { realms: 'admin' }, realm: 'admin' }),
-      body: closed({ realm_id: Uuid, username: Username, role: RealmRole }),
-      data: Membership.set,
-      summary: 'Set the role of an account in a realm, adding it',
-    },
-    ({ body: { realm_id, username, role }, caller }) =>
-      store.write(async tx => {
-        const realm = await caller.realm(realm_id, 'admin', tx)
-        const account = await userNamed(hub, tx, username)
-        if (role !== 'admin') await keepRealmAdmin(hub, tx, eq(realms.id, realm.id), account.id)
-        await join(tx, realm, account.id, role)
-        const target = `${username} as ${role}`
-        await record(hub, tx, caller, { action: 'realms/add_member', target, org_id: realm.org_id, realm_id })
-        return { id: account.id, realm_id, user_id: account.id, username, role }
-      }),
-  )
-
-  api.post(
-    '/v1/realms/remove_member',
-    {
-      access: user({ grant: { realms: 'admin' }, realm: 'admin' }),
-      body: closed({ realm_id: Uuid, username: Username }),
-      data: Membership.gone,
-      summary: 'Take an account out of a realm',
-    },
-    ({ body: { realm_id, username }, caller }) =>
-      store.write(async tx => {
-        const realm = await caller.realm(realm_id, 'admin', tx)
-        const account = await userNamed(hub, tx, username)
-        await keepRealmAdmin(hub, tx, eq(realms.id, realm.id), account.id)
-        const gone = await tx
-          .delete(realmMembers)
-          .where(and(eq(realmMembers.realm_id, realm_id), eq(realmMembers.user_id, account.id)))
-          .returning()
-        if (gone.length === 0) throw new CadreError('not_found', `${username} is no member of realm ${realm.slug}`)
-        const deed = { action: 'realms/remove_member', target: username, org_id: realm.org_id, realm_id }
-        await record(hub, tx, caller, deed)
-        return { id: account.id, realm_id, user_id: account.id, username }
-      }),
-  )
-
-  api.post(
-    '/v1/realms/invitations',
-    {
-      access: user({ grant: { realms: 'admin' }, realm: 'admin' }),
-      body: listBody({ realm_id: Uuid }),
-      data: listOf('invitations', Invitation),
-      summary: 'The invitations to a realm that can still be accepted, newest first',
-    },
-    async ({ body, caller }) => {
-      await caller.realm(body.realm_id)
-      const where = and(
-        eq(invitations.realm_id, body.realm_id),
-        isNull(invitations.accepted_at),
-        isNull(invitations.revoked_at),
-        gt(invitations.expires_at, hub.now()),
-      )
-      const open = alive(store.db, where)
-      const { limit, offset } = page(body)
-      const rows = await store.db
-        .select({ invitation: invitations, created_by: users.username })
-        .from(invitations)
-        .innerJoin(users, eq(users.id, invitations.created_by))
-        .where(inArray(invitations.id, open))
-        .orderBy(desc(invitations.created_at), invitations.id)
-        .limit(limit)
-        .offset(offset)
-      return {
-        invitations: rows.map(
-          ({ invitation: { id, realm_id, role, username, expires_at, created_at }, created_by }) => ({
-            id,
+  return new Elysia({ name: 'realm-members', prefix: '/v1/realms' })
+    .use(hubKit(hub))
+    .post(
+      '/members',
+      async ({ body, caller }) => {
+        await caller.realm(body.realm_id)
+        const where = eq(realmMembers.realm_id, body.realm_id)
+        const { limit, offset } = page(body)
+        const rows = await store.db
+          .select({ user_id: users.id, username: users.username, role: realmMembers.role })
+          .from(realmMembers)
+          .innerJoin(users, eq(users.id, realmMembers.user_id))
+          .where(where)
+          .orderBy(users.username)
+          .limit(limit)
+          .offset(offset)
+        return { members: rows, total: await countOf(store.db, realmMembers, where) }
+      },
+      {
+        user: { grant: { realms: 'read' }, realm: 'member' },
+        body: listBody({ realm_id: Uuid }),
+        data: listOf('members', Member),
+        detail: { summary: 'The members of a realm' },
+      },
+    )
+    .post(
+      '/invite',
+      ({ body: { realm_id, role = 'member', username }, caller }) =>
+        store.write(async tx => {
+          const realm = await caller.realm(realm_id, 'admin', tx)
+          const token = mintSecret('invitation')
+          const row = {
+            id: crypto.randomUUID(),
             realm_id,
             role,
-            username,
-            expires_at,
-            created_by,
-            created_at,
-          }),
-        ),
-        total: await countOf(store.db, invitations, inArray(invitations.id, open)),
-      }
-    },
-  )
-
-  api.post(
-    '/v1/realms/revoke_invite',
-    {
-      access: user({ grant: { realms: 'admin' }, realm: 'admin' }),
-      body: closed({ id: Uuid }),
-      data: Type.Object({ id: Type.String(), realm_id: Type.String() }),
-      summary: 'Revoke an invitation',
-    },
-    ({ body: { id }, caller }) =>
-      store.write(async tx => {
-        const [found] = await tx.select().from(invitations).where(eq(invitations.id, id))
-        // A realm that does not exist, so that an invitation that is missing and one of elsewhere are told alike.
-        const realm = await caller.realm(found?.realm_id ?? '', 'admin', tx).catch(error => {
-          if (!(error instanceof CadreError && error.code === 'not_found')) throw error
-          throw new CadreError('not_found', `no invitation ${id} that you may see`)
-        })
-        if (found!.accepted_at !== null) {
-          throw new CadreError(
-            'invalid_state',
-            'this invitation has been used: take the member out with realms/remove_member',
-          )
-        }
-        if (found!.revoked_at === null) {
-          await tx.update(invitations).set({ revoked_at: hub.now() }).where(eq(invitations.id, id))
-          const deed = { action: 'realms/revoke_invite', target: id, org_id: realm.org_id, realm_id: realm.id }
+            username: username ?? null,
+            hash: hashSecret(token),
+            created_by: caller.user.id,
+            created_at: hub.now(),
+            expires_at: hub.now() + INVITATION_MS,
+          }
+          await tx.insert(invitations).values(row)
+          const target = `${username ?? 'anyone'} as ${role}`
+          const deed = { action: 'realms/invite', target, org_id: realm.org_id, realm_id }
           await record(hub, tx, caller, deed)
+          return { id: row.id, realm_id, role, username: row.username, token, expires_at: row.expires_at }
+        }),
+      {
+        user: { grant: { realms: 'admin' }, realm: 'admin' },
+        body: closed({ realm_id: Uuid, role: Type.Optional(RealmRole), username: Type.Optional(Username) }),
+        data: Made,
+        detail: { summary: 'Make an invitation, for one use within 14 days' },
+      },
+    )
+    .post(
+      '/accept_invite',
+      async ({ body: { token, username, password }, caller }) => {
+        const signedIn = caller.kind === 'user' ? caller.user : null
+        if (signedIn && (username !== undefined || password !== undefined)) {
+          throw new CadreError('invalid_request', 'either sign in, or give user name and password of a new account')
         }
-        return { id, realm_id: realm.id }
-      }),
-  )
+        if (!signedIn && (username === undefined || password === undefined)) {
+          throw new CadreError('invalid_request', 'sign in, or give user name and password of a new account', {
+            details: ['username', 'password'].map(name => ({
+              path: `/${name}`,
+              message: 'is required without a token',
+            })),
+          })
+        }
+        // Hashing costs, on purpose: not for whoever has no invitation.
+        await openInvitation(store.db, token, signedIn?.username ?? username!)
+        const passwordHash = password === undefined ? '' : await hashPassword(password)
+        return store.write(async tx => {
+          const invitation = await openInvitation(tx, token, signedIn?.username ?? username!)
+          const account = signedIn ?? (await addUser(hub, tx, username!, passwordHash))
+          const [realm] = await tx.select().from(realms).where(eq(realms.id, invitation.realm_id))
+          await join(tx, realm!, account.id, invitation.role, { keepHigher: true })
+          await tx.update(invitations).set({ accepted_at: hub.now() }).where(eq(invitations.id, invitation.id))
+          await record(hub, tx, caller, {
+            action: 'realms/accept_invite',
+            target: account.username,
+            org_id: realm!.org_id,
+            realm_id: realm!.id,
+          })
+          const { id, username: name } = account
+          return { id: realm!.id, realm_id: realm!.id, role: invitation.role, user: { id, username: name } }
+        })
+      },
+      {
+        optional: true,
+        body: closed({ token: Secret, username: Type.Optional(Username), password: Type.Optional(Password) }),
+        data: Joined,
+        detail: { summary: 'Join a realm, signed in or with the new account that the invitation admits' },
+      },
+    )
+    .post(
+      '/add_member',
+      ({ body: { realm_id, username, role }, caller }) =>
+        store.write(async tx => {
+          const realm = await caller.realm(realm_id, 'admin', tx)
+          const account = await userNamed(hub, tx, username)
+          if (role !== 'admin') await keepRealmAdmin(hub, tx, eq(realms.id, realm.id), account.id)
+          await join(tx, realm, account.id, role)
+          const target = `${username} as ${role}`
+          await record(hub, tx, caller, { action: 'realms/add_member', target, org_id: realm.org_id, realm_id })
+          return { id: account.id, realm_id, user_id: account.id, username, role }
+        }),
+      {
+        user: { grant: { realms: 'admin' }, realm: 'admin' },
+        body: closed({ realm_id: Uuid, username: Username, role: RealmRole }),
+        data: Membership.set,
+        detail: { summary: 'Set the role of an account in a realm, adding it' },
+      },
+    )
+    .post(
+      '/remove_member',
+      ({ body: { realm_id, username }, caller }) =>
+        store.write(async tx => {
+          const realm = await caller.realm(realm_id, 'admin', tx)
+          const account = await userNamed(hub, tx, username)
+          await keepRealmAdmin(hub, tx, eq(realms.id, realm.id), account.id)
+          const gone = await tx
+            .delete(realmMembers)
+            .where(and(eq(realmMembers.realm_id, realm_id), eq(realmMembers.user_id, account.id)))
+            .returning()
+          if (gone.length === 0) throw new CadreError('not_found', `${username} is no member of realm ${realm.slug}`)
+          const deed = { action: 'realms/remove_member', target: username, org_id: realm.org_id, realm_id }
+          await record(hub, tx, caller, deed)
+          return { id: account.id, realm_id, user_id: account.id, username }
+        }),
+      {
+        user: { grant: { realms: 'admin' }, realm: 'admin' },
+        body: closed({ realm_id: Uuid, username: Username }),
+        data: Membership.gone,
+        detail: { summary: 'Take an account out of a realm' },
+      },
+    )
+    .post(
+      '/invitations',
+      async ({ body, caller }) => {
+        await caller.realm(body.realm_id)
+        const where = and(
+          eq(invitations.realm_id, body.realm_id),
+          isNull(invitations.accepted_at),
+          isNull(invitations.revoked_at),
+          gt(invitations.expires_at, hub.now()),
+        )
+        const open = alive(store.db, where)
+        const { limit, offset } = page(body)
+        const rows = await store.db
+          .select({ invitation: invitations, created_by: users.username })
+          .from(invitations)
+          .innerJoin(users, eq(users.id, invitations.created_by))
+          .where(inArray(invitations.id, open))
+          .orderBy(desc(invitations.created_at), invitations.id)
+          .limit(limit)
+          .offset(offset)
+        return {
+          invitations: rows.map(
+            ({ invitation: { id, realm_id, role, username, expires_at, created_at }, created_by }) => ({
+              id,
+              realm_id,
+              role,
+              username,
+              expires_at,
+              created_by,
+              created_at,
+            }),
+          ),
+          total: await countOf(store.db, invitations, inArray(invitations.id, open)),
+        }
+      },
+      {
+        user: { grant: { realms: 'admin' }, realm: 'admin' },
+        body: listBody({ realm_id: Uuid }),
+        data: listOf('invitations', Invitation),
+        detail: { summary: 'The invitations to a realm that can still be accepted, newest first' },
+      },
+    )
+    .post(
+      '/revoke_invite',
+      ({ body: { id }, caller }) =>
+        store.write(async tx => {
+          const [found] = await tx.select().from(invitations).where(eq(invitations.id, id))
+          // A realm that does not exist, so that an invitation that is missing and one of elsewhere are told alike.
+          const realm = await caller.realm(found?.realm_id ?? '', 'admin', tx).catch(error => {
+            if (!(error instanceof CadreError && error.code === 'not_found')) throw error
+            throw new CadreError('not_found', `no invitation ${id} that you may see`)
+          })
+          if (found!.accepted_at !== null) {
+            throw new CadreError(
+              'invalid_state',
+              'this invitation has been used: take the member out with realms/remove_member',
+            )
+          }
+          if (found!.revoked_at === null) {
+            await tx.update(invitations).set({ revoked_at: hub.now() }).where(eq(invitations.id, id))
+            const deed = { action: 'realms/revoke_invite', target: id, org_id: realm.org_id, realm_id: realm.id }
+            await record(hub, tx, caller, deed)
+          }
+          return { id, realm_id: realm.id }
+        }),
+      {
+        user: { grant: { realms: 'admin' }, realm: 'admin' },
+        body: closed({ id: Uuid }),
+        data: Type.Object({ id: Type.String(), realm_id: Type.String() }),
+        detail: { summary: 'Revoke an invitation' },
+      },
+    )
 
   /** Ids of the invitations among `where` whose maker may still invite: not suspended, and admin of the realm. */
   function alive(db: Db, where: SQL | undefined) {

@@ -1,17 +1,18 @@
 // Realms: what daemons enrol in. Each belongs to an org and has its own members and list of teams.
 
 import { and, eq } from 'drizzle-orm'
+import { Elysia } from 'elysia'
 import { type Db, isDuplicate } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
-import type { Api } from '../../http/api.ts'
 import { closed } from '../../schema.ts'
 import { Type } from '../../type.ts'
 import { addRealm } from '../accounts.ts'
 import { record } from '../audit.ts'
 import { checkSlug, listBody, OrgId, orgId, page, Slug, TeamName, Title, Uuid } from '../bodies.ts'
-import type { Callers, UserCaller } from '../callers.ts'
+import type { UserCaller } from '../callers.ts'
 import { countOf } from '../counting.ts'
 import type { Hub } from '../hub.ts'
+import { hubKit } from '../kit.ts'
 import { endLiveRuns, hasLiveRuns } from '../live.ts'
 import { realmsReached } from '../reach.ts'
 import { listOf, Realm, Time } from '../records.ts'
@@ -20,174 +21,174 @@ const OneRealm = closed({ realm_id: Uuid })
 const RealmTeam = closed({ realm_id: Uuid, team: TeamName })
 const Listed = Type.Object({ id: Type.String(), realm_id: Type.String(), team: Type.String() })
 
-export function realmRoutes(api: Api, hub: Hub, { user }: Callers): void {
+export function realms(hub: Hub) {
   const { store } = hub
   const { realms, realmMembers, realmTeams, orgMembers } = store
 
-  api.post(
-    '/v1/realms/create',
-    {
-      access: user({ grant: { realms: 'write' }, org: 'admin' }),
-      body: closed({ org_id: OrgId, slug: Slug, name: Title }),
-      data: Realm,
-      summary: 'Create a realm; its creator is its admin',
-    },
-    ({ body: { org_id, slug, name }, caller }) =>
-      store.write(async tx => {
-        const org = await caller.org(orgId(org_id), 'admin', tx)
-        checkSlug(slug, 'realm')
-        const realm = await addRealm(hub, tx, { org_id: org.id, slug, name }, caller.user.id)
-        await record(hub, tx, caller, {
-          action: 'realms/create',
-          target: slug,
-          org_id: org.id,
-          realm_id: realm.id,
-        })
-        return { ...realm, my_role: 'admin' }
-      }),
-  )
-
-  api.post(
-    '/v1/realms/list',
-    {
-      access: user({ grant: { realms: 'read' }, realm: 'member' }),
-      body: listBody({ org_id: Type.Optional(OrgId) }),
-      data: listOf('realms', Realm),
-      summary: 'List the realms that one belongs to',
-    },
-    async ({ body, caller }) => {
-      const inOrg = body.org_id === undefined ? undefined : eq(realms.org_id, orgId(body.org_id))
-      const where = and(inOrg, realmsReached(store, caller))
-      const { limit, offset } = page(body)
-      const rows = await store.db
-        .select({ realm: realms, org: orgMembers.role, own: realmMembers.role })
-        .from(realms)
-        .leftJoin(orgMembers, and(eq(orgMembers.org_id, realms.org_id), eq(orgMembers.user_id, caller.user.id)))
-        .leftJoin(realmMembers, and(eq(realmMembers.realm_id, realms.id), eq(realmMembers.user_id, caller.user.id)))
-        .where(where)
-        .orderBy(realms.created_at, realms.id)
-        .limit(limit)
-        .offset(offset)
-      const found = rows.map(({ realm, ...standing }) => ({ ...realm, my_role: caller.roleIn('realm', standing) }))
-      return { realms: found, total: await countOf(store.db, realms, where) }
-    },
-  )
-
-  api.post(
-    '/v1/realms/get',
-    { access: user({ grant: { realms: 'read' }, realm: 'member' }), body: OneRealm, data: Realm, summary: 'A realm' },
-    async ({ body, caller }) => {
-      const { role, ...realm } = await caller.realm(body.realm_id)
-      return { ...realm, my_role: role }
-    },
-  )
-
-  api.post(
-    '/v1/realms/update',
-    {
-      access: user({ grant: { realms: 'write' }, realm: 'admin' }),
-      body: closed({ realm_id: Uuid, name: Type.Optional(Title), slug: Type.Optional(Slug) }),
-      data: Realm,
-      summary: 'Rename a realm',
-    },
-    ({ body: { realm_id, ...changes }, caller }) =>
-      store.write(async tx => {
-        const { role, ...realm } = await caller.realm(realm_id, 'admin', tx)
-        if (changes.slug) checkSlug(changes.slug, 'realm')
-        await record(hub, tx, caller, { action: 'realms/update', org_id: realm.org_id, realm_id })
-        if (Object.keys(changes).length === 0) return { ...realm, my_role: role }
-        const [row] = await tx.update(realms).set(changes).where(eq(realms.id, realm_id)).returning().catch(taken)
-        return { ...row!, my_role: role }
-      }),
-  )
-
-  api.post(
-    '/v1/realms/delete',
-    {
-      access: user({ grant: { realms: 'admin' }, realm: 'admin' }),
-      body: OneRealm,
-      data: Type.Object({ id: Type.String() }),
-      summary: 'Delete a realm with its daemons and runs',
-    },
-    ({ body: { realm_id }, caller }) =>
-      store.write(async tx => {
-        const realm = await caller.realm(realm_id, 'admin', tx)
-        if (await hasLiveRuns(hub, tx, [realm_id])) throw endLiveRuns(`realm ${realm.slug}`)
-        await tx.delete(realms).where(eq(realms.id, realm_id))
-        await record(hub, tx, caller, {
-          action: 'realms/delete',
-          target: realm.slug,
-          org_id: realm.org_id,
-          realm_id,
-        })
-        return { id: realm_id }
-      }),
-  )
-
-  api.post(
-    '/v1/realms/teams',
-    {
-      access: user({ grant: { realms: 'read' }, realm: 'member' }),
-      body: listBody({ realm_id: Uuid }),
-      data: listOf('teams', Type.Object({ team: Type.String(), added_at: Time })),
-      summary: 'The teams that a realm runs',
-    },
-    async ({ body, caller }) => {
-      await caller.realm(body.realm_id)
-      const where = eq(realmTeams.realm_id, body.realm_id)
-      const { limit, offset } = page(body)
-      const rows = await store.db
-        .select({ team: realmTeams.team, added_at: realmTeams.added_at })
-        .from(realmTeams)
-        .where(where)
-        .orderBy(realmTeams.team)
-        .limit(limit)
-        .offset(offset)
-      return { teams: rows, total: await countOf(store.db, realmTeams, where) }
-    },
-  )
-
-  api.post(
-    '/v1/realms/add_team',
-    {
-      access: user({ grant: { realms: 'write' }, realm: 'operator', scope: 'org' }),
-      body: RealmTeam,
-      data: Listed,
-      summary: 'Put a team on the list of a realm',
-    },
-    ({ body: { realm_id, team }, caller }) =>
-      store.write(async tx => {
-        const realm = await caller.realm(realm_id, 'operator', tx)
-        await mustKnowScope(caller, team, tx)
-        const row = { realm_id, team, added_at: hub.now() }
-        await tx.insert(realmTeams).values(row).onConflictDoNothing()
-        const deed = { action: 'realms/add_team', target: team, org_id: realm.org_id, realm_id }
-        await record(hub, tx, caller, deed)
-        return { id: team, realm_id, team }
-      }),
-  )
-
-  api.post(
-    '/v1/realms/remove_team',
-    {
-      access: user({ grant: { realms: 'write' }, realm: 'operator' }),
-      body: RealmTeam,
-      data: Listed,
-      summary: 'Take a team off the list of a realm',
-    },
-    ({ body: { realm_id, team }, caller }) =>
-      store.write(async tx => {
-        const realm = await caller.realm(realm_id, 'operator', tx)
-        const gone = await tx
-          .delete(realmTeams)
-          .where(and(eq(realmTeams.realm_id, realm_id), eq(realmTeams.team, team)))
-          .returning()
-        if (gone.length === 0) throw new CadreError('not_found', `${team} is not on the list of realm ${realm.slug}`)
-        const deed = { action: 'realms/remove_team', target: team, org_id: realm.org_id, realm_id }
-        await record(hub, tx, caller, deed)
-        return { id: team, realm_id, team }
-      }),
-  )
+  return new Elysia({ name: 'realms', prefix: '/v1/realms' })
+    .use(hubKit(hub))
+    .post(
+      '/create',
+      ({ body: { org_id, slug, name }, caller }) =>
+        store.write(async tx => {
+          const org = await caller.org(orgId(org_id), 'admin', tx)
+          checkSlug(slug, 'realm')
+          const realm = await addRealm(hub, tx, { org_id: org.id, slug, name }, caller.user.id)
+          await record(hub, tx, caller, {
+            action: 'realms/create',
+            target: slug,
+            org_id: org.id,
+            realm_id: realm.id,
+          })
+          return { ...realm, my_role: 'admin' }
+        }),
+      {
+        user: { grant: { realms: 'write' }, org: 'admin' },
+        body: closed({ org_id: OrgId, slug: Slug, name: Title }),
+        data: Realm,
+        detail: { summary: 'Create a realm; its creator is its admin' },
+      },
+    )
+    .post(
+      '/list',
+      async ({ body, caller }) => {
+        const inOrg = body.org_id === undefined ? undefined : eq(realms.org_id, orgId(body.org_id))
+        const where = and(inOrg, realmsReached(store, caller))
+        const { limit, offset } = page(body)
+        const rows = await store.db
+          .select({ realm: realms, org: orgMembers.role, own: realmMembers.role })
+          .from(realms)
+          .leftJoin(orgMembers, and(eq(orgMembers.org_id, realms.org_id), eq(orgMembers.user_id, caller.user.id)))
+          .leftJoin(realmMembers, and(eq(realmMembers.realm_id, realms.id), eq(realmMembers.user_id, caller.user.id)))
+          .where(where)
+          .orderBy(realms.created_at, realms.id)
+          .limit(limit)
+          .offset(offset)
+        const found = rows.map(({ realm, ...standing }) => ({ ...realm, my_role: caller.roleIn('realm', standing) }))
+        return { realms: found, total: await countOf(store.db, realms, where) }
+      },
+      {
+        user: { grant: { realms: 'read' }, realm: 'member' },
+        body: listBody({ org_id: Type.Optional(OrgId) }),
+        data: listOf('realms', Realm),
+        detail: { summary: 'List the realms that one belongs to' },
+      },
+    )
+    .post(
+      '/get',
+      async ({ body, caller }) => {
+        const { role, ...realm } = await caller.realm(body.realm_id)
+        return { ...realm, my_role: role }
+      },
+      {
+        user: { grant: { realms: 'read' }, realm: 'member' },
+        body: OneRealm,
+        data: Realm,
+        detail: { summary: 'A realm' },
+      },
+    )
+    .post(
+      '/update',
+      ({ body: { realm_id, ...changes }, caller }) =>
+        store.write(async tx => {
+          const { role, ...realm } = await caller.realm(realm_id, 'admin', tx)
+          if (changes.slug) checkSlug(changes.slug, 'realm')
+          await record(hub, tx, caller, { action: 'realms/update', org_id: realm.org_id, realm_id })
+          if (Object.keys(changes).length === 0) return { ...realm, my_role: role }
+          const [row] = await tx.update(realms).set(changes).where(eq(realms.id, realm_id)).returning().catch(taken)
+          return { ...row!, my_role: role }
+        }),
+      {
+        user: { grant: { realms: 'write' }, realm: 'admin' },
+        body: closed({ realm_id: Uuid, name: Type.Optional(Title), slug: Type.Optional(Slug) }),
+        data: Realm,
+        detail: { summary: 'Rename a realm' },
+      },
+    )
+    .post(
+      '/delete',
+      ({ body: { realm_id }, caller }) =>
+        store.write(async tx => {
+          const realm = await caller.realm(realm_id, 'admin', tx)
+          if (await hasLiveRuns(hub, tx, [realm_id])) throw endLiveRuns(`realm ${realm.slug}`)
+          await tx.delete(realms).where(eq(realms.id, realm_id))
+          await record(hub, tx, caller, {
+            action: 'realms/delete',
+            target: realm.slug,
+            org_id: realm.org_id,
+            realm_id,
+          })
+          return { id: realm_id }
+        }),
+      {
+        user: { grant: { realms: 'admin' }, realm: 'admin' },
+        body: OneRealm,
+        data: Type.Object({ id: Type.String() }),
+        detail: { summary: 'Delete a realm with its daemons and runs' },
+      },
+    )
+    .post(
+      '/teams',
+      async ({ body, caller }) => {
+        await caller.realm(body.realm_id)
+        const where = eq(realmTeams.realm_id, body.realm_id)
+        const { limit, offset } = page(body)
+        const rows = await store.db
+          .select({ team: realmTeams.team, added_at: realmTeams.added_at })
+          .from(realmTeams)
+          .where(where)
+          .orderBy(realmTeams.team)
+          .limit(limit)
+          .offset(offset)
+        return { teams: rows, total: await countOf(store.db, realmTeams, where) }
+      },
+      {
+        user: { grant: { realms: 'read' }, realm: 'member' },
+        body: listBody({ realm_id: Uuid }),
+        data: listOf('teams', Type.Object({ team: Type.String(), added_at: Time })),
+        detail: { summary: 'The teams that a realm runs' },
+      },
+    )
+    .post(
+      '/add_team',
+      ({ body: { realm_id, team }, caller }) =>
+        store.write(async tx => {
+          const realm = await caller.realm(realm_id, 'operator', tx)
+          await mustKnowScope(caller, team, tx)
+          const row = { realm_id, team, added_at: hub.now() }
+          await tx.insert(realmTeams).values(row).onConflictDoNothing()
+          const deed = { action: 'realms/add_team', target: team, org_id: realm.org_id, realm_id }
+          await record(hub, tx, caller, deed)
+          return { id: team, realm_id, team }
+        }),
+      {
+        user: { grant: { realms: 'write' }, realm: 'operator', scope: 'org' },
+        body: RealmTeam,
+        data: Listed,
+        detail: { summary: 'Put a team on the list of a realm' },
+      },
+    )
+    .post(
+      '/remove_team',
+      ({ body: { realm_id, team }, caller }) =>
+        store.write(async tx => {
+          const realm = await caller.realm(realm_id, 'operator', tx)
+          const gone = await tx
+            .delete(realmTeams)
+            .where(and(eq(realmTeams.realm_id, realm_id), eq(realmTeams.team, team)))
+            .returning()
+          if (gone.length === 0) throw new CadreError('not_found', `${team} is not on the list of realm ${realm.slug}`)
+          const deed = { action: 'realms/remove_team', target: team, org_id: realm.org_id, realm_id }
+          await record(hub, tx, caller, deed)
+          return { id: team, realm_id, team }
+        }),
+      {
+        user: { grant: { realms: 'write' }, realm: 'operator' },
+        body: RealmTeam,
+        data: Listed,
+        detail: { summary: 'Take a team off the list of a realm' },
+      },
+    )
 
   /** The namespace must be one of the caller's; the team itself may be published later, or run from a folder only. */
   async function mustKnowScope(caller: UserCaller, team: string, tx: Db): Promise<void> {

@@ -1,18 +1,18 @@
 // Reviews: what runs ask people. A decision goes to the daemon that the run lives on.
 
 import { and, desc, eq, inArray } from 'drizzle-orm'
+import { Elysia } from 'elysia'
 import type { Tables } from '../../../db/hub/schema.ts'
 import { CadreError } from '../../error.ts'
-import type { Api } from '../../http/api.ts'
 import type { JsonObject } from '../../json.ts'
 import { closed, matches } from '../../schema.ts'
 import { type Field, inputsFor } from '../../team/team.ts'
 import { Type } from '../../type.ts'
 import { listBody, page, Uuid } from '../bodies.ts'
-import type { Callers } from '../callers.ts'
 import { countOf } from '../counting.ts'
 import { orderRun } from '../dispatch.ts'
 import type { Hub } from '../hub.ts'
+import { hubKit } from '../kit.ts'
 import { realmsReached } from '../reach.ts'
 import { listOf, Review, withMore } from '../records.ts'
 import { readableRun } from '../runs.ts'
@@ -21,75 +21,76 @@ type ReviewRow = Tables['reviews']['$inferSelect']
 
 const ANSWERS = { gate: ['approve', 'reject'], escalation: ['retry', 'skip', 'complete', 'fail'] } as const
 
-export function reviewRoutes(api: Api, hub: Hub, { user }: Callers): void {
+export function reviews(hub: Hub) {
   const { store } = hub
   const { reviews, realms } = store
 
-  api.post(
-    '/v1/reviews/list',
-    {
-      access: user({ grant: { runs: 'read', dispatch: 'read' }, realm: 'member' }),
-      body: listBody({
-        realm_id: Type.Optional(Uuid),
-        run_id: Type.Optional(Uuid),
-        state: Type.Optional(Type.Enum(['pending', 'decided'])),
-      }),
-      data: listOf('reviews', Review),
-      summary: 'Reviews, newest first',
-    },
-    async ({ body, caller }) => {
-      if (body.realm_id) await caller.realm(body.realm_id)
-      const reached = store.db.select({ id: realms.id }).from(realms).where(realmsReached(store, caller))
-      const where = and(
-        body.realm_id ? eq(reviews.realm_id, body.realm_id) : inArray(reviews.realm_id, reached),
-        body.run_id ? eq(reviews.run_id, body.run_id) : undefined,
-        body.state ? eq(reviews.state, body.state as 'pending') : undefined,
-      )
-      const { limit, offset } = page(body)
-      const rows = await store.db
-        .select()
-        .from(reviews)
-        .where(where)
-        .orderBy(desc(reviews.created_at), desc(reviews.id))
-        .limit(limit)
-        .offset(offset)
-      return { reviews: rows, total: await countOf(store.db, reviews, where) }
-    },
-  )
-
-  api.post(
-    '/v1/reviews/decide',
-    {
-      access: user({ grant: { runs: 'write', dispatch: 'write' }, realm: 'operator' }),
-      body: closed({
-        review_id: Uuid,
-        decision: Type.Enum([...ANSWERS.gate, ...ANSWERS.escalation]),
-        comment: Type.Optional(Type.String({ maxLength: 10_000 })),
-        values: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
-      }),
-      data: withMore(Review, { job_id: Type.String() }),
-      summary: 'Answer a review',
-    },
-    async ({ body: { review_id, decision, comment, values }, caller }) => {
-      const [review] = await store.db.select().from(reviews).where(eq(reviews.id, review_id))
-      const missing = new CadreError('not_found', `no review ${review_id} that you may see`)
-      if (!review) throw missing
-      await readableRun(hub, caller, review.run_id).catch(error => {
-        throw error instanceof CadreError && error.code === 'not_found' ? missing : error
-      })
-      checkAnswer(review, decision, caller.user.username)
-      if (decision === 'approve') checkForm(review, (values ?? {}) as JsonObject)
-      const payload: JsonObject = {
-        review_id,
-        decision,
-        by: caller.user.username,
-        ...(comment !== undefined && { comment }),
-        ...(values && { values: values as JsonObject }),
-      }
-      const { job_id } = await orderRun(hub, caller, review.run_id, 'decide', payload)
-      return { ...review, id: review_id, job_id }
-    },
-  )
+  return new Elysia({ name: 'reviews', prefix: '/v1/reviews' })
+    .use(hubKit(hub))
+    .post(
+      '/list',
+      async ({ body, caller }) => {
+        if (body.realm_id) await caller.realm(body.realm_id)
+        const reached = store.db.select({ id: realms.id }).from(realms).where(realmsReached(store, caller))
+        const where = and(
+          body.realm_id ? eq(reviews.realm_id, body.realm_id) : inArray(reviews.realm_id, reached),
+          body.run_id ? eq(reviews.run_id, body.run_id) : undefined,
+          body.state ? eq(reviews.state, body.state as 'pending') : undefined,
+        )
+        const { limit, offset } = page(body)
+        const rows = await store.db
+          .select()
+          .from(reviews)
+          .where(where)
+          .orderBy(desc(reviews.created_at), desc(reviews.id))
+          .limit(limit)
+          .offset(offset)
+        return { reviews: rows, total: await countOf(store.db, reviews, where) }
+      },
+      {
+        user: { grant: { runs: 'read', dispatch: 'read' }, realm: 'member' },
+        body: listBody({
+          realm_id: Type.Optional(Uuid),
+          run_id: Type.Optional(Uuid),
+          state: Type.Optional(Type.Enum(['pending', 'decided'])),
+        }),
+        data: listOf('reviews', Review),
+        detail: { summary: 'Reviews, newest first' },
+      },
+    )
+    .post(
+      '/decide',
+      async ({ body: { review_id, decision, comment, values }, caller }) => {
+        const [review] = await store.db.select().from(reviews).where(eq(reviews.id, review_id))
+        const missing = new CadreError('not_found', `no review ${review_id} that you may see`)
+        if (!review) throw missing
+        await readableRun(hub, caller, review.run_id).catch(error => {
+          throw error instanceof CadreError && error.code === 'not_found' ? missing : error
+        })
+        checkAnswer(review, decision, caller.user.username)
+        if (decision === 'approve') checkForm(review, (values ?? {}) as JsonObject)
+        const payload: JsonObject = {
+          review_id,
+          decision,
+          by: caller.user.username,
+          ...(comment !== undefined && { comment }),
+          ...(values && { values: values as JsonObject }),
+        }
+        const { job_id } = await orderRun(hub, caller, review.run_id, 'decide', payload)
+        return { ...review, id: review_id, job_id }
+      },
+      {
+        user: { grant: { runs: 'write', dispatch: 'write' }, realm: 'operator' },
+        body: closed({
+          review_id: Uuid,
+          decision: Type.Enum([...ANSWERS.gate, ...ANSWERS.escalation]),
+          comment: Type.Optional(Type.String({ maxLength: 10_000 })),
+          values: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
+        }),
+        data: withMore(Review, { job_id: Type.String() }),
+        detail: { summary: 'Answer a review' },
+      },
+    )
 }
 
 function checkAnswer(review: ReviewRow, decision: string, username: string): void {

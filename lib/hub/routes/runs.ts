@@ -1,16 +1,16 @@
 // Runs: what daemons report (runs/sync), and what people read of it.
 
 import { and, asc, eq, gt, inArray, type SQL, sql } from 'drizzle-orm'
-import type { Api } from '../../http/api.ts'
+import { Elysia } from 'elysia'
 import { MIB } from '../../http/body.ts'
 import { eventStream, jsonStream } from '../../http/stream.ts'
-import { closed } from '../../schema.ts'
+import { closed, standard } from '../../schema.ts'
 import { Type } from '../../type.ts'
 import { RUN_STATES } from '../../wire/states.ts'
 import { listBody, page, TeamName, Text, Uuid } from '../bodies.ts'
-import type { Callers } from '../callers.ts'
 import { callingDaemon, checkProtocol } from '../daemons.ts'
 import type { Hub } from '../hub.ts'
+import { hubKit } from '../kit.ts'
 import { realmsReached } from '../reach.ts'
 import { Artifact, Deliveries, Line, listOf, Phase, Run, TreeEntry, withMore } from '../records.ts'
 import { readableRun, runRecord, stateColumn, subRuns, treeEntries } from '../runs.ts'
@@ -24,188 +24,192 @@ const Applied = Type.Object({
 })
 const READ = { grant: { runs: 'read', dispatch: 'read' }, realm: 'member' } as const
 
-export function runRoutes(api: Api, hub: Hub, { user, realm }: Callers): void {
+export function runs(hub: Hub) {
   const { store } = hub
   const { runs, phases, logs, artifacts, daemons, realms } = store
 
-  api.post(
-    '/v1/runs/sync',
-    {
-      access: realm(),
-      body: Type.Object({
-        daemon_id: Uuid,
-        epoch: Uuid,
-        from_seq: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
-        changes: Type.Array(Type.Unknown(), { maxItems: 10_000 }),
-        protocol: Type.Optional(Type.Integer()),
-      }),
-      data: Applied,
-      limit: 4 * MIB,
-      summary: 'Report what the runs of a daemon did',
-    },
-    async ({ body, caller }) => {
-      checkProtocol(body.protocol)
-      const daemon = await callingDaemon(hub, caller, body.daemon_id)
-      const { touched, ...reply } = await store.write(tx => applyBatch(hub, tx, daemon.id, body))
-      for (const root of touched.keys()) hub.bell.ring(`run ${root}`)
-      return reply
-    },
-  )
-
-  api.post(
-    '/v1/runs/list',
-    {
-      access: user(READ),
-      body: listBody({
-        realm_id: Type.Optional(Uuid),
-        state: Type.Optional(Type.Enum([...RUN_STATES, 'crashed'])),
-        team: Type.Optional(TeamName),
-        root_only: Type.Optional(Type.Boolean()),
-      }),
-      data: listOf('runs', Run),
-      summary: 'Runs, newest first',
-    },
-    async ({ body, caller }) => {
-      if (body.realm_id) await caller.realm(body.realm_id)
-      const state = stateColumn(store, hub.now())
-      const filters: (SQL | undefined)[] = [
-        body.realm_id
-          ? eq(runs.realm_id, body.realm_id)
-          : inArray(runs.realm_id, store.db.select({ id: realms.id }).from(realms).where(realmsReached(store, caller))),
-        body.state && sql`${state} = ${body.state}`,
-        body.team && eq(runs.team, body.team),
-        body.root_only ? eq(runs.run_id, runs.root_run_id) : undefined,
-      ].filter(filter => filter !== undefined && filter !== '') as SQL[]
-      const { limit, offset } = page(body)
-      const joined = eq(daemons.id, runs.daemon_id)
-      const rows = await store.db
-        .select({ row: runs, state })
-        .from(runs)
-        .leftJoin(daemons, joined)
-        .where(and(...filters))
-        .orderBy(sql`${runs.created_at} DESC`, sql`${runs.run_id} DESC`)
-        .limit(limit)
-        .offset(offset)
-      const [count] = await store.db
-        .select({ total: sql<number>`count(*)`.mapWith(Number) })
-        .from(runs)
-        .leftJoin(daemons, joined)
-        .where(and(...filters))
-      return { runs: rows.map(found => runRecord(found.row, found.state)), total: count!.total }
-    },
-  )
-
-  api.post(
-    '/v1/runs/get',
-    { access: user(READ), body: OneRun, data: withMore(Run, { deliveries: Deliveries }), summary: 'A run' },
-    async ({ body, caller }) => {
-      const { row, state } = await readableRun(hub, caller, body.run_id)
-      return { ...runRecord(row, state), deliveries: row.deliveries ?? [] }
-    },
-  )
-
-  api.post(
-    '/v1/runs/tree',
-    {
-      access: user(READ),
-      body: OneRun,
-      data: Type.Object({ root_run_id: Type.String(), runs: Type.Array(TreeEntry) }),
-      summary: 'The whole tree that a run is in',
-    },
-    async ({ body, caller }) => {
-      const { row } = await readableRun(hub, caller, body.run_id)
-      const head = `{"ok":true,"data":{"root_run_id":${JSON.stringify(row.root_run_id)},"runs":[`
-      return jsonStream(head, treeEntries(hub, row.root_run_id), ']}}')
-    },
-  )
-
-  api.post(
-    '/v1/runs/phases',
-    {
-      access: user(READ),
-      body: OneRun,
-      data: withMore(Type.Pick(Run, ['run_id', 'state']), { phases: Type.Array(Phase) }),
-      summary: 'The phases of a run, in file order',
-    },
-    async ({ body, caller }) => {
-      const { row, state } = await readableRun(hub, caller, body.run_id)
-      const found = await store.db.select().from(phases).where(eq(phases.run_id, row.run_id)).orderBy(phases.index)
-      const below = await subRuns(store, row, hub.now())
-      return {
-        run_id: row.run_id,
-        state,
-        phases: found.map(({ run_id: _, index: __, ...phase }) => ({
-          ...phase,
-          sub_runs: below
-            .filter(each => each.parent_phase === phase.name)
-            .map(({ run_id, run_name, state }) => ({ run_id, run_name, state })),
-        })),
-      }
-    },
-  )
-
-  api.post(
-    '/v1/runs/logs',
-    {
-      access: user(READ),
-      body: closed({
-        run_id: Uuid,
-        phase: Type.Optional(Text(300)),
-        after_seq: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
-        limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000 })),
-      }),
-      data: Type.Object({ lines: Type.Array(Line), next: Type.Integer() }),
-      summary: 'Log lines of a run; `next` is the `after_seq` to go on with',
-    },
-    async ({ body: { run_id, phase, after_seq = 0, limit = 100 }, caller }) => {
-      await readableRun(hub, caller, run_id)
-      const ofPhase = phase === undefined ? undefined : eq(logs.phase, phase)
-      const lines = await store.db
-        .select({ seq: logs.seq, phase: logs.phase, at: logs.at, stream: logs.stream, text: logs.text })
-        .from(logs)
-        .where(and(eq(logs.run_id, run_id), gt(logs.seq, after_seq), ofPhase))
-        .orderBy(asc(logs.seq))
-        .limit(limit)
-      return { lines, next: lines.at(-1)?.seq ?? after_seq }
-    },
-  )
-
-  api.post(
-    '/v1/runs/artifacts',
-    {
-      access: user(READ),
-      body: OneRun,
-      data: listOf('artifacts', Artifact),
-      summary: 'The files that a run wrote; they lie on its daemon',
-    },
-    async ({ body, caller }) => {
-      await readableRun(hub, caller, body.run_id)
-      const rows = await store.db
-        .select()
-        .from(artifacts)
-        .where(eq(artifacts.run_id, body.run_id))
-        .orderBy(artifacts.path)
-      if (rows.length > 0) return { artifacts: rows.map(({ run_id: _, ...row }) => row), total: rows.length }
-      // Daemons that send no artifact records still report the files of each phase.
-      const reported = await store.db.select().from(phases).where(eq(phases.run_id, body.run_id)).orderBy(phases.index)
-      const files = reported.flatMap(({ name, files }) => files.map(file => ({ phase: name, ...(file as object) })))
-      return { artifacts: files, total: files.length }
-    },
-  )
-
-  api.get(
-    '/v1/runs/stream',
-    {
-      access: user(READ),
-      query: OneRun,
-      media: 'text/event-stream',
-      summary: 'Events of a run and all below it: run, phase, log, end',
-    },
-    async ({ query, caller, request, server }) => {
-      const { row } = await readableRun(hub, caller, query.run_id)
-      server?.timeout(request, 0)
-      const readable = async () => void (await readableRun(hub, await caller.again(), query.run_id))
-      return eventStream(signal => runEvents(hub, row, signal, readable), api.stopping)
-    },
-  )
+  return new Elysia({ name: 'runs', prefix: '/v1/runs' })
+    .use(hubKit(hub))
+    .post(
+      '/sync',
+      async ({ body, caller }) => {
+        checkProtocol(body.protocol)
+        const daemon = await callingDaemon(hub, caller, body.daemon_id)
+        const { touched, ...reply } = await store.write(tx => applyBatch(hub, tx, daemon.id, body))
+        for (const root of touched.keys()) hub.bell.ring(`run ${root}`)
+        return reply
+      },
+      {
+        realm: true,
+        body: standard(
+          Type.Object({
+            daemon_id: Uuid,
+            epoch: Uuid,
+            from_seq: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
+            changes: Type.Array(Type.Unknown(), { maxItems: 10_000 }),
+            protocol: Type.Optional(Type.Integer()),
+          }),
+        ),
+        data: Applied,
+        limit: 4 * MIB,
+        detail: { summary: 'Report what the runs of a daemon did' },
+      },
+    )
+    .post(
+      '/list',
+      async ({ body, caller }) => {
+        if (body.realm_id) await caller.realm(body.realm_id)
+        const state = stateColumn(store, hub.now())
+        const filters: (SQL | undefined)[] = [
+          body.realm_id
+            ? eq(runs.realm_id, body.realm_id)
+            : inArray(
+                runs.realm_id,
+                store.db.select({ id: realms.id }).from(realms).where(realmsReached(store, caller)),
+              ),
+          body.state && sql`${state} = ${body.state}`,
+          body.team && eq(runs.team, body.team),
+          body.root_only ? eq(runs.run_id, runs.root_run_id) : undefined,
+        ].filter(filter => filter !== undefined && filter !== '') as SQL[]
+        const { limit, offset } = page(body)
+        const joined = eq(daemons.id, runs.daemon_id)
+        const rows = await store.db
+          .select({ row: runs, state })
+          .from(runs)
+          .leftJoin(daemons, joined)
+          .where(and(...filters))
+          .orderBy(sql`${runs.created_at} DESC`, sql`${runs.run_id} DESC`)
+          .limit(limit)
+          .offset(offset)
+        const [count] = await store.db
+          .select({ total: sql<number>`count(*)`.mapWith(Number) })
+          .from(runs)
+          .leftJoin(daemons, joined)
+          .where(and(...filters))
+        return { runs: rows.map(found => runRecord(found.row, found.state)), total: count!.total }
+      },
+      {
+        user: READ,
+        body: listBody({
+          realm_id: Type.Optional(Uuid),
+          state: Type.Optional(Type.Enum([...RUN_STATES, 'crashed'])),
+          team: Type.Optional(TeamName),
+          root_only: Type.Optional(Type.Boolean()),
+        }),
+        data: listOf('runs', Run),
+        detail: { summary: 'Runs, newest first' },
+      },
+    )
+    .post(
+      '/get',
+      async ({ body, caller }) => {
+        const { row, state } = await readableRun(hub, caller, body.run_id)
+        return { ...runRecord(row, state), deliveries: row.deliveries ?? [] }
+      },
+      { user: READ, body: OneRun, data: withMore(Run, { deliveries: Deliveries }), detail: { summary: 'A run' } },
+    )
+    .post(
+      '/tree',
+      async ({ body, caller }) => {
+        const { row } = await readableRun(hub, caller, body.run_id)
+        const head = `{"ok":true,"data":{"root_run_id":${JSON.stringify(row.root_run_id)},"runs":[`
+        return jsonStream(head, treeEntries(hub, row.root_run_id), ']}}')
+      },
+      {
+        user: READ,
+        body: OneRun,
+        data: Type.Object({ root_run_id: Type.String(), runs: Type.Array(TreeEntry) }),
+        detail: { summary: 'The whole tree that a run is in' },
+      },
+    )
+    .post(
+      '/phases',
+      async ({ body, caller }) => {
+        const { row, state } = await readableRun(hub, caller, body.run_id)
+        const found = await store.db.select().from(phases).where(eq(phases.run_id, row.run_id)).orderBy(phases.index)
+        const below = await subRuns(store, row, hub.now())
+        return {
+          run_id: row.run_id,
+          state,
+          phases: found.map(({ run_id: _, index: __, ...phase }) => ({
+            ...phase,
+            sub_runs: below
+              .filter(each => each.parent_phase === phase.name)
+              .map(({ run_id, run_name, state }) => ({ run_id, run_name, state })),
+          })),
+        }
+      },
+      {
+        user: READ,
+        body: OneRun,
+        data: withMore(Type.Pick(Run, ['run_id', 'state']), { phases: Type.Array(Phase) }),
+        detail: { summary: 'The phases of a run, in file order' },
+      },
+    )
+    .post(
+      '/logs',
+      async ({ body: { run_id, phase, after_seq = 0, limit = 100 }, caller }) => {
+        await readableRun(hub, caller, run_id)
+        const ofPhase = phase === undefined ? undefined : eq(logs.phase, phase)
+        const lines = await store.db
+          .select({ seq: logs.seq, phase: logs.phase, at: logs.at, stream: logs.stream, text: logs.text })
+          .from(logs)
+          .where(and(eq(logs.run_id, run_id), gt(logs.seq, after_seq), ofPhase))
+          .orderBy(asc(logs.seq))
+          .limit(limit)
+        return { lines, next: lines.at(-1)?.seq ?? after_seq }
+      },
+      {
+        user: READ,
+        body: closed({
+          run_id: Uuid,
+          phase: Type.Optional(Text(300)),
+          after_seq: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
+          limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000 })),
+        }),
+        data: Type.Object({ lines: Type.Array(Line), next: Type.Integer() }),
+        detail: { summary: 'Log lines of a run; `next` is the `after_seq` to go on with' },
+      },
+    )
+    .post(
+      '/artifacts',
+      async ({ body, caller }) => {
+        await readableRun(hub, caller, body.run_id)
+        const rows = await store.db
+          .select()
+          .from(artifacts)
+          .where(eq(artifacts.run_id, body.run_id))
+          .orderBy(artifacts.path)
+        if (rows.length > 0) return { artifacts: rows.map(({ run_id: _, ...row }) => row), total: rows.length }
+        // Daemons that send no artifact records still report the files of each phase.
+        const reported = await store.db
+          .select()
+          .from(phases)
+          .where(eq(phases.run_id, body.run_id))
+          .orderBy(phases.index)
+        const files = reported.flatMap(({ name, files }) => files.map(file => ({ phase: name, ...(file as object) })))
+        return { artifacts: files, total: files.length }
+      },
+      {
+        user: READ,
+        body: OneRun,
+        data: listOf('artifacts', Artifact),
+        detail: { summary: 'The files that a run wrote; they lie on its daemon' },
+      },
+    )
+    .get(
+      '/stream',
+      async ({ query, caller, request, server, stopping }) => {
+        const { row } = await readableRun(hub, caller, query.run_id)
+        server?.timeout(request, 0)
+        const readable = async () => void (await readableRun(hub, await caller.again(), query.run_id))
+        return eventStream(signal => runEvents(hub, row, signal, readable), stopping.signal)
+      },
+      {
+        user: READ,
+        query: OneRun,
+        media: 'text/event-stream',
+        detail: { summary: 'Events of a run and all below it: run, phase, log, end' },
+      },
+    )
 }

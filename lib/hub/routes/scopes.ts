@@ -1,16 +1,16 @@
 // Scopes: the namespaces that teams are published in (`@slug/…`), each of one org.
 
 import { and, eq } from 'drizzle-orm'
+import { Elysia } from 'elysia'
 import { CadreError } from '../../error.ts'
-import type { Api } from '../../http/api.ts'
 import { closed } from '../../schema.ts'
 import { Type } from '../../type.ts'
 import { addScope, userNamed } from '../accounts.ts'
 import { record } from '../audit.ts'
 import { checkSlug, Id, listBody, OrgId, orgId, page, Slug, Title, Username } from '../bodies.ts'
-import type { Callers } from '../callers.ts'
 import { countOf } from '../counting.ts'
 import type { Hub } from '../hub.ts'
+import { hubKit } from '../kit.ts'
 import { keepScopeOwner } from '../last.ts'
 import { delist } from '../packages.ts'
 import { scopesReached } from '../reach.ts'
@@ -19,147 +19,144 @@ import { listOf, Member, memberOf, Scope, withMore } from '../records.ts'
 const OneScope = closed({ scope_id: Id })
 const Membership = memberOf('scope_id', Type.Integer())
 
-export function scopeRoutes(api: Api, hub: Hub, { user }: Callers): void {
+export function scopes(hub: Hub) {
   const { store } = hub
   const { scopes, scopeMembers, orgMembers, packages, users } = store
 
-  api.post(
-    '/v1/scopes/create',
-    {
-      access: user({ grant: { scopes: 'write' }, org: 'admin' }),
-      body: closed({ org_id: OrgId, slug: Slug, display_name: Type.Optional(Title) }),
-      data: Scope,
-      summary: 'Create a scope',
-    },
-    ({ body, caller }) =>
-      store.write(async tx => {
-        const org = await caller.org(orgId(body.org_id), 'admin', tx)
-        checkSlug(body.slug, 'scope')
-        const { slug, display_name = slug } = body
-        const scope = await addScope(hub, tx, { org_id: org.id, slug, display_name }, caller.user.id)
-        await record(hub, tx, caller, { action: 'scopes/create', target: slug, org_id: org.id })
-        return { ...scope, my_role: 'owned' }
-      }),
-  )
-
-  api.post(
-    '/v1/scopes/list',
-    {
-      access: user({ grant: { scopes: 'read' }, scope: 'org' }),
-      body: listBody({ org_id: Type.Optional(OrgId) }),
-      data: listOf('scopes', Scope),
-      summary: 'List the scopes that one belongs to',
-    },
-    async ({ body, caller }) => {
-      const inOrg = body.org_id === undefined ? undefined : eq(scopes.org_id, orgId(body.org_id))
-      const where = and(inOrg, scopesReached(store, caller))
-      const { limit, offset } = page(body)
-      const rows = await store.db
-        .select({ scope: scopes, org: orgMembers.role, own: scopeMembers.role })
-        .from(scopes)
-        .leftJoin(orgMembers, and(eq(orgMembers.org_id, scopes.org_id), eq(orgMembers.user_id, caller.user.id)))
-        .leftJoin(scopeMembers, and(eq(scopeMembers.scope_id, scopes.id), eq(scopeMembers.user_id, caller.user.id)))
-        .where(where)
-        .orderBy(scopes.slug)
-        .limit(limit)
-        .offset(offset)
-      return {
-        scopes: rows.map(({ scope, ...standing }) => ({ ...scope, my_role: caller.roleIn('scope', standing) })),
-        total: await countOf(store.db, scopes, where),
-      }
-    },
-  )
-
-  api.post(
-    '/v1/scopes/get',
-    {
-      access: user({ grant: { scopes: 'read' }, scope: 'org' }),
-      body: OneScope,
-      data: withMore(Scope, { members: Type.Array(Member) }),
-      summary: 'A scope with its members',
-    },
-    async ({ body, caller }) => {
-      const { role, ...scope } = await caller.scope({ id: body.scope_id })
-      const members = await store.db
-        .select({ user_id: users.id, username: users.username, role: scopeMembers.role })
-        .from(scopeMembers)
-        .innerJoin(users, eq(users.id, scopeMembers.user_id))
-        .where(eq(scopeMembers.scope_id, scope.id))
-        .orderBy(users.username)
-      return { ...scope, my_role: role, members }
-    },
-  )
-
-  api.post(
-    '/v1/scopes/delete',
-    {
-      access: user({ grant: { scopes: 'admin' }, scope: 'owned' }),
-      body: OneScope,
-      data: Type.Object({ id: Type.Integer() }),
-      summary: 'Delete an empty scope',
-    },
-    ({ body, caller }) =>
-      store.write(async tx => {
-        const scope = await caller.scope({ id: body.scope_id }, 'owned', tx)
-        const [published] = await tx
-          .select({ id: packages.id })
-          .from(packages)
-          .where(eq(packages.scope_id, scope.id))
-          .limit(1)
-        if (published) {
-          throw new CadreError('conflict', `@${scope.slug} has published teams, which runs may be pinned to`)
+  return new Elysia({ name: 'scopes', prefix: '/v1/scopes' })
+    .use(hubKit(hub))
+    .post(
+      '/create',
+      ({ body, caller }) =>
+        store.write(async tx => {
+          const org = await caller.org(orgId(body.org_id), 'admin', tx)
+          checkSlug(body.slug, 'scope')
+          const { slug, display_name = slug } = body
+          const scope = await addScope(hub, tx, { org_id: org.id, slug, display_name }, caller.user.id)
+          await record(hub, tx, caller, { action: 'scopes/create', target: slug, org_id: org.id })
+          return { ...scope, my_role: 'owned' }
+        }),
+      {
+        user: { grant: { scopes: 'write' }, org: 'admin' },
+        body: closed({ org_id: OrgId, slug: Slug, display_name: Type.Optional(Title) }),
+        data: Scope,
+        detail: { summary: 'Create a scope' },
+      },
+    )
+    .post(
+      '/list',
+      async ({ body, caller }) => {
+        const inOrg = body.org_id === undefined ? undefined : eq(scopes.org_id, orgId(body.org_id))
+        const where = and(inOrg, scopesReached(store, caller))
+        const { limit, offset } = page(body)
+        const rows = await store.db
+          .select({ scope: scopes, org: orgMembers.role, own: scopeMembers.role })
+          .from(scopes)
+          .leftJoin(orgMembers, and(eq(orgMembers.org_id, scopes.org_id), eq(orgMembers.user_id, caller.user.id)))
+          .leftJoin(scopeMembers, and(eq(scopeMembers.scope_id, scopes.id), eq(scopeMembers.user_id, caller.user.id)))
+          .where(where)
+          .orderBy(scopes.slug)
+          .limit(limit)
+          .offset(offset)
+        return {
+          scopes: rows.map(({ scope, ...standing }) => ({ ...scope, my_role: caller.roleIn('scope', standing) })),
+          total: await countOf(store.db, scopes, where),
         }
-        await delist(hub, tx, eq(scopes.id, scope.id))
-        await tx.delete(scopes).where(eq(scopes.id, scope.id))
-        await record(hub, tx, caller, { action: 'scopes/delete', target: scope.slug, org_id: scope.org_id })
-        return { id: scope.id }
-      }),
-  )
-
-  api.post(
-    '/v1/scopes/add_member',
-    {
-      access: user({ grant: { scopes: 'admin' }, scope: 'owned' }),
-      body: closed({ scope_id: Id, username: Username, role: Type.Optional(Type.Enum(['owned', 'member'])) }),
-      data: Membership.set,
-      summary: 'Let an account publish in a scope',
-    },
-    ({ body: { scope_id, username, role = 'member' }, caller }) =>
-      store.write(async tx => {
-        const scope = await caller.scope({ id: scope_id }, 'owned', tx)
-        const account = await userNamed(hub, tx, username)
-        if (role !== 'owned') await keepScopeOwner(hub, tx, eq(scopes.id, scope.id), account.id)
-        await tx
-          .insert(scopeMembers)
-          .values({ scope_id, user_id: account.id, role })
-          .onConflictDoUpdate({ target: [scopeMembers.scope_id, scopeMembers.user_id], set: { role } })
-        const target = `${username} as ${role} of @${scope.slug}`
-        await record(hub, tx, caller, { action: 'scopes/add_member', target, org_id: scope.org_id })
-        return { id: account.id, scope_id, user_id: account.id, username, role }
-      }),
-  )
-
-  api.post(
-    '/v1/scopes/remove_member',
-    {
-      access: user({ grant: { scopes: 'admin' }, scope: 'owned' }),
-      body: closed({ scope_id: Id, username: Username }),
-      data: Membership.gone,
-      summary: 'Take an account out of a scope',
-    },
-    ({ body: { scope_id, username }, caller }) =>
-      store.write(async tx => {
-        const scope = await caller.scope({ id: scope_id }, 'owned', tx)
-        const account = await userNamed(hub, tx, username)
-        await keepScopeOwner(hub, tx, eq(scopes.id, scope.id), account.id)
-        const gone = await tx
-          .delete(scopeMembers)
-          .where(and(eq(scopeMembers.scope_id, scope_id), eq(scopeMembers.user_id, account.id)))
-          .returning()
-        if (gone.length === 0) throw new CadreError('not_found', `${username} is no member of @${scope.slug}`)
-        const target = `${username} of @${scope.slug}`
-        await record(hub, tx, caller, { action: 'scopes/remove_member', target, org_id: scope.org_id })
-        return { id: account.id, scope_id, user_id: account.id, username }
-      }),
-  )
+      },
+      {
+        user: { grant: { scopes: 'read' }, scope: 'org' },
+        body: listBody({ org_id: Type.Optional(OrgId) }),
+        data: listOf('scopes', Scope),
+        detail: { summary: 'List the scopes that one belongs to' },
+      },
+    )
+    .post(
+      '/get',
+      async ({ body, caller }) => {
+        const { role, ...scope } = await caller.scope({ id: body.scope_id })
+        const members = await store.db
+          .select({ user_id: users.id, username: users.username, role: scopeMembers.role })
+          .from(scopeMembers)
+          .innerJoin(users, eq(users.id, scopeMembers.user_id))
+          .where(eq(scopeMembers.scope_id, scope.id))
+          .orderBy(users.username)
+        return { ...scope, my_role: role, members }
+      },
+      {
+        user: { grant: { scopes: 'read' }, scope: 'org' },
+        body: OneScope,
+        data: withMore(Scope, { members: Type.Array(Member) }),
+        detail: { summary: 'A scope with its members' },
+      },
+    )
+    .post(
+      '/delete',
+      ({ body, caller }) =>
+        store.write(async tx => {
+          const scope = await caller.scope({ id: body.scope_id }, 'owned', tx)
+          const [published] = await tx
+            .select({ id: packages.id })
+            .from(packages)
+            .where(eq(packages.scope_id, scope.id))
+            .limit(1)
+          if (published) {
+            throw new CadreError('conflict', `@${scope.slug} has published teams, which runs may be pinned to`)
+          }
+          await delist(hub, tx, eq(scopes.id, scope.id))
+          await tx.delete(scopes).where(eq(scopes.id, scope.id))
+          await record(hub, tx, caller, { action: 'scopes/delete', target: scope.slug, org_id: scope.org_id })
+          return { id: scope.id }
+        }),
+      {
+        user: { grant: { scopes: 'admin' }, scope: 'owned' },
+        body: OneScope,
+        data: Type.Object({ id: Type.Integer() }),
+        detail: { summary: 'Delete an empty scope' },
+      },
+    )
+    .post(
+      '/add_member',
+      ({ body: { scope_id, username, role = 'member' }, caller }) =>
+        store.write(async tx => {
+          const scope = await caller.scope({ id: scope_id }, 'owned', tx)
+          const account = await userNamed(hub, tx, username)
+          if (role !== 'owned') await keepScopeOwner(hub, tx, eq(scopes.id, scope.id), account.id)
+          await tx
+            .insert(scopeMembers)
+            .values({ scope_id, user_id: account.id, role })
+            .onConflictDoUpdate({ target: [scopeMembers.scope_id, scopeMembers.user_id], set: { role } })
+          const target = `${username} as ${role} of @${scope.slug}`
+          await record(hub, tx, caller, { action: 'scopes/add_member', target, org_id: scope.org_id })
+          return { id: account.id, scope_id, user_id: account.id, username, role }
+        }),
+      {
+        user: { grant: { scopes: 'admin' }, scope: 'owned' },
+        body: closed({ scope_id: Id, username: Username, role: Type.Optional(Type.Enum(['owned', 'member'])) }),
+        data: Membership.set,
+        detail: { summary: 'Let an account publish in a scope' },
+      },
+    )
+    .post(
+      '/remove_member',
+      ({ body: { scope_id, username }, caller }) =>
+        store.write(async tx => {
+          const scope = await caller.scope({ id: scope_id }, 'owned', tx)
+          const account = await userNamed(hub, tx, username)
+          await keepScopeOwner(hub, tx, eq(scopes.id, scope.id), account.id)
+          const gone = await tx
+            .delete(scopeMembers)
+            .where(and(eq(scopeMembers.scope_id, scope_id), eq(scopeMembers.user_id, account.id)))
+            .returning()
+          if (gone.length === 0) throw new CadreError('not_found', `${username} is no member of @${scope.slug}`)
+          const target = `${username} of @${scope.slug}`
+          await record(hub, tx, caller, { action: 'scopes/remove_member', target, org_id: scope.org_id })
+          return { id: account.id, scope_id, user_id: account.id, username }
+        }),
+      {
+        user: { grant: { scopes: 'admin' }, scope: 'owned' },
+        body: closed({ scope_id: Id, username: Username }),
+        data: Membership.gone,
+        detail: { summary: 'Take an account out of a scope' },
+      },
+    )
 }

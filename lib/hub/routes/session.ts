@@ -1,15 +1,15 @@
 // Signing in and out: a session is a user token of kind `session`.
 
 import { and, eq, isNull } from 'drizzle-orm'
+import { Elysia } from 'elysia'
 import { CadreError } from '../../error.ts'
-import type { Api } from '../../http/api.ts'
 import { closed } from '../../schema.ts'
 import { Type } from '../../type.ts'
 import { hashPassword } from '../accounts.ts'
 import { record } from '../audit.ts'
 import { Text } from '../bodies.ts'
-import type { Callers } from '../callers.ts'
 import type { Hub } from '../hub.ts'
+import { hubKit } from '../kit.ts'
 import { Time, User } from '../records.ts'
 import { mintSession } from '../tokens.ts'
 
@@ -24,68 +24,69 @@ const Session = Type.Object({
   user: Type.Pick(User, ['id', 'username', 'site_admin']),
 })
 
-export function sessionRoutes(api: Api, hub: Hub, { open, user }: Callers): void {
+export function session(hub: Hub) {
   const { store, throttle } = hub
   const { users, tokens } = store
   // Checked where there is no account, so that the time tells nothing.
   const decoy = hashPassword(crypto.randomUUID())
 
-  api.post(
-    '/v1/session/create',
-    { access: open(), body: Credentials, data: Session, summary: 'Sign in' },
-    async ({ body: { username, password }, caller }) => {
-      const address = caller.address()
-      const [account] = await store.db
-        .select()
-        .from(users)
-        .where(and(eq(users.username, username), isNull(users.deleted_at)))
-      const right = await throttle.attempt(username, address, async () => {
-        const matches = await Bun.password.verify(password, account?.password_hash ?? (await decoy))
-        return matches && account?.suspended_at === null
-      })
-      if (!right || !account) {
-        // People type passwords where names belong: only a name that is one is written down.
-        const target = account?.username ?? 'no such account'
-        await store.write(tx => record(hub, tx, caller, { action: 'session/create_failed', target }))
-        throw wrong()
-      }
-      const { row, token } = await store.write(async tx => {
-        // While the password was checked it may have been changed, or the account suspended.
-        const same = and(eq(users.id, account.id), eq(users.password_hash, account.password_hash))
-        const [live] = await tx
-          .select({ id: users.id })
+  return new Elysia({ name: 'session', prefix: '/v1/session' })
+    .use(hubKit(hub))
+    .post(
+      '/create',
+      async ({ body: { username, password }, caller }) => {
+        const address = caller.address()
+        const [account] = await store.db
+          .select()
           .from(users)
-          .where(and(same, isNull(users.suspended_at)))
-        if (!live) throw wrong()
-        const session = await mintSession(hub, tx, account.id)
-        const by = { token: { id: session.row.id, user: account }, address: () => address }
-        await record(hub, tx, by, { action: 'session/create', target: String(session.row.id) })
-        return session
-      })
-      return { token, expires_at: row.expires_at, user: { id: account.id, username, site_admin: account.site_admin } }
-    },
-  )
-
-  api.post(
-    '/v1/session/delete',
-    {
-      access: user({}),
-      body: closed({}),
-      data: Type.Object({ id: Type.Integer() }),
-      summary: 'Sign out: revokes the session that calls',
-    },
-    async ({ caller }) => {
-      const { id, kind } = caller.token
-      if (kind !== 'session') {
-        throw new CadreError('invalid_state', 'this token is no session; use auth/revoke_token to revoke it')
-      }
-      await store.write(async tx => {
-        await tx.update(tokens).set({ revoked_at: hub.now() }).where(eq(tokens.id, id))
-        await record(hub, tx, caller, { action: 'session/delete', target: String(id) })
-      })
-      return { id }
-    },
-  )
+          .where(and(eq(users.username, username), isNull(users.deleted_at)))
+        const right = await throttle.attempt(username, address, async () => {
+          const matches = await Bun.password.verify(password, account?.password_hash ?? (await decoy))
+          return matches && account?.suspended_at === null
+        })
+        if (!right || !account) {
+          // People type passwords where names belong: only a name that is one is written down.
+          const target = account?.username ?? 'no such account'
+          await store.write(tx => record(hub, tx, caller, { action: 'session/create_failed', target }))
+          throw wrong()
+        }
+        const { row, token } = await store.write(async tx => {
+          // While the password was checked it may have been changed, or the account suspended.
+          const same = and(eq(users.id, account.id), eq(users.password_hash, account.password_hash))
+          const [live] = await tx
+            .select({ id: users.id })
+            .from(users)
+            .where(and(same, isNull(users.suspended_at)))
+          if (!live) throw wrong()
+          const session = await mintSession(hub, tx, account.id)
+          const by = { token: { id: session.row.id, user: account }, address: () => address }
+          await record(hub, tx, by, { action: 'session/create', target: String(session.row.id) })
+          return session
+        })
+        return { token, expires_at: row.expires_at, user: { id: account.id, username, site_admin: account.site_admin } }
+      },
+      { stranger: true, body: Credentials, data: Session, detail: { summary: 'Sign in' } },
+    )
+    .post(
+      '/delete',
+      async ({ caller }) => {
+        const { id, kind } = caller.token
+        if (kind !== 'session') {
+          throw new CadreError('invalid_state', 'this token is no session; use auth/revoke_token to revoke it')
+        }
+        await store.write(async tx => {
+          await tx.update(tokens).set({ revoked_at: hub.now() }).where(eq(tokens.id, id))
+          await record(hub, tx, caller, { action: 'session/delete', target: String(id) })
+        })
+        return { id }
+      },
+      {
+        user: true,
+        body: closed({}),
+        data: Type.Object({ id: Type.Integer() }),
+        detail: { summary: 'Sign out: revokes the session that calls' },
+      },
+    )
 }
 
 const wrong = () => new CadreError('unauthorized', 'wrong user name or password')

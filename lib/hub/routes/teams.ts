@@ -1,18 +1,19 @@
 // Published teams: publish, find, download, yank.
 
 import { and, eq, inArray, isNull, like, or, sql } from 'drizzle-orm'
+import { Elysia } from 'elysia'
 import type { Static } from 'typebox'
 import { isDuplicate } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
-import type { Api } from '../../http/api.ts'
 import { MIB } from '../../http/body.ts'
 import { closed } from '../../schema.ts'
 import { Type } from '../../type.ts'
 import { realmFacts } from '../acl.ts'
 import { record } from '../audit.ts'
 import { listBody, page, Slug, TeamName, TeamRef, Text } from '../bodies.ts'
-import type { Callers, RealmCaller, UserCaller } from '../callers.ts'
+import type { RealmCaller, UserCaller } from '../callers.ts'
 import type { Hub } from '../hub.ts'
+import { hubKit } from '../kit.ts'
 import type { Found } from '../package-check.ts'
 import { filesOf, findPackage, type PackageRow, reachable, versionsOf } from '../packages.ts'
 import { scopesReached } from '../reach.ts'
@@ -32,158 +33,155 @@ const scopeIn = (named: string) => named.slice(named.indexOf('@') + 1, -1)
 /** Of those that team.yml seems to name. */
 const MOST_NAMED = 10
 
-export function teamRoutes(api: Api, hub: Hub, { user, either }: Callers): void {
+export function teams(hub: Hub) {
   const { store } = hub
   const { packages, packageFiles, scopes } = store
 
-  api.post(
-    '/v1/teams/publish',
-    {
-      access: user(WRITE),
-      body: Publish,
-      data: Package,
-      limit: 16 * MIB,
-      summary: 'Publish a version of a team',
-    },
-    async ({ body, caller, request, server }) => {
-      await mayPublish(caller, body)
-      // Others may be before it, and a large one takes its time.
-      server?.timeout(request, 0)
-      const { files, scope } = body
-      const checked = await hub.checker.check(caller.user.id, { files, scope }, ref => visiblePackage(caller, ref))
-      const { name, version } = checked
-      return store.write(async tx => {
-        const scope = await caller.scope({ slug: scopeOf(name) }, 'member', tx)
-        const [row] = await tx
-          .insert(packages)
-          .values({
-            scope_id: scope.id,
-            name,
-            version,
-            description: checked.description,
-            sha256: checked.sha256,
-            bytes: checked.bytes,
-            inputs: checked.inputs,
-            dependencies: checked.dependencies,
-            published_at: hub.now(),
-            published_by: caller.user.id,
-          })
-          .returning()
-          .catch(error => {
-            if (!isDuplicate(error)) throw error
-            throw new CadreError('conflict', `${name}@${version} is published already; give it another version`)
-          })
-        await tx.insert(packageFiles).values({ package_id: row!.id, files: checked.files })
-        const deed = { action: 'teams/publish', target: `${name}@${version}`, org_id: scope.org_id }
-        await record(hub, tx, caller, deed)
-        return packageRecord(row!)
-      })
-    },
-  )
-
-  api.post(
-    '/v1/teams/list',
-    {
-      access: user(READ),
-      body: listBody({ scope: Type.Optional(Slug), query: Type.Optional(Text(200)) }),
-      data: listOf('teams', Package),
-      summary: 'Published teams, each with its newest version',
-    },
-    async ({ body, caller }) => {
-      if (body.scope) await caller.scope({ slug: body.scope })
-      const reached = store.db.select({ id: scopes.id }).from(scopes).where(scopesReached(store, caller))
-      const pattern = body.query && `%${body.query.toLowerCase().replaceAll(/[\\%_]/g, '\\$&')}%`
-      const where = and(
-        isNull(packages.yanked_at),
-        inArray(packages.scope_id, reached),
-        body.scope ? like(packages.name, `@${body.scope}/%`) : undefined,
-        pattern
-          ? or(
-              sql`lower(${packages.name}) LIKE ${pattern} ESCAPE '\\'`,
-              sql`lower(${packages.description}) LIKE ${pattern} ESCAPE '\\'`,
-            )
-          : undefined,
-      )
-      const { limit, offset } = page(body)
-      const names = await store.db
-        .selectDistinct({ name: packages.name })
-        .from(packages)
-        .where(where)
-        .orderBy(packages.name)
-      const shown = names.slice(offset, offset + limit)
-      const newest = await Promise.all(shown.map(({ name }) => newestOf(name)))
-      return { teams: newest.map(packageRecord), total: names.length }
-    },
-  )
-
-  api.post(
-    '/v1/teams/get',
-    {
-      access: user(READ),
-      body: closed({ team: TeamRef }),
-      data: withMore(Package, {
-        inputs: Type.Array(Type.Record(Type.String(), Type.Unknown())),
-        dependencies: Type.Array(Type.String()),
-      }),
-      summary: 'A version of a team, and its inputs',
-    },
-    async ({ body, caller }) => {
-      const row = await readable(caller, body.team)
-      return { ...packageRecord(row), inputs: row.inputs, dependencies: row.dependencies }
-    },
-  )
-
-  api.post(
-    '/v1/teams/versions',
-    {
-      access: user(READ),
-      body: listBody({ team: TeamName }),
-      data: listOf('versions', Package),
-      summary: 'The versions of a team that may be chosen, newest first',
-    },
-    async ({ body, caller }) => {
-      await caller.scope({ slug: scopeOf(body.team) }).catch(asMissing(body.team))
-      const all = await versionsOf(store, store.db, body.team)
-      if (all.length === 0) throw missing(body.team)
-      const rows = all.filter(row => row.yanked_at === null)
-      const { limit, offset } = page(body)
-      return { versions: rows.slice(offset, offset + limit).map(packageRecord), total: rows.length }
-    },
-  )
-
-  api.post(
-    '/v1/teams/download',
-    { access: either(READ), body: closed({ team: TeamRef }), data: Download, summary: 'The files of a version' },
-    async ({ body, caller }) => {
-      const row = caller.kind === 'user' ? await readable(caller, body.team) : await listed(caller, body.team)
-      const { name, version, sha256 } = row
-      return { name, version, sha256, files: await filesOf(store, store.db, row.id) }
-    },
-  )
-
-  api.post(
-    '/v1/teams/yank',
-    {
-      access: user(WRITE),
-      body: closed({ team: TeamRef }),
-      data: Package,
-      summary: 'Hide a version; what is pinned to it still works',
-    },
-    ({ body: { team }, caller }) =>
-      store.write(async tx => {
-        const { name, range } = splitReference(team)
-        if (range === null) throw new CadreError('invalid_request', 'name one version: @scope/name@version')
-        const scope = await caller.scope({ slug: scopeOf(name) }, 'member', tx).catch(asMissing(team))
-        const [row] = await tx
-          .update(packages)
-          .set({ yanked_at: hub.now() })
-          .where(and(eq(packages.name, name), eq(packages.version, range)))
-          .returning()
-        if (!row) throw missing(team)
-        await record(hub, tx, caller, { action: 'teams/yank', target: team, org_id: scope.org_id })
-        return packageRecord(row)
-      }),
-  )
+  return new Elysia({ name: 'teams', prefix: '/v1/teams' })
+    .use(hubKit(hub))
+    .post(
+      '/publish',
+      async ({ body, caller, request, server }) => {
+        await mayPublish(caller, body)
+        // Others may be before it, and a large one takes its time.
+        server?.timeout(request, 0)
+        const { files, scope } = body
+        const checked = await hub.checker.check(caller.user.id, { files, scope }, ref => visiblePackage(caller, ref))
+        const { name, version } = checked
+        return store.write(async tx => {
+          const scope = await caller.scope({ slug: scopeOf(name) }, 'member', tx)
+          const [row] = await tx
+            .insert(packages)
+            .values({
+              scope_id: scope.id,
+              name,
+              version,
+              description: checked.description,
+              sha256: checked.sha256,
+              bytes: checked.bytes,
+              inputs: checked.inputs,
+              dependencies: checked.dependencies,
+              published_at: hub.now(),
+              published_by: caller.user.id,
+            })
+            .returning()
+            .catch(error => {
+              if (!isDuplicate(error)) throw error
+              throw new CadreError('conflict', `${name}@${version} is published already; give it another version`)
+            })
+          await tx.insert(packageFiles).values({ package_id: row!.id, files: checked.files })
+          const deed = { action: 'teams/publish', target: `${name}@${version}`, org_id: scope.org_id }
+          await record(hub, tx, caller, deed)
+          return packageRecord(row!)
+        })
+      },
+      {
+        user: WRITE,
+        body: Publish,
+        data: Package,
+        limit: 16 * MIB,
+        detail: { summary: 'Publish a version of a team' },
+      },
+    )
+    .post(
+      '/list',
+      async ({ body, caller }) => {
+        if (body.scope) await caller.scope({ slug: body.scope })
+        const reached = store.db.select({ id: scopes.id }).from(scopes).where(scopesReached(store, caller))
+        const pattern = body.query && `%${body.query.toLowerCase().replaceAll(/[\\%_]/g, '\\$&')}%`
+        const where = and(
+          isNull(packages.yanked_at),
+          inArray(packages.scope_id, reached),
+          body.scope ? like(packages.name, `@${body.scope}/%`) : undefined,
+          pattern
+            ? or(
+                sql`lower(${packages.name}) LIKE ${pattern} ESCAPE '\\'`,
+                sql`lower(${packages.description}) LIKE ${pattern} ESCAPE '\\'`,
+              )
+            : undefined,
+        )
+        const { limit, offset } = page(body)
+        const names = await store.db
+          .selectDistinct({ name: packages.name })
+          .from(packages)
+          .where(where)
+          .orderBy(packages.name)
+        const shown = names.slice(offset, offset + limit)
+        const newest = await Promise.all(shown.map(({ name }) => newestOf(name)))
+        return { teams: newest.map(packageRecord), total: names.length }
+      },
+      {
+        user: READ,
+        body: listBody({ scope: Type.Optional(Slug), query: Type.Optional(Text(200)) }),
+        data: listOf('teams', Package),
+        detail: { summary: 'Published teams, each with its newest version' },
+      },
+    )
+    .post(
+      '/get',
+      async ({ body, caller }) => {
+        const row = await readable(caller, body.team)
+        return { ...packageRecord(row), inputs: row.inputs, dependencies: row.dependencies }
+      },
+      {
+        user: READ,
+        body: closed({ team: TeamRef }),
+        data: withMore(Package, {
+          inputs: Type.Array(Type.Record(Type.String(), Type.Unknown())),
+          dependencies: Type.Array(Type.String()),
+        }),
+        detail: { summary: 'A version of a team, and its inputs' },
+      },
+    )
+    .post(
+      '/versions',
+      async ({ body, caller }) => {
+        await caller.scope({ slug: scopeOf(body.team) }).catch(asMissing(body.team))
+        const all = await versionsOf(store, store.db, body.team)
+        if (all.length === 0) throw missing(body.team)
+        const rows = all.filter(row => row.yanked_at === null)
+        const { limit, offset } = page(body)
+        return { versions: rows.slice(offset, offset + limit).map(packageRecord), total: rows.length }
+      },
+      {
+        user: READ,
+        body: listBody({ team: TeamName }),
+        data: listOf('versions', Package),
+        detail: { summary: 'The versions of a team that may be chosen, newest first' },
+      },
+    )
+    .post(
+      '/download',
+      async ({ body, caller }) => {
+        const row = caller.kind === 'user' ? await readable(caller, body.team) : await listed(caller, body.team)
+        const { name, version, sha256 } = row
+        return { name, version, sha256, files: await filesOf(store, store.db, row.id) }
+      },
+      { either: READ, body: closed({ team: TeamRef }), data: Download, detail: { summary: 'The files of a version' } },
+    )
+    .post(
+      '/yank',
+      ({ body: { team }, caller }) =>
+        store.write(async tx => {
+          const { name, range } = splitReference(team)
+          if (range === null) throw new CadreError('invalid_request', 'name one version: @scope/name@version')
+          const scope = await caller.scope({ slug: scopeOf(name) }, 'member', tx).catch(asMissing(team))
+          const [row] = await tx
+            .update(packages)
+            .set({ yanked_at: hub.now() })
+            .where(and(eq(packages.name, name), eq(packages.version, range)))
+            .returning()
+          if (!row) throw missing(team)
+          await record(hub, tx, caller, { action: 'teams/yank', target: team, org_id: scope.org_id })
+          return packageRecord(row)
+        }),
+      {
+        user: WRITE,
+        body: closed({ team: TeamRef }),
+        data: Package,
+        detail: { summary: 'Hide a version; what is pinned to it still works' },
+      },
+    )
 
   async function newestOf(name: string): Promise<PackageRow> {
     const rows = await versionsOf(store, store.db, name)

@@ -1,219 +1,219 @@
 // Accounts. They are made by site admins; there is no public sign-up.
 
 import { and, eq, exists, inArray, isNull, sql } from 'drizzle-orm'
+import { Elysia } from 'elysia'
 import type { Tables } from '../../../db/hub/schema.ts'
 import type { Db } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
-import type { Api } from '../../http/api.ts'
 import { closed } from '../../schema.ts'
 import { Type } from '../../type.ts'
 import { addUser, deleteUser, endTokens, hashPassword } from '../accounts.ts'
 import { record } from '../audit.ts'
 import { Id, listBody, Password, page, Username } from '../bodies.ts'
-import type { Callers } from '../callers.ts'
 import { countOf } from '../counting.ts'
 import type { Hub } from '../hub.ts'
+import { hubKit } from '../kit.ts'
 import { listOf, User } from '../records.ts'
 
 const ByUser = closed({ user_id: Type.Optional(Id), username: Type.Optional(Username) })
 
-export function userRoutes(api: Api, hub: Hub, { user }: Callers): void {
+export function users(hub: Hub) {
   const { store } = hub
   const { users, orgMembers } = store
   const present = isNull(users.deleted_at)
 
-  api.post(
-    '/v1/users/create',
-    {
-      access: user({ grant: { users: 'write' }, site: true }),
-      body: closed({ username: Username, password: Password, site_admin: Type.Optional(Type.Boolean()) }),
-      data: User,
-      summary: 'Create an account',
-    },
-    async ({ body: { username, password, site_admin = false }, caller }) => {
-      if (site_admin) caller.mustAllow({ users: 'admin' })
-      const hash = await hashPassword(password)
-      return store.write(async tx => {
-        const row = await addUser(hub, tx, username, hash, site_admin)
-        await record(hub, tx, caller, {
-          action: 'users/create',
-          target: site_admin ? `${username} as site admin` : username,
+  return new Elysia({ name: 'users', prefix: '/v1/users' })
+    .use(hubKit(hub))
+    .post(
+      '/create',
+      async ({ body: { username, password, site_admin = false }, caller }) => {
+        if (site_admin) caller.mustAllow({ users: 'admin' })
+        const hash = await hashPassword(password)
+        return store.write(async tx => {
+          const row = await addUser(hub, tx, username, hash, site_admin)
+          await record(hub, tx, caller, {
+            action: 'users/create',
+            target: site_admin ? `${username} as site admin` : username,
+          })
+          return userRecord(row)
         })
-        return userRecord(row)
-      })
-    },
-  )
-
-  api.post(
-    '/v1/users/list',
-    {
-      access: user({ grant: { users: 'read' }, site: true }),
-      body: listBody({}),
-      data: listOf('users', User),
-      summary: 'List accounts',
-    },
-    async ({ body }) => {
-      const { limit, offset } = page(body)
-      const rows = await store.db
-        .select()
-        .from(users)
-        .where(present)
-        .orderBy(users.username)
-        .limit(limit)
-        .offset(offset)
-      return { users: rows.map(userRecord), total: await countOf(store.db, users, present) }
-    },
-  )
-
-  api.post(
-    '/v1/users/get',
-    {
-      access: user({ grant: { users: 'read' } }),
-      body: ByUser,
-      data: Type.Union([User, Type.Pick(User, ['id', 'username', 'created_at'])]),
-      summary: 'An account: one’s own, one of a shared org, or any for a site admin',
-    },
-    async ({ body, caller }) => {
-      const own = body.user_id === undefined && body.username === undefined
-      const given = own ? { user_id: caller.user.id } : body
-      // One statement whatever it finds, so that the time does not tell a foreign account from a missing one.
-      const [found] = await store.db
-        .select({ row: users, shared: exists(sharedOrg(caller.user.id)).mapWith(Boolean) })
-        .from(users)
-        .where(named(given))
-      if (!found) throw missing(body)
-      const { row, shared } = found
-      if (row.id === caller.user.id || caller.user.siteAdmin) return userRecord(row)
-      if (!shared) throw missing(body)
-      return { id: row.id, username: row.username, created_at: row.created_at }
-    },
-  )
-
-  api.post(
-    '/v1/users/update',
-    {
-      access: user({ grant: { users: 'write' }, site: true }),
-      body: closed({
-        user_id: Id,
-        username: Type.Optional(Username),
-        site_admin: Type.Optional(Type.Boolean()),
-        password: Type.Optional(Password),
-        revoke_tokens: Type.Optional(Type.Boolean()),
-      }),
-      data: User,
-      summary:
-        'Rename an account, make it a site admin or not, set its password, which ends its sessions, end its tokens',
-    },
-    async ({ body: { user_id, password, revoke_tokens = false, ...changes }, caller }) => {
-      const takesOver = (password !== undefined || revoke_tokens) && user_id !== caller.user.id
-      if (takesOver || changes.site_admin !== undefined) caller.mustAllow({ users: 'admin' })
-      const hash = password === undefined ? {} : { password_hash: await hashPassword(password) }
-      return store.write(async tx => {
-        const row = await find(tx, { user_id })
-        if (changes.site_admin === false) await keepASiteAdmin(tx, row.id)
-        if (changes.username !== undefined && changes.username !== row.username) {
-          const [other] = await tx.select().from(users).where(eq(users.username, changes.username))
-          if (other) throw new CadreError('conflict', `the user name ${changes.username} is taken`)
+      },
+      {
+        user: { grant: { users: 'write' }, site: true },
+        body: closed({ username: Username, password: Password, site_admin: Type.Optional(Type.Boolean()) }),
+        data: User,
+        detail: { summary: 'Create an account' },
+      },
+    )
+    .post(
+      '/list',
+      async ({ body }) => {
+        const { limit, offset } = page(body)
+        const rows = await store.db
+          .select()
+          .from(users)
+          .where(present)
+          .orderBy(users.username)
+          .limit(limit)
+          .offset(offset)
+        return { users: rows.map(userRecord), total: await countOf(store.db, users, present) }
+      },
+      {
+        user: { grant: { users: 'read' }, site: true },
+        body: listBody({}),
+        data: listOf('users', User),
+        detail: { summary: 'List accounts' },
+      },
+    )
+    .post(
+      '/get',
+      async ({ body, caller }) => {
+        const own = body.user_id === undefined && body.username === undefined
+        const given = own ? { user_id: caller.user.id } : body
+        // One statement whatever it finds, so that the time does not tell a foreign account from a missing one.
+        const [found] = await store.db
+          .select({ row: users, shared: exists(sharedOrg(caller.user.id)).mapWith(Boolean) })
+          .from(users)
+          .where(named(given))
+        if (!found) throw missing(body)
+        const { row, shared } = found
+        if (row.id === caller.user.id || caller.user.siteAdmin) return userRecord(row)
+        if (!shared) throw missing(body)
+        return { id: row.id, username: row.username, created_at: row.created_at }
+      },
+      {
+        user: { grant: { users: 'read' } },
+        body: ByUser,
+        data: Type.Union([User, Type.Pick(User, ['id', 'username', 'created_at'])]),
+        detail: { summary: 'An account: one’s own, one of a shared org, or any for a site admin' },
+      },
+    )
+    .post(
+      '/update',
+      async ({ body: { user_id, password, revoke_tokens = false, ...changes }, caller }) => {
+        const takesOver = (password !== undefined || revoke_tokens) && user_id !== caller.user.id
+        if (takesOver || changes.site_admin !== undefined) caller.mustAllow({ users: 'admin' })
+        const hash = password === undefined ? {} : { password_hash: await hashPassword(password) }
+        return store.write(async tx => {
+          const row = await find(tx, { user_id })
+          if (changes.site_admin === false) await keepASiteAdmin(tx, row.id)
+          if (changes.username !== undefined && changes.username !== row.username) {
+            const [other] = await tx.select().from(users).where(eq(users.username, changes.username))
+            if (other) throw new CadreError('conflict', `the user name ${changes.username} is taken`)
+          }
+          const set = { ...changes, ...hash }
+          if (Object.keys(set).length === 0 && !revoke_tokens) return userRecord(row)
+          // Set to what it is where nothing else is asked: an update has to set something.
+          const [updated] = await tx
+            .update(users)
+            .set({ username: row.username, ...set })
+            .where(eq(users.id, row.id))
+            .returning()
+          if (revoke_tokens) await endTokens(hub, tx, row.id, 'all', caller.token.id)
+          else if (password !== undefined) await endTokens(hub, tx, row.id, 'sessions', caller.token.id)
+          const what = [
+            changes.username !== undefined && changes.username !== row.username && `renamed to ${changes.username}`,
+            changes.site_admin === true && !row.site_admin && 'made a site admin',
+            changes.site_admin === false && row.site_admin && 'no longer a site admin',
+            password !== undefined && 'password set',
+            revoke_tokens && 'tokens revoked',
+          ].filter(each => each !== false)
+          const target = what.length === 0 ? row.username : `${row.username}: ${what.join(', ')}`
+          await record(hub, tx, caller, { action: 'users/update', target })
+          return userRecord(updated!)
+        })
+      },
+      {
+        user: { grant: { users: 'write' }, site: true },
+        body: closed({
+          user_id: Id,
+          username: Type.Optional(Username),
+          site_admin: Type.Optional(Type.Boolean()),
+          password: Type.Optional(Password),
+          revoke_tokens: Type.Optional(Type.Boolean()),
+        }),
+        data: User,
+        detail: {
+          summary:
+            'Rename an account, make it a site admin or not, set its password, which ends its sessions, end its tokens',
+        },
+      },
+    )
+    .post(
+      '/suspend',
+      ({ body: { user_id, suspended = true }, caller }) =>
+        store.write(async tx => {
+          const row = await find(tx, { user_id })
+          if (suspended) await keepASiteAdmin(tx, row.id)
+          const set = { suspended_at: suspended ? (row.suspended_at ?? hub.now()) : null }
+          const [updated] = await tx.update(users).set(set).where(eq(users.id, row.id)).returning()
+          await record(hub, tx, caller, { action: 'users/suspend', target: `${row.username} ${suspended}` })
+          return userRecord(updated!)
+        }),
+      {
+        user: { grant: { users: 'admin' }, site: true },
+        body: closed({ user_id: Id, suspended: Type.Optional(Type.Boolean()) }),
+        data: User,
+        detail: { summary: 'Suspend an account, or let it in again' },
+      },
+    )
+    .post(
+      '/delete',
+      ({ body: { user_id }, caller }) =>
+        store.write(async tx => {
+          const row = await find(tx, { user_id })
+          await keepASiteAdmin(tx, row.id)
+          await deleteUser(hub, tx, row.id)
+          await record(hub, tx, caller, { action: 'users/delete', target: row.username })
+          return { id: row.id }
+        }),
+      {
+        user: { grant: { users: 'admin' }, site: true },
+        body: closed({ user_id: Id }),
+        data: Type.Object({ id: Type.Integer() }),
+        detail: {
+          summary: 'Delete an account with its tokens, sessions and memberships; its name is never given again',
+        },
+      },
+    )
+    .post(
+      '/change_password',
+      async ({ body, caller }) => {
+        const { id, username } = caller.user
+        const row = await find(store.db, { user_id: id })
+        const right = await hub.throttle.attempt(username, caller.address(), () =>
+          Bun.password.verify(body.password, row.password_hash),
+        )
+        if (!right) {
+          const deed = { action: 'users/change_password_failed', target: username }
+          await store.write(tx => record(hub, tx, caller, deed))
+          throw wrongPassword()
         }
-        const set = { ...changes, ...hash }
-        if (Object.keys(set).length === 0 && !revoke_tokens) return userRecord(row)
-        // Set to what it is where nothing else is asked: an update has to set something.
-        const [updated] = await tx
-          .update(users)
-          .set({ username: row.username, ...set })
-          .where(eq(users.id, row.id))
-          .returning()
-        if (revoke_tokens) await endTokens(hub, tx, row.id, 'all', caller.token.id)
-        else if (password !== undefined) await endTokens(hub, tx, row.id, 'sessions', caller.token.id)
-        const what = [
-          changes.username !== undefined && changes.username !== row.username && `renamed to ${changes.username}`,
-          changes.site_admin === true && !row.site_admin && 'made a site admin',
-          changes.site_admin === false && row.site_admin && 'no longer a site admin',
-          password !== undefined && 'password set',
-          revoke_tokens && 'tokens revoked',
-        ].filter(each => each !== false)
-        const target = what.length === 0 ? row.username : `${row.username}: ${what.join(', ')}`
-        await record(hub, tx, caller, { action: 'users/update', target })
-        return userRecord(updated!)
-      })
-    },
-  )
-
-  api.post(
-    '/v1/users/suspend',
-    {
-      access: user({ grant: { users: 'admin' }, site: true }),
-      body: closed({ user_id: Id, suspended: Type.Optional(Type.Boolean()) }),
-      data: User,
-      summary: 'Suspend an account, or let it in again',
-    },
-    ({ body: { user_id, suspended = true }, caller }) =>
-      store.write(async tx => {
-        const row = await find(tx, { user_id })
-        if (suspended) await keepASiteAdmin(tx, row.id)
-        const set = { suspended_at: suspended ? (row.suspended_at ?? hub.now()) : null }
-        const [updated] = await tx.update(users).set(set).where(eq(users.id, row.id)).returning()
-        await record(hub, tx, caller, { action: 'users/suspend', target: `${row.username} ${suspended}` })
-        return userRecord(updated!)
-      }),
-  )
-
-  api.post(
-    '/v1/users/delete',
-    {
-      access: user({ grant: { users: 'admin' }, site: true }),
-      body: closed({ user_id: Id }),
-      data: Type.Object({ id: Type.Integer() }),
-      summary: 'Delete an account with its tokens, sessions and memberships; its name is never given again',
-    },
-    ({ body: { user_id }, caller }) =>
-      store.write(async tx => {
-        const row = await find(tx, { user_id })
-        await keepASiteAdmin(tx, row.id)
-        await deleteUser(hub, tx, row.id)
-        await record(hub, tx, caller, { action: 'users/delete', target: row.username })
-        return { id: row.id }
-      }),
-  )
-
-  api.post(
-    '/v1/users/change_password',
-    {
-      access: user({}),
-      body: closed({
-        password: Type.String({ minLength: 1, maxLength: 1_000 }),
-        new_password: Password,
-        revoke_tokens: Type.Optional(Type.Boolean()),
-      }),
-      data: User,
-      summary: 'Change one’s own password; other sessions end, and other tokens where that is asked',
-    },
-    async ({ body, caller }) => {
-      const { id, username } = caller.user
-      const row = await find(store.db, { user_id: id })
-      const right = await hub.throttle.attempt(username, caller.address(), () =>
-        Bun.password.verify(body.password, row.password_hash),
-      )
-      if (!right) {
-        const deed = { action: 'users/change_password_failed', target: username }
-        await store.write(tx => record(hub, tx, caller, deed))
-        throw wrongPassword()
-      }
-      const password_hash = await hashPassword(body.new_password)
-      return store.write(async tx => {
-        // Unless somebody else has changed it since it was checked.
-        const same = and(eq(users.id, id), eq(users.password_hash, row.password_hash))
-        const changed = await tx.update(users).set({ password_hash }).where(same).returning({ id: users.id })
-        if (changed.length === 0) throw wrongPassword()
-        await endTokens(hub, tx, id, body.revoke_tokens ? 'all' : 'sessions', caller.token.id)
-        await record(hub, tx, caller, {
-          action: 'users/change_password',
-          target: body.revoke_tokens ? `${username}: tokens revoked` : username,
+        const password_hash = await hashPassword(body.new_password)
+        return store.write(async tx => {
+          // Unless somebody else has changed it since it was checked.
+          const same = and(eq(users.id, id), eq(users.password_hash, row.password_hash))
+          const changed = await tx.update(users).set({ password_hash }).where(same).returning({ id: users.id })
+          if (changed.length === 0) throw wrongPassword()
+          await endTokens(hub, tx, id, body.revoke_tokens ? 'all' : 'sessions', caller.token.id)
+          await record(hub, tx, caller, {
+            action: 'users/change_password',
+            target: body.revoke_tokens ? `${username}: tokens revoked` : username,
+          })
+          return userRecord(row)
         })
-        return userRecord(row)
-      })
-    },
-  )
+      },
+      {
+        user: true,
+        body: closed({
+          password: Type.String({ minLength: 1, maxLength: 1_000 }),
+          new_password: Password,
+          revoke_tokens: Type.Optional(Type.Boolean()),
+        }),
+        data: User,
+        detail: { summary: 'Change one’s own password; other sessions end, and other tokens where that is asked' },
+      },
+    )
 
   async function find(tx: Db, { user_id }: { user_id: number }) {
     const [row] = await tx.select().from(users).where(named({ user_id }))

@@ -1,13 +1,13 @@
 // `bun hub.ts user …`: accounts, straight in the database. There is no public sign-up.
 
 import { and, eq, isNull } from 'drizzle-orm'
-import { openStore } from '../../db/hub/store.ts'
-import { CadreError } from '../error.ts'
-import { createLog } from '../log.ts'
-import { addUser, endTokens, hashPassword, userNamed } from './accounts.ts'
-import { record } from './audit.ts'
-import type { HubConfig } from './config.ts'
-import { createHub, type Hub } from './hub.ts'
+import { openStore } from '../../../db/hub/store.ts'
+import { CadreError } from '../../error.ts'
+import { createLog } from '../../log.ts'
+import { addUser, endTokens, hashPassword, userNamed } from '../accounts.ts'
+import { record } from '../audit.ts'
+import type { HubConfig } from '../config.ts'
+import { createHub, type Hub } from '../hub.ts'
 
 const NAME = /^[a-z0-9][a-z0-9._-]{0,62}$/
 const SHORTEST_PASSWORD = 8

@@ -2,19 +2,23 @@
 
 import { afterAll, describe, expect, test } from 'bun:test'
 import { connect } from 'node:net'
+import { Elysia } from 'elysia'
 import { Type } from 'typebox'
 import { CadreError } from '../../lib/error.ts'
-import { type Access, createApi } from '../../lib/http/api.ts'
-import { health, listen } from '../../lib/http/listen.ts'
+import { type Access, admission } from '../../lib/http/admission.ts'
+import { health } from '../../lib/http/health.ts'
+import { httpKit } from '../../lib/http/kit.ts'
+import { listen } from '../../lib/http/listen.ts'
 import { envelopeFrame } from '../../lib/http/reply.ts'
+import { root, STRICT } from '../../lib/http/root.ts'
 import { eventStream, jsonStream } from '../../lib/http/stream.ts'
 import { createLog } from '../../lib/log.ts'
-import { closed } from '../../lib/schema.ts'
+import { closed, standard } from '../../lib/schema.ts'
 
 type Payload = NonNullable<RequestInit['body']>
 
 const lines: string[] = []
-const api = createApi({ log: createLog({ level: 'debug', format: 'json', write: line => lines.push(line) }) })
+const log = createLog({ level: 'debug', format: 'json', write: line => lines.push(line) })
 
 const token: Access<{ name: string }> = {
   rule: 'the token `good`',
@@ -30,37 +34,65 @@ const nobody: Access<{ name: string }> = {
   },
 }
 const anyone: Access<string | null> = { rule: 'none', admit: ({ peer }) => peer() }
+const bearer: Access<string | null> = { rule: 'none', admit: each => each.bearer }
+
+const kit = () =>
+  new Elysia({ name: 'test' }).use(httpKit()).macro({
+    token: (_: true) => admission(token),
+    nobody: (_: true) => admission(nobody),
+    anyone: (_: true) => admission(anyone),
+    bearer: (_: true) => admission(bearer),
+  })
 
 const Greeting = closed({ name: Type.String({ maxLength: 5 }), times: Type.Optional(Type.Integer()) })
-health(api, () => ({ version: '1.2.3' }))
-api.post('/greet', { access: token, body: Greeting }, ({ body, caller }) => `${caller.name} greets ${body.name}`)
-api.post('/closed', { access: nobody, body: Greeting }, () => 'never')
-api.post('/peer', { access: anyone, body: closed({}) }, ({ caller }) => caller)
-api.post('/made', { access: anyone, body: Type.Object({}), status: 201 }, () => ({ id: 1 }))
-api.post('/small', { access: anyone, body: Type.Unknown(), limit: 1000 }, ({ body }) => body)
-api.post('/fault', { access: anyone, body: closed({}) }, () => {
-  throw new Error('the disk says\nparams: hunter2')
-})
-api.post('/busy', { access: anyone, body: closed({}) }, () => {
-  throw new CadreError('rate_limited', 'slower', { retryAfter: 2.2 })
-})
-api.post(
-  '/envelope',
-  { access: anyone, body: closed({ id: Type.String(), type: Type.Literal('x') }), frame: envelopeFrame(() => 'i-1') },
-  () => 7,
-)
-api.get('/items', { access: anyone, query: closed({ count: Type.String({ pattern: '^[0-9]+$' }) }) }, ({ query }) =>
-  jsonStream('{"items":[', Array(Number(query.count)).keys(), ']}'),
-)
 let streamEnded = 0
-api.get('/events', { access: anyone, query: closed({}) }, ({ request, server }) => {
-  server?.timeout(request, 0)
-  return eventStream(async function* (signal) {
-    yield { id: 1, event: 'tick', data: { n: 1 } }
-    await new Promise(resolve => signal.addEventListener('abort', resolve))
-    streamEnded++
-  }, api.stopping)
-})
+const resource = new Elysia({ name: 'resource' })
+  .use(kit())
+  .post('/greet', ({ body, caller }) => `${caller.name} greets ${body.name}`, { token: true, body: Greeting })
+  .post('/closed', () => 'never', { nobody: true, body: Greeting })
+  .post('/peer', ({ caller }) => caller, { anyone: true, body: closed({}) })
+  .post('/bearer', ({ caller }) => caller, { bearer: true, body: closed({}) })
+  .post('/made', () => ({ id: 1 }), { anyone: true, body: standard(Type.Object({})), status: 201 })
+  .post('/small', ({ body }) => body, { anyone: true, body: standard(Type.Unknown()), limit: 1000 })
+  .post(
+    '/fault',
+    () => {
+      throw new Error('the disk says\nparams: hunter2')
+    },
+    { anyone: true, body: closed({}) },
+  )
+  .post(
+    '/busy',
+    () => {
+      throw new CadreError('rate_limited', 'slower', { retryAfter: 2.2 })
+    },
+    { anyone: true, body: closed({}) },
+  )
+  .post('/envelope', () => 7, {
+    anyone: true,
+    body: closed({ id: Type.String(), type: Type.Literal('x') }),
+    frame: envelopeFrame(() => 'i-1'),
+  })
+  .get('/items', ({ query }) => jsonStream('{"items":[', Array(Number(query.count)).keys(), ']}'), {
+    anyone: true,
+    query: closed({ count: Type.String({ pattern: '^[0-9]+$' }) }),
+  })
+  .get(
+    '/events',
+    ({ request, server, stopping }) => {
+      server?.timeout(request, 0)
+      return eventStream(async function* (signal) {
+        yield { id: 1, event: 'tick', data: { n: 1 } }
+        await new Promise(resolve => signal.addEventListener('abort', resolve))
+        streamEnded++
+      }, stopping.signal)
+    },
+    { anyone: true, query: closed({}) },
+  )
+const api = new Elysia(STRICT)
+  .use(root(log))
+  .use(health(() => ({ version: '1.2.3' })))
+  .use(resource)
 
 const listening = listen(api, { host: '127.0.0.1', port: 0 })
 afterAll(() => listening.stop())
@@ -150,6 +182,31 @@ describe('order of checks', () => {
     expect(status).toBe(405)
     expect(headers.get('allow')).toBe('POST')
   })
+  test('HEAD is no way around the method', async () => {
+    for (const [path, status] of [
+      ['/health', 405],
+      ['/greet', 405],
+      ['/nowhere', 404],
+    ] as const) {
+      expect((await fetch(listening.url + path, { method: 'HEAD' })).status).toBe(status)
+    }
+  })
+  test.each([
+    ['Bearer good', 'good'],
+    ['bearer good', 'good'],
+    ['BEARER   good', 'good'],
+    [undefined, null],
+  ])('the credential of %j is %j', async (authorization, data) => {
+    const reply = await post('/bearer?access_token=good', '{}', { ...json, ...(authorization && { authorization }) })
+    expect(await reply.json()).toEqual({ ok: true, data })
+  })
+  test.each(['Basic good', 'Bearer', 'Bearer:good', 'Bearergood', 'good'])(
+    '%j is no credential',
+    async authorization => {
+      const wrong = await failure(post('/bearer', '{}', { ...json, authorization }))
+      expect(wrong).toMatchObject({ status: 401, code: 'unauthorized' })
+    },
+  )
   test('401 asks for a bearer', async () => {
     const { headers } = await failure(post('/greet', '{}', { ...json, authorization: 'Basic Z29vZA==' }))
     expect(headers.get('www-authenticate')).toBe('Bearer')
@@ -235,25 +292,30 @@ describe('streams', () => {
 
 describe('start and stop', () => {
   const quiet = createLog({ write: () => {} })
+  const address = { host: '127.0.0.1', port: 0 }
   test('an undeclared route stops the start', () => {
-    const other = createApi({ log: quiet })
-    other.app.post('/wild', () => 1)
-    expect(() => listen(other, { host: '127.0.0.1', port: 0 })).toThrow(/without a declared access: POST \/wild/)
+    const other = new Elysia(STRICT).use(root(quiet)).post('/wild', () => 1)
+    expect(() => listen(other, address)).toThrow(/without a declared access: POST \/wild/)
   })
   test('a port in use is named', () => {
-    const other = createApi({ log: quiet })
-    expect(() => listen(other, { host: '127.0.0.1', port: listening.port })).toThrow(/in use/)
+    const other = new Elysia(STRICT).use(root(quiet))
+    expect(() => listen(other, { ...address, port: listening.port })).toThrow(/in use/)
   })
   test('stopping ends streams and waits for requests in flight', async () => {
-    const other = createApi({ log: quiet })
-    other.post('/slow', { access: anyone, body: closed({}) }, () => Bun.sleep(200).then(() => 'done'))
-    other.get('/events', { access: anyone, query: closed({}) }, () =>
-      eventStream(async function* (signal) {
-        yield { data: 1 }
-        await new Promise(resolve => signal.addEventListener('abort', resolve))
-      }, other.stopping),
-    )
-    const { url, stop } = listen(other, { host: '127.0.0.1', port: 0 })
+    const other = new Elysia(STRICT)
+      .use(root(quiet))
+      .use(kit())
+      .post('/slow', () => Bun.sleep(200).then(() => 'done'), { anyone: true, body: closed({}) })
+      .get(
+        '/events',
+        ({ stopping }) =>
+          eventStream(async function* (signal) {
+            yield { data: 1 }
+            await new Promise(resolve => signal.addEventListener('abort', resolve))
+          }, stopping.signal),
+        { anyone: true, query: closed({}) },
+      )
+    const { url, stop } = listen(other, address)
     const stream = await fetch(`${url}/events`)
     const slow = fetch(`${url}/slow`, { method: 'POST' })
     await Bun.sleep(50)

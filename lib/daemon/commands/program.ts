@@ -1,0 +1,298 @@
+// The command line of the daemon. Each command loads what it needs when it is called, so that `run` starts fast.
+
+import { Command, CommanderError, InvalidArgumentError } from 'commander'
+import { didYouMean } from '../../spelling.ts'
+import { refuseSessionForm } from '../api-key.ts'
+import { refuseForeignEnvironment } from '../own-environment.ts'
+import type { ServeFlags } from '../serve.ts'
+import { version } from '../version.ts'
+import { tellFailure } from './failure.ts'
+
+/** How long what a failed command had begun may take to end. */
+const LEAVE_MS = 500
+
+const program = new Command('bun daemon.ts')
+  .description('Runs teams: pipelines in one YAML file, on this machine.')
+  .version(version)
+  .option('--home <folder>', 'where state lies (CADRE_HOME, ~/.cadre)')
+  .exitOverride()
+  .showHelpAfterError('(--help tells more)')
+
+program.hook('preAction', () => refuseForeignEnvironment())
+
+// Whatever the command is: a key that ends with somebody's session fails one day for a reason that nobody sees.
+program.hook('preAction', () => refuseSessionForm(process.env.CADRE_API_KEY))
+
+/** Runs the command that the process was called with, and sets its exit code. `serve` is the default command. */
+export async function runCommand(serve: (flags: ServeFlags) => Promise<void>): Promise<void> {
+  // What nobody waited for.
+  for (const event of ['uncaughtException', 'unhandledRejection']) {
+    process.on(event, (thrown: unknown) => process.exit(fail(thrown)))
+  }
+
+  // `… | head` has read enough: that is no failure.
+  process.stdout.on('error', error => {
+    if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw error
+    process.exit()
+  })
+
+  serveWith(serve)
+  try {
+    await program.parseAsync()
+  } catch (error) {
+    if (error instanceof CommanderError) process.exitCode = error.exitCode === 0 ? 0 : 2
+    else process.exitCode = fail(error)
+  }
+}
+
+/** Runs `work`; a number that it returns is the exit code. `path`: the team that the command was given. */
+function act(work: () => Promise<unknown>, path?: string): Promise<void> {
+  return work().then(
+    code => {
+      if (typeof code === 'number') process.exitCode = code
+    },
+    thrown => {
+      process.exitCode = fail(thrown, path)
+      // What it had begun may wait for a disk or a peer that never answers.
+      setTimeout(() => process.exit(), LEAVE_MS).unref()
+    },
+  )
+}
+
+function fail(thrown: unknown, path?: string): number {
+  return tellFailure(thrown, { home: program.opts<{ home?: string }>().home, path })
+}
+
+function serveWith(serve: (flags: ServeFlags) => Promise<void>): void {
+  program
+    .command('serve', { isDefault: true })
+    .description('serve the API (default)')
+    .option('--host <address>', 'where to listen (CADRE_DAEMON_HOST, 127.0.0.1)')
+    .option('--port <number>', 'port, 0 for any (CADRE_DAEMON_PORT, 7401)')
+    .allowExcessArguments()
+    .action((_, command: Command) => {
+      // As the default it is given what is no command, too.
+      const [word] = command.args
+      if (word !== undefined) {
+        const names = program.commands.map(each => each.name())
+        program.error(`error: unknown command '${word}'${didYouMean(word, names)}`)
+      }
+      return act(() => serve(command.optsWithGlobals()))
+    })
+}
+
+const collect = (value: string, all: string[] = []) => [...all, value]
+
+/** How many items a list shows. */
+function count(text: string): number {
+  const value = Number(text)
+  if (/^\d+$/.test(text) && value >= 1 && value <= 100) return value
+  throw new InvalidArgumentError('Expected a number from 1 to 100.')
+}
+
+program
+  .command('run <team>')
+  .description('run a team: a folder, a team.yml, or @scope/name')
+  .option('-i, --input <name=value>', 'an input; name=@file reads a file, name=@- stdin', collect)
+  .option('--inputs <file>', 'inputs as a JSON object')
+  .option('--name <name>', 'name of the run')
+  .option('--workspace <folder>', 'where to work: a folder, or the name of a workspace (default: here)')
+  .option('--json', 'print the run record')
+  .action((team: string, _, command: Command) =>
+    act(async () => (await import('./run.ts')).run(team, command.optsWithGlobals()), team),
+  )
+
+program
+  .command('validate <team>')
+  .description('check a team and all that it reaches')
+  .option('--json')
+  .action((team: string, _, command: Command) =>
+    act(async () => (await import('./teams.ts')).validate(team, command.optsWithGlobals()), team),
+  )
+
+program
+  .command('plan <team>')
+  .description('print what a run would do')
+  .option('-i, --input <name=value>', 'an input; name=@file reads a file, name=@- stdin', collect)
+  .option('--inputs <file>', 'inputs as a JSON object')
+  .option('--json')
+  .action((team: string, _, command: Command) =>
+    act(async () => (await import('./plan.ts')).plan(team, command.optsWithGlobals()), team),
+  )
+
+program
+  .command('schema')
+  .description('print the JSON Schema of team.yml')
+  .action((_, command: Command) => act(async () => (await import('./teams.ts')).schema(command.optsWithGlobals())))
+
+program
+  .command('agents')
+  .description('list the agents')
+  .option('--json')
+  .action((_, command: Command) => act(async () => (await import('./teams.ts')).agents(command.optsWithGlobals())))
+
+program
+  .command('agent')
+  .description('agents of your own')
+  .command('new <name>')
+  .description('write an agent and its test: into the repository when called there, else into the home')
+  .action((name: string, _, command: Command) =>
+    act(async () => (await import('./agent.ts')).agentNew(name, command.optsWithGlobals())),
+  )
+
+program
+  .command('doctor [agent]')
+  .description('check settings, and ask the other side who the credential is and what it lacks')
+  .option('--json')
+  .action((agent: string | undefined, _, command: Command) =>
+    act(async () => (await import('./doctor.ts')).doctor(agent, command.optsWithGlobals())),
+  )
+
+const lists = () => import('./lists.ts')
+
+program
+  .command('runs')
+  .description('list runs, newest first')
+  .option('--all', 'sub-runs too')
+  .option('--limit <number>', 'how many (20)', count)
+  .option('--json')
+  .action((_, command: Command) => act(async () => (await lists()).runs(command.optsWithGlobals())))
+
+program
+  .command('tree <run>')
+  .description('show the whole tree of a run')
+  .option('--hub [url]', 'as the hub has it')
+  .option('--json')
+  .action((run: string, _, command: Command) => act(async () => (await lists()).tree(run, command.optsWithGlobals())))
+
+program
+  .command('phases <run>')
+  .description('show the phases of a run')
+  .option('--json')
+  .action((run: string, _, command: Command) => act(async () => (await lists()).phases(run, command.optsWithGlobals())))
+
+program
+  .command('logs <run>')
+  .description('print the log of a run')
+  .option('-f, --follow', 'until it ends')
+  .option('--phase <name>')
+  .option('--json')
+  .action((run: string, _, command: Command) => act(async () => (await lists()).logs(run, command.optsWithGlobals())))
+
+program
+  .command('why <run>')
+  .description('tell why a run ended as it did')
+  .option('--json')
+  .action((run: string, _, command: Command) => act(async () => (await lists()).why(run, command.optsWithGlobals())))
+
+program
+  .command('resume <run>')
+  .description('continue a run that was interrupted, or that has ended; what completed stays')
+  .option('--from <phase>', 'repeat this phase and what depends on it')
+  .option('--failed', 'repeat the failed items of maps that completed all the same, too')
+  .option('-i, --input <name=value>', 'a secret input again; name=@- reads stdin, name=@file a file', collect)
+  .option('--json', 'print the run record')
+  .action((run: string, _, command: Command) =>
+    act(async () => (await import('./change.ts')).resume(run, command.optsWithGlobals())),
+  )
+
+program
+  .command('cancel <run>')
+  .description('cancel a run and all below it; a second time also its cleanup phases')
+  .action((run: string, _, command: Command) =>
+    act(async () => (await import('./change.ts')).cancel(run, command.optsWithGlobals())),
+  )
+
+program
+  .command('reviews')
+  .description('list what people are asked')
+  .option('--all', 'decided ones too')
+  .option('--limit <number>', 'how many (20)', count)
+  .option('--json')
+  .action((_, command: Command) => act(async () => (await lists()).reviews(command.optsWithGlobals())))
+
+program
+  .command('decide <review> <decision>')
+  .description('answer a review: approve, reject; retry, skip, complete, fail')
+  .option('--comment <text>')
+  .option('--values <json>', 'what the form asks')
+  .action((review: string, decision: string, _, command: Command) =>
+    act(async () => (await import('./change.ts')).decide(review, decision, command.optsWithGlobals())),
+  )
+
+const settings = program.command('settings').description('settings of agents and of the daemon')
+const settingCommands = () => import('./settings.ts')
+
+settings
+  .command('list')
+  .option('--json')
+  .action((_, command: Command) => act(async () => (await settingCommands()).listSettings(command.optsWithGlobals())))
+
+settings
+  .command('get <key>')
+  .action((key: string, _, command: Command) =>
+    act(async () => (await settingCommands()).getSetting(key, command.optsWithGlobals())),
+  )
+
+settings
+  .command('set <key> [value]')
+  .description('a value of - is read from stdin; none removes the setting')
+  .action((key: string, value: string | undefined, _, command: Command) =>
+    act(async () => (await settingCommands()).setSetting(key, value, command.optsWithGlobals())),
+  )
+
+program
+  .command('workspaces')
+  .description('list the folders that runs work in')
+  .option('--json')
+  .action((_, command: Command) => act(async () => (await lists()).workspaces(command.optsWithGlobals())))
+
+const hub = () => import('./hub.ts')
+
+program
+  .command('login <username>')
+  .description('sign in at a hub; the password is read from stdin')
+  .option('--hub <url>', 'the hub (CADRE_HUB_URL)')
+  .action((username: string, _, command: Command) =>
+    act(async () => (await hub()).login(username, command.optsWithGlobals())),
+  )
+
+program
+  .command('logout')
+  .description('sign out')
+  .action((_, command: Command) => act(async () => (await hub()).logout(command.optsWithGlobals())))
+
+program
+  .command('realm-token <realm>')
+  .description('print a new token with which a daemon enrols in a realm')
+  .option('--hub <url>', 'the hub (CADRE_HUB_URL)')
+  .option('--name <name>', 'name of the token')
+  .option('--json')
+  .action((realm: string, _, command: Command) =>
+    act(async () => (await hub()).realmToken(realm, command.optsWithGlobals())),
+  )
+
+program
+  .command('publish <folder>')
+  .description('publish a team as a package')
+  .option('--hub <url>', 'the hub (CADRE_HUB_URL)')
+  .option('--scope <scope>', 'rewrite every @local name to this scope')
+  .option('--realm <realm>', 'put it on the list of this realm too')
+  .option('--json')
+  .action((folder: string, _, command: Command) =>
+    act(async () => (await hub()).publish(folder, command.optsWithGlobals()), folder),
+  )
+
+program
+  .command('dispatch <team>')
+  .description('run a published team on a daemon of a realm')
+  .requiredOption('--realm <realm>', 'id, slug or name')
+  .option('--hub <url>', 'the hub (CADRE_HUB_URL)')
+  .option('-i, --input <name=value>', 'an input; name=@file reads a file, name=@- stdin', collect)
+  .option('--inputs <file>', 'inputs as a JSON object')
+  .option('--name <name>', 'name of the run')
+  .option('--workspace <name>', 'a workspace that the daemon must have')
+  .option('--json')
+  .action((team: string, _, command: Command) =>
+    act(async () => (await hub()).dispatch(team, command.optsWithGlobals())),
+  )

@@ -1,0 +1,11 @@
+// The kit of the daemon's routes: who may call, as an option of a route.
+
+import { Elysia } from 'elysia'
+import { admission } from '../http/admission.ts'
+import { httpKit } from '../http/kit.ts'
+import type { Guard, Rule } from './access.ts'
+
+export type DaemonKit = ReturnType<typeof daemonKit>
+
+export const daemonKit = (guard: Guard) =>
+  new Elysia({ name: 'daemon' }).use(httpKit()).macro({ access: (rule: Rule) => admission(guard(rule)) })

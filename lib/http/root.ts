@@ -1,0 +1,59 @@
+// What the app that listens has beside its resources: an id for each request, and errors in the form of replies.
+
+import { type Elysia, NotFoundError } from 'elysia'
+import { CadreError } from '../error.ts'
+import type { Log } from '../log.ts'
+import { httpKit } from './kit.ts'
+import { asFailure } from './reply.ts'
+
+/** How that app is made: a path with a slash more is another path, and nothing is removed from bodies. */
+export const STRICT = { normalize: false, strictPath: true, handler: { standardHostname: false } } as const
+
+/** The first plugin of that app: what stands before it would answer errors in Elysia's form. */
+export const root = (log: Log) => (app: Elysia) =>
+  app
+    .onRequest(({ request, set }): void => {
+      set.headers['x-request-id'] = crypto.randomUUID()
+      // Elysia would call the handler of GET for it.
+      if (request.method === 'HEAD') throw new NotFoundError()
+    })
+    .use(httpKit())
+    .onError(({ code, error, set, request, path, frame, ...context }): Response => {
+      const failure = code === 'NOT_FOUND' ? unrouted(app, path) : asFailure(error)
+      const requestId = set.headers['x-request-id']
+      if (failure.code === 'internal') log.error('request failed', { requestId, path, ...describe(error) })
+      else log.debug('request refused', { requestId, path, method: request.method, code: failure.code })
+      set.status = failure.status
+      if (failure.code === 'unauthorized') set.headers['www-authenticate'] = 'Bearer'
+      if (failure.code === 'method_not_allowed') set.headers.allow = methodsOf(app, path)
+      if (failure.retryAfter !== undefined) set.headers['retry-after'] = String(Math.ceil(failure.retryAfter))
+      const told =
+        failure.code === 'internal'
+          ? { code: failure.code, message: `internal error; the log has it under request id ${requestId}` }
+          : failure.body()
+      const body = 'body' in context ? context.body : undefined
+      return Response.json(frame.failure(told, body), { status: failure.status })
+    })
+
+/** Elysia says the same of a path that does not exist and of a method that a path does not take. */
+function unrouted(app: Elysia, path: string): CadreError {
+  const methods = methodsOf(app, path)
+  return methods === ''
+    ? new CadreError('not_found', `no such path: ${path}`)
+    : new CadreError('method_not_allowed', `${path} takes ${methods}`)
+}
+
+const methodsOf = ({ routes }: Elysia, path: string): string =>
+  routes
+    .filter(route => route.path === path)
+    .map(({ method }) => method)
+    .join(', ')
+
+/** For the log. A database error's message carries the statement's parameters, which may be secret: they are cut. */
+function describe(error: unknown): Record<string, unknown> {
+  if (!(error instanceof Error)) return { error: 'not an Error' }
+  const cut = (text: string) => text.split('\nparams:', 1)[0]!
+  const cause = error.cause instanceof Error ? { cause: cut(error.cause.message) } : {}
+  const frames = error.stack?.split('\n').filter(line => line.startsWith('    at ')) ?? []
+  return { error: `${error.name}: ${cut(error.message)}`, ...cause, stack: frames.slice(0, 8).map(line => line.trim()) }
+}

@@ -1,0 +1,89 @@
+// The command line of the hub: `bun hub.ts` serves, `user …` keeps accounts, `backup` and `restore` the database.
+
+import { Command } from 'commander'
+import { backup, restore } from '../../../db/hub/backup.ts'
+import { CadreError } from '../../error.ts'
+import { type HubFlags, hubConfig } from '../config.ts'
+import { addAccount, listAccounts, onHub, setPassword, suspendAccount } from './accounts.ts'
+
+const database = ['--database <location>', 'a SQLite file, or postgres://…'] as const
+const passwordStdin = ['--password-stdin', 'read the password from stdin instead of making one'] as const
+
+/** Runs the command that the process was called with, and sets its exit code. */
+export async function runCommand(serve: (flags: HubFlags) => Promise<void>): Promise<void> {
+  try {
+    await program(serve).parseAsync()
+  } catch (error) {
+    if (error instanceof CadreError) process.stderr.write(`hub: ${error.message}\n`)
+    else if ((error as { code?: string }).code?.startsWith('commander.')) {
+      process.exit((error as { exitCode?: number }).exitCode === 0 ? 0 : 2)
+    } else throw error
+    process.exit(2)
+  }
+}
+
+function program(serve: (flags: HubFlags) => Promise<void>): Command {
+  const program = new Command('hub').description('Tokens, tenancy and dispatch for daemons.').exitOverride()
+
+  program
+    .command('serve', { isDefault: true })
+    .description('serve the API until SIGTERM or SIGINT')
+    .option('--host <address>', 'address to listen on (CADRE_HUB_HOST, default 127.0.0.1)')
+    .option('--port <number>', 'port to listen on, 0 for any (CADRE_HUB_PORT, default 7400)')
+    .option(...database)
+    .action(serve)
+
+  const user = program.command('user').description('accounts')
+
+  user
+    .command('add <name>')
+    .description('add an account')
+    .option('--admin', 'make it a site admin')
+    .option(...passwordStdin)
+    .option(...database)
+    .action((name: string, flags: HubFlags & { admin?: boolean; passwordStdin?: boolean }) =>
+      onHub(hubConfig(flags), hub => addAccount(hub, name, flags)),
+    )
+
+  user
+    .command('list')
+    .description('list accounts')
+    .option(...database)
+    .action((flags: HubFlags) => onHub(hubConfig(flags), listAccounts))
+
+  user
+    .command('suspend <name>')
+    .description('refuse an account and all its tokens')
+    .option(...database)
+    .action((name: string, flags: HubFlags) => onHub(hubConfig(flags), hub => suspendAccount(hub, name)))
+
+  user
+    .command('passwd <name>')
+    .description('set a new password')
+    .option(...passwordStdin)
+    .option(...database)
+    .action((name: string, flags: HubFlags & { passwordStdin?: boolean }) =>
+      onHub(hubConfig(flags), hub => setPassword(hub, name, flags)),
+    )
+
+  program
+    .command('backup <file>')
+    .description('copy the SQLite database to a new file, also while a hub serves it')
+    .option(...database)
+    .action((file: string, flags: HubFlags) => {
+      const from = hubConfig(flags).database
+      process.stdout.write(`backed up ${from} to ${file}, ${backup(from, file)} bytes\n`)
+    })
+
+  program
+    .command('restore <file>')
+    .description('make a backup the SQLite database; the hub must be stopped')
+    .option('--replace', 'replace the database that is there')
+    .option(...database)
+    .action(async (file: string, flags: HubFlags & { replace?: boolean }) => {
+      const to = hubConfig(flags).database
+      process.stdout.write(`restored ${file} to ${to}, ${await restore(to, file, flags)} bytes\n`)
+    })
+
+  return program
+}
