@@ -1,7 +1,6 @@
 // Who may call a route, as a macro of Elysia. The order of checks: path and method (Elysia's router), size and type,
 // credential, body, permission, then the handler.
 
-import type { Server } from 'bun'
 import { CadreError } from '../error.ts'
 import { checkHead, MIB, readJson } from './body.ts'
 import { type Frame, plainFrame } from './reply.ts'
@@ -30,7 +29,7 @@ export interface Incoming {
 /** What Elysia and the kit give the first hook of a route. */
 interface Arrival {
   request: Request
-  server: Server<unknown> | null
+  peer(request: Request): string | null
   headers: Record<string, string | undefined>
   bearer: string | undefined
   set: { status?: number | string }
@@ -60,7 +59,7 @@ export function admission<Caller>(access: Access<Caller>) {
   let frame = plainFrame
 
   async function admit(context: Arrival): Promise<void> {
-    const { request, headers, bearer, server, set } = context
+    const { request, headers, bearer, peer, set } = context
     context.frame = frame
     if (request.method === 'POST') checkHead(headers, limit)
     if (bearer === undefined && headers.authorization !== undefined) {
@@ -69,8 +68,7 @@ export function admission<Caller>(access: Access<Caller>) {
         'this is no credential that is taken here; send Authorization: Bearer <token>',
       )
     }
-    const peer = () => server?.requestIP(request)?.address ?? null
-    callers.set(request, await access.admit({ request, bearer: bearer ?? null, peer }))
+    callers.set(request, await access.admit({ request, bearer: bearer ?? null, peer: () => peer(request) }))
     if (request.method === 'POST') context.body = await readJson(request, headers, limit)
     set.status = status
   }

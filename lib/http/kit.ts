@@ -17,6 +17,8 @@ export function httpKit() {
     new Elysia({ name: 'http' })
       .decorate({
         frame,
+        /** Address of the socket's other end; `root` knows the server. */
+        peer: (_: Request): string | null => null,
         /** Aborted when the server is told to stop: long polls and streams end then. */
         stopping: new AbortController(),
       })

@@ -17,6 +17,8 @@ export const root = (log: Log) => (app: Elysia) =>
       // Elysia would call the handler of GET for it.
       if (request.method === 'HEAD') throw new NotFoundError()
     })
+    // Before the kit's: an app keeps the first. Elysia's own `server` would cost each request more than all of this file.
+    .decorate({ peer: (request: Request) => app.server?.requestIP(request)?.address ?? null })
     .use(httpKit())
     .onError(({ code, error, set, request, path, frame, ...context }): Response => {
       const failure = code === 'NOT_FOUND' ? unrouted(app, path) : asFailure(error)
