@@ -20,7 +20,7 @@ export const anyone: Access<null> = { rule: 'none', admit: () => null }
 /** What is known of a request before its body. */
 export interface Incoming {
   readonly request: Request
-  /** What follows `Authorization: Bearer `; null without such a header. */
+  /** What follows `Authorization: Bearer `; null without that header. Throws 401 when the header says anything else. */
   readonly bearer: string | null
   /** Address of the socket's other end, never taken from a header; null when it is gone. */
   peer(): string | null
@@ -62,13 +62,15 @@ export function admission<Caller>(access: Access<Caller>) {
     const { request, headers, bearer, peer, set } = context
     context.frame = frame
     if (request.method === 'POST') checkHead(headers, limit)
-    if (bearer === undefined && headers.authorization !== undefined) {
-      throw new CadreError(
-        'unauthorized',
-        'this is no credential that is taken here; send Authorization: Bearer <token>',
-      )
+    const incoming: Incoming = {
+      request,
+      get bearer() {
+        if (bearer !== undefined || headers.authorization === undefined) return bearer ?? null
+        throw new CadreError('unauthorized', 'the credential must be sent as Authorization: Bearer <token>')
+      },
+      peer: () => peer(request),
     }
-    callers.set(request, await access.admit({ request, bearer: bearer ?? null, peer: () => peer(request) }))
+    callers.set(request, await access.admit(incoming))
     if (request.method === 'POST') context.body = await readJson(request, headers, limit)
     set.status = status
   }

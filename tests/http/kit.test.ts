@@ -205,6 +205,8 @@ describe('order of checks', () => {
     async authorization => {
       const wrong = await failure(post('/bearer', '{}', { ...json, authorization }))
       expect(wrong).toMatchObject({ status: 401, code: 'unauthorized' })
+      // Where nobody asks for a credential, none can be wrong.
+      expect((await post('/peer', '{}', { ...json, authorization })).status).toBe(200)
     },
   )
   test('401 asks for a bearer', async () => {
