@@ -8,6 +8,7 @@ export const {
   orgs,
   orgMembers,
   scopes,
+  scopeSlugs,
   scopeMembers,
   realms,
   realmMembers,

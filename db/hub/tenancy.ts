@@ -50,6 +50,9 @@ export function tenancyTables({ table, index, uniqueIndex, primaryKey, id, text,
     row => [index('scopes_org').on(row.org_id)],
   )
 
+  /** Every slug that a scope has or had: a name of a package means one scope for ever. */
+  const scopeSlugs = table('scope_slugs', { slug: text().primaryKey() })
+
   const scopeMembers = table(
     'scope_members',
     {
@@ -100,9 +103,15 @@ export function tenancyTables({ table, index, uniqueIndex, primaryKey, id, text,
         .references(() => realms.id, { onDelete: 'cascade' }),
       /** `@scope/name`. */
       team: text().notNull(),
+      /** The scope of that name. */
+      scope_id: int()
+        .notNull()
+        .references(() => scopes.id, { onDelete: 'cascade' }),
       added_at: int().notNull(),
+      /** By whose membership the realm has a team of another org; null where that was not written down. */
+      added_by: int().references(() => users.id),
     },
-    row => [primaryKey({ columns: [row.realm_id, row.team] })],
+    row => [primaryKey({ columns: [row.realm_id, row.team] }), index('realm_teams_scope').on(row.scope_id)],
   )
 
   const invitations = table(
@@ -217,6 +226,7 @@ export function tenancyTables({ table, index, uniqueIndex, primaryKey, id, text,
     orgs,
     orgMembers,
     scopes,
+    scopeSlugs,
     scopeMembers,
     realms,
     realmMembers,

@@ -90,14 +90,19 @@ export async function addOrg(hub: Hub, tx: Db, org: { slug: string; display_name
   }
 }
 
+/** Adds a scope with its owner. Throws `conflict` for a slug that is or was another's. */
 export async function addScope(
   hub: Hub,
   tx: Db,
   scope: { org_id: number; slug: string; display_name: string },
   userId: number,
 ) {
-  const { scopes, scopeMembers } = hub.store
+  const { scopes, scopeSlugs, scopeMembers } = hub.store
+  const { slug } = scope
+  const [there] = await tx.select({ id: scopes.id }).from(scopes).where(eq(scopes.slug, slug))
+  if (there) throw new CadreError('conflict', `the scope @${slug} exists already`)
   try {
+    await tx.insert(scopeSlugs).values({ slug })
     const [row] = await tx
       .insert(scopes)
       .values({ ...scope, created_at: hub.now() })
@@ -105,8 +110,9 @@ export async function addScope(
     await tx.insert(scopeMembers).values({ scope_id: row!.id, user_id: userId, role: 'owned' })
     return row!
   } catch (error) {
-    if (isDuplicate(error)) throw new CadreError('conflict', `the scope @${scope.slug} exists already`)
-    throw error
+    if (!isDuplicate(error)) throw error
+    const why = 'its packages may still be named somewhere, so its slug is never given again; choose another'
+    throw new CadreError('conflict', `the scope @${slug} exists or was deleted: ${why}`)
   }
 }
 

@@ -4,6 +4,7 @@ import { and, eq, inArray, isNull } from 'drizzle-orm'
 import type { AccessList, PublicKey } from '../wire/protocol.ts'
 import type { Hub } from './hub.ts'
 import { publicKeys } from './keys.ts'
+import { listedTeams } from './team-list.ts'
 
 export async function accessList(hub: Hub, realmId: string, daemonId: string): Promise<AccessList> {
   const { allowed, keys } = await realmFacts(hub, realmId)
@@ -15,7 +16,7 @@ export interface RealmFacts {
   allowed: string[]
   /** Changes when `allowed` does. */
   aclVersion: string
-  /** `@scope/name`, sorted. */
+  /** `@scope/name`, sorted: what the realm may run of its list. */
   teams: string[]
   teamsVersion: string
   keys: PublicKey[]
@@ -24,7 +25,7 @@ export interface RealmFacts {
 /** Everything about a realm that its daemons are told. */
 export function realmFacts(hub: Hub, realmId: string): Promise<RealmFacts> {
   return hub.memo.get(`realm ${realmId}`, async () => {
-    const { db, realms, realmMembers, orgMembers, users, realmTeams } = hub.store
+    const { db, realms, realmMembers, orgMembers, users } = hub.store
     const [realm] = await db.select().from(realms).where(eq(realms.id, realmId))
     const own = await db
       .select({ name: users.username })
@@ -42,9 +43,12 @@ export function realmFacts(hub: Hub, realmId: string): Promise<RealmFacts> {
           isNull(users.suspended_at),
         ),
       )
-    const listed = await db.select().from(realmTeams).where(eq(realmTeams.realm_id, realmId))
+    const listed = await listedTeams(hub.store, db, realmId)
     const allowed = [...new Set([...own, ...inherited].map(({ name }) => name))].sort()
-    const teams = listed.map(({ team }) => team).sort()
+    const teams = listed
+      .filter(({ lent }) => lent)
+      .map(({ team }) => team)
+      .sort()
     return {
       allowed,
       aclVersion: digest(allowed),

@@ -18,6 +18,7 @@ import { findPackage, type PackageRow } from './packages.ts'
 import { enqueue, type JobRow } from './queue.ts'
 import { splitReference } from './reference.ts'
 import { loseRuns, readableRun } from './runs.ts'
+import { listedTeams } from './team-list.ts'
 
 export interface DispatchRequest {
   realm_id?: string
@@ -38,16 +39,8 @@ export async function dispatchRun(hub: Hub, caller: UserCaller, request: Dispatc
   const realmId = await realmOf(hub, caller, request)
   const realm = await caller.realm(realmId)
   const { name } = splitReference(request.team)
-  const [listed] = await store.db
-    .select()
-    .from(store.realmTeams)
-    .where(and(eq(store.realmTeams.realm_id, realmId), eq(store.realmTeams.team, name)))
-  if (!listed) {
-    throw new CadreError(
-      'conflict',
-      `${name} is not on the team list of realm ${realm.slug}; add it with realms/add_team`,
-    )
-  }
+  const [listed] = await listedTeams(store, store.db, realmId, name)
+  if (!listed?.lent) throw notListed(name, realm.slug, listed?.by)
   const found = await findPackage(store, store.db, request.team)
   if (!found) throw new CadreError('not_found', `no published version of ${name} fits ${request.team}`)
   const inputs = checkInputs(found, (request.inputs ?? {}) as JsonObject)
@@ -73,6 +66,13 @@ export async function dispatchRun(hub: Hub, caller: UserCaller, request: Dispatc
   hub.bell.ring(`realm ${realmId}`)
   const waiting = job.state === 'waiting' ? await waitingFor(hub, job) : null
   return { run_id: job.run_id, job_id: job.id, state, ...(waiting !== null && { waiting_for: waiting }) }
+}
+
+/** `by`: who put it on the list and does not belong to its scope any more. */
+function notListed(name: string, realm: string, by: string | null | undefined): CadreError {
+  const lapsed = by ? ` any more, because ${by}, who put it there, does not belong to its scope now` : ''
+  const route = 'realms/add_team, as somebody who belongs to its scope'
+  return new CadreError('conflict', `${name} is not on the team list of realm ${realm}${lapsed}; add it with ${route}`)
 }
 
 interface Queued {

@@ -1,10 +1,9 @@
 // Published teams: immutable packages `@scope/name@version`, as they are kept and found.
 
-import { eq, like, type SQL } from 'drizzle-orm'
+import { eq } from 'drizzle-orm'
 import type { Tables } from '../../db/hub/schema.ts'
 import type { Db, Store } from '../../db/hub/store.ts'
 import type { PackageFile } from '../wire/packages.ts'
-import type { Hub } from './hub.ts'
 import { splitReference } from './reference.ts'
 
 export type PackageRow = Tables['packages']['$inferSelect']
@@ -36,36 +35,4 @@ export async function filesOf({ packageFiles }: Store, db: Db, id: number): Prom
 export async function versionsOf({ packages }: Store, db: Db, name: string): Promise<PackageRow[]> {
   const rows = await db.select().from(packages).where(eq(packages.name, name))
   return rows.sort((a, b) => Bun.semver.order(b.version, a.version))
-}
-
-/** Whether a realm with these teams on its list needs `name`: it is listed, or called by one that is. */
-export async function reachable(
-  { packages }: Store,
-  db: Db,
-  listed: readonly string[],
-  name: string,
-): Promise<boolean> {
-  const seen = new Set<string>()
-  for (let next = [...listed]; next.length > 0; ) {
-    const current = next.pop()!
-    if (current === name) return true
-    if (seen.has(current)) continue
-    seen.add(current)
-    const rows = await db
-      .select({ dependencies: packages.dependencies })
-      .from(packages)
-      .where(eq(packages.name, current))
-    next = [...next, ...rows.flatMap(row => row.dependencies)]
-  }
-  return false
-}
-
-/**
- * Takes the teams of scopes that are to be deleted off every realm's list: the next owner of such a slug would run there
- * without having been asked for.
- */
-export async function delist({ store }: Hub, tx: Db, of: SQL): Promise<void> {
-  const { scopes, realmTeams } = store
-  const gone = await tx.select({ slug: scopes.slug }).from(scopes).where(of)
-  for (const { slug } of gone) await tx.delete(realmTeams).where(like(realmTeams.team, `@${slug}/%`))
 }

@@ -14,6 +14,7 @@ import type { DaemonRow } from './daemons.ts'
 import type { Hub } from './hub.ts'
 import { TERMINAL } from './live.ts'
 import { lastRev, type ReportedRun } from './runs.ts'
+import { listedTeams } from './team-list.ts'
 
 /** Bytes of a name that rows are found by: PostgreSQL's indexes take no keys above 2,704. */
 const MAX_KEY = 2_400
@@ -215,12 +216,10 @@ async function admitRoot(
   daemon: DaemonRow,
   run: SyncChange<'run'>['run'],
 ): Promise<Refusal | null> {
-  const { realmTeams } = store
   const top = run.root_run_id === run.run_id && run.tree_key === '' && run.call_depth === 0
   if (!top || run.call_path.length !== 1 || run.parent_phase !== null) return 'invalid_request'
-  const listed = and(eq(realmTeams.realm_id, daemon.realm_id), eq(realmTeams.team, run.team))
-  const [row] = await tx.select().from(realmTeams).where(listed)
-  return row ? null : 'forbidden'
+  const [listed] = await listedTeams(store, tx, daemon.realm_id, run.team)
+  return listed?.lent ? null : 'forbidden'
 }
 
 /** A sub-run stands right below its parent, in the same tree, on the same daemon. */

@@ -49,3 +49,26 @@ test('a database of each earlier version is brought up to date, with what is in 
     expect(existsSync(`${file}.v${version}.backup`)).toBe(true)
   }
 })
+
+test('a list of teams from before lists were by scope: lines keep who added them, and slugs are taken', async () => {
+  const migrations = await readMigrations(resolve(import.meta.dir, '../../db/hub/migrations/sqlite'))
+  const file = join(folder(), 'hub.db')
+  const db = openDatabase(file)
+  migrate(db, file, migrations.slice(0, 5))
+  db.run(`INSERT INTO users VALUES (1, 'ann', 'x', 0, 1, NULL, NULL);
+    INSERT INTO orgs VALUES (1, 'acme', 'Acme', 1);
+    INSERT INTO scopes VALUES (7, 1, 'acme', 'Acme', 1);
+    INSERT INTO realms VALUES ('r', 1, 'main', 'Main', 1);
+    INSERT INTO realm_teams VALUES ('r', '@acme/a', 2), ('r', '@acme/b', 3), ('r', '@former/x', 4);
+    INSERT INTO audit (at, user_id, realm_id, action, target) VALUES
+      (1, 1, NULL, 'scopes/create', 'acme'), (2, 1, 'r', 'realms/add_team', '@acme/a'), (2, 1, NULL, 'scopes/create', 'gone')`)
+  db.close()
+  const { db: now, realmTeams, scopeSlugs, close } = await openStore(file)
+  expect(await now.select().from(realmTeams).orderBy(realmTeams.team)).toEqual([
+    { realm_id: 'r', team: '@acme/a', scope_id: 7, added_at: 2, added_by: 1 },
+    { realm_id: 'r', team: '@acme/b', scope_id: 7, added_at: 3, added_by: null },
+  ])
+  const slugs = await now.select().from(scopeSlugs).orderBy(scopeSlugs.slug)
+  expect(slugs.map(({ slug }) => slug)).toEqual(['acme', 'former', 'gone'])
+  await close()
+})

@@ -15,7 +15,6 @@ import type { Hub } from '../hub.ts'
 import { hubKit } from '../kit.ts'
 import { keepOrgOwner, keepRealmAdmin, keepScopeOwner } from '../last.ts'
 import { endLiveRuns, hasLiveRuns } from '../live.ts'
-import { delist } from '../packages.ts'
 import { listOf, Member, memberOf, Org, withMore } from '../records.ts'
 
 const Role = Type.Enum(['owner', 'admin', 'member'])
@@ -127,7 +126,6 @@ export function orgs(hub: Hub) {
           const within = tx.select({ id: realms.id }).from(realms).where(eq(realms.org_id, org.id))
           if (await hasLiveRuns(hub, tx, within)) throw endLiveRuns(`org ${org.slug}`)
           await tx.delete(realms).where(eq(realms.org_id, org.id))
-          await delist(hub, tx, eq(scopes.org_id, org.id))
           await tx.delete(orgs).where(eq(orgs.id, org.id))
           await record(hub, tx, caller, { action: 'orgs/delete', target: org.slug, org_id: org.id })
           return { id: org.id }

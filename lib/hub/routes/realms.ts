@@ -2,20 +2,21 @@
 
 import { and, eq } from 'drizzle-orm'
 import { Elysia } from 'elysia'
-import { type Db, isDuplicate } from '../../../db/hub/store.ts'
+import { isDuplicate } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import { closed } from '../../schema.ts'
 import { Type } from '../../type.ts'
 import { addRealm } from '../accounts.ts'
 import { record } from '../audit.ts'
 import { checkSlug, listBody, OrgId, orgId, page, Slug, TeamName, Title, Uuid } from '../bodies.ts'
-import type { UserCaller } from '../callers.ts'
 import { countOf } from '../counting.ts'
 import type { Hub } from '../hub.ts'
 import { hubKit } from '../kit.ts'
 import { endLiveRuns, hasLiveRuns } from '../live.ts'
 import { realmsReached } from '../reach.ts'
 import { listOf, Realm, Time } from '../records.ts'
+import { scopeOf } from '../reference.ts'
+import { listedTeams } from '../team-list.ts'
 
 const OneRealm = closed({ realm_id: Uuid })
 const RealmTeam = closed({ realm_id: Uuid, team: TeamName })
@@ -154,9 +155,14 @@ export function realms(hub: Hub) {
       ({ body: { realm_id, team }, caller }) =>
         store.write(async tx => {
           const realm = await caller.realm(realm_id, 'operator', tx)
-          await mustKnowScope(caller, team, tx)
-          const row = { realm_id, team, added_at: hub.now() }
-          await tx.insert(realmTeams).values(row).onConflictDoNothing()
+          // The namespace must be one of the caller's; the team itself may be published later, or run from a folder only.
+          const { id: scope_id } = await caller.scope({ slug: scopeOf(team) }, 'org', tx)
+          const [listed] = await listedTeams(store, tx, realm_id, team)
+          if (!listed?.lent) {
+            const row = { realm_id, team, scope_id, added_at: hub.now(), added_by: caller.user.id }
+            const target = [realmTeams.realm_id, realmTeams.team]
+            await tx.insert(realmTeams).values(row).onConflictDoUpdate({ target, set: row })
+          }
           const deed = { action: 'realms/add_team', target: team, org_id: realm.org_id, realm_id }
           await record(hub, tx, caller, deed)
           return { id: team, realm_id, team }
@@ -189,11 +195,6 @@ export function realms(hub: Hub) {
         detail: { summary: 'Take a team off the list of a realm' },
       },
     )
-
-  /** The namespace must be one of the caller's; the team itself may be published later, or run from a folder only. */
-  async function mustKnowScope(caller: UserCaller, team: string, tx: Db): Promise<void> {
-    await caller.scope({ slug: team.slice(1, team.indexOf('/')) }, 'org', tx)
-  }
 }
 
 function taken(error: unknown): never {

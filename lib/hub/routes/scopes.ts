@@ -12,7 +12,6 @@ import { countOf } from '../counting.ts'
 import type { Hub } from '../hub.ts'
 import { hubKit } from '../kit.ts'
 import { keepScopeOwner } from '../last.ts'
-import { delist } from '../packages.ts'
 import { scopesReached } from '../reach.ts'
 import { listOf, Member, memberOf, Scope, withMore } from '../records.ts'
 
@@ -102,7 +101,6 @@ export function scopes(hub: Hub) {
           if (published) {
             throw new CadreError('conflict', `@${scope.slug} has published teams, which runs may be pinned to`)
           }
-          await delist(hub, tx, eq(scopes.id, scope.id))
           await tx.delete(scopes).where(eq(scopes.id, scope.id))
           await record(hub, tx, caller, { action: 'scopes/delete', target: scope.slug, org_id: scope.org_id })
           return { id: scope.id }

@@ -15,10 +15,11 @@ import type { RealmCaller, UserCaller } from '../callers.ts'
 import type { Hub } from '../hub.ts'
 import { hubKit } from '../kit.ts'
 import type { Found } from '../package-check.ts'
-import { filesOf, findPackage, type PackageRow, reachable, versionsOf } from '../packages.ts'
+import { filesOf, findPackage, type PackageRow, versionsOf } from '../packages.ts'
 import { scopesReached } from '../reach.ts'
 import { Download, listOf, Package, withMore } from '../records.ts'
 import { scopeOf, splitReference } from '../reference.ts'
+import { needs } from '../team-list.ts'
 
 const READ = { grant: { teams: 'read' }, scope: 'org' } as const
 const WRITE = { grant: { teams: 'write' }, scope: 'member' } as const
@@ -247,7 +248,7 @@ export function teams(hub: Hub) {
     const { name } = splitReference(reference)
     for (const { realm_id } of caller.token.live) {
       const { teams } = await realmFacts(hub, realm_id)
-      if (!(await reachable(store, store.db, teams, name))) continue
+      if (!(await needs(store, store.db, teams, name))) continue
       const row = await findPackage(store, store.db, reference)
       if (row) return row
     }

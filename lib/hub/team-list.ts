@@ -1,0 +1,104 @@
+// The teams that a realm may run: those on its list, and what they call. A team of another org is lent by the membership
+// of one person, who put it on the list or published what calls it, and is the realm's no longer once that person does not
+// belong to its scope.
+
+import { and, eq } from 'drizzle-orm'
+import type { Db, Store } from '../../db/hub/store.ts'
+import { type Role, roleIn } from './access.ts'
+import { scopeOf } from './reference.ts'
+
+interface ListedTeam {
+  team: string
+  /** The user name by whose membership it is there, or was. */
+  by: string | null
+  /** False: it is on the list, but may not be run any more. */
+  lent: boolean
+}
+
+/** The list of a realm; or what it says of one team. */
+export async function listedTeams(store: Store, db: Db, realmId: string, team?: string): Promise<ListedTeam[]> {
+  const { realms, realmTeams, scopes, scopeMembers, orgMembers, users } = store
+  const rows = await db
+    .select({
+      team: realmTeams.team,
+      realm_org: realms.org_id,
+      scope_org: scopes.org_id,
+      by: users.username,
+      site_admin: users.site_admin,
+      suspended_at: users.suspended_at,
+      org: orgMembers.role,
+      own: scopeMembers.role,
+    })
+    .from(realmTeams)
+    .innerJoin(realms, eq(realms.id, realmTeams.realm_id))
+    .innerJoin(scopes, eq(scopes.id, realmTeams.scope_id))
+    .leftJoin(users, eq(users.id, realmTeams.added_by))
+    .leftJoin(orgMembers, and(eq(orgMembers.org_id, scopes.org_id), eq(orgMembers.user_id, users.id)))
+    .leftJoin(scopeMembers, and(eq(scopeMembers.scope_id, scopes.id), eq(scopeMembers.user_id, users.id)))
+    .where(and(eq(realmTeams.realm_id, realmId), team === undefined ? undefined : eq(realmTeams.team, team)))
+    .orderBy(realmTeams.team)
+  return rows.map(row => ({ team: row.team, by: row.by, lent: row.scope_org === row.realm_org || belongs(row) }))
+}
+
+/** Whether a realm that may run the teams `roots` needs `name`: it is one of them, or called by one. */
+export async function needs(store: Store, db: Db, roots: readonly string[], name: string): Promise<boolean> {
+  const seen = new Set<string>()
+  for (let next = [...roots]; next.length > 0; ) {
+    const current = next.pop()!
+    if (current === name) return true
+    if (seen.has(current)) continue
+    seen.add(current)
+    next = [...next, ...(await calledBy(store, db, current))]
+  }
+  return false
+}
+
+/** The teams that the versions of a package call, but for those that its org has been lent no longer. */
+async function calledBy(store: Store, db: Db, name: string): Promise<string[]> {
+  const { packages, scopes } = store
+  const versions = await db
+    .select({ dependencies: packages.dependencies, by: packages.published_by, org_id: scopes.org_id })
+    .from(packages)
+    .innerJoin(scopes, eq(scopes.id, packages.scope_id))
+    .where(eq(packages.name, name))
+  const lent = new Map<string, boolean>()
+  const called = new Set<string>()
+  for (const { dependencies, by, org_id } of versions) {
+    for (const dependency of dependencies) {
+      const slug = scopeOf(dependency)
+      const key = `${by} @${slug}`
+      if (!lent.has(key)) lent.set(key, await isLent(store, db, slug, by, org_id))
+      if (lent.get(key)) called.add(dependency)
+    }
+  }
+  return [...called]
+}
+
+/** Whether an org has the teams of `@slug`: by itself, or by the membership of `userId`. */
+async function isLent(store: Store, db: Db, slug: string, userId: number, orgId: number): Promise<boolean> {
+  const { scopes, scopeMembers, orgMembers, users } = store
+  const [row] = await db
+    .select({
+      org_id: scopes.org_id,
+      site_admin: users.site_admin,
+      suspended_at: users.suspended_at,
+      org: orgMembers.role,
+      own: scopeMembers.role,
+    })
+    .from(scopes)
+    .leftJoin(users, eq(users.id, userId))
+    .leftJoin(orgMembers, and(eq(orgMembers.org_id, scopes.org_id), eq(orgMembers.user_id, userId)))
+    .leftJoin(scopeMembers, and(eq(scopeMembers.scope_id, scopes.id), eq(scopeMembers.user_id, userId)))
+    .where(eq(scopes.slug, slug))
+  return row !== undefined && (row.org_id === orgId || belongs(row))
+}
+
+interface Lender {
+  site_admin: boolean | null
+  suspended_at: number | null
+  org: Role<'org'> | null
+  own: string | null
+}
+
+const belongs = ({ site_admin, suspended_at, org, own }: Lender): boolean =>
+  suspended_at === null && roleIn('scope', { siteAdmin: site_admin === true, org, own }) !== null
