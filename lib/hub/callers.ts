@@ -99,15 +99,8 @@ export class UserCaller {
 
   /** The realm, if the grant reaches it and the live role is that. */
   async realm(id: string, need = this.#rule.realm, db = this.#hub.store.db) {
-    const { realms, realmMembers, orgMembers } = this.#hub.store
-    const [row] = await db
-      .select({ realm: realms, org: orgMembers.role, own: realmMembers.role })
-      .from(realms)
-      .leftJoin(orgMembers, and(eq(orgMembers.org_id, realms.org_id), eq(orgMembers.user_id, this.user.id)))
-      .leftJoin(realmMembers, and(eq(realmMembers.realm_id, realms.id), eq(realmMembers.user_id, this.user.id)))
-      .where(eq(realms.id, id))
-    const target = row && { org_id: row.realm.org_id, realm_id: id }
-    const role = this.#settle('realm', need, target, { org: row?.org ?? null, own: row?.own ?? null }, `realm ${id}`)
+    const { row, target, standing } = await this.#realmRow(id, db)
+    const role = this.#settle('realm', need, target, standing, `realm ${id}`)
     return { ...row!.realm, role }
   }
 
@@ -119,6 +112,24 @@ export class UserCaller {
       if (error instanceof CadreError && error.code === 'not_found') return null
       throw error
     }
+  }
+
+  /** The role in a realm that memberships alone give. On a daemon a site admin has no more than anyone. */
+  async membership(id: string): Promise<Role<'realm'> | null> {
+    const { target, standing } = await this.#realmRow(id, this.#hub.store.db)
+    return target && this.reaches(target) ? roleIn('realm', { ...standing, siteAdmin: false }) : null
+  }
+
+  async #realmRow(id: string, db: Db) {
+    const { realms, realmMembers, orgMembers } = this.#hub.store
+    const [row] = await db
+      .select({ realm: realms, org: orgMembers.role, own: realmMembers.role })
+      .from(realms)
+      .leftJoin(orgMembers, and(eq(orgMembers.org_id, realms.org_id), eq(orgMembers.user_id, this.user.id)))
+      .leftJoin(realmMembers, and(eq(realmMembers.realm_id, realms.id), eq(realmMembers.user_id, this.user.id)))
+      .where(eq(realms.id, id))
+    const target = row && { org_id: row.realm.org_id, realm_id: id }
+    return { row, target, standing: { org: row?.org ?? null, own: row?.own ?? null } }
   }
 
   /** The role that these memberships give the caller; for lists, which have them at hand. */

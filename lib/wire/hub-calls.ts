@@ -25,7 +25,10 @@ export const GenerateToken = call(
   Type.Object({ token: AnyText }),
 )
 
-/** Who a token is. `realm_role`: its owner's live role in the realm that was named, null where it does not reach it. */
+/**
+ * Who a token is. `realm_role`: its owner's live role in the realm that was named, by memberships alone (a site admin who is
+ * no member has none); null where the token does not reach it.
+ */
 export const Whoami = call(
   '/v1/auth/whoami',
   Type.Object({ realm_id: Type.Optional(nullable(AnyText)) }),

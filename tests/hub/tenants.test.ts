@@ -117,3 +117,13 @@ test('so is a team of another tenant that a package calls, for as long as who pu
   await hub.ok(lender.token, 'scopes/remove_member', lent)
   expect([await user.downloads('@callee/x@^1.0.0'), await user.downloads('@caller/calls')]).toEqual([404, 200])
 })
+
+test('whoami tells the role that memberships give: a site admin who is no member has none on a daemon', async () => {
+  const { realm_id, token } = await tenant('private')
+  const role = async (of: string) => (await hub.ok(of, 'auth/whoami', { realm_id })).realm_role
+  expect([await role(token), await role(hub.admin)]).toEqual(['admin', null])
+  // On the hub it sees the realm all the same.
+  expect(await hub.ok(hub.admin, 'realms/get', { realm_id })).toMatchObject({ my_role: 'admin' })
+  await hub.ok(token, 'realms/add_member', { realm_id, username: 'admin', role: 'member' })
+  expect(await role(hub.admin)).toBe('member')
+})

@@ -150,7 +150,7 @@ export function auth(hub: Hub) {
         return {
           ...facts,
           user: { id: owner.id, username: owner.username },
-          ...(body.realm_id && { realm_role: await caller.realmRole(body.realm_id) }),
+          ...(body.realm_id && { realm_role: await caller.membership(body.realm_id) }),
         }
       },
       {
