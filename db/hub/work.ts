@@ -32,6 +32,8 @@ export function workTables(
       last_seen_at: int().notNull(),
       stuck: bool().notNull(),
       removed_at: int(),
+      /** Since when it may take jobs; null while it waits for an operator of its realm. */
+      approved_at: int(),
       /** Of its outbox: what has been applied. */
       epoch: text(),
       acked_seq: int().notNull(),

@@ -27,9 +27,9 @@ export interface TokenFacts {
   grant: Grant
   expires_at: number | null
   user: { id: number; username: string; siteAdmin: boolean }
-  /** Of a realm token: its realms, and those where its minter still is a member, with their org. */
+  /** Of a realm token: its realms, and those where its minter still is a member, with their org and the role there. */
   realmIds: string[]
-  live: { realm_id: string; org_id: number }[]
+  live: { realm_id: string; org_id: number; role: Role<'realm'> }[]
 }
 
 /** Somebody without a token. */
@@ -206,9 +206,10 @@ export function createCallers(hub: Hub) {
       .where(eq(tokenRealms.token_id, tokenId))
     return {
       realmIds: rows.map(row => row.realm_id),
-      live: rows
-        .filter(({ org, own }) => roleIn('realm', { siteAdmin: user.siteAdmin, org, own }) !== null)
-        .map(({ realm_id, org_id }) => ({ realm_id, org_id })),
+      live: rows.flatMap(({ realm_id, org_id, org, own }) => {
+        const role = roleIn('realm', { siteAdmin: user.siteAdmin, org, own })
+        return role === null ? [] : [{ realm_id, org_id, role }]
+      }),
     }
   }
 

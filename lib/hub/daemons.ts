@@ -29,12 +29,13 @@ export function statusOf({ touches, now }: Hub, daemon: DaemonRow): DaemonStatus
 }
 
 export function daemonRecord(hub: Hub, daemon: DaemonRow) {
-  const { id, token_id: _, epoch: __, acked_seq: ___, ...row } = daemon
+  const { id, token_id: _, epoch: __, acked_seq: ___, approved_at, ...row } = daemon
   return {
     id,
     daemon_id: id,
     ...row,
     status: statusOf(hub, daemon),
+    approved: approved_at !== null,
     last_seen_at: hub.touches.heard(id, daemon.last_seen_at),
   }
 }
@@ -66,10 +67,15 @@ export async function findDaemon({ store }: Hub, db: Db, id: string): Promise<Da
   return row
 }
 
-/** What register and heartbeat both tell: keys, and the team list when the daemon has another. */
-export async function bulletin(hub: Hub, realmId: string, knownTeams: unknown): Promise<Bulletin> {
-  const facts: RealmFacts = await realmFacts(hub, realmId)
+/** What register and heartbeat both tell: keys, whether it is given jobs, and the team list when it has another. */
+export async function bulletin(
+  hub: Hub,
+  { realm_id, approved_at }: Pick<DaemonRow, 'realm_id' | 'approved_at'>,
+  knownTeams: unknown,
+): Promise<Bulletin> {
+  const facts: RealmFacts = await realmFacts(hub, realm_id)
   return {
+    approved: approved_at !== null,
     dispatch_public_key: facts.keys[0]!.pem,
     dispatch_keys: facts.keys,
     acl_version: facts.aclVersion,
@@ -77,6 +83,10 @@ export async function bulletin(hub: Hub, realmId: string, knownTeams: unknown): 
     ...(knownTeams !== facts.teamsVersion && { teams: facts.teams }),
   }
 }
+
+/** What has to happen before a daemon that is not approved is given jobs. */
+export const awaitsApproval = (name: string): string =>
+  `daemon ${name} to be approved by an operator of its realm (daemons/approve)`
 
 /** The realm of a token that grants one; a body that names none is enough then. */
 export function onlyRealm(realmIds: string[]): string {

@@ -11,7 +11,7 @@ import type { Dispatched } from '../wire/hub-records.ts'
 import type { RunOrder } from '../wire/jobs.ts'
 import { record } from './audit.ts'
 import type { UserCaller } from './callers.ts'
-import { findDaemon, statusOf } from './daemons.ts'
+import { awaitsApproval, findDaemon, statusOf } from './daemons.ts'
 import type { Hub } from './hub.ts'
 import { TERMINAL } from './live.ts'
 import { findPackage, type PackageRow } from './packages.ts'
@@ -234,7 +234,9 @@ export async function waitingFor(
     .where(and(eq(daemons.realm_id, job.realm_id), isNull(daemons.removed_at)))
   const meant = rows.filter(row => job.daemon_id === null || row.id === job.daemon_id)
   const fitting = meant.filter(row => job.workspace === null || row.workspaces.includes(job.workspace))
-  if (fitting.some(row => statusOf(hub, row) === 'online')) return null
+  const online = fitting.filter(row => statusOf(hub, row) === 'online')
+  if (online.some(row => row.approved_at !== null)) return null
+  if (online.length > 0) return awaitsApproval(online[0]!.name)
   if (job.daemon_id !== null) {
     const daemon = meant[0]
     if (daemon && fitting.length > 0) return `daemon ${daemon.name} (${statusOf(hub, daemon)})`

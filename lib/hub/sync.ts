@@ -10,7 +10,7 @@ import { isObject } from '../json.ts'
 import { matches } from '../schema.ts'
 import { CHANGES, type ChangeKind, MAX_CHANGE_BYTES, type SyncChange } from '../wire/changes.ts'
 import { gap } from '../wire/protocol.ts'
-import type { DaemonRow } from './daemons.ts'
+import { awaitsApproval, type DaemonRow } from './daemons.ts'
 import type { Hub } from './hub.ts'
 import { TERMINAL } from './live.ts'
 import { lastRev, type ReportedRun } from './runs.ts'
@@ -127,8 +127,31 @@ async function admit<K extends ChangeKind>(
     .from(hub.store.runs)
     .where(eq(hub.store.runs.run_id, String(change.run_id)))
   if (known && !(await speaksFor(hub, tx, daemon, known))) return 'forbidden'
+  if (daemon.approved_at === null) await refuseDispatched(hub, tx, daemon, known?.root_run_id ?? rootIn(clean))
   if (known && Number(change.attempt) < known.attempt) return 'conflict'
   return { clean, known }
+}
+
+/** Of a run that is not known yet. */
+const rootIn = (change: Partial<SyncChange<'run'>>): string | undefined => change.run?.root_run_id
+
+/**
+ * Holds up what a daemon that is not approved says of runs that the hub gave to it: another may have taken over its id.
+ * What is true of that is still in its outbox when it is approved.
+ */
+async function refuseDispatched(
+  { store: { runs } }: Hub,
+  tx: Db,
+  daemon: DaemonRow,
+  rootId: string | undefined,
+): Promise<void> {
+  if (rootId === undefined) return
+  const [root] = await tx.select({ job_id: runs.job_id }).from(runs).where(eq(runs.run_id, rootId))
+  if (root?.job_id == null) return
+  throw new CadreError(
+    'forbidden',
+    `run ${rootId} was dispatched, so what became of it waits for ${awaitsApproval(daemon.name)}`,
+  )
 }
 
 /** A run is its daemon's: the one that it is pinned to, or that holds the job while it is not pinned. */

@@ -108,6 +108,8 @@ export const Daemon = named('daemon', {
   workspaces: Type.Array(Text),
   status: Type.Enum(['online', 'stale', 'offline', 'removed']),
   stuck: Type.Boolean(),
+  /** Whether it is given jobs. */
+  approved: Type.Boolean(),
   registered_at: Time,
   last_seen_at: Time,
   removed_at: nullable(Time),

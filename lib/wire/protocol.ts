@@ -26,13 +26,17 @@ export const AccessList = named('acl', {
 })
 export type AccessList = Static<typeof AccessList>
 
-/** What register and heartbeat both tell. `teams` comes when the daemon has another version of the list. */
+/**
+ * What register and heartbeat both tell. `teams` comes when the daemon has another version of the list; `approved` says
+ * whether the daemon is given jobs, and older hubs, which give them to all, do not say it.
+ */
 export const BULLETIN = {
   dispatch_public_key: AnyText,
   dispatch_keys: Type.Array(PublicKey),
   acl_version: AnyText,
   teams_version: AnyText,
   teams: Type.Optional(Type.Array(AnyText)),
+  approved: Type.Optional(Type.Boolean()),
 }
 const Bulletin = Type.Object(BULLETIN)
 export type Bulletin = Static<typeof Bulletin>

@@ -59,6 +59,35 @@ export function daemonAdmin(hub: Hub) {
       },
     )
     .post(
+      '/approve',
+      async ({ body: { daemon_id }, caller }) => {
+        const row = await store.write(async tx => {
+          const row = await visible(caller, daemon_id, 'operator', tx)
+          if (row.removed_at !== null) {
+            throw new CadreError(
+              'conflict',
+              `daemon ${row.name} was removed: have it registered again, then approve it`,
+            )
+          }
+          if (row.approved_at !== null) return row
+          const approved_at = hub.now()
+          await tx.update(daemons).set({ approved_at }).where(eq(daemons.id, daemon_id))
+          const [realm] = await tx.select().from(realms).where(eq(realms.id, row.realm_id))
+          const deed = { action: 'daemons/approve', target: daemon_id, org_id: realm!.org_id, realm_id: row.realm_id }
+          await record(hub, tx, caller, deed)
+          return { ...row, approved_at }
+        })
+        hub.bell.ring(`realm ${row.realm_id}`)
+        return daemonRecord(hub, row)
+      },
+      {
+        user: { grant: { daemons: 'write' }, realm: 'operator' },
+        body: OneDaemon,
+        data: Daemon,
+        detail: { summary: 'Let a daemon that a plain member enrolled take jobs' },
+      },
+    )
+    .post(
       '/remove',
       ({ body: { daemon_id }, caller }) =>
         store.write(async tx => {
@@ -78,7 +107,7 @@ export function daemonAdmin(hub: Hub) {
       },
     )
 
-  async function visible(caller: UserCaller, id: string, need: 'member' | 'admin', db: Db) {
+  async function visible(caller: UserCaller, id: string, need: 'member' | 'operator' | 'admin', db: Db) {
     const missing = new CadreError('not_found', `no daemon ${id} that you may see`)
     const row = await findDaemon(hub, db, id)
     if (!row) throw missing

@@ -6,11 +6,21 @@ import { Elysia } from 'elysia'
 import { CadreError } from '../../error.ts'
 import { standard } from '../../schema.ts'
 import { Type } from '../../type.ts'
+import { atLeast } from '../access.ts'
 import { accessList } from '../acl.ts'
 import { record } from '../audit.ts'
 import { Text, Title, Uuid } from '../bodies.ts'
 import type { RealmCaller } from '../callers.ts'
-import { BEAT_MS, bulletin, callingDaemon, checkProtocol, type DaemonRow, findDaemon, onlyRealm } from '../daemons.ts'
+import {
+  awaitsApproval,
+  BEAT_MS,
+  bulletin,
+  callingDaemon,
+  checkProtocol,
+  type DaemonRow,
+  findDaemon,
+  onlyRealm,
+} from '../daemons.ts'
 import type { Hub } from '../hub.ts'
 import { hubKit } from '../kit.ts'
 import { answer, claim, hasWork, nextDeadline, renew } from '../queue.ts'
@@ -66,12 +76,15 @@ export function daemonProtocol(hub: Hub) {
           stuck: false,
           removed_at: null,
         }
-        const id = await store.write(async tx => {
+        const { id, approved_at } = await store.write(async tx => {
           const known = body.daemon_id ? await findDaemon(hub, tx, body.daemon_id) : undefined
-          if (known) await mayTakeOver(tx, known, caller, realmId)
+          const owner = known && (await mayTakeOver(tx, known, caller, realmId))
+          const kept = owner === caller.token.user.id && known?.removed_at === null ? known.approved_at : null
+          const approved_at = kept ?? (operates(caller, realmId) ? hub.now() : null)
           const daemonId = body.daemon_id ?? crypto.randomUUID()
-          const fresh = { id: daemonId, registered_at: hub.now(), acked_seq: 0, ...values }
-          await tx.insert(daemons).values(fresh).onConflictDoUpdate({ target: daemons.id, set: values })
+          const fresh = { id: daemonId, registered_at: hub.now(), acked_seq: 0, ...values, approved_at }
+          const again = { ...values, approved_at }
+          await tx.insert(daemons).values(fresh).onConflictDoUpdate({ target: daemons.id, set: again })
           const place = { realm_id: realmId, org_id: orgOf(caller, realmId) }
           if (known && known.token_id !== caller.token.id) {
             const target = `${daemonId} from token ${known.token_id}`
@@ -80,14 +93,14 @@ export function daemonProtocol(hub: Hub) {
           if (!known || known.removed_at !== null) {
             await record(hub, tx, caller, { action: 'daemons/register', target: daemonId, ...place })
           }
-          return daemonId
+          return { id: daemonId, approved_at }
         })
         hub.touches.daemon(id)
         hub.bell.ring(`realm ${realmId}`)
         return {
           daemon_id: id,
           realm_id: realmId,
-          ...(await bulletin(hub, realmId, body.teams_version)),
+          ...(await bulletin(hub, { realm_id: realmId, approved_at }, body.teams_version)),
           acl: await accessList(hub, realmId, id),
         }
       },
@@ -109,7 +122,7 @@ export function daemonProtocol(hub: Hub) {
           status: 'online',
           server_time: hub.now(),
           next_ms: BEAT_MS,
-          ...(await bulletin(hub, daemon.realm_id, body.teams_version)),
+          ...(await bulletin(hub, daemon, body.teams_version)),
         }
       },
       {
@@ -169,6 +182,10 @@ export function daemonProtocol(hub: Hub) {
         checkProtocol(body.protocol)
         const daemon = await callingDaemon(hub, caller, body.daemon_id)
         const job = await store.write(async tx => {
+          const current = body.status === 'accepted' ? await findDaemon(hub, tx, daemon.id) : daemon
+          if (current?.approved_at === null && body.status === 'accepted') {
+            throw new CadreError('conflict', `job ${body.job_id} waits for ${awaitsApproval(daemon.name)}`)
+          }
           const given = {
             realmId: daemon.realm_id,
             daemonId: daemon.id,
@@ -239,17 +256,20 @@ export function daemonProtocol(hub: Hub) {
     return realmId
   }
 
-  /** A known id may come with another token of the same owner, or when the old token is dead; never from elsewhere. */
+  /**
+   * A known id may come with another token of the same owner, or when the old token is dead; never from elsewhere. Answers
+   * the owner of the token that it had.
+   */
   async function mayTakeOver(
     tx: typeof store.db,
     known: DaemonRow,
     caller: RealmCaller,
     realmId: string,
-  ): Promise<void> {
+  ): Promise<number> {
     const [old] = await tx.select().from(tokens).where(eq(tokens.id, known.token_id))
     const dead = old!.revoked_at !== null || (old!.expires_at !== null && old!.expires_at <= hub.now())
     const same = known.token_id === caller.token.id || old!.user_id === caller.token.user.id
-    if (known.realm_id === realmId && (same || dead)) return
+    if (known.realm_id === realmId && (same || dead)) return old!.user_id
     throw new CadreError(
       'conflict',
       known.realm_id === realmId
@@ -270,9 +290,12 @@ export function daemonProtocol(hub: Hub) {
   }
 
   async function take(daemon: DaemonRow, slots: number) {
-    if (!(await hasWork(store, daemon, hub.now()))) return []
+    if (daemon.approved_at === null || !(await hasWork(store, daemon, hub.now()))) return []
     const rows = await store.write(async tx => {
       await loseRuns(hub, tx, daemon.realm_id)
+      const now = await findDaemon(hub, tx, daemon.id)
+      // Meanwhile it may have been taken over.
+      if (now?.approved_at == null || now.token_id !== daemon.token_id) return []
       return claim(store, tx, daemon, slots, hub.now())
     })
     return rows.map(job => ({
@@ -285,6 +308,12 @@ export function daemonProtocol(hub: Hub) {
       payload: job.payload,
     }))
   }
+}
+
+/** Whether who minted the token is at least an operator of the realm: what it enrols is approved with that. */
+function operates(caller: RealmCaller, realmId: string): boolean {
+  const { role } = caller.token.live.find(each => each.realm_id === realmId)!
+  return atLeast('realm', role, 'operator')
 }
 
 function orgOf(caller: RealmCaller, realmId: string): number {

@@ -143,6 +143,7 @@ export const USER: Record<string, UserRoute> = {
   'daemons/list': route({ daemons: 'read' }, null, 200, nothing),
   'daemons/list of-realm': route({ daemons: 'read' }, { realm: 'member' }, 200, realm),
   'daemons/get': route({ daemons: 'read' }, { realm: 'member' }, 200, ids => ({ daemon_id: ids.daemon })),
+  'daemons/approve': route({ daemons: 'write' }, { realm: 'operator' }, 200, ids => ({ daemon_id: ids.daemon })),
   'daemons/remove': route({ daemons: 'admin' }, { realm: 'admin' }, 200, ids => ({ daemon_id: ids.spare })),
   'dispatch/run': route(WORK, { realm: 'operator' }, 409, ids => ({ ...realm(ids), team: '@own/never' })),
   'dispatch/run on-daemon': route(WORK, { realm: 'operator' }, 409, ids => ({
