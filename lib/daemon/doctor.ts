@@ -1,5 +1,5 @@
 // Whether agents could do their work: their settings, and what the other side says of the credential. Also what stands in
-// settings.yml and nothing reads, and named secrets that cannot be had. Writes nothing.
+// settings.yml and nothing reads, named secrets that cannot be had, and whether the hub gives jobs. Writes nothing.
 
 import type { Catalogue } from '../agent/catalogue.ts'
 import { createContext } from '../agent/context.ts'
@@ -9,9 +9,10 @@ import { isObject, type JsonObject } from '../json.ts'
 import type { Log } from '../log.ts'
 import { createRedactor, type Redactor } from '../redact.ts'
 import type { Settings } from '../settings/settings.ts'
+import { whyNoJobs } from './approval.ts'
 
 export interface Finding {
-  /** `issues`, or `issues@eu` for another account; a key of settings.yml where something is wrong with the file itself. */
+  /** `issues`, or `issues@eu` for another account; a key of settings.yml, or `hub`, where something else is wrong. */
   agent: string
   /** `fine`; `wrong`: settings, the reply or permissions; `unset`: nothing is configured; `settings`: there is nobody to ask. */
   state: 'fine' | 'wrong' | 'unset' | 'settings'
@@ -46,7 +47,13 @@ export async function examine(patient: Patient, only: string | undefined): Promi
       return look(reference, catalogue.get(reference)!, isUnset, patient)
     }),
   )
-  return [...findings, ...(await ofFile(patient, only))]
+  return [...findings, ...(await ofFile(patient, only)), ...ofHub(patient, only)]
+}
+
+/** That the hub gives this daemon no jobs. */
+function ofHub({ home }: Patient, only: string | undefined): Finding[] {
+  const text = only === undefined ? whyNoJobs(home) : null
+  return text === null ? [] : [{ agent: 'hub', state: 'wrong', who: null, missing: [], text }]
 }
 
 /** What is wrong with settings.yml itself; asked for one agent, only what concerns that agent. */

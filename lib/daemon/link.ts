@@ -21,6 +21,7 @@ import {
   Register,
   Sync,
 } from '../wire/protocol.ts'
+import { APPROVED, WAITS_FOR_APPROVAL } from './approval.ts'
 import type { HeartbeatOrder, HeartbeatReport } from './heartbeat.ts'
 import { HubClient } from './hub-client.ts'
 
@@ -78,6 +79,7 @@ export class Link {
   #wakeSync: (() => void) | null = null
   #loops: Promise<void>[] = []
   #warnedKey: string | null = null
+  #approved: boolean | null = null
 
   constructor(options: LinkOptions) {
     this.#options = options
@@ -166,8 +168,9 @@ export class Link {
   }
 
   /** What register and heartbeat replies tell. */
-  #learn({ dispatch_keys, teams, teams_version }: Bulletin): void {
+  #learn({ dispatch_keys, teams, teams_version, approved }: Bulletin): void {
     this.#keys = dispatch_keys
+    this.#learnApproval(approved !== false)
     const { pinnedKey, log, store } = this.#options
     if (pinnedKey && !this.#keys.some(key => samePem(key.pem, pinnedKey))) {
       log.warn('CADRE_DISPATCH_PUBLIC_KEY differs from the hub’s dispatch key: tokens of the hub are refused')
@@ -178,6 +181,17 @@ export class Link {
     store.facts.set('teams', JSON.stringify(teams))
     store.facts.set('teams_version', teams_version)
     this.#tellRunning()
+  }
+
+  /** Told once, and kept for `doctor`. */
+  #learnApproval(approved: boolean): void {
+    const before = this.#approved
+    if (approved === before) return
+    this.#approved = approved
+    const { log, store } = this.#options
+    store.facts.set(APPROVED, approved ? 'yes' : 'no')
+    if (!approved) log.warn(WAITS_FOR_APPROVAL, { daemon: this.#daemonId })
+    else if (before === false) log.info('an operator has approved this daemon: it takes jobs now')
   }
 
   #startHeartbeat(): void {
@@ -225,6 +239,7 @@ export class Link {
       { daemon_id, protocol: PROTOCOL, slots, wait_ms: POLL_MS },
       { timeout: POLL_MS + 15_000, signal: this.#stop.signal },
     )
+    if (jobs.length > 0) this.#learnApproval(true)
     await Promise.all(jobs.map(job => this.#take(job)))
   }
 
