@@ -1,7 +1,7 @@
-// The daemon's side of its hub: what the environment says of it, the link, and the jobs that come over it.
+// The daemon's side of its hub: what the environment and the settings say of it, the link, and the jobs that come over it.
 
 import { hostname } from 'node:os'
-import { CadreError } from '../error.ts'
+import { CadreError, messageOf } from '../error.ts'
 import type { Json } from '../json.ts'
 import { Whoami } from '../wire/hub-calls.ts'
 import { noSession, refuseSessionForm } from './api-key.ts'
@@ -14,34 +14,64 @@ import { version } from './version.ts'
 
 type Environment = Record<string, string | undefined>
 
+/** Where the daemon is enrolled: by the environment, or as it was remembered. */
+interface Enrolment {
+  url: string
+  realmToken: string
+  /** The token was remembered. */
+  remembered: boolean
+}
+
 /**
- * Links the daemon to its hub: null without `CADRE_HUB_URL` and `CADRE_REALM_TOKEN`. Throws `invalid_request` when a
- * credential is of the wrong kind, and what the hub answers when it refuses the token.
+ * Links the daemon to its hub: null without an address and a realm token, which the environment gives, or the settings from
+ * an earlier start. Throws `invalid_request` when a credential is of the wrong kind, and what the hub answers when it refuses
+ * the token.
  */
 export async function linkHub(daemon: Daemon, env: Environment): Promise<Link | null> {
-  const url = env.CADRE_HUB_URL
-  await daemon.settings.prepare(['hub'])
-  const apiKey = env.CADRE_API_KEY || textOf(daemon.settings.value('hub.api_key'))
+  const { settings } = daemon
+  await settings.prepare(['hub'])
+  const apiKey = env.CADRE_API_KEY || textOf(settings.value('hub.api_key'))
   refuseSessionForm(apiKey ?? undefined)
-  const realmToken = env.CADRE_REALM_TOKEN
+  const url = env.CADRE_HUB_URL || textOf(settings.value('hub.url'))
   if (!url) {
-    if (realmToken) daemon.log.warn('CADRE_REALM_TOKEN is set without CADRE_HUB_URL: the daemon works alone')
+    if (env.CADRE_REALM_TOKEN) daemon.log.warn('CADRE_REALM_TOKEN is set without CADRE_HUB_URL: the daemon works alone')
     return null
   }
   if (apiKey) await refuseSession(url, apiKey, daemon)
   daemon.checkSetting = async (key, value) => {
     if (key === 'hub.api_key' && typeof value === 'string') await refuseSession(url, value, daemon)
   }
-  if (!realmToken) {
-    daemon.log.warn('CADRE_HUB_URL is set without CADRE_REALM_TOKEN: the daemon takes no jobs and syncs no runs')
-    return null
+  const enrolment = enrolmentAt(url, daemon, env)
+  return enrolment && enrol(daemon, enrolment, apiKey, env)
+}
+
+/** Null when there is no realm token for this hub. A remembered one is only for the hub that it was remembered with. */
+function enrolmentAt(url: string, { settings, log }: Daemon, env: Environment): Enrolment | null {
+  if (env.CADRE_REALM_TOKEN) {
+    refuseOtherToken(env.CADRE_REALM_TOKEN, 'CADRE_REALM_TOKEN')
+    return { url, realmToken: env.CADRE_REALM_TOKEN, remembered: false }
   }
-  if (!realmToken.startsWith('cadre_dt_')) {
-    throw new CadreError(
-      'invalid_request',
-      'CADRE_REALM_TOKEN is no realm token (cadre_dt_…): mint one with type realm',
-    )
-  }
+  const [known, realmToken] = [textOf(settings.value('hub.url')), textOf(settings.value('hub.realm_token'))]
+  if (realmToken && known && sameHub(known, url)) return { url, realmToken, remembered: true }
+  const why = realmToken ? ` (hub.realm_token is for ${known ?? 'another hub'})` : ''
+  log.warn(`CADRE_HUB_URL is set without CADRE_REALM_TOKEN: the daemon takes no jobs and syncs no runs${why}`)
+  return null
+}
+
+const sameHub = (a: string, b: string): boolean => a.replace(/\/+$/, '') === b.replace(/\/+$/, '')
+
+/** Throws `invalid_request` for what is no realm token; `name` says where it comes from. */
+export function refuseOtherToken(token: string, name: string): void {
+  if (token.startsWith('cadre_dt_')) return
+  throw new CadreError('invalid_request', `${name} is no realm token (cadre_dt_…): mint one with type realm`)
+}
+
+async function enrol(
+  daemon: Daemon,
+  { url, realmToken, remembered }: Enrolment,
+  apiKey: string | null,
+  env: Environment,
+) {
   const link = new Link({
     hubUrl: url,
     realmToken,
@@ -55,11 +85,34 @@ export async function linkHub(daemon: Daemon, env: Environment): Promise<Link | 
     jobs: jobHost(daemon),
     agents: () => daemon.catalogue.names().map(name => ({ name, version: daemon.catalogue.get(name)!.version })),
     workspaces: () => daemon.workspaces.names(),
+    enrolled: () => remember(daemon, url, realmToken),
   })
   daemon.remote = link
   daemon.packages.source = { client: link.client, token: apiKey || realmToken }
-  await link.start()
+  try {
+    await link.start()
+  } catch (error) {
+    if (!remembered || !(error instanceof CadreError)) throw error
+    const way = '`enrol` stores another, and `settings set hub.realm_token` without a value removes it'
+    throw new CadreError(error.code, `the hub refuses hub.realm_token of settings.yml: ${error.message}; ${way}`)
+  }
   return link
+}
+
+/** What the hub has accepted is stored, so that the next start needs no environment. */
+async function remember({ settings, catalogue, log }: Daemon, url: string, realmToken: string): Promise<void> {
+  try {
+    for (const [key, value] of [
+      ['hub.url', url],
+      ['hub.realm_token', realmToken],
+    ] as const) {
+      if (settings.value(key) !== value) await settings.set(key, value, catalogue)
+    }
+  } catch (error) {
+    log.warn('the enrolment could not be stored: the next start needs the environment again', {
+      error: messageOf(error),
+    })
+  }
 }
 
 const textOf = (value: Json | undefined): string | null => (typeof value === 'string' && value !== '' ? value : null)

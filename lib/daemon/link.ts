@@ -40,6 +40,8 @@ export interface LinkOptions {
   jobs: JobHost
   agents: () => { name: string; version: string }[]
   workspaces: () => string[]
+  /** The hub has accepted the token. */
+  enrolled: () => Promise<void>
 }
 
 /** What jobs do to this daemon. Each throws a CadreError that the hub is told. */
@@ -164,6 +166,7 @@ export class Link {
     this.#answeredAt = Date.now()
     this.#learn(enrolled)
     this.#startHeartbeat()
+    await this.#options.enrolled()
     this.#options.log.info('enrolled', { hub: this.client.url, daemon: enrolled.daemon_id, realm: enrolled.realm_id })
   }
 

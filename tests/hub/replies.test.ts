@@ -161,6 +161,7 @@ test('teams, daemons and runs', async () => {
   await ok(hub.admin, 'dispatch/resume', { run_id, from_phase: 'say' })
   await ok(token, 'daemons/poll', { daemon_id, slots: 4 })
   await ok(token, 'daemons/deregister', { daemon_id: other })
+  await ok(hub.admin, 'daemons/approve', { daemon_id })
   await ok(hub.admin, 'daemons/remove', { daemon_id })
 })
 

@@ -42,9 +42,7 @@ export async function login(username: string, { home: given, hub }: HubOptions):
   const home = homeFolder(given)
   const url = hub ?? process.env.CADRE_HUB_URL
   if (!url) throw new CadreError('invalid_request', 'which hub? give --hub, or set CADRE_HUB_URL')
-  const password = process.stdin.isTTY
-    ? await typedPassword(`password of ${username}: `)
-    : (await Bun.stdin.text()).replace(/\r?\n$/, '')
+  const password = await typedSecret(`password of ${username}: `)
   const { token } = await new HubClient(url, null).call(CreateSession, { username, password })
   makeHome(home)
   const session: Session = { hub: url, token }
@@ -52,8 +50,9 @@ export async function login(username: string, { home: given, hub }: HubOptions):
   process.stdout.write(`signed in at ${url} as ${username}\n`)
 }
 
-/** What is typed up to Enter, without showing it. */
-async function typedPassword(prompt: string): Promise<string> {
+/** What is typed up to Enter, without showing it; without a terminal, what stdin has. */
+export async function typedSecret(prompt: string): Promise<string> {
+  if (!process.stdin.isTTY) return (await Bun.stdin.text()).replace(/\r?\n$/, '')
   process.stderr.write(prompt)
   process.stdin.setRawMode(true)
   let typed = ''
@@ -61,7 +60,7 @@ async function typedPassword(prompt: string): Promise<string> {
     for await (const chunk of process.stdin) {
       for (const key of String(chunk)) {
         if (key === '\r' || key === '\n' || key === '\x04') return typed
-        if (key === '\x03') throw new CadreError('invalid_request', 'not signed in')
+        if (key === '\x03') throw new CadreError('invalid_request', 'nothing was given')
         typed = key === '\x7f' || key === '\b' ? typed.slice(0, -1) : typed + key
       }
     }
@@ -154,11 +153,10 @@ async function givenInputs(client: HubClient, team: string, options: InputOption
 }
 
 /** The hub that is meant, with the credential for it. */
-export async function hubOf(home: string, { hub }: HubOptions): Promise<HubClient> {
+export async function hubOf(home: string, options: HubOptions): Promise<HubClient> {
   const session = readSession(home)
-  const url = hub ?? process.env.CADRE_HUB_URL ?? session?.hub
-  if (!url) throw new CadreError('invalid_request', 'which hub? give --hub, set CADRE_HUB_URL, or sign in with `login`')
-  const key = process.env.CADRE_API_KEY || (await storedKey(home))
+  const url = await hubAddress(home, options)
+  const key = process.env.CADRE_API_KEY || (await stored(home, 'hub.api_key'))
   refuseSessionForm(key)
   // A session is only shown to the hub that gave it.
   const token = key ?? (session?.hub === url ? session.token : null)
@@ -166,11 +164,18 @@ export async function hubOf(home: string, { hub }: HubOptions): Promise<HubClien
   throw new CadreError('unauthorized', `no credential for ${url}: set CADRE_API_KEY, or sign in with \`login\``)
 }
 
-async function storedKey(home: string): Promise<string | null> {
+/** As given, else of the session, else that where the daemon is enrolled. Throws `invalid_request`. */
+export async function hubAddress(home: string, { hub }: HubOptions): Promise<string> {
+  const url = hub ?? (process.env.CADRE_HUB_URL || (readSession(home)?.hub ?? (await stored(home, 'hub.url'))))
+  if (url) return url
+  throw new CadreError('invalid_request', 'which hub? give --hub, set CADRE_HUB_URL, or sign in with `login`')
+}
+
+async function stored(home: string, key: string): Promise<string | null> {
   const settings = await openSettings(home, { log: createLog({ level: 'warn' }) })
   await settings.prepare(['hub'])
-  const key = settings.value('hub.api_key')
-  return typeof key === 'string' ? key : null
+  const value = settings.value(key)
+  return typeof value === 'string' ? value : null
 }
 
 function readSession(home: string): Session | null {

@@ -263,6 +263,12 @@ program
   .action((_, command: Command) => act(async () => (await hub()).logout(command.optsWithGlobals())))
 
 program
+  .command('enrol')
+  .description('store the hub and a realm token, which is read from stdin, for this daemon')
+  .option('--hub <url>', 'the hub (CADRE_HUB_URL)')
+  .action((_, command: Command) => act(async () => (await import('./enrol.ts')).enrol(command.optsWithGlobals())))
+
+program
   .command('realm-token <realm>')
   .description('print a new token with which a daemon enrols in a realm')
   .option('--hub <url>', 'the hub (CADRE_HUB_URL)')

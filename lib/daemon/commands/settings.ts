@@ -34,7 +34,11 @@ export async function setSetting(key: string, value: string | undefined, { home 
   if (value === undefined) return void (await access(home, daemon => daemon.call(SetSetting, { key, value: null })))
   const text = value === '-' ? (await Bun.stdin.text()).replace(/\r?\n$/, '') : value
   if (text === '') throw new CadreError('invalid_request', `${key}: the value is empty`)
-  await access(home, daemon => daemon.call(SetSetting, { key, value: fromText(key, text) }))
+  await storeSetting(home, key, fromText(key, text))
+}
+
+export async function storeSetting(home: string | undefined, key: string, value: Json): Promise<void> {
+  await access(home, daemon => daemon.call(SetSetting, { key, value }))
 }
 
 /**

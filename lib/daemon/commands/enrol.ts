@@ -1,0 +1,22 @@
+// `enrol`: stores the hub and a realm token that it accepts, so that `serve` needs no environment.
+
+import { CadreError } from '../../error.ts'
+import { Whoami } from '../../wire/hub-calls.ts'
+import { refuseOtherToken } from '../enrol.ts'
+import { homeFolder } from '../home.ts'
+import { HubClient } from '../hub-client.ts'
+import { type HubOptions, hubAddress, typedSecret } from './hub.ts'
+import { storeSetting } from './settings.ts'
+
+/** The token is typed unseen, or read from stdin. */
+export async function enrol(options: HubOptions): Promise<void> {
+  const home = homeFolder(options.home)
+  const url = await hubAddress(home, options)
+  const token = (await typedSecret('realm token: ')).trim()
+  refuseOtherToken(token, 'what was given')
+  const { type } = await new HubClient(url, token).call(Whoami, {})
+  if (type !== 'realm') throw new CadreError('invalid_request', `${url} does not know this as a realm token`)
+  await storeSetting(home, 'hub.url', url)
+  await storeSetting(home, 'hub.realm_token', token)
+  process.stdout.write(`enrolled at ${url}: the next \`serve\` takes jobs from there\n`)
+}
