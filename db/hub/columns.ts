@@ -1,6 +1,7 @@
 // The column builders that the hub's one schema is written with, in two dialects of the same meaning.
 // JSON is text in both, so that what is stored is the same bytes; times are epoch milliseconds.
 
+import { type SQL, sql } from 'drizzle-orm'
 import {
   boolean,
   bigint as pgBigint,
@@ -12,7 +13,16 @@ import {
   text as pgText,
   uniqueIndex as pgUniqueIndex,
 } from 'drizzle-orm/pg-core'
-import { customType, index, integer, primaryKey, sqliteTable, text, uniqueIndex } from 'drizzle-orm/sqlite-core'
+import {
+  customType,
+  index,
+  integer,
+  primaryKey,
+  type SQLiteColumn,
+  sqliteTable,
+  text,
+  uniqueIndex,
+} from 'drizzle-orm/sqlite-core'
 
 const jsonCodec = {
   dataType: () => 'text',
@@ -28,6 +38,10 @@ export const sqlite = {
   /** A number that the database gives and never gives again. */
   id: () => integer().primaryKey({ autoIncrement: true }),
   text: () => text(),
+  /** Text that sorts by its bytes. */
+  key: () => text(),
+  /** What an index takes of a key: the whole, here. */
+  startOf: (column: SQLiteColumn): SQLiteColumn | SQL => column,
   /** Whole numbers and epoch milliseconds. */
   int: () => integer({ mode: 'number' }),
   bool: () => integer({ mode: 'boolean' }),
@@ -36,6 +50,12 @@ export const sqlite = {
 
 export type Columns = typeof sqlite
 
+/**
+ * Characters of a key that PostgreSQL's indexes hold. They take no rows above 2,704 bytes, and a key that is compressed
+ * well enough may not be counted on.
+ */
+export const KEY_START = 2_250
+
 const pgBuilders: object = {
   table: pgTable,
   index: pgIndex,
@@ -43,6 +63,9 @@ const pgBuilders: object = {
   primaryKey: pgPrimaryKey,
   id: () => pgInteger().primaryKey().generatedAlwaysAsIdentity(),
   text: () => pgText(),
+  // The database's own collation may pass over signs, or sort by language.
+  key: () => pgCustom<{ data: string }>({ dataType: () => 'text COLLATE "C"' })(),
+  startOf: (column: { name: string }) => sql.raw(`left("${column.name}", ${KEY_START})`),
   int: () => pgBigint({ mode: 'number' }),
   bool: () => boolean(),
   json: <T>() => pgCustom<{ data: T; driverData: string }>(jsonCodec)(),

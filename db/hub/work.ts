@@ -9,7 +9,7 @@ import type { Columns } from './columns.ts'
 import type { tenancyTables } from './tenancy.ts'
 
 export function workTables(
-  { table, index, uniqueIndex, primaryKey, id, text, int, bool, json }: Columns,
+  { table, index, uniqueIndex, primaryKey, id, text, key, startOf, int, bool, json }: Columns,
   { realms, tokens, scopes }: ReturnType<typeof tenancyTables>,
 ) {
   const daemons = table(
@@ -93,7 +93,7 @@ export function workTables(
       call_path: json<string[]>().notNull(),
       call_depth: int().notNull(),
       /** Sorts the runs of a tree depth first. */
-      tree_key: text().notNull(),
+      tree_key: key().notNull(),
       team: text().notNull(),
       version: text(),
       state: text().notNull(),
@@ -111,7 +111,7 @@ export function workTables(
       rev: int().notNull().default(0),
     },
     row => [
-      index('runs_tree').on(row.root_run_id, row.tree_key),
+      index('runs_tree').on(row.root_run_id, startOf(row.tree_key)),
       index('runs_rev').on(row.root_run_id, row.rev),
       index('runs_realm').on(row.realm_id, row.created_at),
       index('runs_completed').on(row.completed_at),

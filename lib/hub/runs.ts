@@ -1,7 +1,7 @@
 // Runs as the hub tells them. Their state comes from the daemons; what the hub itself knows is the queue before, and
 // that a silent daemon's runs have crashed, which is not final.
 
-import { and, asc, eq, exists, gt, gte, inArray, lt, lte, or, type SQL, sql } from 'drizzle-orm'
+import { and, eq, exists, gte, inArray, lt, lte, or, type SQL, sql } from 'drizzle-orm'
 import type { Tables } from '../../db/hub/schema.ts'
 import { afterCommit, type Db, type Store } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
@@ -11,6 +11,7 @@ import { CRASHED_MS } from './daemons.ts'
 import type { Hub } from './hub.ts'
 import { TERMINAL } from './live.ts'
 import { type JobRow, MOST_DELIVERIES, sweep } from './queue.ts'
+import { behind, below, treeOrder } from './tree-order.ts'
 
 export type ReportedRun = Tables['runs']['$inferSelect']
 
@@ -122,8 +123,8 @@ export async function* treeEntries({ store, now }: Hub, rootId: string): AsyncGe
       })
       .from(runs)
       .leftJoin(daemons, eq(daemons.id, runs.daemon_id))
-      .where(and(eq(runs.root_run_id, rootId), after === null ? undefined : gt(runs.tree_key, after)))
-      .orderBy(asc(runs.tree_key))
+      .where(and(eq(runs.root_run_id, rootId), after === null ? undefined : behind(store, after)))
+      .orderBy(...treeOrder(store))
       .limit(TREE_PAGE)
     for (const { tree_key: _, ...entry } of rows) yield entry
     if (rows.length < TREE_PAGE) return
@@ -146,12 +147,11 @@ export function subRuns(store: Store, parent: ReportedRun, now: number) {
     .where(
       and(
         eq(runs.root_run_id, parent.root_run_id),
-        gt(runs.tree_key, parent.tree_key),
-        lt(runs.tree_key, `${parent.tree_key}~`),
+        below(store, parent.tree_key, false),
         eq(runs.parent_run_id, parent.run_id),
       ),
     )
-    .orderBy(asc(runs.tree_key))
+    .orderBy(...treeOrder(store))
 }
 
 /** Deletes root runs that ended before `before`, with their trees. Answers how many runs went. */

@@ -1,11 +1,12 @@
 // What happens in a run and all below it, as the daemon reports it: first how things stand, then every change, until
 // the run has ended. Of sub-runs that ended before, only that they did: the rest is for `runs/phases` and `runs/logs`.
 
-import { and, asc, eq, gt, like } from 'drizzle-orm'
+import { and, asc, eq, gt } from 'drizzle-orm'
 import type { ServerEvent } from '../http/stream.ts'
 import type { Hub } from './hub.ts'
 import { TERMINAL } from './live.ts'
 import { lastRev, type ReportedRun, runRecord, stateColumn } from './runs.ts'
+import { behind, below, treeOrder } from './tree-order.ts'
 
 /** Without a ring (a run whose daemon fell silent, a lost word) the database is asked this often. */
 const LOOK_MS = 2_000
@@ -96,10 +97,10 @@ function runsBelow(
       and(
         eq(runs.root_run_id, top.root_run_id),
         gt(runs.rev, since),
-        like(runs.tree_key, `${top.tree_key}%`),
-        after === undefined ? undefined : gt(runs.tree_key, after),
+        below(hub.store, top.tree_key, true),
+        after === undefined ? undefined : behind(hub.store, after),
       ),
     )
-    .orderBy(asc(runs.tree_key))
+    .orderBy(...treeOrder(hub.store))
     .limit(limit)
 }

@@ -195,7 +195,6 @@ async function applyRun(
   }
   const over = TERMINAL.includes(run.state)
   if (over !== (completed_at !== null)) return 'invalid_request'
-  if (run.tree_key.length > MAX_KEY) return 'too_large'
   if (known) {
     const again = TERMINAL.includes(known.state) && attempt === known.attempt
     if (again && (run.state !== known.state || told.completed_at !== known.completed_at)) return 'conflict'

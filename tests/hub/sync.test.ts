@@ -224,25 +224,49 @@ describe('reading', () => {
       { phase: 'p1', name: 'a' },
     ])
   })
-  test('sub-runs nest deeper than any team that is written by hand; a place that no index takes is refused', async () => {
-    const deepest = 270
-    const ids = Array.from({ length: deepest + 1 }, () => crypto.randomUUID())
-    const changes = ids.slice(1).map((id, above) =>
-      runChange(id, {
-        root_run_id: ids[0],
-        parent_run_id: ids[above],
-        parent_phase: 'down',
-        call_path: ['@admin/t', ...Array(above + 1).fill('@admin/s')],
-        call_depth: above + 1,
-        tree_key: '000000000'.repeat(above + 1),
-        team: '@admin/s',
-      }),
-    )
-    // 2,400 bytes are 266 levels.
-    expect(await report(runChange(ids[0]!), ...changes)).toEqual(['too_large', 'too_large', 'too_large', 'too_large'])
-    const { runs } = await hub.ok(hub.admin, 'runs/tree', { run_id: ids[266]! })
-    expect(runs.map((run: { run_id: string }) => run.run_id)).toEqual(ids.slice(0, 267))
-  })
+  test('sub-runs nest 1,000 deep, in order, whatever phases and items they are of', async () => {
+    // One phase that calls itself; and places that no database can store any shorter.
+    const digits = () =>
+      Math.floor(Math.random() * 36 ** 3)
+        .toString(36)
+        .padStart(3, '0')
+    const anywhere = () => digits() + digits() + digits()
+    for (const place of [() => '000000000', anywhere]) {
+      const root = crypto.randomUUID()
+      const path = ['@admin/t']
+      const below = (parent: string, key: string) => {
+        const id = crypto.randomUUID()
+        const where = { root_run_id: root, parent_run_id: parent, parent_phase: 'down', tree_key: key }
+        const call_path = [...path, '@admin/s']
+        return { id, key, change: runChange(id, { ...where, call_path, call_depth: path.length, team: '@admin/s' }) }
+      }
+      const chain = [{ id: root, key: '', change: runChange(root) }]
+      for (let depth = 1; depth < 1_000; depth++) {
+        const { id, key } = chain.at(-1)!
+        chain.push(below(id, key + place()))
+        path.push('@admin/s')
+      }
+      const { id: parent, key } = chain.at(-1)!
+      const last = ['000000000', '00000000z', 'zzzzzzzzz'].map(step => below(parent, key + step))
+      const all = [...chain, ...last.toReversed()].map(({ change }) => change)
+      for (let at = 0; at < all.length; at += 150) expect(await report(...all.slice(at, at + 150))).toEqual([])
+      const { runs } = await hub.ok(hub.admin, 'runs/tree', { run_id: last[1]!.id })
+      const order = [...chain, ...last].map(({ id }) => id)
+      expect(runs.map((run: { run_id: string }) => run.run_id)).toEqual(order)
+      expect(await report(phaseChange(parent, 0, { name: 'down', type: 'map' }))).toEqual([])
+      const { phases } = await hub.ok(hub.admin, 'runs/phases', { run_id: parent })
+      const subRuns = phases[0].sub_runs.map((run: { run_id: string }) => run.run_id)
+      expect(subRuns).toEqual(last.map(({ id }) => id))
+      const middle = chain[600]!.id
+      const reply = await fetch(`${hub.url}/v1/runs/stream?run_id=${middle}`, {
+        headers: { authorization: `Bearer ${hub.admin}` },
+      })
+      const text = reply.text()
+      await report(runChange(middle, { ...chain[600]!.change.run, ...done }, 1))
+      const told = [...(await text).matchAll(/"run_id":"([^"]+)"/g)].map(([, id]) => id)
+      expect([...new Set(told)]).toEqual(order.slice(600))
+    }
+  }, 60_000)
   test('the tree is the same from every run of it, depth first', async () => {
     const ids = Array.from({ length: 700 }, () => crypto.randomUUID())
     const [root, ...subs] = ids as [string, ...string[]]
