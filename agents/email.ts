@@ -1,7 +1,7 @@
 // email: sends mail over SMTP (nodemailer), as text and HTML.
 //
 //   settings: smtp_host; channels { <name>: <address> }; smtp_port 587, username, password, tls true, from_address
-//             (default: username), from_name, plain_auth false
+//             (default: username where that is an address, else cadre@<host name>), from_name, plain_auth false
 //   notify:   [on_complete, …], or { on_fail: { channels?, subject?, message?, files? } }
 //   a phase with depends_on and without notify sends then: channels?, subject?, message?, files?
 //
@@ -15,6 +15,7 @@
 //
 // https://nodemailer.com/smtp  https://www.rfc-editor.org/rfc/rfc5321  https://www.rfc-editor.org/rfc/rfc3207
 
+import { hostname } from 'node:os'
 import { basename } from 'node:path'
 import { PassThrough, Readable } from 'node:stream'
 import { type AgentContext, AgentError, type AgentResult, agent, secret, Type, withRetries } from 'cadre'
@@ -58,10 +59,7 @@ export default agent({
   version: '1.0.0',
   description: 'Sends mail over SMTP.',
   settings: Settings,
-  missing({ username, password, from_address }) {
-    const unset = username && !password ? ['password'] : []
-    return from_address || username?.includes('@') ? unset : [...unset, 'from_address']
-  },
+  missing: ({ username, password }) => (username && !password ? ['password'] : []),
   async doctor(context) {
     const { settings } = context
     const { createTransport } = await import('nodemailer')
@@ -164,7 +162,8 @@ function isLoopback(host: string): boolean {
 /** The key makes the id the same over all attempts, so that a mailbox can tell a second copy. */
 function compose({ subject, message }: Message, context: Context) {
   const { run, key, settings } = context
-  const { from_address = settings.username!, from_name = '' } = settings
+  const { username, from_name = '' } = settings
+  const from_address = settings.from_address ?? (username?.includes('@') ? username : `cadre@${hostname()}`)
   const words = message ?? standardMessage(context)
   const name = `${run.team} · run ${run.name ? `${oneLine(run.name)} (${run.id})` : run.id}`
   const link = run.url ? `<a href="${escaped(run.url)}">${escaped(name)}</a>` : escaped(name)

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, spyOn, test } from 'bun:test'
+import { hostname } from 'node:os'
 import { join } from 'node:path'
 import email from '../../agents/email.ts'
 import type { AgentError, AgentResult, NotifyEvent } from '../../lib/agent/define.ts'
@@ -128,10 +129,17 @@ describe('a mail', () => {
 describe('settings', () => {
   test('what is missing depends on what is set', () => {
     const missing = (given: object) => email.missing!(given as never)
-    expect(missing({})).toEqual(['from_address'])
+    expect(missing({})).toEqual([])
     expect(missing({ username: USER })).toEqual(['password'])
-    expect(missing({ username: 'apikey', password: 'x' })).toEqual(['from_address'])
+    expect(missing({ username: 'apikey', password: 'x' })).toEqual([])
     expect(missing({ from_address: 'a@b' })).toEqual([])
+  })
+
+  test('without a from_address the mail is from the username, if that is an address, else from this machine', async () => {
+    await send({})
+    await send({}, { username: undefined, password: undefined })
+    expect(vendor.received.map(({ from }) => from)).toEqual([USER, `cadre@${hostname()}`])
+    expect(vendor.received[1]!.mail.messageId).toEndWith(`@${hostname()}>`)
   })
 
   test('a password does not leave this machine without TLS, unless that is allowed', async () => {
