@@ -47,12 +47,14 @@ export async function examine(patient: Patient, only: string | undefined): Promi
       return look(reference, catalogue.get(reference)!, isUnset, patient)
     }),
   )
-  return [...findings, ...(await ofFile(patient, only)), ...ofHub(patient, only)]
+  return [...findings, ...(await ofFile(patient, only)), ...(await ofHub(patient, only))]
 }
 
-/** That the hub gives this daemon no jobs. */
-function ofHub({ home }: Patient, only: string | undefined): Finding[] {
-  const text = only === undefined ? whyNoJobs(home) : null
+/** That the hub gives this daemon no jobs, as long as it is enrolled there. */
+async function ofHub({ home, settings }: Patient, only: string | undefined): Promise<Finding[]> {
+  if (only !== undefined) return []
+  await settings.prepare(['hub'])
+  const text = settings.value('hub.realm_token') === undefined ? null : whyNoJobs(home)
   return text === null ? [] : [{ agent: 'hub', state: 'wrong', who: null, missing: [], text }]
 }
 

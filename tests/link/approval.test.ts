@@ -26,6 +26,10 @@ test('it waits, says so in its log and to doctor, and takes its job once an oper
 
   const { code, stdout } = await doctor()
   expect([code, told(stdout)]).toMatchObject([1, { state: 'wrong', text: expect.stringContaining('daemons/approve') }])
+  const set = (...value: string[]) => command(['settings', 'set', 'hub.realm_token', ...value], { home })
+  await set()
+  expect(told((await doctor()).stdout)).toBeUndefined()
+  await set(token)
   expect(daemon.output.stderr.match(/takes no jobs until an operator/g)).toHaveLength(1)
   expect(await hub.ok(hub.admin, 'runs/get', { run_id })).toMatchObject({ state: 'queued' })
 
