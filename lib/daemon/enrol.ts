@@ -92,7 +92,8 @@ async function enrol(
   try {
     await link.start()
   } catch (error) {
-    if (!remembered || !(error instanceof CadreError)) throw error
+    const refused = error instanceof CadreError && ['unauthorized', 'forbidden'].includes(error.code)
+    if (!remembered || !refused) throw error
     const way = '`enrol` stores another, and `settings set hub.realm_token` without a value removes it'
     throw new CadreError(error.code, `the hub refuses hub.realm_token of settings.yml: ${error.message}; ${way}`)
   }

@@ -182,8 +182,7 @@ export function daemonProtocol(hub: Hub) {
         checkProtocol(body.protocol)
         const daemon = await callingDaemon(hub, caller, body.daemon_id)
         const job = await store.write(async tx => {
-          const current = body.status === 'accepted' ? await findDaemon(hub, tx, daemon.id) : daemon
-          if (current?.approved_at === null && body.status === 'accepted') {
+          if (body.status === 'accepted' && (await findDaemon(hub, tx, daemon.id))?.approved_at === null) {
             throw new CadreError('conflict', `job ${body.job_id} waits for ${awaitsApproval(daemon.name)}`)
           }
           const given = {
