@@ -247,7 +247,7 @@ export class Engine {
     )
     const isWanted = (runId: string) => !only || only.includes(this.store.runs.get(runId)!.root_id)
     for (const runId of this.store.deliveries.runsWithPending()) if (isWanted(runId)) this.#messenger.send(runId)
-    for (const id of this.store.runs.unsettled()) if (isWanted(id)) void this.#farewell.take(id, id)
+    for (const id of this.store.runs.unsettled()) if (isWanted(id)) this.#farewell.take(id, id, false)
     this.#alarm.wakeAt(this.#machine.world.now())
   }
 
@@ -289,7 +289,8 @@ export class Engine {
       await secrets.keep(id, bundle.team(bundle.root).inputs, inputs)
       return await this.#ask(id, () => {
         beginTop(this.#machine, run)
-        return this.record(id)
+        const live = this.#machine.lives.get(id)
+        return live ? runRecord(live.row) : this.record(id)
       })
     } catch (error) {
       // It never began: nothing will remove its secrets later.
@@ -358,7 +359,7 @@ export class Engine {
       })
     } catch (error) {
       // It stays ended: the secrets go, and what its end calls for and the resume held up is done.
-      void this.#farewell.take(runId, runId)
+      this.#farewell.take(runId, runId, false)
       throw error
     } finally {
       this.#held.delete(runId)

@@ -141,6 +141,10 @@ export class Messenger {
     await Promise.all(this.#sending.values())
   }
 
+  isSending(runId: string): boolean {
+    return this.#sending.has(runId)
+  }
+
   /** Resolves when nothing is being sent for a run. */
   async idle(runId: string): Promise<void> {
     await this.#sending.get(runId)

@@ -28,7 +28,11 @@ export class RootSecrets {
     const secret = Object.fromEntries(
       fields.filter(field => field.secret && field.name in inputs).map(field => [field.name, inputs[field.name]!]),
     )
-    if (Object.keys(secret).length === 0) return
+    if (Object.keys(secret).length === 0) {
+      // Spares the look for a file, which every run would take.
+      this.#known.set(rootId, secret)
+      return
+    }
     await this.#forgetting.get(rootId)
     try {
       await this.#write(rootId, secret)

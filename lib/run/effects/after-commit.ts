@@ -62,7 +62,7 @@ export class AfterCommit {
       case 'deliver':
         return messenger.send(effect.runId)
       case 'ended':
-        void farewell.take(effect.runId, effect.root)
+        return farewell.take(effect.runId, effect.root, effect.settled)
     }
   }
 

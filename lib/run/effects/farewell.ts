@@ -27,8 +27,17 @@ export class Farewell {
     this.#parts = parts
   }
 
+  /** `settled`: nothing has to be done outside, unless deliveries are still being sent. */
+  take(runId: string, root: string, settled: boolean): void {
+    const { logs, messenger, secrets, followers } = this.#parts
+    if (!settled || messenger.isSending(runId)) return void this.#wait(runId, root)
+    logs.close(runId)
+    if (runId === root) void secrets.forget(runId).catch(() => {})
+    followers.ended(runId)
+  }
+
   /** Never throws. */
-  async take(runId: string, root: string): Promise<void> {
+  async #wait(runId: string, root: string): Promise<void> {
     const { store, journal, logs, messenger, secrets, followers, isHeld, log } = this.#parts
     logs.close(runId)
     await messenger.idle(runId)

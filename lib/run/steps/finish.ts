@@ -38,7 +38,7 @@ export function finish(work: Work, live: LiveRun): void {
   leave(work, live, end)
   work.notes.changed(live)
   work.notes.event(live, EVENT_OF[end.state], null)
-  work.notes.after({ kind: 'ended', runId: live.id, root: live.root })
+  work.notes.after({ kind: 'ended', runId: live.id, root: live.root, settled: live.row.settled === 1 })
   const { parent } = live
   if (!parent) return
   const position = live.row.parent_position!

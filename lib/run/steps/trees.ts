@@ -39,5 +39,5 @@ export function abandonTree(work: Work, root: string, error: RunError): void {
   } catch {
     // The team cannot be read, so the hub cannot be told of these changes.
   }
-  for (const run of runs) notes.after({ kind: 'ended', runId: run.id, root })
+  for (const run of runs) notes.after({ kind: 'ended', runId: run.id, root, settled: false })
 }
