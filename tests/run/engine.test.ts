@@ -191,14 +191,14 @@ phases:
 name: "@local/slow"
 version: 1.0.0
 phases:
-  - { name: p, ${phase}, team: ./below, timeout: 30ms }
+  - { name: p, ${phase}, team: ./below, timeout: 300ms }
   - { name: after, agent: echo, depends_on: [p], sources: [{ name: x }] }
 `,
         'below/team.yml': slow,
       })
       expect(run).toMatchObject({
         state: 'failed',
-        error: { code: 'timeout', phase: 'p', message: 'the attempt took longer than 30ms' },
+        error: { code: 'timeout', phase: 'p', message: 'the attempt took longer than 300ms' },
       })
       expect(phasesOf(run.run_id).map(({ state }) => state)).toEqual(['failed', 'skipped'])
       const below = [...treeEntries(t.engine.store.db, run.run_id)].filter(entry => entry.call_depth === 1)
