@@ -54,8 +54,8 @@ async function deleteAll({ db, engine }: Pick<Daemon, 'db' | 'engine'>, runId: s
 }
 
 /** Gives the space of deleted rows back to the file system. */
-async function reclaim({ db }: Daemon): Promise<void> {
-  db.query('DELETE FROM bundles WHERE id NOT IN (SELECT DISTINCT bundle_id FROM runs)').run()
+async function reclaim({ db, engine }: Daemon): Promise<void> {
+  engine.store.bundles.dropUnused()
   while (db.query<{ freelist_count: number }, []>('PRAGMA freelist_count').get()!.freelist_count > 0) {
     db.run(`PRAGMA incremental_vacuum(${VACUUM_PAGES})`)
     await Bun.sleep(0)
