@@ -26,6 +26,7 @@ import {
   type JsonObject,
   jsonApi,
   Limit,
+  needsOne,
   parseDuration,
   readText,
   secret,
@@ -77,6 +78,21 @@ interface PostedEvent {
   tags?: string[]
 }
 
+const Shown = Type.Object({ id: Type.Union([Type.Integer(), Text]) })
+const Posted = Type.Object({ id: Type.Optional(Type.Integer()), id_str: Type.Optional(Text) }, needsOne('id', 'id_str'))
+/** What Datadog answers at least: anything else comes from somebody else. */
+const Reply = {
+  validation: Type.Object({ valid: Type.Boolean() }),
+  series: Type.Object(
+    { status: Type.Optional(Text), series: Type.Optional(Type.Array(Type.Object({}))) },
+    needsOne('status', 'series'),
+  ),
+  monitors: Type.Array(Shown),
+  events: Type.Object({ data: Type.Optional(Type.Array(Shown)) }, needsOne('data', 'meta')),
+  posted: Type.Object({ event: Posted }),
+  postedEvents: Type.Object({ events: Type.Array(Posted) }),
+}
+
 /** What is posted: these, and what else the vendor takes. */
 interface NewEvent extends JsonObject {
   title: string
@@ -90,7 +106,7 @@ export default agent({
   settings: Settings,
   async doctor(context) {
     const call = datadog(context)
-    await call('validate the API key', '/api/v1/validate')
+    await call('validate the API key', '/api/v1/validate', { reply: Reply.validation })
     const { from, to } = span(undefined, HOUR)
     const probe = { from: seconds(from), to: seconds(to), query: 'avg:system.cpu.idle{*}' }
     const missing = await lacking({
@@ -109,7 +125,8 @@ export default agent({
       async run({ name, ref, window }, context) {
         const { from, to } = span(window, HOUR)
         const query = { from: seconds(from), to: seconds(to), query: ref }
-        const reply = await datadog(context)('query metrics', '/api/v1/query', { query, scope: 'timeseries_query' })
+        const options = { query, scope: 'timeseries_query', reply: Reply.series }
+        const reply = await datadog(context)('query metrics', '/api/v1/query', options)
         if (reply.status === 'error') {
           throw new AgentError(`[${context.place}] query metrics: ${reply.error}`, {
             code: 'rejected',
@@ -135,7 +152,7 @@ export default agent({
           limit,
           async page(page = 0) {
             const asked = { page, page_size, name: query, tags: tags && [tags].flat().join(',') }
-            const options = { query: asked, scope: 'monitors_read' }
+            const options = { query: asked, scope: 'monitors_read', reply: Reply.monitors }
             const items = await datadog(context)<Monitor[]>('get monitors', '/api/v1/monitor', options)
             return { items, next: items.length < page_size ? null : page + 1 }
           },
@@ -170,7 +187,8 @@ export default agent({
         const event = await readEvent(context, file)
         const body = { ...event, tags: [...(event.tags ?? []), tagOf(context)] }
         const call = datadog(context)<{ event: PostedEvent }>
-        const reply = await call('post an event', '/api/v1/events', { method: 'POST', body })
+        const options = { method: 'POST', body, reply: Reply.posted }
+        const reply = await call('post an event', '/api/v1/events', options)
         return posted(reply.event, context)
       },
       async find(_, context) {
@@ -181,9 +199,10 @@ export default agent({
           tags: tagOf(context),
           unaggregated: true,
         }
-        const call = datadog(context)<{ events?: PostedEvent[] }>
-        const { events } = await call('look for the event', '/api/v1/events', { query, scope: 'events_read' })
-        const mine = events?.find(event => event.tags?.includes(tagOf(context)))
+        const call = datadog(context)<{ events: PostedEvent[] }>
+        const options = { query, scope: 'events_read', reply: Reply.postedEvents }
+        const { events } = await call('look for the event', '/api/v1/events', options)
+        const mine = events.find(event => event.tags?.includes(tagOf(context)))
         if (mine) return posted(mine, context)
         throw new AgentError(`[${context.place}] the event is not listed, and Datadog may still list it`, {
           code: 'unknown',
@@ -236,7 +255,8 @@ function seconds(ms: number): number {
 
 async function eventsPage(query: Record<string, string | number | undefined>, context: Context) {
   const call = datadog(context)<{ data?: ListedEvent[]; meta?: { page?: { after?: string } } }>
-  const { data = [], meta } = await call('get events', '/api/v2/events', { query, scope: 'events_read' })
+  const options = { query, scope: 'events_read', reply: Reply.events }
+  const { data = [], meta } = await call('get events', '/api/v2/events', options)
   return { items: data, next: meta?.page?.after }
 }
 

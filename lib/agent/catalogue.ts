@@ -41,6 +41,8 @@ export interface DiscoverOptions {
   timeout?: number
 }
 
+const TIMEOUT = 5_000
+
 /** What agents are named, and their files before `.ts`. */
 export const AGENT_NAME = /^[a-z][a-z0-9_-]*$/
 
@@ -53,7 +55,7 @@ function agentNameOf(reference: string): string {
  * Looks into `agents/` of the repository, `<home>/agents` and `extra`, and loads what is there. A folder that does not
  * exist is empty. Never throws for what a file holds; one that blocks the thread while it loads cannot be stopped.
  */
-export async function discover({ home, extra, timeout = 5_000 }: DiscoverOptions): Promise<Catalogue> {
+export async function discover({ home, extra, timeout = TIMEOUT }: DiscoverOptions): Promise<Catalogue> {
   registerCadre()
   const folders = [join(REPOSITORY, 'agents'), resolve(home, 'agents'), ...(extra ? [resolve(extra)] : [])]
   const skipped: Skipped[] = []
@@ -119,7 +121,9 @@ function oddity(entry: string, found: ReturnType<typeof lstatSync>): string | nu
   return null
 }
 
-async function load(file: string, timeout: number): Promise<{ agent: Agent } | { reason: string }> {
+/** The agent of one file, or why it is none. */
+export async function load(file: string, timeout = TIMEOUT): Promise<{ agent: Agent } | { reason: string }> {
+  registerCadre()
   try {
     const packages = new Set<string>()
     const refused = refusedImport(file, packages)

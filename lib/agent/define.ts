@@ -25,6 +25,9 @@ export interface FileRecord {
   sha256: string
 }
 
+/** Of `data` as JSON: a larger result belongs in a file. */
+export const MAX_DATA_BYTES = 1_048_576
+
 /**
  * What a function of an agent gives; `data` is what templates of later phases read.
  * @example return { text: `ticket ${id} is open`, data: { id, status: 'open' } }

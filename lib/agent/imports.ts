@@ -16,6 +16,7 @@ export const REPOSITORY = join(import.meta.dir, '..', '..')
 export const MODULES: Record<string, string> = {
   cadre: join(REPOSITORY, 'lib/agent/cadre.ts'),
   'cadre/vendors': join(REPOSITORY, 'lib/vendors/vendors.ts'),
+  'cadre/testing': join(REPOSITORY, 'lib/testing/testing.ts'),
 }
 
 const LOADERS: Record<string, 'ts' | 'tsx' | 'js' | 'jsx'> = {

@@ -1,7 +1,9 @@
 // Calls of a JSON API: one way to send one, and one way to explain a refusal. A vendor's own paths, fields and queries
 // stand in its agent.
 
+import type { TSchema } from 'typebox'
 import type { Json, JsonObject } from '../json.ts'
+import { problems } from '../schema.ts'
 import { type AgentContext, AgentError, type FetchOptions } from './define.ts'
 import { replyError } from './reply.ts'
 
@@ -58,6 +60,8 @@ export interface Call extends Omit<FetchOptions, 'body'> {
   /** Sent as JSON. */
   body?: Json
   scope?: string
+  /** What the reply must be at least; anything else is an error `unexpected_reply`. */
+  reply?: TSchema
   /** What to do about a status that means something of its own here. */
   hints?: Record<number, string>
 }
@@ -69,8 +73,8 @@ export const ADDRESS = 'is the address right, and the vendor’s own?'
  * Calls of a JSON API: `base` is the address in front of the vendor's paths, `headers` carry the credential. A status
  * outside 200–299 throws an AgentError that names the setting of the credential.
  * @example
- * const call = jsonApi(context, { agent: 'stock', setting: 'api_token', base, headers })
- * const item = await call<Item>(`get item ${ref}`, `/items/${pathSegment(ref)}`)
+ * const call = jsonApi(context, { setting: 'api_token', base, headers })
+ * const item = await call<Type.Static<typeof Item>>(`get item ${ref}`, `/items/${pathSegment(ref)}`, { reply: Item })
  */
 export function jsonApi(
   context: AgentContext<unknown>,
@@ -78,7 +82,7 @@ export function jsonApi(
 ) {
   /** The reply's JSON; null when a write is answered by nothing. Throws what `explain` says of any status outside 200–299. */
   return async function call<T = JsonObject>(doing: string, path: string, options: Call = {}): Promise<T> {
-    const { query = {}, body, scope, hints, ...init } = options
+    const { query = {}, body, scope, hints, reply: schema, ...init } = options
     const url = new URL(base.replace(/\/+$/, '') + path)
     for (const [name, value = []] of Object.entries(query)) {
       for (const each of [value].flat()) url.searchParams.append(name, `${each}`)
@@ -95,9 +99,15 @@ export function jsonApi(
     })
     if (!reply.ok) throw await explain(context, reply, doing, { ...credential, scope }, hints)
     const isEmpty = reply.status === 204 || reply.headers.get('content-length') === '0'
-    if (!isEmpty) return (await reply.json()) as T
-    if (init.method !== undefined) return null as T
-    throw new AgentError(`[${context.place}] ${doing}: the reply is empty`, { code: 'no_json', hint: ADDRESS })
+    if (isEmpty) {
+      if (init.method !== undefined && !schema) return null as T
+      throw new AgentError(`[${context.place}] ${doing}: the reply is empty`, { code: 'no_json', hint: ADDRESS })
+    }
+    const answer: unknown = await reply.json()
+    const [wrong] = schema ? problems(schema, answer) : []
+    if (!wrong) return answer as T
+    const message = `[${context.place}] ${doing}: the reply is of another form: ${wrong.path || 'it'} ${wrong.message}`
+    throw new AgentError(message, { code: 'unexpected_reply', hint: ADDRESS })
   }
 }
 

@@ -4,13 +4,13 @@ import { join } from 'node:path'
 import filestore from '../../agents/filestore.ts'
 import type { AgentContext, Effect } from '../../lib/agent/define.ts'
 import { variantsOf } from '../../lib/redact.ts'
+import { refusal } from '../../lib/testing/fake-vendor.ts'
 import { phaseFolder, type TestContext, testContext } from '../support/context.ts'
 import { command, files, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 import { outcomeOf } from '../support/outcome.ts'
 import { badDays, failureOf } from '../vendors/bad-days.ts'
 import { add, CANARIES, credentials, type FakeDrive, fakeDrive } from '../vendors/filestore.ts'
-import { refusal } from '../vendors/vendor.ts'
 
 const { source, target } = filestore as Required<typeof filestore>
 const FILE = credentials('service_account')

@@ -3,13 +3,13 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'n
 import { join } from 'node:path'
 import gitAgent from '../../agents/git.ts'
 import type { AgentContext } from '../../lib/agent/define.ts'
+import { refusal } from '../../lib/testing/fake-vendor.ts'
 import { testContext } from '../support/context.ts'
 import { outcomeOf } from '../support/outcome.ts'
 import { failureOf } from '../vendors/bad-days.ts'
 import { ACCOUNT, addPull, type FakeBitbucket, fakeBitbucket } from '../vendors/bitbucket.ts'
 import { freshClone, git } from '../vendors/git-host.ts'
 import { fakeGitHub, TOKEN } from '../vendors/github.ts'
-import { refusal } from '../vendors/vendor.ts'
 import { cloneForEachTest, hub, workIn, workspace } from './git-clone.ts'
 
 const create = gitAgent.actions!.create_pr!

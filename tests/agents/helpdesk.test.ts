@@ -3,11 +3,11 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import helpdesk from '../../agents/helpdesk.ts'
 import type { AgentContext, Effect } from '../../lib/agent/define.ts'
+import { refusal } from '../../lib/testing/fake-vendor.ts'
 import { phaseFolder, type TestContext, testContext } from '../support/context.ts'
 import { outcomeOf } from '../support/outcome.ts'
 import { badDays, failureOf } from '../vendors/bad-days.ts'
 import { ACCOUNT, addComment, type FakeHelpdesk, fakeHelpdesk } from '../vendors/helpdesk.ts'
-import { refusal } from '../vendors/vendor.ts'
 
 const actions = helpdesk.actions!
 const settings = (url: string) => ({ ...ACCOUNT, base_url: url })

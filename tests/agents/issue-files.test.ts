@@ -2,9 +2,9 @@
 
 import { describe, expect, test } from 'bun:test'
 import type { JsonObject } from '../../lib/json.ts'
+import { refusal } from '../../lib/testing/fake-vendor.ts'
 import { failureOf } from '../vendors/bad-days.ts'
 import { addIssue, doc } from '../vendors/issues.ts'
-import { refusal } from '../vendors/vendor.ts'
 import { begin, find, give, phase, run, site, siteForEachTest, web, writes } from './issues-site.ts'
 
 siteForEachTest()

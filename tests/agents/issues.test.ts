@@ -2,10 +2,10 @@ import { describe, expect, test } from 'bun:test'
 import issues from '../../agents/issues.ts'
 import type { AgentContext } from '../../lib/agent/define.ts'
 import type { JsonObject } from '../../lib/json.ts'
+import { refusal } from '../../lib/testing/fake-vendor.ts'
 import { ACCOUNT, SIGNED } from '../vendors/atlassian.ts'
 import { badDays, failureOf } from '../vendors/bad-days.ts'
 import { addComment, addIssue, doc, fakeIssues } from '../vendors/issues.ts'
-import { refusal } from '../vendors/vendor.ts'
 import {
   begin,
   find,

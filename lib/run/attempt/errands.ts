@@ -3,12 +3,12 @@
 // with a change that records its result; one that fails ends with a change that fails its phase by name.
 
 import { join } from 'node:path'
-import type { FileRecord } from '../../agent/define.ts'
+import { type FileRecord, MAX_DATA_BYTES } from '../../agent/define.ts'
 import type { SmallFile } from '../../agent/files.ts'
 import { CadreError } from '../../error.ts'
 import type { Json, JsonObject } from '../../json.ts'
 import type { MapPhase, TeamPhase } from '../../team/team.ts'
-import { type LiveRun, MAX_DATA_BYTES, parse, type RunRow } from '../core/core.ts'
+import { type LiveRun, parse, type RunRow } from '../core/core.ts'
 import { checkOutputs, foldersOf, handOver, type Origin, writeItems } from '../files/files.ts'
 import {
   type Errand,

@@ -2,7 +2,7 @@
 // Pure; it imports no other room.
 
 export { retryDelay } from './backoff.ts'
-export { bounded, MAX_DATA_BYTES } from './bounded.ts'
+export { bounded } from './bounded.ts'
 export { type Clock, isDue, NO_CLOCK, pause, resume, startClock } from './clock.ts'
 export type { Binding, ContextHooks, EngineHost, LogLine, RunPlace } from './host.ts'
 export { type Ending, isLeaf, type LivePhase, LiveRun, type MapProgress, type NextItem, untouched } from './live.ts'
