@@ -79,7 +79,8 @@ async function post(name: string, channel: Channel, body: string, context: Conte
   if (!reply.ok) {
     const gone = `the webhook of agents.${context.agent}.channels.${name} is gone, or its channel: make a new one`
     const forbidden = `an administrator restricts the webhook of agents.${context.agent}.channels.${name}`
-    throw await replyError(reply, 'post', { 403: forbidden, 404: gone, 410: gone })
+    const refused = `is agents.${context.agent}.channels.${name} the whole address of a webhook?`
+    throw await replyError(reply, 'post', { 401: refused, 403: forbidden, 404: gone, 410: gone })
   }
   // A body that breaks off takes nothing back.
   const said = (await reply.text().catch(() => '')).trimStart()

@@ -2,7 +2,8 @@
 // no reply at all.
 
 import { describe, expect } from 'bun:test'
-import { attempt, check, failureOf, type Trial, timesSent } from './check.ts'
+import type { AgentError } from '../agent/define.ts'
+import { attempt, check, failureOf, type Trial, type Tried, timesSent } from './check.ts'
 import { endless, type FakeVendor, halfReply, refusal, silence } from './fake-vendor.ts'
 
 /** What an engine waits for an agent that was stopped. */
@@ -54,17 +55,19 @@ export function badDays<V extends FakeVendor>(trial: Trial<V>): void {
       })
     }
 
-    check('429 with Retry-After is waited out', () => waitedOut(() => refusal(429, '', { 'retry-after': '0' })))
+    check('429 with Retry-After is waited out', () => waitedOut(() => refusal(429, '', { 'retry-after': '0' }), 2))
     check('429 without is waited out', () => waitedOut(() => refusal(429)))
     if (effect === 'read') {
       check('503 is waited out', () => waitedOut(() => refusal(503, 'maintenance', { 'retry-after': '0' })))
     }
-    async function waitedOut(answer: () => Response) {
+    async function waitedOut(answer: () => Response, times = 1) {
+      using good = open()
       using vendor = open()
-      vendor.fail(request, answer)
-      const { result, error } = await attempt(trial, vendor)
+      vendor.fail(request, answer, { times })
+      const { result, error, files } = await attempt(trial, vendor)
       if (!result) throw error
-      expect(timesSent(trial, vendor)).toBeGreaterThan(1)
+      expect(Object.keys(files)).toEqual(Object.keys((await attempt(trial, good)).files))
+      expect(timesSent(trial, vendor)).toBe(timesSent(trial, good) + times)
     }
 
     check('429 until tomorrow is left to a later try', async () => {
@@ -81,15 +84,18 @@ export function badDays<V extends FakeVendor>(trial: Trial<V>): void {
       }
       check('a web page with 200 is an error', async () => {
         const page = () => refusal(200, '<!doctype html><title>Sign in', { 'content-type': 'text/html' })
-        foreign((await failing(page)).tried)
+        expect(foreign((await failing(page)).tried).code).toBe('no_json')
       })
-      check('half a reply is an error', async () => foreign((await failing(halfReply)).tried))
+      check('half a reply is an error', async () => {
+        expect(foreign((await failing(halfReply)).tried).code).toBe('network')
+      })
       check('a reply that never ends is left when the run is stopped', () => stopped(endless))
     }
     /** Somebody answered, so that something may have been written. */
-    function foreign(tried: Awaited<ReturnType<typeof attempt>>) {
+    function foreign(tried: Tried): AgentError {
       const error = failureOf(tried)
       if (effect !== 'read') expect(error.sent).not.toBe('no')
+      return error
     }
 
     check('no reply is left when the run is stopped', () => stopped(silence))
