@@ -2,7 +2,7 @@
 // fail. All of them are tested in one process of their own, as an author would.
 
 import { beforeAll, expect, test } from 'bun:test'
-import { mkdirSync, writeFileSync } from 'node:fs'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { REPOSITORY } from '../../lib/agent/imports.ts'
 import { agentSource, homeConfig, testSource } from '../../lib/daemon/commands/agent-template.ts'
@@ -147,14 +147,25 @@ beforeAll(async () => {
     writeFileSync(join(home, 'agents', `${name}.ts`), source)
     writeFileSync(join(home, 'tests', `${name}.test.ts`), testSource(name, '../agents'))
   }
+  const readme = readFileSync(join(REPOSITORY, 'README.md'), 'utf8')
+  const [agent, itsTest] = Array.from(readme.matchAll(/```ts\n([\s\S]*?)```/g), ([, code]) => code!)
+  writeFileSync(join(home, 'agents/stock.ts'), agent!)
+  writeFileSync(join(home, 'tests/stock.test.ts'), itsTest!)
   const child = Bun.spawn([process.execPath, 'test', 'tests'], { cwd: home, stdout: 'ignore', stderr: 'pipe' })
   said = (await child.stderr.text()).split('\n')
 }, 180_000)
 
+const checks = (went: 'pass' | 'fail', name: string) =>
+  said.filter(line => line.startsWith(`(${went}) ${name}, as every agent > `))
+
+test('the agent and the test of the README', () => {
+  expect(checks('pass', 'stock').length).toBeGreaterThan(30)
+  expect(checks('fail', 'stock')).toEqual([])
+})
+
 test.each(Object.entries(FAULTS))('%s', (name, { fails }) => {
-  const checks = (went: string) => said.filter(line => line.startsWith(`(${went}) ${name}, as every agent > `))
-  expect(checks('pass').length).toBeGreaterThan(30)
-  const failed = checks('fail')
+  expect(checks('pass', name).length).toBeGreaterThan(30)
+  const failed = checks('fail', name)
   for (const check of fails) expect(failed.join('\n')).toContain(` > ${check}`)
   expect(failed.length).toBeGreaterThanOrEqual(fails.length)
   if (fails.length === 0) expect(failed).toEqual([])
