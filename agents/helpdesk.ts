@@ -101,13 +101,23 @@ interface Paging {
   count?: number
 }
 
+const Listed = Type.Object({ id: Type.Integer() })
+/** What Zendesk answers at least: anything else comes from somebody else. */
+const Reply = {
+  account: Type.Object({ user: Type.Object({ role: Text }) }),
+  ticket: Type.Object({ ticket: Type.Object({ id: Type.Integer(), status: Text }) }),
+  comments: Type.Object({ comments: Type.Array(Listed) }),
+  results: Type.Object({ results: Type.Array(Listed) }),
+}
+
 export default agent({
   type: 'connector',
   version: '1.0.0',
   description: 'Reads and answers tickets in Zendesk.',
   settings: Settings,
   async doctor(context) {
-    const { user } = await zendesk(context)<{ user: Account }>('get the account', '/api/v2/users/me')
+    const call = zendesk(context)<{ user: Account }>
+    const { user } = await call('get the account', '/api/v2/users/me', { reply: Reply.account })
     const missing = user.role === 'end-user' ? ['the role agent'] : []
     return { who: user.email ?? user.name, missing, text: `${siteOf(context)}, as ${user.role}` }
   },
@@ -210,7 +220,8 @@ function siteOf({ settings: { base_url, subdomain } }: Context): string {
 }
 
 async function getTicket(ref: string, context: Context): Promise<Ticket> {
-  const { ticket } = await zendesk(context)<{ ticket: Ticket }>(`get ticket ${ref}`, pathOf(ref))
+  const call = zendesk(context)<{ ticket: Ticket }>
+  const { ticket } = await call(`get ticket ${ref}`, pathOf(ref), { reply: Reply.ticket })
   return ticket
 }
 
@@ -223,6 +234,7 @@ async function commentsPage(ticket: string, cursor: string | undefined, context:
   const path = `${pathOf(ticket)}/comments`
   const reply = await zendesk(context)<Paging & { comments: Comment[] }>(`get comments of ticket ${ticket}`, path, {
     query,
+    reply: Reply.comments,
   })
   return { items: reply.comments, next: nextOf(reply), total: reply.count }
 }
@@ -231,7 +243,8 @@ async function commentsPage(ticket: string, cursor: string | undefined, context:
 async function searchPage(text: string, cursor: string | undefined, wanted: number, context: Context) {
   if (cursor?.startsWith(AFTER)) return exportPage(text, cursor, context)
   const query = { query: text, per_page: PAGE, ...fromCursor(cursor) }
-  const reply = await zendesk(context)<Paging & { results: Found[] }>('search', '/api/v2/search', { query })
+  const call = zendesk(context)<Paging & { results: Found[] }>
+  const reply = await call('search', '/api/v2/search', { query, reply: Reply.results })
   const { count = 0 } = reply
   const isFirst = cursor === undefined
   if (isFirst && Math.min(count, wanted) > SEARCH_MOST && typeOf(text)) {
@@ -253,7 +266,7 @@ function typeOf(text: string): string | null {
 async function exportPage(text: string, cursor: string | undefined, context: Context) {
   const query = { query: text, 'filter[type]': typeOf(text)!, 'page[size]': PAGE, ...fromCursor(cursor) }
   const call = zendesk(context)<Paging & { results: Found[] }>
-  const reply = await call('export a search', '/api/v2/search/export', { query })
+  const reply = await call('export a search', '/api/v2/search/export', { query, reply: Reply.results })
   return { items: reply.results, next: nextOf(reply) }
 }
 
@@ -271,8 +284,8 @@ function fromCursor(cursor: string | undefined): Record<string, string> {
 
 /** Updates a ticket; once more on 409, which says that another update was under way and this one was not done. */
 async function update(ref: string, doing: string, ticket: JsonObject, context: Context): Promise<Updated> {
-  const send = () =>
-    zendesk(context)<Updated>(`${doing} ticket ${ref}`, pathOf(ref), { method: 'PUT', body: { ticket } })
+  const options = { method: 'PUT', body: { ticket }, reply: Reply.ticket }
+  const send = () => zendesk(context)<Updated>(`${doing} ticket ${ref}`, pathOf(ref), options)
   try {
     return await send()
   } catch (error) {
