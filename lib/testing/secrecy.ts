@@ -2,7 +2,7 @@
 
 import { expect } from 'bun:test'
 import { AgentError } from '../agent/define.ts'
-import { type Secret, variantsOf } from '../redact.ts'
+import { type KnownSecret, variantsOf } from '../redact.ts'
 import { attempt, check, failureOf, type Trial, type Tried, withOtherSecrets } from './check.ts'
 import { echo, type FakeVendor, fakeVendor, refusal } from './fake-vendor.ts'
 
@@ -12,7 +12,7 @@ const SHORTEST_HALF = 6
 
 export function secrecy<V extends FakeVendor>(trial: Trial<V>): void {
   const { subject, open, example, hasSecrets } = trial
-  const secretsOf = async (vendor: V): Promise<Secret[]> => {
+  const secretsOf = async (vendor: V): Promise<KnownSecret[]> => {
     const own = (example(vendor).secrets ?? []).map(value => ({ name: 'a secret of the example', value }))
     return [...(await subject.secretsOf(subject.settingsAt(vendor))), ...own]
   }
@@ -68,7 +68,7 @@ function shownBy({ result, error, files, lines }: Tried): string {
 }
 
 /** The names of the secrets that can be read in a text, whole, in another writing, or by half. */
-export function shownIn(text: string, secrets: readonly Secret[]): string[] {
+export function shownIn(text: string, secrets: readonly KnownSecret[]): string[] {
   return secrets
     .filter(({ value }) => [...variantsOf(value), ...halvesOf(value)].some(each => text.includes(each)))
     .map(({ name }) => name)

@@ -17,7 +17,7 @@ import { load } from '../agent/catalogue.ts'
 import type { Agent, AgentResult, Diagnosis, Handler, NotifyEvent } from '../agent/define.ts'
 import type { Detail } from '../error.ts'
 import type { JsonObject } from '../json.ts'
-import { createRedactor, type Secret } from '../redact.ts'
+import { createRedactor, type KnownSecret } from '../redact.ts'
 import { problems } from '../schema.ts'
 import { openSettings, type Settings } from '../settings/settings.ts'
 import { callContext } from './context.ts'
@@ -107,7 +107,7 @@ export class Subject<V extends FakeVendor> {
   }
 
   /** Every secret value of these settings, by the key of the setting. */
-  async secretsOf(given: JsonObject): Promise<Secret[]> {
+  async secretsOf(given: JsonObject): Promise<KnownSecret[]> {
     return this.#opened(given, settings => settings.secrets({ get: () => this.agent }))
   }
 
