@@ -9,6 +9,20 @@ export function packageDigest(files: readonly PackageFile[]): string {
   return new Bun.CryptoHasher('sha256').update(JSON.stringify(plain)).digest('hex')
 }
 
+/** The order of the hub. */
+export function inOrder(files: readonly PackageFile[]): PackageFile[] {
+  return [...files].sort((a, b) => (a.path < b.path ? -1 : 1))
+}
+
+/** Which files of a package are teams. */
+export const TEAM_FILE = /(^|\/)team\.ya?ml$/
+
+/** A file of a package that is published for `scope`: in a team that takes the place of `@local`. */
+export function inScope(path: string, content: Uint8Array, scope: string): Uint8Array {
+  if (!TEAM_FILE.test(path)) return content
+  return Buffer.from(Buffer.from(content).toString('latin1').replaceAll('@local/', `@${scope}/`), 'latin1')
+}
+
 const PLAIN_PATH = /^[A-Za-z0-9._@+ -]+(\/[A-Za-z0-9._@+ -]+)*$/
 const LONGEST_PATH = 400
 

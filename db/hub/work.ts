@@ -4,7 +4,7 @@ import type { Json, JsonObject } from '../../lib/json.ts'
 import type { ReviewKind } from '../../lib/wire/choices.ts'
 import type { Field } from '../../lib/wire/forms.ts'
 import type { JobKind } from '../../lib/wire/jobs.ts'
-import type { PackageFile } from '../../lib/wire/packages.ts'
+import type { PackageFile, PackageSignature } from '../../lib/wire/packages.ts'
 import type { Columns } from './columns.ts'
 import type { tenancyTables } from './tenancy.ts'
 
@@ -52,6 +52,7 @@ export function workTables(
       description: text().notNull(),
       sha256: text().notNull(),
       bytes: int().notNull(),
+      signature: json<PackageSignature>(),
       /** What its team.yml declares, for checking a dispatch. */
       inputs: json<Field[]>().notNull(),
       /** Names of the packages that it calls. */

@@ -1,7 +1,7 @@
 // What a package must be: bounded, with names that every daemon can store, and right for the daemon's own validator.
 
 import { CadreError } from '../error.ts'
-import { PackagePaths, packageDigest, problemWithPath } from '../package-files.ts'
+import { inOrder, inScope, PackagePaths, packageDigest, problemWithPath, TEAM_FILE } from '../package-files.ts'
 import { type AgentLookup, loadBundle, type ResolvePackage } from '../team/team.ts'
 import type { PackageFile } from '../wire/packages.ts'
 import type { Candidate, Checked } from './package-check.ts'
@@ -12,7 +12,6 @@ const MOST_TEAMS = 1_000
 const MOST_BYTES = 10 * 1024 * 1024
 /** A version is a folder's name on daemons. */
 const LONGEST_VERSION = 100
-const TEAM_FILE = /(^|\/)team\.ya?ml$/
 
 /** Reads and checks a package. Throws `invalid_request` with every problem, `too_large` above a bound. */
 export async function checkPackage(
@@ -20,13 +19,7 @@ export async function checkPackage(
   { agents, resolve }: { agents: AgentLookup; resolve: ResolvePackage },
 ): Promise<Checked> {
   const files = decodeFiles(given)
-  if (scope !== undefined) {
-    for (const [path, content] of files) {
-      if (!TEAM_FILE.test(path)) continue
-      const text = Buffer.from(content).toString('latin1').replaceAll('@local/', `@${scope}/`)
-      files.set(path, Buffer.from(text, 'latin1'))
-    }
-  }
+  if (scope !== undefined) for (const [path, content] of files) files.set(path, inScope(path, content, scope))
   const bundle = await loadBundle(files, { agents, resolve, closed: true })
   const { name, version, description, inputs } = bundle.team(bundle.root)
   if (name.startsWith('@local/')) {
@@ -35,8 +28,9 @@ export async function checkPackage(
   if (version.length > LONGEST_VERSION) {
     throw new CadreError('invalid_request', `the version of ${name} is longer than ${LONGEST_VERSION} characters`)
   }
-  const sorted = [...files].sort(([a], [b]) => (a < b ? -1 : 1))
-  const stored = sorted.map(([path, content]) => ({ path, content_base64: Buffer.from(content).toString('base64') }))
+  const stored = inOrder(
+    [...files].map(([path, content]) => ({ path, content_base64: Buffer.from(content).toString('base64') })),
+  )
   const refs = Object.values(bundle.json().teams).flatMap(({ refs }) => Object.keys(refs))
   return {
     name,
@@ -46,7 +40,7 @@ export async function checkPackage(
     inputs: JSON.parse(JSON.stringify(inputs)),
     files: stored,
     sha256: packageDigest(stored),
-    bytes: sorted.reduce((sum, [, content]) => sum + content.length, 0),
+    bytes: [...files.values()].reduce((sum, content) => sum + content.length, 0),
     dependencies: [...new Set(refs.filter(ref => ref.startsWith('@')).map(ref => splitReference(ref).name))].sort(),
   }
 }

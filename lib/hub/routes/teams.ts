@@ -6,6 +6,7 @@ import type { Static } from 'typebox'
 import { isDuplicate } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import { MIB } from '../../http/body.ts'
+import { type SignedPackage, verifyPackage } from '../../package-signature.ts'
 import { closed } from '../../schema.ts'
 import { Type } from '../../type.ts'
 import { realmFacts } from '../acl.ts'
@@ -25,6 +26,9 @@ const WRITE = { grant: { teams: 'write' }, scope: 'member' } as const
 
 const Publish = closed({
   scope: Type.Optional(Slug),
+  signature: Type.Optional(
+    closed({ key: Type.String({ pattern: '^ed25519:[\\w-]{43}$' }), value: Type.String({ pattern: '^[\\w-]{86}$' }) }),
+  ),
   files: Type.Array(closed({ path: Type.String({ maxLength: 400 }), content_base64: Type.String() }), { minItems: 1 }),
 })
 
@@ -45,9 +49,11 @@ export function teams(hub: Hub) {
         await mayPublish(caller, body)
         // Others may be before it, and a large one takes its time.
         server?.timeout(request, 0)
-        const { files, scope } = body
+        const { files, scope, signature } = body
         const checked = await hub.checker.check(caller.user.id, { files, scope }, ref => visiblePackage(caller, ref))
         const { name, version } = checked
+        // Daemons judge for themselves. Here it keeps a version from being published with a signature that none takes.
+        if (signature && !verifyPackage(checked, signature)) throw unfitting(checked)
         return store.write(async tx => {
           const scope = await caller.scope({ slug: scopeOf(name) }, 'member', tx)
           const [row] = await tx
@@ -59,6 +65,7 @@ export function teams(hub: Hub) {
               description: checked.description,
               sha256: checked.sha256,
               bytes: checked.bytes,
+              signature: signature ?? null,
               inputs: checked.inputs,
               dependencies: checked.dependencies,
               published_at: hub.now(),
@@ -154,8 +161,8 @@ export function teams(hub: Hub) {
       '/download',
       async ({ body, caller }) => {
         const row = caller.kind === 'user' ? await readable(caller, body.team) : await listed(caller, body.team)
-        const { name, version, sha256 } = row
-        return { name, version, sha256, files: await filesOf(store, store.db, row.id) }
+        const { name, version, sha256, signature } = row
+        return { name, version, sha256, signature, files: await filesOf(store, store.db, row.id) }
       },
       { either: READ, body: closed({ team: TeamRef }), data: Download, detail: { summary: 'The files of a version' } },
     )
@@ -257,6 +264,11 @@ export function teams(hub: Hub) {
 
 function packageRecord({ scope_id: _, published_by: __, inputs: ___, dependencies: ____, ...row }: PackageRow) {
   return row
+}
+
+function unfitting({ name, version, sha256 }: SignedPackage): CadreError {
+  const message = `is not for ${name}@${version} with the SHA-256 ${sha256}; sign what is published, byte for byte`
+  return new CadreError('invalid_request', `the signature ${message}`, { details: [{ path: '/signature', message }] })
 }
 
 const missing = (reference: string) => new CadreError('not_found', `no team ${reference} that you may see`)
