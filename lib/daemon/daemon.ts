@@ -100,7 +100,7 @@ export class Daemon {
     this.catalogue = catalogue
     this.settings = settings
     this.workspaces = new Workspaces(db)
-    this.packages = new Packages(home, log)
+    this.packages = new Packages(home, { trust: () => settings.packageTrust(), log })
     const secrets = new RootSecrets(home)
     this.#mask = new Mask(() => [...ownSecrets(home, env), ...settings.secrets(catalogue)], log)
     settings.onSecrets(() => this.#mask.learn())

@@ -18,10 +18,11 @@ export function askShelf<T>(home: string, log: Log, work: (shelf: Caller) => Pro
 }
 
 async function ownShelf(home: string, log: Log): Promise<Caller> {
+  const settings = await openSettings(home, { log })
   const stock: Stock = {
     catalogue: await discover({ home, extra: process.env.CADRE_AGENTS }),
-    settings: await openSettings(home, { log }),
-    packages: new Packages(home, log),
+    settings,
+    packages: new Packages(home, { trust: () => settings.packageTrust(), log }),
     bundles: new Bundles(),
   }
   return answering(

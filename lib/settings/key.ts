@@ -10,6 +10,7 @@ import { didYouMean } from '../spelling.ts'
 import { entryProblem, SECRET_NAME, teamsProblem } from './named.ts'
 import { isReference } from './references.ts'
 import { GLOBAL, leavesOf, namesAt, schemasAt, valueAt } from './tree.ts'
+import { trustProblem } from './trust.ts'
 import { typed } from './typed.ts'
 
 interface Agents {
@@ -86,7 +87,9 @@ export function unknownKeys(settings: JsonObject, agents: Agents & { names(): st
       const leaves = leavesOf({ [section]: settings[section]! }).filter(
         leaf => leaf.path.length > 1 || leaf.value !== null,
       )
-      for (const { path } of leaves) tell(path, keyProblem(path))
+      for (const { path, value } of leaves) {
+        tell(path, keyProblem(path) ?? (path.join('.') === 'packages.trust' ? trustProblem(value) : null))
+      }
     }
   }
   return found
@@ -96,6 +99,7 @@ export function unknownKeys(settings: JsonObject, agents: Agents & { names(): st
 export function checkValue(path: readonly string[], value: Json, agents?: Agents): Json {
   const key = path.join('.')
   if (key === 'network.allow') return allowList(key, value)
+  if (key === 'packages.trust') return trustList(key, value)
   if (key === 'sync' && value !== 'full' && value !== 'status') fail(key, 'expected full or status')
   if (key === 'hub.api_key' && (typeof value !== 'string' || !value)) fail(key, 'expected the text of a user token')
   if (key === 'hub.realm_token' && !isText(value, text => text.startsWith('cadre_dt_')))
@@ -139,8 +143,17 @@ function unfit(schema: TSchema, value: Json): string | null {
   return place.length > 0 ? `${place.join('.')} ${wrong.message}` : wrong.message
 }
 
+const words = (value: Json): Json => (typeof value === 'string' ? value.split(/[\s,]+/).filter(Boolean) : value)
+
+function trustList(key: string, value: Json): Json {
+  const entries = words(value)
+  const problem = trustProblem(entries)
+  if (problem !== null) fail(key, problem)
+  return entries
+}
+
 function allowList(key: string, value: Json): Json {
-  const entries = typeof value === 'string' ? value.split(/[\s,]+/).filter(Boolean) : value
+  const entries = words(value)
   if (!Array.isArray(entries)) fail(key, 'expected a list of CIDRs and host names')
   for (const entry of entries) {
     if (typeof entry !== 'string' || !isAllowEntry(entry)) {

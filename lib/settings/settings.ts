@@ -54,6 +54,8 @@ export interface Settings {
   /** The named secrets whose references fail. */
   brokenSecrets(): Detail[]
   networkAllow(): string[]
+  /** `packages.trust` as it stands in the file, whatever it is; undefined when it is not set. */
+  packageTrust(): Json | undefined
   /** What a value that is not stored refers to; the value itself when it is no reference. Throws `invalid_request`. */
   lookUp(value: Json): Promise<Json>
   /** A resolved value, unmasked; undefined when it is not set, cannot be resolved, or is a command not asked yet. */
@@ -204,6 +206,12 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
     networkAllow() {
       const allow = valueAt(resolved.value, ['network', 'allow'])
       return Array.isArray(allow) ? allow.map(String) : []
+    },
+    packageTrust() {
+      // A list in the wrong place, under a misspelt name, or one that refers to something, must not count as none.
+      const section = raw.packages ?? {}
+      if (!isObject(section)) return null
+      return Object.keys(section).length === 0 ? undefined : ((section as JsonObject).trust ?? null)
     },
     async lookUp(value) {
       const once = new Lookups(sources, () => {})

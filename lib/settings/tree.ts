@@ -38,6 +38,7 @@ export function soundsSecret(name: string): boolean {
 /** The settings that belong to no agent, and what is shown of them. */
 export const GLOBAL: Readonly<Record<string, 'value' | 'open'>> = {
   'network.allow': 'open',
+  'packages.trust': 'open',
   'hub.url': 'open',
   'hub.realm_token': 'value',
   'hub.api_key': 'value',

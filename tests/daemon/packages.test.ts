@@ -15,7 +15,7 @@ afterAll(() => server.stop(true))
 
 function fresh() {
   const home = folder()
-  const packages = new Packages(home, createLog({ write: () => {} }))
+  const packages = new Packages(home, { trust: () => undefined, log: createLog({ write: () => {} }) })
   packages.source = { client: new HubClient(server.url.origin, null), token: 'none' }
   return { home, packages }
 }
@@ -38,6 +38,7 @@ const wrong: [string, object][] = [
   ['a file more', { ...answer, files: [file('0.txt', ''), ...published] }],
   ['a file less', { ...answer, files: published.slice(1) }],
   ['another name of a file', { ...answer, files: [file('b.txt', 'a'), published[1]] }],
+  ['another version than the one that was asked for', { ...answer, version: '0.9.0' }],
   ['another package', { ...answer, name: '@acme/other' }],
 ]
 test.each(wrong)('%s is refused, and nothing is left of it', async (_, given) => {
