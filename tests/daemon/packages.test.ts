@@ -33,7 +33,9 @@ test('what matches is installed, whatever stands besides', async () => {
   expect(existsSync(join(home, 'packages', NAME, '1.0.0', 'team.yml'))).toBe(true)
 })
 
+const leaving = [file('../x', ''), ...published]
 const wrong: [string, object][] = [
+  ['a name that leaves the folder', { ...answer, files: leaving, sha256: packageDigest(leaving) }],
   ['another byte', { ...answer, files: [file('a.txt', 'b'), published[1]] }],
   ['a file more', { ...answer, files: [file('0.txt', ''), ...published] }],
   ['a file less', { ...answer, files: published.slice(1) }],
