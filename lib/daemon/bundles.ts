@@ -5,6 +5,7 @@ import { basename, join } from 'node:path'
 import { Recent } from '../recent.ts'
 import type { Bundle } from '../team/team.ts'
 import { type LoadOptions, loadBundle, type TeamPackage } from '../team/team.ts'
+import type { ResolvedPackage } from './packages.ts'
 
 /** Bundles kept at most. */
 const MOST = 200
@@ -15,8 +16,8 @@ export class Bundles {
   readonly #reading = new Map<string, Promise<Bundle>>()
 
   /** Like `loadBundle`: throws `invalid_request` with every problem. */
-  async load(from: string | TeamPackage, options: LoadOptions): Promise<Bundle> {
-    const key = typeof from === 'string' ? from : `${from.name}@${from.version}`
+  async load(from: string | ResolvedPackage, options: LoadOptions): Promise<Bundle> {
+    const key = keyOf(from)
     for (;;) {
       const known = this.#known.get(key)
       if (known && (await isCurrent(known))) return known
@@ -36,6 +37,13 @@ export class Bundles {
       if (this.#reading.get(key) === reading) this.#reading.delete(key)
     }
   }
+}
+
+/** By its hash where that is known: what was read of a version before it was judged may have been something else. */
+function keyOf(from: string | ResolvedPackage): string {
+  if (typeof from === 'string') return from
+  const { name, version, sha256 = '' } = from
+  return `${name}@${version} ${sha256}`
 }
 
 /** What a team names in another package is looked up each time, for a range may have got a newer version. */

@@ -20,7 +20,9 @@ import type { HubClient } from './hub-client.ts'
 const REFERENCE = /^(@[a-z0-9][a-z0-9-]{0,62}\/[a-z0-9][a-z0-9-]{0,62})(?:@([^@/\s]+))?$/
 const VERSION = /^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$/
 
-/** An installed package. */
+/** A package to load. `sha256` of its content, where that was looked at. */
+export type ResolvedPackage = TeamPackage & { sha256?: string }
+
 interface Installed {
   name: string
   version: string
@@ -42,7 +44,7 @@ export class Packages {
   }
 
   /** The newest version that fits `@scope/name[@range]`; null when there is none. Throws `forbidden` for one not trusted. */
-  async resolve(reference: string): Promise<TeamPackage | null> {
+  async resolve(reference: string): Promise<ResolvedPackage | null> {
     const { name, range } = parse(reference)
     const pinned = VERSION.test(range) && this.#installed(name, range)
     if (pinned) return this.#judged(pinned)
@@ -61,7 +63,9 @@ export class Packages {
    */
   async require(reference: string, sha256: string): Promise<void> {
     const { name, range: version } = parse(reference)
-    if (!this.#installed(name, version)) this.#install(await this.#download(reference))
+    const known = this.#installed(name, version)
+    if (known) await this.#judged(known)
+    else this.#install(await this.#download(reference))
     const found = readFileSync(this.#digestFile(name, version), 'utf8')
     if (found === sha256) return
     throw new CadreError(
@@ -91,54 +95,53 @@ export class Packages {
 
   /**
    * The package as it may be used now. Where a signature decides, what is used are the very bytes that were held against
-   * it, whatever happens to the files. Throws `forbidden`.
+   * it, whatever happens to the files; what does not pass gives way to what the hub has, if that does. Throws `forbidden`.
    */
-  async #judged({ name, version, folder }: Installed): Promise<TeamPackage> {
+  async #judged({ name, version, folder }: Installed): Promise<ResolvedPackage> {
     if (trustsName(this.#trust(), name)) return { name, version, folder }
     const files = await readFiles(folder)
     const content = { name, version, sha256: packageDigest(files) }
-    this.#demand(content, this.#signature(name, version) ?? (await this.#learnSignature(content)))
-    return {
-      name,
-      version,
-      files: new Map(files.map(({ path, content_base64 }) => [path, Buffer.from(content_base64, 'base64')])),
-    }
-  }
-
-  #demand(content: SignedPackage, signature: PackageSignature | null): void {
-    const why = whyUntrusted(this.#trust(), content, signature)
-    if (why !== null) throw new CadreError('forbidden', why)
-  }
-
-  /** A package that came before daemons kept signatures may have one all the same. */
-  async #learnSignature({ name, version, sha256 }: SignedPackage): Promise<PackageSignature | null> {
+    const why = this.#whyNot(content, this.#signature(name, version))
+    if (why === null) return inMemory(content, files)
     const sent = await this.#sent(`${name}@${version}`)
-    if (!sent?.signature || sent.sha256 !== sha256) return null
-    writeFileSync(this.#signatureFile(name, version), JSON.stringify(sent.signature), { mode: 0o600, flush: true })
-    return sent.signature
+    if (!sent || this.#whyNot(sent, sent.signature) !== null) throw new CadreError('forbidden', why)
+    this.#log.warn('an installed package that is not trusted was replaced', { package: `${name}@${version}`, why })
+    this.#put(sent)
+    return inMemory(sent, sent.files)
   }
 
-  /** Puts a checked package in its place, whole or not at all. What is there already stays as it is. */
-  #install({ name, version, sha256, files, signature = null }: Download): Installed {
+  #whyNot(content: SignedPackage, signature: PackageSignature | null = null): string | null {
+    return whyUntrusted(this.#trust(), content, signature)
+  }
+
+  /** Puts a checked package in its place. What is there already stays as it is. Throws `forbidden`. */
+  #install(sent: Download): Installed {
+    const { name, version } = sent
     const known = this.#installed(name, version)
     if (known) return known
-    this.#demand({ name, version, sha256 }, signature)
+    const why = this.#whyNot(sent, sent.signature)
+    if (why !== null) throw new CadreError('forbidden', why)
+    this.#put(sent)
+    return { name, version, folder: this.#path(name, version) }
+  }
+
+  /** Whole or not at all. */
+  #put({ name, version, sha256, files, signature }: Download): void {
     const folder = this.#path(name, version)
     const draft = `${folder}.${crypto.randomUUID()}`
+    const owned = { mode: 0o600, flush: true } as const
     try {
       for (const { path, content_base64 } of files) {
         mkdirSync(dirname(join(draft, path)), { recursive: true, mode: 0o700 })
-        writeFileSync(join(draft, path), Buffer.from(content_base64, 'base64'), { mode: 0o600, flush: true })
+        writeFileSync(join(draft, path), Buffer.from(content_base64, 'base64'), owned)
       }
-      writeFileSync(this.#digestFile(name, version), sha256, { mode: 0o600, flush: true })
-      if (signature) {
-        writeFileSync(this.#signatureFile(name, version), JSON.stringify(signature), { mode: 0o600, flush: true })
-      }
+      writeFileSync(this.#digestFile(name, version), sha256, owned)
+      if (signature) writeFileSync(this.#signatureFile(name, version), JSON.stringify(signature), owned)
+      rmSync(folder, { recursive: true, force: true })
       renameSync(draft, folder)
     } finally {
       rmSync(draft, { recursive: true, force: true })
     }
-    return { name, version, folder }
   }
 
   #installed(name: string, version: string): Installed | null {
@@ -173,6 +176,11 @@ export class Packages {
       return null
     }
   }
+}
+
+function inMemory({ name, version, sha256 }: SignedPackage, files: readonly PackageFile[]): ResolvedPackage {
+  const contents = files.map(({ path, content_base64 }) => [path, Buffer.from(content_base64, 'base64')] as const)
+  return { name, version, sha256, files: new Map(contents) }
 }
 
 /** Every file of an installed package, in the order of its digest. */

@@ -219,8 +219,22 @@ test('what is installed is judged at each use: by the settings as they are then,
   expect(await dispatched(name)).toMatchObject({ state: 'failed', error: expect.stringContaining('lists nothing') })
   await trust([ours.key])
   expect(await dispatched(name)).toMatchObject({ state: 'completed' })
-  writeFileSync(join(daemon.home, 'packages', name, '1.0.0/team.yml'), team(name, { run: 'id' }))
+  writeFileSync(join(daemon.home, 'packages', name, '1.0.0/team.yml'), team(name, { run: 'exit 7' }))
+  lie = () => ({ signature: null })
   expect(await dispatched(name)).toMatchObject({ state: 'failed', error: expect.stringContaining('is not what') })
+  lie = () => ({})
+  expect(await dispatched(name)).toMatchObject({ state: 'completed' })
+})
+
+test('what a hub had run before keys were listed does not run after, not even from memory', async () => {
+  const name = await publish('@admin/turned', ours)
+  await trust(null)
+  lie = sent => (sent.name === name ? digestOf([file('team.yml', team(name, { run: 'exit 7' }))]) : {})
+  expect(await dispatched(name)).toMatchObject({ state: 'failed', error: expect.stringContaining('7') })
+  await trust([ours.key])
+  expect(await dispatched(name)).toMatchObject({ state: 'failed', error: expect.stringContaining('is not what') })
+  lie = () => ({})
+  expect(await dispatched(name)).toMatchObject({ state: 'completed' })
 })
 
 test('a package that came before signatures were asked for is asked for its signature', async () => {
