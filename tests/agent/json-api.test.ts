@@ -23,7 +23,7 @@ test('basic credentials are UTF-8', () => {
 })
 
 test.each(['', '.', '..'])('%p is no segment of a path', text => {
-  expect(() => pathSegment(text)).toThrow('no identifier')
+  expect(() => pathSegment(text)).toThrow('cannot be used as an identifier')
 })
 
 test('a segment stays one segment', () => {

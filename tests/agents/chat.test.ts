@@ -64,7 +64,7 @@ describe('a message', () => {
   test('an unknown channel is refused before anything is sent', async () => {
     expect(await failureOf(send({ channels: ['ops', 'prod'] }))).toMatchObject({
       message: 'there is no channel prod',
-      hint: 'configured are ops, dev',
+      hint: 'the configured channels are ops, dev',
       sent: 'no',
     })
     expect(vendor.posts).toEqual([])
