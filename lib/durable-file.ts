@@ -1,10 +1,10 @@
-// A file that is written whole or not at all, and is there after a power cut: a temporary file beside it, synced, renamed,
-// and its folder synced.
+// Writes a file atomically and durably: writes and syncs a temporary file in the same folder, renames it, and syncs the
+// folder.
 
 import { mkdir, open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
-/** Replaces `file`, readable by its owner only. Makes its folder where there is none. */
+/** Replaces `file`, which is readable by its owner only. Makes its folder if it does not exist. */
 export async function writeDurable(file: string, text: string): Promise<void> {
   const temporary = `${file}.${process.pid}.tmp`
   await mkdir(dirname(file), { recursive: true, mode: 0o700 })

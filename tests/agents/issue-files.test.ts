@@ -77,12 +77,20 @@ describe('creating issues', () => {
   })
 
   test.each([
-    ['no JSON', '{', 'no JSON'],
+    ['no JSON', '{', 'must be JSON'],
     ['missing fields', { summary: 's' }, '/issues/0/project is required; /issues/0/type is required'],
     ['unknown fields', { project: 'WEB', type: 'T', summary: 's', story: 1 }, '/issues/0/story unknown property'],
     ['a label with blanks', { project: 'WEB', type: 'T', summary: 's', labels: ['a b'] }, '/issues/0/labels/0'],
-    ['ids twice', { issues: [STORIES.issues[0], STORIES.issues[0]] }, '/issues/1/id epic stands there twice'],
-    ['parents after children', { issues: STORIES.issues.toReversed() }, '/issues/1/parent must stand before'],
+    [
+      'ids twice',
+      { issues: [STORIES.issues[0], STORIES.issues[0]] },
+      '/issues/1/id must be unique, but epic is used twice',
+    ],
+    [
+      'parents after children',
+      { issues: STORIES.issues.toReversed() },
+      '/issues/1/parent must name an issue that precedes this one',
+    ],
     ['an unknown field', { ...STORIES.issues[2], fields: { Points: 1 } }, 'no field is named "Points"'],
   ])('%s is refused before anything is written', async (_, content, message) => {
     const at = begin('once')

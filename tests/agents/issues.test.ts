@@ -174,7 +174,7 @@ describe('a transition', () => {
     })
     expect(writes()).toEqual([])
     const error = await failureOf(run('transition', { ref: 'WEB-1', to: 'Done' }, begin('once')))
-    expect(error).toMatchObject({ sent: 'no', hint: 'there are: Start (to In Progress)' })
+    expect(error).toMatchObject({ sent: 'no', hint: 'available transitions: Start (to In Progress)' })
   })
 
   test('whose screen requires a field says which, and what to do', async () => {
