@@ -159,7 +159,9 @@ describe('updating issues', () => {
       '/issues/0/key is required',
     )
     give(at, 'd.json', { key: 'WEB-1' })
-    expect((await failureOf(run('update_issue', { file: 'd.json' }, at))).message).toContain('nothing to write')
+    expect((await failureOf(run('update_issue', { file: 'd.json' }, at))).message).toContain(
+      'must have fields to write for at least one issue',
+    )
   })
 
   test('is repeated after a lost reply', async () => {

@@ -148,10 +148,10 @@ describe('an event', () => {
   })
 
   test.each([
-    ['no JSON', 'Deployed', 'is no JSON'],
-    ['no object', 'null', 'has no `title`'],
-    ['no text', '{"title":"x"}', 'has no `text`'],
-    ['tags that are no list', '{"title":"x","text":"y","tags":"a:b"}', 'no list'],
+    ['no JSON', 'Deployed', 'must be JSON'],
+    ['no object', 'null', 'must have the text field `title`'],
+    ['no text', '{"title":"x"}', 'must have the text field `text`'],
+    ['tags that are no list', '{"title":"x","text":"y","tags":"a:b"}', 'must have a list as its `tags`'],
     ['a text that would be cut', JSON.stringify({ title: 'x', text: 'y'.repeat(4_001) }), '4000 characters'],
   ])('with %s is not sent', async (_, text, message) => {
     const error = await failureOf(post(text))
