@@ -1,4 +1,4 @@
-// A context as the daemon makes it, over a folder of its own, for agents that are called directly.
+// A context like that of the daemon, with its own folder, for agents that are called directly.
 
 import { join } from 'node:path'
 import { type CallContext, type CallContextOptions, callContext } from '../../lib/testing/context.ts'
