@@ -31,7 +31,10 @@ export function isOfType(value: Json, type: FieldType): boolean {
   }
 }
 
-/** What is wrong with `value` for `field`; null when nothing is. Does not repeat the value, which may be a secret. */
+/**
+ * The problem with `value` as the value of `field`; null when there is none. The message does not repeat the value,
+ * which may be a secret.
+ */
 export function problemWith(value: Json, field: Omit<Field, 'name'>): string | null {
   if (!isOfType(value, field.type)) return `expected ${NAMES[field.type]}, not ${typeName(value)}`
   if (field.choices && !field.choices.some(choice => Bun.deepEquals(choice, value))) {
@@ -47,7 +50,7 @@ function typeName(value: Json): string {
 }
 
 /**
- * The values that a run gets: the given ones, and the defaults of the others. `null` counts as not given. Problems have
+ * The values that a run gets: the given ones, and defaults for the others. `null` counts as not given. Problems have
  * the path `/inputs/<name>`.
  */
 export function inputsFor(fields: readonly Field[], given: JsonObject): { values: JsonObject; problems: Detail[] } {

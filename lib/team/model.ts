@@ -1,5 +1,5 @@
-// A team as the engine sees it: team.yml after it was read, checked and compiled. Immutable, and shared by all of its
-// runs.
+// The compiled form of a team, as the engine uses it: team.yml after it was read and checked. It is immutable, and all
+// runs of the team share it.
 
 import type { Json, JsonObject } from '../json.ts'
 import type { Field, FieldType } from '../wire/forms.ts'
@@ -26,7 +26,7 @@ export interface Scope {
   file?(path: string): string
 }
 
-/** What expressions see of a phase. A type and no interface, because an interface does not pass as JSON. */
+/** A phase as expressions see it. A type instead of an interface, because an interface is not assignable to Json. */
 export type PhaseValue = {
   state: string
   reason: string | null
@@ -36,7 +36,7 @@ export type PhaseValue = {
   error: { code: string; message: string } | null
 }
 
-/** A bare CEL expression. It gives the type that its place asks for: a bool in `when`. */
+/** A bare CEL expression. Its value has the type that its place requires, such as a bool in `when`. */
 export interface Expression {
   readonly source: string
   /** `<file>:<line>:<column>` of the expression, for errors at run time. */

@@ -1,4 +1,4 @@
-// A mistake in a team's file: where it is, what was expected, and what to do. All mistakes of all files are told at
+// A mistake in a team's file: where it is, what was expected, and what to do. All mistakes of all files are reported at
 // once.
 
 import pc from 'picocolors'
@@ -23,7 +23,7 @@ export function toDetail(problem: Problem): Detail {
   return { path, message: `${file}:${line}:${column}: ${message}` }
 }
 
-/** In file order, each once. */
+/** The problems in file order, each once. */
 export function inOrder(problems: readonly Problem[]): Problem[] {
   const seen = new Set<string>()
   return problems
@@ -40,7 +40,7 @@ function compare(a: string, b: string): number {
 
 const WIDTH = 120
 
-/** For terminals: the message, the line, and a caret under the place. */
+/** Renders a problem for terminals: the message, the line, and a caret under the place. */
 export function renderProblem(problem: Problem, color = pc.isColorSupported): string {
   const paint = pc.createColors(color)
   const { file, line, column, message } = problem

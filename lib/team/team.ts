@@ -1,4 +1,5 @@
-// The door of lib/team, and its only file that other folders import: what a team is, and how it is loaded and restored.
+// The exports of lib/team, and its only file that other folders import: what a team is, and how it is loaded and
+// restored.
 
 import type * as Compile from './compile/compile.ts'
 

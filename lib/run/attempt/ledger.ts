@@ -8,7 +8,7 @@ import { parse } from '../core/core.ts'
 import { textOf } from '../steps/steps.ts'
 import type { Store } from '../store/store.ts'
 
-/** An entry may or may not have been written, and nobody but a person can tell. */
+/** An entry may or may not have been written, and only a person can find out. */
 export class UnknownWrite extends Error {
   override readonly name = 'UnknownWrite'
   readonly entry: string
@@ -33,7 +33,7 @@ export interface Write {
 }
 
 const SETTLE_MS = 2_000
-/** How many interrupted sends this process remembers. */
+/** Maximum number of interrupted sends that this process remembers. */
 const MOST_REMEMBERED = 10_000
 
 interface Parts {
@@ -79,7 +79,7 @@ export class Ledger {
       this.#store.receipts.insert(runId, position, entry, attempt, this.#parts.now()),
     )
     if (!opened) {
-      throw new AgentError(`attempt ${attempt} is over: ${entry} was not sent`, { code: 'aborted', sent: 'no' })
+      throw new AgentError(`attempt ${attempt} has ended: ${entry} was not sent`, { code: 'aborted', sent: 'no' })
     }
     let result: AgentResult
     try {

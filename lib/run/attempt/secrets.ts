@@ -74,14 +74,15 @@ export class RootSecrets {
     } catch (cause) {
       throw new CadreError(
         'invalid_state',
-        `the secret inputs of run ${rootId} cannot be read: ${file} cannot be decrypted with ${this.#seal.file}; give them again with \`resume\``,
+        `the secret inputs of run ${rootId} cannot be read, because ${file} cannot be decrypted with ${this.#seal.file}: pass them again with \`resume\``,
         { cause },
       )
     }
   }
 
   /**
-   * The texts to mask in everything that this tree records. Empty when they cannot be read: then nothing here has them.
+   * The texts to mask in everything that this tree records. Empty when they cannot be read, because then nothing in
+   * this process contains them.
    */
   values(rootId: string): readonly string[] {
     try {

@@ -1,4 +1,4 @@
-// The limit on `data`. It is kept in the database and repeated in replies, so a larger result belongs in a file.
+// The size limit of `data`. It is stored in the database and repeated in replies, so a larger result belongs in a file.
 
 import { type FileRecord, MAX_DATA_BYTES } from '../../agent/define.ts'
 import { CadreError } from '../../error.ts'

@@ -1,5 +1,5 @@
-// The door of this room: what runs and phases are, and every rule about them that needs no database, clock or file.
-// Pure; it imports no other room.
+// The exports of lib/run/core: what runs and phases are, and every rule about them that needs no database, clock or
+// file. Pure; it imports no other folder of lib/run.
 
 export { retryDelay } from './backoff.ts'
 export { bounded } from './bounded.ts'

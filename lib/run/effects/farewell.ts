@@ -1,5 +1,6 @@
-// What happens after the end of a run: its listeners are waited for, what it needed is removed, and those who wait for
-// its end are told. A run that is resumed meanwhile keeps everything, and those who wait for its end wait on.
+// What happens after the end of a run: its deliveries are awaited, its secrets and other temporary data are removed,
+// and callers that wait for its end are notified. If the run is resumed in the meantime, everything is kept and the
+// callers continue to wait.
 
 import type { Log } from '../../log.ts'
 import type { Messenger, RootSecrets, RunLogs } from '../attempt/attempt.ts'
@@ -14,7 +15,7 @@ interface Parts {
   messenger: Messenger
   secrets: RootSecrets
   followers: Followers
-  /** Whether a top run is just being deleted or resumed. */
+  /** Whether a top run is being deleted or resumed at the moment. */
   isHeld(runId: string): boolean
   stopping: AbortSignal
   log: Log
@@ -42,7 +43,7 @@ export class Farewell {
     logs.close(runId)
     await messenger.idle(runId)
     if (!this.#hasEnded(runId)) return
-    // A listener may have written to the log since.
+    // A listener may have written to the log in the meantime.
     logs.close(runId)
     const isTop = runId === root && !isHeld(runId)
     try {

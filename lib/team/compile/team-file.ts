@@ -12,7 +12,7 @@ import { compileListener } from './listener.ts'
 import { compilePhase, kindOfPhase, type SubCall } from './phase.ts'
 import { TeamSchema } from './schema.ts'
 
-/** Most instructions of all regular expressions of a file: about 150 ms of compiling. */
+/** Maximum number of instructions of all regular expressions of a file, which take about 150 ms to compile. */
 const MAX_PATTERN_INSTRUCTIONS = 50_000
 
 export interface Compiled {

@@ -114,7 +114,7 @@ test('a file that cannot be made again is logged once, keeps its row, and stops 
   writeFileSync(join(home.stateDir, 'files/p/a'), 'a file')
   expect(await restoreSmall(home.db, home)).toBe(1)
   expect(readFileSync(join(home.stateDir, 'files/p/b'), 'utf8')).toBe('3')
-  expect(home.lines.filter(line => line.includes('could not be made again')).length).toBe(2)
+  expect(home.lines.filter(line => line.includes('could not be restored')).length).toBe(2)
   expect(home.lines.join('\n')).toContain('files/p/a is a file')
   expect(rows(home.db)).toHaveLength(3)
 })
