@@ -151,7 +151,7 @@ describe('safety', () => {
     expect(evaluate('inputs.o', { o: { constructor: 'x' } })).toEqual({ constructor: 'x' })
   })
 
-  test('what JSON cannot say is an error', () => {
+  test('a value that JSON cannot express is an error', () => {
     expect(() => evaluate('9007199254740993')).toThrow('beyond 2^53')
     expect(() => evaluate('1.0 / 0.0')).toThrow('Infinity')
     expect(() => evaluate('bytes("a")')).toThrow('not a JSON value')
