@@ -14,9 +14,8 @@ import type { UserCaller } from './callers.ts'
 import { findDaemon, statusOf } from './daemons.ts'
 import type { Hub } from './hub.ts'
 import { TERMINAL } from './live.ts'
-import { findPackage, type PackageRow } from './packages.ts'
+import { findPackage, type PackageRow, splitReference } from './packages/packages.ts'
 import { enqueue, type JobRow } from './queue.ts'
-import { splitReference } from './reference.ts'
 import { loseRuns, readableRun } from './runs.ts'
 
 export interface DispatchRequest {

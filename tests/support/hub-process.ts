@@ -30,7 +30,7 @@ stopOnSignal(listening, hub.log, () => {
 
 process.on('message', async ({ id, ask, ms = 0 }: Question) => {
   if (ask === 'skew') skew = ms
-  if (ask === 'flush') await hub.touches.flush()
+  if (ask === 'flush') await hub.lastSeen.flush()
   process.send!({ id, lines: ask === 'log' ? lines : [] } satisfies Answer)
 })
 // The test process has ended.

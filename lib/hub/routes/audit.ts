@@ -5,9 +5,9 @@ import { Elysia } from 'elysia'
 import { Type } from '../../type.ts'
 import { listBody, Moment, OrgId, orgId, page, Text } from '../bodies.ts'
 import type { UserCaller } from '../callers.ts'
-import { countOf } from '../counting.ts'
 import type { Hub } from '../hub.ts'
 import { hubKit } from '../kit.ts'
+import { countOf } from '../list-total.ts'
 import { AuditEntry, listOf } from '../records.ts'
 
 export function audit(hub: Hub) {

@@ -9,12 +9,12 @@ import { Type } from '../../type.ts'
 import { record } from '../audit.ts'
 import { listBody, page, Uuid } from '../bodies.ts'
 import type { UserCaller } from '../callers.ts'
-import { countOf } from '../counting.ts'
 import { daemonRecord, findDaemon } from '../daemons.ts'
 import type { Hub } from '../hub.ts'
 import { hubKit } from '../kit.ts'
-import { realmsReached } from '../reach.ts'
+import { countOf } from '../list-total.ts'
 import { Daemon, listOf } from '../records.ts'
+import { realmsReached } from '../token-reach.ts'
 
 const OneDaemon = closed({ daemon_id: Uuid })
 

@@ -6,7 +6,7 @@ import { Elysia } from 'elysia'
 import { CadreError } from '../../error.ts'
 import { standard } from '../../schema.ts'
 import { Type } from '../../type.ts'
-import { accessList } from '../acl.ts'
+import { accessList } from '../access-list.ts'
 import { record } from '../audit.ts'
 import { Text, Title, Uuid } from '../bodies.ts'
 import type { RealmCaller } from '../callers.ts'
@@ -82,7 +82,7 @@ export function daemonProtocol(hub: Hub) {
           }
           return daemonId
         })
-        hub.touches.daemon(id)
+        hub.lastSeen.daemon(id)
         hub.bell.ring(`realm ${realmId}`)
         return {
           daemon_id: id,

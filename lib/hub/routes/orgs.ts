@@ -10,12 +10,12 @@ import { addOrg, userNamed } from '../accounts.ts'
 import { record } from '../audit.ts'
 import { checkSlug, listBody, OrgId, orgId, page, Slug, Title, Username } from '../bodies.ts'
 import type { UserCaller } from '../callers.ts'
-import { countOf } from '../counting.ts'
 import type { Hub } from '../hub.ts'
 import { hubKit } from '../kit.ts'
-import { keepOrgOwner, keepRealmAdmin, keepScopeOwner } from '../last.ts'
+import { keepOrgOwner, keepRealmAdmin, keepScopeOwner } from '../last-leader.ts'
+import { countOf } from '../list-total.ts'
 import { endLiveRuns, hasLiveRuns } from '../live.ts'
-import { delist } from '../packages.ts'
+import { delist } from '../packages/packages.ts'
 import { listOf, Member, memberOf, Org, withMore } from '../records.ts'
 
 const Role = Type.Enum(['owner', 'admin', 'member'])
@@ -127,7 +127,7 @@ export function orgs(hub: Hub) {
           const within = tx.select({ id: realms.id }).from(realms).where(eq(realms.org_id, org.id))
           if (await hasLiveRuns(hub, tx, within)) throw endLiveRuns(`org ${org.slug}`)
           await tx.delete(realms).where(eq(realms.org_id, org.id))
-          await delist(hub, tx, eq(scopes.org_id, org.id))
+          await delist(store, tx, eq(scopes.org_id, org.id))
           await tx.delete(orgs).where(eq(orgs.id, org.id))
           await record(hub, tx, caller, { action: 'orgs/delete', target: org.slug, org_id: org.id })
           return { id: org.id }

@@ -10,12 +10,12 @@ import { Type } from '../../type.ts'
 import { addUser, hashPassword, userNamed } from '../accounts.ts'
 import { record } from '../audit.ts'
 import { listBody, Password, page, Secret, Username, Uuid } from '../bodies.ts'
-import { countOf } from '../counting.ts'
 import type { Hub } from '../hub.ts'
 import { hubKit } from '../kit.ts'
-import { keepRealmAdmin } from '../last.ts'
+import { keepRealmAdmin } from '../last-leader.ts'
+import { countOf } from '../list-total.ts'
 import { listOf, Member, memberOf, RealmRole, Time } from '../records.ts'
-import { hashSecret, mintSecret } from '../secret.ts'
+import { hashSecret, mintSecret } from '../token-secrets.ts'
 
 type Role = Static<typeof RealmRole>
 

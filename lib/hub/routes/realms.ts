@@ -10,12 +10,12 @@ import { addRealm } from '../accounts.ts'
 import { record } from '../audit.ts'
 import { checkSlug, listBody, OrgId, orgId, page, Slug, TeamName, Title, Uuid } from '../bodies.ts'
 import type { UserCaller } from '../callers.ts'
-import { countOf } from '../counting.ts'
 import type { Hub } from '../hub.ts'
 import { hubKit } from '../kit.ts'
+import { countOf } from '../list-total.ts'
 import { endLiveRuns, hasLiveRuns } from '../live.ts'
-import { realmsReached } from '../reach.ts'
 import { listOf, Realm, Time } from '../records.ts'
+import { realmsReached } from '../token-reach.ts'
 
 const OneRealm = closed({ realm_id: Uuid })
 const RealmTeam = closed({ realm_id: Uuid, team: TeamName })

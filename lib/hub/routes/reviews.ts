@@ -9,13 +9,13 @@ import { closed, matches } from '../../schema.ts'
 import { type Field, inputsFor } from '../../team/team.ts'
 import { Type } from '../../type.ts'
 import { listBody, page, Uuid } from '../bodies.ts'
-import { countOf } from '../counting.ts'
 import { orderRun } from '../dispatch.ts'
 import type { Hub } from '../hub.ts'
 import { hubKit } from '../kit.ts'
-import { realmsReached } from '../reach.ts'
+import { countOf } from '../list-total.ts'
 import { listOf, Review, withMore } from '../records.ts'
 import { readableRun } from '../runs.ts'
+import { realmsReached } from '../token-reach.ts'
 
 type ReviewRow = Tables['reviews']['$inferSelect']
 

@@ -11,11 +11,11 @@ import { listBody, page, TeamName, Text, Uuid } from '../bodies.ts'
 import { callingDaemon, checkProtocol } from '../daemons.ts'
 import type { Hub } from '../hub.ts'
 import { hubKit } from '../kit.ts'
-import { realmsReached } from '../reach.ts'
 import { Artifact, Deliveries, Line, listOf, Phase, Run, TreeEntry, withMore } from '../records.ts'
 import { readableRun, runRecord, stateColumn, subRuns, treeEntries } from '../runs.ts'
 import { runEvents } from '../stream.ts'
 import { applyBatch } from '../sync.ts'
+import { realmsReached } from '../token-reach.ts'
 
 const OneRun = closed({ run_id: Uuid })
 const Applied = Type.Object({

@@ -8,13 +8,13 @@ import { Type } from '../../type.ts'
 import { addScope, userNamed } from '../accounts.ts'
 import { record } from '../audit.ts'
 import { checkSlug, Id, listBody, OrgId, orgId, page, Slug, Title, Username } from '../bodies.ts'
-import { countOf } from '../counting.ts'
 import type { Hub } from '../hub.ts'
 import { hubKit } from '../kit.ts'
-import { keepScopeOwner } from '../last.ts'
-import { delist } from '../packages.ts'
-import { scopesReached } from '../reach.ts'
+import { keepScopeOwner } from '../last-leader.ts'
+import { countOf } from '../list-total.ts'
+import { delist } from '../packages/packages.ts'
 import { listOf, Member, memberOf, Scope, withMore } from '../records.ts'
+import { scopesReached } from '../token-reach.ts'
 
 const OneScope = closed({ scope_id: Id })
 const Membership = memberOf('scope_id', Type.Integer())
@@ -102,7 +102,7 @@ export function scopes(hub: Hub) {
           if (published) {
             throw new CadreError('conflict', `@${scope.slug} has published teams, which runs may be pinned to`)
           }
-          await delist(hub, tx, eq(scopes.id, scope.id))
+          await delist(store, tx, eq(scopes.id, scope.id))
           await tx.delete(scopes).where(eq(scopes.id, scope.id))
           await record(hub, tx, caller, { action: 'scopes/delete', target: scope.slug, org_id: scope.org_id })
           return { id: scope.id }

@@ -9,17 +9,24 @@ import { MIB } from '../../http/body.ts'
 import { type SignedPackage, verifyPackage } from '../../package-signature.ts'
 import { closed } from '../../schema.ts'
 import { Type } from '../../type.ts'
-import { realmFacts } from '../acl.ts'
+import { realmFacts } from '../access-list.ts'
 import { record } from '../audit.ts'
 import { listBody, page, Slug, TeamName, TeamRef, Text } from '../bodies.ts'
 import type { RealmCaller, UserCaller } from '../callers.ts'
 import type { Hub } from '../hub.ts'
 import { hubKit } from '../kit.ts'
-import type { Found } from '../package-check.ts'
-import { filesOf, findPackage, type PackageRow, reachable, versionsOf } from '../packages.ts'
-import { scopesReached } from '../reach.ts'
+import {
+  type Found,
+  filesOf,
+  findPackage,
+  type PackageRow,
+  reachable,
+  scopeSlugOf,
+  splitReference,
+  versionsOf,
+} from '../packages/packages.ts'
 import { Download, listOf, Package, withMore } from '../records.ts'
-import { scopeOf, splitReference } from '../reference.ts'
+import { scopesReached } from '../token-reach.ts'
 
 const READ = { grant: { teams: 'read' }, scope: 'org' } as const
 const WRITE = { grant: { teams: 'write' }, scope: 'member' } as const
@@ -55,7 +62,7 @@ export function teams(hub: Hub) {
         // Daemons judge for themselves. Here it keeps a version from being published with a signature that none takes.
         if (signature && !verifyPackage(checked, signature)) throw unfitting(checked)
         return store.write(async tx => {
-          const scope = await caller.scope({ slug: scopeOf(name) }, 'member', tx)
+          const scope = await caller.scope({ slug: scopeSlugOf(name) }, 'member', tx)
           const [row] = await tx
             .insert(packages)
             .values({
@@ -143,7 +150,7 @@ export function teams(hub: Hub) {
     .post(
       '/versions',
       async ({ body, caller }) => {
-        await caller.scope({ slug: scopeOf(body.team) }).catch(asMissing(body.team))
+        await caller.scope({ slug: scopeSlugOf(body.team) }).catch(asMissing(body.team))
         const all = await versionsOf(store, store.db, body.team)
         if (all.length === 0) throw missing(body.team)
         const rows = all.filter(row => row.yanked_at === null)
@@ -172,7 +179,7 @@ export function teams(hub: Hub) {
         store.write(async tx => {
           const { name, range } = splitReference(team)
           if (range === null) throw new CadreError('invalid_request', 'name one version: @scope/name@version')
-          const scope = await caller.scope({ slug: scopeOf(name) }, 'member', tx).catch(asMissing(team))
+          const scope = await caller.scope({ slug: scopeSlugOf(name) }, 'member', tx).catch(asMissing(team))
           const [row] = await tx
             .update(packages)
             .set({ yanked_at: hub.now() })
@@ -197,7 +204,7 @@ export function teams(hub: Hub) {
 
   /** Throws 404 for a package of a scope that the caller does not belong to, as for a missing one. */
   async function readable(caller: UserCaller, reference: string): Promise<PackageRow> {
-    await caller.scope({ slug: scopeOf(reference) }, 'org').catch(asMissing(reference))
+    await caller.scope({ slug: scopeSlugOf(reference) }, 'org').catch(asMissing(reference))
     const row = await findPackage(store, store.db, reference)
     if (!row) throw missing(reference)
     return row

@@ -10,9 +10,9 @@ import { Type } from '../../type.ts'
 import { addUser, deleteUser, endTokens, hashPassword } from '../accounts.ts'
 import { record } from '../audit.ts'
 import { Id, listBody, Password, page, Username } from '../bodies.ts'
-import { countOf } from '../counting.ts'
 import type { Hub } from '../hub.ts'
 import { hubKit } from '../kit.ts'
+import { countOf } from '../list-total.ts'
 import { listOf, User } from '../records.ts'
 
 const ByUser = closed({ user_id: Type.Optional(Id), username: Type.Optional(Username) })

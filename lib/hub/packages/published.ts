@@ -1,10 +1,9 @@
-// Published teams: immutable packages `@scope/name@version`, as they are kept and found.
+// Published teams as they are kept and found: `@scope/name@version`, immutable.
 
 import { eq, like, type SQL } from 'drizzle-orm'
-import type { Tables } from '../../db/hub/schema.ts'
-import type { Db, Store } from '../../db/hub/store.ts'
-import type { PackageFile } from '../wire/packages.ts'
-import type { Hub } from './hub.ts'
+import type { Tables } from '../../../db/hub/schema.ts'
+import type { Db, Store } from '../../../db/hub/store.ts'
+import type { PackageFile } from '../../wire/packages.ts'
 import { splitReference } from './reference.ts'
 
 export type PackageRow = Tables['packages']['$inferSelect']
@@ -64,8 +63,7 @@ export async function reachable(
  * Takes the teams of scopes that are to be deleted off every realm's list: the next owner of such a slug would run there
  * without having been asked for.
  */
-export async function delist({ store }: Hub, tx: Db, of: SQL): Promise<void> {
-  const { scopes, realmTeams } = store
+export async function delist({ scopes, realmTeams }: Store, tx: Db, of: SQL): Promise<void> {
   const gone = await tx.select({ slug: scopes.slug }).from(scopes).where(of)
   for (const { slug } of gone) await tx.delete(realmTeams).where(like(realmTeams.team, `@${slug}/%`))
 }

@@ -10,7 +10,7 @@ const FLUSH_MS = 2_000
 /** A session lives this long after its last use. */
 export const SESSION_MS = 30 * 86_400_000
 
-export class Touches {
+export class LastSeen {
   readonly #store: Store
   readonly #log: Log
   readonly #now: () => number

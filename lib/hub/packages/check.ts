@@ -1,9 +1,9 @@
 // Packages are checked in a thread of its own, one after the other: the thread that answers calls never waits for it.
 // What takes too long is refused, and whoever has many packages waiting is told to come back.
 
-import { CadreError, type Detail, type ErrorCode } from '../error.ts'
-import type { Field } from '../team/team.ts'
-import type { PackageFile } from '../wire/packages.ts'
+import { CadreError, type Detail, type ErrorCode } from '../../error.ts'
+import type { Field } from '../../team/team.ts'
+import type { PackageFile } from '../../wire/packages.ts'
 
 /** A package that was found good. */
 export interface Checked {
@@ -135,7 +135,7 @@ export class PackageChecker {
   }
 
   #start(): Promise<Worker> {
-    const worker = new Worker(new URL('./package-worker.ts', import.meta.url).href)
+    const worker = new Worker(new URL('./worker.ts', import.meta.url).href)
     worker.unref()
     const { promise, resolve, reject } = Promise.withResolvers<Worker>()
     worker.onmessage = ({ data }: MessageEvent<FromWorker>) => data === 'ready' && resolve(worker)

@@ -1,10 +1,10 @@
 // What a package must be: bounded, with names that every daemon can store, and right for the daemon's own validator.
 
-import { CadreError } from '../error.ts'
-import { inOrder, inScope, PackagePaths, packageDigest, problemWithPath, TEAM_FILE } from '../package-files.ts'
-import { type AgentLookup, loadBundle, type ResolvePackage } from '../team/team.ts'
-import type { PackageFile } from '../wire/packages.ts'
-import type { Candidate, Checked } from './package-check.ts'
+import { CadreError } from '../../error.ts'
+import { inOrder, inScope, PackagePaths, packageDigest, problemWithPath, TEAM_FILE } from '../../package-files.ts'
+import { type AgentLookup, loadBundle, type ResolvePackage } from '../../team/team.ts'
+import type { PackageFile } from '../../wire/packages.ts'
+import type { Candidate, Checked } from './check.ts'
 import { splitReference } from './reference.ts'
 
 const MOST_FILES = 2_000

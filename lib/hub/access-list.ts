@@ -2,8 +2,8 @@
 
 import { and, eq, inArray, isNull } from 'drizzle-orm'
 import type { AccessList, PublicKey } from '../wire/protocol.ts'
+import { publicKeys } from './dispatch-keys.ts'
 import type { Hub } from './hub.ts'
-import { publicKeys } from './keys.ts'
 
 export async function accessList(hub: Hub, realmId: string, daemonId: string): Promise<AccessList> {
   const { allowed, keys } = await realmFacts(hub, realmId)

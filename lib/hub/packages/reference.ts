@@ -5,4 +5,4 @@ export function splitReference(reference: string): { name: string; range: string
   return at === -1 ? { name: reference, range: null } : { name: reference.slice(0, at), range: reference.slice(at + 1) }
 }
 
-export const scopeOf = (name: string): string => name.slice(1, name.indexOf('/'))
+export const scopeSlugOf = (name: string): string => name.slice(1, name.indexOf('/'))

@@ -1,7 +1,7 @@
-// The thread that checks packages (package-check.ts). It asks the other one for the packages that a team names.
+// The thread that checks packages (check.ts). It asks the other one for the packages that a team names.
 
-import type { AgentLookup, TeamPackage } from '../team/team.ts'
-import type { Found, FromWorker, ToWorker } from './package-check.ts'
+import type { AgentLookup, TeamPackage } from '../../team/team.ts'
+import type { Found, FromWorker, ToWorker } from './check.ts'
 
 declare const self: Worker
 
@@ -30,13 +30,13 @@ if (!Bun.isMainThread) {
       return void asking.delete(data.ask)
     }
     if ('setup' in data) {
-      const { discover } = await import('../agent/catalogue.ts')
+      const { discover } = await import('../../agent/catalogue.ts')
       agents = await discover(data.setup)
       return say('ready')
     }
     const [{ checkPackage }, { CadreError, messageOf }] = await Promise.all([
-      import('./package-reading.ts'),
-      import('../error.ts'),
+      import('./reading.ts'),
+      import('../../error.ts'),
     ])
     try {
       say({ checked: await checkPackage(data.check, { agents, resolve }) })
