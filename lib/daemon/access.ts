@@ -9,7 +9,7 @@ import { timingSafeEqual } from 'node:crypto'
 import { userInfo } from 'node:os'
 import { CadreError } from '../error.ts'
 import type { Access, Incoming } from '../http/admission.ts'
-import { type Credential, type Credentials, NO_CREDENTIAL } from './credentials.ts'
+import { type Credential, type Credentials, NO_CREDENTIAL } from './remote-credentials.ts'
 
 export type RemoteAction = 'access' | 'execute' | 'cancel'
 

@@ -15,7 +15,7 @@ import { trustsName, whyUntrusted } from '../settings/trust.ts'
 import type { TeamPackage } from '../team/team.ts'
 import { DownloadTeam } from '../wire/hub-calls.ts'
 import { type Download, type PackageFile, PackageSignature } from '../wire/packages.ts'
-import type { HubClient } from './hub-client.ts'
+import type { HubClient } from './link/link.ts'
 
 const REFERENCE = /^(@[a-z0-9][a-z0-9-]{0,62}\/[a-z0-9][a-z0-9-]{0,62})(?:@([^@/\s]+))?$/
 const VERSION = /^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$/

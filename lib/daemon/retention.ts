@@ -7,7 +7,7 @@ import { CadreError, messageOf } from '../error.ts'
 import { runEnded } from '../run/engine.ts'
 import { sizeText } from '../size.ts'
 import type { Daemon } from './daemon.ts'
-import { databaseBytes, TreeSizes } from './usage.ts'
+import { databaseBytes, TreeSizes } from './disk-usage.ts'
 
 const DAY_MS = 24 * 3_600_000
 const DEFAULT_DAYS = 30

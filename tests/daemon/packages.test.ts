@@ -3,7 +3,7 @@
 import { afterAll, expect, test } from 'bun:test'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { HubClient } from '../../lib/daemon/hub-client.ts'
+import { HubClient } from '../../lib/daemon/link/link.ts'
 import { Packages } from '../../lib/daemon/packages.ts'
 import { createLog } from '../../lib/log.ts'
 import { packageDigest } from '../../lib/package-files.ts'

@@ -21,7 +21,7 @@ import {
 } from '../../wire/hub-calls.ts'
 import { refuseSessionForm } from '../api-key.ts'
 import { homeFolder, makeHome } from '../home.ts'
-import { HubClient } from '../hub-client.ts'
+import { HubClient } from '../link/link.ts'
 import { type InputOptions, readInputs } from './inputs.ts'
 import { inputsOf, readPackage, signed } from './package.ts'
 

@@ -14,9 +14,9 @@ import type { Hub } from '../hub.ts'
 import { hubKit } from '../kit.ts'
 import { keepOrgOwner, keepRealmAdmin, keepScopeOwner } from '../last-leader.ts'
 import { countOf } from '../list-total.ts'
-import { endLiveRuns, hasLiveRuns } from '../live.ts'
 import { delist } from '../packages/packages.ts'
 import { listOf, Member, memberOf, Org, withMore } from '../records.ts'
+import { endLiveRuns, hasLiveRuns } from '../runs.ts'
 
 const Role = Type.Enum(['owner', 'admin', 'member'])
 const Membership = memberOf('org_id', Type.Integer())

@@ -13,8 +13,8 @@ import type { UserCaller } from '../callers.ts'
 import type { Hub } from '../hub.ts'
 import { hubKit } from '../kit.ts'
 import { countOf } from '../list-total.ts'
-import { endLiveRuns, hasLiveRuns } from '../live.ts'
 import { listOf, Realm, Time } from '../records.ts'
+import { endLiveRuns, hasLiveRuns } from '../runs.ts'
 import { realmsReached } from '../token-reach.ts'
 
 const OneRealm = closed({ realm_id: Uuid })

@@ -2,8 +2,8 @@
 // and need not know who answers it.
 
 import type { Static, TSchema } from 'typebox'
-import type { Call } from '../wire/call.ts'
-import type { Caller } from './client.ts'
+import type { Call } from '../../wire/call.ts'
+import type { Callee } from './client.ts'
 
 export interface Answer {
   path: string
@@ -18,7 +18,7 @@ export function answer<Body extends TSchema, Data extends TSchema>(
   return { path, of: body => of(body as Static<Body>) }
 }
 
-export function answering(...answers: readonly Answer[]): Caller {
+export function answering(...answers: readonly Answer[]): Callee {
   const byPath = new Map(answers.map(each => [each.path, each]))
   return {
     async call(call, body) {

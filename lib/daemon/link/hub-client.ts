@@ -2,8 +2,8 @@
 // hub meant.
 
 import type { Static, TSchema } from 'typebox'
-import { CadreError, messageOf } from '../error.ts'
-import { type Call, plainData } from '../wire/call.ts'
+import { CadreError, messageOf } from '../../error.ts'
+import { type Call, plainData } from '../../wire/call.ts'
 
 /** Milliseconds that a call may take, unless it says otherwise. */
 const DEADLINE_MS = 20_000

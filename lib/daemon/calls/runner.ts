@@ -1,10 +1,10 @@
 // What commands do to runs: through the process that holds the home, or through this one, which holds it meanwhile.
 
 import type { Static } from 'typebox'
-import { CadreError } from '../error.ts'
-import type { JsonObject } from '../json.ts'
-import type { Log } from '../log.ts'
-import type { Decision } from '../run/engine.ts'
+import { CadreError } from '../../error.ts'
+import type { JsonObject } from '../../json.ts'
+import type { Log } from '../../log.ts'
+import type { Decision } from '../../run/engine.ts'
 import {
   CancelRun,
   DecideReview,
@@ -13,13 +13,13 @@ import {
   StartRun,
   ValidateTeam,
   type Which,
-} from '../wire/daemon-calls.ts'
-import type { Field } from '../wire/forms.ts'
-import type { ReviewRecord, RunEvent } from '../wire/run-records.ts'
+} from '../../wire/daemon-calls.ts'
+import type { Field } from '../../wire/forms.ts'
+import type { ReviewRecord, RunEvent } from '../../wire/run-records.ts'
+import { holderOf } from '../lock.ts'
+import type { RunRequest } from '../start-run.ts'
 import { type Client, withHome } from './client.ts'
-import type { Host } from './host.ts'
-import { holderOf } from './lock.ts'
-import type { RunRequest } from './start.ts'
+import type { CommandHost } from './command-host.ts'
 
 type Answer = Omit<Decision, 'by'>
 
@@ -52,7 +52,7 @@ export interface Runner {
   /** Reviews that nobody has answered, newest first, at most 100. */
   pending(): Promise<ReviewRecord[]>
   /** This process, when it holds the home: what runs stops with it. */
-  readonly host: Host | null
+  readonly host: CommandHost | null
 }
 
 /**
@@ -70,10 +70,10 @@ export function openRunner<T>(
     home,
     client => doFirst(through(client)),
     async () => {
-      const { Host } = await import('./host.ts')
-      let host: Host
+      const { CommandHost } = await import('./command-host.ts')
+      let host: CommandHost
       try {
-        host = await Host.open(home, command, log)
+        host = await CommandHost.open(home, command, log)
       } catch (error) {
         const another = error instanceof CadreError && error.code === 'conflict' && holderOf(home) !== null
         if (another) return openRunner(home, command, log, first)
@@ -108,8 +108,8 @@ function through(client: Client): Runner {
 }
 
 /** A new run begins at once; everything else, and what others ask, waits for the server. */
-async function inProcess(host: Host): Promise<Runner> {
-  const { loadTeam, startBundle } = await import('./start.ts')
+async function inProcess(host: CommandHost): Promise<Runner> {
+  const { loadTeam, startBundle } = await import('../start-run.ts')
   const { daemon } = host
   return {
     ...through(host.client),

@@ -1,12 +1,12 @@
 // A process that holds the home as long as something runs in it, without being a daemon: `run` and the other commands that
 // make a run go on. It serves the daemon's API on a free loopback port meanwhile, so that other commands work through it.
 
-import { messageOf } from '../error.ts'
-import type { Listening } from '../http/listen.ts'
-import type { Log } from '../log.ts'
+import { messageOf } from '../../error.ts'
+import type { Listening } from '../../http/listen.ts'
+import type { Log } from '../../log.ts'
+import { Daemon } from '../daemon.ts'
+import { homeIsFull } from '../full-disk.ts'
 import { type Client, createClient } from './client.ts'
-import { Daemon } from './daemon.ts'
-import { homeIsFull } from './full-disk.ts'
 
 /** A run that ends sooner needs no server; until then other commands wait for the address. */
 const SERVE_AFTER_MS = 250
@@ -17,13 +17,13 @@ interface Serving {
   client: Client
 }
 
-export class Host {
+export class CommandHost {
   readonly daemon: Daemon
   #serving: Promise<Serving> | null = null
   #timer: Timer | undefined
 
   /** Takes the home. Throws `conflict` when another process holds it, `unavailable` on a full disk. */
-  static async open(home: string, command: string, log: Log): Promise<Host> {
+  static async open(home: string, command: string, log: Log): Promise<CommandHost> {
     const opening = heldBack(log)
     const daemon = await Daemon.open({ home, log: opening.log, command })
     try {
@@ -36,7 +36,7 @@ export class Host {
       throw error
     }
     opening.release()
-    return new Host(daemon)
+    return new CommandHost(daemon)
   }
 
   private constructor(daemon: Daemon) {
@@ -89,7 +89,7 @@ export class Host {
   }
 
   async *#events(runId: string, signal: AbortSignal) {
-    const { runEvents } = await import('./events.ts')
+    const { runEvents } = await import('../events.ts')
     yield* runEvents(this.daemon.engine, runId, signal)
   }
 
@@ -104,9 +104,9 @@ export class Host {
 
   async #listen(): Promise<Serving> {
     const [{ strictFrom }, { daemonApp }, { listen }] = await Promise.all([
-      import('./access.ts'),
-      import('./app.ts'),
-      import('../http/listen.ts'),
+      import('../access.ts'),
+      import('../routes/app.ts'),
+      import('../../http/listen.ts'),
     ])
     const { daemon } = this
     const app = daemonApp(daemon, { strict: strictFrom(process.env.CADRE_LOCAL_AUTH) })

@@ -2,14 +2,14 @@
 // may be away at any time; runs go on, changes wait in the outbox, and every loop comes back with backoff and jitter.
 
 import type { Static } from 'typebox'
-import { CadreError, messageOf } from '../error.ts'
-import type { Log } from '../log.ts'
-import type { Decision, RunRow, Store, SyncOutbox } from '../run/engine.ts'
-import { matches, problems } from '../schema.ts'
-import type { Phase } from '../team/team.ts'
-import { pause, startPause } from '../wait.ts'
-import { type Identity, Whoami } from '../wire/hub-calls.ts'
-import { type AnyLeasedJob, type JobKind, ORDERS, type RunOrder } from '../wire/jobs.ts'
+import { CadreError, messageOf } from '../../error.ts'
+import type { Log } from '../../log.ts'
+import type { Decision, RunRow, Store, SyncOutbox } from '../../run/engine.ts'
+import { matches, problems } from '../../schema.ts'
+import type { Phase } from '../../team/team.ts'
+import { pause, startPause } from '../../wait.ts'
+import { type Identity, Whoami } from '../../wire/hub-calls.ts'
+import { type AnyLeasedJob, type JobKind, ORDERS, type RunOrder } from '../../wire/jobs.ts'
 import {
   Ack,
   type Answer,
@@ -20,9 +20,11 @@ import {
   type PublicKey,
   Register,
   Sync,
-} from '../wire/protocol.ts'
+} from '../../wire/protocol.ts'
 import type { HeartbeatOrder, HeartbeatReport } from './heartbeat.ts'
 import { HubClient } from './hub-client.ts'
+
+export { HubClient }
 
 export interface LinkOptions {
   hubUrl: string

@@ -2,11 +2,11 @@
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
-import { openForReading } from '../../db/open.ts'
-import { CadreError } from '../error.ts'
-import { listRuns, readLines, rootOf, runDetail, runPhases, Store, treeEntries, why } from '../run/engine.ts'
-import type { Field } from '../team/team.ts'
-import { bundleFromJson } from '../team/team.ts'
+import { openForReading } from '../../../db/open.ts'
+import { CadreError } from '../../error.ts'
+import { listRuns, readLines, rootOf, runDetail, runPhases, Store, treeEntries, why } from '../../run/engine.ts'
+import type { Field } from '../../team/team.ts'
+import { bundleFromJson } from '../../team/team.ts'
 import {
   GetLogs,
   GetPhases,
@@ -16,17 +16,17 @@ import {
   ListReviews,
   ListRuns,
   ListWorkspaces,
-} from '../wire/daemon-calls.ts'
-import { page } from '../wire/page.ts'
+} from '../../wire/daemon-calls.ts'
+import { page } from '../../wire/page.ts'
+import { databaseFile } from '../home.ts'
+import { shown, shownPhases, shownWhy } from '../interrupted.ts'
+import { listReviewRecords } from '../reviews.ts'
+import { Workspaces } from '../workspaces.ts'
 import { answer, answering } from './answers.ts'
-import { type Caller, withHome } from './client.ts'
-import { databaseFile } from './home.ts'
-import { shown, shownPhases, shownWhy } from './interrupted.ts'
-import { listReviewRecords } from './reviews.ts'
-import { Workspaces } from './workspaces.ts'
+import { type Callee, withHome } from './client.ts'
 
 /** Reads by `work`, which may be called again: a process that holds the home may let go of it in between. */
-export function read<T>(home: string, work: (reader: Caller) => Promise<T>): Promise<T> {
+export function askAboutRuns<T>(home: string, work: (callee: Callee) => Promise<T>): Promise<T> {
   return withHome(home, work, async () => {
     const store = openStore(home)
     try {
@@ -52,7 +52,7 @@ function openStore(home: string): Store {
 }
 
 /** Nobody holds the home: what has not ended was interrupted. */
-function fromDatabase(home: string, store: Store): Caller {
+function fromDatabase(home: string, store: Store): Callee {
   const bundle = (id: string) => bundleFromJson(JSON.parse(store.bundles.get(id)!))
   return answering(
     answer(ListRuns, async body => {

@@ -1,19 +1,19 @@
 // Calls of the command line to the process that holds the home, with the local token. Answers are held against the wire.
 
 import type { Static, TSchema } from 'typebox'
-import { CadreError } from '../error.ts'
-import { isObject } from '../json.ts'
-import { type Answerer, type Call, checkedData, envelopeData, failureOf, plainData } from '../wire/call.ts'
-import { EVENTS, type RunEvent } from '../wire/run-records.ts'
-import { readToken } from './home.ts'
-import { type Holder, holderOf } from './lock.ts'
+import { CadreError } from '../../error.ts'
+import { isObject } from '../../json.ts'
+import { type Answerer, type Call, checkedData, envelopeData, failureOf, plainData } from '../../wire/call.ts'
+import { EVENTS, type RunEvent } from '../../wire/run-records.ts'
+import { readToken } from '../home.ts'
+import { type Holder, holderOf } from '../lock.ts'
 
 /** Who answers calls of the daemon's API: another process, or this one. */
-export interface Caller {
+export interface Callee {
   call<Body extends TSchema, Data extends TSchema>(call: Call<Body, Data>, body: Static<Body>): Promise<Static<Data>>
 }
 
-export interface Client extends Caller {
+export interface Client extends Callee {
   /** Events of a run until it ends. */
   events(runId: string, signal: AbortSignal): AsyncGenerator<RunEvent>
 }

@@ -1,23 +1,23 @@
 // What commands ask about teams: through the process that holds the home, or in this one. Nothing is started here, so
 // the lock of the home is not needed.
 
-import { discover } from '../agent/catalogue.ts'
-import type { Log } from '../log.ts'
-import { openSettings } from '../settings/settings.ts'
-import { PlanTeam, ValidateTeam } from '../wire/daemon-calls.ts'
+import { discover } from '../../agent/catalogue.ts'
+import type { Log } from '../../log.ts'
+import { openSettings } from '../../settings/settings.ts'
+import { PlanTeam, ValidateTeam } from '../../wire/daemon-calls.ts'
+import { Bundles } from '../bundle-cache.ts'
+import { Packages } from '../packages.ts'
+import { namesOf, planRun } from '../plan.ts'
+import { loadTeam, type Stock, secretUsers } from '../start-run.ts'
 import { answer, answering } from './answers.ts'
-import { Bundles } from './bundles.ts'
-import { type Caller, withHome } from './client.ts'
-import { Packages } from './packages.ts'
-import { namesOf, planRun } from './plan.ts'
-import { loadTeam, type Stock, secretUsers } from './start.ts'
+import { type Callee, withHome } from './client.ts'
 
 /** Asks by `work`, which may be called again: a process that holds the home may let go of it in between. */
-export function askShelf<T>(home: string, log: Log, work: (shelf: Caller) => Promise<T>): Promise<T> {
-  return withHome(home, work, async () => work(await ownShelf(home, log)))
+export function askAboutTeams<T>(home: string, log: Log, work: (callee: Callee) => Promise<T>): Promise<T> {
+  return withHome(home, work, async () => work(await fromThisProcess(home, log)))
 }
 
-async function ownShelf(home: string, log: Log): Promise<Caller> {
+async function fromThisProcess(home: string, log: Log): Promise<Callee> {
   const settings = await openSettings(home, { log })
   const stock: Stock = {
     catalogue: await discover({ home, extra: process.env.CADRE_AGENTS }),

@@ -2,8 +2,8 @@
 // that moves: its beat is a counter in shared memory, and past 60 s without a step the daemon reports `stuck` and names
 // no jobs, so that their leases lapse.
 
-import { CadreError, messageOf } from '../error.ts'
-import { type Bulletin, Heartbeat, PROTOCOL } from '../wire/protocol.ts'
+import { CadreError, messageOf } from '../../error.ts'
+import { type Bulletin, Heartbeat, PROTOCOL } from '../../wire/protocol.ts'
 import { HubClient } from './hub-client.ts'
 
 declare const self: Worker

@@ -6,10 +6,9 @@ import type { Json } from '../json.ts'
 import { Whoami } from '../wire/hub-calls.ts'
 import { noSession, refuseSessionForm } from './api-key.ts'
 import type { Daemon } from './daemon.ts'
-import { HubClient } from './hub-client.ts'
-import { type JobHost, Link } from './link.ts'
+import { HubClient, type JobHost, Link } from './link/link.ts'
 import { answerReview, findReview } from './reviews.ts'
-import { startRun } from './start.ts'
+import { startRun } from './start-run.ts'
 import { version } from './version.ts'
 
 type Environment = Record<string, string | undefined>
