@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { HubClient } from '../../lib/daemon/link/link.ts'
 import { Packages } from '../../lib/daemon/packages.ts'
 import { createLog } from '../../lib/log.ts'
-import { packageDigest } from '../../lib/package-files.ts'
+import { packageDigest } from '../../lib/wire/package-files.ts'
 import { folder } from '../support/folder.ts'
 
 let reply: object = {}

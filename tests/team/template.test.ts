@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import type { Json } from '../../lib/json.ts'
-import type { StandardPhase } from '../../lib/team/model.ts'
+import type { StandardPhase } from '../../lib/team/model/compiled-team.ts'
 import { HEAD, scope, team } from './load.ts'
 
 const INPUTS = 'inputs:\n  - { name: v, type: object }\n'

@@ -1,8 +1,8 @@
 // What a package must be: bounded, with names that every daemon can store, and right for the daemon's own validator.
 
 import { CadreError } from '../../error.ts'
-import { inOrder, inScope, PackagePaths, packageDigest, problemWithPath, TEAM_FILE } from '../../package-files.ts'
 import { type AgentLookup, loadBundle, type ResolvePackage } from '../../team/team.ts'
+import { inOrder, inScope, PackagePaths, packageDigest, problemWithPath, TEAM_FILE } from '../../wire/package-files.ts'
 import type { PackageFile } from '../../wire/packages.ts'
 import type { Candidate, Checked } from './check.ts'
 import { splitReference } from './reference.ts'

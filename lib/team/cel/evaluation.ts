@@ -2,7 +2,7 @@
 // it.
 
 import type { Json } from '../../json.ts'
-import type { Scope } from '../model.ts'
+import type { Scope } from '../model/model.ts'
 import { type CelValue, toCel } from './values.ts'
 import { Work } from './work.ts'
 

@@ -3,7 +3,7 @@
 
 import { CadreError } from '../../error.ts'
 import type { Json, JsonObject } from '../../json.ts'
-import type { Expression, Template } from '../model.ts'
+import type { Expression, Template } from '../model/model.ts'
 import type { Source } from '../yaml/yaml.ts'
 import { field, type Node, type Place, type Scalar, toJson } from '../yaml/yaml.ts'
 import { Evaluation } from './evaluation.ts'

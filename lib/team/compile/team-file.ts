@@ -2,7 +2,7 @@
 // team may be used only when there is none.
 
 import { compileTemplate, Work } from '../cel/cel.ts'
-import type { Listener, Output, Phase, Team } from '../model.ts'
+import type { Listener, Output, Phase, Team } from '../model/model.ts'
 import type { Source } from '../yaml/yaml.ts'
 import { field, itemsOf, type Node, textOf } from '../yaml/yaml.ts'
 import { type AgentLookup, type Compilation, checkAgainst, defined, duration, numberOf, siteOf } from './compilation.ts'

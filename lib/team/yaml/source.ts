@@ -1,6 +1,6 @@
 // The text of a file with its positions, and the list of the mistakes in it.
 
-import type { Problem } from '../problem.ts'
+import type { Problem } from '../model/model.ts'
 import type { Place, Scalar } from './node.ts'
 
 /** Maximum number of listed mistakes. A file with more is probably the wrong file. */

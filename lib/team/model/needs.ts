@@ -1,7 +1,7 @@
 // What a team needs from outside: the agents that it calls, and the addresses that are written out in its file.
 
-import { isObject, type Json } from '../json.ts'
-import type { Bundle, Team, Template } from './model.ts'
+import { isObject, type Json } from '../../json.ts'
+import type { Bundle, Team, Template } from './compiled-team.ts'
 
 /** The agents that a team names itself, as written (`issues`, `issues@eu`), each once, in file order. */
 export function agentRefs(team: Team): string[] {

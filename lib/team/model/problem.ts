@@ -2,7 +2,7 @@
 // once.
 
 import pc from 'picocolors'
-import { CadreError, type Detail } from '../error.ts'
+import { CadreError, type Detail } from '../../error.ts'
 
 export interface Problem {
   file: string

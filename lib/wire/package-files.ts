@@ -1,7 +1,7 @@
 // The files of a published team, as the hub and the daemon exchange them: which names are allowed, and their digest.
 
-import { isSafeName } from './file-name.ts'
-import type { PackageFile } from './wire/packages.ts'
+import { isSafeName } from '../file-name.ts'
+import type { PackageFile } from './packages.ts'
 
 /** The SHA-256 of a package in hexadecimal. `files` must be in the hub's order, which is by path. */
 export function packageDigest(files: readonly PackageFile[]): string {

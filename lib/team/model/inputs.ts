@@ -1,10 +1,10 @@
 // Inputs of a team or of a review's form: compares what was given with what is declared. Values are never converted,
 // except those of the command line (`-i name=value`), which are text and are read by their declared type.
 
-import { CadreError, type Detail } from '../error.ts'
-import { isObject, type Json, type JsonObject } from '../json.ts'
-import { didYouMean } from '../spelling.ts'
-import type { Field, FieldType } from './model.ts'
+import { CadreError, type Detail } from '../../error.ts'
+import { isObject, type Json, type JsonObject } from '../../json.ts'
+import { didYouMean } from '../../spelling.ts'
+import type { Field, FieldType } from './compiled-team.ts'
 
 const NAMES: Record<FieldType, string> = {
   string: 'text',

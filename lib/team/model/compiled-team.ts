@@ -1,8 +1,8 @@
 // The compiled form of a team, as the engine uses it: team.yml after it was read and checked. It is immutable, and all
 // runs of the team share it.
 
-import type { Json, JsonObject } from '../json.ts'
-import type { Field, FieldType } from '../wire/forms.ts'
+import type { Json, JsonObject } from '../../json.ts'
+import type { Field, FieldType } from '../../wire/forms.ts'
 
 export type { Field, FieldType }
 
