@@ -9,9 +9,12 @@ import { MIB } from '../../http/body.ts'
 import { type SignedPackage, verifyPackage } from '../../package-signature.ts'
 import { closed } from '../../schema.ts'
 import { Type } from '../../type.ts'
+import { withMore } from '../../wire/hub-records.ts'
+import { Download, Package } from '../../wire/packages.ts'
+import { listBody, listOf, page } from '../../wire/page.ts'
+import { Slug, TeamName, TeamRef, Text } from '../../wire/parts.ts'
 import { realmFacts } from '../access-list.ts'
 import { record } from '../audit.ts'
-import { listBody, page, Slug, TeamName, TeamRef, Text } from '../bodies.ts'
 import type { RealmCaller, UserCaller } from '../callers.ts'
 import type { Hub } from '../hub.ts'
 import { hubKit } from '../kit.ts'
@@ -25,7 +28,6 @@ import {
   splitReference,
   versionsOf,
 } from '../packages/packages.ts'
-import { Download, listOf, Package, withMore } from '../records.ts'
 import { scopesReached } from '../token-reach.ts'
 
 const READ = { grant: { teams: 'read' }, scope: 'org' } as const
