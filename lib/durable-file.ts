@@ -5,13 +5,13 @@ import { mkdir, open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
 /** Replaces `file`, which is readable by its owner only. Makes its folder if it does not exist. */
-export async function writeDurable(file: string, text: string): Promise<void> {
+export async function writeDurable(file: string, content: string | Uint8Array): Promise<void> {
   const temporary = `${file}.${process.pid}.tmp`
   await mkdir(dirname(file), { recursive: true, mode: 0o700 })
   try {
     const handle = await open(temporary, 'w', 0o600)
     try {
-      await handle.writeFile(text)
+      await handle.writeFile(content)
       await handle.sync()
     } finally {
       await handle.close()

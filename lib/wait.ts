@@ -1,21 +1,21 @@
 // Waits that can be ended early.
 
 /** A pause of `ms` that `end` or `signal` can end early. It is over at once if the signal has already fired. */
-export function startPause(ms: number, signal: AbortSignal): { over: Promise<void>; end: () => void } {
+export function startPause(ms: number, signal?: AbortSignal): { over: Promise<void>; end: () => void } {
   const { promise, resolve } = Promise.withResolvers<void>()
   const end = () => {
     clearTimeout(timer)
-    signal.removeEventListener('abort', end)
+    signal?.removeEventListener('abort', end)
     resolve()
   }
   const timer = setTimeout(end, ms)
-  signal.addEventListener('abort', end)
-  if (signal.aborted) end()
+  signal?.addEventListener('abort', end)
+  if (signal?.aborted) end()
   return { over: promise, end }
 }
 
 /** Resolves after `ms`, or earlier when `signal` fires. */
-export function pause(ms: number, signal: AbortSignal): Promise<void> {
+export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   return startPause(ms, signal).over
 }
 

@@ -6,6 +6,7 @@
 
 import { messageOf } from '../error.ts'
 import type { JsonObject } from '../json.ts'
+import { pause, unlessAborted } from '../wait.ts'
 import { backoff, retryAfter } from './backoff.ts'
 import { bound } from './body.ts'
 import { AgentError, type Effect, type FetchOptions, withSent } from './define.ts'
@@ -81,7 +82,13 @@ export function guardedFetch(
   policy: FetchPolicy,
   options: Partial<FetchWorld> = {},
 ): (url: string | URL, options?: FetchOptions) => Promise<Response> {
-  const { lookup = systemLookup, env = process.env, now = Date.now, random = Math.random, sleep = pause } = options
+  const {
+    lookup = systemLookup,
+    env = process.env,
+    now = Date.now,
+    random = Math.random,
+    sleep = pauseToRetry,
+  } = options
   const guard = { ...guardOf(policy), lookup, env }
 
   return async (address, init = {}) => {
@@ -319,28 +326,9 @@ function placeOf({ method, url }: Request): string {
   return `${method} ${url.origin}`
 }
 
-/** Rejects with the signal's reason if the signal fires before `work` settles. The work itself continues. */
-export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  signal.throwIfAborted()
-  const { promise, reject } = Promise.withResolvers<never>()
-  const stop = () => reject(signal.reason)
-  signal.addEventListener('abort', stop, { once: true })
-  try {
-    return await Promise.race([work, promise])
-  } finally {
-    signal.removeEventListener('abort', stop)
-  }
-}
-
-/** Waits `ms`. Throws an AgentError `aborted` with `sent: 'no'` when `signal` fires first. */
-export async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>()
-  const timer = setTimeout(resolve, ms)
-  try {
-    await unlessAborted(promise, signal)
-  } catch (cause) {
-    throw new AgentError('stopped while waiting to try again', { code: 'aborted', sent: 'no', cause })
-  } finally {
-    clearTimeout(timer)
-  }
+/** Throws an AgentError `aborted`, of which nothing was sent, when `signal` fires first. */
+export async function pauseToRetry(ms: number, signal: AbortSignal): Promise<void> {
+  await pause(ms, signal)
+  if (!signal.aborted) return
+  throw new AgentError('stopped while waiting to try again', { code: 'aborted', sent: 'no', cause: signal.reason })
 }

@@ -1,9 +1,10 @@
 // Retries for agents whose client does not use the guarded fetch (mail, object stores). The waits are the same, and
 // only a retryable AgentError is retried.
 
+import { unlessAborted } from '../wait.ts'
 import { backoff } from './backoff.ts'
 import { type AgentContext, AgentError } from './define.ts'
-import { pause, unlessAborted } from './fetch.ts'
+import { pauseToRetry } from './fetch.ts'
 
 const ATTEMPTS = 4
 
@@ -21,7 +22,7 @@ export async function withRetries<T>(context: AgentContext<unknown>, work: () =>
       const wait = backoff(attempt, Math.random)
       context.log(`waiting: ${error.message}`, { attempt, wait_ms: wait })
       using _ = context.waiting(error.message)
-      await pause(wait, context.signal)
+      await pauseToRetry(wait, context.signal)
     }
   }
 }

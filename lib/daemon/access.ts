@@ -35,7 +35,7 @@ export interface Rule {
   ofRun?: true
 }
 
-export interface GuardOptions {
+export interface AccessOptions {
   localToken: string
   /** `CADRE_LOCAL_AUTH=strict`: the local token is needed for everything. */
   strict: boolean
@@ -49,9 +49,9 @@ export function strictFrom(value: string | undefined): boolean {
   throw new CadreError('invalid_request', `CADRE_LOCAL_AUTH: expected strict or nothing, got ${value}`)
 }
 
-export type Guard = (rule: Rule) => Access<Caller>
+export type AccessOf = (rule: Rule) => Access<Caller>
 
-export function createGuard({ localToken, strict, credentials }: GuardOptions): Guard {
+export function createAccess({ localToken, strict, credentials }: AccessOptions): AccessOf {
   const local: Admitted = {
     name: localName(),
     local: true,

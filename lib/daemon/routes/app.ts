@@ -3,7 +3,7 @@
 import { Elysia } from 'elysia'
 import { health } from '../../http/health.ts'
 import { root, STRICT } from '../../http/root.ts'
-import { createGuard } from '../access.ts'
+import { createAccess } from '../access.ts'
 import type { Daemon } from '../daemon.ts'
 import { localToken } from '../home.ts'
 import { daemonKit } from '../kit.ts'
@@ -22,7 +22,7 @@ import { workspaces } from './workspaces.ts'
 
 export function daemonApp(daemon: Daemon, { strict }: { strict: boolean }) {
   const kit = daemonKit(
-    createGuard({
+    createAccess({
       localToken: localToken(daemon.home),
       strict,
       credentials: createCredentials(() => daemon.remote, new UsedTokens(daemon.db)),

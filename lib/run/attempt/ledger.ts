@@ -4,6 +4,7 @@
 
 import { AgentError, type AgentResult } from '../../agent/define.ts'
 import { Recent } from '../../recent.ts'
+import { pause } from '../../wait.ts'
 import { parse } from '../core/core.ts'
 import { textOf } from '../steps/steps.ts'
 import type { Store } from '../store/store.ts'
@@ -110,7 +111,8 @@ export class Ledger {
       const since = this.#cutOff.get(placeOf(write)) ?? this.#began
       const left = since + (this.#parts.settle ?? SETTLE_MS) - performance.now()
       if (!found && left > 0) {
-        await pause(left, write.signal)
+        // A signal that fired before does not shorten the wait: an answer that comes too early proves nothing.
+        await pause(left, write.signal.aborted ? undefined : write.signal)
         found = await write.find()
       }
     } catch (thrown) {
@@ -150,14 +152,3 @@ export class Ledger {
 }
 
 const placeOf = ({ runId, position, entry }: Write): string => `${runId}:${position}:${entry}`
-
-/** Waits. Ends early when `signal` fires during the wait; a signal that had already fired does not count. */
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>()
-  const timer = setTimeout(resolve, ms)
-  const stop = () => resolve()
-  signal.addEventListener('abort', stop, { once: true })
-  await promise
-  clearTimeout(timer)
-  signal.removeEventListener('abort', stop)
-}
