@@ -9,9 +9,7 @@ import { timingSafeEqual } from 'node:crypto'
 import { userInfo } from 'node:os'
 import { CadreError } from '../error.ts'
 import type { Access, Incoming } from '../http/admission.ts'
-import { type Credential, type Credentials, NO_CREDENTIAL } from './remote-credentials.ts'
-
-export type RemoteAction = 'access' | 'execute' | 'cancel'
+import { type Credential, type Credentials, NO_CREDENTIAL, type RemoteAction } from './remote-credentials.ts'
 
 export interface Caller {
   /** `local:<os user>`, or the user name that the hub vouches for. */

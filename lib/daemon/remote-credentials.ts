@@ -5,7 +5,6 @@ import type { CryptoKey } from 'jose'
 import { CadreError } from '../error.ts'
 import type { Identity } from '../wire/hub-calls.ts'
 import type { PublicKey } from '../wire/protocol.ts'
-import type { RemoteAction } from './access.ts'
 import type { UsedTokens } from './used-tokens.ts'
 
 /** The link to the hub, as far as the daemon needs it. */
@@ -26,6 +25,8 @@ export interface Remote {
   lists(team: string): boolean
   stop(): Promise<void>
 }
+
+export type RemoteAction = 'access' | 'execute' | 'cancel'
 
 export interface Credential {
   name: string

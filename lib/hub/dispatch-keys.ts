@@ -1,55 +1,14 @@
 // Dispatch keys: Ed25519, one current a org, the previous one accepted for a day after a rotation. Private keys are
-// sealed with AES-256-GCM when the hub has a key of its own (`CADRE_HUB_KEY`).
+// stored sealed (sealer.ts).
 
-import { createCipheriv, createDecipheriv, createHash, generateKeyPairSync, hkdfSync, randomBytes } from 'node:crypto'
+import { createHash, generateKeyPairSync } from 'node:crypto'
 import { and, asc, desc, eq, gt, isNull, or } from 'drizzle-orm'
 import type { Db, Store } from '../../db/hub/store.ts'
-import { CadreError } from '../error.ts'
 import type { PublicKey } from '../wire/protocol.ts'
 import type { Hub } from './hub.ts'
 
 /** How long a rotated key is still accepted. */
 const OVERLAP_MS = 86_400_000
-
-export interface Sealer {
-  seal(text: string): string
-  /** Throws `unavailable` when the text was sealed under another key. */
-  open(text: string): string
-}
-
-const SEALED = 'sealed:v1:'
-
-export function createSealer(secret: string | undefined): Sealer {
-  if (!secret) {
-    return {
-      seal: text => text,
-      open(text) {
-        if (!text.startsWith(SEALED)) return text
-        throw new CadreError('unavailable', 'the dispatch keys are encrypted: start the hub with its CADRE_HUB_KEY')
-      },
-    }
-  }
-  const key = Buffer.from(hkdfSync('sha256', secret, '', 'cadre dispatch keys', 32))
-  return {
-    seal(text) {
-      const iv = randomBytes(12)
-      const cipher = createCipheriv('aes-256-gcm', key, iv)
-      const bytes = Buffer.concat([iv, cipher.update(text, 'utf8'), cipher.final()])
-      return SEALED + Buffer.concat([bytes, cipher.getAuthTag()]).toString('base64')
-    },
-    open(text) {
-      if (!text.startsWith(SEALED)) return text
-      const bytes = Buffer.from(text.slice(SEALED.length), 'base64')
-      try {
-        const decipher = createDecipheriv('aes-256-gcm', key, bytes.subarray(0, 12))
-        decipher.setAuthTag(bytes.subarray(-16))
-        return decipher.update(bytes.subarray(12, -16), undefined, 'utf8') + decipher.final('utf8')
-      } catch {
-        throw new CadreError('unavailable', 'CADRE_HUB_KEY is not the key that the dispatch keys were encrypted with')
-      }
-    },
-  }
-}
 
 /** Makes a new current key for the org and lets the former one lapse after a day. */
 export async function rotateKeys({ store, sealer, now }: Hub, tx: Db, orgId: number) {

@@ -3,10 +3,10 @@
 import type { Store } from '../../db/hub/store.ts'
 import type { Log } from '../log.ts'
 import { type Bell, createBell } from './bell.ts'
-import { createSealer, type Sealer } from './dispatch-keys.ts'
 import { LastSeen } from './last-seen.ts'
 import { createMemo, type Memo } from './memo.ts'
 import { PackageChecker } from './packages/packages.ts'
+import { createSealer, type Sealer } from './sealer.ts'
 import { createThrottle, type Throttle } from './throttle.ts'
 
 export interface Hub {
