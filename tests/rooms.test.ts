@@ -87,13 +87,14 @@ function houseOf(path: string): string {
 
 /** Each circle once, as the path that goes round it. */
 function circlesOf(edges: readonly [string, string][]): string[] {
-  const next = Map.groupBy(edges, ([from]) => from)
+  const next = new Map<string, Set<string>>()
+  for (const [from, to] of edges) next.set(from, (next.get(from) ?? new Set()).add(to))
   const done = new Set<string>()
   const circles: string[] = []
   const walk = (node: string, path: readonly string[]): void => {
     if (path.includes(node)) return void circles.push([...path.slice(path.indexOf(node)), node].join(' → '))
     if (done.has(node)) return
-    for (const [, to] of next.get(node) ?? []) walk(to, [...path, node])
+    for (const to of next.get(node) ?? []) walk(to, [...path, node])
     done.add(node)
   }
   for (const node of next.keys()) walk(node, [])
