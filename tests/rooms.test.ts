@@ -162,3 +162,15 @@ test('a cast that the compiler would refuse says why on the line before, and the
   expect(found.filter(({ explained }) => !explained).map(({ place }) => place)).toEqual([])
   expect(found.length).toBeLessThanOrEqual(CASTS_AT_MOST)
 })
+
+test('every file and folder that the documents name is there', async () => {
+  const files = [...texts.keys(), ...new Glob('{db,tests}/**/*').scanSync(root)]
+  const known = [...files, ...Array.from(new Set(files.map(dirname)), folder => `${folder}/`)].map(path => `/${path}`)
+  const named: string[] = []
+  for (const document of ['docs/architecture.md', 'CONTRIBUTING.md']) {
+    const text = await Bun.file(join(root, document)).text()
+    named.push(...Array.from(text.matchAll(/`([\w-]+(?:\/[\w-]+)*(?:\.ts|\/))`/g), ([, path]) => path!))
+  }
+  expect(named.length).toBeGreaterThan(100)
+  expect(named.filter(path => !known.some(each => each.endsWith(`/${path}`)))).toEqual([])
+})
