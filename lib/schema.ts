@@ -18,7 +18,7 @@ export interface Standard<T> {
   }
 }
 
-/** Makes `schema` usable as a body or query in Elysia. It remains the same schema, and its JSON does not change. */
+/** Makes `schema` a body or query that Elysia takes. The schema stays as it is, and the copy has the same JSON. */
 export function standard<S extends TSchema>(schema: S): S & Standard<Static<S>> {
   const interface_: Standard<Static<S>>['~standard'] = {
     version: 1,
@@ -28,7 +28,9 @@ export function standard<S extends TSchema>(schema: S): S & Standard<Static<S>> 
       return { issues: problems(schema, value).map(({ path, message }) => ({ message, path: segments(path) })) }
     },
   }
-  return Object.defineProperty(schema as S & Standard<Static<S>>, '~standard', { value: interface_ })
+  // A copy, with TypeBox's marks, which are not enumerable: a schema of the wire serves several apps.
+  const copy: S = Object.create(Object.getPrototypeOf(schema), Object.getOwnPropertyDescriptors(schema))
+  return Object.defineProperty(copy as S & Standard<Static<S>>, '~standard', { value: interface_ })
 }
 
 /**
