@@ -14,7 +14,7 @@ const ORDER: readonly string[][] = [
   ['lib/wire'],
   ['db', 'lib/agent', 'lib/http'],
   ['lib/settings', 'lib/team', 'lib/vendors'],
-  ['agents', 'lib/run'],
+  ['agents', 'lib/run', 'lib/testing'],
   ['lib/daemon', 'lib/hub'],
   ['.', 'bench'],
 ]
@@ -49,6 +49,7 @@ const DOORS: Readonly<Record<string, string | null>> = {
   'lib/team/compile': 'compile.ts',
   'lib/team/model': 'model.ts',
   'lib/team/yaml': 'yaml.ts',
+  'lib/testing': 'testing.ts',
   'lib/vendors': 'vendors.ts',
   'lib/vendors/atlassian': 'atlassian.ts',
   'lib/vendors/git': 'git.ts',

@@ -6,9 +6,9 @@ import { join } from 'node:path'
 import type { Static } from 'typebox'
 import { writeDurable } from '../durable-file.ts'
 import { CadreError } from '../error.ts'
-import { isPublicKey, newSigningKey } from '../package-signature.ts'
 import { matches } from '../schema.ts'
 import { Type } from '../type.ts'
+import { isPublicKey, newSigningKey } from '../wire/package-signature.ts'
 import { makeHome } from './home.ts'
 
 const StoredKey = Type.Object({ key: Type.String(), secret: Type.String(), created_at: Type.Integer() })

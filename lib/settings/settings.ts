@@ -25,7 +25,8 @@ import { leavesOf, looksSecret, secretKind, soundsSecret, valueAt } from './tree
 import { typed } from './typed.ts'
 
 export { isEntryText, type SecretReader } from './named.ts'
-export { looksSecret, soundsSecret } from './tree.ts'
+export { leavesOf, looksSecret, soundsSecret } from './tree.ts'
+export { trustsName, whyUntrusted } from './trust.ts'
 
 type Agents = Pick<Catalogue, 'get'>
 

@@ -3,8 +3,8 @@
 // Without the setting every package passes that the hub gives; one that cannot be read lets nothing pass. Pure.
 
 import type { Json } from '../json.ts'
-import { isPublicKey, type SignedPackage, verifyPackage } from '../package-signature.ts'
 import { listed } from '../spelling.ts'
+import { isPublicKey, type SignedPackage, verifyPackage } from '../wire/package-signature.ts'
 import type { PackageSignature } from '../wire/packages.ts'
 
 const SCOPE = /^@[a-z0-9][a-z0-9-]{0,62}$/

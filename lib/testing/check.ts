@@ -3,7 +3,7 @@
 import { expect, test } from 'bun:test'
 import { AgentError, type AgentResult, type Effect, type Handler } from '../agent/define.ts'
 import type { JsonObject } from '../json.ts'
-import { leavesOf } from '../settings/tree.ts'
+import { leavesOf } from '../settings/settings.ts'
 import type { AgentTest, Example } from './example.ts'
 import type { FakeVendor } from './fake-vendor.ts'
 import type { CallOptions, Subject } from './subject.ts'

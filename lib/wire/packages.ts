@@ -8,7 +8,7 @@ import { AnyText, Time } from './parts.ts'
 export const PackageFile = Type.Object({ path: AnyText, content_base64: AnyText })
 export type PackageFile = Static<typeof PackageFile>
 
-/** Who signed a version (lib/package-signature.ts): a public key, and its signature in base64url. */
+/** Who signed a version (lib/wire/package-signature.ts): a public key, and its signature in base64url. */
 export const PackageSignature = named('team_signature', { key: AnyText, value: AnyText })
 export type PackageSignature = Static<typeof PackageSignature>
 

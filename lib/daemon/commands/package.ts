@@ -3,10 +3,10 @@
 import { existsSync, lstatSync, readdirSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { CadreError } from '../../error.ts'
-import { signPackage } from '../../package-signature.ts'
 import type { Field, Team } from '../../team/team.ts'
 import { bundleFromJson } from '../../team/team.ts'
 import { inOrder, inScope, packageDigest } from '../../wire/package-files.ts'
+import { signPackage } from '../../wire/package-signature.ts'
 import type { PackageFile, PackageSignature } from '../../wire/packages.ts'
 import { publishKeys } from '../publish-keys.ts'
 

@@ -6,7 +6,7 @@
 // Keys and signatures are base64url without padding; a public key is written `ed25519:<its 32 bytes>`.
 
 import { createPrivateKey, createPublicKey, generateKeyPairSync, sign, verify } from 'node:crypto'
-import type { PackageSignature } from './wire/packages.ts'
+import type { PackageSignature } from './packages.ts'
 
 const DOMAIN = 'cadre package signature 1\n'
 const PREFIX = 'ed25519:'
