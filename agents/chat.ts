@@ -1,14 +1,15 @@
-// chat: posts messages to Slack-compatible incoming webhooks (Slack, Mattermost, Rocket.Chat, Discord's /slack address).
+// chat: posts messages to Slack-compatible incoming webhooks (Slack, Mattermost, Rocket.Chat, Discord's /slack
+// address).
 //
 //   settings: channels   { <name>: <webhook URL> } or { <name>: { webhook_url: <URL> } }
 //   notify:              [on_complete, …], or { on_fail: { channels?, subject?, message? } }
-//   a phase with depends_on and without notify sends then: channels?, subject?, message? (default: all channels, and
-//   a sentence that names team, run and state)
+//   a phase with depends_on and without notify sends a message when it runs: channels?, subject?, message?
+//   (default: all channels, and a sentence that names the team, the run and its state)
 //
-// A webhook's URL is its credential: whoever knows it may post. Slack's app needs the scope `incoming-webhook`.
-// What the run says is escaped and mentions in it do not expand; Slack's own marks (*bold*, `code`) do work.
+// The URL of a webhook is its credential: anyone who knows it can post. Slack's app needs the scope `incoming-webhook`.
+// Text from the run is escaped, so mentions in it do not expand; Slack's own marks (*bold*, `code`) work.
 // `data.channels.<name>.status` is the HTTP status of each channel. A message is sent again only when every channel
-// definitely refused it; where one may have got it, or one did and another did not, a person decides.
+// definitely refused it. If a channel received it or may have received it, a person decides.
 //
 // https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks
 // https://docs.slack.dev/reference/block-kit/blocks
@@ -16,15 +17,18 @@
 import { type AgentContext, AgentError, type AgentResult, agent, replyError, secret, Type } from 'cadre'
 import { chosenChannels, messageFields, oneLine, standardMessage } from 'cadre/vendors'
 
-/** Of a section block's text. */
+/** Maximum number of characters in the text of a section block. */
 const SECTION_MOST = 3_000
-/** With every character escaped still fewer sections than the 50 blocks of a message. */
+/**
+ * Maximum number of characters of a message. Even if every character is escaped, it needs fewer than the 50 blocks that
+ * a message may have.
+ */
 const MESSAGE_MOST = 20_000
 
 const Settings = Type.Object({
   channels: Type.Record(Type.String(), Type.Union([secret(), Type.Object({ webhook_url: secret() })]), {
     minProperties: 1,
-    description: 'Names of channels, each with the URL of its incoming webhook.',
+    description: 'A mapping of channel names to the URLs of their incoming webhooks.',
   }),
 })
 type Context = AgentContext<Type.Static<typeof Settings>>
@@ -42,10 +46,12 @@ export default agent({
     const wrong = Object.entries(settings.channels).filter(([, channel]) => !/^https?:\/\/[^/]/.test(urlOf(channel)))
     if (wrong.length > 0) {
       const names = wrong.map(([name]) => `agents.${agent}.channels.${name}`).join(', ')
-      throw new AgentError(`[${place}] ${names}: no address of a webhook`, { code: 'invalid_request' })
+      throw new AgentError(`[${place}] ${names}: the setting must be the address of a webhook`, {
+        code: 'invalid_request',
+      })
     }
     const names = Object.keys(settings.channels).join(', ')
-    return { who: null, missing: [], text: `channels ${names}; a webhook cannot be asked without posting` }
+    return { who: null, missing: [], text: `channels ${names}; a webhook cannot be checked without posting to it` }
   },
   phase: { effect: 'once', entry: Message, run: send },
   notify: { effect: 'once', entry: Message, run: send },
@@ -69,7 +75,10 @@ function urlOf(channel: Channel): string {
   return typeof channel === 'string' ? channel : channel.webhook_url
 }
 
-/** Posts to one webhook; gives the HTTP status. A sign-in page in between answers 200 as well, and has sent nothing on. */
+/**
+ * Posts to one webhook and returns the HTTP status. A 200 with a web page comes from a sign-in page that did not
+ * forward the message.
+ */
 async function post(name: string, channel: Channel, body: string, context: Context): Promise<number> {
   const reply = await context.fetch(urlOf(channel), {
     method: 'POST',
@@ -77,15 +86,16 @@ async function post(name: string, channel: Channel, body: string, context: Conte
     body,
   })
   if (!reply.ok) {
-    const gone = `the webhook of agents.${context.agent}.channels.${name} is gone, or its channel: make a new one`
+    const gone = `the webhook of agents.${context.agent}.channels.${name} or its channel no longer exists: create a new webhook`
     const forbidden = `an administrator restricts the webhook of agents.${context.agent}.channels.${name}`
-    throw await replyError(reply, 'post', { 403: forbidden, 404: gone, 410: gone })
+    const refused = `is agents.${context.agent}.channels.${name} the whole address of a webhook?`
+    throw await replyError(reply, 'post', { 401: refused, 403: forbidden, 404: gone, 410: gone })
   }
-  // A body that breaks off takes nothing back.
+  // The message was accepted even if the body of the reply is cut off.
   const said = (await reply.text().catch(() => '')).trimStart()
   if (!/^<(!doctype|html)/i.test(said)) return reply.status
-  const hint = `is agents.${context.agent}.channels.${name} the address of a webhook, and not behind a sign-in?`
-  throw new AgentError(`HTTP ${reply.status} with a web page, which no webhook answers`, {
+  const hint = `check that agents.${context.agent}.channels.${name} is the address of a webhook that needs no sign-in`
+  throw new AgentError(`HTTP ${reply.status} with a web page, which is not the reply of a webhook`, {
     code: 'unexpected_reply',
     hint,
     sent: 'unknown',
@@ -98,7 +108,10 @@ function outcome(result: PromiseSettledResult<number>): { said: string; status: 
   return { said: result.reason.message, status: null, error: result.reason }
 }
 
-/** Nothing is sent twice to a channel that has it, so only a refusal by all of them leaves the whole to be sent again. */
+/**
+ * The error of a message that did not reach all channels. No channel gets a message twice, so the message may be sent
+ * again only if every channel refused it.
+ */
 function notDelivered(place: string, text: string, failures: AgentError[], channels: number): AgentError {
   const refused = failures.length === channels && failures.every(({ sent }) => sent === 'no')
   const doubtful = failures.some(({ sent }) => sent !== 'no')
@@ -112,7 +125,7 @@ function notDelivered(place: string, text: string, failures: AgentError[], chann
   })
 }
 
-/** Blocks for Slack, and the same as `text` for notifications and for servers that know no blocks. */
+/** The message as blocks for Slack, and as `text` for notifications and for servers that do not support blocks. */
 function payload({ subject, message }: Message, context: Context) {
   const { run } = context
   const whole = (subject ? `*${subject.replace(/\s+/g, ' ')}*\n` : '') + (message ?? standardMessage(context))
@@ -136,7 +149,7 @@ function shortened(text: string): string {
   return `${text.slice(0, MESSAGE_MOST).replace(/[\ud800-\udbff]$/, '')} … (${rest} more characters: see the run)`
 }
 
-/** The text, escaped, in pieces that fit into a section. */
+/** The escaped text in pieces that fit into a section. */
 function* sections(text: string): Generator<string> {
   let part = ''
   for (const character of inert(text)) {
@@ -150,12 +163,14 @@ function* sections(text: string): Generator<string> {
   yield part
 }
 
-/** Slack's control characters; `<!here>`, `<@U1>` and links with a false face stay plain text. */
+/**
+ * Escapes Slack's control characters, so that `<!here>`, `<@U1>` and links with a misleading label remain plain text.
+ */
 function escaped(text: string): string {
   return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
 }
 
-/** Other servers expand a plain @all as well: an invisible joiner parts the sign from the name. */
+/** Other servers also expand a plain @all, so an invisible joiner is inserted between the sign and the name. */
 function inert(text: string): string {
   return text.replace(/(?<![\p{L}\p{N}_.+-])@(?=[\p{L}\p{N}_])/gu, '@\u2060')
 }

@@ -8,9 +8,9 @@
 //                 filters: [{ property, operator, value | values }], all must hold; BETWEEN takes two values
 //   add_note      target_entries: [{ name, ref: <object>/<id>, file }]   plain text, or HTML when it ends in .html
 //
-// Scopes of the private app: crm.objects.contacts.read, .companies.read, .deals.read, `tickets`; to add notes also
-// crm.objects.contacts.write. `url` is the one HubSpot gives, else the record's address in the API. A note ends with a
-// line `cadre:<key>`, so that one whose reply was lost is found again.
+// Scopes of the private app: crm.objects.contacts.read, .companies.read, .deals.read and `tickets`; to add notes also
+// crm.objects.contacts.write. `url` is the address that HubSpot returns, or else the record's address in the API. A
+// note ends with a line `cadre:<key>`, so that a note whose reply was lost can be found again.
 // https://developers.hubspot.com/docs/api-reference/crm-contacts-v3/guide
 // https://developers.hubspot.com/docs/api-reference/search/guide
 // https://developers.hubspot.com/docs/api-reference/crm-notes-v3/guide
@@ -35,9 +35,9 @@ import {
 } from 'cadre'
 
 const PAGE = 200
-/** Associations of a page: as many notes as one batch reads. */
+/** Number of associations in a page. It equals the number of notes that one batch can read. */
 const ASSOCIATION_PAGE = 100
-/** Of the 65,536 characters of a note; the rest is room for tags and the marker. */
+/** Maximum number of characters of a note. HubSpot allows 65,536; the difference is for tags and the marker. */
 const NOTE_MOST = 60_000
 const TYPE_OF_NOTE_TO = { contacts: 202, companies: 190, deals: 214, tickets: 228 }
 const SCOPES = {
@@ -56,7 +56,7 @@ const Text = Type.String({ minLength: 1 })
 const Names = Type.Optional(Type.Array(Text))
 const Get = entryOf({ ref: Text, properties: Names, associations: Names })
 
-/** Of the filters of a search. */
+/** The operators of a search filter. */
 const OPERATORS = [
   ...['EQ', 'NEQ', 'LT', 'LTE', 'GT', 'GTE', 'BETWEEN', 'IN', 'NOT_IN'],
   ...['HAS_PROPERTY', 'NOT_HAS_PROPERTY', 'CONTAINS_TOKEN', 'NOT_CONTAINS_TOKEN'],
@@ -95,7 +95,7 @@ export default agent({
     const path = '/oauth/v2/private-apps/get/access-token-info'
     const body = { tokenKey: context.settings.access_token }
     const call = hubspot(context)<{ hubId: number; scopes: string[] }>
-    const { hubId, scopes } = await call('look at the token', path, { method: 'POST', body })
+    const { hubId, scopes } = await call('inspect the token', path, { method: 'POST', body })
     const missing = [...Object.values(SCOPES), WRITE].filter(scope => !scopes.includes(scope))
     return { who: `portal ${hubId}`, missing, text: baseOf(context) }
   },
@@ -153,7 +153,7 @@ export default agent({
         })
         return noted(ref, note, context)
       },
-      /** Through the object's associations, which unlike the search index know a note at once. */
+      /** Looks through the object's associations. Unlike the search index they contain a new note at once. */
       async find({ ref }, context) {
         const [object, id] = ref.split('/') as [ObjectName, string]
         const pages = pagesOf((after?: string) => associated(object, id, 'notes', after, context))
@@ -196,7 +196,7 @@ async function get(object: ObjectName, entry: Type.Static<typeof Get>, context: 
   const found = await hubspot(context)<Found>(`get ${object}/${ref}`, path, { query, scope })
   const ids: Record<string, string[]> = {}
   for (const [to, page] of Object.entries(found.associations ?? {})) {
-    // Where there is a next page, these are the first of them only.
+    // If there is a next page, these are only the first associations.
     const pages = page.paging?.next && pagesOf((after?: string) => associated(object, found.id, to, after, context))
     ids[to] = pages ? (await Array.fromAsync(pages)).flatMap(({ items }) => items) : page.results.map(({ id }) => id)
   }
@@ -213,7 +213,7 @@ async function associated(object: ObjectName, id: string, to: string, after: str
   return { items: results.map(({ toObjectId }) => String(toObjectId)), next: paging?.next?.after }
 }
 
-/** A domain is no unique property of a company: it is searched for. */
+/** The id of a company with a domain. The domain is not a unique property, so a search is needed. */
 async function companyOf(domain: string, context: Context): Promise<string> {
   const filters = [{ propertyName: 'domain', operator: 'EQ', value: domain.toLowerCase() }]
   const { items } = await search('companies', { filterGroups: [{ filters }], limit: 2 }, undefined, context)
@@ -221,7 +221,7 @@ async function companyOf(domain: string, context: Context): Promise<string> {
   const [code, what] = items.length === 0 ? ['not_found', 'no company has'] : ['ambiguous', 'several companies have']
   throw new AgentError(`[${context.place}] ${what} the domain ${domain}`, {
     code,
-    hint: 'give the company’s id in `ref`',
+    hint: 'use the id of the company as `ref`',
   })
 }
 
@@ -235,7 +235,9 @@ async function search(object: ObjectName, query: JsonObject, after: string | und
   return { items: results, total, next: paging?.next?.after }
 }
 
-/** A filter as the vendor takes it. Throws an AgentError `invalid_request` where the operator takes another number of values. */
+/**
+ * A filter in HubSpot's form. Throws an AgentError `invalid_request` when the operator takes another number of values.
+ */
 function filterOf({ property, operator, value, values }: Type.Static<typeof Filter>, { place }: Context): JsonObject {
   const filter = { propertyName: property, operator }
   const invalid = (takes: string) =>

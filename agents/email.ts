@@ -3,15 +3,16 @@
 //   settings: smtp_host; channels { <name>: <address> }; smtp_port 587, username, password, tls true, from_address
 //             (default: username where that is an address, else cadre@<host name>), from_name, plain_auth false
 //   notify:   [on_complete, …], or { on_fail: { channels?, subject?, message?, files? } }
-//   a phase with depends_on and without notify sends then: channels?, subject?, message?, files?
+//   a phase with depends_on and without notify sends mail when it runs: channels?, subject?, message?, files?
 //
-// All chosen channels (default: all there are) get one message; `files` are attached. `tls: true` means STARTTLS, which
-// the server must offer, and TLS from the first byte on port 465; certificates are checked. Without TLS a password is
-// sent to this machine only, unless `plain_auth` allows more. The account needs the right to send as `from_address`.
-// `data` has message_id, accepted and, where some were refused, rejected.
+// All chosen channels (default: all of them) get one message, with `files` attached. `tls: true` means STARTTLS, which
+// the server must offer, or TLS from the first byte on port 465. Certificates are checked. Without TLS a password is
+// sent only to this machine, unless `plain_auth` is true. The account must be allowed to send as `from_address`. `data`
+// has message_id, accepted and, if some addresses were refused, rejected.
 //
-// Mail is sent again only when it certainly was not taken: the connection failed before the end of DATA, or the server
-// refused it (RFC 5321, 4.2.5: only its reply to the end of DATA makes it responsible for the message).
+// Mail is sent again only when it certainly was not accepted: the connection failed before the end of DATA, or the
+// server refused the message. (RFC 5321, 4.2.5: a server takes responsibility for a message only with its reply to the
+// end of DATA.)
 //
 // https://nodemailer.com/smtp  https://www.rfc-editor.org/rfc/rfc5321  https://www.rfc-editor.org/rfc/rfc3207
 
@@ -22,20 +23,20 @@ import { type AgentContext, AgentError, type AgentResult, agent, secret, Type, w
 import { chosenChannels, chunksIn, messageFields, oneLine, standardMessage, withDeadline } from 'cadre/vendors'
 
 const PORT = 587
-/** TLS from the first byte (RFC 8314). */
+/** The port that uses TLS from the first byte (RFC 8314). */
 const TLS_PORT = 465
 const CONNECT_TIMEOUT = 30_000
 const SILENCE_TIMEOUT = 60_000
 const SUBJECT_MOST = 150
 
-/** One line: what has more could smuggle in a header. */
+/** A text of one line. A line break could insert another header. */
 const line = (options = {}) => Type.String({ minLength: 1, pattern: '^[^\\r\\n\\0]+$', ...options })
 
 const Settings = Type.Object({
   smtp_host: line(),
   channels: Type.Record(Type.String(), line({ pattern: '^[^\\r\\n\\0]+@[^\\r\\n\\0]+$' }), {
     minProperties: 1,
-    description: 'Names of channels, each with its e-mail address.',
+    description: 'A mapping of channel names to e-mail addresses.',
   }),
   smtp_port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65_535, default: PORT })),
   username: Type.Optional(line()),
@@ -43,7 +44,7 @@ const Settings = Type.Object({
   tls: Type.Optional(Type.Boolean({ default: true })),
   from_address: Type.Optional(line()),
   from_name: Type.Optional(line()),
-  plain_auth: Type.Optional(Type.Boolean({ default: false, description: 'Let the password pass without TLS.' })),
+  plain_auth: Type.Optional(Type.Boolean({ default: false, description: 'Send the password even without TLS.' })),
 })
 type Settings = Type.Static<typeof Settings>
 type Context = AgentContext<Settings>
@@ -102,7 +103,7 @@ async function attachment(path: string, context: Context): Promise<[name: string
   return [basename(path), await context.read(path)]
 }
 
-/** One connection, one message. */
+/** Delivers one message over its own connection. */
 async function deliver(
   mail: ReturnType<typeof compose> & { to: string[] },
   files: [string, Bun.BunFile][],
@@ -133,9 +134,9 @@ async function deliver(
 function connection({ agent, place, settings }: Context) {
   const { smtp_host, smtp_port = PORT, username, password = '', tls = true, plain_auth = false } = settings
   if (!tls && username && !plain_auth && !isLoopback(smtp_host)) {
-    throw new AgentError(`[${place}] refused to send the password to ${smtp_host} without TLS`, {
+    throw new AgentError(`[${place}] the password must not be sent to ${smtp_host} without TLS`, {
       code: 'refused',
-      hint: `set agents.${agent}.tls to true, or agents.${agent}.plain_auth to true if the network is to be trusted`,
+      hint: `set agents.${agent}.tls to true, or set agents.${agent}.plain_auth to true if you trust the network`,
       sent: 'no',
     })
   }
@@ -159,7 +160,10 @@ function isLoopback(host: string): boolean {
   return /^(localhost|127(\.\d{1,3}){3}|\[?::1\]?)$/i.test(host)
 }
 
-/** The key makes the id the same over all attempts, so that a mailbox can tell a second copy. */
+/**
+ * Composes the message. Its id is derived from the key and is therefore the same in all attempts, so that a mailbox can
+ * recognise a second copy.
+ */
 function compose({ subject, message }: Message, context: Context) {
   const { run, key, settings } = context
   const { username, from_name = '' } = settings
@@ -189,7 +193,10 @@ interface SmtpError extends Error {
 
 const TRANSIENT = ['ECONNECTION', 'ESOCKET', 'ETIMEDOUT', 'EDNS']
 
-/** `ended`: the last byte of the message had been handed to the connection. A reply that refuses it settles the matter. */
+/**
+ * Explains a failure. `ended` says that the last byte of the message had been handed to the connection; only a reply
+ * that refuses the message then proves that it was not accepted.
+ */
 function explain(error: SmtpError, ended: boolean, { agent, place, settings }: Context): AgentError {
   const { smtp_host, smtp_port = PORT } = settings
   const { code = '', responseCode, message } = error
@@ -209,8 +216,8 @@ function explain(error: SmtpError, ended: boolean, { agent, place, settings }: C
   }
   if (code === 'ETLS' || /certificate|self.signed|STARTTLS|altname/i.test(message)) {
     const hint =
-      'does the server offer STARTTLS on this port (465: TLS at once)? For a private CA set NODE_EXTRA_CA_CERTS before the daemon starts'
-    return new AgentError(`${server}: no TLS: ${message}`, { ...options, code: 'tls', hint })
+      'check that the server offers STARTTLS on this port (port 465 uses TLS at once); for a private CA, start the daemon with NODE_EXTRA_CA_CERTS'
+    return new AgentError(`${server}: TLS failed: ${message}`, { ...options, code: 'tls', hint })
   }
   if (responseCode !== undefined) {
     const retryable = responseCode < 500
@@ -222,6 +229,6 @@ function explain(error: SmtpError, ended: boolean, { agent, place, settings }: C
     ...options,
     code: code === 'ETIMEDOUT' ? 'timeout' : 'network',
     retryable,
-    hint: `is agents.${agent}.smtp_host right, and its port open from here?`,
+    hint: `check agents.${agent}.smtp_host, and that its port can be reached from this machine`,
   })
 }

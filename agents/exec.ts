@@ -1,21 +1,25 @@
-// exec: runs shell commands in the workspace. Each is `sh -c` in its own process group with a closed stdin and a clean
-// environment; what it prints is logged line by line, masked, while it runs.
+// exec: runs shell commands in the workspace. Each command runs as `sh -c` in its own process group, with a closed
+// stdin and a clean environment. Its output is masked and logged line by line while it runs.
 //
 //   commands: [{ name, run, env?, timeout?, effect? }]   in order; the first that fails ends the phase
 //   env: { NAME: value }                                 for all of them; a command's own env wins
 //
-// A command that fails is repeated by the phase's `retry` when every command of the phase is idempotent, which is what
-// they are unless they say `effect: once`.
+// The phase's `retry` repeats a failed command only if every command of the phase is idempotent. Commands are
+// idempotent unless they have `effect: once`.
 //
 // A command sees PATH, HOME, LANG, env, CADRE_RUN_ID, CADRE_FILES (the run's files), CADRE_OUT (this phase's folder)
-// and CADRE_RESULT (JSON written there becomes `data`). Values reach it through the environment, never pasted into it.
+// and CADRE_RESULT (JSON written there becomes `data`). Values are passed through the environment and are never
+// inserted into the command's text.
 
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type AgentContext, AgentError, agent, DURATION_PATTERN, type Json, parseDuration, Type } from 'cadre'
 import { withSent } from 'cadre/vendors'
 
-/** What holds a pipe open after its group is dead (a daemon that left it) is waited for this long. */
+/**
+ * Milliseconds to wait for the end of the output after the process group has ended. A process that left the group may
+ * keep the pipe open.
+ */
 const DRAIN = 500
 const STDOUT_KEPT = 64 * 1024
 const LINE_MOST = 64 * 1024
@@ -61,7 +65,7 @@ export default agent({
           const variables = environment(context, { ...env, ...command.env }, resultFile)
           reports.push(await execute(command, context, variables, repeatable))
         } catch (error) {
-          // Before the first command with effect `once` nothing was written that a repetition would write again.
+          // Until the first command with effect `once` has started, a repetition cannot write anything twice.
           throw wrote || !(error instanceof AgentError) ? error : withSent(error, 'no')
         }
       }
@@ -139,7 +143,7 @@ function start(name: string, run: string, env: Record<string, string>, context: 
   } catch (cause) {
     throw new AgentError(`command ${name} did not start in ${context.workspace}`, {
       code: 'not_started',
-      hint: 'does the workspace exist, and is `sh` in PATH?',
+      hint: 'check that the workspace exists and that `sh` is in PATH',
       cause,
     })
   }
@@ -157,7 +161,7 @@ function failure(
   const said = stderr && `: ${stderr}`
   if (ended === 'aborted') return new AgentError(`command ${name} was stopped`, { code: 'aborted' })
   if (ended === 'timeout') {
-    const hint = 'raise the command’s `timeout`, or make it quicker'
+    const hint = 'increase the `timeout` of the command, or make the command faster'
     return new AgentError(`command ${name} took longer than ${timeout} and was stopped${said}`, {
       code: 'timeout',
       hint,
@@ -168,7 +172,7 @@ function failure(
   return new AgentError(`command ${name} ${how}${said}`, { code: 'exit', retryable })
 }
 
-/** Masks the bytes first and splits them after, so that no secret is halved by a line or a limit. */
+/** Masks the bytes before it splits them, so that no secret is cut in two by a line break or a limit. */
 async function lines(
   stream: ReadableStream<Uint8Array>,
   context: AgentContext<unknown>,
@@ -222,12 +226,12 @@ async function readResult(path: string): Promise<Json | undefined> {
   const file = Bun.file(path)
   if (!(await file.exists())) return undefined
   try {
-    if (file.size > RESULT_MOST) throw new Error(`it has ${file.size} bytes, at most ${RESULT_MOST} become data`)
+    if (file.size > RESULT_MOST) throw new Error(`it has ${file.size} bytes, but data may have at most ${RESULT_MOST}`)
     return JSON.parse(await file.text()) as Json
   } catch (cause) {
-    throw new AgentError(`CADRE_RESULT holds no JSON that can become data: ${(cause as Error).message}`, {
+    throw new AgentError(`CADRE_RESULT must contain JSON that can become data: ${(cause as Error).message}`, {
       code: 'invalid_result',
-      hint: 'write one JSON value there; put what is larger into CADRE_OUT',
+      hint: 'write one JSON value to this file, and larger results to files in CADRE_OUT',
       cause,
     })
   } finally {

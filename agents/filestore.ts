@@ -1,15 +1,15 @@
-// filestore: downloads files and lists folders of Google Drive, and uploads into folders.
+// filestore: downloads files from Google Drive, lists its folders, and uploads files into folders.
 //
 //   settings: credentials_file, auth_mode? (service_account; or oauth, a file with client_id, client_secret and
 //             refresh_token), base_url? (instead of https://www.googleapis.com)
 //   sources:        [{ name, ref: file or folder id | folder/<id>, export?, limit? }]
 //   target_entries: [{ name, ref: folder id, file, title?, mode? }]   title: the name in Drive, else that of the file
 //
-// Google's own documents are exported: Docs and Slides as text, Sheets as CSV, drawings as PNG, or as `export` says, a
-// MIME type or one of docx, xlsx, pptx, pdf, md, html, txt, csv. `mode: create` (default) adds a file, `replace` gives the
-// one of that name in the folder new content. Above 5 MiB uploads are resumable, and go on where they broke off.
-// Permissions: scope https://www.googleapis.com/auth/drive, and the folders shared with the account; a service account
-// has no storage of its own, so it uploads into shared drives only.
+// Google's own documents are exported: Docs and Slides as text, Sheets as CSV, drawings as PNG. `export` chooses
+// another form: a MIME type or one of docx, xlsx, pptx, pdf, md, html, txt, csv. `mode: create` (default) adds a file,
+// and `replace` replaces the content of the file with that name in the folder. Uploads above 5 MiB are resumable and
+// continue where they stopped. Permissions: the scope https://www.googleapis.com/auth/drive, and the folders must be
+// shared with the account. A service account has no storage of its own, so it can upload only to shared drives.
 // https://developers.google.com/workspace/drive/api/reference/rest/v3/files
 // https://developers.google.com/workspace/drive/api/guides/manage-uploads
 // https://developers.google.com/workspace/drive/api/guides/handle-errors
@@ -32,7 +32,7 @@ import { driveRequest, driveUpload } from 'cadre/vendors'
 
 const text = Type.String({ minLength: 1 })
 const FIELDS = 'id,name,mimeType,size,md5Checksum,modifiedTime,webViewLink,shortcutDetails(targetId)'
-/** Where a file's private properties hold the idempotency key. */
+/** The private property of a file that contains the idempotency key. */
 const MARK = 'cadre_key'
 const FOLDER = 'application/vnd.google-apps.folder'
 const GOOGLE = 'application/vnd.google-apps.'
@@ -65,7 +65,7 @@ interface DriveFile {
   id: string
   name: string
   mimeType: string
-  /** Decimal; Google's own documents have none. */
+  /** The size as a decimal string. Google's own documents have none. */
   size?: string
   md5Checksum?: string
   modifiedTime?: string
@@ -146,27 +146,33 @@ function inFolder(id: string): string {
   return `'${quoted(id)}' in parents and trashed = false`
 }
 
-/** One page of a folder. Drive lists nothing, too, of what is no folder: that is an error. */
+/**
+ * One page of a folder. Drive also returns an empty list for something that is not a folder, which is reported as an
+ * error here.
+ */
 async function folderPage(folder: string, pageToken: string | undefined, pageSize: number, context: Context) {
   const paging = { pageSize: Math.min(pageSize, 1_000), orderBy: 'name', pageToken }
   const page = await search(inFolder(folder), paging, context)
   if (page.files.length === 0 && !pageToken && (await getFile(folder, context)).mimeType !== FOLDER) {
-    throw new AgentError(`[${context.place}] ${folder} is no folder`, { code: 'not_found', hint: 'leave out folder/' })
+    throw new AgentError(`[${context.place}] ${folder} is not a folder`, {
+      code: 'not_found',
+      hint: 'remove folder/ from ref',
+    })
   }
   return page
 }
 
-/** The file that an upload with this context's key left in the folder. */
+/** The file in the folder that an earlier upload with the same key has created. */
 async function uploadedBefore(folder: string, context: Context): Promise<DriveFile | null> {
   const q = `appProperties has { key='${MARK}' and value='${quoted(context.key)}' } and ${inFolder(folder)}`
   return (await search(q, { pageSize: 1 }, context)).files[0] ?? null
 }
 
-/** The file of that name in the folder. */
+/** The file with that name in the folder. */
 async function fileNamed(title: string, folder: string, context: Context): Promise<DriveFile | null> {
   const { files } = await search(`name = '${quoted(title)}' and ${inFolder(folder)}`, { pageSize: 2 }, context)
   if (files.length < 2) return files[0] ?? null
-  const hint = 'rename or remove all but one, or give another `title`'
+  const hint = 'rename or remove all but one, or use another `title`'
   throw new AgentError(`[${context.place}] the folder has several files named ${title}`, { code: 'conflict', hint })
 }
 
@@ -204,18 +210,21 @@ async function download(name: string, file: DriveFile, as: string | undefined, c
   return { text: `${file.name}: ${bytes} bytes`, data: { ...brief(file), size: bytes, type: type ?? file.mimeType } }
 }
 
-/** What a document of Google's own is exported as; null for a file, which is what it is. */
+/** The MIME type as which a Google document is exported; null for an ordinary file, which is downloaded as it is. */
 function exportOf({ id, mimeType }: DriveFile, as: string | undefined, { place }: Context): string | null {
   const kind = mimeType.startsWith(GOOGLE) ? mimeType.slice(GOOGLE.length) : null
   const type = as === undefined ? EXPORTS[kind ?? ''] : (TYPES[as] ?? as)
   if (kind !== null && type) return type
   if (kind === null && as === undefined) return null
-  const why = kind === null ? 'is a file, which is not exported' : `is a ${kind}, which has no usual form`
-  const hint = kind === null ? 'leave out `export`' : 'say which MIME type with `export`'
+  const why = kind === null ? 'is a file, which cannot be exported' : `is a ${kind}, which has no default export format`
+  const hint = kind === null ? 'leave out `export`' : 'set `export` to a MIME type'
   throw new AgentError(`[${place}] ${id} ${why}`, { code: 'invalid_request', hint })
 }
 
-/** The bytes as they pass; fails at their end when they are not those that Drive named, so that no file is left. */
+/**
+ * Passes the bytes through. Fails at the end if their hash differs from the one that Drive reported, so that no wrong
+ * file is left.
+ */
 function verified(
   body: ReadableStream<Uint8Array>,
   { name, md5Checksum }: DriveFile,
@@ -239,13 +248,13 @@ function verified(
 interface Upload {
   file: Bun.BunFile
   name: string
-  /** Id of the folder. */
+  /** The id of the folder. */
   folder: string
-  /** The file that gets new content; null: a new one. */
+  /** The file whose content is replaced; null to create a file. */
   existing: DriveFile | null
 }
 
-/** Marks the file with the idempotency key. */
+/** Uploads a file that is marked with the idempotency key. */
 async function upload({ file, name, folder, existing }: Upload, context: Context): Promise<DriveFile> {
   const doing = `upload ${name}`
   const marked = { name, appProperties: { [MARK]: context.key } }

@@ -1,22 +1,28 @@
-// git: commits what changed in a folder, pushes it to a branch, and opens a pull request on GitHub or Bitbucket Cloud.
+// git: commits the changes of a folder, pushes them to a branch, and opens a pull request on GitHub or Bitbucket Cloud.
 //
 //   settings: provider github (or host_a): github.token, and github.base_branch?, .remote? (origin), .pr_draft?, .base_url?
 //             provider bitbucket (or host_b): bitbucket.email, .api_token, .workspace, and .base_branch?, .base_url?
 //   create_pr, on the phase: project_dir? (the workspace), base_branch?, branch?, title?, body?, commit_message?, draft?,
 //             reviewers?, labels?; the same under `notify: {on_complete: {action: create_pr, …}}`
 //
-// base_branch: the phase's, the setting's, the HEAD of the remote, main. branch: the one checked out unless that is the
-// base, else a new one with a name of the run's own; it stays checked out. The pull request that is open for the branch
-// gets the new commits, its title and text are left as they are. Nothing is forced.
-// GitHub: reviewers are logins, or org/team; the token needs `contents` and `pull requests` (labels: `issues`), all write.
-// Bitbucket: reviewers are UUIDs or account ids, it has no labels; scopes read: and write: of repository:bitbucket and of
-// pullrequest:bitbucket, and read:user:bitbucket for `doctor`.
-// The token goes to the provider's own host, or that of base_url, over https (http on loopback): a remote that is given
-// by ssh is reached by https there. Other ssh remotes and folders are pushed to without it. Hooks do not run, so files of
-// Git LFS stay behind, and submodules' own commits. A proxy or CA of git's own is set in git's global configuration.
-// What a repository's own configuration says of programs, proxies and helpers is not obeyed, or refused (filters, own
-// certificates), unless the folder or one above it is named in github.trusted_folders (or
-// bitbucket.trusted_folders): [~/work/app].
+// base_branch is taken from the phase, the setting or the HEAD of the remote, in this order, and is `main` otherwise.
+// branch is the branch that is checked out, or a new one named after the run if the base branch is checked out; it
+// stays checked out. An open pull request for the branch gets the new commits and keeps its title and text. Nothing is
+// force-pushed.
+//
+// GitHub: reviewers are logins, or org/team. The token needs write access to `contents` and `pull requests`, and to
+// `issues` for labels.
+// Bitbucket: reviewers are UUIDs or account ids; labels are not supported. The token needs the read: and write: scopes
+// of repository:bitbucket and pullrequest:bitbucket, and read:user:bitbucket for `doctor`.
+//
+// The token is sent only to the provider's own host or that of base_url, over https (http on loopback). A remote on
+// that host with an ssh address is reached by https. Other ssh remotes and folders are pushed to without the token.
+// Hooks do not run, so files of Git LFS and commits in submodules are not pushed. A proxy or CA for git must be set in
+// git's global configuration.
+// Programs, proxies and helpers in a repository's own configuration are ignored, and filters and certificates are
+// refused, unless github.trusted_folders (or bitbucket.trusted_folders) names the folder or a parent of it:
+// [~/work/app].
+//
 // https://docs.github.com/en/rest/pulls/pulls
 // https://developer.atlassian.com/cloud/bitbucket/rest/api-group-pullrequests/
 // https://support.atlassian.com/bitbucket-cloud/docs/using-api-tokens/
@@ -40,7 +46,7 @@ const closed = { additionalProperties: false }
 
 const TrustedFolders = Type.Optional(
   Type.Array(text, {
-    description: 'Folders whose repositories may make git run programs and set its proxies by their own configuration.',
+    description: 'Folders whose repositories may set programs and proxies for git in their own configuration.',
   }),
 )
 const GitHub = Type.Object(
@@ -134,7 +140,7 @@ async function createPullRequest(entry: Entry, context: Context): Promise<AgentR
   })
   if (commit === null) {
     const data = { number: null, url: null, branch: tree.branch, commit: await headOf(tree) }
-    return { text: `nothing changed and no commits ahead of ${tree.base}: no pull request`, data }
+    return { text: `no pull request was opened: there are no changes and no commits ahead of ${tree.base}`, data }
   }
   const title = entry.title ?? (await tree.git(['log', '--max-count=1', '--format=%s']))
   const body = entry.body ?? `Opened by run ${context.run.id}, phase ${context.phase.name}.`
@@ -143,7 +149,10 @@ async function createPullRequest(entry: Entry, context: Context): Promise<AgentR
   return resultOf(opened, tree.branch, commit, pull ? 'updated' : 'opened')
 }
 
-/** What is open for the branch, when it has all that is here; reviewers and labels that it lacks are added. */
+/**
+ * The open pull request for the branch, if it contains every local commit. Reviewers and labels that it lacks are
+ * added.
+ */
 async function find(entry: Entry, context: Context): Promise<AgentResult | null> {
   const host = await hostOf(entry, context)
   const tree = await treeOf(entry, host, context)
@@ -154,12 +163,15 @@ async function find(entry: Entry, context: Context): Promise<AgentResult | null>
   return resultOf(pull, tree.branch, commit, 'found')
 }
 
-/** It is open already, and asking twice for the same reviewers or labels does no harm: a failure here can be repeated. */
+/**
+ * Adds reviewers and labels. The pull request is already open and adding them twice does no harm, so a failure here may
+ * be retried.
+ */
 async function complete(pull: PullRequest, tree: Worktree, host: CodeHost, context: Context): Promise<void> {
   try {
     await host.complete(tree, pull)
   } catch (error) {
-    context.log(`pull request ${pull.number} is open, but its reviewers or labels are not set: ${pull.url}`)
+    context.log(`pull request ${pull.number} is open, but its reviewers or labels could not be set: ${pull.url}`)
     throw error instanceof AgentError ? withSent(error, 'no') : error
   }
 }

@@ -10,10 +10,10 @@
 //                                                                         which Zendesk renders
 //   update_status  target_entries: [{ name, ref, status | file }]         new, open, pending, hold, solved, closed
 //
-// Permissions: the account of `email` is an agent with access to the tickets; API tokens are switched on by an admin.
-// The vendor's search ends at 1,000 results: `truncated` says so. Where more are wanted of one type, its export of a
-// search is read instead, which sorts by time of creation. A comment carries the idempotency key in its metadata,
-// so that one whose reply was lost is found again.
+// Permissions: the account of `email` must be an agent with access to the tickets, and an admin must enable API tokens.
+// Zendesk's search ends at 1,000 results, which `truncated` shows. If a query for one type asks for more, the search
+// export is used instead, which sorts by creation time. A comment contains the idempotency key in its metadata, so that
+// a comment whose reply was lost can be found again.
 // https://developer.zendesk.com/api-reference/ticketing/tickets/tickets/
 // https://developer.zendesk.com/api-reference/ticketing/tickets/ticket_comments/
 // https://developer.zendesk.com/api-reference/ticketing/ticket-management/search/
@@ -42,12 +42,12 @@ import { wordOf } from 'cadre/vendors'
 
 const PAGE = 100
 const SEARCH_MOST = 1_000
-/** Begins the cursors of exports. */
+/** The prefix of the cursors of an export. */
 const AFTER = 'page[after]'
-/** Bytes that Zendesk keeps of a comment. */
+/** Maximum number of bytes that Zendesk stores of a comment. */
 const COMMENT_MOST = 65_535
 const STATUSES = ['new', 'open', 'pending', 'hold', 'solved', 'closed'] as const
-/** Where a comment's metadata holds the idempotency key. */
+/** The field of a comment's metadata that contains the idempotency key. */
 const MARK = 'cadre_key'
 
 const Settings = Type.Object({
@@ -73,7 +73,7 @@ interface Ticket extends JsonObject {
   subject: string | null
 }
 
-/** What an update answers: the ticket, and what became of it. */
+/** The reply to an update: the ticket, and the events that the update caused. */
 interface Updated {
   ticket: Ticket
   audit?: { events?: { id: number; type: string }[] }
@@ -94,11 +94,20 @@ interface Found extends JsonObject {
   url: string
 }
 
-/** Cursor pagination, and the offsets of accounts and searches that do not have it. */
+/** Cursor pagination, or offsets for accounts and searches that do not support it. */
 interface Paging {
   meta?: { has_more: boolean; after_cursor: string | null }
   next_page?: string | null
   count?: number
+}
+
+const Listed = Type.Object({ id: Type.Integer() })
+/** What Zendesk answers at least: anything else comes from somebody else. */
+const Reply = {
+  account: Type.Object({ user: Type.Object({ role: Text }) }),
+  ticket: Type.Object({ ticket: Type.Object({ id: Type.Integer(), status: Text }) }),
+  comments: Type.Object({ comments: Type.Array(Listed) }),
+  results: Type.Object({ results: Type.Array(Listed) }),
 }
 
 export default agent({
@@ -107,7 +116,8 @@ export default agent({
   description: 'Reads and answers tickets in Zendesk.',
   settings: Settings,
   async doctor(context) {
-    const { user } = await zendesk(context)<{ user: Account }>('get the account', '/api/v2/users/me')
+    const call = zendesk(context)<{ user: Account }>
+    const { user } = await call('get the account', '/api/v2/users/me', { reply: Reply.account })
     const missing = user.role === 'end-user' ? ['the role agent'] : []
     return { who: user.email ?? user.name, missing, text: `${siteOf(context)}, as ${user.role}` }
   },
@@ -182,8 +192,8 @@ export default agent({
       async run({ ref, status, file }, context) {
         const wanted = (await wordOf(context, status, file)).toLowerCase()
         if (!(STATUSES as readonly string[]).includes(wanted)) {
-          const problem = `${JSON.stringify(wanted.slice(0, 40))} is no status`
-          const hint = `${file} must hold one of ${STATUSES.join(', ')}`
+          const problem = `${JSON.stringify(wanted.slice(0, 40))} is not a valid status`
+          const hint = `${file} must contain one of ${STATUSES.join(', ')}`
           throw new AgentError(`[${context.place}] ticket ${ref}: ${problem}`, {
             code: 'invalid_request',
             hint,
@@ -197,20 +207,21 @@ export default agent({
   },
 })
 
-/** Calls signed with the account's API token. */
+/** Calls with the account's API token. */
 function zendesk(context: Context) {
   const { email, api_token } = context.settings
   const headers = { authorization: basicAuth(`${email}/token`, api_token) }
   return jsonApi(context, { setting: 'api_token', base: siteOf(context), headers })
 }
 
-/** The address in front of the vendor's paths. */
+/** The address that precedes Zendesk's paths. */
 function siteOf({ settings: { base_url, subdomain } }: Context): string {
   return (base_url ?? `https://${subdomain}.zendesk.com`).replace(/\/+$/, '')
 }
 
 async function getTicket(ref: string, context: Context): Promise<Ticket> {
-  const { ticket } = await zendesk(context)<{ ticket: Ticket }>(`get ticket ${ref}`, pathOf(ref))
+  const call = zendesk(context)<{ ticket: Ticket }>
+  const { ticket } = await call(`get ticket ${ref}`, pathOf(ref), { reply: Reply.ticket })
   return ticket
 }
 
@@ -223,41 +234,46 @@ async function commentsPage(ticket: string, cursor: string | undefined, context:
   const path = `${pathOf(ticket)}/comments`
   const reply = await zendesk(context)<Paging & { comments: Comment[] }>(`get comments of ticket ${ticket}`, path, {
     query,
+    reply: Reply.comments,
   })
   return { items: reply.comments, next: nextOf(reply), total: reply.count }
 }
 
-/** The vendor's search ends at 1,000 results; where more are wanted of one type, its export of a search is read instead. */
+/**
+ * A page of search results. Zendesk's search ends at 1,000 results, so the search export is used when a query for one
+ * type asks for more.
+ */
 async function searchPage(text: string, cursor: string | undefined, wanted: number, context: Context) {
   if (cursor?.startsWith(AFTER)) return exportPage(text, cursor, context)
   const query = { query: text, per_page: PAGE, ...fromCursor(cursor) }
-  const reply = await zendesk(context)<Paging & { results: Found[] }>('search', '/api/v2/search', { query })
+  const call = zendesk(context)<Paging & { results: Found[] }>
+  const reply = await call('search', '/api/v2/search', { query, reply: Reply.results })
   const { count = 0 } = reply
   const isFirst = cursor === undefined
   if (isFirst && Math.min(count, wanted) > SEARCH_MOST && typeOf(text)) {
     return { ...(await exportPage(text, undefined, context)), total: count }
   }
   const next = nextOf(reply)
-  // The page after the thousandth result is answered 422.
+  // Zendesk answers 422 for a page beyond the thousandth result.
   const isLast = Number(/^page=(\d+)$/.exec(next ?? '')?.[1]) > SEARCH_MOST / PAGE
   return { items: reply.results, next: isLast ? null : next, total: reply.count }
 }
 
-/** The one type of things that a query names. */
+/** The type that a query names; null if it names none or several. */
 function typeOf(text: string): string | null {
   const types = [...text.matchAll(/(?<![^\s(])type:"?(ticket|user|organization|group)"?(?=\s|$)/gi)]
   return types.length === 1 ? types[0]![1]!.toLowerCase() : null
 }
 
-/** An export of a search counts nothing, and has no end but the last result. */
+/** A page of a search export, which reports no total and has no limit on the number of results. */
 async function exportPage(text: string, cursor: string | undefined, context: Context) {
   const query = { query: text, 'filter[type]': typeOf(text)!, 'page[size]': PAGE, ...fromCursor(cursor) }
   const call = zendesk(context)<Paging & { results: Found[] }>
-  const reply = await call('export a search', '/api/v2/search/export', { query })
+  const reply = await call('export a search', '/api/v2/search/export', { query, reply: Reply.results })
   return { items: reply.results, next: nextOf(reply) }
 }
 
-/** What asks for the next page, as `parameter=value`. */
+/** The parameter for the next page, as `parameter=value`. */
 function nextOf({ meta, next_page }: Paging): string | null {
   if (meta) return meta.has_more && meta.after_cursor ? `${AFTER}=${meta.after_cursor}` : null
   const page = next_page && URL.parse(next_page)?.searchParams.get('page')
@@ -269,15 +285,18 @@ function fromCursor(cursor: string | undefined): Record<string, string> {
   return name ? { [name]: value.join('=') } : {}
 }
 
-/** Updates a ticket; once more on 409, which says that another update was under way and this one was not done. */
+/**
+ * Updates a ticket. On 409 it tries once more, because that status means that another update was in progress and this
+ * one was not applied.
+ */
 async function update(ref: string, doing: string, ticket: JsonObject, context: Context): Promise<Updated> {
-  const send = () =>
-    zendesk(context)<Updated>(`${doing} ticket ${ref}`, pathOf(ref), { method: 'PUT', body: { ticket } })
+  const options = { method: 'PUT', body: { ticket }, reply: Reply.ticket }
+  const send = () => zendesk(context)<Updated>(`${doing} ticket ${ref}`, pathOf(ref), options)
   try {
     return await send()
   } catch (error) {
     if (!(error instanceof AgentError) || error.code !== 'conflict') throw error
-    context.log(`ticket ${ref} was being updated by someone else: trying once more`)
+    context.log(`ticket ${ref} was being updated by someone else; trying once more`)
     return send()
   }
 }
@@ -299,7 +318,7 @@ function isTicket(found: Found): found is Found & Ticket {
   return found.result_type === 'ticket'
 }
 
-/** Users, groups and organizations are found by a query that does not say `type:ticket`. */
+/** A result that is not a ticket. A query without `type:ticket` also finds users, groups and organizations. */
 function briefOther({ id, url, result_type, name }: Found) {
   return { id, url, status: null, type: result_type, name: name ?? null }
 }

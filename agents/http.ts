@@ -3,12 +3,12 @@
 //   sources:        [{ name, url, method?, headers?, body?, expect_status?, timeout?, effect? }]   default GET
 //   target_entries: [{ name, url, file or body, … }]                                               default POST
 //
-// A status that is not expected (default 200–299) fails the phase and writes nothing. The body goes to
-// files/<phase>/<name> as received, streamed; `data` has status, bytes, content_type, etag, and `json` up to 256 KiB.
-// The effect follows the method (GET and HEAD read, PUT and DELETE idempotent, the rest once) unless `effect` says
-// otherwise; a `once` request carries an Idempotency-Key that is the same over all attempts. `timeout` (60s) is the wait
-// for an answer, and for more of it; while a large file goes out it begins anew with each piece that was taken.
-// It has no settings: what a URL needs to be let in stands in `headers`, from a `secret` input.
+// An unexpected status (default: anything outside 200–299) fails the phase and writes nothing. The body is streamed
+// unchanged to files/<phase>/<name>. `data` has status, bytes, content_type, etag, and `json` up to 256 KiB. The effect
+// follows from the method (GET and HEAD read, PUT and DELETE idempotent, the rest once) unless `effect` is given. A
+// `once` request has an Idempotency-Key header that is the same in all attempts. `timeout` (60s) limits the wait for a
+// reply and for each further part of it. While a large file is sent, it starts anew with each part that the server
+// accepts. The agent has no settings: put credentials into `headers`, from a `secret` input.
 // https://www.rfc-editor.org/rfc/rfc9110#name-methods
 
 import {
@@ -81,7 +81,7 @@ interface Body {
   type?: string
 }
 
-/** Text stands as it is; anything else is sent as JSON. */
+/** Text is sent unchanged, any other value as JSON. */
 function encode(body: unknown): Body {
   if (body === undefined) return {}
   return typeof body === 'string' ? { content: body } : { content: JSON.stringify(body), type: 'application/json' }
@@ -95,7 +95,10 @@ async function request(
 ): Promise<AgentResult> {
   const method = entry.method ?? standard
   if (body.content !== undefined && (method === 'GET' || method === 'HEAD')) {
-    throw new AgentError(`entry ${entry.name}: ${method} carries no body`, { hint: 'set `method: POST`', sent: 'no' })
+    throw new AgentError(`entry ${entry.name}: ${method} must not have a body`, {
+      hint: 'set `method: POST`',
+      sent: 'no',
+    })
   }
   const headers = new Headers(entry.headers)
   if (body.type && !headers.has('content-type')) headers.set('content-type', body.type)
@@ -131,17 +134,17 @@ function isJson(type: string | null): boolean {
   return /^[^;]*[/+]json\s*(;|$)/i.test(type ?? '')
 }
 
-/** A body that calls itself JSON and is none is still delivered, as a file. */
+/** The parsed body. A body with content type JSON that is not valid JSON is still delivered as a file. */
 async function parse(path: string, context: AgentContext<unknown>): Promise<Json | undefined> {
   try {
     return (await (await context.read(path)).json()) as Json
   } catch {
-    context.log(`the body calls itself JSON and is none: ${path} holds it as received`)
+    context.log(`the body has the content type JSON but is not valid JSON; ${path} contains it as received`)
     return undefined
   }
 }
 
-/** Paths and queries may hold keys, so texts and errors name the host only. */
+/** The host of a URL, for texts and errors. Paths and queries are left out because they may contain keys. */
 function hostOf(url: string): string {
   return new URL(url).host
 }

@@ -12,15 +12,14 @@
 //   update_fields   target_entries: [{ name, ref?, file }]          `fields`, by id or name
 //   notify          { action: add_comment | transition, ref, message?, to? }
 //
-// dispatch.json: {issues: [{id?, key?, project, type, summary, description, labels, parent, fields}]}.
-// `fields` are plain: a choice is its text, a choice in two steps a list of two, a person the id of an account, a text
-// of several lines Markdown; null empties one.
-// Permissions: Browse, Create, Edit and Transition Issues, Add Comments. Scopes, where the token is
-// limited to some: read:jira-work, write:jira-work, and read:jira-user for `doctor`.
-// A comment ends in a line with the idempotency key, a transition and a created issue carry it unseen, so that a write
-// whose reply was lost is found again.
+// dispatch.json: {issues: [{id?, key?, project, type, summary, description, labels, parent, fields}]}. `fields` have
+// plain values: a choice is its text, a cascading choice is a list of two texts, a person is the id of an account, and
+// a multi-line text is Markdown. Null empties a field. Permissions: Browse Projects, Create, Edit and Transition
+// Issues, Add Comments. Scopes, if the token has scopes: read:jira-work, write:jira-work, and read:jira-user for
+// `doctor`. A comment ends with a line that contains the idempotency key; a transition and a created issue contain it
+// invisibly. A write whose reply was lost can therefore be found again.
 //
-// Its calls, all below /rest/api/3, are made by lib/vendors/atlassian/jira-read.ts and jira-write.ts:
+// Its calls, all below /rest/api/3, are in lib/vendors/atlassian/jira-read.ts and jira-write.ts:
 //   GET  issue/{key}              before and after most others; with the changelog, to find a transition again
 //   POST search/jql               search, the children of a tree, and created issues that are looked for
 //   GET  issue/{key}/comment      get_comments, and comments that are looked for
@@ -171,7 +170,7 @@ export default agent({
       entry: entryOf({ file: Text }),
       async run({ file }, context) {
         const issues = await readNewIssues(context, file)
-        // What an earlier attempt created stays: it went wrong in the middle of the list.
+        // Issues that an earlier attempt created are kept, because it may have failed in the middle of the list.
         const again = issues.length > 1 && context.attempt > 1
         const done = again ? await beforehand(() => jira.created(issues, context)) : new Map<number, string>()
         const fields = await beforehand(() => jira.fieldsFor(issues, context))
@@ -243,7 +242,7 @@ async function transition(ref: string, to: string, comment: string | undefined, 
   return jira.moveResult(await jira.readWritten(ref, context), context)
 }
 
-/** Writes to each issue of the file what `fieldsOf` takes of it; one that has nothing of the kind is left as it is. */
+/** Writes to each issue of the file the fields that `fieldsOf` returns. An issue without such fields is left alone. */
 async function update(
   { ref, file }: { ref?: string | undefined; file: string },
   fieldsOf: (issue: IssueDraft, known: jira.Known, context: Context) => Promise<JsonObject>,
@@ -256,8 +255,11 @@ async function update(
     const key = issue.key!
     const fields = await fieldsOf(issue, known, context)
     if (Object.keys(fields).length > 0) written.push(await jira.edit(key, fields, context))
-    else context.log(`${file} has nothing to write to ${key}`)
+    else context.log(`${file} has no fields for ${key}`)
   }
   if (written.length > 0) return jira.issuesResult('updated', written, context)
-  throw new AgentError(`[${context.place}] ${file} has nothing to write`, { code: 'invalid_request', sent: 'no' })
+  throw new AgentError(`[${context.place}] ${file} must have fields to write for at least one issue`, {
+    code: 'invalid_request',
+    sent: 'no',
+  })
 }

@@ -7,9 +7,10 @@
 //   get_events     sources: [{ name, query?, window?, limit? }]           the last 24 hours, newest first
 //   post_event     target_entries: [{ name, file }]                       JSON: { title, text, tags?, alert_type?, … }
 //
-// Permissions of the application key: timeseries_query, monitors_read, events_read; an event is posted with the API key.
-// Datadog answers 403 to a wrong key too. An event carries the tag `cadre_key:<key>`, so that one whose reply was lost is
-// found again. Datadog takes events in before it lists them: one that is not found may still come, and a person decides.
+// Permissions of the application key: timeseries_query, monitors_read and events_read. An event is posted with the API
+// key. Datadog also answers 403 to a wrong key. An event has the tag `cadre_key:<key>`, so that an event whose reply
+// was lost can be found again. Datadog accepts events before it lists them: an event that is not found may still appear
+// later, so a person decides.
 // https://docs.datadoghq.com/api/latest/metrics/#query-timeseries-points
 // https://docs.datadoghq.com/api/latest/monitors/#get-all-monitors
 // https://docs.datadoghq.com/api/latest/events/
@@ -26,6 +27,7 @@ import {
   type JsonObject,
   jsonApi,
   Limit,
+  needsOne,
   parseDuration,
   readText,
   secret,
@@ -38,13 +40,13 @@ const HOUR = 3_600_000
 const DAY = 24 * HOUR
 const MONITOR_PAGE = 1_000
 const EVENT_PAGE = 1_000
-/** What `data.series` holds with all points; above it the points are in the file only. */
+/** Maximum size of `data.series` with all points. A larger result has its points only in the file. */
 const SERIES_BYTES = 256 * 1024
-/** Bytes of the file of an event. */
+/** Maximum size of the file of an event. */
 const FILE_MOST = 1024 * 1024
-/** Characters of an event's text; Datadog cuts the rest silently. */
+/** Maximum length of an event's text. Datadog silently cuts off the rest. */
 const TEXT_MOST = 4_000
-/** How far back a posted event is looked for; `date_happened` is at most 18 hours old. */
+/** How far back a posted event is searched for; `date_happened` may be at most 18 hours old. */
 const LOOK_BACK = 7 * DAY
 
 const Settings = Type.Object({
@@ -69,12 +71,27 @@ interface ListedEvent extends JsonObject {
   id: string
 }
 
-/** `id` has more digits than a number keeps. */
+/** The record of a posted event. `id` has more digits than a number can hold exactly, so `id_str` is used. */
 interface PostedEvent {
   id?: number
   id_str?: string
   url?: string
   tags?: string[]
+}
+
+const Shown = Type.Object({ id: Type.Union([Type.Integer(), Text]) })
+const Posted = Type.Object({ id: Type.Optional(Type.Integer()), id_str: Type.Optional(Text) }, needsOne('id', 'id_str'))
+/** What Datadog answers at least: anything else comes from somebody else. */
+const Reply = {
+  validation: Type.Object({ valid: Type.Boolean() }),
+  series: Type.Object(
+    { status: Type.Optional(Text), series: Type.Optional(Type.Array(Type.Object({}))) },
+    needsOne('status', 'series'),
+  ),
+  monitors: Type.Array(Shown),
+  events: Type.Object({ data: Type.Optional(Type.Array(Shown)) }, needsOne('data', 'meta')),
+  posted: Type.Object({ event: Posted }),
+  postedEvents: Type.Object({ events: Type.Array(Posted) }),
 }
 
 /** What is posted: these, and what else the vendor takes. */
@@ -90,7 +107,7 @@ export default agent({
   settings: Settings,
   async doctor(context) {
     const call = datadog(context)
-    await call('validate the API key', '/api/v1/validate')
+    await call('validate the API key', '/api/v1/validate', { reply: Reply.validation })
     const { from, to } = span(undefined, HOUR)
     const probe = { from: seconds(from), to: seconds(to), query: 'avg:system.cpu.idle{*}' }
     const missing = await lacking({
@@ -98,7 +115,7 @@ export default agent({
       monitors_read: () => call('get monitors', '/api/v1/monitor', { query: { page: 0, page_size: 1 } }),
       events_read: () => eventsPage({ ...eventsOf(undefined, HOUR), 'page[limit]': 1 }, context),
     })
-    const doubt = missing.length === 3 ? '; is app_key right?' : ''
+    const doubt = missing.length === 3 ? '; check app_key' : ''
     return { who: null, missing, text: `${baseOf(context)}, api_key is valid${doubt}` }
   },
   actions: {
@@ -109,7 +126,8 @@ export default agent({
       async run({ name, ref, window }, context) {
         const { from, to } = span(window, HOUR)
         const query = { from: seconds(from), to: seconds(to), query: ref }
-        const reply = await datadog(context)('query metrics', '/api/v1/query', { query, scope: 'timeseries_query' })
+        const options = { query, scope: 'timeseries_query', reply: Reply.series }
+        const reply = await datadog(context)('query metrics', '/api/v1/query', options)
         if (reply.status === 'error') {
           throw new AgentError(`[${context.place}] query metrics: ${reply.error}`, {
             code: 'rejected',
@@ -128,14 +146,14 @@ export default agent({
       effect: 'read',
       entry: entryOf({ query: Type.Optional(Text), tags: Tags, limit: Limit }),
       async run({ name, query, tags, limit = 100 }, context) {
-        // One more than wanted tells whether there are more.
+        // One more item than requested is read, to learn whether there are more.
         const page_size = Math.min(limit + 1, MONITOR_PAGE)
         const data = await writeListing<Monitor, number>(context, {
           name,
           limit,
           async page(page = 0) {
             const asked = { page, page_size, name: query, tags: tags && [tags].flat().join(',') }
-            const options = { query: asked, scope: 'monitors_read' }
+            const options = { query: asked, scope: 'monitors_read', reply: Reply.monitors }
             const items = await datadog(context)<Monitor[]>('get monitors', '/api/v1/monitor', options)
             return { items, next: items.length < page_size ? null : page + 1 }
           },
@@ -170,7 +188,8 @@ export default agent({
         const event = await readEvent(context, file)
         const body = { ...event, tags: [...(event.tags ?? []), tagOf(context)] }
         const call = datadog(context)<{ event: PostedEvent }>
-        const reply = await call('post an event', '/api/v1/events', { method: 'POST', body })
+        const options = { method: 'POST', body, reply: Reply.posted }
+        const reply = await call('post an event', '/api/v1/events', options)
         return posted(reply.event, context)
       },
       async find(_, context) {
@@ -181,11 +200,12 @@ export default agent({
           tags: tagOf(context),
           unaggregated: true,
         }
-        const call = datadog(context)<{ events?: PostedEvent[] }>
-        const { events } = await call('look for the event', '/api/v1/events', { query, scope: 'events_read' })
-        const mine = events?.find(event => event.tags?.includes(tagOf(context)))
+        const call = datadog(context)<{ events: PostedEvent[] }>
+        const options = { query, scope: 'events_read', reply: Reply.postedEvents }
+        const { events } = await call('look for the event', '/api/v1/events', options)
+        const mine = events.find(event => event.tags?.includes(tagOf(context)))
         if (mine) return posted(mine, context)
-        throw new AgentError(`[${context.place}] the event is not listed, and Datadog may still list it`, {
+        throw new AgentError(`[${context.place}] the event is not listed yet, but Datadog may still list it later`, {
           code: 'unknown',
         })
       },
@@ -202,7 +222,7 @@ function datadog(context: Context) {
     const lacks = options.scope ? `, or lacks the permission: ${options.scope}` : ''
     return call<T>(doing, path, {
       ...options,
-      hints: { 403: `agents.${context.agent}.${setting} is wrong, of another site${lacks}` },
+      hints: { 403: `agents.${context.agent}.${setting} is wrong or belongs to another site${lacks}` },
     })
   }
 }
@@ -211,7 +231,7 @@ function baseOf({ settings: { base_url, site = 'datadoghq.com' } }: Context): st
   return (base_url ?? `https://api.${site}`).replace(/\/+$/, '')
 }
 
-/** Where people look: app.datadoghq.com, but us5.datadoghq.com. */
+/** The address of the web interface: app.datadoghq.com, but us5.datadoghq.com without `app.`. */
 function appOf(context: Context): string {
   const { protocol, host } = new URL(baseOf(context))
   const site = /^api\.(.+)$/.exec(host)?.[1]
@@ -219,7 +239,7 @@ function appOf(context: Context): string {
   return `https://${site.split('.').length === 2 ? 'app.' : ''}${site}`
 }
 
-/** Epoch milliseconds. */
+/** The time span of a window, in epoch milliseconds. */
 function span(window: string | undefined, standard: number): { from: number; to: number } {
   const to = Date.now()
   return { from: to - (window === undefined ? standard : parseDuration(window)!), to }
@@ -236,7 +256,8 @@ function seconds(ms: number): number {
 
 async function eventsPage(query: Record<string, string | number | undefined>, context: Context) {
   const call = datadog(context)<{ data?: ListedEvent[]; meta?: { page?: { after?: string } } }>
-  const { data = [], meta } = await call('get events', '/api/v2/events', { query, scope: 'events_read' })
+  const options = { query, scope: 'events_read', reply: Reply.events }
+  const { data = [], meta } = await call('get events', '/api/v2/events', options)
   return { items: data, next: meta?.page?.after }
 }
 
@@ -245,25 +266,26 @@ function briefEvent({ id, attributes }: ListedEvent): JsonObject {
   return { id, timestamp, title: ((more as JsonObject | undefined)?.title ?? message) as Json, tags }
 }
 
-/** The event of a JSON file. Throws an AgentError `invalid_request` that says what is wrong with it. */
+/** Reads the event in a JSON file. Throws an AgentError `invalid_request` that names the problem. */
 async function readEvent(context: Context, file: string): Promise<NewEvent & { tags?: string[] }> {
   const text = await readText(context, file, FILE_MOST)
   const problem = (what: string) =>
     new AgentError(`[${context.place}] ${file} ${what}`, {
       code: 'invalid_request',
-      hint: 'an event is JSON: {"title": …, "text": …, "tags"?: […], "alert_type"?: …}',
+      hint: 'write an event as JSON: {"title": …, "text": …, "tags"?: […], "alert_type"?: …}',
       sent: 'no',
     })
   let value: unknown
   try {
     value = JSON.parse(text)
   } catch {
-    throw problem('is no JSON')
+    throw problem('must be JSON')
   }
   const event = isObject(value) ? value : {}
-  for (const field of ['title', 'text']) if (typeof event[field] !== 'string') throw problem(`has no \`${field}\``)
+  for (const field of ['title', 'text'])
+    if (typeof event[field] !== 'string') throw problem(`must have the text field \`${field}\``)
   if ((event.text as string).length > TEXT_MOST) throw problem(`has a text of more than ${TEXT_MOST} characters`)
-  if (event.tags !== undefined && !Array.isArray(event.tags)) throw problem('has `tags` that are no list')
+  if (event.tags !== undefined && !Array.isArray(event.tags)) throw problem('must have a list as its `tags`')
   return event as NewEvent & { tags?: string[] }
 }
 

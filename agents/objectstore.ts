@@ -1,15 +1,16 @@
-// objectstore: fetches objects from S3 and compatible stores, and puts files there, through Bun's S3 client.
+// objectstore: downloads objects from S3 and compatible stores, and uploads files to them, with Bun's S3 client.
 //
 //   settings:       access_key_id, secret_access_key, session_token?, region (default us-east-1), endpoint (default AWS)
 //   sources:        [{ name, ref, limit? }]   ref: s3://bucket/key, bucket/key, or a prefix that ends with /
 //   target_entries: [{ name, ref, file }]     ref: an object, or a prefix to put the file under, with its own name
 //
-// An object goes to files/<phase>/<name> (stored gzipped it comes unpacked), those under a prefix, at most `limit`, to
-// files/<phase>/<name>/<key after the prefix>. `data` has etag, size and last_modified, of a prefix items, total and
-// truncated. Above 8 MiB an upload is multipart; files of any size are streamed.
+// An object is written to files/<phase>/<name>; an object that is stored with gzip is unpacked. Objects under a prefix,
+// at most `limit`, are written to files/<phase>/<name>/<key after the prefix>. `data` has etag, size and last_modified
+// for an object, and items, total and truncated for a prefix. Uploads above 8 MiB are multipart, and files of any size
+// are streamed.
 //
-// The key needs s3:GetObject, for a prefix s3:ListBucket, and to write s3:PutObject and s3:AbortMultipartUpload.
-// Redirects are followed by Bun's client itself, to another host without the signature.
+// The key needs s3:GetObject, s3:ListBucket for a prefix, and s3:PutObject and s3:AbortMultipartUpload to write. Bun's
+// client follows redirects itself, and sends no signature to another host.
 //
 // https://docs.aws.amazon.com/AmazonS3/latest/API  https://bun.com/docs/runtime/s3
 
@@ -33,9 +34,9 @@ import { DATA_BYTES, LIMIT, storeClient, storeError, withDeadline, withSilenceLi
 const PART = 8 * 1024 * 1024
 const MOST_PARTS = 10_000
 const PAGE = 1_000
-/** Objects of a prefix that are fetched at once. */
+/** Number of objects of a prefix that are downloaded concurrently. */
 const ABREAST = 8
-/** Milliseconds without an answer, or in the middle of one without a byte. */
+/** Maximum number of milliseconds to wait for a reply, or for the next byte of a reply. */
 const SILENCE = 60_000
 
 const Settings = Type.Object({
@@ -55,9 +56,12 @@ const Target = entryOf({ ref: Ref, file: Type.String({ minLength: 1 }) })
 export default agent({
   type: 'connector',
   version: '1.0.0',
-  description: 'Fetches objects from S3 and compatible stores, and puts files there.',
+  description: 'Downloads objects from S3 and compatible stores, and uploads files to them.',
   settings: Settings,
-  /** No bucket is known here: that there is none of a name that nobody has says that the key was accepted. */
+  /**
+   * No bucket is configured, so a bucket with a random name is requested. The reply that it does not exist proves that
+   * the key was accepted.
+   */
   async doctor(context) {
     const place = { bucket: `cadre-doctor-${crypto.randomUUID().slice(0, 8)}`, key: '' }
     try {
@@ -66,7 +70,7 @@ export default agent({
       if (!(error instanceof AgentError) || !['not_found', 'forbidden'].includes(error.code)) throw error
     }
     const { endpoint = 'AWS', region = 'us-east-1' } = context.settings
-    const text = `${endpoint}, ${region}: the key is valid; what it may do is each bucket’s own`
+    const text = `${endpoint}, ${region}: the key is valid; its permissions depend on the bucket`
     return { who: null, missing: [], text }
   },
   source: {
@@ -95,9 +99,9 @@ type Place = { bucket: string; key: string }
 function placeOf(ref: string, { place }: Context): Place {
   const [, bucket, key] = /^(?:s3:\/\/)?([a-z0-9][a-z0-9._-]{1,61}[a-z0-9])\/(.*)$/is.exec(ref) ?? []
   if (bucket !== undefined && key !== undefined && (isPrefix(key) || isReachable(key))) return { bucket, key }
-  throw new AgentError(`[${place}] ${JSON.stringify(ref)} names no object and no prefix`, {
+  throw new AgentError(`[${place}] ${JSON.stringify(ref)} must name an object or a prefix`, {
     code: 'invalid_request',
-    hint: 'expected s3://bucket/key, or s3://bucket/prefix/ for all below it; no `.` or `..` between slashes, no backslash',
+    hint: 'use s3://bucket/key, or s3://bucket/prefix/ for everything below it, without `.` or `..` between slashes and without a backslash',
   })
 }
 
@@ -105,7 +109,10 @@ function isPrefix(key: string): boolean {
   return key === '' || key.endsWith('/')
 }
 
-/** Bun's client would ask for another key in place of these (a scheme or a slash is dropped), or leave the bucket. */
+/**
+ * Whether Bun's client can request the key. For the refused keys it would request another key, because it drops a
+ * scheme or a slash, or would leave the bucket.
+ */
 function isReachable(key: string): boolean {
   return !/^\/|\/$|\\|(^|\/)\.{1,2}(\/|$)|^[a-z][a-z0-9+.-]*:\/\//i.test(key)
 }
@@ -126,7 +133,7 @@ async function fetchObject(client: Bun.S3Client, place: Place, { name }: Source,
 async function upload(client: Bun.S3Client, place: Place, file: Bun.BunFile, context: Context) {
   const options = { type: file.type, partSize: Math.max(PART, Math.ceil(file.size / MOST_PARTS)), queueSize: 2 }
   await trying(context, place, 's3:PutObject', async () => {
-    // A stream that fails makes Bun abort the multipart upload, so a stopped run leaves no half object.
+    // Bun aborts the multipart upload when the stream fails, so a stopped run leaves no partial object.
     const body =
       file.size <= PART ? await file.bytes() : new Response(withSilenceLimit(context, file.stream(), SILENCE))
     return withDeadline(context, client.write(place.key, body, options))
@@ -144,7 +151,7 @@ async function fetchPrefix(client: Bun.S3Client, place: Place, { name, limit = L
     const fetched = objects.slice(at, at + ABREAST).map(async ({ key, ...about }) => {
       const file = isReachable(key) ? `${name}/${nameOf(key.slice(place.key.length))}` : null
       if (file) await download(client, { ...place, key }, file, context)
-      else context.log(`not fetched: Bun's client cannot name the key ${JSON.stringify(key)}`)
+      else context.log(`not downloaded: Bun's client cannot request the key ${JSON.stringify(key)}`)
       return { key, ...about, file }
     })
     for (const item of await Promise.all(fetched)) {
@@ -159,7 +166,10 @@ async function fetchPrefix(client: Bun.S3Client, place: Place, { name, limit = L
   }
 }
 
-/** The objects below a prefix, in the order of their keys, without the empty ones that consoles make for folders. */
+/**
+ * The objects below a prefix in the order of their keys, without the empty objects that web consoles create for
+ * folders.
+ */
 async function list(client: Bun.S3Client, place: Place, limit: number, context: Context) {
   const objects: { key: string; size: number; etag: string | null; last_modified: string | null }[] = []
   const pages = pagesOf(async (continuationToken?: string) => {
@@ -179,7 +189,10 @@ async function list(client: Bun.S3Client, place: Place, limit: number, context: 
   return { objects, more: false }
 }
 
-/** Safe names for keys. Where a key is also the folder of another, which no disk can hold, the file's has a mark. */
+/**
+ * Safe file names for keys. If a key is also the folder of another key, which is impossible on a disk, the file gets a
+ * mark in its name.
+ */
 function fileNames(keys: string[]): (key: string) => string {
   const partsOf = (key: string) => key.split('/').map(safeName)
   const folders = new Set(keys.flatMap(key => partsOf(key).map((_, depth, parts) => parts.slice(0, depth).join('/'))))
@@ -200,7 +213,7 @@ async function describe(client: Bun.S3Client, place: Place, context: Context) {
     try {
       return await client.stat(place.key)
     } catch (error) {
-      // A reply to HEAD has no body, and so no reason: that to GET has one.
+      // The reply to HEAD has no body and therefore no error code, so a GET is sent to learn it.
       if ((error as { code?: string }).code === 'UnknownError') await client.file(place.key).slice(0, 1).bytes()
       throw error
     }

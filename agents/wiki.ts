@@ -7,12 +7,13 @@
 //   create_page  target_entries: [{ name, ref: space key, title, file, parent? }]      parent: a page id
 //   update_page  target_entries: [{ name, ref: page id, title, file }]
 //
-// `file` is Markdown, or storage format when it ends in .html or .xml. Updating replaces the whole page: of its macros
-// Markdown keeps code blocks, panels (as quotes), mentions, images and links to pages; for the others use storage format.
-// Permissions: the account sees the space, and may add pages to it. Scopes, where the token is limited to some:
-// read:page:confluence, write:page:confluence, read:space:confluence, search:confluence; read:confluence-user for `doctor`.
-// A created page ends in an invisible anchor with the idempotency key, an updated one carries it in the message of its
-// version, so that a write whose reply was lost is found again. Titles are unique in a space.
+// `file` is Markdown, or storage format when it ends in .html or .xml. An update replaces the whole page. Of its
+// macros, Markdown keeps only code blocks, panels (as quotes), mentions, images and links to pages; use storage format
+// for the others. Permissions: the account must see the space and be allowed to add pages to it. Scopes, if the token
+// has scopes: read:page:confluence, write:page:confluence, read:space:confluence, search:confluence, and
+// read:confluence-user for `doctor`. A created page ends with an invisible anchor that contains the idempotency key,
+// and an updated page has the key in the message of its version, so that a write whose reply was lost can be found
+// again. Titles are unique in a space.
 // https://developer.atlassian.com/cloud/confluence/rest/v2/api-group-page/
 // https://developer.atlassian.com/cloud/confluence/rest/v1/api-group-search/
 
@@ -38,12 +39,12 @@ import {
   storageToMarkdown,
 } from 'cadre/vendors'
 
-/** Results of one page of a search. */
+/** Number of results in one page of a search. */
 const PAGE = 100
-/** Confluence refuses larger pages. */
+/** Maximum size of a page; Confluence refuses larger ones. */
 const PAGE_MOST = 5 * 1024 * 1024
 const READ = 'see the page (read:page:confluence)'
-const TAKEN = 'titles are unique in a space: where it is taken, give another, or write that page by update_page'
+const TAKEN = 'titles are unique in a space: choose another title, or change the existing page with update_page'
 const WRITE = 'add and edit pages of the space (write:page:confluence)'
 
 const Text = Type.String({ minLength: 1 })
@@ -83,7 +84,7 @@ export default agent({
       'read:page:confluence': () => call('list pages', '/wiki/api/v2/pages', one),
       'search:confluence': () => searchPage('type = page', undefined, 1, context),
     })
-    return { who: who.displayName, missing, text: `${siteOf(context)}; who may edit is each space’s own` }
+    return { who: who.displayName, missing, text: `${siteOf(context)}; the permission to edit depends on the space` }
   },
   actions: {
     get_page: {
@@ -168,18 +169,18 @@ async function getPage(id: string, context: AtlassianContext): Promise<Page> {
 
 const isStorage = (file: string) => /\.(html|xml)$/i.test(file)
 
-/** What a file of that name holds of a page. */
+/** The content of a page in the format that the file name selects. */
 async function fileText(storage: string, name: string): Promise<string> {
   return isStorage(name) ? storage : storageToMarkdown(storage)
 }
 
-/** What a page is written with, from a file of the run or the workspace. */
+/** The storage format of a page, from a file of the run or the workspace. */
 async function storageOf(file: string, context: AtlassianContext): Promise<string> {
   const text = await readText(context, file, PAGE_MOST)
   return isStorage(file) ? text : markdownToStorage(text)
 }
 
-/** An anchor shows nothing on the page. */
+/** The mark with the idempotency key. It is an anchor, which is invisible on the page. */
 function markOf({ key }: AtlassianContext): string {
   return `<p><ac:structured-macro ac:name="anchor"><ac:parameter ac:name="">cadre-${key}</ac:parameter></ac:structured-macro></p>`
 }
@@ -193,7 +194,7 @@ async function spaceId(key: string, context: AtlassianContext): Promise<string> 
   )
   const space = results.find(found => found.key === key) ?? results[0]
   if (space) return space.id
-  const hint = 'check ref: the key of a space stands in its address, after /spaces/'
+  const hint = 'check ref: the key of a space is in its address, after /spaces/'
   throw new AgentError(`[${context.place}] there is no space ${key} that the account may see`, {
     code: 'not_found',
     hint,
@@ -201,14 +202,17 @@ async function spaceId(key: string, context: AtlassianContext): Promise<string> 
   })
 }
 
-/** The next version; once more when someone else wrote one meanwhile. A version that carries our key is ours. */
+/**
+ * Writes the next version of a page, and tries once more if someone else has written a version in the meantime. A
+ * version with our key was written by this entry.
+ */
 async function updatePage(id: string, title: string, value: string, context: AtlassianContext): Promise<Page> {
   const mark = `cadre ${context.key}`
   for (let tries = 1; ; tries++) {
     const page = await getPage(id, context)
     if (page.version.message?.includes(mark)) return page
     if (page.status !== 'current') {
-      const hint = 'restore or publish it first'
+      const hint = 'restore or publish the page first'
       throw new AgentError(`[${context.place}] page ${id} is ${page.status}`, {
         code: 'invalid_state',
         hint,
@@ -227,7 +231,7 @@ async function updatePage(id: string, title: string, value: string, context: Atl
       return await atlassian(context)<Page>(`update page ${id}`, `/wiki/api/v2/pages/${id}`, options)
     } catch (error) {
       if (!(error instanceof AgentError) || error.code !== 'conflict' || tries > 1) throw error
-      context.log(`page ${id} has a newer version by now: trying once more`)
+      context.log(`page ${id} has a newer version; trying once more`)
     }
   }
 }
@@ -238,7 +242,10 @@ function resultOf(page: Page, text: string, context: AtlassianContext): AgentRes
   return { text, data, external: { id: page.id, url } }
 }
 
-/** The vendor gives the address of the next page, with a cursor or, on older sites, where it starts. */
+/**
+ * A page of search results. Confluence returns the address of the next page, with a cursor or, on older sites, a start
+ * offset.
+ */
 async function searchPage(cql: string, cursor: string | undefined, wanted: number, context: AtlassianContext) {
   const query = { cql, limit: Math.min(wanted, PAGE), excerpt: 'none', ...(cursor && JSON.parse(cursor)) }
   const options = { query, scope: 'search:confluence' }

@@ -1,7 +1,8 @@
-// The engine beside its floors, in one process run. A floor is what the same durability costs with nothing around it:
-// one `synchronous=FULL` transaction of bun:sqlite for each state change, or a file written, synced and renamed. Ratios
-// count, for the machine is in both. Throughput is the best of `--rounds`, floor and engine in turn; what a person waits
-// for is the median. Every line ends with its goal, and with MISSED where it was not reached.
+// Measures the engine against floors in the same run. A floor is the cost of the same durability without an engine: one
+// `synchronous=FULL` transaction of bun:sqlite for each state change, or a file that is written, synced and renamed.
+// The ratios matter, because the machine affects both sides. Throughput is the best of `--rounds`, with floor and
+// engine in turn; times that a person waits for are medians. Every line ends with its goal, and with MISSED if the goal
+// was not reached.
 //
 //   bun bench/engine.ts [--rounds 3] [--only NAME,NAME]
 
@@ -29,7 +30,7 @@ const chain = (count: number) =>
     .map(n => `  - { name: p${n}, agent: noop, ${n ? `depends_on: [p${n - 1}], ` : ''}sources: [{ name: x }] }`)
     .join('\n')}\n`
 
-/** The same with commands that do nothing. */
+/** The same team with commands that do nothing. */
 const commands = (count: number) =>
   chain(count)
     .replaceAll('agent: noop', 'agent: exec')
@@ -50,7 +51,7 @@ const onePhase = (phase: string) => `name: "@local/one"\nversion: 1.0.0\nphases:
 
 const waiting = onePhase(`{ name: wait, agent: wait, sources: [{ name: x, ms: ${WAIT_MS} }] }`)
 
-/** Seconds of `changes` durable changes, each in a commit of its own. */
+/** Seconds for `changes` durable changes, each in its own commit. */
 function fullFloor(changes: number): number {
   const folder = mkdtempSync(join(tmpdir(), 'cadre-floor-'))
   const db = openDatabase(join(folder, 'floor.db'))
@@ -68,7 +69,7 @@ function fullFloor(changes: number): number {
   return seconds
 }
 
-/** Seconds of `count` files written, synced and renamed, each in a folder of its own, 16 at once. */
+/** Seconds to write, sync and rename `count` files, each in its own folder, 16 at once. */
 async function fileFloor(count: number): Promise<number> {
   const folder = mkdtempSync(join(tmpdir(), 'cadre-floor-'))
   const queue = numbers(count)
@@ -96,7 +97,7 @@ const completed = ({ state, error }: { state: string; error?: unknown }) => {
   if (state !== 'completed') throw new Error(`a run ${state}: ${JSON.stringify(error)}`)
 }
 
-/** Seconds from the start of a run to its end; what reads and checks the team is not part of it. */
+/** Seconds from the start of a run to its end, without the time to read and check the team. */
 async function engine(files: string | Record<string, string>, inputs: JsonObject): Promise<number> {
   const t = await testEngine({ agents: { noop, http }, grown: true })
   const start = await t.prepare(files, inputs)
@@ -113,7 +114,7 @@ interface Measured {
   took: number
 }
 
-/** The best of each, measured in turn. */
+/** The best times of floor and engine, measured in turn. */
 async function beside(floor: () => number | Promise<number>, measure: () => Promise<number>): Promise<Measured> {
   const best = { floor: Number.POSITIVE_INFINITY, took: Number.POSITIVE_INFINITY }
   for (let round = 0; round < rounds; round++) {
@@ -123,7 +124,7 @@ async function beside(floor: () => number | Promise<number>, measure: () => Prom
   return best
 }
 
-/** The median of at least nine, or of three where one takes seconds. */
+/** The median of at least nine measurements, or of three if one takes seconds. */
 async function median(measure: () => Promise<number>, times = Math.max(9, rounds)): Promise<number> {
   const all: number[] = []
   for (let n = 0; n < times; n++) all.push(await measure())
@@ -135,7 +136,7 @@ function told(name: string, value: string, about = '', goal?: { text: string; me
   console.log(`${name.padEnd(48)} ${value.padStart(10)}  ${about.padEnd(44)} ${end}`.trimEnd())
 }
 
-/** A throughput beside its floor. */
+/** Prints a throughput and its ratio to the floor. */
 function ratio(name: string, count: number, { floor, took }: Measured, goal: number): void {
   const about = `${Math.round(count / took)}/s; floor ${Math.round(count / floor)}/s`
   told(name, `${(took / floor).toFixed(2)} ×`, about, { text: `≤ ${goal} ×`, met: took / floor <= goal })
@@ -151,7 +152,7 @@ const remove = (...folders: string[]) => {
   for (const folder of folders) rmSync(folder, { recursive: true, force: true })
 }
 
-/** A daemon on `home`, and the milliseconds until it takes requests. */
+/** Starts a daemon on `home` and measures the milliseconds until it accepts requests. */
 async function serve(home: string) {
   const started = performance.now()
   const child = Bun.spawn([process.execPath, DAEMON, '--home', home, 'serve', '--port', '0'], {
@@ -185,7 +186,7 @@ async function serve(home: string) {
   return { pid: child.pid, call, ended, stop, ms: performance.now() - started }
 }
 
-/** MiB of a process, as the kernel counts them; Linux only. */
+/** The memory of a process in MiB, as the kernel reports it; Linux only. */
 async function memory(pid: number, file: string, field: string): Promise<number | string> {
   const text = await Bun.file(`/proc/${pid}/${file}`)
     .text()
@@ -194,7 +195,7 @@ async function memory(pid: number, file: string, field: string): Promise<number 
   return found ? Math.round(Number(found[1]) / 1_024) : '?'
 }
 
-/** How long the event loop stood still at most while `work` went on, in milliseconds. */
+/** The longest time in milliseconds during which `work` blocked the event loop. */
 async function largestGap(work: () => Promise<unknown>): Promise<number> {
   let last = performance.now()
   let largest = 0
@@ -210,7 +211,7 @@ async function largestGap(work: () => Promise<unknown>): Promise<number> {
   return largest
 }
 
-/** What a run of one phase waits for, in lengths of a phase, while a map holds all `slots` with phases of that length. */
+/** How long a run of one phase waits while a map occupies all `slots`, measured in durations of the map's phases. */
 async function waitBeside(slots: number): Promise<number> {
   const t = await testEngine({ agents: { wait }, slots })
   const start = await t.prepare(mapOf(waiting, slots), { items: numbers(slots * 30) })
@@ -222,7 +223,7 @@ async function waitBeside(slots: number): Promise<number> {
   })
   let worst = 0
   for (let n = 0; n < 5 && going; n++) {
-    // Not in step with the phases of the map.
+    // A random delay, so that the runs are not in step with the phases of the map.
     do await Bun.sleep(WAIT_MS * (1 + Math.random()))
     while (going && t.engine.load.free > 0)
     const asked = performance.now()
@@ -235,7 +236,7 @@ async function waitBeside(slots: number): Promise<number> {
   return worst
 }
 
-/** Columns of a run that differ between its copies, as SQL. */
+/** The columns that differ between copies of a run, as SQL. */
 const COPIED: Record<string, string> = {
   id: "id || '-' || n",
   tree_key: "substr(tree_key, 1, 3) || printf('%06d', n)",

@@ -1,4 +1,4 @@
-// What the hub is measured against: servers that do nearly nothing, each in a process of its own.
+// The servers that the hub is measured against. They do almost nothing, and each runs in its own process.
 //
 //   bun bench/floors.ts bare|read|elysia DATABASE TOKEN      prints its URL
 
@@ -6,12 +6,12 @@ import { Elysia, t } from 'elysia'
 import { openDatabase } from '../db/open.ts'
 
 const [name, database, token] = process.argv.slice(2) as [string, string, string]
-/** Rows beside the one that is looked up. */
+/** The number of rows besides the one that is looked up. */
 const OTHERS = 1_000
 
 const hash = (token: string) => new Bun.CryptoHasher('sha256').update(token).digest('hex')
 
-/** A table of tokens by the hash of their secret, and the one look-up in it. */
+/** Creates a table of tokens, keyed by the hash of their secret, and the query that looks one up. */
 function lookUp() {
   const db = openDatabase(database)
   db.run('CREATE TABLE tokens (id INTEGER PRIMARY KEY, hash TEXT NOT NULL UNIQUE, user_id INTEGER NOT NULL)')

@@ -1,5 +1,5 @@
-// Whether hub and daemon answer while they do the heaviest things that anybody may ask of them. `GET /health` is asked
-// again and again, in a process of its own, during each; its slowest answer counts, and should take less than 250 ms.
+// Measures whether the hub and the daemon respond during the heaviest work that a caller may request. A separate
+// process calls `GET /health` repeatedly during each task. The slowest reply counts, and should take less than 250 ms.
 //
 //   bun bench/health.ts [--only NAME,NAME]
 
@@ -35,7 +35,9 @@ async function call(url: string, path: string, body: object, token?: string): Pr
   return { status: reply.status, data: data ?? error }
 }
 
-/** Asks `<url>/health` until it is stopped; says the slowest answer in milliseconds and how many there were. */
+/**
+ * Calls `<url>/health` until it is stopped, then prints the slowest reply in milliseconds and the number of replies.
+ */
 const ASKER = `
   let slowest = 0, count = 0, going = true
   process.stdin.once('data', () => { going = false })
@@ -53,7 +55,7 @@ const ASKER = `
   console.log(JSON.stringify({ slowest, count }))
 `
 
-/** Does `work` while /health is asked, and prints how that went. */
+/** Runs `work` while /health is called, and prints the result. */
 async function during(name: string, { url }: Server, work: () => Promise<string>): Promise<void> {
   if (only && !only.includes(name)) return
   const asker = Bun.spawn([process.execPath, '-e', ASKER, url], { stdin: 'pipe', stdout: 'pipe', stderr: 'inherit' })

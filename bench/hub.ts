@@ -1,7 +1,8 @@
-// The hub beside its floors, in one run: each server in a process of its own, the load in another: wrk where it is
-// installed, else autocannon, which takes more of the machine than the hub does and so measures itself, too.
-// Floors: Bun.serve with a JSON body; the same with one indexed read; Elysia with a TypeBox body and one indexed token
-// look-up. Ratios to the last count; the machine does not. Best of `--rounds`.
+// Measures the hub against floors in one run. Each server has its own process, and so has the load generator: wrk if it
+// is installed, otherwise autocannon, which uses more processor time than the hub and therefore affects the result. The
+// floors are Bun.serve with a JSON body, the same with one indexed read, and Elysia with a TypeBox body and one indexed
+// token look-up. The ratios to the last floor matter, because they do not depend on the machine. Results are the best
+// of `--rounds`.
 //
 //   bun bench/hub.ts [--rounds 3] [--seconds 4] [--connections 64] [--only NAME] [--profile FOLDER]
 
@@ -9,7 +10,7 @@ import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
-import { HubClient } from '../lib/daemon/hub-client.ts'
+import { HubClient } from '../lib/daemon/link/link.ts'
 import { CreateSession, GenerateToken, ListRealms } from '../lib/wire/hub-calls.ts'
 import { Heartbeat, Register } from '../lib/wire/protocol.ts'
 import { type Server, serve } from './server.ts'
@@ -37,7 +38,7 @@ interface Load {
   body: object
 }
 
-/** Runs a load generator; what it printed. */
+/** Runs a load generator and returns its output. */
 async function run(command: string[]): Promise<string> {
   const child = Bun.spawn(command, { stdout: 'pipe', stderr: 'pipe' })
   const [text, said] = await Promise.all([child.stdout.text(), child.stderr.text()])
@@ -47,7 +48,7 @@ async function run(command: string[]): Promise<string> {
 
 const UNITS: Record<string, number> = { us: 0.001, ms: 1, s: 1_000 }
 
-/** wrk takes method and body from a Lua script, and prints its numbers as text. */
+/** Measures with wrk, which takes the method and body from a Lua script and prints its results as text. */
 async function wrk({ url, token, body }: Load, seconds: string): Promise<Measure> {
   const script = join(folder, 'post.lua')
   await Bun.write(
@@ -81,7 +82,10 @@ async function autocannon({ url, token, body }: Load, seconds: string): Promise<
 
 const fire = Bun.which('wrk') ? wrk : autocannon
 
-/** The best of each, in rounds over all: what else the machine does then falls on all alike. */
+/**
+ * The best result of each load. Every round measures all loads, so that other activity of the machine affects all of
+ * them alike.
+ */
 async function best(loads: Map<string, Load>): Promise<Map<string, Measure>> {
   const most = new Map<string, Measure>()
   for (const load of loads.values()) await fire(load, '1')
@@ -95,7 +99,7 @@ async function best(loads: Map<string, Load>): Promise<Map<string, Measure>> {
   return most
 }
 
-/** A hub with an account of 20 tokens, and a daemon in a realm. */
+/** Starts a hub with an account that has 20 tokens, and a daemon in a realm. */
 async function hub(): Promise<Server & { loads: Record<string, Omit<Load, 'url'> & { path: string }> }> {
   const profile = values.profile ? ['--cpu-prof', '--cpu-prof-dir', values.profile] : []
   const server = await serve([...profile, join(import.meta.dir, '../hub.ts'), 'serve', '--port', '0'], {

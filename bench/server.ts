@@ -1,4 +1,4 @@
-// A program of ours that serves, in a process of its own.
+// Starts one of our servers in its own process.
 
 import type { Subprocess } from 'bun'
 
@@ -7,7 +7,7 @@ export interface Server {
   stop(): Promise<void>
 }
 
-/** Starts `bun ARGS`, which prints its URL. It sees PATH and `env`, nothing else. */
+/** Starts `bun ARGS`, which prints its URL. Its environment is only PATH and `env`. */
 export async function serve(args: string[], env: Record<string, string> = {}): Promise<Server> {
   const child: Subprocess<'ignore', 'pipe', 'ignore'> = Bun.spawn([process.execPath, ...args], {
     env: { PATH: process.env.PATH!, ...env },

@@ -1,5 +1,6 @@
-// Reading a team.yml that may be anything, beside a floor: as many bytes of an ordinary file through the parser alone.
-// (The same bytes are no floor: unbounded, some of them keep the parser for minutes.) No ratio may grow when a file does.
+// Measures how long arbitrary files take to be read as team.yml. The floor is the YAML parser alone on an ordinary file
+// of the same size. (The parser alone on the same file is not a usable floor, because without limits some of these
+// files take it minutes.) The ratios must not grow with the size of the file.
 //
 //   bun bench/yaml.ts
 
@@ -13,7 +14,7 @@ import { LARGE } from '../tests/team/large.ts'
 const CORPUS = join(import.meta.dir, '../tests/team/corpus')
 const ROUNDS = 3
 const ORDINARY = `  - { name: fetch, agent: http, sources: [{ name: page, url: "https://pages.example/a" }] }\n`
-/** What nobody waits for. */
+/** A file that takes longer than this counts as too slow. */
 const LONG_MS = 200
 
 async function best(work: () => unknown): Promise<number> {
@@ -23,7 +24,7 @@ async function best(work: () => unknown): Promise<number> {
     try {
       await work()
     } catch {
-      // Most of it is no team; some of it is no YAML.
+      // Most of these files are not valid teams, and some are not valid YAML.
     }
     least = Math.min(least, performance.now() - started)
   }

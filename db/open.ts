@@ -1,4 +1,4 @@
-// How a SQLite database is opened and brought up to date: durable by default, one writer, numbered migrations.
+// Opens SQLite databases and migrates them: durable by default, one writer, numbered migrations.
 
 import { constants, Database, SQLiteError } from 'bun:sqlite'
 import {
@@ -17,14 +17,14 @@ import { dirname } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { CadreError } from '../lib/error.ts'
 
-/** A numbered step: the SQL that brings a database from version `number - 1` to `number`. */
+/** The SQL that migrates a database from version `number - 1` to `number`. */
 export interface Migration {
   number: number
   name: string
   sql: string
 }
 
-/** Reads `NNNN_name.sql` files (numbered from 0 or 1, without a gap) as migrations 1, 2, … */
+/** Reads `NNNN_name.sql` files, numbered from 0 or 1 without a gap, as migrations 1, 2, … */
 export async function readMigrations(folder: string): Promise<Migration[]> {
   const names = [...new Bun.Glob('[0-9][0-9][0-9][0-9]_*.sql').scanSync(folder)].sort()
   return Promise.all(
@@ -33,13 +33,13 @@ export async function readMigrations(folder: string): Promise<Migration[]> {
 }
 
 /**
- * Opens `file` (`:memory:` too). FULL, not NORMAL: an acknowledged commit survives a power cut.
- * Bun's own defaults (busy timeout 0, foreign keys off, rollback journal) fit none of our uses.
+ * Opens `file`, which may be `:memory:`. `synchronous` is FULL instead of NORMAL, so that an acknowledged commit
+ * survives a power cut. Bun's defaults (busy timeout 0, foreign keys off, rollback journal) do not suit us.
  */
 export function openDatabase(file: string, options: { readonly?: boolean } = {}): Database {
   if (file !== ':memory:' && !options.readonly) {
     mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
-    // Only its owner reads it; the files that SQLite puts beside it take over the mode.
+    // Only the owner may read the database. SQLite gives its other files the same mode.
     closeSync(openSync(file, 'a', 0o600))
   }
   const db = new Database(file, options.readonly ? { readonly: true, strict: true } : { create: true, strict: true })
@@ -54,18 +54,18 @@ export function openDatabase(file: string, options: { readonly?: boolean } = {})
 }
 
 /**
- * KiB of pages that a run database keeps in memory as it needs them. A thousand runs that start at once write more than
- * SQLite's own 2 MiB, which it then has to read again from its log (measured: 155 against 141 ms of processor time).
+ * Maximum page cache of a run database in KiB. A thousand runs that start at once write more than SQLite's default of 2
+ * MiB, which it then has to read again from its log (measured: 155 ms of processor time instead of 141 ms).
  */
 const CACHE_KIB = 16_384
 
-/** What the write-ahead log holds before it is written back (1,000 pages), and a little more. */
+/** Slightly more than the size of the write-ahead log at a checkpoint (1,000 pages). */
 const LOG_BYTES = 1_100 * 4_120
 
 /**
- * Opens the database of a process that holds it alone, and brings it up to date. `grown`: its write-ahead log has the full
- * length from the start and keeps it, for a commit whose sync does not change the length of a file is cheaper (measured
- * on ext4: 82 instead of 154 µs).
+ * Opens and migrates a database that this process uses alone. With `grown`, the write-ahead log has its full length
+ * from the start and keeps it: a commit is cheaper when its sync does not change the length of a file (measured on
+ * ext4: 82 µs instead of 154 µs).
  */
 export function openRunDatabase(file: string, migrations: readonly Migration[], grown: boolean): Database {
   let db = openDatabase(file)
@@ -80,7 +80,7 @@ export function openRunDatabase(file: string, migrations: readonly Migration[], 
   return db
 }
 
-/** SQLite takes zeros behind the last frame of its log for none. */
+/** Fills the log with zeros, which SQLite ignores behind the last frame. */
 function growLog(file: string): void {
   const log = openSync(`${file}-wal`, 'a', 0o600)
   try {
@@ -90,7 +90,7 @@ function growLog(file: string): void {
       fsyncSync(log)
     }
   } catch (error) {
-    // A disk without that much room works with a short log.
+    // On a disk without enough space the log stays short.
     if (!['ENOSPC', 'EDQUOT'].includes((error as NodeJS.ErrnoException).code ?? '')) throw error
   } finally {
     closeSync(log)
@@ -98,8 +98,8 @@ function growLog(file: string): void {
 }
 
 /**
- * Opens `file` for reading, also where nothing can be written. Readers share an index of the write-ahead log in a file of
- * its own; a full disk has no room for that file, and on a read-only disk it cannot be made.
+ * Opens `file` for reading, even on a disk that cannot be written. Readers share an index of the write-ahead log in a
+ * separate file, which cannot be created on a full or read-only disk.
  */
 export function openForReading(file: string): Database {
   try {
@@ -109,17 +109,17 @@ export function openForReading(file: string): Database {
   }
   const log = statSync(`${file}-wal`, { throwIfNoEntry: false })
   if (!log || log.size === 0) {
-    // Nobody has it open, and everything is in the one file.
+    // No process has the database open, and it consists of this file alone.
     const { SQLITE_OPEN_READONLY, SQLITE_OPEN_URI } = constants
     return readable(new Database(`${pathToFileURL(file)}?immutable=1`, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI))
   }
-  // A connection that keeps all others out has its index in memory.
+  // A connection with an exclusive lock keeps the index in memory.
   const db = new Database(file, { readwrite: true, create: false, strict: true })
   db.run('PRAGMA locking_mode = EXCLUSIVE')
   return readable(db)
 }
 
-/** Throws now what the first statement would throw. */
+/** Runs a statement, so that an error is thrown now instead of at the first use. */
 function readable(db: Database): Database {
   try {
     db.run('PRAGMA busy_timeout = 5000')
@@ -133,7 +133,7 @@ function readable(db: Database): Database {
 
 const DISK_CODES = ['SQLITE_FULL', 'SQLITE_IOERR', 'SQLITE_READONLY', 'SQLITE_CANTOPEN']
 
-/** The disk did not do what was asked of it: it is full, read-only or broken. */
+/** Whether the error was caused by the disk: it is full, read-only or broken. */
 export function isDiskError(error: unknown): error is SQLiteError {
   return error instanceof SQLiteError && DISK_CODES.some(code => error.code?.startsWith(code))
 }
@@ -143,15 +143,15 @@ export function versionOf(db: Database): number {
 }
 
 /**
- * Applies what is missing, each step in its own transaction; an existing database is copied to
- * `<file>.v<version>.backup` first. A database newer than the program is refused, untouched.
+ * Applies the missing migrations, each in its own transaction. An existing database is first copied to
+ * `<file>.v<version>.backup`. A database that is newer than the program is refused without any change.
  */
 export function migrate(db: Database, file: string, migrations: readonly Migration[]): void {
   const version = versionOf(db)
   if (version > migrations.length) {
     throw new CadreError(
       'conflict',
-      `${file} has schema version ${version}, this program knows ${migrations.length}: start the newer program, or restore a backup made by this one`,
+      `${file} has schema version ${version}, but this program supports at most ${migrations.length}: start the newer program, or restore a backup made by this one`,
     )
   }
   if (version === migrations.length) return
@@ -165,7 +165,10 @@ export function migrate(db: Database, file: string, migrations: readonly Migrati
   }
 }
 
-/** A copy has its name only once it is whole: what a full disk or a kill left of one must not pass for a copy. */
+/**
+ * Copies the database. The copy gets its name only when it is complete, so that a partial copy after a full disk or a
+ * kill is not mistaken for a backup.
+ */
 function copyTo(db: Database, backup: string): void {
   const draft = `${backup}.draft`
   rmSync(draft, { force: true })

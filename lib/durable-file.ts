@@ -1,17 +1,17 @@
-// A file that is written whole or not at all, and is there after a power cut: a temporary file beside it, synced, renamed,
-// and its folder synced.
+// Writes a file atomically and durably: writes and syncs a temporary file in the same folder, renames it, and syncs the
+// folder.
 
 import { mkdir, open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
-/** Replaces `file`, readable by its owner only. Makes its folder where there is none. */
-export async function writeDurable(file: string, text: string): Promise<void> {
+/** Replaces `file`, which is readable by its owner only. Makes its folder if it does not exist. */
+export async function writeDurable(file: string, content: string | Uint8Array): Promise<void> {
   const temporary = `${file}.${process.pid}.tmp`
   await mkdir(dirname(file), { recursive: true, mode: 0o700 })
   try {
     const handle = await open(temporary, 'w', 0o600)
     try {
-      await handle.writeFile(text)
+      await handle.writeFile(content)
       await handle.sync()
     } finally {
       await handle.close()

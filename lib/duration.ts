@@ -1,4 +1,5 @@
-// Durations are strings with units (`90s`, `5m`, `24h`, `1h30m`); bare numbers are refused, for nobody knows their unit.
+// Durations are strings with units (`90s`, `5m`, `24h`, `1h30m`). Bare numbers are refused, because their unit would be
+// a guess.
 
 const UNITS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as const
 
@@ -11,7 +12,7 @@ const WHOLE = new RegExp(DURATION_PATTERN)
 const PART = /([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)/g
 
 /**
- * Milliseconds of `text`, or null when it is no duration.
+ * The milliseconds of `text`; null when it is not a duration.
  * @example parseDuration('1h30m') // 5400000
  */
 export function parseDuration(text: string): number | null {
@@ -21,7 +22,7 @@ export function parseDuration(text: string): number | null {
   return Number.isSafeInteger(Math.round(total)) ? Math.round(total) : null
 }
 
-/** `ms` as people say it: `340ms`, `2.1s`, `3m 20s`, `1h 5m`, `2d 4h`. */
+/** `ms` in a readable form: `340ms`, `2.1s`, `3m 20s`, `1h 5m`, `2d 4h`. */
 export function formatDuration(ms: number): string {
   if (ms < 1_000) return `${Math.round(ms)}ms`
   if (ms < 10_000) return `${(ms / 1_000).toFixed(1)}s`

@@ -1,7 +1,7 @@
-// The one error class of cadre: what went wrong (`code`), for whom (`message`), and what to do (`hint`).
-// Whatever else is thrown is a fault of ours and reaches callers as `internal`, without its text.
+// The error class of cadre: what went wrong, for programs (`code`) and for people (`message`), and what to do (`hint`).
+// Any other error is a fault of cadre itself and reaches callers as `internal`, without its text.
 
-/** Error codes of the wire, each with its HTTP status. */
+/** The error codes of the wire protocol, each with its HTTP status. */
 export const STATUS = {
   invalid_request: 400,
   unauthorized: 401,
@@ -34,7 +34,7 @@ export interface ErrorBody {
 
 export interface ErrorOptions {
   details?: readonly Detail[]
-  /** Seconds, sent as `Retry-After`. */
+  /** Seconds, sent as the `Retry-After` header. */
   retryAfter?: number
   cause?: unknown
 }

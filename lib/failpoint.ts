@@ -1,5 +1,6 @@
-// Places at which a test lets the process die, as a power cut would: nothing is flushed, no handler runs.
-// Inert unless CADRE_FAILPOINT was set at the start; with `n` the n-th place that is reached is the last.
+// Places at which a test can kill the process as a power cut would: nothing is flushed, and no handler runs. They do
+// nothing unless CADRE_FAILPOINT was set at the start. With the value `n`, the process dies at the n-th place that it
+// reaches.
 
 let left = Number(process.env.CADRE_FAILPOINT ?? 0)
 

@@ -1,20 +1,23 @@
-// JSON as a type: what templates give, what a phase records, what goes over the wire.
+// The type of JSON values: the results of templates, what a phase records, and what is sent over the wire.
 
 /**
- * A value of JSON.
+ * A JSON value.
  * @example const item = (await reply.json()) as Json
  */
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 /**
- * An object of JSON: what a vendor's record extends, so that it passes as JSON.
+ * A JSON object. Interfaces for vendors' records extend it, so that they are assignable to Json.
  * @example interface Ticket extends JsonObject { id: number }
  */
 export type JsonObject = { [key: string]: Json }
 
-/** Values that agents give nest no deeper than this. */
+/** Maximum nesting of values that agents return. */
 const DEEPEST = 200
 
-/** Where `value` holds something that JSON has no word for (`data.when is a Date`), or null. `undefined` counts as absent. */
+/**
+ * Describes the first part of `value` that JSON cannot express (`data.when is a Date`), or returns null. `undefined`
+ * counts as absent.
+ */
 export function notJson(value: unknown, place: string, above: ReadonlySet<unknown> = new Set()): string | null {
   if (value === null || value === undefined || typeof value === 'string' || typeof value === 'boolean') return null
   if (typeof value === 'number') return Number.isFinite(value) ? null : `${place} is ${value}`

@@ -1,5 +1,5 @@
-// The log: one line an event on stderr, for people on a terminal and as JSON elsewhere. Writing it never throws.
-// Callers name events and give fields; secrets never belong in either.
+// The log: one line per event on stderr, readable on a terminal and as JSON otherwise. Writing never throws. Callers
+// pass the name of the event and its fields; neither may contain secrets.
 
 import { CadreError } from './error.ts'
 
@@ -22,7 +22,7 @@ export interface LogOptions {
   now?: () => number
 }
 
-/** A log that writes events of `level` (default info) and above, one line each. */
+/** Creates a log that writes events of `level` (default info) and above. */
 export function createLog(options: LogOptions = {}): Log {
   const { level = 'info', format = process.stderr.isTTY ? 'human' : 'json', write = toStderr, now = Date.now } = options
   const from = LEVELS.indexOf(level)
@@ -34,7 +34,7 @@ export function createLog(options: LogOptions = {}): Log {
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
 }
 
-/** The log that the environment asks for: `CADRE_LOG_LEVEL`, `CADRE_LOG_FORMAT`. */
+/** Creates the log that `CADRE_LOG_LEVEL` and `CADRE_LOG_FORMAT` configure. */
 export function logFromEnvironment(env: Record<string, string | undefined> = process.env): Log {
   const level = oneOf('CADRE_LOG_LEVEL', env.CADRE_LOG_LEVEL, LEVELS)
   const format = oneOf('CADRE_LOG_FORMAT', env.CADRE_LOG_FORMAT, ['human', 'json'] as const)
@@ -44,7 +44,7 @@ export function logFromEnvironment(env: Record<string, string | undefined> = pro
 function oneOf<T extends string>(name: string, value: string | undefined, allowed: readonly T[]): T | undefined {
   if (value === undefined || value === '') return undefined
   const known = allowed.find(each => each === value)
-  if (!known) throw new CadreError('invalid_request', `${name}: expected one of ${allowed.join(', ')}, got ${value}`)
+  if (!known) throw new CadreError('invalid_request', `${name} must be one of ${allowed.join(', ')}, not ${value}`)
   return known
 }
 
@@ -57,7 +57,9 @@ function humanLine(at: Date, level: Level, event: string, fields: Fields): strin
   return `${at.toTimeString().slice(0, 8)} ${level.padEnd(5)} ${event}${pairs.join('')}`
 }
 
-/** Values that could be mistaken for more than one, break the line, or steer a terminal, are quoted. */
+/**
+ * A value for the readable format. Values that contain spaces, line breaks or terminal control characters are quoted.
+ */
 function plain(value: unknown): string {
   if (typeof value === 'string' && /^[^\s"=\p{Cc}]+$/u.test(value)) return value
   const quoted = JSON.stringify(value) ?? String(value)
@@ -71,6 +73,6 @@ function toStderr(line: string): void {
   try {
     process.stderr.write(`${line}\n`)
   } catch {
-    // A full disk or a closed pipe behind stderr must not stop the work.
+    // A full disk or a closed pipe behind stderr must not stop the program.
   }
 }

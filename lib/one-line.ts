@@ -1,7 +1,7 @@
-// Names and messages that others wrote, where they stand among lines of ours: a line break in them would begin a line that
+// Makes names and messages of others safe to print within our own lines: a line break in them would start a line that
 // looks like ours.
 
-/** The text with ` / ` for its line breaks. */
+/** The text with each line break replaced by ` / `. */
 export function oneLine(text: string): string {
   return text
     .split(/[\n\v\f\r\u0085\u2028\u2029]+/)

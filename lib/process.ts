@@ -1,10 +1,10 @@
-// Which process an id means: ids are used again, above all in containers, so a boot and a start time belong to each.
+// Identifies processes. Process ids are reused, especially in containers, so a boot id and a start time belong to each.
 
 import { readdirSync, readFileSync } from 'node:fs'
 
 let boot: string | undefined
 
-/** Of the machine: changes when it restarts. */
+/** An id that changes when the machine restarts. */
 export function bootId(): string {
   boot ??=
     process.platform === 'linux'
@@ -13,15 +13,18 @@ export function bootId(): string {
   return boot
 }
 
-/** When a process began: clock ticks since boot on Linux, else what `ps` says, in UTC. Null: there is none. */
+/**
+ * When a process started: clock ticks since boot on Linux, otherwise the time that `ps` reports, in UTC. Null when
+ * there is no such process.
+ */
 export function startOf(pid: number): string | null {
   if (process.platform !== 'linux') return printed(['ps', '-o', 'lstart=', '-p', String(pid)])
   return readStat(pid)?.started ?? null
 }
 
 /**
- * Whether the process that began at `started` (`startOf`) is at work. One that is gone is not, nor one that has ended and
- * waits for its parent to bury it, nor another program that was given the same id.
+ * Whether the process that started at `started` (see `startOf`) still runs. False for a process that is gone, for a
+ * zombie, and for another process that reuses the id.
  */
 export function isRunning(pid: number, started: string): boolean {
   if (process.platform === 'linux') {
@@ -32,14 +35,14 @@ export function isRunning(pid: number, started: string): boolean {
   return !isDead(state) && startOf(pid) === started
 }
 
-/** Processes of a group that are alive; what its parent has still to bury is not. */
+/** The live processes of a group, without zombies. */
 export function groupMembers(group: number): number[] {
   return processTable()
     .filter(each => each.group === group && !isDead(each.state))
     .map(({ pid }) => pid)
 }
 
-/** A zombie (Z), one that is just being taken away (X), or none at all. */
+/** A zombie (Z), a process that is being removed (X), or no process. */
 const isDead = (state: string): boolean => /^([ZX]|$)/.test(state)
 
 interface Entry {
@@ -58,7 +61,10 @@ function processTable(): Entry[] {
   })
 }
 
-/** proc(5). The name in parentheses may hold anything; what follows the last one is fields 3 and on. */
+/**
+ * See proc(5). The name in parentheses may contain any character, so the fields from the third on begin after the last
+ * parenthesis.
+ */
 function readStat(pid: number): (Entry & { started: string }) | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, 'utf8')

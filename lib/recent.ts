@@ -1,4 +1,4 @@
-// What was asked for lately: at most so many values, of which the one that was asked for longest ago goes first.
+// A cache of limited size that drops the least recently used value.
 
 export class Recent<K, V> {
   readonly #most: number

@@ -1,36 +1,44 @@
-// Masks secrets wherever they would be recorded or sent: text, JSON, and byte streams split anywhere. Promises that no
-// value it knows, raw or encoded in a usual way, passes. It masks what it knows: artifact bytes do not go through it.
+// Masks secrets wherever they would be recorded or sent: in text, JSON, and byte streams that may be split anywhere. No
+// value that it knows passes, raw or in a usual encoding. It masks only known values, and the bytes of artifacts do not
+// pass through it.
 //
-// Search: a table of the first two characters of every variant rules out nearly all positions, the rest is compared.
-// Measured on 10 MB of log text with 50 secrets (200 variants): 85 ms as text, 115 ms as a stream. One regular
-// expression of all variants takes 75 ms, but sees neither overlapping secrets nor where a stream must hold back.
+// Search: a table of the first two characters of every variant excludes nearly all positions, and the remaining ones
+// are compared. Measured on 10 MB of log text with 50 secrets (200 variants): 85 ms as text, 115 ms as a stream. One
+// regular expression of all variants takes 75 ms, but it finds neither overlapping secrets nor the point at which a
+// stream must hold back.
 
 const MASK = '***'
-/** Shorter values are not masked, for they would mask ordinary words; they are named in `warnings`. */
+/** Shorter values are not masked, because that would mask ordinary words. They are listed in `warnings`. */
 const SHORTEST = 6
-/** Of a secret URL; a shorter path holds no secret, and may be an ordinary word. */
+/**
+ * Minimum length of the path of a secret URL that is masked by itself. A shorter path contains no secret and may be an
+ * ordinary word.
+ */
 const SHORTEST_PATH = 16
 
 export interface KnownSecret {
-  /** Where it comes from, e.g. `agents.wiki.api_token`; for warnings. */
+  /** The origin of the value, for warnings: `agents.wiki.api_token`. */
   name: string
   value: string
 }
 
 export interface RedactedStream {
-  /** What is certain so far. Holds back only what may be the beginning of a secret. */
+  /** Masks a chunk. The returned bytes leave out only an end that may be the beginning of a secret. */
   push(chunk: Uint8Array): Uint8Array
   end(): Uint8Array
 }
 
 export interface Redactor {
   text(text: string): string
-  /** The same shape, with strings and keys masked; the value itself where nothing had to be. */
+  /** The same structure with strings and keys masked. Returns the value itself when nothing had to be masked. */
   json<T>(value: T): T
   stream(): RedactedStream
-  /** Known from now on, to streams that have begun too; a value that is known already costs nothing. */
+  /**
+   * Adds a secret, which is masked from now on, also in streams that have already begun. Adding a known value costs
+   * nothing.
+   */
   add(secret: string | KnownSecret): void
-  /** One line for each value that is too short to be masked, by name, never by value. */
+  /** One line for each value that is too short to be masked. It has the name of the value, never the value. */
   readonly warnings: readonly string[]
 }
 
@@ -82,7 +90,7 @@ export function createRedactor(secrets: Iterable<string | KnownSecret> = []): Re
 
 function maskJson(value: unknown, text: (plain: string) => string): unknown {
   if (typeof value === 'string') return text(value)
-  // A secret of digits alone may have become a number.
+  // A secret that consists only of digits may have become a number.
   if (typeof value === 'number') return text(String(value)) === String(value) ? value : text(String(value))
   if (typeof value !== 'object' || value === null) return value
   let changed = false
@@ -98,7 +106,9 @@ function maskJson(value: unknown, text: (plain: string) => string): unknown {
   return changed ? Object.fromEntries(entries) : value
 }
 
-/** Everything that `value` may look like in a log: raw, trimmed, each line of a longer text, JSON, URL, base64. */
+/**
+ * Every form that `value` may take in a log: raw, trimmed, each line of a longer text, JSON, URL encoding and base64.
+ */
 export function variantsOf(value: string): Set<string> {
   const raw = new Set([value, value.trim(), ...pathOf(value)])
   const found = new Set<string>()
@@ -111,13 +121,16 @@ export function variantsOf(value: string): Set<string> {
     }
   }
   for (const line of value.split(/\r?\n/).map(line => line.trim())) {
-    // Armour lines (`-----BEGIN …`) are no secret, nor are the braces of a JSON document.
+    // Armour lines (`-----BEGIN …`) are not secret, nor are the braces of a JSON document.
     if (line.length >= 8 && !line.startsWith('-----')) found.add(line).add(JSON.stringify(line).slice(1, -1))
   }
   return found
 }
 
-/** Of a secret URL, such as a webhook's: a server says back only the path, or the part of it that is the secret. */
+/**
+ * The path of a secret URL, such as that of a webhook, and its secret part. A server may repeat only these in its
+ * reply.
+ */
 function pathOf(value: string): string[] {
   const url = /^https?:\/\//i.test(value.trim()) ? URL.parse(value.trim()) : null
   const paths = url ? [url.pathname, url.pathname + url.search, ...url.pathname.split('/')] : []
@@ -132,7 +145,9 @@ function urlVariants(plain: string): string[] {
   return [...upper, ...upper.map(text => text.replace(/%[0-9A-F]{2}/g, code => code.toLowerCase()))]
 }
 
-/** The base64 characters that `plain` alone decides, at each of the three places that it can have in a longer text. */
+/**
+ * The base64 characters that depend only on `plain`, for each of the three offsets that it can have in a longer text.
+ */
 function base64Variants(plain: string): string[] {
   const bytes = Buffer.from(plain)
   return [0, 1, 2].map(offset => {
@@ -143,8 +158,9 @@ function base64Variants(plain: string): string[] {
 
 interface Matcher {
   /**
-   * Masks `input`, whose first `open` characters belong to a mask already given out. Unless `final`, stops where a
-   * variant may begin that the end cuts off; `carry` is then the `open` of what follows `stop`.
+   * Masks `input`. Its first `open` characters belong to a mask that was already written. Unless `final`, it stops
+   * where a variant may begin that is cut off by the end of `input`. `carry` is then the value of `open` for the text
+   * after `stop`.
    */
   mask(input: string, open: number, final: boolean): { out: string; stop: number; carry: number }
 }

@@ -1,5 +1,5 @@
-// TypeBox schemas, also as Elysia takes them (Standard Schema), compiled once, when first used.
-// Strict: nothing is coerced, defaulted or removed. What is wrong becomes a list of `{path, message}`.
+// TypeBox schemas, also in the form that Elysia accepts (Standard Schema). Each is compiled once, at first use. Checks
+// are strict: nothing is coerced, defaulted or removed. Problems become a list of `{path, message}`.
 
 import type { Static, TObject, TProperties, TSchema } from 'typebox'
 import type { TLocalizedValidationError } from 'typebox/error'
@@ -8,7 +8,7 @@ import type { Detail } from './error.ts'
 import { isObject } from './json.ts'
 import { Type } from './type.ts'
 
-/** The interface of https://standardschema.dev, by which Elysia checks a value and infers its type. */
+/** The interface of https://standardschema.dev, with which Elysia checks a value and infers its type. */
 export interface Standard<T> {
   readonly '~standard': {
     readonly version: 1
@@ -18,7 +18,7 @@ export interface Standard<T> {
   }
 }
 
-/** Makes `schema` a body or query that Elysia takes; it is the same schema, and nothing of this shows in its JSON. */
+/** Makes `schema` a body or query that Elysia takes. The schema stays as it is, and the copy has the same JSON. */
 export function standard<S extends TSchema>(schema: S): S & Standard<Static<S>> {
   const interface_: Standard<Static<S>>['~standard'] = {
     version: 1,
@@ -28,15 +28,23 @@ export function standard<S extends TSchema>(schema: S): S & Standard<Static<S>> 
       return { issues: problems(schema, value).map(({ path, message }) => ({ message, path: segments(path) })) }
     },
   }
-  return Object.defineProperty(schema as S & Standard<Static<S>>, '~standard', { value: interface_ })
+  // A copy, with TypeBox's marks, which are not enumerable: a schema of the wire serves several apps.
+  const copy: S = Object.create(Object.getPrototypeOf(schema), Object.getOwnPropertyDescriptors(schema))
+  return Object.defineProperty(copy as S & Standard<Static<S>>, '~standard', { value: interface_ })
 }
 
-/** An object that takes no other properties than these: the form of every body, except where the protocol is rolling. */
+/**
+ * An object without additional properties. All bodies have this form, except those that must accept fields of newer
+ * versions.
+ */
 export function closed<P extends TProperties>(properties: P): TObject<P> & Standard<Static<TObject<P>>> {
   return standard(Type.Object(properties, { additionalProperties: false }))
 }
 
-/** A record that recurs in replies: a component of this name in OpenAPI. Open, for replies may grow. */
+/**
+ * A record that several replies contain. It becomes a component of this name in OpenAPI. It allows additional
+ * properties, because replies may grow.
+ */
 export function named<P extends TProperties>(name: string, properties: P): TObject<P> {
   return Type.Object(properties, { $id: name })
 }
@@ -49,13 +57,13 @@ export function matches<S extends TSchema>(schema: S, value: unknown): value is 
   return validator(schema).Check(value)
 }
 
-/** Most problems that a reply lists. */
+/** Maximum number of problems in a reply. */
 const MOST = 64
 
-/** What is wrong with `value`, in document order, one problem a place; paths are JSON pointers. */
+/** The problems of `value` in document order, one for each place. Paths are JSON pointers. */
 export function problems(schema: TSchema, value: unknown): Detail[] {
   const valid = validator(schema)
-  // What is right is told so without looking for what is wrong.
+  // A valid value is recognised with the fast check, which does not collect errors.
   if (valid.Check(value)) return []
   const found = new Map<string, string>()
   for (const error of withoutBranches(valid.Errors(value)[1])) {
@@ -67,8 +75,8 @@ export function problems(schema: TSchema, value: unknown): Detail[] {
 }
 
 /**
- * The branches of a union contradict each other: only the union itself is reported. But where a value has the form of
- * one branch, and something further down is wrong, that is reported instead.
+ * The branches of a union contradict each other, so only the union itself is reported. If a value matches the form of
+ * one branch and has a problem further down, that problem is reported instead.
  */
 function withoutBranches(all: TLocalizedValidationError[]): TLocalizedValidationError[] {
   let errors = all
@@ -95,7 +103,8 @@ const isBelow = (path: string, parent: string): boolean => path.startsWith(`${pa
 function details(error: TLocalizedValidationError, schema: TSchema): Detail[] {
   const at = (name: string) => `${error.instancePath}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`
   switch (error.keyword) {
-    // An unknown property, for its own sake; that the object has one is told again with the object.
+    // An unknown property is reported here. TypeBox reports it a second time with the object, and that report is
+    // dropped.
     case 'boolean':
       return [{ path: error.instancePath, message: 'unknown property' }]
     case 'additionalProperties':
@@ -123,7 +132,10 @@ const FORMS: Record<string, string> = {
   object: 'an object',
 }
 
-/** What the branches of a union say, in words; a branch's own description comes first. Some say which properties it needs. */
+/**
+ * Describes the branches of a union. A branch's own description takes precedence. Branches that only require properties
+ * are described by those properties.
+ */
 function forms(schema: TSchema, { schemaPath, keyword }: TLocalizedValidationError): string {
   const union = segments(schemaPath).reduce<unknown>(
     (part, key) => (isObject(part) || Array.isArray(part) ? Reflect.get(part, key) : undefined),
@@ -155,11 +167,12 @@ function segments(pointer: string): string[] {
 type Compile = typeof import('typebox/schema').Compile
 let compile: Compile | null = null
 
-/** Loaded when something is first checked: most commands check nothing before they have asked somebody else. */
+/** Loaded at the first check, because most commands check nothing themselves. */
 function compiler(): Compile {
   if (compile) return compile
   const { Settings } = require('typebox/system') as typeof import('typebox/system')
-  // TypeBox stops at eight, and counts an unknown property twice: a reply would not list all.
+  // TypeBox stops at eight errors by default and counts an unknown property twice, so a reply would not list all
+  // problems.
   Settings.Set({ maxErrors: 2 * MOST })
   compile = (require('typebox/schema') as typeof import('typebox/schema')).Compile
   return compile

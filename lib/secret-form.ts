@@ -1,5 +1,6 @@
-// The form of our secrets: prefix, 43 characters of base62, six characters of checksum. Scanners can find them, garbage is
-// refused before a database is asked, and a session's token can be told from a durable one without asking its hub.
+// The form of our secrets: a prefix, 43 characters of base62 and six characters of checksum. Scanners can find them,
+// invalid text is refused before a database query, and a session token can be told from a durable one without asking
+// the hub.
 
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 /** 62^43 > 2^256. */
@@ -7,7 +8,7 @@ export const BODY_LENGTH = 43
 const CHECK_LENGTH = 6
 const FORM = new RegExp(`^(cadre_(?:tok|dt|inv)_[0-9A-Za-z]{${BODY_LENGTH}})([0-9A-Za-z]{${CHECK_LENGTH}})$`)
 
-/** What the checksum of a session's token is made of besides the token. */
+/** Added to the text from which the checksum of a session token is computed. */
 const SESSION = 'session:'
 
 /** The last six characters of the secret that begins with `text`. */
@@ -15,19 +16,19 @@ export function checksumOf(text: string, session = false): string {
   return base62(Bun.hash.crc32(session ? SESSION + text : text), CHECK_LENGTH)
 }
 
-/** Whether `text` could be a secret of ours. Says nothing about whether it is known. */
+/** Whether `text` has the form of one of our secrets. It need not be known to a hub. */
 export function isSecretForm(text: string): boolean {
   const [, begin, check] = FORM.exec(text) ?? []
   return begin !== undefined && (checksumOf(begin) === check || checksumOf(begin, true) === check)
 }
 
-/** Whether it is the token of a session. Those of older hubs do not show it: the hub says it of them. */
+/** Whether `text` is a session token. Tokens of older hubs do not show this; for those the hub must be asked. */
 export function isSessionForm(text: string): boolean {
   const [, begin, check] = FORM.exec(text) ?? []
   return begin !== undefined && checksumOf(begin, true) === check
 }
 
-/** Of every request's token: so in plain numbers where they are enough. */
+/** Encodes a number. This runs for the token of every request, so plain numbers are used where they suffice. */
 export function base62(value: number | bigint, length: number): string {
   let text = ''
   if (typeof value === 'bigint') {

@@ -1,4 +1,4 @@
-// What was meant: the known name nearest to a misspelt one.
+// Finds the known name that is nearest to a misspelt one.
 
 /** ` (did you mean `x`?)` for the nearest of `known`, or an empty text when none is near. */
 export function didYouMean(word: string, known: Iterable<string>): string {
@@ -11,7 +11,7 @@ export function didYouMean(word: string, known: Iterable<string>): string {
   return best === undefined ? '' : ` (did you mean \`${best}\`?)`
 }
 
-/** Letters to insert, delete, replace or swap with their neighbour; `bound` when there are that many or more. */
+/** The number of letters to insert, delete, replace or swap with their neighbour; at most `bound`. */
 function editDistance(a: string, b: string, bound: number): number {
   if (Math.abs(a.length - b.length) >= bound) return bound
   let older: number[] = []

@@ -1,6 +1,6 @@
 // The chunks of a stream, for `for await`: Bun's streams can be iterated, but their types do not say so.
 
-/** Whoever stops early cancels the stream. */
+/** The chunks of `stream`. The stream is cancelled when the loop stops early. */
 export async function* chunksIn<T>(stream: ReadableStream<T>): AsyncGenerator<T, void> {
   const reader = stream.getReader()
   try {
@@ -10,7 +10,7 @@ export async function* chunksIn<T>(stream: ReadableStream<T>): AsyncGenerator<T,
       yield value
     }
   } finally {
-    // It does nothing to a stream that has ended.
+    // This has no effect on a stream that has ended.
     await reader.cancel().catch(() => {})
   }
 }

@@ -1,12 +1,12 @@
-// TypeBox's `Type`, without the 370 files of TypeBox's type engine, which took a fifth of a daemon's start. The builders
-// that our schemas are made of stand here and make what TypeBox's own make, marks included (tests/type.test.ts compares
-// the two). Any other member, such as `Pick`, loads TypeBox when it is first used.
+// TypeBox's `Type` without the 370 files of its type engine, whose loading took a fifth of a daemon's start. The
+// builders that our schemas use are defined here and produce the same result as TypeBox's own, including its internal
+// marks (tests/type.test.ts compares them). Any other member, such as `Pick`, loads TypeBox at first use.
 
 import type { Static as StaticOf, TObjectOptions, TProperties, TSchema, TSchemaOptions, Type as TypeBox } from 'typebox'
 
 const whole = (): typeof TypeBox => require('typebox').Type
 
-/** The same schema with one of the marks by which TypeBox knows its schemas, and which JSON does not show. */
+/** The same schema with one of the marks by which TypeBox recognises its schemas. The marks do not appear in JSON. */
 function marked(schema: object, name: string, value: unknown): object {
   const copy = Object.defineProperties({}, Object.getOwnPropertyDescriptors(schema))
   return Object.defineProperty(copy, name, { value, configurable: true, writable: true, enumerable: false })
@@ -36,7 +36,7 @@ const builders = {
     return made('Object', { type: 'object', ...(required.length > 0 && { required }), properties }, options)
   },
   Optional: (schema: TSchema) => marked(schema, '~optional', true),
-  /** Only a string names a pattern by itself; what other keys stand for is worked out by TypeBox. */
+  /** Only string keys are handled here. TypeBox computes the pattern for other keys. */
   Record(key: TSchema, value: TSchema, options?: TObjectOptions) {
     if (!isKind(key, 'String')) return whole().Record(key, value, options)
     const pattern = 'pattern' in key ? String(key.pattern) : '^.*$'
@@ -49,16 +49,16 @@ const builders = {
 }
 
 /**
- * Builds schemas: JSON Schema for editors and checks, and types for the compiler.
+ * Builds schemas, which are JSON Schema for editors and checks, and types for the compiler.
  * @example
- * const Settings = Type.Object({ base_url: Type.String(), retries: Type.Optional(Type.Integer({ minimum: 0 })) })
- * type Settings = Type.Static<typeof Settings>
+ * const Settings = Type.Object({ base_url: Type.String(), retries: Type.Optional(Type.Integer({ minimum: 0 })) }) type
+ * Settings = Type.Static<typeof Settings>
  */
 export const Type = new Proxy<object>(builders, {
   get: (own, name) => Reflect.get(name in own ? own : whole(), name),
 }) as typeof TypeBox
 
-/** The types that stand in TypeBox's namespace beside the builders, as far as they are used by this name. */
+/** The types of TypeBox's namespace `Type` that are used under this name. */
 export declare namespace Type {
   type Static<S extends TSchema> = StaticOf<S>
 }

@@ -1,25 +1,25 @@
-// Waiting that something else can end.
+// Waits that can be ended early.
 
-/** A pause of `ms` that `end` or `signal` ends early; one whose signal has fired already is over at once. */
-export function startPause(ms: number, signal: AbortSignal): { over: Promise<void>; end: () => void } {
+/** A pause of `ms` that `end` or `signal` can end early. It is over at once if the signal has already fired. */
+export function startPause(ms: number, signal?: AbortSignal): { over: Promise<void>; end: () => void } {
   const { promise, resolve } = Promise.withResolvers<void>()
   const end = () => {
     clearTimeout(timer)
-    signal.removeEventListener('abort', end)
+    signal?.removeEventListener('abort', end)
     resolve()
   }
   const timer = setTimeout(end, ms)
-  signal.addEventListener('abort', end)
-  if (signal.aborted) end()
+  signal?.addEventListener('abort', end)
+  if (signal?.aborted) end()
   return { over: promise, end }
 }
 
-/** Resolves after `ms`, or when `signal` fires. */
-export function pause(ms: number, signal: AbortSignal): Promise<void> {
+/** Resolves after `ms`, or earlier when `signal` fires. */
+export function pause(ms: number, signal?: AbortSignal): Promise<void> {
   return startPause(ms, signal).over
 }
 
-/** Rejects with the signal's reason when it fires first; the work itself continues. */
+/** Rejects with the signal's reason if the signal fires before `work` settles. The work itself continues. */
 export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   if (!signal) return work
   signal.throwIfAborted()

@@ -2,9 +2,9 @@
 // wrong with it and who sent it.
 
 import { afterAll, expect, test } from 'bun:test'
-import { createClient } from '../lib/daemon/client.ts'
+import { createClient } from '../lib/daemon/calls/client.ts'
 import { makeHome } from '../lib/daemon/home.ts'
-import { HubClient } from '../lib/daemon/hub-client.ts'
+import { HubClient } from '../lib/daemon/link/link.ts'
 import { CadreError } from '../lib/error.ts'
 import { GetRun, ListSettings, ListWorkspaces } from '../lib/wire/daemon-calls.ts'
 import { ListRealms, Whoami } from '../lib/wire/hub-calls.ts'

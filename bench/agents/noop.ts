@@ -1,4 +1,4 @@
-// Does nothing, so that only the engine is measured.
+// An agent that does nothing, so that only the engine is measured.
 
 import { agent, Type } from 'cadre'
 

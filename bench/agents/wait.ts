@@ -1,4 +1,4 @@
-// Takes its time and does nothing, so that slots are held for a known length.
+// An agent that only waits, so that slots are occupied for a known time.
 
 import { agent, Type } from 'cadre'
 

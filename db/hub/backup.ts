@@ -1,5 +1,6 @@
-// Backup and restore of a hub's SQLite database: whole, checked, and never half a file under the final name.
-// A backup is taken beside a running hub; a restore needs the hub stopped. PostgreSQL brings its own tools.
+// Backup and restore of a hub's SQLite database. Copies are complete and checked, and a partial file never has the
+// final name. A backup can be made while the hub runs; a restore requires that it is stopped. PostgreSQL has its own
+// tools.
 
 import { Database, SQLiteError } from 'bun:sqlite'
 import { chmodSync, closeSync, existsSync, fsyncSync, linkSync, openSync, renameSync, rmSync, statSync } from 'node:fs'
@@ -8,14 +9,15 @@ import { CadreError, messageOf } from '../../lib/error.ts'
 import { openDatabase, readMigrations, versionOf } from '../open.ts'
 import { isPostgres } from './store.ts'
 
-/** Copies the database at `location` to `file`, which must not exist. Answers the size in bytes. */
+/** Copies the database at `location` to `file`, which must not exist. Returns the size in bytes. */
 export function backup(location: string, file: string): number {
   if (isPostgres(location)) throw useTools('pg_dump --format=custom --file', file)
-  if (!existsSync(location)) throw new CadreError('not_found', `no database at ${location}; name it with --database`)
+  if (!existsSync(location))
+    throw new CadreError('not_found', `there is no database at ${location}; set the path with --database`)
   if (existsSync(file)) throw exists(file)
   return copy(location, file, draft => {
     try {
-      // Not a rename: a link never replaces what somebody else put there meanwhile.
+      // A link instead of a rename, because a link never replaces a file that was created there in the meantime.
       linkSync(draft, file)
     } catch (error) {
       throw (error as { code?: string }).code === 'EEXIST' ? exists(file) : error
@@ -24,29 +26,32 @@ export function backup(location: string, file: string): number {
 }
 
 /**
- * Makes `file` the database at `location`. One that is there is replaced only with `replace`, and only while nobody has
- * it open. Refuses what is no sound database of a hub, or of a newer program.
+ * Makes `file` the database at `location`. An existing database is replaced only with `replace`, and only if no process
+ * has it open. A file that is not a valid database of a hub, or that belongs to a newer version, is refused.
  */
 export async function restore(location: string, file: string, { replace = false } = {}): Promise<number> {
   if (isPostgres(location)) throw useTools('pg_restore --clean --dbname', '<database>', file)
-  if (!existsSync(file)) throw new CadreError('not_found', `no file ${file}`)
+  if (!existsSync(file)) throw new CadreError('not_found', `there is no file ${file}`)
   const known = (await readMigrations(`${import.meta.dir}/migrations/sqlite`)).length
   const version = inspect(file, versionOf)
   if (version > known) {
-    throw new CadreError('conflict', `${file} has schema version ${version}, this program knows ${known}: upgrade it`)
+    throw new CadreError(
+      'conflict',
+      `${file} has schema version ${version}, but this program supports at most ${known}: upgrade cadre first`,
+    )
   }
   if (existsSync(location) && !replace) {
-    throw new CadreError('conflict', `${location} exists: back it up, then restore with --replace`)
+    throw new CadreError('conflict', `${location} already exists: back it up, then restore with --replace`)
   }
   return copy(file, location, draft => {
     if (existsSync(location)) leaveAlone(location)
-    // What is left of a log would be played into the restored database.
+    // SQLite would apply a remaining log to the restored database.
     for (const rest of ['-wal', '-shm', '-journal']) rmSync(location + rest, { force: true })
     renameSync(draft, location)
   })
 }
 
-/** Writes a checked copy of `from` under a name of its own, and lets `place` put it where it belongs. */
+/** Writes a checked copy of `from` to a temporary file, which `place` then moves to its final name. */
 function copy(from: string, to: string, place: (draft: string) => void): number {
   const draft = `${resolve(to)}.${crypto.randomUUID()}.draft`
   try {
@@ -66,7 +71,7 @@ function copy(from: string, to: string, place: (draft: string) => void): number 
   }
 }
 
-/** Reads a database of a hub. Throws `conflict` for any other file. */
+/** Opens and reads a database of a hub. Throws `conflict` for any other file. */
 function inspect<T>(file: string, read: (db: Database) => T): T {
   let db: Database | undefined
   try {
@@ -75,13 +80,13 @@ function inspect<T>(file: string, read: (db: Database) => T): T {
     return read(db)
   } catch (error) {
     if (!(error instanceof SQLiteError)) throw error
-    throw new CadreError('conflict', `${file} is no sound database of a hub: ${messageOf(error)}`, { cause: error })
+    throw new CadreError('conflict', `${file} must be a valid database of a hub: ${messageOf(error)}`, { cause: error })
   } finally {
     db?.close()
   }
 }
 
-/** Leaving WAL takes the database for oneself alone, so it fails while a hub has it open, however idle. */
+/** Leaving WAL mode needs exclusive access, so it fails while a hub has the database open, even if the hub is idle. */
 function leaveAlone(location: string): void {
   const db = new Database(location)
   try {
@@ -99,8 +104,11 @@ function synced(path: string): void {
   closeSync(handle)
 }
 
-const exists = (file: string) => new CadreError('conflict', `${file} exists already; choose another name`)
+const exists = (file: string) => new CadreError('conflict', `${file} already exists; choose another name`)
 
 function useTools(...command: string[]): CadreError {
-  return new CadreError('invalid_request', `this hub is on PostgreSQL: use its own tools, as ${command.join(' ')}`)
+  return new CadreError(
+    'invalid_request',
+    `this hub uses PostgreSQL: use PostgreSQL's own tools, for example ${command.join(' ')}`,
+  )
 }

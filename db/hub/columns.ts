@@ -1,5 +1,5 @@
-// The column builders that the hub's one schema is written with, in two dialects of the same meaning.
-// JSON is text in both, so that what is stored is the same bytes; times are epoch milliseconds.
+// The column builders of the hub's schema, in two dialects with the same meaning. JSON is stored as text in both, so
+// that the stored bytes are the same. Times are epoch milliseconds.
 
 import { type SQL, sql } from 'drizzle-orm'
 import {
@@ -35,7 +35,7 @@ export const sqlite = {
   index,
   uniqueIndex,
   primaryKey,
-  /** A number that the database gives and never gives again. */
+  /** A number that the database assigns and never reuses. */
   id: () => integer().primaryKey({ autoIncrement: true }),
   text: () => text(),
   /** Text that sorts by its bytes. */
@@ -72,7 +72,7 @@ const pgBuilders: object = {
 } satisfies Record<keyof Columns, unknown>
 
 /**
- * The same builders for PostgreSQL, under the types of SQLite's: queries are written once and read the same. Drizzle has
- * no type that both dialects fit, so this is claimed here, once, and the store's tests run on both.
+ * The same builders for PostgreSQL with the types of SQLite's builders, so that queries are written once. Drizzle has
+ * no type for both dialects, so the cast is made here, once, and the store's tests run on both databases.
  */
 export const postgres = pgBuilders as Columns

@@ -1,4 +1,4 @@
-// The hub's tables, once for both dialects. Rows are named as the wire names them.
+// The hub's tables, defined once for both dialects. Columns have the names of the wire protocol.
 
 import type { Columns } from './columns.ts'
 import { tenancyTables } from './tenancy.ts'

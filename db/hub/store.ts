@@ -1,5 +1,5 @@
-// The hub's database: SQLite in a file, or PostgreSQL. Queries are written once, against SQLite's types.
-// Reads go through `db`; every change through `write`, one transaction at a time on SQLite, retried on PostgreSQL.
+// The hub's database: SQLite in a file, or PostgreSQL. Queries are written once, with SQLite's types. Reads use `db`,
+// and every change uses `write`, which runs one transaction at a time on SQLite and retries transactions on PostgreSQL.
 
 import { drizzle as drizzlePostgres } from 'drizzle-orm/bun-sql'
 import { migrate as migratePostgres } from 'drizzle-orm/bun-sql/migrator'
@@ -18,34 +18,36 @@ export interface Store extends Tables {
   /** For reads. */
   readonly db: Db
   /**
-   * Runs `work` in one transaction that sees every write before it. It awaits only statements of `tx`, or the next turn
-   * of the event loop: all other writes wait for it.
+   * Runs `work` in one transaction that sees every earlier write. `work` may await only statements of `tx` or the next
+   * turn of the event loop, because all other writes wait for it.
    */
   write<T>(work: (tx: Db) => Promise<T>): Promise<T>
   /**
-   * A number that changes with every commit of any process, or null where the database has none:
-   * what was read stays true as long as it does not change.
+   * A number that changes with every commit of any process. Data that was read is current as long as it does not
+   * change. Null when the database has no such number.
    */
   epoch(): number | null
-  /** Carries a word to every process on the database (LISTEN and NOTIFY); null where there is only this one. */
+  /**
+   * Sends words to every process that uses the database (LISTEN and NOTIFY); null for SQLite, which serves one process.
+   */
   readonly channel: Channel | null
   close(): Promise<void>
 }
 
 export interface Channel {
   send(word: string): void
-  /** `missed` is told whenever words may have been lost: the connection was gone and is there again. */
+  /** `missed` is called whenever words may have been lost, because the connection was interrupted and is restored. */
   receive(listener: (word: string) => void, missed: () => void): void
 }
 
 const commits = new WeakMap<Db, (() => void)[]>()
 
-/** Runs `then` once the transaction of `tx` is committed; never when it is rolled back. */
+/** Runs `then` after the transaction of `tx` has been committed. It does not run after a rollback. */
 export function afterCommit(tx: Db, then: () => void): void {
   commits.get(tx)!.push(then)
 }
 
-/** Opens and migrates: `postgres://…`, else the path of a SQLite file. */
+/** Opens and migrates the database at `postgres://…` or at the path of a SQLite file. */
 export async function openStore(location: string): Promise<Store> {
   return isPostgres(location) ? openPostgres(location) : openSqlite(location)
 }
@@ -61,7 +63,7 @@ async function openSqlite(file: string): Promise<Store> {
   const tx: Db = drizzle({ client: writer })
   const version = reader.query<{ data_version: number }, []>('PRAGMA data_version')
   let last: Promise<unknown> = Promise.resolve()
-  // Asked several times a request, and read once in a turn of the event loop: what arrives later is decided later.
+  // The epoch is needed several times per request, so it is read once per turn of the event loop.
   let epoch: number | null = null
 
   async function transaction<T>(work: (tx: Db) => Promise<T>): Promise<T> {
@@ -107,12 +109,12 @@ async function openSqlite(file: string): Promise<Store> {
 }
 
 /**
- * PostgreSQL's database under the types of SQLite's: drizzle has no type for what both can, and the store's tests run on
- * both.
+ * PostgreSQL's database with the types of SQLite's. Drizzle has no type for both dialects; the store's tests run on
+ * both databases.
  */
 const asDb = (db: object): Db => db as Db
 
-/** SQLSTATE of a serialization failure and of a deadlock: the transaction did not happen and may be tried again. */
+/** The SQLSTATEs of a serialization failure and of a deadlock. The transaction was rolled back and may be retried. */
 const RETRIED = new Set(['40001', '40P01'])
 const TRIES = 10
 const CHANNEL = 'cadre_hub'
@@ -136,7 +138,7 @@ async function openPostgres(url: string): Promise<Store> {
     word => {
       for (const [listener] of listeners) listener(word)
     },
-    // At the start, when nobody listens yet, and after each reconnection.
+    // Called at the start, when there is no listener yet, and after each reconnection.
     () => {
       for (const [, missed] of listeners) missed()
     },
@@ -168,7 +170,7 @@ async function openPostgres(url: string): Promise<Store> {
     },
     epoch: () => null,
     channel: {
-      // A word that is lost costs a moment: who waits looks again by itself.
+      // A lost word only causes a short delay, because waiting processes check again by themselves.
       send: word => void client.notify(CHANNEL, word).catch(() => {}),
       receive: (...those) => listeners.add(those),
     },
@@ -179,7 +181,7 @@ async function openPostgres(url: string): Promise<Store> {
   }
 }
 
-/** A database that a newer program has migrated is not touched. */
+/** Refuses a database that a newer program has migrated, without changing it. */
 async function refuseNewer(client: Bun.SQL): Promise<void> {
   const [{ found }] = await client`SELECT to_regclass('public.__drizzle_migrations') AS found`
   if (found === null) return
@@ -188,11 +190,11 @@ async function refuseNewer(client: Bun.SQL): Promise<void> {
   if (applied <= known) return
   throw new CadreError(
     'conflict',
-    `the database has schema version ${applied}, this program knows ${known}: start the newer program, or restore a backup made by this one`,
+    `the database has schema version ${applied}, but this program supports at most ${known}: start the newer program, or restore a backup made by this one`,
   )
 }
 
-/** Hubs that start together migrate one after the other. */
+/** Makes hubs that start at the same time migrate one after the other. */
 async function oneAtATime(client: Bun.SQL, work: () => Promise<void>): Promise<void> {
   const connection = await client.reserve()
   try {
@@ -210,7 +212,7 @@ function sqlState(error: unknown): string {
   return String(errno ?? code)
 }
 
-/** Whether `error` says that a unique index has the row already, on either database. */
+/** Whether `error` is a violation of a unique index, on either database. */
 export function isDuplicate(error: unknown): boolean {
   const cause = error instanceof Error && error.cause !== undefined ? error.cause : error
   const { code } = cause as { code?: unknown }

@@ -11,7 +11,7 @@ export function tenancyTables({ table, index, uniqueIndex, primaryKey, id, text,
     site_admin: bool().notNull(),
     created_at: int().notNull(),
     suspended_at: int(),
-    /** The row stays, so that the name is never given to somebody else. */
+    /** The row of a deleted account is kept, so that its name is never reused. */
     deleted_at: int(),
   })
 
@@ -122,7 +122,7 @@ export function tenancyTables({ table, index, uniqueIndex, primaryKey, id, text,
         .notNull()
         .references(() => realms.id, { onDelete: 'cascade' }),
       role: text().$type<'admin' | 'operator' | 'member'>().notNull(),
-      /** When set, only this account may accept. */
+      /** If set, only this account may accept the invitation. */
       username: text(),
       hash: text().notNull().unique(),
       created_by: int().notNull(),
@@ -144,7 +144,7 @@ export function tenancyTables({ table, index, uniqueIndex, primaryKey, id, text,
       type: text().$type<'user' | 'realm'>().notNull(),
       kind: text().$type<'durable' | 'session'>().notNull(),
       name: text().notNull(),
-      /** SHA-256 of the secret, hex. */
+      /** SHA-256 of the secret, in hexadecimal. */
       hash: text().notNull().unique(),
       grant: json<Grant>().notNull(),
       created_at: int().notNull(),
@@ -176,10 +176,10 @@ export function tenancyTables({ table, index, uniqueIndex, primaryKey, id, text,
         .notNull()
         .references(() => orgs.id, { onDelete: 'cascade' }),
       public_pem: text().notNull(),
-      /** PKCS #8 in PEM, or sealed under the hub's key. */
+      /** PKCS #8 in PEM, or encrypted with the hub's key. */
       private_key: text().notNull(),
       created_at: int().notNull(),
-      /** Set by rotation: until when the key is still accepted. */
+      /** Set by a rotation: the time until which the key is still accepted. */
       not_after: int(),
     },
     row => [index('dispatch_keys_org').on(row.org_id)],
@@ -188,10 +188,10 @@ export function tenancyTables({ table, index, uniqueIndex, primaryKey, id, text,
   const signInFailures = table(
     'sign_in_failures',
     {
-      /** A digest of the account's name, of the address, or of both. */
+      /** A digest of the account name, of the address, or of both. */
       key: text().notNull(),
       at: int().notNull(),
-      /** The attempt that has a row under each of the three; later ones sort later. */
+      /** The id of the attempt, which has one row for each of the three keys. Ids of later attempts sort later. */
       attempt: text().notNull().default(''),
     },
     row => [
@@ -209,13 +209,13 @@ export function tenancyTables({ table, index, uniqueIndex, primaryKey, id, text,
       user_id: int(),
       username: text(),
       token_id: int(),
-      /** Where the call came from. */
+      /** The address that the call came from. */
       address: text(),
       org_id: int(),
       realm_id: text(),
-      /** The route, such as `orgs/add_member`, or what is more than a call of it. */
+      /** The route, such as `orgs/add_member`, or the name of an event that is more specific than the route. */
       action: text().notNull(),
-      /** What it was done to. */
+      /** The object of the action. */
       target: text(),
     },
     row => [index('audit_org').on(row.org_id, row.id)],

@@ -1,10 +1,10 @@
-// The hub's tables of work: daemons, published teams, runs and what they did, and the queue.
+// The hub's tables of work: daemons, published teams, runs with their phases and logs, and the queue.
 
 import type { Json, JsonObject } from '../../lib/json.ts'
 import type { ReviewKind } from '../../lib/wire/choices.ts'
 import type { Field } from '../../lib/wire/forms.ts'
 import type { JobKind } from '../../lib/wire/jobs.ts'
-import type { PackageFile } from '../../lib/wire/packages.ts'
+import type { PackageFile, PackageSignature } from '../../lib/wire/packages.ts'
 import type { Columns } from './columns.ts'
 import type { tenancyTables } from './tenancy.ts'
 
@@ -34,7 +34,7 @@ export function workTables(
       removed_at: int(),
       /** Since when it may take jobs; null while it waits for an operator of its realm. */
       approved_at: int(),
-      /** Of its outbox: what has been applied. */
+      /** The epoch of the daemon's outbox from which changes have been applied. */
       epoch: text(),
       acked_seq: int().notNull(),
     },
@@ -54,9 +54,10 @@ export function workTables(
       description: text().notNull(),
       sha256: text().notNull(),
       bytes: int().notNull(),
+      signature: json<PackageSignature>(),
       /** What its team.yml declares, for checking a dispatch. */
       inputs: json<Field[]>().notNull(),
-      /** Names of the packages that it calls. */
+      /** The names of the packages that it calls. */
       dependencies: json<string[]>().notNull(),
       published_at: int().notNull(),
       published_by: int().notNull(),
@@ -83,7 +84,7 @@ export function workTables(
       realm_id: text()
         .notNull()
         .references(() => realms.id, { onDelete: 'cascade' }),
-      /** The daemon that it is pinned to; null while it waits. */
+      /** The daemon to which the run is pinned; null while the run waits. */
       daemon_id: text(),
       job_id: text(),
       run_name: text(),
@@ -92,7 +93,7 @@ export function workTables(
       parent_phase: text(),
       call_path: json<string[]>().notNull(),
       call_depth: int().notNull(),
-      /** Sorts the runs of a tree depth first. */
+      /** The sort key that orders the runs of a tree depth first. */
       tree_key: key().notNull(),
       team: text().notNull(),
       version: text(),
@@ -107,7 +108,9 @@ export function workTables(
       created_at: int().notNull(),
       started_at: int(),
       completed_at: int(),
-      /** Grows within a tree with each report: what has a greater one than was seen has changed since. */
+      /**
+       * Increases within a tree with each report. A row with a greater value than a reader has seen has changed since.
+       */
       rev: int().notNull().default(0),
     },
     row => [
@@ -234,17 +237,17 @@ export function workTables(
       payload: json<JsonObject>().notNull(),
       priority: int().notNull(),
       state: text().$type<'waiting' | 'leased' | 'accepted' | 'done' | 'failed' | 'dead' | 'cancelled'>().notNull(),
-      /** Who alone may take it: chosen at dispatch, or the daemon that the run is pinned to. */
+      /** The only daemon that may take the job: chosen at dispatch, or the one to which the run is pinned. */
       daemon_id: text(),
-      /** A workspace name that the daemon must have. */
+      /** The name of a workspace that the daemon must have. */
       workspace: text(),
-      /** Who holds or held it. */
+      /** The daemon that holds or held the lease. */
       leased_to: text(),
       lease_id: text(),
       lease_until: int(),
       deliveries: int().notNull(),
       created_at: int().notNull(),
-      /** From `queue_timeout`. */
+      /** The end of the `queue_timeout`. */
       expires_at: int(),
       finished_at: int(),
       error: text(),

@@ -1,13 +1,13 @@
-// Which addresses an agent may reach unasked. Pure: names are resolved elsewhere, here are only answers.
+// Which addresses an agent may reach without a setting that allows them. Pure: names are resolved elsewhere.
 
 import ipaddr from 'ipaddr.js'
 
 export type Verdict = 'public' | 'private' | 'metadata'
 
 /**
- * Addresses that hand out the machine's own cloud credentials, or configure it. Never allowed, whatever the settings say.
- * AWS, Azure, GCP, Oracle, DigitalOcean (the first), ECS tasks, EKS pods, Tencent, Azure's wire server, Oracle Classic,
- * Alibaba; then IPv6: AWS, EKS pods, GCP.
+ * Addresses that hand out the cloud credentials of the machine, or configure it. They are never allowed, whatever the
+ * settings say. The order is: AWS, Azure, GCP, Oracle and DigitalOcean, which share the first address; ECS tasks, EKS
+ * pods, Tencent, Azure's wire server, Oracle Classic, Alibaba; then the IPv6 addresses of AWS, EKS pods and GCP.
  */
 const METADATA = new Set(
   [
@@ -34,7 +34,10 @@ const METADATA_NAMES = new Set([
   'metadata.azure.internal',
 ])
 
-/** IPv6 ranges that carry an IPv4 address, and the byte where it begins: the address inside decides. */
+/**
+ * IPv6 ranges that carry an IPv4 address, and the byte at which it begins. Such an address is judged by the IPv4
+ * address inside.
+ */
 const WRAPPED: readonly [range: [ipaddr.IPv6, number], at: number][] = [
   [cidr6('::ffff:0:0/96'), 12],
   [cidr6('::ffff:0:0:0/96'), 12],
@@ -43,7 +46,10 @@ const WRAPPED: readonly [range: [ipaddr.IPv6, number], at: number][] = [
   [cidr6('::/96'), 12],
 ]
 
-/** Global unicast (RFC 4291, the only block that IANA gives out); of it these are not for ordinary hosts. */
+/**
+ * Global unicast (RFC 4291) is the only block that IANA assigns. The ranges below lie in it but are not for ordinary
+ * hosts.
+ */
 const GLOBAL = cidr6('2000::/3')
 const NOT_GLOBAL = ['2001::/23', '2001:db8::/32', '3fff::/20', '3ffe::/16'].map(cidr6)
 
@@ -51,7 +57,7 @@ function cidr6(text: string): [ipaddr.IPv6, number] {
   return ipaddr.IPv6.parseCIDR(text)
 }
 
-/** The host of a URL without brackets and the root's dot, in lower case. */
+/** The host of a URL in lower case, without brackets and without the trailing dot of the DNS root. */
 export function bareHost(host: string): string {
   return host
     .replace(/^\[|\]$/g, '')
@@ -59,7 +65,7 @@ export function bareHost(host: string): string {
     .toLowerCase()
 }
 
-/** Whether the host of a URL is a literal address; a URL's parser has already normalised `0x7f.1` and the like. */
+/** Whether the host of a URL is a literal address. The URL parser has already normalised forms such as `0x7f.1`. */
 export function isAddress(host: string): boolean {
   return parse(host) !== null
 }
@@ -68,7 +74,10 @@ export function isMetadataName(host: string): boolean {
   return METADATA_NAMES.has(bareHost(host))
 }
 
-/** What an IP address is. What is not certainly public is private: loopback, CGNAT, multicast, documentation and all. */
+/**
+ * Classifies an IP address. Everything that is not certainly public counts as private, including loopback, CGNAT,
+ * multicast and documentation ranges.
+ */
 export function judge(address: string): Verdict {
   const parsed = parse(address)
   if (parsed === null) return 'private'
@@ -80,7 +89,10 @@ export function judge(address: string): Verdict {
   return global ? 'public' : 'private'
 }
 
-/** Whether `network.allow` has the host by name, or the address by itself or a CIDR; never for metadata. */
+/**
+ * Whether `network.allow` contains the host name, the address, or a CIDR that includes the address. Always false for
+ * metadata addresses.
+ */
 export function isAllowed(host: string, address: string, allow: readonly string[]): boolean {
   if (judge(address) === 'metadata' || isMetadataName(host)) return false
   const parsed = parse(address)
@@ -95,7 +107,7 @@ export function isAllowed(host: string, address: string, allow: readonly string[
   })
 }
 
-/** Whether `entry` can stand in `network.allow`: a host name, an address or a CIDR. */
+/** Whether `entry` is valid in `network.allow`: a host name, an address or a CIDR. */
 export function isAllowEntry(entry: string): boolean {
   return parseRange(entry) !== null || /^(?!-)[a-z0-9_-]+(\.[a-z0-9_-]+)*\.?$/i.test(entry)
 }
@@ -113,7 +125,7 @@ function parseRange(entry: string): [ipaddr.IPv4 | ipaddr.IPv6, number] | null {
 
 function unwrap(address: ipaddr.IPv6): string | null {
   const bytes = address.toByteArray()
-  // `::` and `::1` look like wrapped addresses, and are not.
+  // `::` and `::1` match a range of wrapped addresses but carry no IPv4 address.
   if (bytes.slice(0, 15).every(byte => byte === 0)) return null
   const found = WRAPPED.find(([range]) => address.match(range))
   return found ? bytes.slice(found[1], found[1] + 4).join('.') : null

@@ -1,25 +1,25 @@
-// Bounds on the body of a reply: a silence that ends it, and a size that what is kept in memory must not pass.
-// Sizes are counted after decompression, chunk by chunk, so that a small bomb is stopped where it grows.
+// Limits on the body of a reply: how long it may be silent, and how much of it may be kept in memory. Sizes are counted
+// after decompression, chunk by chunk, so that a decompression bomb is stopped while it grows.
 
 import { chunksIn } from '../stream.ts'
 import { AgentError } from './define.ts'
 
 export interface BodyBounds {
-  /** Most bytes for `text`, `json`, `bytes`, `arrayBuffer` and `blob`. */
+  /** Maximum number of bytes that `text`, `json`, `bytes`, `arrayBuffer` and `blob` accept. */
   maxBytes: number
-  /** Milliseconds without a byte. */
+  /** Milliseconds that may pass without a byte. */
   idle: number
-  /** Ends the connection. */
+  /** Closes the connection. */
   abort(): void
-  /** Called when nothing more will be read, be it that nobody does; perhaps more than once. */
+  /** Called when nothing more will be read, also when the caller stops early. May be called more than once. */
   done(): void
-  /** Says what a failure while reading means. */
+  /** Turns a failure while reading into the error to throw. */
   explain(error: unknown): unknown
-  /** For messages: the method and origin. */
+  /** The method and origin of the request, for messages. */
   place: string
 }
 
-/** `reply` itself, with its ways to read the body bounded. */
+/** The same `reply`, with limits on all of its ways to read the body. */
 export function bound(reply: Response, bounds: BodyBounds): Response {
   const original = reply.body
   if (original === null) {
@@ -40,8 +40,8 @@ export function bound(reply: Response, bounds: BodyBounds): Response {
       try {
         return JSON.parse(read)
       } catch (cause) {
-        const hint = `it has content type ${type || 'none'}: is the address right, and not a login page?`
-        throw new AgentError(`${bounds.place} answered no JSON`, { code: 'no_json', hint, cause })
+        const hint = `its content type is ${type || 'missing'}: check that the address is correct and not that of a login page`
+        throw new AgentError(`the reply of ${bounds.place} must be JSON`, { code: 'no_json', hint, cause })
       }
     },
   }
@@ -88,7 +88,7 @@ function watched(source: ReadableStream<Uint8Array>, { idle, abort, done, explai
         await reader.cancel(reason).catch(() => {})
       },
     },
-    // Nothing is read ahead of the one who reads.
+    // A high-water mark of 0 keeps the stream from reading ahead of its consumer.
     { highWaterMark: 0 },
   )
 }
@@ -102,8 +102,8 @@ async function collect(
   for await (const chunk of chunksIn(body)) {
     size += chunk.byteLength
     if (size > maxBytes) {
-      const hint = 'stream it to a file, or ask for less'
-      throw new AgentError(`${place} answered more than ${maxBytes} bytes`, { code: 'too_large', hint })
+      const hint = 'stream the reply to a file, or request less data'
+      throw new AgentError(`the reply of ${place} has more than ${maxBytes} bytes`, { code: 'too_large', hint })
     }
     chunks.push(chunk)
   }

@@ -1,5 +1,5 @@
-// The module `cadre`: what the author of an agent needs, whatever folder the agent lies in. Each name is documented where
-// it is declared, with an example. What only the built-in agents share is in `cadre/vendors`.
+// The module `cadre`: everything that the author of an agent needs, in whichever folder the agent lies. Each name is
+// documented with an example where it is declared. Code that only the built-in agents share is in `cadre/vendors`.
 
 export { DURATION_PATTERN, parseDuration } from '../duration.ts'
 export type { Json, JsonObject } from '../json.ts'

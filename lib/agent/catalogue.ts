@@ -1,5 +1,6 @@
-// The catalogue: which agents there are. Files are found by name in three folders, a later folder shadowing an earlier
-// one. A file that cannot be an agent is named with the reason and skipped; it never hurts the others.
+// The catalogue of all agents. Files are found by name in three folders, and a file in a later folder replaces the one
+// of the same name in an earlier folder. A file that is not a valid agent is listed with the reason and skipped; it
+// does not affect the others.
 
 import { existsSync, lstatSync, readdirSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
@@ -23,37 +24,40 @@ export interface Shadowed {
 }
 
 export interface Catalogue {
-  /** The agent of that name; of an account (`issues@eu`) its agent. */
+  /** The agent of that name. `issues@eu`, which names an account, gives the agent `issues`. */
   get(name: string): Agent | undefined
   names(): string[]
-  /** The public catalogue, format version 1.0.0: schemas as JSON Schema, secrets marked `x-secret`. */
+  /** The public catalogue, format version 1.0.0. Schemas are JSON Schema, and secrets are marked `x-secret`. */
   list(): JsonObject
   readonly skipped: readonly Skipped[]
   readonly shadowed: readonly Shadowed[]
 }
 
 export interface DiscoverOptions {
-  /** The daemon's home; agents lie in its folder `agents`. */
+  /** The daemon's home. Its own agents are in `<home>/agents`. */
   home: string
-  /** A further folder (`CADRE_AGENTS`). */
+  /** A third folder with agents (`CADRE_AGENTS`). */
   extra?: string | undefined
-  /** Milliseconds that a file may take to load; default 5,000. */
+  /** Maximum number of milliseconds to load a file; default 5,000. */
   timeout?: number
 }
+
+const TIMEOUT = 5_000
 
 /** What agents are named, and their files before `.ts`. */
 export const AGENT_NAME = /^[a-z][a-z0-9_-]*$/
 
-/** The agent's name in a reference: `issues` of `issues@eu`. */
+/** The name of the agent in a reference: `issues` for `issues@eu`. */
 function agentNameOf(reference: string): string {
   return reference.split('@', 1)[0]!
 }
 
 /**
- * Looks into `agents/` of the repository, `<home>/agents` and `extra`, and loads what is there. A folder that does not
- * exist is empty. Never throws for what a file holds; one that blocks the thread while it loads cannot be stopped.
+ * Loads the agents in `agents/` of the repository, `<home>/agents` and `extra`. A folder that does not exist counts as
+ * empty. It never throws because of a file's content, but a file that blocks the thread while it loads cannot be
+ * stopped.
  */
-export async function discover({ home, extra, timeout = 5_000 }: DiscoverOptions): Promise<Catalogue> {
+export async function discover({ home, extra, timeout = TIMEOUT }: DiscoverOptions): Promise<Catalogue> {
   registerCadre()
   const folders = [join(REPOSITORY, 'agents'), resolve(home, 'agents'), ...(extra ? [resolve(extra)] : [])]
   const skipped: Skipped[] = []
@@ -102,7 +106,7 @@ function filesIn(folder: string): { files: string[]; odd: Skipped[] } {
   for (const entry of readdirSync(folder).sort()) {
     const file = join(folder, entry)
     const found = lstatSync(file)
-    // Folders hold what agents share; dot files are editors'.
+    // Folders contain code that agents share, and dot files belong to editors: both are ignored.
     if (entry.startsWith('.') || (found.isDirectory() && !entry.endsWith('.ts'))) continue
     const reason = oddity(entry, found)
     if (reason) odd.push({ file, reason })
@@ -119,7 +123,9 @@ function oddity(entry: string, found: ReturnType<typeof lstatSync>): string | nu
   return null
 }
 
-async function load(file: string, timeout: number): Promise<{ agent: Agent } | { reason: string }> {
+/** The agent of one file, or why it is none. */
+export async function load(file: string, timeout = TIMEOUT): Promise<{ agent: Agent } | { reason: string }> {
+  registerCadre()
   try {
     const packages = new Set<string>()
     const refused = refusedImport(file, packages)
@@ -137,7 +143,7 @@ async function load(file: string, timeout: number): Promise<{ agent: Agent } | {
   }
 }
 
-/** Made by `agent()`; whether its fields are sound is another question. */
+/** Whether the value was made by `agent()`. Its fields are checked separately. */
 function isAgent(exported: object): exported is Agent {
   return AGENT in exported
 }
@@ -145,7 +151,7 @@ function isAgent(exported: object): exported is Agent {
 async function within<T>(timeout: number, work: Promise<T>): Promise<T> {
   const { promise, reject } = Promise.withResolvers<never>()
   const timer = setTimeout(
-    () => reject(new Error(`did not load within ${timeout} ms: is it awaiting at top level?`)),
+    () => reject(new Error(`did not load within ${timeout} ms: check for an \`await\` at top level`)),
     timeout,
   )
   try {
@@ -155,7 +161,7 @@ async function within<T>(timeout: number, work: Promise<T>): Promise<T> {
   }
 }
 
-/** `file:line:column: message`, as far as the loader or the stack tells. */
+/** `file:line:column: message`, as far as the loader or the stack trace has the position. */
 function whereAndWhy(error: unknown, file: string): string {
   const first = error instanceof AggregateError && error.errors.length > 0 ? error.errors[0] : error
   const position = isObject(first) || first instanceof Error ? (first as { position?: Position }).position : undefined
@@ -172,7 +178,7 @@ interface Position {
   column: number
 }
 
-/** What the public list says of one agent; `JSON.stringify` drops what is undefined and TypeBox's own marks. */
+/** The entry of one agent in the public list. `JSON.stringify` drops undefined fields and TypeBox's internal marks. */
 function show(name: string, { agent, file }: { agent: Agent; file: string }) {
   const { type, version, description, settings, actions, source, target, phase, notify } = agent
   return {

@@ -1,4 +1,5 @@
-// What an agent's function is given: the one place that binds settings, fetch, files, log and key to a call.
+// Builds the context that an agent's function receives. This is the only place that binds settings, fetch, files, log
+// and key to a call.
 
 import type { JsonObject } from '../json.ts'
 import type { Redactor } from '../redact.ts'
@@ -17,48 +18,59 @@ import { vet } from './guard.ts'
 import { startGroup } from './processes.ts'
 
 export interface ContextOptions {
-  /** What the team calls the agent: `issues`, or `issues@eu`. */
+  /** The agent as the team refers to it: `issues` or `issues@eu`. */
   agent: string
-  /** The action that is called; none where the agent has none, for `notify`, and for a doctor. */
+  /** The action that is called. Absent for an agent without actions, for `notify` and for `doctor`. */
   action?: string | undefined
-  /** Resolved: `${env:…}` and its like replaced, checked against the agent's schema. */
+  /**
+   * The resolved settings: references such as `${env:…}` have been replaced, and the agent's schema has been checked.
+   */
   settings: Record<string, unknown>
   network: NetworkPolicy
   redactor: Redactor
-  /** Told of each value that the agent conceals, which `redactor` knows by then; default nobody. */
+  /** Called for each value that the agent conceals, once `redactor` masks it. */
   conceal?(value: string): void
   signal: AbortSignal
-  /** Takes one line that is masked already. */
+  /** Receives one line, which is already masked. */
   log(message: string, fields?: JsonObject): void
-  /** Is told what the call waits for, masked, and until when; what it returns ends the wait. By default nobody is. */
+  /**
+   * Called with what the call waits for, already masked, and until when. The function that it returns ends the wait.
+   */
   waits?: (reason: string, until: Date | undefined) => () => void
-  /** Is told of each file that is written. */
+  /** Called for each file that is written. */
   wrote?: (file: FileRecord) => void
-  /** Is told of the status of each reply. */
+  /** Called with the HTTP status of each reply. */
   replied?: (status: number) => void
-  /** Takes the small files that are written, which are not synced then; by default every file is synced. */
+  /** Receives the small files that are written, which are then not synced. Without it every file is synced. */
   small?: (file: SmallFile) => void
-  /** Absolute paths. */
+  /** An absolute path, as is `workspace`. */
   stateDir: string
   workspace: string
-  /** Whether files beyond the workspace may be read: runs started on this machine from a path. */
+  /**
+   * Whether files outside the workspace may be read. True only for runs that were started on this machine from a path.
+   */
   outside: boolean
-  /** Whether a run is of the same tree as this one: what sub-runs are given as files may be read. */
+  /**
+   * Whether a run belongs to the same tree as this one. The files that a sub-run receives from the tree may be read.
+   */
   sameTree?: (runId: string) => boolean
-  /** Where processes are remembered until they end, for the start after a kill; default nowhere. */
+  /**
+   * The folder in which running processes are recorded, so that the daemon can end them after it was killed. Without it
+   * they are not recorded.
+   */
   processes?: string
   key: string
   attempt: number
   run: RunIdentity
   phase: { name: string }
-  /** Of this call: where a handler's effect is a function, its answer for the entry. */
+  /** The effect of this call. Where a handler's effect is a function, this is its result for the entry. */
   effect: Effect
   event?: NotifyEvent | undefined
 }
 
 const SHARED_ENVIRONMENT = ['PATH', 'HOME', 'LANG']
 
-/** All of the daemon's environment that a process which it starts for somebody may see. */
+/** The part of the daemon's environment that processes started by agents may see. */
 export function sharedEnvironment(): Record<string, string> {
   return Object.fromEntries(SHARED_ENVIRONMENT.flatMap(name => (process.env[name] ? [[name, process.env[name]]] : [])))
 }
@@ -71,13 +83,15 @@ export function createContext(options: ContextOptions): AgentContext {
   const waiting = (reason: string, until?: Date | number): Disposable => {
     const time = until === undefined ? undefined : new Date(until)
     if (time && Number.isNaN(time.getTime())) {
-      throw new AgentError(`waiting: until is no time: ${until}`, { hint: 'give a date, or epoch milliseconds' })
+      throw new AgentError(`waiting: until must be a valid time, got ${until}`, {
+        hint: 'pass a Date or epoch milliseconds',
+      })
     }
     const end = options.waits?.(redactor.text(`${reason}`), time)
     return { [Symbol.dispose]: () => end?.() }
   }
   let guarded: ReturnType<typeof guardedFetch> | undefined
-  /** Made when first used: many calls of agents send nothing. */
+  /** Created at first use, because many calls send no request. */
   const request: ReturnType<typeof guardedFetch> = (url, init) => {
     guarded ??= guardedFetch({ settings, network, effect, signal, log, waiting })
     return guarded(url, init)
@@ -88,7 +102,10 @@ export function createContext(options: ContextOptions): AgentContext {
     options.small!(file)
   }
   let calledOut = false
-  /** A file that fails before anything can have left says so, that no author has to know of receipts. */
+  /**
+   * Marks an error of a file as `sent: 'no'` when nothing can have been sent yet, so that authors of agents need to
+   * know nothing about receipts.
+   */
   const here = async <T>(work: () => Promise<T>): Promise<T> => {
     try {
       return await work()

@@ -1,5 +1,5 @@
-// What an agent is: the face that every file in `agents/` is written against.
-// A definition is data plus one function an action; retries, paging of secrets, files and the ledger are the core's.
+// The interface of an agent: every file in `agents/` is written against it. A definition is data and one function for
+// each action. The core does everything else: retries, masking of secrets, files and the ledger.
 
 import type { Static, TObject, TSchema } from 'typebox'
 import type { Json, JsonObject } from '../json.ts'
@@ -7,13 +7,14 @@ import { Type } from '../type.ts'
 import type { Group } from './processes.ts'
 
 /**
- * What an action does to the outside: nothing, the same thing however often, or something each time.
+ * What an action changes outside: `read` changes nothing, `idempotent` has the same result however often it is
+ * repeated, and `once` has a new effect each time.
  * @example effect: entry => (entry.mode === 'replace' ? 'idempotent' : 'once')
  */
 export type Effect = 'read' | 'idempotent' | 'once'
 
 /**
- * A file that was written.
+ * The record of a file that was written.
  * @example const { bytes }: FileRecord = await context.write(name, reply.body ?? '')
  */
 export interface FileRecord {
@@ -21,35 +22,45 @@ export interface FileRecord {
   /** Relative to the run's state folder: `files/<phase>/<name>`. */
   path: string
   bytes: number
-  /** Hex. */
+  /** In hexadecimal. */
   sha256: string
 }
 
+/** Of `data` as JSON: a larger result belongs in a file. */
+export const MAX_DATA_BYTES = 1_048_576
+
 /**
- * What a function of an agent gives; `data` is what templates of later phases read.
+ * The result of an agent's function. Templates of later phases read `data`.
  * @example return { text: `ticket ${id} is open`, data: { id, status: 'open' } }
  */
 export interface AgentResult {
-  /** One line for people. */
+  /** One line that summarises the result for people. */
   text: string
   data?: Json
-  /** What the outside calls the thing that was written; kept in the receipt. */
+  /** The vendor's id and address of what was written. They are kept in the receipt. */
   external?: { id?: string; url?: string }
 }
 
 export type FileContent = string | Uint8Array | ReadableStream<Uint8Array> | Blob | JsonObject | Json[]
 
 export interface FetchOptions extends Omit<RequestInit, 'signal' | 'redirect'> {
-  /** Milliseconds for the answer to one try, from when the other side last took some of a large file; default 60,000. */
+  /**
+   * Milliseconds to wait for the reply to one attempt; default 60,000. While a large file is sent, the time starts anew
+   * with each part that the server accepts.
+   */
   timeout?: number
-  /** Most bytes of a reply that `text()`, `json()` and `bytes()` accept; default 64 MiB. A body that is streamed has no bound. */
+  /**
+   * Maximum number of bytes that `text()`, `json()` and `bytes()` accept; default 64 MiB. A body that is streamed has
+   * no limit.
+   */
   maxBytes?: number
   /**
-   * Tries in all; default 4. GET and HEAD are repeated on network errors, 408, 429 and 5xx; so is any method of a `read`
-   * action, and PUT and DELETE of an `idempotent` one. Everything else is repeated after a complete 429 only.
+   * Maximum number of attempts; default 4. GET and HEAD are retried on network errors, 408, 429 and 5xx. The same
+   * applies to any method of a `read` action, and to PUT and DELETE of an `idempotent` one. Every other request is
+   * retried only after a complete 429.
    */
   attempts?: number
-  /** Follow redirects, at most 3; default true for GET and HEAD. */
+  /** Whether to follow up to 3 redirects; default true for GET and HEAD. */
   follow?: boolean
 }
 
@@ -58,76 +69,88 @@ export interface RunIdentity {
   readonly name: string | null
   /** `@scope/name`. */
   readonly team: string
-  /** Its page on the daemon's dashboard; null while no daemon listens. */
+  /** The address of the run on the daemon's dashboard; null while no daemon listens. */
   readonly url: string | null
 }
 
 /**
- * What a function of an agent is given beside its entry.
+ * The second argument of an agent's function, after the entry.
  * @example type Context = AgentContext<Type.Static<typeof Settings>>
  */
 export interface AgentContext<S = Record<string, unknown>> {
   /**
-   * What the team calls the agent: the name of its file, or of an account (`issues@eu`). Hints name settings with it:
-   * `agents.${context.agent}.api_token`.
+   * The agent as the team refers to it: the name of its file, or of an account (`issues@eu`). Use it in hints that name
+   * settings: `agents.${context.agent}.api_token`.
    */
   readonly agent: string
-  /** Where the call is, for messages: `pages.get_page`, or `pages` where there is no action. They begin `[${place}]`. */
+  /**
+   * The agent and action of the call, for messages: `pages.get_page`, or `pages` for an agent without actions. Messages
+   * begin with `[${place}]`.
+   */
   readonly place: string
   readonly settings: S
   /** Fires when the run is cancelled, the phase times out, or the daemon stops. */
   readonly signal: AbortSignal
   log(message: string, fields?: JsonObject): void
   /**
-   * Says what this call waits for, such as `the export` or `HTTP 503`. It is shown beside the phase until it is disposed
-   * of (`using _ = context.waiting('the export')`), until the time `until` passes (a date, or epoch milliseconds), or
-   * until the call returns. `fetch` says so by itself while it waits to try again. What is logged means nothing.
+   * Reports what this call waits for, such as `the export` or `HTTP 503`. The reason is shown with the phase until the
+   * returned object is disposed of (`using _ = context.waiting('the export')`), until the time `until` (a Date or epoch
+   * milliseconds), or until the call returns. `fetch` reports its own waits before a retry. Log lines have no influence
+   * on this.
    */
   waiting(reason: string, until?: Date | number): Disposable
-  /** The guarded fetch (SSRF rules, retries, bounds). Resolves with any status once retries are used up; rejects with a retryable AgentError when no reply came. */
+  /**
+   * The guarded fetch (SSRF rules, retries, limits). It resolves with any status once no retry is left, and rejects
+   * with a retryable AgentError when no reply arrived.
+   */
   fetch(url: string | URL, options?: FetchOptions): Promise<Response>
-  /** Refuses what `fetch` would refuse to reach; for a client that makes its own connections. Throws an AgentError `refused` or `dns`. */
+  /**
+   * Checks a URL as `fetch` does, for clients that open their own connections. Throws an AgentError `refused` or `dns`.
+   */
   vet(url: string): Promise<void>
-  /** Writes `files/<phase>/<name>` whole or not at all. Objects become indented JSON. */
+  /** Writes `files/<phase>/<name>` atomically. Objects become indented JSON. */
   write(name: string, content: FileContent): Promise<FileRecord>
   /**
-   * A file of the run (`files/…`) or the workspace. Throws an AgentError when it is missing or lies outside; before the
-   * first `fetch`, `vet` or `start` it says that nothing was sent, as errors of `folder` and `write` do. An agent that
-   * sends by other means reads its files first.
+   * Opens a file of the run (`files/…`) or of the workspace. Throws an AgentError when the file is missing or lies
+   * outside both. Before the first `fetch`, `vet` or `start` the error has `sent: 'no'`; the same applies to `folder`
+   * and `write`. An agent that sends by other means must therefore read its files first.
    */
   read(path: string): Promise<ReturnType<typeof Bun.file>>
-  /** The absolute path of a folder that lies where `read` finds files; `.` is the workspace. Throws likewise. */
+  /** The absolute path of a folder, with the same rules as `read`; `.` is the workspace. */
   folder(path: string): Promise<string>
-  /** Idempotency key of this entry, the same over all attempts. */
+  /** Idempotency key of this entry. It is the same in all attempts. */
   readonly key: string
   readonly attempt: number
   readonly run: RunIdentity
   readonly phase: { readonly name: string }
   /** Absolute path. */
   readonly workspace: string
-  /** Absolute path of the run's state folder (files lie under `files/`). */
+  /** Absolute path of the run's state folder. Its files are in `files/`. */
   readonly stateDir: string
-  /** PATH, HOME and LANG of the daemon: all of its environment that a process started by an agent may see. */
+  /**
+   * PATH, HOME and LANG of the daemon. A process started by an agent may see no other part of the daemon's environment.
+   */
   readonly env: Readonly<Record<string, string>>
   /**
-   * Starts a process that leads a group of its own, with `CADRE_RUN_ID` beside what `env` gives. It ends with the phase, or
-   * before the phase is repeated. Throws what the system says when it does not start.
+   * Starts a process in its own process group, with `CADRE_RUN_ID` added to `env`. The group is ended with the phase;
+   * if the daemon is killed, it is ended before the phase is repeated. Throws the system's error when the process
+   * cannot start.
    */
   start(command: string[], options: { cwd: string; env: Record<string, string> }): Group
-  /** A masker of every known secret for bytes that are cut or split before they are recorded, such as a process's output. */
+  /** Masks every known secret in a byte stream that arrives in pieces, such as the output of a process. */
   mask(): { push(chunk: Uint8Array): Uint8Array; end(): Uint8Array }
   /**
-   * Makes a value that is no setting known as a secret, such as an access token that was asked for: it is masked, as
-   * settings are, in all that is recorded from now on. To be called before the value is sent anywhere, each time it is
-   * used: cheap where it is known, and values that were not named for long are forgotten.
+   * Registers a value that is not in the settings as a secret, such as an access token that the agent has requested. It
+   * is masked, like secret settings, in everything that is recorded from now on. Call it each time before the value is
+   * sent, because values that were not registered for a long time are forgotten; a repeated call is cheap.
    */
   conceal(value: string): void
-  /** The event, in a `notify` handler only. */
+  /** The event; present only in a `notify` handler. */
   readonly event?: NotifyEvent
 }
 
 /**
- * What a `notify` handler is told of a run: `context.event`.
+ * The event of a run that a `notify` handler receives as `context.event`.
  * @example run: (entry, context) => send(entry.message ?? context.event!.message, context)
  */
 export interface NotifyEvent {
@@ -135,31 +158,37 @@ export interface NotifyEvent {
   team: string
   run: { id: string; name: string | null; state: string; reason: string | null }
   phase?: { name: string; state: string; error: string | null }
-  /** A sentence that says it all, ready to be sent. */
+  /** A complete sentence about the event, ready to be sent. */
   message: string
   outputs: Json
 }
 
 /**
- * What `doctor` finds out about the credential in the settings.
+ * What `doctor` reports about the credential in the settings.
  * @example return { who: user.email, missing: [], text: context.settings.base_url }
  */
 export interface Diagnosis {
-  /** Whose it is, as the other side says; null where it cannot be asked. */
+  /** The owner of the credential according to the vendor; null when the vendor cannot be asked. */
   who: string | null
-  /** Permissions that some action needs and the credential lacks, in the vendor's words. */
+  /** Permissions that some action needs and the credential lacks, as the vendor names them. */
   missing: string[]
-  /** What was reached, and what could not be found out, in one line. */
+  /** One line that says what was reached, and what could not be determined. */
   text: string
 }
 
-/** As the core sees it: what `entry` and settings are is known to their schemas, which are checked before. */
+/**
+ * A handler as the core sees it. `entry` and the settings are not typed here, because they are checked against their
+ * schemas before the call.
+ */
 export interface Handler {
-  /** A function of the entry where the entry decides (http: its method). */
+  /** A function where the effect depends on the entry, as it does on the method of the http agent. */
   effect: Effect | ((entry: unknown) => Effect)
   entry: TObject
   run(entry: unknown, context: AgentContext<unknown>): Promise<AgentResult>
-  /** Asks the outside whether this entry was already written: its result, or null when it certainly was not. Throws when it cannot tell. */
+  /**
+   * Asks the vendor whether this entry was already written. Returns its result, or null when it certainly was not
+   * written. Throws when that cannot be determined.
+   */
   find?(entry: unknown, context: AgentContext<unknown>): Promise<AgentResult | null>
 }
 
@@ -173,9 +202,15 @@ export interface AgentDefinition {
   version: string
   description: string
   settings: TObject
-  /** Keys that are required because of what is set (git: those of its provider), of these settings, where missing. */
+  /**
+   * The keys that are missing although other settings require them, such as those of the provider that the git agent
+   * uses.
+   */
   missing?(settings: unknown): string[]
-  /** Asks the outside, by a few cheap reads, whose the credential is and what it lacks. Throws what an action would. */
+  /**
+   * Asks the vendor, with a few cheap reads, who owns the credential and which permissions it lacks. Throws the same
+   * errors as an action.
+   */
   doctor?(context: AgentContext<unknown>): Promise<Diagnosis>
   actions?: Record<string, Action>
   source?: Handler
@@ -184,7 +219,7 @@ export interface AgentDefinition {
   notify?: Handler
 }
 
-/** Marks what `agent()` made, so that the catalogue knows an agent from any other export. */
+/** Marks values made by `agent()`, so that the catalogue can tell an agent from any other export. */
 export const AGENT = Symbol.for('cadre.agent')
 
 export interface Agent extends AgentDefinition {
@@ -222,7 +257,7 @@ interface DefinitionOf<
 }
 
 /**
- * Declares an agent. The schemas give `entry` and `context.settings` their types.
+ * Declares an agent. The types of `entry` and `context.settings` are derived from the schemas.
  * @example export default agent({ type: 'connector', version: '1.0.0', description: '…', settings, actions: { … } })
  */
 export function agent<
@@ -237,7 +272,7 @@ export function agent<
 }
 
 /**
- * A setting that is masked wherever it would appear.
+ * The schema of a secret setting, which is masked wherever it would appear.
  * @example const settings = Type.Object({ base_url: Type.String(), api_token: secret() })
  */
 export function secret(options: { description?: string } = {}) {
@@ -249,19 +284,22 @@ export function isSecret(schema: TSchema): boolean {
 }
 
 export interface AgentErrorOptions {
-  /** Stable and short: `unauthorized`, `not_found`, `timeout` … */
+  /** A short, stable code: `unauthorized`, `not_found`, `timeout` … */
   code?: string
-  /** What to do about it. */
+  /** What the reader can do about it. */
   hint?: string
-  /** Whether the same call may succeed later; default false. */
+  /** Whether the same call may succeed if it is repeated later; default false. */
   retryable?: boolean
-  /** Whether the request may have reached the outside: `no` clears the receipt of a `once` entry; default `unknown` unless a complete 4xx was read. */
+  /**
+   * Whether the request may have reached the vendor. `no` removes the receipt of a `once` entry. The default is
+   * `unknown`, unless a complete 4xx reply was read.
+   */
   sent?: 'no' | 'unknown'
   cause?: unknown
 }
 
 /**
- * What an agent throws: it fails the phase, with a reason that a person can act on.
+ * The error that an agent throws. It fails the phase with a message that a person can act on.
  * @example throw new AgentError(`there is no item ${ref}`, { code: 'not_found', hint: 'check ref', sent: 'no' })
  */
 export class AgentError extends Error {
@@ -280,7 +318,7 @@ export class AgentError extends Error {
   }
 }
 
-/** The same error with another answer to whether the request may have reached the outside. */
+/** The same error with another value of `sent`. */
 export function withSent({ message, code, hint, retryable, cause }: AgentError, sent: 'no' | 'unknown'): AgentError {
   return new AgentError(message, { code, retryable, sent, cause, ...(hint && { hint }) })
 }

@@ -1,4 +1,4 @@
-// Whether a definition can be trusted by the core: every problem of it, in words for its author. Pure.
+// Checks an agent's definition before the core uses it, and lists every problem in words for its author. Pure.
 
 import { isObject } from '../json.ts'
 import { Type } from '../type.ts'
@@ -23,64 +23,66 @@ const FIELDS = [
 const HANDLER_FIELDS = ['effect', 'entry', 'run', 'find']
 const ACTION_FIELDS = [...HANDLER_FIELDS, 'direction', 'description']
 
-/** All that is wrong with what a file exports; empty when it is a sound agent. */
+/** All problems of the definition that a file exports; empty when it is a valid agent. */
 export function problemsOf(definition: Record<string, unknown>): string[] {
   const { type, version, description, settings, actions } = definition
   const problems = unknownFields(definition, FIELDS, 'the agent')
-  if (type !== 'connector' && type !== 'exec') problems.push(`type is ${show(type)}: expected 'connector' or 'exec'`)
+  if (type !== 'connector' && type !== 'exec') problems.push(`type must be 'connector' or 'exec', not ${show(type)}`)
   if (typeof version !== 'string' || !SEMVER.test(version)) {
-    problems.push(`version is ${show(version)}: expected a semantic version such as '1.0.0'`)
+    problems.push(`version must be a semantic version such as '1.0.0', not ${show(version)}`)
   }
   if (typeof description !== 'string' || !description.trim())
-    problems.push('description is missing: one sentence for people')
+    problems.push('description must be a sentence that says what the agent does')
   if (!isObjectSchema(settings))
-    problems.push('settings is no Type.Object({ … }): an agent without settings has Type.Object({})')
+    problems.push('settings must be a Type.Object({ … }); use Type.Object({}) for an agent without settings')
   if (definition.missing !== undefined && typeof definition.missing !== 'function') {
-    problems.push('missing is no function of the settings that gives keys')
+    problems.push('missing must be a function that takes the settings and returns a list of keys')
   }
   if (definition.doctor !== undefined && typeof definition.doctor !== 'function') {
-    problems.push('doctor is no function of the context')
+    problems.push('doctor must be a function that takes the context')
   }
   if (actions !== undefined) problems.push(...actionProblems(actions))
   for (const field of [...ENTRY_HANDLERS, 'notify'] as const) {
     if (definition[field] === undefined) continue
     problems.push(...handlerProblems(definition[field], field, HANDLER_FIELDS))
     if (actions !== undefined && field !== 'notify')
-      problems.push(`${field} stands beside actions: an agent has one or the other`)
+      problems.push(`${field} cannot be combined with actions: remove one of them`)
   }
   if (![...ENTRY_HANDLERS, 'actions', 'notify'].some(field => definition[field] !== undefined)) {
-    problems.push('it does nothing: give it actions, source, target, phase or notify')
+    problems.push('the agent does nothing: add actions, source, target, phase or notify')
   }
   return problems
 }
 
 function actionProblems(actions: unknown): string[] {
-  if (!isObject(actions) || Object.keys(actions).length === 0) return ['actions is no object of named actions']
+  if (!isObject(actions) || Object.keys(actions).length === 0)
+    return ['actions must be an object with at least one named action']
   return Object.entries(actions).flatMap(([name, action]) => {
     const problems = handlerProblems(action, `actions.${name}`, ACTION_FIELDS)
-    if (!ACTION_NAME.test(name)) problems.push(`actions.${name}: the name of an action is [a-z][a-z0-9_]*`)
+    if (!ACTION_NAME.test(name)) problems.push(`actions.${name}: the name of an action must match [a-z][a-z0-9_]*`)
     if (!isObject(action)) return problems
     if (!DIRECTIONS.includes(action.direction as string)) {
-      problems.push(`actions.${name}.direction is ${show(action.direction)}: expected 'source', 'target' or 'phase'`)
+      problems.push(`actions.${name}.direction must be 'source', 'target' or 'phase', not ${show(action.direction)}`)
     }
     if (action.description !== undefined && typeof action.description !== 'string') {
-      problems.push(`actions.${name}.description is no text`)
+      problems.push(`actions.${name}.description must be a string`)
     }
     return problems
   })
 }
 
 function handlerProblems(handler: unknown, place: string, fields: string[]): string[] {
-  if (!isObject(handler)) return [`${place} is no object with effect, entry and run`]
+  if (!isObject(handler)) return [`${place} must be an object with effect, entry and run`]
   const problems = unknownFields(handler, fields, place)
   if (typeof handler.effect !== 'function' && !EFFECTS.includes(handler.effect as string)) {
     problems.push(
-      `${place}.effect is ${show(handler.effect)}: expected 'read', 'idempotent', 'once' or a function of the entry`,
+      `${place}.effect must be 'read', 'idempotent', 'once' or a function of the entry, not ${show(handler.effect)}`,
     )
   }
-  if (!isObjectSchema(handler.entry)) problems.push(`${place}.entry is no Type.Object({ … })`)
-  if (typeof handler.run !== 'function') problems.push(`${place}.run is no function (entry, context)`)
-  if (handler.find !== undefined && typeof handler.find !== 'function') problems.push(`${place}.find is no function`)
+  if (!isObjectSchema(handler.entry)) problems.push(`${place}.entry must be a Type.Object({ … })`)
+  if (typeof handler.run !== 'function') problems.push(`${place}.run must be a function (entry, context)`)
+  if (handler.find !== undefined && typeof handler.find !== 'function')
+    problems.push(`${place}.find must be a function (entry, context)`)
   return problems
 }
 

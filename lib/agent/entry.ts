@@ -1,11 +1,11 @@
-// What the entries of most agents have in common: their schema, and the texts and words that they name.
+// Shared by the entries of most agents: their schema, and reading the texts and short values that they name.
 
 import type { TProperties } from 'typebox'
 import { Type } from '../type.ts'
 import { type AgentContext, AgentError, withSent } from './define.ts'
 
 /**
- * The schema of an entry: its name and these fields, no others. `together`: what holds for several of them.
+ * The schema of an entry: `name` and the given fields, and no others. `together` adds rules over several fields.
  * @example entry: entryOf({ ref: Type.String(), limit: Limit })
  */
 export function entryOf<P extends TProperties>(fields: P, together: object = {}) {
@@ -13,7 +13,7 @@ export function entryOf<P extends TProperties>(fields: P, together: object = {})
 }
 
 /**
- * For the schema of an object: at least one of these optional fields is given.
+ * A rule for the schema of an object: at least one of these optional fields must be present.
  * @example entryOf({ query: Type.Optional(Text), tags: Type.Optional(Text) }, needsOne('query', 'tags'))
  */
 export function needsOne(...names: string[]) {
@@ -21,13 +21,13 @@ export function needsOne(...names: string[]) {
 }
 
 /**
- * The optional setting `base_url`: the address in front of the vendor's own paths.
+ * The optional setting `base_url`: the address that precedes the vendor's paths.
  * @example const Settings = Type.Object({ api_token: secret(), base_url: BaseUrl })
  */
 export const BaseUrl = Type.Optional(Type.String({ pattern: '^https?://[^/]' }))
 
 /**
- * For what a `once` action reads before it writes anything: an error of it says that nothing was sent.
+ * Wraps what a `once` action reads before its first write, so that an error of the read has `sent: 'no'`.
  * @example const ticket = await beforehand(() => getTicket(ref, context))
  */
 export async function beforehand<T>(read: () => Promise<T>): Promise<T> {
@@ -39,19 +39,20 @@ export async function beforehand<T>(read: () => Promise<T>): Promise<T> {
 }
 
 /**
- * A text of the run or the workspace that is sent whole: at most `most` bytes, and not empty.
+ * Reads a text file of the run or the workspace that is sent as a whole. It must not be empty, and must have at most
+ * `most` bytes.
  * @example const body = await readText(context, entry.file, 64 * 1024)
  */
 export async function readText(context: AgentContext<unknown>, path: string, most: number): Promise<string> {
   const file = await beforehand(() => context.read(path))
   const refuse = (why: string) => new AgentError(`${path} ${why}`, { code: 'invalid_request', sent: 'no' })
-  if (file.size > most) throw refuse(`has ${file.size} bytes, and the vendor takes at most ${most}`)
+  if (file.size > most) throw refuse(`has ${file.size} bytes, but the vendor accepts at most ${most}`)
   const text = await file.text()
   if (!text.trim()) throw refuse('is empty')
   return text
 }
 
-/** A short value, such as a status: as the entry gives it, else all that its file holds. */
+/** A short value, such as a status: the value in the entry, or else the content of the entry's file. */
 export async function wordOf(
   context: AgentContext<unknown>,
   given: string | number | undefined,

@@ -1,11 +1,12 @@
-// The guarded fetch that every agent uses: vetted targets (guard.ts), redirects followed by hand, retries, bounds on time
-// and size, failures classified by whether the request may have reached the outside.
+// The guarded fetch that every agent uses. It vets targets (guard.ts), follows redirects itself, retries, limits time
+// and size, and classifies failures by whether the request may have reached the vendor.
 //
-// What is repeated: GET and HEAD always, any method of a `read` action, PUT and DELETE of an `idempotent` one. Any other
-// request is repeated after a complete 429 only, which says that it was not done.
+// It retries GET and HEAD, any method of a `read` action, and PUT and DELETE of an `idempotent` one. Any other request
+// is retried only after a complete 429, which guarantees that the request had no effect.
 
 import { messageOf } from '../error.ts'
 import type { JsonObject } from '../json.ts'
+import { pause, unlessAborted } from '../wait.ts'
 import { backoff, retryAfter } from './backoff.ts'
 import { bound } from './body.ts'
 import { AgentError, type Effect, type FetchOptions, withSent } from './define.ts'
@@ -14,25 +15,25 @@ import { outgoing } from './outgoing.ts'
 import { isTransient } from './reply.ts'
 
 export interface FetchPolicy {
-  /** The agent's resolved settings: the origins of the URLs among them pass unguarded. */
+  /** The agent's resolved settings. The origins of the URLs in them are always allowed. */
   settings: unknown
   network: NetworkPolicy
-  /** Of the action that is run. */
+  /** The effect of the action. */
   effect: Effect
   signal: AbortSignal
   log(message: string, fields?: JsonObject): void
-  /** Shows that this waits, until it is disposed of; default to nobody. */
+  /** Reports that the call waits, until the returned object is disposed of. */
   waiting?: ((reason: string, until?: Date) => Disposable) | undefined
 }
 
 export interface NetworkPolicy {
   /** `network.allow` of settings.yml. */
   allow: readonly string[]
-  /** Origins of `url`s that stand literally in the team.yml of a run that was started on this machine from a path. */
+  /** Origins of the `url`s that are written out in team.yml, for a run that was started on this machine from a path. */
   literalOrigins: readonly string[]
 }
 
-/** The world, by parameter. */
+/** Access to the outside world, as parameters so that tests can replace it. */
 export interface FetchWorld {
   lookup: Guard['lookup']
   env: Guard['env']
@@ -45,12 +46,18 @@ const TIMEOUT = 60_000
 const MAX_BYTES = 64 * 1024 * 1024
 const ATTEMPTS = 4
 const REDIRECTS = 3
-/** A longer `Retry-After` is not waited for here: the reply is returned, and the phase's own retry comes later. */
+/**
+ * The longest `Retry-After` that is waited for. With a longer one the reply is returned at once, and the phase's own
+ * retry follows later.
+ */
 const LONGEST_WAIT = 5 * 60_000
-/** Of all tries and waits together; a body that is being read is not counted. */
+/** Limit for all attempts and waits together, without the time to read a body. */
 const TOTAL = 15 * 60_000
 
-/** What may follow a redirect to another origin: no Authorization, Cookie, nor a vendor's key header. */
+/**
+ * The only headers that are sent on after a redirect to another origin. Authorization, Cookie and vendors' key headers
+ * are dropped.
+ */
 const SAFE_HEADERS = ['accept', 'accept-language', 'content-language', 'content-type', 'range', 'user-agent']
 const NOT_SENT = ['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOTFOUND', 'EADDRNOTAVAIL', 'FailedToOpenSocket']
 const CERTIFICATE = /CERT|SELF_SIGNED|ERR_TLS|UNABLE_TO_(GET|VERIFY)|HOSTNAME/
@@ -70,17 +77,23 @@ interface Try {
   follow: boolean
 }
 
-/** Binds the fetch of one call. The rest of `options` are test's ways to hold time, chance and DNS. */
+/** Creates the fetch function of one call. Tests use the other parameters to control time, randomness and DNS. */
 export function guardedFetch(
   policy: FetchPolicy,
   options: Partial<FetchWorld> = {},
 ): (url: string | URL, options?: FetchOptions) => Promise<Response> {
-  const { lookup = systemLookup, env = process.env, now = Date.now, random = Math.random, sleep = pause } = options
+  const {
+    lookup = systemLookup,
+    env = process.env,
+    now = Date.now,
+    random = Math.random,
+    sleep = pauseToRetry,
+  } = options
   const guard = { ...guardOf(policy), lookup, env }
 
   return async (address, init = {}) => {
     const url = URL.parse(String(address))
-    if (!url) throw new AgentError('no valid URL: it needs a scheme and a host', { code: 'invalid_url', sent: 'no' })
+    if (!url) throw new AgentError('the URL must have a scheme and a host', { code: 'invalid_url', sent: 'no' })
     const method = (init.method ?? 'GET').toUpperCase()
     const request = { url, method, headers: headersOf(init.headers), body: init.body ?? null }
     const once = {
@@ -124,12 +137,12 @@ function headersOf(given: FetchOptions['headers']): Headers {
   try {
     return new Headers(given)
   } catch (cause) {
-    const hint = 'a header is one line of Latin letters, digits and signs: is a setting pasted with more?'
+    const hint = 'a header must be one line of Latin-1 characters: check for extra characters in the settings'
     throw new AgentError(`a header cannot be sent: ${messageOf(cause)}`, { code: 'invalid_request', hint, sent: 'no' })
   }
 }
 
-/** What the guard lets pass for an agent with these settings. */
+/** The guard for an agent with these settings. */
 export function guardOf({ settings, network }: Pick<FetchPolicy, 'settings' | 'network'>): Guard {
   const { allow, literalOrigins } = network
   const origins = new Set([...originsOf(settings), ...literalOrigins])
@@ -154,7 +167,7 @@ async function settle(work: Promise<Response>): Promise<Response | AgentError> {
   }
 }
 
-/** One try: follows redirects, each target vetted anew. */
+/** One attempt. It follows redirects and vets each target. */
 async function send(request: Request, options: Try): Promise<Response> {
   let current = request
   for (let hops = 0; ; hops++) {
@@ -171,14 +184,20 @@ async function send(request: Request, options: Try): Promise<Response> {
   }
 }
 
-/** The request after a redirect (RFC 9110, 15.4): 301, 302 and 303 turn into a GET, 307 and 308 keep method and body. */
+/**
+ * The request that follows a redirect (RFC 9110, 15.4): 301, 302 and 303 become a GET, 307 and 308 keep the method and
+ * the body.
+ */
 function redirected(from: Request, status: number, location: string): Request {
   const url = URL.parse(location, from.url.href)
-  if (!url) throw new AgentError(`${placeOf(from)}: redirects to no valid URL`, { code: 'redirects' })
+  if (!url) throw new AgentError(`${placeOf(from)}: the redirect has an invalid URL`, { code: 'redirects' })
   const keeps = status === 307 || status === 308 || isReading(from.method)
   if (keeps && from.body instanceof ReadableStream) {
-    const hint = 'give the final address: a streamed body cannot be sent twice'
-    throw new AgentError(`${placeOf(from)}: redirected while it sent a stream`, { code: 'redirects', hint })
+    const hint = 'use the final address, because a streamed body cannot be sent twice'
+    throw new AgentError(`${placeOf(from)}: the server redirected a request with a streamed body`, {
+      code: 'redirects',
+      hint,
+    })
   }
   const headers = new Headers(from.headers)
   if (!keeps) for (const name of ['content-type', 'content-language']) headers.delete(name)
@@ -188,7 +207,7 @@ function redirected(from: Request, status: number, location: string): Request {
   return { url, method: keeps ? from.method : 'GET', headers, body: keeps ? from.body : null }
 }
 
-/** One request to one origin, at each of its addresses until a connection is made. */
+/** Sends one request to one origin. Its addresses are tried in turn until a connection is made. */
 async function hop(request: Request, options: Try, hops: number): Promise<Response> {
   const { policy, timeout, maxBytes } = options
   const place = placeOf(request)
@@ -216,7 +235,7 @@ async function hop(request: Request, options: Try, hops: number): Promise<Respon
   } catch (error) {
     done()
     const failure = explain(error)
-    // Of a request that was redirected the first hop did reach the outside.
+    // The first hop of a redirected request did reach the vendor.
     throw hops > 0 && failure.sent === 'no' ? withSent(failure, 'unknown') : failure
   } finally {
     answered = true
@@ -243,10 +262,10 @@ async function connect(
         body: outgoing(body, sent, onTaken),
         redirect: 'manual',
         signal,
-        // On a reused connection that is reset Bun sends PUT and DELETE again by itself.
+        // When a reused connection is reset, Bun resends PUT and DELETE by itself.
         keepalive: isReading(method) || policy.effect !== 'once',
         ...(route.name && url.protocol === 'https:' && { tls: { serverName: url.hostname } }),
-        // Bun would decide by itself, by the environment and by what stands in the URL.
+        // Set explicitly, because Bun would otherwise choose a proxy from the environment and the URL.
         proxy: route.proxy ? { url: route.proxy, respectNoProxy: false } : false,
       })
     } catch (error) {
@@ -276,7 +295,7 @@ function classify(error: unknown, { place, late, timeout, aborted }: Circumstanc
   }
   const { code = '', message = String(error) } = error as { code?: string; message?: string }
   if (isNotSent(error)) {
-    const hint = 'is the service running, and the address right?'
+    const hint = 'check that the service is running and that the address is correct'
     return new AgentError(`${place}: no connection (${code})`, {
       code: 'network',
       hint,
@@ -286,7 +305,7 @@ function classify(error: unknown, { place, late, timeout, aborted }: Circumstanc
     })
   }
   if (CERTIFICATE.test(code)) {
-    const hint = 'for a private CA set NODE_EXTRA_CA_CERTS=/path/to/ca.pem before the daemon starts'
+    const hint = 'for a private CA, start the daemon with NODE_EXTRA_CA_CERTS=/path/to/ca.pem'
     return new AgentError(`${place}: its certificate is not trusted (${code})`, {
       code: 'certificate',
       hint,
@@ -302,33 +321,14 @@ function classify(error: unknown, { place, late, timeout, aborted }: Circumstanc
   })
 }
 
-/** Without path and query: they may hold what must not be shown, such as a webhook's key. */
+/** The method and origin. The path and query are left out, because they may contain secrets such as a webhook's key. */
 function placeOf({ method, url }: Request): string {
   return `${method} ${url.origin}`
 }
 
-/** Rejects with the signal's reason when it fires first; the work itself goes on. */
-export async function unlessAborted<T>(work: Promise<T>, signal: AbortSignal): Promise<T> {
-  signal.throwIfAborted()
-  const { promise, reject } = Promise.withResolvers<never>()
-  const stop = () => reject(signal.reason)
-  signal.addEventListener('abort', stop, { once: true })
-  try {
-    return await Promise.race([work, promise])
-  } finally {
-    signal.removeEventListener('abort', stop)
-  }
-}
-
 /** Throws an AgentError `aborted`, of which nothing was sent, when `signal` fires first. */
-export async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>()
-  const timer = setTimeout(resolve, ms)
-  try {
-    await unlessAborted(promise, signal)
-  } catch (cause) {
-    throw new AgentError('stopped while waiting to try again', { code: 'aborted', sent: 'no', cause })
-  } finally {
-    clearTimeout(timer)
-  }
+export async function pauseToRetry(ms: number, signal: AbortSignal): Promise<void> {
+  await pause(ms, signal)
+  if (!signal.aborted) return
+  throw new AgentError('stopped while waiting to try again', { code: 'aborted', sent: 'no', cause: signal.reason })
 }

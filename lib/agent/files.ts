@@ -1,6 +1,6 @@
-// Artifacts: files under `<state_dir>/files/<phase>/`, written whole or not at all, and found again after a power cut.
-// Names are allow-listed before they touch a path; then every step down from the state folder must be a real folder.
-// A small file is not synced where the caller takes its bytes and keeps them with the result that names it.
+// Artifacts: files in `<state_dir>/files/<phase>/`, written atomically and durable across a power cut. A name must pass
+// an allow-list before it becomes part of a path, and every step below the state folder must be a real folder. A small
+// file is not synced if the caller keeps its bytes with the result that names it.
 
 import { randomUUID } from 'node:crypto'
 import { lstat, readdir, realpath, rename, rm, stat, statfs } from 'node:fs/promises'
@@ -14,8 +14,9 @@ import { foldersOn, forgetDurable, makeDurable, makeFolders, type Obstacle } fro
 import { type Digest, digestNow, digestOf, headOf, openPlain, writeWhole } from './hashed-file.ts'
 
 /**
- * A file name for what a vendor calls `original`: itself where that is safe, else with `_` for what is not and eight
- * hex digits of its hash, so that two different names stay different. Keep the original in `data`.
+ * A safe file name for a vendor's name `original`. A safe name is returned unchanged. In any other name unsafe
+ * characters become `_`, and eight hex digits of its hash are added, so that different names stay different. Keep the
+ * original name in `data`.
  * @example await context.write(safeName(attachment.filename), reply.body ?? '')
  */
 export function safeName(original: string): string {
@@ -31,7 +32,7 @@ export function safeName(original: string): string {
   return `${short.toWellFormed() || '_'}-${mark}${extension}`
 }
 
-/** A small file that was written without a sync: whoever takes its bytes keeps them until it is durable. */
+/** A small file that was written without a sync. The receiver of its bytes must keep them until the file is durable. */
 export interface SmallFile {
   /** Relative to the run's state folder: `files/<phase>/<name>`. */
   path: string
@@ -39,19 +40,23 @@ export interface SmallFile {
 }
 
 /**
- * Most bytes of a small file. Measured on ext4, 16 files a commit or at once, in milliseconds a file: into the database
- * 0.04 (1 KiB), 0.15 (16), 0.4 (64), 0.95 (128), 2.2 (256), all of it on the event loop; written, synced and renamed in
- * a folder of its own 0.4–1.0, nearly all of it in other threads. From 64 KiB on the sync is the cheaper one.
+ * Maximum size of a small file. Measured on ext4 with 16 files per commit, or 16 in parallel, in milliseconds per file.
+ * Into the database, all on the event loop: 0.04 (1 KiB), 0.15 (16 KiB), 0.4 (64 KiB), 0.95 (128 KiB), 2.2 (256 KiB).
+ * Written, synced and renamed in its own folder, nearly all in other threads: 0.4–1.0. Above 64 KiB the sync is
+ * cheaper.
  */
 export const SMALL_BYTES = 64 * 1024
 
-/** Most bytes of small files that one writer hands on: they are kept in memory, and in one change of the database. */
+/**
+ * Maximum total size of the small files that one writer hands on. They are held in memory and written in one database
+ * change.
+ */
 export const MOST_SMALL_BYTES = 256 * 1024
 
 /**
- * Writes `files/<phase>/<name>`: a temporary file, its bytes and hash in one pass, fsync, rename, fsync of the folder.
- * With `small`, a small file is not synced, but given to it once it has its name.
- * Throws an AgentError `invalid_name` (nothing was touched), `disk_full`, or what the stream or `signal` threw.
+ * Writes `files/<phase>/<name>`: a temporary file, written and hashed in one pass, then fsync, rename, and fsync of the
+ * folder. With `small`, a small file is not synced but passed to `small` after the rename. Throws an AgentError
+ * `invalid_name` (nothing was written) or `disk_full`, or what the stream or `signal` threw.
  */
 export async function writeArtifact(
   stateDir: string,
@@ -87,7 +92,10 @@ export async function writeArtifact(
   }
 }
 
-/** Beside `files`, where nobody looks for artifacts, and without a folder of its own: folders are what takes time. */
+/**
+ * Temporary files are in the state folder beside `files`, where nobody looks for artifacts. They have no folder of
+ * their own, because making a folder is the slowest step.
+ */
 export function temporaryIn(stateDir: string): string {
   return join(stateDir, `.${randomUUID()}`)
 }
@@ -113,7 +121,7 @@ function sizeOf(content: FileContent): number | undefined {
   return content instanceof Blob ? content.size : undefined
 }
 
-/** The error `disk_full` where a disk or a quota that is full is at the bottom of `error`; else null. */
+/** An AgentError `disk_full` if a full disk or an exceeded quota caused `error`; null otherwise. */
 export async function diskFull(
   error: unknown,
   folder: string,
@@ -151,15 +159,21 @@ function explain(error: unknown, path: string): unknown {
 interface Places {
   stateDir: string
   workspace: string
-  /** Lets absolute paths and what lies beyond the workspace pass: runs started on this machine from a path. */
+  /**
+   * Whether absolute paths and paths outside the workspace are allowed. True only for runs that were started on this
+   * machine from a path.
+   */
   outside: boolean
-  /** Whether a run is of the same tree: its files may be named by absolute path, as inputs of type `file` are. */
+  /**
+   * Whether a run belongs to the same tree. The files of such a run may be named by absolute path, as inputs of type
+   * `file` are.
+   */
   sameTree?: ((runId: string) => boolean) | undefined
 }
 
 /**
- * The file that `path` names: `files/…` of the run, else of the workspace. Throws an AgentError when it is missing, is no
- * regular file, or lies outside, links included.
+ * Opens the file that `path` names: `files/…` is in the run's state folder, any other path in the workspace. Throws an
+ * AgentError when it is missing, is not a regular file, or lies outside. Links are resolved before the check.
  */
 export async function readable(path: string, places: Places): Promise<Bun.BunFile> {
   const real = await locate(path, places)
@@ -167,7 +181,7 @@ export async function readable(path: string, places: Places): Promise<Bun.BunFil
   throw new AgentError(`${path} is not a regular file`, { code: 'not_found', hint: 'name one file, not a folder' })
 }
 
-/** The absolute path of a folder, where `readable` would find its files. */
+/** The absolute path of a folder, with the same rules as `readable`. */
 export async function folderAt(path: string, places: Places): Promise<string> {
   const real = await locate(path, places)
   if ((await stat(real)).isDirectory()) return real
@@ -182,7 +196,7 @@ async function locate(path: string, places: Places): Promise<string> {
   const full = ofRun ? resolve(stateDir, path) : resolve(workspace, path)
   const refused = new AgentError(`${JSON.stringify(path)} lies outside the run's files and its workspace`, {
     code: 'outside',
-    hint: 'name what lies in the workspace, or in `files/<phase>/` of an earlier phase',
+    hint: 'use a path in the workspace, or `files/<phase>/…` of an earlier phase',
   })
   const free = outside && !ofRun
   if (path.includes('\0') || (!free && ((isAbsolute(path) && !lent) || !within(full, base)))) throw refused
@@ -194,13 +208,13 @@ async function locate(path: string, places: Places): Promise<string> {
     if (error instanceof AgentError) throw error
     throw new AgentError(`${path} does not exist`, {
       code: 'not_found',
-      hint: ofRun ? 'does the phase that writes it stand in depends_on?' : `looked in ${workspace}`,
+      hint: ofRun ? 'check that `depends_on` lists the phase that writes it' : `looked in ${workspace}`,
       cause: error,
     })
   }
 }
 
-/** The files of another run of the tree, where `path` is absolute and lies among them. */
+/** The `files` folder of another run of the tree, if `path` is absolute and lies in it. */
 function folderOfTree(path: string, { stateDir, sameTree }: Places): string | null {
   const runs = dirname(stateDir)
   if (!sameTree || !isAbsolute(path) || !within(path, runs)) return null
@@ -213,9 +227,10 @@ function within(path: string, base: string): boolean {
 }
 
 /**
- * What a phase left in its folder without `write` (exec: what its commands wrote to CADRE_OUT): every regular file,
- * hashed and made durable, sorted by name. Links and other special files are not followed and not recorded.
- * With `small`, small files are not synced, but given to it, up to a sum.
+ * Records the files in a phase's folder that were not written by `write`, such as those that commands of exec write to
+ * CADRE_OUT. Every regular file is hashed and made durable; the records are sorted by name. Links and other special
+ * files are neither followed nor recorded. With `small`, small files up to a total size are not synced but passed to
+ * `small`.
  */
 export async function recordFiles(
   stateDir: string,
@@ -234,7 +249,7 @@ interface Recording {
   stateDir: string
   phase: string
   small: ((file: SmallFile) => void) | undefined
-  /** Bytes that may still be given to `small`. */
+  /** Bytes that may still be passed to `small`. */
   left: number
   records: FileRecord[]
 }
@@ -251,7 +266,7 @@ async function recordFolder(recording: Recording, names: readonly string[]): Pro
     synced ||= record.synced
     recording.records.push({ name: path.slice(`files/${recording.phase}/`.length), path, ...record.digest })
   }
-  // The commands may have removed it and made it again.
+  // The commands may have removed the folder and made it again.
   forgetDurable(folders.slice(2))
   if (synced) await makeDurable(folders)
 }
@@ -260,7 +275,7 @@ async function recordFile(recording: Recording, path: string): Promise<{ digest:
   const handle = await openPlain(join(recording.stateDir, path))
   try {
     const { size, mode } = await handle.stat()
-    // A file that is made again is not executable.
+    // A file that is restored from the database is not executable, so an executable file is never small.
     if (recording.small && size <= Math.min(SMALL_BYTES, recording.left) && (mode & 0o111) === 0) {
       const bytes = await headOf(handle, size)
       recording.left -= size

@@ -1,18 +1,18 @@
-// Folders below a run's state folder: plain folders only, links are never followed, and durable when asked for.
-// fsync takes milliseconds and is shared by all who wait for the same folder at the same time.
+// Folders below a run's state folder. Only plain folders are used, links are never followed, and folders are made
+// durable on request. fsync takes milliseconds, so callers that wait for the same folder share one.
 
 import { closeSync, constants, fsync, lstatSync, openSync, type Stats } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { promisify } from 'node:util'
 
-/** What stands where a folder belongs: its path below the state folder, and what it is. */
+/** Something that is in the place of a folder: its path below the state folder, and its kind. */
 export interface Obstacle {
   path: string
   kind: string
 }
 
-/** What a path is, for people. */
+/** The kind of a file system entry, in words. */
 export function kindOf(stats: Stats): string {
   if (stats.isFile()) return 'a file'
   if (stats.isDirectory()) return 'a folder'
@@ -22,12 +22,13 @@ export function kindOf(stats: Stats): string {
 }
 
 /**
- * Makes `names[0]/names[1]/…` below the state folder, and that one too. Throws what `refuse` makes of a step that is
- * something else than a folder; nothing behind such a step is touched. Gives the folders for `makeDurable`: from the one
- * that holds all state folders down.
+ * Makes the state folder and `names[0]/names[1]/…` below it. When a step exists but is not a folder, throws the error
+ * that `refuse` returns, and touches nothing below that step. Returns the folders for `makeDurable`, beginning with the
+ * parent of all state folders.
  *
- * Making a folder is the slowest step of writing a small file, and is left to a thread: 1,000 files in 1,000 new state
- * folders, 16 at once, take 70–100 ms of the event loop and 2 ms at a time; all of it at once 90–250 ms and 5–9 ms.
+ * Making a folder is the slowest step of writing a small file, so it is left to a thread. Measured with 1,000 files in
+ * 1,000 new state folders: 16 at once take 70–100 ms of the event loop, at most 2 ms at a time; all at once take 90–250
+ * ms, 5–9 ms at a time.
  */
 export async function makeFolders(
   stateDir: string,
@@ -37,31 +38,31 @@ export async function makeFolders(
   const folders = foldersOn(stateDir, names)
   const missing = firstMissing(stateDir, folders, refuse)
   if (missing === -1) return folders
-  // A folder of this name may have been durable before it was removed.
+  // A folder with this name may have been durable before it was removed.
   for (const folder of folders.slice(missing)) durable.delete(folder)
   try {
     await mkdir(folders.at(-1)!, { recursive: true, mode: 0o700 })
   } catch (error) {
-    // Somebody may have put something else there since.
+    // Another process may have put something else there in the meantime.
     firstMissing(stateDir, folders, refuse)
     throw error
   }
   return folders
 }
 
-/** The folder of all state folders, the state folder, and each step down from it. */
+/** The parent of all state folders, the state folder, and each folder below it on the path. */
 export function foldersOn(stateDir: string, names: readonly string[]): string[] {
   const folders = [dirname(stateDir), stateDir]
   for (const name of names) folders.push(join(folders.at(-1)!, name))
   return folders
 }
 
-/** Looking costs 2 µs a step, much less than an error that says that a folder exists. */
+/** Checking first costs 2 µs per step, much less than the error that mkdir throws for an existing folder. */
 function firstMissing(stateDir: string, folders: readonly string[], refuse: (obstacle: Obstacle) => Error): number {
   for (const [index, folder] of folders.entries()) {
     const found = lstatSync(folder, { throwIfNoEntry: false })
     if (!found) return index
-    // The state folder itself may lie behind a link of its owner.
+    // The state folder itself may be reached through a link that its owner made.
     if (index > 1 && !found.isDirectory()) {
       throw refuse({ path: folder.slice(stateDir.length + 1), kind: kindOf(found) })
     }
@@ -69,13 +70,17 @@ function firstMissing(stateDir: string, folders: readonly string[], refuse: (obs
   return -1
 }
 
-/** Folders whose place in their parent this process has made durable. What an earlier process left is not known to be. */
+/**
+ * Folders whose entry in their parent this process has made durable. Nothing is known about folders that an earlier
+ * process made.
+ */
 const durable = new Set<string>()
 const MOST_DURABLE = 20_000
 
 /**
- * Makes what was renamed into the last of `folders` durable, and the place of each of them in its parent; `folders` as
- * `makeFolders` gives them. All at once, for the file system joins what is synced at the same time.
+ * Makes the renames into the last of `folders` durable, and the entry of each folder in its parent. `folders` is the
+ * result of `makeFolders`. All of them are synced at once, because the file system combines syncs that run at the same
+ * time.
  */
 export async function makeDurable(folders: readonly string[]): Promise<void> {
   const open = folders.filter(folder => !durable.has(folder))
@@ -84,14 +89,17 @@ export async function makeDurable(folders: readonly string[]): Promise<void> {
   for (const folder of open) durable.add(folder)
 }
 
-/** For folders that somebody else may have removed and made again. */
+/** Forgets that folders are durable, because another process may have removed and made them again. */
 export function forgetDurable(folders: readonly string[]): void {
   for (const folder of folders) durable.delete(folder)
 }
 
 const syncs = new Map<string, { running: Promise<void>; next: Promise<void> | null }>()
 
-/** fsync of a folder. Calls that wait while one runs share the next one, which begins after all of them asked. */
+/**
+ * Syncs a folder. Calls that arrive while one sync runs share the next one, which begins after all of them have
+ * arrived.
+ */
 function syncFolder(folder: string): Promise<void> {
   const current = syncs.get(folder)
   if (!current) {

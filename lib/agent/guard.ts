@@ -1,6 +1,6 @@
-// Where a request may go (SSRF): every URL, redirects included, passes `vet`, and the connection is made to the very
-// address that was vetted, so that a second answer of the DNS cannot lead elsewhere. A proxy is given the name, which is
-// judged here all the same; the proxy resolves it again by itself.
+// Protection against SSRF. Every URL, redirects included, passes `vet`, and the connection is made to exactly the
+// address that was vetted, so that a second DNS answer cannot lead elsewhere. A proxy is given the name: the name is
+// vetted here as well, but the proxy resolves it again.
 
 import { lookup as resolve } from 'node:dns/promises'
 import { messageOf } from '../error.ts'
@@ -8,32 +8,37 @@ import { bareHost, isAddress, isAllowed, isMetadataName, judge } from './address
 import { AgentError } from './define.ts'
 
 export interface Guard {
-  /** Origins that pass unguarded: those of URLs in the agent's settings, and of literal `url`s of a team started here. */
+  /**
+   * Origins that are always allowed: those of URLs in the agent's settings, and those of literal `url`s in a team that
+   * was started from a path.
+   */
   origins: ReadonlySet<string>
   /** `network.allow` of settings.yml: CIDRs, addresses, host names. */
   allow: readonly string[]
   lookup: Lookup
-  /** For HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY. */
+  /** Read for HTTP_PROXY, HTTPS_PROXY, ALL_PROXY and NO_PROXY. */
   env: Record<string, string | undefined>
 }
 
-/** Every address of a name. */
+/** Resolves a name to all of its addresses. */
 export type Lookup = (host: string) => Promise<string[]>
 
-/** IPv4 first: a host without IPv6 routes may still be given such addresses, and each one would cost a time-out. */
+/**
+ * IPv4 addresses come first: a host without an IPv6 route may still get IPv6 addresses, and each would cost a time-out.
+ */
 export const systemLookup: Lookup = async host =>
   (await resolve(host, { all: true, order: 'ipv4first' })).map(({ address }) => address)
 
-/** How to reach a vetted URL: its URLs by address, tried in order, or one by name through a proxy. */
+/** How to reach a vetted URL: directly, with one URL for each address, tried in order, or by name through a proxy. */
 export interface Route {
   urls: URL[]
-  /** For the `host` header and the certificate; null when `urls` hold what was given. */
+  /** The name for the `host` header and the certificate; null when `urls` contains the URL as it was given. */
   name: string | null
-  /** Null: none, whatever the environment says. */
+  /** Null means no proxy, even if the environment names one. */
   proxy: string | null
 }
 
-/** Origins of all URLs among the values of an agent's settings, at any depth. */
+/** The origins of all URLs in an agent's settings, at any depth. */
 export function originsOf(value: unknown): string[] {
   if (typeof value === 'string') {
     const url = /^https?:\/\//i.test(value) ? URL.parse(value) : null
@@ -42,10 +47,12 @@ export function originsOf(value: unknown): string[] {
   return typeof value === 'object' && value !== null ? Object.values(value).flatMap(originsOf) : []
 }
 
-/** Throws an AgentError `refused` (nothing was sent), or `dns`. */
+/** Decides whether a URL may be reached, and how. Throws an AgentError `refused` or `dns`, both with `sent: 'no'`. */
 export async function vet(url: URL, guard: Guard): Promise<Route> {
-  if (url.protocol !== 'http:' && url.protocol !== 'https:') refuse(url, `${url.protocol} is no http: or https:`)
-  if (url.username || url.password) refuse(url, 'a URL must not carry credentials; set them in the agent’s settings')
+  if (url.protocol !== 'http:' && url.protocol !== 'https:')
+    refuse(url, `the scheme must be http: or https:, not ${url.protocol}`)
+  if (url.username || url.password)
+    refuse(url, 'a URL must not contain credentials; put them into the agent’s settings')
   const host = bareHost(url.hostname)
   if (isMetadataName(host)) refuse(url, 'it is a cloud metadata service, which is never allowed')
   const proxy = proxyOf(url, guard.env)
@@ -69,7 +76,7 @@ function refuse(url: URL, why: string): never {
   throw new AgentError(`refused to connect to ${url.protocol}//${url.host}: ${why}`, { code: 'refused', sent: 'no' })
 }
 
-/** Of a name that is allowed there may be none here where a proxy resolves it. */
+/** The addresses of the host. An allowed name that only the proxy can resolve may have none here. */
 async function addressesOf(url: URL, host: string, proxy: string | null, guard: Guard): Promise<string[]> {
   let addresses: string[] = []
   let cause: unknown
@@ -98,7 +105,7 @@ function byAddress(url: URL, address: string): URL {
   return target
 }
 
-/** The proxy for a URL by the usual environment variables. */
+/** The proxy for a URL according to the usual environment variables. */
 function proxyOf(url: URL, env: Guard['env']): string | null {
   const names = [url.protocol === 'https:' ? 'https_proxy' : 'http_proxy', 'all_proxy']
   const proxy = names.flatMap(name => env[name] || env[name.toUpperCase()] || [])[0]

@@ -1,6 +1,6 @@
-// Files written whole or not at all, and files read in slices: hashed on the way, never so much at once that others wait.
-// Whoever writes gives a temporary name and renames it when all of it is there. All of it happens in other threads: even
-// to open, link or rename a file waits for the disk when others write much (measured: 760 ms).
+// Writes and reads files in slices and hashes them on the way, with slices so small that the event loop is not held up.
+// The caller writes to a temporary name and renames the file when it is complete. All file operations run in other
+// threads, because even an open, link or rename can wait for a busy disk (measured: 760 ms).
 
 import { constants } from 'node:fs'
 import { type FileHandle, open, statfs, writeFile } from 'node:fs/promises'
@@ -8,23 +8,26 @@ import { dirname } from 'node:path'
 
 export interface Digest {
   bytes: number
-  /** Hex. */
+  /** In hexadecimal. */
   sha256: string
 }
 
 const { O_RDONLY, O_WRONLY, O_CREAT, O_EXCL, O_NOFOLLOW, O_NONBLOCK } = constants
 
-/** What is larger leaves the last of a disk to small files, logs and the run database, so that other runs go on. */
+/**
+ * A file larger than this must leave a reserve on the disk for small files, logs and the run database, so that other
+ * runs can continue.
+ */
 const SPARED_BYTES = 64 * 1024
 const RESERVE_BYTES = 16 * 1_048_576
-/** On a small disk the reserve is this part of it. */
+/** On a small disk the reserve is this fraction of the disk. */
 const RESERVE_PART = 0.02
-/** Most that is written until the disk is looked at again: others write, too. */
+/** The free space is measured again after this many bytes, because other processes write to the disk too. */
 const LOOK_BYTES = 4 * 1_048_576
 
 /**
- * Writes a file that is not there yet. What has at most `small` bytes is written without a sync and given back, so that
- * it can be kept elsewhere; what is larger is synced (everything, by default).
+ * Writes a file that does not exist yet. A file of at most `small` bytes is not synced, and its bytes are returned so
+ * that the caller can keep them elsewhere. Larger files are synced; by default all files are.
  */
 export async function writeWhole(
   path: string,
@@ -32,7 +35,10 @@ export async function writeWhole(
   { small = -1, signal }: { small?: number; signal?: AbortSignal | undefined } = {},
 ): Promise<Digest & { small: Uint8Array | null }> {
   const hasher = new Bun.CryptoHasher('sha256')
-  /** The beginning, until it is more than a small file. Copies: the writer may use its buffer again. */
+  /**
+   * The content so far, while it still fits a small file. The chunks are copied, because the writer may reuse its
+   * buffer.
+   */
   const held: Uint8Array[] = []
   let bytes = 0
   let spare = SPARED_BYTES
@@ -69,39 +75,42 @@ export async function writeWhole(
   }
 }
 
-/** Writes a small file that is not there yet. */
+/** Writes a small file that does not exist yet. */
 export function writeUnsynced(path: string, content: Uint8Array): Promise<void> {
   return writeFile(path, content, { flag: 'wx', mode: 0o600 })
 }
 
-/** Hashing one takes 0.5–1.3 ms. */
+/** Hashing one slice takes 0.5–1.3 ms. */
 const SLICE_BYTES = 256 * 1024
 
-/** A chunk may be a whole file of hundreds of megabytes, and is taken piece by piece. */
+/** Splits a chunk, which may be a file of hundreds of megabytes, into slices. */
 function* slicesOf(chunk: Uint8Array): Generator<Uint8Array> {
   for (let at = 0; at < chunk.byteLength; at += SLICE_BYTES) yield chunk.subarray(at, at + SLICE_BYTES)
 }
 
-/** Bytes that may be written now, `needed` at least. Throws ENOSPC. */
+/**
+ * How many bytes may be written before the next measurement, at least `needed`. Throws ENOSPC when there is too little
+ * space.
+ */
 async function spareOf(folder: string, needed: number): Promise<number> {
   const { bavail, blocks, bsize } = await statfs(folder)
-  // A file system that does not tell its size is taken at its word when it refuses.
+  // A file system that does not report its size has no reserve; it refuses writes itself when it is full.
   if (blocks === 0) return Number.POSITIVE_INFINITY
   const spare = bavail * bsize - Math.min(RESERVE_BYTES, blocks * bsize * RESERVE_PART)
   if (spare >= needed) return Math.max(needed, Math.min(spare, LOOK_BYTES))
-  throw Object.assign(new Error('the rest of the disk is for others'), { code: 'ENOSPC' })
+  throw Object.assign(new Error('the remaining space on the disk is reserved'), { code: 'ENOSPC' })
 }
 
 async function writeFully(file: FileHandle, chunk: Uint8Array): Promise<void> {
   for (let at = 0; at < chunk.byteLength; ) at += (await file.write(chunk, at)).bytesWritten
 }
 
-/** Opens a file to read it: a link is refused by ELOOP, and a named pipe does not wait for somebody to write to it. */
+/** Opens a file for reading. A link fails with ELOOP, and a named pipe does not wait for a writer. */
 export function openPlain(path: string): Promise<FileHandle> {
   return open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK)
 }
 
-/** The bytes of an open file, slice by slice; each slice is overwritten by the next one. */
+/** The bytes of an open file in slices. Each slice is overwritten by the next one. */
 export async function* slicesFrom(handle: FileHandle, signal?: AbortSignal): AsyncGenerator<Uint8Array> {
   const buffer = new Uint8Array(SLICE_BYTES)
   for (;;) {
@@ -122,7 +131,7 @@ export async function digestOf(handle: FileHandle, signal?: AbortSignal): Promis
   return { bytes, sha256: hasher.digest('hex') }
 }
 
-/** The first `bytes` of an open file, or fewer where it ends before. */
+/** The first `bytes` bytes of an open file, or fewer if the file is shorter. */
 export async function headOf(handle: FileHandle, bytes: number): Promise<Uint8Array> {
   const buffer = new Uint8Array(bytes)
   let at = 0
@@ -134,7 +143,7 @@ export async function headOf(handle: FileHandle, bytes: number): Promise<Uint8Ar
   return buffer.subarray(0, at)
 }
 
-/** Of what is small enough to be hashed at once. */
+/** The digest of content that is small enough to be hashed at once. */
 export function digestNow(content: Uint8Array): Digest {
   return { bytes: content.byteLength, sha256: new Bun.CryptoHasher('sha256').update(content).digest('hex') }
 }

@@ -1,4 +1,5 @@
-// What an agent file may import, decided before it runs: Bun would download an unknown package from the registry.
+// Decides what an agent file may import, before the file runs, because Bun would download an unknown package from the
+// registry.
 
 import { existsSync, readFileSync } from 'node:fs'
 import { isBuiltin } from 'node:module'
@@ -6,16 +7,17 @@ import { dirname, extname, isAbsolute, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { messageOf } from '../error.ts'
 
-/** The repository; its node_modules is all that agents share with it besides `MODULES`. */
+/** The root of the repository. Agents may use its node_modules and `MODULES`, and nothing else of it. */
 export const REPOSITORY = join(import.meta.dir, '..', '..')
 
 /**
- * The modules that agents import by name, and their files. They are paths and no imports, for the frame knows no vendor.
- * `paths` in tsconfig.json says the same to the type checker.
+ * The modules that agents import by name, and their files. They are paths rather than imports, because lib/agent must
+ * not depend on lib/vendors. `paths` in tsconfig.json has the same entries for the type checker.
  */
 export const MODULES: Record<string, string> = {
   cadre: join(REPOSITORY, 'lib/agent/cadre.ts'),
   'cadre/vendors': join(REPOSITORY, 'lib/vendors/vendors.ts'),
+  'cadre/testing': join(REPOSITORY, 'lib/testing/testing.ts'),
 }
 
 const LOADERS: Record<string, 'ts' | 'tsx' | 'js' | 'jsx'> = {
@@ -31,12 +33,12 @@ const LOADERS: Record<string, 'ts' | 'tsx' | 'js' | 'jsx'> = {
 
 const isPath = (specifier: string) => /^\.{1,2}(\/|$)/.test(specifier) || isAbsolute(specifier)
 
-/** By cadre itself, or by Bun. */
+/** Whether cadre itself or Bun provides the module. */
 function isProvided(specifier: string): boolean {
   return Object.hasOwn(MODULES, specifier) || /^bun($|:)/.test(specifier) || isBuiltin(specifier)
 }
 
-/** `@scope/name` or `name` of a bare specifier. */
+/** The package of a bare specifier: `@scope/name` or `name`. */
 function packageOf(specifier: string): string {
   return specifier
     .split('/')
@@ -49,10 +51,9 @@ function isInstalled(specifier: string): boolean {
 }
 
 /**
- * Why `file` must not be imported, or null: follows its imports through files named by path, and refuses every bare
- * name but those of `MODULES`, Bun's and node's own modules, and packages of the repository; a file that cannot be
- * parsed is refused too. `packages` collects the repository's packages that it names. An import whose name is computed
- * at run time cannot be seen here.
+ * The reason why `file` must not be imported, or null. Follows imports by path and refuses every bare name except
+ * `MODULES`, the modules of Bun and Node, and packages of the repository. A file that cannot be parsed is refused too.
+ * The packages that are used are added to `packages`. An import whose name is computed at run time cannot be checked.
  */
 export function refusedImport(file: string, packages: Set<string>, seen = new Set<string>()): string | null {
   if (seen.has(file)) return null
@@ -96,7 +97,10 @@ function lineOf(source: string, specifier: string): number {
 
 let registered = false
 
-/** Makes `MODULES` importable from any folder, with the very classes that the core uses. Once a process. */
+/**
+ * Makes `MODULES` importable from any folder. They are the same module instances that the core uses, so classes are
+ * identical. Called once per process.
+ */
 export function registerCadre(): void {
   if (registered) return
   registered = true
@@ -113,8 +117,8 @@ export function registerCadre(): void {
 const shared = new Set<string>()
 
 /**
- * Lets files outside the repository import its packages by these names, whatever folder they lie in. As modules, for
- * Bun asks a plugin's `onResolve` for no bare name without a dot.
+ * Lets files outside the repository import these packages of it. The packages are registered as modules, because Bun
+ * does not call a plugin's `onResolve` for a bare name without a dot.
  */
 export function sharePackages(packages: Iterable<string>): void {
   for (const specifier of packages) {

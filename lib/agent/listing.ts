@@ -1,4 +1,4 @@
-// Searches and listings: pages one after the other, into a file with every item whole and a `data` that is bounded.
+// Searches and listings: reads page after page, writes every item to a file, and returns `data` of limited size.
 
 import type { Json } from '../json.ts'
 import { Type } from '../type.ts'
@@ -10,26 +10,26 @@ import { ADDRESS } from './json-api.ts'
  * @example entry: entryOf({ ref: Type.String(), limit: Limit })
  */
 export const Limit = Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000 }))
-/** Where an entry gives none. */
+/** The limit for an entry that gives none. */
 export const LIMIT = 100
 
-/** What `data` holds of a listing's items; all of them, whole, are in its file. */
+/** Maximum number of bytes of a listing's items in `data`. The file contains all of them. */
 export const DATA_BYTES = 384 * 1024
-/** Pages without an item, one after the other, before a listing counts as one that never ends. */
+/** After this many consecutive pages without an item, a listing counts as endless. */
 const EMPTY_PAGES = 20
-/** Pages in all, however many items they hold. */
+/** Maximum number of pages, however many items they contain. */
 const PAGES_MOST = 10_000
 
 export interface Page<T, C> {
   items: readonly T[]
-  /** What asks for the page after this one; null or undefined at the end. */
+  /** The cursor of the next page; null or undefined on the last page. */
   next?: C | null | undefined
-  /** Of all items, where the vendor counts them. */
+  /** The number of all items, if the vendor reports it. */
   total?: number | undefined
 }
 
 /**
- * Pages one after the other, until the last. Throws an AgentError `endless` when they lead nowhere.
+ * Reads page after page until the last one. Throws an AgentError `endless` when the pages do not end.
  * @example for await (const { items } of pagesOf((cursor?: string) => commentsPage(ref, cursor, context))) …
  */
 export async function* pagesOf<T, C = string>(page: (cursor: C | undefined) => Promise<Page<T, C>>) {
@@ -37,7 +37,7 @@ export async function* pagesOf<T, C = string>(page: (cursor: C | undefined) => P
   for (let pages = 0, empty = 0; pages < PAGES_MOST && empty < EMPTY_PAGES; pages++) {
     const found = await page(cursor)
     if (!Array.isArray(found.items)) {
-      const message = 'the vendor answered no list where one was asked for'
+      const message = 'the vendor’s reply must contain a list'
       throw new AgentError(message, { code: 'unexpected_reply', hint: ADDRESS })
     }
     yield found
@@ -50,7 +50,7 @@ export async function* pagesOf<T, C = string>(page: (cursor: C | undefined) => P
   throw new AgentError('the vendor’s pages never end', { code: 'endless', hint })
 }
 
-/** The steps of a generator as pages: one is read ahead, so that the last knows that it is. */
+/** Turns the steps of a generator into pages. One step is read ahead, so that the last page is known to be the last. */
 export async function stepsOf<T>(steps: AsyncIterator<T[]>): Promise<(cursor?: number) => Promise<Page<T, number>>> {
   let ahead = await steps.next()
   return async (step = 0) => {
@@ -64,31 +64,35 @@ function isSame(cursor: unknown, other: unknown): boolean {
   return JSON.stringify(cursor) === JSON.stringify(other)
 }
 
-/** A type and no interface, so that it passes as Json. */
+/** A type instead of an interface, because an interface is not assignable to Json. */
 export type Listing = {
   items: Json[]
-  /** As the vendor counts, else how many were read. */
+  /** The number of items that the vendor reports, or else the number that were read. */
   total: number
-  /** There are more items outside, or in the file, than stand here. */
+  /** Whether the vendor or the file has more items than `items` contains. */
   truncated: boolean
 }
 
 export interface ListingRequest<T, C> {
-  /** Name of the file: `{items, total, truncated}` with every item whole, streamed. */
+  /** Name of the file. It is streamed and contains `{items, total, truncated}` with every item complete. */
   name: string
   limit?: number | undefined
-  /** The page at `cursor` (undefined: the first). `wanted` items are still wanted; a vendor may send more or fewer. */
+  /**
+   * Reads the page at `cursor`; undefined means the first page. `wanted` is the number of items still needed; the
+   * vendor may send more or fewer.
+   */
   page(cursor: C | undefined, wanted: number): Promise<Page<T, C>>
-  /** What stands in `data` of an item. */
+  /** The part of an item that goes into `data`. */
   brief(item: T): Json
 }
 
 /**
- * Reads pages up to `limit` (default 100) into a file, one page in memory at a time, and gives what `data` shows. It ends
- * where a page with items names itself as the next one: what was read stays, and it is `truncated`.
+ * Reads up to `limit` items (default 100) into a file, with one page in memory at a time, and returns the `data` of the
+ * result. It stops when a page with items names itself as the next one: the items read so far are kept, and the listing
+ * is marked `truncated`.
  * @example
- * const page = (cursor?: string) => searchPage(ref, cursor, context) // { items, next?, total? }
- * const data = await writeListing(context, { name, limit, page, brief: ({ id, title }) => ({ id, title }) })
+ * const page = (cursor?: string) => searchPage(ref, cursor, context) // { items, next?, total? } const data = await
+ * writeListing(context, { name, limit, page, brief: ({ id, title }) => ({ id, title }) })
  */
 export async function writeListing<T, C = string>(
   context: AgentContext<unknown>,

@@ -1,14 +1,18 @@
-// The body of a request as it is sent. Bun reads a file whole into memory before it goes through TLS or a proxy, so what
-// is large is streamed; then it is also seen to move, and a slow line is told from a dead one.
+// The body of a request as it is sent. Bun reads a file completely into memory before it sends it through TLS or a
+// proxy, so large bodies are streamed. Streaming also shows progress, so that a slow connection can be told from a dead
+// one.
 
 import { AgentError, type FetchOptions } from './define.ts'
 
 type Body = NonNullable<FetchOptions['body']> | null
 
-/** Bytes from which a file is streamed. */
+/** A file of at least this many bytes is streamed. */
 const LARGE = 1024 * 1024
 
-/** For one try: a large `body` becomes a stream, with its length and type in `headers`. `onTaken`: some of it has gone. */
+/**
+ * The body for one attempt. A large `body` becomes a stream, with its length and type in `headers`. `onTaken` is called
+ * whenever some of it has been sent.
+ */
 export function outgoing(body: Body, headers: Headers, onTaken: () => void): Body {
   if (!(body instanceof Blob) || body.size < LARGE) return body
   headers.set('content-length', `${body.size}`)
@@ -16,7 +20,7 @@ export function outgoing(body: Body, headers: Headers, onTaken: () => void): Bod
   return exactly(body.size, body.stream(), onTaken)
 }
 
-/** The same bytes; fails when they are not as many as were announced. */
+/** The same stream. It fails when the number of bytes differs from `size`, which was announced to the server. */
 function exactly(size: number, source: ReadableStream<Uint8Array>, onTaken: () => void): ReadableStream<Uint8Array> {
   const reader = source.getReader()
   let left = size

@@ -1,7 +1,8 @@
-// Processes that agents start lead a group of their own, so that all they started ends with them: with the phase or,
-// where the daemon itself was killed, before the next start repeats it. For that a group is an empty file while it runs,
-// `<folder>/<boot>/<leader>.<start>.<run>`: made in one step, which no kill leaves half done, and not waited for to reach
-// the disk, since no process outlives a power cut. Nothing begins before it is remembered.
+// Processes that agents start lead their own process group, so that everything they start ends with them: at the end of
+// the phase or, if the daemon was killed, before the next start repeats the phase. For this purpose each running group
+// is recorded as an empty file `<folder>/<boot>/<leader>.<start>.<run>`. An empty file is created in one step, which a
+// kill cannot leave half done, and needs no sync, because no process survives a power cut. A command begins only after
+// its group has been recorded.
 
 import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,18 +10,24 @@ import { failpoint } from '../failpoint.ts'
 import type { Log } from '../log.ts'
 import { bootId, groupMembers, startOf } from '../process.ts'
 
-/** SIGTERM, then SIGKILL after this many milliseconds. */
+/** Milliseconds between SIGTERM and SIGKILL. */
 const GRACE_MS = 2_000
-/** What SIGKILL does not end by then waits in the kernel, and cannot be waited for. */
+/**
+ * Milliseconds to wait after SIGKILL. A process that still exists then is blocked in the kernel, and waiting longer
+ * does not help.
+ */
 const GIVE_UP_MS = 5_000
-/** macOS tells when a process began in whole seconds. */
+/** macOS reports the start time of a process in whole seconds. */
 const START_ROUNDED_MS = 2_000
 
 export interface Group {
   readonly child: Bun.Subprocess<'pipe', 'pipe', 'pipe'>
-  /** Asks all of it to end, and makes it end soon after. */
+  /** Asks the whole group to end, and kills it shortly after. */
   stop(): void
-  /** To be called when its leader has ended: what it left behind would outlive the phase and hold the pipes open. */
+  /**
+   * Ends what remains of the group. It must be called when the leader has ended, because the other processes would
+   * outlive the phase and keep the pipes open.
+   */
   close(): void
 }
 
@@ -28,7 +35,7 @@ export interface GroupOptions {
   cwd: string
   env: Record<string, string>
   runId: string
-  /** Where it is remembered; null: nowhere. */
+  /** The folder in which the group is recorded; null to record nothing. */
   folder: string | null
 }
 
@@ -40,12 +47,15 @@ interface Remembered {
   run: string
 }
 
-/** Becomes the command once it is told to; where the daemon died before, the end of its input ends it. */
+/**
+ * A shell that becomes the command when it reads a line. If the daemon dies before that, the end of its input ends the
+ * shell.
+ */
 const GATE = ['sh', '-c', 'read -r CADRE_GO && exec "$@" </dev/null', 'sh']
 
-/** Throws what the system says when it does not start. */
+/** Starts a command in its own process group. Throws the system's error when it cannot start. */
 export function startGroup(command: string[], { cwd, env, runId, folder }: GroupOptions): Group {
-  if (!Bun.which(command[0]!, { PATH: env.PATH ?? '' })) throw new Error(`${command[0]} is not in PATH`)
+  if (!Bun.which(command[0]!, { PATH: env.PATH ?? '' })) throw new Error(`${command[0]} was not found in PATH`)
   const child = Bun.spawn([...GATE, ...command], {
     cwd,
     env: { ...env, CADRE_RUN_ID: runId },
@@ -75,7 +85,7 @@ export function startGroup(command: string[], { cwd, env, runId, folder }: Group
 }
 
 function remember(folder: string, pid: number, run: string): string {
-  // `ps` would take longer than most commands: on macOS the clock is near enough.
+  // On macOS the clock is accurate enough, and `ps` would take longer than most commands.
   const started = process.platform === 'linux' ? startOf(pid) : Date.now()
   const file = join(folder, `${pid}.${started}.${run}`)
   try {
@@ -83,15 +93,15 @@ function remember(folder: string, pid: number, run: string): string {
     closeSync(openSync(file, 'w', 0o600))
     return file
   } catch (error) {
-    // What nobody would end must not run.
+    // A process that is not recorded would not be ended after a kill, so it must not run.
     signalGroup(pid, 'SIGKILL')
     throw error
   }
 }
 
-/** Signals a whole process group; one that is gone already is no error. */
+/** Sends a signal to a process group. Returns false if the group no longer exists. */
 function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
-  // To the system -1 is every process there is, and 0 the daemon's own group.
+  // For kill(2), -1 means every process, and 0 means the daemon's own group.
   if (!(pid > 1)) return false
   try {
     return process.kill(-pid, signal)
@@ -101,9 +111,10 @@ function signalGroup(pid: number, signal: NodeJS.Signals | 0): boolean {
 }
 
 /**
- * Ends the groups that an earlier holder of the home left running, and forgets those that are gone. A group is known by
- * when its leader began. An id is not used again while its group lives; where the leader is gone, what is left has to
- * carry the run's id in its environment. Whatever cannot be told to be ours is left alone, and named.
+ * Ends the groups that an earlier daemon with this home left running, and removes the records of those that are gone. A
+ * group is identified by the start time of its leader; the system does not reuse an id while its group exists. If the
+ * leader is gone, the remaining processes must have the run's id in their environment. Processes that cannot be
+ * identified are left alone and logged.
  */
 export async function endLeftGroups(folder: string, log: Log): Promise<void> {
   const left = new Set<Remembered>()
@@ -171,7 +182,7 @@ function isStart(leader: string, started: string): boolean {
   return Math.abs(Date.parse(`${leader} UTC`) - Number(started)) <= START_ROUNDED_MS
 }
 
-/** Linux only: elsewhere the environment of another process is not shown. */
+/** Whether a process has the run's id in its environment. Only Linux shows the environment of other processes. */
 function carries(pid: number, run: string): boolean {
   try {
     return readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0').includes(`CADRE_RUN_ID=${run}`)

@@ -1,14 +1,14 @@
-// What an unwanted reply of a vendor means: one AgentError, the same for every agent.
+// Turns an unexpected reply of a vendor into an AgentError, in the same way for every agent.
 
 import { AgentError } from './define.ts'
 
-/** Characters of the reply's body that the message quotes. */
+/** Number of characters of the reply's body that the message quotes. */
 const QUOTED = 300
 
 const HINTS: Record<number, string> = {
   401: 'check the credentials in the agent’s settings',
   403: 'the credentials are valid but lack the permission',
-  404: 'check the id; vendors also answer 404 for what the account may not see',
+  404: 'check the id; vendors also answer 404 when the account lacks access',
   410: 'the vendor has removed this address',
   429: 'the rate limit outlasted the retries; run it later or less often',
 }
@@ -26,15 +26,15 @@ const CODES: Record<number, string> = {
   429: 'rate_limited',
 }
 
-/** Whether a later try of the same request may fare better: 408, 429 and 5xx except 501. */
+/** Whether the same request may succeed later: 408, 429 and 5xx except 501. */
 export function isTransient(status: number): boolean {
   return status === 408 || status === 429 || (status >= 500 && status !== 501)
 }
 
 /**
- * An AgentError for a reply whose status was not expected; reads its body. `doing` begins the message, e.g. `create issue`.
- * A complete 4xx (408 excepted) is a definite refusal, so nothing was written: `sent` is `no`; of the rest it is `unknown`.
- * `hints` by status go before the general ones.
+ * An AgentError for a reply with an unexpected status. Reads the body. The message begins with `doing`, for example
+ * `create issue`. A complete 4xx except 408 is a definite refusal, so nothing was written and `sent` is `no`; for any
+ * other status it is `unknown`. `hints` by status take precedence over the general ones.
  * @example if (!reply.ok) throw await replyError(reply, `get item ${ref}`)
  */
 export async function replyError(
@@ -56,7 +56,7 @@ export async function replyError(
   })
 }
 
-/** Cut between words: half of a secret that the reply repeats would not be known as one, and not be masked. */
+/** Cuts the text between words: half of a secret that the reply repeats would not be recognised and not be masked. */
 function quoted(text: string): string {
   return text.length <= QUOTED ? text : `${text.slice(0, QUOTED + 1).replace(/[^\s"]*$/, '')}…`
 }

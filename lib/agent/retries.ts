@@ -1,14 +1,16 @@
-// Trying again, for agents whose client does not go through the guarded fetch (mail, object stores): the same waits, and
-// the same rule that only a retryable AgentError is worth another try.
+// Retries for agents whose client does not use the guarded fetch (mail, object stores). The waits are the same, and
+// only a retryable AgentError is retried.
 
+import { unlessAborted } from '../wait.ts'
 import { backoff } from './backoff.ts'
 import { type AgentContext, AgentError } from './define.ts'
-import { pause, unlessAborted } from './fetch.ts'
+import { pauseToRetry } from './fetch.ts'
 
 const ATTEMPTS = 4
 
 /**
- * The result of `work`, tried at most four times. Throws what the last try threw, or `aborted` when the run is stopped.
+ * The result of `work`, which is attempted at most four times. Throws the error of the last attempt, or `aborted` when
+ * the run is stopped.
  * @example const reply = await withRetries(context, () => client.send(message))
  */
 export async function withRetries<T>(context: AgentContext<unknown>, work: () => Promise<T>): Promise<T> {
@@ -20,14 +22,14 @@ export async function withRetries<T>(context: AgentContext<unknown>, work: () =>
       const wait = backoff(attempt, Math.random)
       context.log(`waiting: ${error.message}`, { attempt, wait_ms: wait })
       using _ = context.waiting(error.message)
-      await pause(wait, context.signal)
+      await pauseToRetry(wait, context.signal)
     }
   }
 }
 
 /**
- * The result of `work`, when it comes before the run is stopped, and within `timeout` milliseconds; the work itself goes
- * on. Throws an AgentError: `timeout` (retryable) or `aborted`, both with `sent` unknown.
+ * The result of `work`, if it arrives within `timeout` milliseconds and before the run is stopped. Throws an AgentError
+ * otherwise: `timeout` (retryable) or `aborted`, both with `sent: 'unknown'`. The work itself continues.
  */
 export async function withDeadline<T>(context: AgentContext<unknown>, work: Promise<T>, timeout?: number): Promise<T> {
   const { promise: late, reject } = Promise.withResolvers<never>()
@@ -44,7 +46,10 @@ export async function withDeadline<T>(context: AgentContext<unknown>, work: Prom
   }
 }
 
-/** The same bytes; fails as `withDeadline` does when the run is stopped, or when nothing comes for `silence` milliseconds. */
+/**
+ * The same stream. It fails as `withDeadline` does when the run is stopped, or when no byte arrives for `silence`
+ * milliseconds.
+ */
 export function withSilenceLimit(
   context: AgentContext<unknown>,
   source: ReadableStream<Uint8Array>,
@@ -66,7 +71,7 @@ export function withSilenceLimit(
       },
       cancel,
     },
-    // Nothing is read ahead of the one who reads.
+    // A high-water mark of 0 keeps the stream from reading ahead of its consumer.
     { highWaterMark: 0 },
   )
 }

@@ -9,9 +9,7 @@ import { timingSafeEqual } from 'node:crypto'
 import { userInfo } from 'node:os'
 import { CadreError } from '../error.ts'
 import type { Access, Incoming } from '../http/admission.ts'
-import { type Credential, type Credentials, NO_CREDENTIAL } from './credentials.ts'
-
-export type RemoteAction = 'access' | 'execute' | 'cancel'
+import { type Credential, type Credentials, NO_CREDENTIAL, type RemoteAction } from './remote-credentials.ts'
 
 export interface Caller {
   /** `local:<os user>`, or the user name that the hub vouches for. */
@@ -35,7 +33,7 @@ export interface Rule {
   ofRun?: true
 }
 
-export interface GuardOptions {
+export interface AccessOptions {
   localToken: string
   /** `CADRE_LOCAL_AUTH=strict`: the local token is needed for everything. */
   strict: boolean
@@ -49,9 +47,9 @@ export function strictFrom(value: string | undefined): boolean {
   throw new CadreError('invalid_request', `CADRE_LOCAL_AUTH: expected strict or nothing, got ${value}`)
 }
 
-export type Guard = (rule: Rule) => Access<Caller>
+export type AccessOf = (rule: Rule) => Access<Caller>
 
-export function createGuard({ localToken, strict, credentials }: GuardOptions): Guard {
+export function createAccess({ localToken, strict, credentials }: AccessOptions): AccessOf {
   const local: Admitted = {
     name: localName(),
     local: true,

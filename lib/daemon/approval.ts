@@ -6,12 +6,7 @@ import { existsSync } from 'node:fs'
 import { openForReading } from '../../db/open.ts'
 import { Store } from '../run/engine.ts'
 import { databaseFile } from './home.ts'
-
-/** A fact of the run database: `no`, else `yes`. */
-export const APPROVED = 'approved'
-
-export const WAITS_FOR_APPROVAL =
-  'this daemon takes no jobs until an operator of its realm approves it (daemons/approve at the hub)'
+import { APPROVED, WAITS_FOR_APPROVAL } from './link/link.ts'
 
 /** Why a home takes no jobs; null when nobody said that it does not. */
 export function whyNoJobs(home: string): string | null {

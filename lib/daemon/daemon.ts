@@ -1,5 +1,6 @@
 // The daemon: one object that owns a home and wires what lives in it — database, agents, settings, secrets, engine.
-// `serve` puts HTTP around it for good, other commands as long as something runs (host.ts); both hold the lock of the home.
+// `serve` puts HTTP around it for good, other commands as long as something runs (calls/command-host.ts); both hold the
+// lock of the home.
 
 import type { Database } from 'bun:sqlite'
 import { join } from 'node:path'
@@ -16,14 +17,14 @@ import { openSettings, type Settings } from '../settings/settings.ts'
 import type { Bundle } from '../team/team.ts'
 import { bundleFromJson, literalOrigins, teamsOf } from '../team/team.ts'
 import { refuseSessionForm } from './api-key.ts'
-import { Bundles } from './bundles.ts'
-import type { Remote } from './credentials.ts'
+import { Bundles } from './bundle-cache.ts'
 import { homeIsFull } from './full-disk.ts'
 import { databaseFile, makeHome, processesFolder } from './home.ts'
 import { type Lock, takeLock } from './lock.ts'
 import { Mask } from './mask.ts'
 import { ownSecrets } from './own-secrets.ts'
 import { Packages } from './packages.ts'
+import type { Remote } from './remote-credentials.ts'
 import { Workspaces } from './workspaces.ts'
 
 const MIGRATIONS = join(import.meta.dir, '../../db/daemon/migrations')
@@ -100,7 +101,7 @@ export class Daemon {
     this.catalogue = catalogue
     this.settings = settings
     this.workspaces = new Workspaces(db)
-    this.packages = new Packages(home, log)
+    this.packages = new Packages(home, { trust: () => settings.packageTrust(), log })
     const secrets = new RootSecrets(home)
     this.#mask = new Mask(() => [...ownSecrets(home, env), ...settings.secrets(catalogue)], log)
     settings.onSecrets(() => this.#mask.learn())

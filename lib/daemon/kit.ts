@@ -3,9 +3,9 @@
 import { Elysia } from 'elysia'
 import { admission } from '../http/admission.ts'
 import { httpKit } from '../http/kit.ts'
-import type { Guard, Rule } from './access.ts'
+import type { AccessOf, Rule } from './access.ts'
 
 export type DaemonKit = ReturnType<typeof daemonKit>
 
-export const daemonKit = (guard: Guard) =>
-  new Elysia({ name: 'daemon' }).use(httpKit()).macro({ access: (rule: Rule) => admission(guard(rule)) })
+export const daemonKit = (accessOf: AccessOf) =>
+  new Elysia({ name: 'daemon' }).use(httpKit()).macro({ access: (rule: Rule) => admission(accessOf(rule)) })

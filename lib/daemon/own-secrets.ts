@@ -1,5 +1,5 @@
 // What the daemon itself holds and a command of a run can come by: its environment (`/proc/$PPID/environ`), the local
-// token and the session of its home. It is masked as secrets of the settings are.
+// token, the session and the keys of publishers in its home. It is masked as secrets of the settings are.
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -7,6 +7,7 @@ import { isObject } from '../json.ts'
 import type { KnownSecret } from '../redact.ts'
 import { looksSecret, soundsSecret } from '../settings/settings.ts'
 import { localToken } from './home.ts'
+import { publishKeys } from './publish-keys.ts'
 
 /** Shorter values cannot be masked, and no credential of cadre is that short. */
 const SHORTEST = 6
@@ -15,6 +16,7 @@ export function ownSecrets(home: string, env: Record<string, string | undefined>
   return [
     { name: 'the local token', value: localToken(home) },
     ...sessionOf(home),
+    ...signingKeysOf(home),
     ...Object.entries(env).flatMap(([name, value]) => (value ? inVariable(name, value) : [])),
   ]
 }
@@ -43,6 +45,14 @@ function sessionOf(home: string): KnownSecret[] {
   try {
     const session: unknown = JSON.parse(readFileSync(join(home, 'session'), 'utf8'))
     return isObject(session) && typeof session.token === 'string' ? [{ name: 'the session', value: session.token }] : []
+  } catch {
+    return []
+  }
+}
+
+function signingKeysOf(home: string): KnownSecret[] {
+  try {
+    return publishKeys(home).map(({ key, secret }) => ({ name: `the secret half of ${key}`, value: secret }))
   } catch {
     return []
   }

@@ -1,52 +1,71 @@
 // Installed packages: `<home>/packages/@scope/name/<version>/`, immutable once there. Where the daemon has a hub, the hub
 // is asked for what is not pinned, for it knows of newer versions; what it sends is installed, so later runs need no hub.
+// What `packages.trust` does not let pass is neither installed nor given to anybody, however long it has been here.
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
-import { dirname, join } from 'node:path'
+import { readdir } from 'node:fs/promises'
+import { dirname, join, relative, sep } from 'node:path'
 import { CadreError, messageOf } from '../error.ts'
+import type { Json } from '../json.ts'
 import type { Log } from '../log.ts'
-import { PackagePaths, packageDigest, problemWithPath } from '../package-files.ts'
+import { matches } from '../schema.ts'
+import { trustsName, whyUntrusted } from '../settings/settings.ts'
 import type { TeamPackage } from '../team/team.ts'
 import { DownloadTeam } from '../wire/hub-calls.ts'
-import type { Download } from '../wire/packages.ts'
-import type { HubClient } from './hub-client.ts'
+import { inOrder, PackagePaths, packageDigest, problemWithPath } from '../wire/package-files.ts'
+import type { SignedPackage } from '../wire/package-signature.ts'
+import { type Download, type PackageFile, PackageSignature } from '../wire/packages.ts'
+import type { HubClient } from './link/link.ts'
 
 const REFERENCE = /^(@[a-z0-9][a-z0-9-]{0,62}\/[a-z0-9][a-z0-9-]{0,62})(?:@([^@/\s]+))?$/
 const VERSION = /^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$/
+
+/** A package to load. `sha256` of its content, where that was looked at. */
+export type ResolvedPackage = TeamPackage & { sha256?: string }
+
+interface Installed {
+  name: string
+  version: string
+  folder: string
+}
 
 export class Packages {
   /** Where packages come from, once the daemon has a hub. */
   source: { client: HubClient; token: string } | null = null
   readonly #folder: string
+  readonly #trust: () => Json | undefined
   readonly #log: Log
 
-  constructor(home: string, log: Log) {
+  /** `trust`: the setting `packages.trust` as it is now. */
+  constructor(home: string, { trust, log }: { trust: () => Json | undefined; log: Log }) {
     this.#folder = join(home, 'packages')
+    this.#trust = trust
     this.#log = log
   }
 
-  /** The newest version that fits `@scope/name[@range]`; null when there is none. */
-  async resolve(reference: string): Promise<TeamPackage | null> {
+  /** The newest version that fits `@scope/name[@range]`; null when there is none. Throws `forbidden` for one not trusted. */
+  async resolve(reference: string): Promise<ResolvedPackage | null> {
     const { name, range } = parse(reference)
     const pinned = VERSION.test(range) && this.#installed(name, range)
-    if (pinned) return pinned
-    try {
-      if (this.source) return this.#install(await this.#download(reference))
-    } catch (error) {
-      const gone = error instanceof CadreError && error.code === 'not_found'
-      if (!gone) this.#log.warn('the hub gave no package', { package: reference, error: messageOf(error) })
-    }
+    if (pinned) return this.#judged(pinned)
+    const sent = await this.#sent(reference)
+    if (sent) return this.#judged(this.#install(sent))
     const newest = this.#versions(name)
       .filter(version => Bun.semver.satisfies(version, range))
       .sort(Bun.semver.order)
       .at(-1)
-    return newest === undefined ? null : this.#installed(name, newest)
+    return newest === undefined ? null : this.#judged(this.#installed(name, newest)!)
   }
 
-  /** Has `@scope/name@version` in place with the content that was dispatched. Throws `conflict` when it differs. */
+  /**
+   * Has `@scope/name@version` in place with the content that was dispatched. Throws `conflict` when it differs,
+   * `forbidden` when it is not trusted.
+   */
   async require(reference: string, sha256: string): Promise<void> {
     const { name, range: version } = parse(reference)
-    if (!this.#installed(name, version)) this.#install(await this.#download(reference))
+    const known = this.#installed(name, version)
+    if (known) await this.#judged(known)
+    else this.#install(await this.#download(reference))
     const found = readFileSync(this.#digestFile(name, version), 'utf8')
     if (found === sha256) return
     throw new CadreError(
@@ -55,34 +74,77 @@ export class Packages {
     )
   }
 
+  /** What the hub has; null where it has nothing, is away or sends something else. */
+  async #sent(reference: string): Promise<Download | null> {
+    try {
+      return this.source && (await this.#download(reference))
+    } catch (error) {
+      const gone = error instanceof CadreError && error.code === 'not_found'
+      if (!gone) this.#log.warn('the hub gave no package', { package: reference, error: messageOf(error) })
+      return null
+    }
+  }
+
   async #download(team: string): Promise<Download> {
     if (!this.source) throw new CadreError('unavailable', `${team} is not installed, and this daemon has no hub`)
     const { client, token } = this.source
     const found = await client.call(DownloadTeam, { team }, { token })
-    checkDownload(parse(team).name, found)
+    checkDownload(parse(team), found)
     return found
   }
 
-  /** Puts a checked package in its place, whole or not at all. What is there already stays as it is. */
-  #install({ name, version, sha256, files }: Download): TeamPackage | null {
+  /**
+   * The package as it may be used now. Where a signature decides, what is used are the very bytes that were held against
+   * it, whatever happens to the files; what does not pass gives way to what the hub has, if that does. Throws `forbidden`.
+   */
+  async #judged({ name, version, folder }: Installed): Promise<ResolvedPackage> {
+    if (trustsName(this.#trust(), name)) return { name, version, folder }
+    const files = await readFiles(folder)
+    const content = { name, version, sha256: packageDigest(files) }
+    const why = this.#whyNot(content, this.#signature(name, version))
+    if (why === null) return inMemory(content, files)
+    const sent = await this.#sent(`${name}@${version}`)
+    if (!sent || this.#whyNot(sent, sent.signature) !== null) throw new CadreError('forbidden', why)
+    this.#log.warn('an installed package that is not trusted was replaced', { package: `${name}@${version}`, why })
+    this.#put(sent)
+    return inMemory(sent, sent.files)
+  }
+
+  #whyNot(content: SignedPackage, signature: PackageSignature | null = null): string | null {
+    return whyUntrusted(this.#trust(), content, signature)
+  }
+
+  /** Puts a checked package in its place. What is there already stays as it is. Throws `forbidden`. */
+  #install(sent: Download): Installed {
+    const { name, version } = sent
     const known = this.#installed(name, version)
     if (known) return known
+    const why = this.#whyNot(sent, sent.signature)
+    if (why !== null) throw new CadreError('forbidden', why)
+    this.#put(sent)
+    return { name, version, folder: this.#path(name, version) }
+  }
+
+  /** Whole or not at all. */
+  #put({ name, version, sha256, files, signature }: Download): void {
     const folder = this.#path(name, version)
     const draft = `${folder}.${crypto.randomUUID()}`
+    const owned = { mode: 0o600, flush: true } as const
     try {
       for (const { path, content_base64 } of files) {
         mkdirSync(dirname(join(draft, path)), { recursive: true, mode: 0o700 })
-        writeFileSync(join(draft, path), Buffer.from(content_base64, 'base64'), { mode: 0o600, flush: true })
+        writeFileSync(join(draft, path), Buffer.from(content_base64, 'base64'), owned)
       }
-      writeFileSync(this.#digestFile(name, version), sha256, { mode: 0o600, flush: true })
+      writeFileSync(this.#digestFile(name, version), sha256, owned)
+      if (signature) writeFileSync(this.#signatureFile(name, version), JSON.stringify(signature), owned)
+      rmSync(folder, { recursive: true, force: true })
       renameSync(draft, folder)
     } finally {
       rmSync(draft, { recursive: true, force: true })
     }
-    return { name, version, folder }
   }
 
-  #installed(name: string, version: string): TeamPackage | null {
+  #installed(name: string, version: string): Installed | null {
     const folder = this.#path(name, version)
     return existsSync(folder) ? { name, version, folder } : null
   }
@@ -100,6 +162,36 @@ export class Packages {
   #digestFile(name: string, version: string): string {
     return `${this.#path(name, version)}.sha256`
   }
+
+  #signatureFile(name: string, version: string): string {
+    return `${this.#path(name, version)}.signature`
+  }
+
+  /** Null for none, and for what is none. */
+  #signature(name: string, version: string): PackageSignature | null {
+    try {
+      const found: unknown = JSON.parse(readFileSync(this.#signatureFile(name, version), 'utf8'))
+      return matches(PackageSignature, found) ? found : null
+    } catch {
+      return null
+    }
+  }
+}
+
+function inMemory({ name, version, sha256 }: SignedPackage, files: readonly PackageFile[]): ResolvedPackage {
+  const contents = files.map(({ path, content_base64 }) => [path, Buffer.from(content_base64, 'base64')] as const)
+  return { name, version, sha256, files: new Map(contents) }
+}
+
+/** Every file of an installed package, in the order of its digest. */
+async function readFiles(folder: string): Promise<PackageFile[]> {
+  const found = await readdir(folder, { recursive: true, withFileTypes: true })
+  const paths = found.filter(each => each.isFile()).map(each => join(each.parentPath, each.name))
+  const files = paths.map(async path => ({
+    path: relative(folder, path).replaceAll(sep, '/'),
+    content_base64: Buffer.from(await Bun.file(path).bytes()).toString('base64'),
+  }))
+  return inOrder(await Promise.all(files))
 }
 
 function parse(reference: string): { name: string; range: string } {
@@ -109,10 +201,16 @@ function parse(reference: string): { name: string; range: string } {
 }
 
 /** Throws `conflict` for what is not the package that was asked for, byte for byte as the hub published it. */
-function checkDownload(name: string, { name: given, version, sha256, files }: Download): void {
+function checkDownload(
+  asked: { name: string; range: string },
+  { name: given, version, sha256, files }: Download,
+): void {
+  const { name, range } = asked
   const refuse = (why: string) => new CadreError('conflict', `the hub sent ${name} wrongly: ${why}`)
   if (given !== name) throw refuse(`it is ${given}`)
   if (!VERSION.test(version)) throw refuse(`its version is ${version}`)
+  // Else a hub could have any signed version run in the place of the one that was asked for.
+  if (!isIn(version, range)) throw refuse(`${range} was asked for, and it is ${version}`)
   const paths = new PackagePaths()
   for (const { path } of files) {
     const problem = problemWithPath(path) ?? paths.add(path)
@@ -124,3 +222,6 @@ function checkDownload(name: string, { name: given, version, sha256, files }: Do
   })
   if (packageDigest(bytes) !== sha256) throw refuse(`${given}@${version} does not have the SHA-256 that the hub names`)
 }
+
+const isIn = (version: string, range: string): boolean =>
+  version === range || range === '*' || range === 'latest' || Bun.semver.satisfies(version, range)

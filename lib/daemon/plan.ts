@@ -8,7 +8,7 @@ import { maskInputs } from '../run/engine.ts'
 import type { SecretUser } from '../settings/settings.ts'
 import { type Bundle, inputsFor, type StandardPhase } from '../team/team.ts'
 import type { Plan, PlannedPhase, PlannedTeam, PlannedWrite } from '../wire/plans.ts'
-import { loadTeam, missingSettings, type RunRequest, type Stock, secretUsers } from './start.ts'
+import { loadTeam, missingSettings, type RunRequest, type Stock, secretUsers } from './start-run.ts'
 
 /** Throws `invalid_request` with every problem of the team. */
 export async function planRun(stock: Stock, request: RunRequest): Promise<Plan> {

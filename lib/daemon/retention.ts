@@ -7,7 +7,7 @@ import { CadreError, messageOf } from '../error.ts'
 import { runEnded } from '../run/engine.ts'
 import { sizeText } from '../size.ts'
 import type { Daemon } from './daemon.ts'
-import { databaseBytes, TreeSizes } from './usage.ts'
+import { databaseBytes, TreeSizes } from './disk-usage.ts'
 
 const DAY_MS = 24 * 3_600_000
 const DEFAULT_DAYS = 30
@@ -54,8 +54,8 @@ async function deleteAll({ db, engine }: Pick<Daemon, 'db' | 'engine'>, runId: s
 }
 
 /** Gives the space of deleted rows back to the file system. */
-async function reclaim({ db }: Daemon): Promise<void> {
-  db.query('DELETE FROM bundles WHERE id NOT IN (SELECT DISTINCT bundle_id FROM runs)').run()
+async function reclaim({ db, engine }: Daemon): Promise<void> {
+  engine.store.bundles.dropUnused()
   while (db.query<{ freelist_count: number }, []>('PRAGMA freelist_count').get()!.freelist_count > 0) {
     db.run(`PRAGMA incremental_vacuum(${VACUUM_PAGES})`)
     await Bun.sleep(0)

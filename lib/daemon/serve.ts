@@ -5,8 +5,8 @@ import { type Listening, stopOnSignal } from '../http/listen.ts'
 import { type Log, logFromEnvironment } from '../log.ts'
 import { strictFrom } from './access.ts'
 import { Daemon } from './daemon.ts'
-import { linkHub } from './enrol.ts'
 import { homeFolder } from './home.ts'
+import { linkHub } from './link-hub.ts'
 import { bytesToKeep, daysToKeep, keepRuns } from './retention.ts'
 
 export interface ServeFlags {

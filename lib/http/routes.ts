@@ -16,7 +16,7 @@ export interface Route {
   media: string | undefined
 }
 
-/** Sorted by path. Throws when a route does not declare who may call it, or when two are the same. */
+/** Sorted by path. Throws when a route does not declare who may call it. */
 export function routesOf(app: Pick<AnyElysia, 'routes'>): Route[] {
   const found = app.routes.map(({ method, path, hooks }) => {
     const { transform, status = 200, data, media } = hooks

@@ -3,9 +3,9 @@
 import { and, eq, inArray, isNull, ne } from 'drizzle-orm'
 import { type Db, isDuplicate } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
+import { rotateKeys } from './dispatch-keys.ts'
 import type { Hub } from './hub.ts'
-import { rotateKeys } from './keys.ts'
-import { keepOrgOwner, keepRealmAdmin, keepScopeOwner } from './last.ts'
+import { keepOrgOwner, keepRealmAdmin, keepScopeOwner } from './last-leader.ts'
 
 /** The hash of a password; a fraction of a second of work on purpose. */
 export function hashPassword(password: string): Promise<string> {

@@ -4,9 +4,6 @@ import { CadreError } from '../error.ts'
 import { Type } from '../type.ts'
 import { Id, MOST_ID } from '../wire/parts.ts'
 
-export { listBody, page } from '../wire/page.ts'
-export { Id, Moment, Slug, TeamName, TeamRef, Text, Title, Uuid } from '../wire/parts.ts'
-
 export const OrgId = Type.Union([Id, Type.String({ pattern: '^[1-9][0-9]{0,9}$', description: 'its decimal string' })])
 export const Username = Type.String({ pattern: '^[a-z0-9][a-z0-9._-]{0,62}$' })
 export const Password = Type.String({ minLength: 8, maxLength: 1_000 })

@@ -6,9 +6,9 @@ import type { Db } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
 import type { Access, Incoming } from '../http/admission.ts'
 import { type Ask, allows, type Grant, reaches } from '../wire/grants.ts'
-import { atLeast, decide, type Kind, ROLES, type Role, roleIn, type Standing } from './access.ts'
+import { atLeast, decide, type Kind, ROLES, type Role, roleIn, type Standing } from './decision.ts'
 import type { Hub } from './hub.ts'
-import { hashSecret, isSecretForm, PREFIX } from './secret.ts'
+import { hashSecret, isSecretForm, PREFIX } from './token-secrets.ts'
 
 /** What a route of user tokens asks: the grant (any entity that is named; none when empty) and the role on its object. */
 export interface UserRule {
@@ -220,7 +220,7 @@ export function createCallers(hub: Hub) {
     const hash = hashSecret(bearer)
     const token = await hub.memo.get(`token ${hash}`, () => load(hash))
     if (!token || (token.expires_at !== null && token.expires_at <= now())) throw invalid()
-    hub.touches.token(token.id)
+    hub.lastSeen.token(token.id)
     return token
   }
 

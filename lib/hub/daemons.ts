@@ -7,7 +7,7 @@ import type { Db } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
 import type { Daemon } from '../wire/hub-records.ts'
 import { type Bulletin, PROTOCOL } from '../wire/protocol.ts'
-import { type RealmFacts, realmFacts } from './acl.ts'
+import { type RealmFacts, realmFacts } from './access-list.ts'
 import type { RealmCaller } from './callers.ts'
 import type { Hub } from './hub.ts'
 
@@ -22,9 +22,9 @@ export const BEAT_MS = 15_000
 
 export type DaemonStatus = Static<typeof Daemon>['status']
 
-export function statusOf({ touches, now }: Hub, daemon: DaemonRow): DaemonStatus {
+export function statusOf({ lastSeen, now }: Hub, daemon: DaemonRow): DaemonStatus {
   if (daemon.removed_at !== null) return 'removed'
-  const silent = now() - touches.heard(daemon.id, daemon.last_seen_at)
+  const silent = now() - lastSeen.heard(daemon.id, daemon.last_seen_at)
   return silent < ONLINE_MS ? 'online' : silent < STALE_MS ? 'stale' : 'offline'
 }
 
@@ -36,7 +36,7 @@ export function daemonRecord(hub: Hub, daemon: DaemonRow) {
     ...row,
     status: statusOf(hub, daemon),
     approved: approved_at !== null,
-    last_seen_at: hub.touches.heard(id, daemon.last_seen_at),
+    last_seen_at: hub.lastSeen.heard(id, daemon.last_seen_at),
   }
 }
 
@@ -56,9 +56,9 @@ export async function callingDaemon(hub: Hub, caller: RealmCaller, id: string): 
   }
   caller.within(row.realm_id)
   const wasSilent = statusOf(hub, row) !== 'online'
-  hub.touches.daemon(id)
+  hub.lastSeen.daemon(id)
   // Other hubs have it from the database: that it is back is told at once, that it is still there every few seconds.
-  if (wasSilent) await hub.touches.flush()
+  if (wasSilent) await hub.lastSeen.flush()
   return row
 }
 

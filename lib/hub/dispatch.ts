@@ -9,14 +9,13 @@ import type { JsonObject } from '../json.ts'
 import { inputsFor } from '../team/team.ts'
 import type { Dispatched } from '../wire/hub-records.ts'
 import type { RunOrder } from '../wire/jobs.ts'
+import { ENDED_RUN_STATES } from '../wire/states.ts'
 import { record } from './audit.ts'
 import type { UserCaller } from './callers.ts'
 import { awaitsApproval, findDaemon, statusOf } from './daemons.ts'
 import type { Hub } from './hub.ts'
-import { TERMINAL } from './live.ts'
-import { findPackage, type PackageRow } from './packages.ts'
+import { findPackage, type PackageRow, splitReference } from './packages/packages.ts'
 import { enqueue, type JobRow } from './queue.ts'
-import { splitReference } from './reference.ts'
 import { loseRuns, readableRun } from './runs.ts'
 import { listedTeams } from './team-list.ts'
 
@@ -143,7 +142,7 @@ export async function orderRun(
   const { store } = hub
   const done = await store.write(async tx => {
     const { row, realm } = await readableRun(hub, caller, runId, tx)
-    const over = TERMINAL.includes(row.state)
+    const over = ENDED_RUN_STATES.includes(row.state)
     const again = row.state !== 'completed' || payload.from_phase !== undefined
     if (kind === 'resume' ? !over || !again : over) {
       throw new CadreError('invalid_state', `run ${runId} is ${row.state}: there is nothing to ${kind}`)
@@ -180,7 +179,8 @@ export async function moveRun(
   const queued = await store.write(async tx => {
     const { row, realm } = await readableRun(hub, caller, request.run_id, tx)
     if (row.run_id !== row.root_run_id) throw new CadreError('invalid_state', 'only a top run can be moved')
-    if (TERMINAL.includes(row.state)) throw new CadreError('invalid_state', `run ${row.run_id} is ${row.state} already`)
+    if (ENDED_RUN_STATES.includes(row.state))
+      throw new CadreError('invalid_state', `run ${row.run_id} is ${row.state} already`)
     const daemon = await findDaemon(hub, tx, request.daemon_id)
     if (!daemon || daemon.removed_at !== null || daemon.realm_id !== realm.id) {
       throw new CadreError('not_found', `no daemon ${request.daemon_id} in the realm of the run`)

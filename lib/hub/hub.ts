@@ -3,11 +3,11 @@
 import type { Store } from '../../db/hub/store.ts'
 import type { Log } from '../log.ts'
 import { type Bell, createBell } from './bell.ts'
-import { createSealer, type Sealer } from './keys.ts'
+import { LastSeen } from './last-seen.ts'
 import { createMemo, type Memo } from './memo.ts'
-import { PackageChecker } from './package-check.ts'
+import { PackageChecker } from './packages/packages.ts'
+import { createSealer, type Sealer } from './sealer.ts'
 import { createThrottle, type Throttle } from './throttle.ts'
-import { Touches } from './touches.ts'
 
 export interface Hub {
   readonly store: Store
@@ -15,7 +15,7 @@ export interface Hub {
   /** Epoch milliseconds. */
   readonly now: () => number
   readonly memo: Memo
-  readonly touches: Touches
+  readonly lastSeen: LastSeen
   readonly bell: Bell
   readonly throttle: Throttle
   readonly sealer: Sealer
@@ -41,13 +41,13 @@ export function createHub(options: HubOptions): Hub {
   const { store, log, now = Date.now, key, trustProxy = false } = options
   if (!key) log.warn('CADRE_HUB_KEY is not set: private dispatch keys are stored unencrypted')
   const checker = new PackageChecker({ home: options.home, extra: options.agentsFolder })
-  const touches = new Touches(store, log, now)
+  const lastSeen = new LastSeen(store, log, now)
   return {
     store,
     log,
     now,
     memo: createMemo(() => store.epoch()),
-    touches,
+    lastSeen,
     bell: createBell(store.channel),
     throttle: createThrottle(store, now),
     sealer: createSealer(key),
@@ -55,7 +55,7 @@ export function createHub(options: HubOptions): Hub {
     checker,
     async close() {
       await checker.close()
-      await touches.close()
+      await lastSeen.close()
       await store.close()
     },
   }

@@ -1,15 +1,15 @@
 // Runs as the hub tells them. Their state comes from the daemons; what the hub itself knows is the queue before, and
 // that a silent daemon's runs have crashed, which is not final.
 
-import { and, eq, exists, gte, inArray, lt, lte, or, type SQL, sql } from 'drizzle-orm'
+import { and, eq, exists, gte, inArray, lt, lte, notInArray, or, type SQL, type SQLWrapper, sql } from 'drizzle-orm'
 import type { Tables } from '../../db/hub/schema.ts'
 import { afterCommit, type Db, type Store } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
 import type { TreeEntry } from '../wire/hub-records.ts'
+import { ENDED_RUN_STATES } from '../wire/states.ts'
 import type { UserCaller } from './callers.ts'
 import { CRASHED_MS } from './daemons.ts'
 import type { Hub } from './hub.ts'
-import { TERMINAL } from './live.ts'
 import { type JobRow, MOST_DELIVERIES, sweep } from './queue.ts'
 import { behind, below, treeOrder } from './tree-order.ts'
 
@@ -161,11 +161,29 @@ export async function forgetRuns({ store }: Hub, before: number): Promise<number
     const old = tx
       .select({ id: runs.run_id })
       .from(runs)
-      .where(and(eq(runs.run_id, runs.root_run_id), inArray(runs.state, [...TERMINAL]), lt(runs.completed_at, before)))
+      .where(
+        and(
+          eq(runs.run_id, runs.root_run_id),
+          inArray(runs.state, [...ENDED_RUN_STATES]),
+          lt(runs.completed_at, before),
+        ),
+      )
       .limit(200)
     const roots = (await old).map(({ id }) => id)
     if (roots.length === 0) return 0
     const gone = await tx.delete(runs).where(inArray(runs.root_run_id, roots)).returning({ id: runs.run_id })
     return gone.length
   })
+}
+
+/** Whether runs of these realms have not ended, which keeps the realms from being deleted. `realmIds`: ids, or a query. */
+export async function hasLiveRuns({ store }: Hub, tx: Db, realmIds: string[] | SQLWrapper): Promise<boolean> {
+  const { runs } = store
+  const live = and(inArray(runs.realm_id, realmIds as string[]), notInArray(runs.state, [...ENDED_RUN_STATES]))
+  const rows = await tx.select({ id: runs.run_id }).from(runs).where(live).limit(1)
+  return rows.length > 0
+}
+
+export function endLiveRuns(what: string): CadreError {
+  return new CadreError('conflict', `${what} has runs that are not over; cancel them or wait, then delete it`)
 }

@@ -3,8 +3,8 @@
 
 import { and, asc, eq, gt } from 'drizzle-orm'
 import type { ServerEvent } from '../http/stream.ts'
+import { ENDED_RUN_STATES } from '../wire/states.ts'
 import type { Hub } from './hub.ts'
-import { TERMINAL } from './live.ts'
 import { lastRev, type ReportedRun, runRecord, stateColumn } from './runs.ts'
 import { behind, below, treeOrder } from './tree-order.ts'
 
@@ -65,7 +65,7 @@ export async function* runEvents(
     for (let after: string | undefined; ; ) {
       const rows = await runsBelow(hub, top, { since: seen, after, limit: PAGE })
       for (const { row, state } of rows) {
-        const ended = TERMINAL.includes(row.state)
+        const ended = ENDED_RUN_STATES.includes(row.state)
         yield* changed(row.run_id, 'run', 'run', runRecord(row, state))
         if (!ended || seen >= 0 || row.run_id === top.run_id) yield* details(row.run_id)
         if (!ended || row.run_id === top.run_id) continue
@@ -75,7 +75,7 @@ export async function* runEvents(
       if (rows.length < PAGE) break
       after = rows.at(-1)!.row.tree_key
     }
-    if (TERMINAL.includes(now.row.state)) return yield { id: ++id, event: 'end', data: runRecord(now.row) }
+    if (ENDED_RUN_STATES.includes(now.row.state)) return yield { id: ++id, event: 'end', data: runRecord(now.row) }
     seen = upTo
     await ear.wait(LOOK_MS, signal)
     await readable()

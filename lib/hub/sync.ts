@@ -10,9 +10,9 @@ import { isObject } from '../json.ts'
 import { matches } from '../schema.ts'
 import { CHANGES, type ChangeKind, MAX_CHANGE_BYTES, type SyncChange } from '../wire/changes.ts'
 import { gap } from '../wire/protocol.ts'
+import { ENDED_RUN_STATES } from '../wire/states.ts'
 import { awaitsApproval, type DaemonRow } from './daemons.ts'
 import type { Hub } from './hub.ts'
-import { TERMINAL } from './live.ts'
 import { lastRev, type ReportedRun } from './runs.ts'
 import { listedTeams } from './team-list.ts'
 
@@ -193,10 +193,10 @@ async function applyRun(
     ...(run.deliveries && { deliveries: run.deliveries }),
     daemon_id: daemon.id,
   }
-  const over = TERMINAL.includes(run.state)
+  const over = ENDED_RUN_STATES.includes(run.state)
   if (over !== (completed_at !== null)) return 'invalid_request'
   if (known) {
-    const again = TERMINAL.includes(known.state) && attempt === known.attempt
+    const again = ENDED_RUN_STATES.includes(known.state) && attempt === known.attempt
     if (again && (run.state !== known.state || told.completed_at !== known.completed_at)) return 'conflict'
     if (!sameIdentity(known, run)) return 'conflict'
     const { tree_key } = run

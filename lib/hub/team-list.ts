@@ -4,8 +4,8 @@
 
 import { and, eq } from 'drizzle-orm'
 import type { Db, Store } from '../../db/hub/store.ts'
-import { type Role, roleIn } from './access.ts'
-import { scopeOf } from './reference.ts'
+import { type Role, roleIn } from './decision.ts'
+import { scopeSlugOf } from './packages/packages.ts'
 
 interface ListedTeam {
   team: string
@@ -65,7 +65,7 @@ async function calledBy(store: Store, db: Db, name: string): Promise<string[]> {
   const called = new Set<string>()
   for (const { dependencies, by, org_id } of versions) {
     for (const dependency of dependencies) {
-      const slug = scopeOf(dependency)
+      const slug = scopeSlugOf(dependency)
       const key = `${by} @${slug}`
       if (!lent.has(key)) lent.set(key, await isLent(store, db, slug, by, org_id))
       if (lent.get(key)) called.add(dependency)

@@ -7,8 +7,8 @@ import { FULL_GRANT, type Grant, highestLevel, reaches } from '../wire/grants.ts
 import { iso } from './bodies.ts'
 import type { UserCaller } from './callers.ts'
 import type { Hub } from './hub.ts'
-import { hashSecret, mintSecret } from './secret.ts'
-import { SESSION_MS } from './touches.ts'
+import { SESSION_MS } from './last-seen.ts'
+import { hashSecret, mintSecret } from './token-secrets.ts'
 
 export type TokenRow = Tables['tokens']['$inferSelect']
 

@@ -1,10 +1,12 @@
-// The engine, and the door of lib/run. It takes runs, executes their phases and records what happens. The way of a run:
+// The engine, and the only file of lib/run that other folders import. It accepts runs, executes their phases and
+// records what happens. The path of a run:
 //
 //   start → steps/begin → store (one group commit) → effects/launcher → attempt/execute → steps/end → store → …
 //
-// Steps change rows and memory inside a transaction and touch nothing else. What has to happen outside is an effect,
-// done after the commit and guarded by itself. Callers are answered once what they asked for is durable. This file puts
-// the rooms together and answers callers. The whole design is described in docs/architecture.md.
+// Steps change rows and memory inside a transaction and touch nothing else. Anything that must happen outside is an
+// effect, which is carried out after the commit with its own error handling. Callers get their answer after their
+// change is durable. This file connects the folders of lib/run and answers callers. The whole design is described in
+// docs/architecture.md.
 
 import type { Database } from 'bun:sqlite'
 import { isDiskError } from '../../db/open.ts'
@@ -72,26 +74,26 @@ export interface EngineOptions {
   slots: number
   /** Milliseconds before the ledger believes that a write which was cut off did not happen; default 2,000. */
   settle?: number
-  /** Most milliseconds of one delivery of a listener; default 60,000. */
+  /** Maximum number of milliseconds for one delivery of a listener; default 60,000. */
   deliveryTimeout?: number
   now?: () => number
-  /** Adds what changed to the hub's outbox, inside the transaction. */
+  /** Adds changes to the hub's outbox, inside the transaction. */
   outbox?: Outbox
 }
 
 export interface StartRequest {
   bundle: Bundle
-  /** Checked and complete. */
+  /** The inputs, already checked and complete. */
   inputs: JsonObject
   runName?: string | null
   workspace?: string | null
   fromPath?: boolean
   synced?: boolean
-  /** The id that was made at dispatch. Starting the same id again changes nothing. */
+  /** The id that was assigned at dispatch. Starting the same id again has no effect. */
   runId?: string
 }
 
-/** Most bundles in the cache; runs that have not ended hold their own. */
+/** Maximum number of bundles in the cache. Runs that have not ended hold their own. */
 const MOST_BUNDLES = 100
 /** How long agents may take to stop when the daemon stops. */
 const STOP_MS = 6_000
@@ -126,7 +128,7 @@ export class Engine {
     const now = (): number => options.now?.() ?? Date.now()
     const write = <T>(change: () => T): Promise<T> => this.#journal.write({ root: null, apply: change })
     const stateDirOf = (runId: string) => this.stateDir(runId)
-    // What agents write may hold secrets, and the database must hold no secret in plain text.
+    // Files of agents may contain secrets, and the database must not contain a secret in plain text.
     const seal = (runId: string, { path, bytes }: SmallFile): SmallFile => ({
       path,
       bytes: this.#seal.close(`${runId}/${path}`, bytes),
@@ -247,17 +249,17 @@ export class Engine {
     )
     const isWanted = (runId: string) => !only || only.includes(this.store.runs.get(runId)!.root_id)
     for (const runId of this.store.deliveries.runsWithPending()) if (isWanted(runId)) this.#messenger.send(runId)
-    for (const id of this.store.runs.unsettled()) if (isWanted(id)) void this.#farewell.take(id, id)
+    for (const id of this.store.runs.unsettled()) if (isWanted(id)) this.#farewell.take(id, id, false)
     this.#alarm.wakeAt(this.#machine.world.now())
   }
 
-  /** What happens once, at the first `recover`. */
+  /** Runs once, at the first `recover`. */
   async #open(): Promise<void> {
     await this.#disk.look()
     this.#disk.watch()
     await this.#restoreFiles()
     await this.#journal.write({ root: null, apply: () => doubtSent(this.#machine) })
-    // Secrets of a run that was being started, or resumed, when the process ended.
+    // Removes the secrets of runs that were being started or resumed when the process ended.
     const { secrets } = this.#options
     const left = secrets.kept().filter(id => this.store.runs.get(id)?.settled !== 0)
     await Promise.all(left.map(id => secrets.forget(id)))
@@ -265,8 +267,8 @@ export class Engine {
   }
 
   /**
-   * Makes small files again that the file system lost. Only after a boot of the machine can they be older than the
-   * rows.
+   * Restores small files that the file system lost. Files can be older than the rows only after a reboot of the
+   * machine.
    */
   async #restoreFiles(): Promise<void> {
     const boot = bootId()
@@ -289,10 +291,11 @@ export class Engine {
       await secrets.keep(id, bundle.team(bundle.root).inputs, inputs)
       return await this.#ask(id, () => {
         beginTop(this.#machine, run)
-        return this.record(id)
+        const live = this.#machine.lives.get(id)
+        return live ? runRecord(live.row) : this.record(id)
       })
     } catch (error) {
-      // It never began: nothing will remove its secrets later.
+      // The run never began, so nothing would remove its secrets later.
       if (!this.store.runs.get(id)) await secrets.forget(id).catch(() => {})
       throw error
     }
@@ -325,14 +328,17 @@ export class Engine {
     return this.#cancelLater(runId, apply)
   }
 
-  /** While nothing can be recorded: aborts what executes, and leaves the cancel to the first commit that succeeds. */
+  /**
+   * Used while nothing can be recorded: aborts the running attempts, and leaves the cancel to the first commit that
+   * succeeds.
+   */
   #cancelLater(runId: string, apply: () => unknown): RunRecord {
     const { root_id, tree_key } = refuseStop(this.#machine, runId)
     this.#attempts.abortRuns(id => {
       const run = this.store.runs.get(id)
       return run?.root_id === root_id && run.tree_key.startsWith(tree_key)
     })
-    // By the time it can be recorded the run may have ended by itself, or by another cancel.
+    // By the time the cancel can be recorded, the run may have ended by itself or by another cancel.
     const later = () => void (this.store.runs.isOpen(runId) && apply())
     void this.#journal.write({ root: root_id, apply: later }).catch(() => {})
     return this.record(runId)
@@ -358,7 +364,7 @@ export class Engine {
       })
     } catch (error) {
       // It stays ended: the secrets go, and what its end calls for and the resume held up is done.
-      void this.#farewell.take(runId, runId)
+      this.#farewell.take(runId, runId, false)
       throw error
     } finally {
       this.#held.delete(runId)
@@ -395,7 +401,7 @@ export class Engine {
     return runRecord(row)
   }
 
-  /** The record of a run once it has ended and its listeners have been told. */
+  /** Resolves with the record of a run after it has ended and its deliveries have been sent. */
   async ended(runId: string): Promise<RunRecord> {
     for (;;) {
       if (this.record(runId).completed_at === null) await this.#followers.untilEnded(runId)
@@ -436,7 +442,7 @@ export class Engine {
     return { runs: this.#machine.lives.size, slots, free, stalled }
   }
 
-  /** Interrupts what executes without recording an end: the next start continues it. */
+  /** Interrupts the running attempts without recording an outcome. The next start continues them. */
   async stop(): Promise<void> {
     this.#stop.abort()
     this.#alarm.stop()
@@ -451,12 +457,14 @@ export class Engine {
     this.#journal.close()
   }
 
-  /** Queues a change that somebody waits for. It is refused while the disk takes no writes. */
+  /** Queues a change that a caller waits for. It is refused while the disk accepts no writes. */
   #ask<T>(root: string | null, apply: () => T): Promise<T> {
     return this.#journal.write({ root, apply, request: true })
   }
 
-  /** Called inside the transaction. A change that cannot be put into the outbox is logged and delays nothing. */
+  /**
+   * Called inside the transaction. A change that cannot be put into the outbox is logged and does not delay the others.
+   */
   #tellOutbox(): void {
     const { outbox, log } = this.#options
     for (const change of outbox ? this.#machine.changes : []) {
@@ -469,7 +477,7 @@ export class Engine {
     }
   }
 
-  /** A change failed twice: its tree ends, so that nothing waits for it forever. */
+  /** Called when a change failed twice. Its tree is ended, so that nothing waits for it forever. */
   #unitFailed({ root }: Unit, thrown: unknown): void {
     if (root === null) return
     const { code, message } = errorOf(thrown)
@@ -480,7 +488,7 @@ export class Engine {
 
 const stopping = () => new CadreError('unavailable', 'the daemon is stopping; start the run again afterwards')
 
-// What other rooms use of this one
+// What other folders use of lib/run
 
 export { RootSecrets, readLines } from './attempt/attempt.ts'
 export {

@@ -1,29 +1,32 @@
-// Runs the command of a `${cmd:COMMAND}`, such as a password manager's, for its output. Its environment is PATH, HOME
-// and LANG. It leads a process group of its own, all of which ends with it or at the time-out.
-// Promises that what it printed on stdout is in no error.
+// Runs the command of a `${cmd:COMMAND}` reference, such as that of a password manager, and returns its output. Its
+// environment is PATH, HOME and LANG. It leads its own process group, which is ended with it or at the time-out. Errors
+// never contain what it printed on stdout.
 
 import { sharedEnvironment } from '../agent/context.ts'
 import { startGroup } from '../agent/processes.ts'
 import { formatDuration } from '../duration.ts'
 
 export interface CommandOptions {
-  /** The folder to run in. */
+  /** The working directory. */
   cwd: string
-  /** Where the process is remembered while it runs, so that the next start ends what a kill left; null: nowhere. */
+  /**
+   * The folder in which the running process is recorded, so that the next start can end it after a kill; null to record
+   * nothing.
+   */
   processes: string | null
   /** Milliseconds. */
   timeout: number
   signal: AbortSignal
 }
 
-/** Longer output is no credential. */
+/** Maximum size of the output. Longer output cannot be a credential. */
 const MOST = 1024 * 1024
-/** Characters of stderr that an error shows. */
+/** Number of characters of stderr that an error shows. */
 const SAID = 1_000
-/** Milliseconds that output may come after the end of the command. */
+/** Milliseconds to wait for remaining output after the command has ended. */
 const DRAIN_MS = 500
 
-/** What the command prints on stdout, without the line ends after it. Throws when it fails, says nothing or hangs. */
+/** The stdout of the command without trailing line ends. Throws when the command fails, prints nothing or hangs. */
 export async function outputOf(command: string, options: CommandOptions): Promise<string> {
   const { cwd, processes, timeout, signal } = options
   signal.throwIfAborted()
@@ -52,7 +55,7 @@ export async function outputOf(command: string, options: CommandOptions): Promis
   try {
     const code = await group.child.exited
     group.close()
-    // A process that left the group may hold the pipes open for ever.
+    // A process that left the group may keep the pipes open forever.
     drained = setTimeout(letGo, DRAIN_MS)
     const [output, said] = await Promise.all([stdout.text, stderr.text])
     if (ended !== null) throw failure(ended, said)
@@ -72,7 +75,10 @@ function failure(how: string, stderr: string): Error {
   return new Error(`the command ${how}${said && `: ${said}`}`)
 }
 
-/** All text of a stream up to `MOST` bytes, or until it is closed; `full` is called when there is more. */
+/**
+ * Reads the text of a stream until it ends, until `close` is called, or up to `MOST` bytes; `full` is called when there
+ * is more.
+ */
 function collect(stream: ReadableStream<Uint8Array>, full: () => void): { text: Promise<string>; close(): void } {
   const reader = stream.getReader()
   const chunks: Uint8Array[] = []

@@ -1,5 +1,5 @@
-// The file `<home>/settings.yml`: YAML that people edit too, so that comments and order stay. Readable by its owner only,
-// written whole or not at all.
+// The file `<home>/settings.yml`. People edit it too, so comments and order are preserved. It is readable by its owner
+// only and written atomically.
 
 import { chmod, readFile, stat } from 'node:fs/promises'
 import { type Document, isMap, LineCounter, parseDocument, visit } from 'yaml'
@@ -7,7 +7,7 @@ import { CadreError } from '../error.ts'
 import { isObject, type Json, type JsonObject } from '../json.ts'
 import type { Log } from '../log.ts'
 
-/** The document in the file; one that others may read is closed to them. */
+/** Reads the document. If other users can read the file, its permissions are restricted first. */
 export async function readDocument(file: string, log: Pick<Log, 'warn'>): Promise<Document> {
   const found = await stat(file).catch(() => null)
   if (found && (found.mode & 0o077) !== 0) {
@@ -15,7 +15,7 @@ export async function readDocument(file: string, log: Pick<Log, 'warn'>): Promis
     log.warn('settings tightened', { file, mode: (found.mode & 0o777).toString(8), now: '600' })
   }
   const lineCounter = new LineCounter()
-  // Pretty errors would quote the line, and with it a secret.
+  // Pretty errors would quote the line, which may contain a secret.
   const document = parseDocument(found ? await readFile(file, 'utf8') : '', { lineCounter, prettyErrors: false })
   const [error] = document.errors
   if (!error) return document
@@ -23,9 +23,9 @@ export async function readDocument(file: string, log: Pick<Log, 'warn'>): Promis
   throw new CadreError('invalid_request', `${file}:${line}:${col}: this is not valid YAML: ${error.message}`)
 }
 
-/** What the document says. Throws `invalid_request` when it is not a mapping. */
+/** The content of the document. Throws `invalid_request` when it is not a mapping. */
 export function toObject(document: Document, file: string): JsonObject {
-  // `0123` and `1e5` are credentials as likely as numbers: a number that would be printed otherwise stays a text.
+  // `0123` and `1e5` may be credentials: a number that would be printed in another form is kept as text.
   visit(document, {
     Scalar(_, node) {
       if (typeof node.value === 'number' && String(node.value) !== node.source) node.value = node.source
@@ -36,7 +36,7 @@ export function toObject(document: Document, file: string): JsonObject {
   throw new CadreError('invalid_request', `${file}: expected a mapping such as \`agents: {wiki: {base_url: …}}\``)
 }
 
-/** Sets `path`, which replaces what is in its way; null removes it. */
+/** Sets the value at `path` and replaces any value on the way that is not a mapping. Null removes the value. */
 export function change(document: Document, path: string[], value: Json): void {
   if (document.contents === null) document.contents = document.createNode({}) as Document['contents']
   if (value === null) {

@@ -1,4 +1,4 @@
-// Which settings there are, and what they take. Pure.
+// Which settings exist, and which values they accept. Pure.
 
 import type { TSchema } from 'typebox'
 import { isAllowEntry } from '../agent/address.ts'
@@ -10,6 +10,7 @@ import { didYouMean } from '../spelling.ts'
 import { entryProblem, SECRET_NAME, teamsProblem } from './named.ts'
 import { isReference } from './references.ts'
 import { GLOBAL, leavesOf, namesAt, schemasAt, valueAt } from './tree.ts'
+import { trustProblem } from './trust.ts'
 import { typed } from './typed.ts'
 
 interface Agents {
@@ -21,7 +22,7 @@ const SEGMENT = /^[^\s.\p{C}]{1,100}$/u
 const UNSAFE = ['__proto__', 'constructor', 'prototype']
 const SECTIONS = [...new Set(['agents', 'secrets', ...Object.keys(GLOBAL).map(key => key.split('.', 1)[0]!)])]
 
-/** The path of a key. Throws `invalid_request` for one that means nothing, or that its agent's schema does not have. */
+/** The path of a key. Throws `invalid_request` for an unknown key, or one that is not in its agent's schema. */
 export function checkKey(key: string, agents?: Agents): string[] {
   const path = key.split('.')
   if (path.some(segment => !SEGMENT.test(segment) || UNSAFE.includes(segment))) fail(key, 'must be a dotted key')
@@ -30,7 +31,10 @@ export function checkKey(key: string, agents?: Agents): string[] {
   return path
 }
 
-/** Why there is no such setting; null: there is. What an agent that is not there takes is not known. */
+/**
+ * The reason why a setting does not exist; null if it does. Keys of an agent that is not installed are accepted,
+ * because its schema is not known.
+ */
 function keyProblem(path: readonly string[], agents?: Agents): string | null {
   const key = path.join('.')
   const [section = '', reference = '', ...rest] = path
@@ -51,12 +55,13 @@ function keyProblem(path: readonly string[], agents?: Agents): string | null {
 }
 
 function secretKeyProblem([, name = '', field, ...more]: readonly string[]): string | null {
-  if (!SECRET_NAME.test(name)) return 'the name of a secret has letters, digits, _ and -, and begins with a letter or _'
+  if (!SECRET_NAME.test(name))
+    return 'the name of a secret must consist of letters, digits, _ and -, and begin with a letter or _'
   if (more.length === 0 && (field === undefined || field === 'value' || field === 'teams')) return null
   return `expected secrets.${name}, secrets.${name}.value or secrets.${name}.teams`
 }
 
-/** Every part of the file that nothing reads, each with the nearest name that there is. */
+/** Every part of the file that nothing reads, each with the nearest known name. */
 export function unknownKeys(settings: JsonObject, agents: Agents & { names(): string[] }): Detail[] {
   const found: Detail[] = []
   const tell = (path: readonly string[], problem: string | null) => {
@@ -86,29 +91,32 @@ export function unknownKeys(settings: JsonObject, agents: Agents & { names(): st
       const leaves = leavesOf({ [section]: settings[section]! }).filter(
         leaf => leaf.path.length > 1 || leaf.value !== null,
       )
-      for (const { path } of leaves) tell(path, keyProblem(path))
+      for (const { path, value } of leaves) {
+        tell(path, keyProblem(path) ?? (path.join('.') === 'packages.trust' ? trustProblem(value) : null))
+      }
     }
   }
   return found
 }
 
-/** The value as it is stored. Throws `invalid_request` for one that the key cannot have. */
+/** The value in the form in which it is stored. Throws `invalid_request` for a value that the key does not accept. */
 export function checkValue(path: readonly string[], value: Json, agents?: Agents): Json {
   const key = path.join('.')
   if (key === 'network.allow') return allowList(key, value)
+  if (key === 'packages.trust') return trustList(key, value)
   if (key === 'sync' && value !== 'full' && value !== 'status') fail(key, 'expected full or status')
   if (key === 'hub.api_key' && (typeof value !== 'string' || !value)) fail(key, 'expected the text of a user token')
   if (key === 'hub.realm_token' && !isText(value, text => text.startsWith('cadre_dt_')))
-    fail(key, 'expected the text of a realm token (cadre_dt_…)')
+    fail(key, 'must be a realm token (cadre_dt_…)')
   if (key === 'hub.url' && !isText(value, text => /^https?:/.test(text) && URL.canParse(text)))
-    fail(key, 'expected an address such as https://hub.example.com')
+    fail(key, 'must be an address such as https://hub.example.com')
   const [section, reference = '', ...rest] = path
   if (section === 'secrets') return checkSecret(path, value)
   if (value === '' || (isObject(value) && Object.keys(value).length === 0))
     fail(key, 'the value is empty; null removes it')
   const definition = section === 'agents' ? agents?.get(reference) : undefined
   if (!definition) return value
-  // Several schemas are those of a union's branches: the value has to be as one of them says.
+  // Several schemas are the branches of a union, and the value must match one of them.
   const wrong = schemasAt(definition.settings, rest).map(schema => unfit(schema, value))
   if (wrong.every(found => found !== null)) fail(key, wrong[0]!)
   return value
@@ -123,7 +131,7 @@ function checkSecret(path: readonly string[], value: Json): Json {
   return value
 }
 
-/** What is wrong with settings, as far as that is known before what they refer to. */
+/** The problems of settings, as far as they can be found before references are resolved. */
 export function faults(schema: TSchema, given: Json): Detail[] {
   return problems(schema, given).filter(({ path, message }) => {
     const found = valueAt(given, path.split('/').slice(1))
@@ -131,7 +139,10 @@ export function faults(schema: TSchema, given: Json): Detail[] {
   })
 }
 
-/** What a value cannot be; null: nothing. What it lacks may be set later, and what it refers to is known at start. */
+/**
+ * The reason why a value does not fit the schema; null if it does. Missing parts may be set later, and references are
+ * resolved at the start, so both are ignored.
+ */
 function unfit(schema: TSchema, value: Json): string | null {
   const wrong = faults(schema, typed(value, schema)).find(({ message }) => message !== 'is required')
   if (!wrong) return null
@@ -139,8 +150,17 @@ function unfit(schema: TSchema, value: Json): string | null {
   return place.length > 0 ? `${place.join('.')} ${wrong.message}` : wrong.message
 }
 
+const words = (value: Json): Json => (typeof value === 'string' ? value.split(/[\s,]+/).filter(Boolean) : value)
+
+function trustList(key: string, value: Json): Json {
+  const entries = words(value)
+  const problem = trustProblem(entries)
+  if (problem !== null) fail(key, problem)
+  return entries
+}
+
 function allowList(key: string, value: Json): Json {
-  const entries = typeof value === 'string' ? value.split(/[\s,]+/).filter(Boolean) : value
+  const entries = words(value)
   if (!Array.isArray(entries)) fail(key, 'expected a list of CIDRs and host names')
   for (const entry of entries) {
     if (typeof entry !== 'string' || !isAllowEntry(entry)) {

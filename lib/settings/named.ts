@@ -1,14 +1,14 @@
-// Named secrets, `secrets.<name>` in settings.yml: a value, or `{value, teams}` where packages may read it too.
-// A team that was started from a path may read all of them, a package only those whose `teams` match its name. Pure.
+// Named secrets, `secrets.<name>` in settings.yml: a value, or `{value, teams}` if packages may read it too. A team
+// that was started from a path may read all secrets, a package only those whose `teams` match its name. Pure.
 
 import { isObject, type Json, type JsonObject } from '../json.ts'
 import { valueAt } from './tree.ts'
 
-/** A team as far as secrets are concerned. */
+/** What determines which secrets a team may read. */
 export interface SecretReader {
   /** `@scope/name`. */
   name: string
-  /** Whether its files lie in a folder that somebody named on this machine; else it is a package. */
+  /** Whether the team was started from a folder on this machine. Otherwise it is a package. */
   fromPath: boolean
 }
 
@@ -25,23 +25,23 @@ export function secretText(settings: JsonObject, name: string): string | null {
   return isScalar(value) ? String(value) : null
 }
 
-/** What is wrong with an entry of `secrets`; null: nothing. */
+/** The problem with an entry of `secrets`; null if there is none. */
 export function entryProblem(entry: Json): string | null {
   if (isScalar(entry)) return null
-  if (!isObject(entry)) return 'must be a text, or a mapping of `value` and `teams`'
+  if (!isObject(entry)) return 'must be a text, or a mapping with `value` and `teams`'
   const { value, teams, ...others } = entry as JsonObject
   const [other] = Object.keys(others)
-  if (other !== undefined) return `takes \`value\` and \`teams\`, not \`${other}\``
+  if (other !== undefined) return `must contain only \`value\` and \`teams\`, not \`${other}\``
   if (value !== undefined && !isScalar(value)) return 'must have a text as its `value`'
   return teams === undefined ? null : teamsProblem(teams)
 }
 
 export function teamsProblem(teams: Json): string | null {
   const isList = Array.isArray(teams) && teams.every(each => typeof each === 'string' && TEAMS.test(each))
-  return isList ? null : 'must have a list of names of teams as its `teams`, such as ["@acme/*"]'
+  return isList ? null : 'must have a list of team names as its `teams`, such as ["@acme/*"]'
 }
 
-/** Why `team` cannot have the secret, with what to do about it; null when it can. `raw`: references unresolved. */
+/** Why `team` cannot read the secret, and what to do about it; null when it can. `raw` has unresolved references. */
 export function whyNoSecret(raw: JsonObject, name: string, { name: team, fromPath }: SecretReader): string | null {
   const entry = valueAt(raw, ['secrets', name])
   const command = `bun daemon.ts settings set secrets.${name}`
@@ -57,13 +57,16 @@ export function whyNoSecret(raw: JsonObject, name: string, { name: team, fromPat
   return `the package ${team} may not read the secret ${name}; to allow it, give secrets.${name} in settings.yml the line \`${line}\`, or call: ${set}`
 }
 
-/** `*` stands for any text without a slash; alone it stands for every package. */
+/** Whether a pattern matches a team. `*` matches any text without a slash; `*` alone matches every package. */
 function fits(pattern: string, team: string): boolean {
   if (pattern === '*') return true
   return new RegExp(`^${pattern.split('*').map(RegExp.escape).join('[^/]*')}$`).test(team)
 }
 
-/** Where a change of `path` goes, and as what: `teams` may be added to a plain value, and stay when the value changes. */
+/**
+ * The path and value to write for a change of `path`. `teams` can be added to a plain value, and is kept when the value
+ * changes.
+ */
 export function placeInEntry(raw: JsonObject, path: readonly string[], value: Json): { path: string[]; value: Json } {
   const [section, name = '', field] = path
   const entry = section === 'secrets' ? valueAt(raw, ['secrets', name]) : undefined
@@ -75,7 +78,10 @@ export function placeInEntry(raw: JsonObject, path: readonly string[], value: Js
   return { path: [...path], value }
 }
 
-/** Whether a text is `{value, teams}` rather than a secret that happens to be JSON, such as a service account's key. */
+/**
+ * Whether a text is `{value, teams}` in JSON, as opposed to a secret that is itself JSON, such as the key of a service
+ * account.
+ */
 export function isEntryText(text: string): boolean {
   try {
     const parsed: Json = JSON.parse(text)

@@ -1,8 +1,8 @@
-// Values that are kept elsewhere: `${env:NAME}`, `${file:/path}`, `${keychain:NAME}` or `${cmd:COMMAND}` as the whole
-// value of a setting. `Lookups` holds what each of them led to, in memory only.
+// References to values that are stored elsewhere: `${env:NAME}`, `${file:/path}`, `${keychain:NAME}` or
+// `${cmd:COMMAND}` as the whole value of a setting. `Lookups` keeps the resolved values, in memory only.
 //
-// The first three are read with the file of the settings. A command may take seconds or ask a person, so it runs only
-// when somebody needs its value, and its output counts for an hour.
+// The first three are resolved when the settings file is read. A command may take seconds or prompt a person, so it
+// runs only when its value is needed, and its output is valid for an hour.
 
 import { readFile } from 'node:fs/promises'
 import { messageOf } from '../error.ts'
@@ -14,7 +14,7 @@ const FRESH_MS = 60 * 60 * 1_000
 export interface Sources {
   env: Record<string, string | undefined>
   keychain(name: string): Promise<string | null>
-  /** The output of a command. Throws when it fails, with a message that holds nothing of its output. */
+  /** The output of a command. Throws when it fails, with a message that contains none of its output. */
   command(text: string): Promise<string>
   /** Epoch milliseconds. */
   now(): number
@@ -23,9 +23,9 @@ export interface Sources {
 type Outcome = { value: string } | { failure: string }
 
 export interface Resolved {
-  /** As the settings, with references replaced; what led nowhere is left out. */
+  /** The settings with references replaced. References that could not be resolved are left out. */
   value: JsonObject
-  /** Dotted key → why it could not be resolved. */
+  /** The reasons why references could not be resolved, by dotted key. */
   failures: Map<string, string>
 }
 
@@ -37,7 +37,7 @@ function isCommand(value: string): boolean {
   return REFERENCE.exec(value)?.[3] === 'cmd'
 }
 
-/** The commands among the references in `settings`, each once, as written. */
+/** The commands among the references in `settings`, each once, as they are written. */
 export function commandsIn(settings: Json): string[] {
   return [...new Set(textsIn(settings).filter(isCommand))]
 }
@@ -50,19 +50,19 @@ function textsIn(value: Json): string[] {
 export class Lookups {
   readonly #sources: Sources
   readonly #learned: () => void
-  /** By reference, as written. */
+  /** Results by reference, as it is written. */
   readonly #outcomes = new Map<string, Outcome>()
-  /** Commands whose output still counts, and until when. */
+  /** Commands whose output is still valid, and until when. */
   readonly #freshUntil = new Map<string, number>()
   readonly #asking = new Map<string, Promise<void>>()
 
-  /** `learned` is called when a command gave its value, before anybody is given it. */
+  /** `learned` is called when a command has returned a value, before anyone receives the value. */
   constructor(sources: Sources, learned: () => void) {
     this.#sources = sources
     this.#learned = learned
   }
 
-  /** Reads all references in `settings` but commands, and forgets what is not among them. */
+  /** Resolves all references in `settings` except commands, and forgets references that no longer occur. */
   async read(settings: JsonObject): Promise<void> {
     const references = new Set(textsIn(settings).filter(isReference))
     const read = [...references].filter(text => !isCommand(text))
@@ -76,7 +76,7 @@ export class Lookups {
   }
 
   /**
-   * Runs those of `commands` whose output does not count any more; one that is running already is waited for. Tells
+   * Runs those of `commands` whose output is no longer valid, and waits for those that are already running. Returns
    * whether there were any.
    */
   async ask(commands: readonly string[]): Promise<boolean> {
@@ -85,7 +85,7 @@ export class Lookups {
     return stale.length > 0
   }
 
-  /** The output of these commands does not count any more: whoever needs it next runs them again. */
+  /** Makes the output of these commands invalid, so that they run again when their values are next needed. */
   expire(commands: readonly string[]): void {
     for (const text of commands) {
       this.#freshUntil.delete(text)
@@ -96,11 +96,11 @@ export class Lookups {
   #ask(text: string): Promise<void> {
     const ask = async () => {
       const outcome = await this.#outcome(text)
-      // It expired meanwhile, so this may be the old value.
+      // The value expired in the meantime, so this may be the old one.
       if (this.#asking.get(text) !== asking) return void (await this.ask([text]))
       this.#asking.delete(text)
       this.#outcomes.set(text, outcome)
-      // A failure is not kept: a password manager that is unlocked works at once.
+      // A failure is not kept, so that a password manager works as soon as it is unlocked.
       if ('value' in outcome) this.#freshUntil.set(text, this.#sources.now() + FRESH_MS)
       this.#learned()
     }
@@ -109,7 +109,10 @@ export class Lookups {
     return asking
   }
 
-  /** `settings` with what is known. Commands that were not asked yet are left out, or left as they are. */
+  /**
+   * `settings` with the values that are known. Commands that have not run yet are left out or left as they are, as
+   * `unasked` says.
+   */
   resolve(settings: Json, key: string, unasked: 'omit' | 'keep'): Resolved {
     const failures = new Map<string, string>()
     const walk = (value: Json, key: string): Json | undefined => {

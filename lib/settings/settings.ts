@@ -1,9 +1,11 @@
-// The settings of a home, `<home>/settings.yml`, and the secrets among them. This file is the room's door.
+// The settings of a home, `<home>/settings.yml`, and the secrets among them. Other folders import only this file of
+// lib/settings.
 //
-// The file and its references (`${env:…}` …) are read at start, after each `set` and on SIGHUP; a change made by hand
-// counts from then on. A `${cmd:…}` is asked when somebody needs it (`prepare`, `of`, `secret`), so these are
-// asynchronous, and everything else tells what is known. Promises that each secret value is told to the listener of
-// `onSecrets` before anybody is given it: what agents use and what is masked is always the same set of values.
+// The file and its references (`${env:…}` …) are read at the start, after each `set` and on SIGHUP; a manual change
+// takes effect then. A `${cmd:…}` runs only when its value is needed. The methods that may run one (`prepare`, `of`,
+// `secret`) are therefore asynchronous, and all others return what is already known. Each secret value is passed to the
+// listener of `onSecrets` before anyone receives it, so that the values that agents use and the values that are masked
+// are always the same.
 
 import { join } from 'node:path'
 import type { Catalogue } from '../agent/catalogue.ts'
@@ -23,73 +25,101 @@ import { leavesOf, looksSecret, secretKind, soundsSecret, valueAt } from './tree
 import { typed } from './typed.ts'
 
 export { isEntryText, type SecretReader } from './named.ts'
-export { looksSecret, soundsSecret } from './tree.ts'
+export { leavesOf, looksSecret, soundsSecret } from './tree.ts'
+export { trustsName, whyUntrusted } from './trust.ts'
 
 type Agents = Pick<Catalogue, 'get'>
 
-/** A team with the names of the secrets that it uses. */
+/** A team and the names of the secrets that it uses. */
 export interface SecretUser extends SecretReader {
   secrets: readonly string[]
 }
 
 export interface Settings {
-  /** Runs the commands at or below these keys whose output does not count any more, all at once. Never throws. */
+  /** Runs the commands at or below these keys whose output is no longer valid, all at once. Never throws. */
   prepare(keys: readonly string[]): Promise<void>
   /**
-   * The resolved settings of `issues` or `issues@eu`, with defaults. Throws `invalid_request` with all `problems`. A
-   * `signal` ends the wait with its reason; the command goes on for the others who wait.
+   * The resolved settings of `issues` or `issues@eu`, with defaults. Throws `invalid_request` with all `problems`.
+   * `signal` ends the wait with its reason, but the command continues for other callers.
    */
   of(reference: string, definition: AgentDefinition, signal?: AbortSignal): Promise<JsonObject>
   /**
-   * What is missing or wrong in them; each message says how to set it right. A command that was not asked yet counts as a
-   * value: `prepare` before.
+   * What is missing or wrong in these settings. Each message says how to correct it. A command that has not run yet
+   * counts as a value, so call `prepare` first.
    */
   problems(reference: string, definition: AgentDefinition): Detail[]
-  /** The text of a named secret. Throws `invalid_request` when it is not set, fails, or is not for this team. */
+  /**
+   * The text of a named secret. Throws `invalid_request` when it is not set, cannot be resolved, or may not be read by
+   * this team.
+   */
   secret(name: string, team: SecretReader, signal?: AbortSignal): Promise<string>
-  /** `prepare` for the secrets that these teams use and may have: nobody else's wish runs a command. Never throws. */
+  /**
+   * `prepare` for the secrets that these teams use and may read. A secret that a team may not read does not run a
+   * command. Never throws.
+   */
   prepareSecrets(teams: readonly SecretUser[]): Promise<void>
-  /** One line for each secret that some team uses and cannot have. A command that was not asked yet counts as a value. */
+  /** One line for each secret that a team uses but cannot read. A command that has not run yet counts as a value. */
   missingSecrets(teams: readonly SecretUser[]): Detail[]
   /** The named secrets whose references fail. */
   brokenSecrets(): Detail[]
   networkAllow(): string[]
+  /** `packages.trust` as it stands in the file, whatever it is; undefined when it is not set. */
+  packageTrust(): Json | undefined
   /** What a value that is not stored refers to; the value itself when it is no reference. Throws `invalid_request`. */
   lookUp(value: Json): Promise<Json>
-  /** A resolved value, unmasked; undefined when it is not set, cannot be resolved, or is a command not asked yet. */
+  /**
+   * A resolved value, unmasked. Undefined when it is not set, cannot be resolved, or is a command that has not run yet.
+   */
   value(key: string): Json | undefined
-  /** Masked. Throws `not_found`. */
+  /** A value in masked form. Throws `not_found`. */
   get(key: string, agents: Agents): { key: string; value: Json }
   /** Every value that is set, masked, in the order of the file. */
   list(agents: Agents): { key: string; value: Json }[]
-  /** Sections, agents and keys in the file that nothing reads, each with the nearest that there is. */
+  /** Sections, agents and keys in the file that nothing reads, each with the nearest known name. */
   unknown(agents: Pick<Catalogue, 'get' | 'names'>): Detail[]
-  /** Durable when it returns; null removes. Throws `invalid_request` for an unknown key or a value that cannot be. */
+  /**
+   * Stores a value; null removes it. The change is durable when the promise resolves. Throws `invalid_request` for an
+   * unknown key or a value that it does not accept.
+   */
   set(key: string, value: Json, agents?: Agents): Promise<void>
-  /** Every secret value: named, marked by an agent's schema, under a name that sounds like it, or that looks like one. */
+  /**
+   * Every secret value: named secrets, values that an agent's schema marks as secret, values whose name suggests a
+   * secret, and values that look like one.
+   */
   secrets(agents: Agents): KnownSecret[]
   /** Called whenever `secrets` may have changed. */
   onSecrets(listener: () => void): void
-  /** The other side answered 401: commands that gave this agent's settings, or named secrets, are asked again. */
+  /**
+   * To be called when a vendor answered 401. The commands behind this agent's settings and behind named secrets run
+   * again at the next use.
+   */
   refused(reference: string): void
-  /** Reads the file and all references anew. Throws for a file that cannot be read, and keeps what was. */
+  /**
+   * Reads the file and all references again. Throws when the file cannot be read, and then keeps the previous settings.
+   */
   reload(): Promise<void>
-  /** Ends the commands that are running. */
+  /** Ends all running commands. */
   close(): void
 }
 
 export interface SettingsOptions extends Partial<Pick<Sources, 'env' | 'keychain' | 'now'>> {
   log: Pick<Log, 'warn'>
-  /** Milliseconds that the command of a `${cmd:…}` may take; default 10,000. */
+  /** Maximum number of milliseconds for the command of a `${cmd:…}`; default 10,000. */
   commandTimeout?: number
-  /** Where processes are remembered while they run, for the start after a kill; default nowhere. */
+  /**
+   * The folder in which running processes are recorded, so that the next start can end them after a kill. Without it
+   * they are not recorded.
+   */
   processes?: string
 }
 
 const MASK = '***'
 const COMMAND_MS = 10_000
 
-/** Opens the settings; a home without the file has none. Throws `invalid_request` for a file that is no YAML mapping. */
+/**
+ * Opens the settings. A home without the file has no settings. Throws `invalid_request` when the file is not a YAML
+ * mapping.
+ */
 export async function openSettings(home: string, options: SettingsOptions): Promise<Settings> {
   const { log, env = process.env, keychain = systemKeychain, now = Date.now } = options
   const { commandTimeout: timeout = COMMAND_MS, processes = null } = options
@@ -149,7 +179,7 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
     return [...found].map(([path, message]) => ({ path, message }))
   }
 
-  /** Why the team cannot have the secret, as far as that is known. */
+  /** Why the team cannot read the secret, as far as that is known. */
   const secretProblem = (name: string, team: SecretReader): Detail | null => {
     const refusal = whyNoSecret(raw, name, team)
     return refusal === null ? failureBelow(`secrets.${name}`) : { path: `secrets.${name}`, message: refusal }
@@ -205,6 +235,12 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
       const allow = valueAt(resolved.value, ['network', 'allow'])
       return Array.isArray(allow) ? allow.map(String) : []
     },
+    packageTrust() {
+      // A list in the wrong place, under a misspelt name, or one that refers to something, must not count as none.
+      const section = raw.packages ?? {}
+      if (!isObject(section)) return null
+      return Object.keys(section).length === 0 ? undefined : ((section as JsonObject).trust ?? null)
+    },
     async lookUp(value) {
       const once = new Lookups(sources, () => {})
       await once.read({ value })
@@ -217,7 +253,7 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
     value: key => valueAt(resolved.value, key.split('.')),
     get(key, agents) {
       const path = key.split('.')
-      // A secret that no package may read is stored as its value alone.
+      // A secret without `teams` is stored as a plain value.
       const plain = path[0] === 'secrets' && path[2] === 'value' ? valueAt(raw, path.slice(0, 2)) : undefined
       const value = plain === undefined || isObject(plain) ? valueAt(raw, path) : plain
       if (value === undefined) throw new CadreError('not_found', `the setting ${key} is not set`)
@@ -264,7 +300,7 @@ function refusalOf(details: Detail[]): CadreError {
   return new CadreError('invalid_request', details.map(({ message }) => message).join('; '), { details })
 }
 
-/** The secrets of credentials files that settings name: the values of a JSON document whose names sound like it. */
+/** The secrets in credentials files that settings name: values of the JSON document whose names suggest a secret. */
 async function secretsInFiles(settings: JsonObject): Promise<KnownSecret[]> {
   const files = leavesOf(settings).filter(({ path, value }) => typeof value === 'string' && /_file$/.test(path.at(-1)!))
   const found = files.map(async ({ path, value }) => {
@@ -274,7 +310,7 @@ async function secretsInFiles(settings: JsonObject): Promise<KnownSecret[]> {
         .filter(leaf => typeof leaf.value === 'string' && soundsSecret(leaf.path.at(-1)!))
         .map(leaf => ({ name: `${leaf.path.at(-1)} in the file of ${path.join('.')}`, value: leaf.value as string }))
     } catch {
-      // The agent that needs the file says what is wrong with it.
+      // The agent that needs the file reports the problem.
       return []
     }
   })

@@ -10,14 +10,14 @@ export interface Leaf {
   value: Json
 }
 
-/** Every value that is no mapping; a list is one value. */
+/** Every value that is not a mapping. A list counts as one value. */
 export function leavesOf(value: JsonObject, path: string[] = []): Leaf[] {
   return Object.entries(value).flatMap(([key, item]) =>
     isObject(item) ? leavesOf(item as JsonObject, [...path, key]) : [{ path: [...path, key], value: item }],
   )
 }
 
-/** The value at `path`, own properties only. */
+/** The value at `path`. Only own properties are followed. */
 export function valueAt(value: Json, path: readonly string[]): Json | undefined {
   let current: Json | undefined = value
   for (const key of path) {
@@ -30,31 +30,32 @@ export function valueAt(value: Json, path: readonly string[]): Json | undefined 
 const CREDENTIAL = /(token|password|passwd|passphrase|secret|credential|(^|_)key)s?$/i
 const CREDENTIAL_FILE = /(credentials?|key|secret|token)_file$/i
 
-/** Whether a name sounds like that of a credential. */
+/** Whether a name suggests a credential. */
 export function soundsSecret(name: string): boolean {
   return CREDENTIAL.test(name)
 }
 
-/** The settings that belong to no agent, and what is shown of them. */
+/** The settings that belong to no agent, and whether they are secret. */
 export const GLOBAL: Readonly<Record<string, 'value' | 'open'>> = {
   'network.allow': 'open',
+  'packages.trust': 'open',
   'hub.url': 'open',
   'hub.realm_token': 'value',
   'hub.api_key': 'value',
   sync: 'open',
 }
 
-/** Long, of letters and digits, without a space: what a credential is and a word of a report is not. */
+/** A long text of letters and digits without a space, which is typical of credentials and not of words. */
 const OPAQUE = /^(?=.*\d)(?=.*[a-z])\S{16,}$/i
 
-/** Whether a value that no schema speaks of (its agent is not installed) is to be kept out of logs and results too. */
+/** Whether a value without a schema, because its agent is not installed, should be masked in logs and results. */
 export function looksSecret(value: Json): boolean {
   return typeof value === 'string' && OPAQUE.test(value)
 }
 
 /**
- * `value`: a secret; `unknown`: no schema says, so it is not shown either; `file`: the path of a file that holds secrets;
- * `open`: none of these.
+ * The kind of a setting. `value` is a secret. `unknown` has no schema and is not shown either. `file` is the path of a
+ * file that contains secrets. `open` is anything else.
  */
 export function secretKind(
   path: readonly string[],
@@ -71,12 +72,12 @@ export function secretKind(
   return schemas.flatMap(alternatives).some(isSecret) ? 'value' : 'open'
 }
 
-/** What a schema says of the value at `path`, with the branches of its unions; empty: nothing. */
+/** The schemas of the value at `path`, including the branches of unions; empty when there is none. */
 export function schemasAt(schema: TSchema, path: readonly string[]): TSchema[] {
   return path.reduce((above, key) => above.flatMap(alternatives).flatMap(each => propertyOf(each, key)), [schema])
 }
 
-/** What is read of a schema here; TypeBox's own type promises none of it. */
+/** The fields of a schema that are read here. TypeBox's own type does not declare them. */
 export interface JsonSchema extends TSchema {
   type?: string
   default?: Json
@@ -88,21 +89,21 @@ export interface JsonSchema extends TSchema {
   items?: TSchema
 }
 
-/** The names that a schema has for what stands below `path`. */
+/** The names of the properties that a schema has below `path`. */
 export function namesAt(schema: TSchema, path: readonly string[]): string[] {
   return schemasAt(schema, path)
     .flatMap(alternatives)
     .flatMap(each => Object.keys((each as JsonSchema).properties ?? {}))
 }
 
-/** The schema itself, or the branches of a union. */
+/** The branches of a union, or the schema itself. */
 function alternatives(schema: TSchema): TSchema[] {
   const { anyOf = [], oneOf = [], items } = schema as JsonSchema
   const branches = [...anyOf, ...oneOf, ...(items ? [items] : [])]
   return [schema, ...branches.flatMap(alternatives)]
 }
 
-/** What a schema says of its property `key`. */
+/** The schemas of the property `key`. */
 export function propertyOf(schema: TSchema, key: string): TSchema[] {
   const { properties = {}, patternProperties = {}, additionalProperties } = schema as JsonSchema
   if (Object.hasOwn(properties, key)) return [properties[key]!]

@@ -1,5 +1,6 @@
-// Settings as an agent's schema means them: a text from the command line, the environment or a keychain becomes the
-// number or bool that is declared, and what is not set gets its default. What does not fit is left for the validator.
+// Converts settings to the types of an agent's schema. A text from the command line, the environment or a keychain
+// becomes the declared number or bool, and missing values get their defaults. A value that does not fit is left for the
+// validator.
 
 import type { TSchema } from 'typebox'
 import { isObject, type Json, type JsonObject } from '../json.ts'

@@ -1,12 +1,20 @@
-// The door of lib/team, and its only file that other folders import: what a team is, and how it is loaded and restored.
+// The exports of lib/team, and its only file that other folders import: what a team is, and how it is loaded and
+// restored.
 
 import type * as Compile from './compile/compile.ts'
 
 export type { AgentLookup, FileMap, LoadOptions, ResolvePackage, TeamPackage } from './compile/compile.ts'
-export { inputsFor, inputsFromArguments, isOfType, problemWith } from './inputs.ts'
-export type * from './model.ts'
-export { agentRefs, literalOrigins, teamsOf } from './needs.ts'
-export { renderProblem } from './problem.ts'
+export type * from './model/model.ts'
+export {
+  agentRefs,
+  inputsFor,
+  inputsFromArguments,
+  isOfType,
+  literalOrigins,
+  problemWith,
+  renderProblem,
+  teamsOf,
+} from './model/model.ts'
 
 /** Loaded at first use: YAML and CEL take longer to load than most commands take to run. */
 function compiler(): typeof Compile {

@@ -1,12 +1,12 @@
-// Bun's S3 client with what it is given, and nothing that it would take from the daemon's environment; and what a refusal
-// of an S3-compatible store means.
+// Bun's S3 client with explicit credentials, protected from those in the daemon's environment, and the meaning of
+// refusals of an S3-compatible store.
 
 import { type AgentContext, AgentError } from '../agent/define.ts'
 
 export interface StoreAccess {
   accessKeyId: string
   secretAccessKey: string
-  /** Of temporary keys. */
+  /** The session token of temporary keys. */
   sessionToken?: string | undefined
   endpoint: string
   region: string
@@ -14,14 +14,14 @@ export interface StoreAccess {
 }
 
 /**
- * Throws an AgentError `refused` where the environment has a session token and `access` has none: Bun (1.4) adds it to
- * every request, to whatever store, and an empty one does not keep it out.
+ * Creates the client. Throws an AgentError `refused` when the environment has a session token and `access` has none:
+ * Bun 1.4 adds that token to every request to any store, and an empty token in `access` does not prevent it.
  */
 export function storeClient(access: StoreAccess, env: Record<string, string | undefined> = process.env): Bun.S3Client {
   const { sessionToken, ...rest } = access
   const name = ['S3_SESSION_TOKEN', 'AWS_SESSION_TOKEN'].find(name => env[name])
   if (name && !sessionToken) {
-    throw new AgentError(`the daemon's environment has ${name}, which Bun would send along with other keys`, {
+    throw new AgentError(`the daemon's environment has ${name}, which Bun would send together with other keys`, {
       code: 'refused',
       hint: `start the daemon without ${name}; if it belongs to these keys, set session_token to \${env:${name}}`,
       sent: 'no',
@@ -30,9 +30,9 @@ export function storeClient(access: StoreAccess, env: Record<string, string | un
   return new Bun.S3Client({ ...rest, ...(sessionToken && { sessionToken }) })
 }
 
-/** S3's codes, what they are to us, and what to do: docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html */
+/** S3's error codes with our codes and hints: docs.aws.amazon.com/AmazonS3/latest/API/ErrorResponses.html */
 const REASONS: [codes: RegExp, code: string, hint: (settings: string) => string][] = [
-  [/^NoSuch(Key|Bucket)$/, 'not_found', () => 'check ref: bucket and key, capitals included'],
+  [/^NoSuch(Key|Bucket)$/, 'not_found', () => 'check ref: the bucket and the key, including upper and lower case'],
   [
     /^(InvalidAccessKeyId|SignatureDoesNotMatch|(Invalid|Expired)Token)$/,
     'unauthorized',
@@ -42,15 +42,18 @@ const REASONS: [codes: RegExp, code: string, hint: (settings: string) => string]
   [
     /^(PermanentRedirect|AuthorizationHeaderMalformed|IllegalLocationConstraintException)$/,
     'rejected',
-    settings => `the bucket lies elsewhere: check ${settings}.region and ${settings}.endpoint`,
+    settings => `the bucket is in another place: check ${settings}.region and ${settings}.endpoint`,
   ],
-  [/^RequestTimeTooSkewed$/, 'rejected', () => 'set the clock of this machine'],
+  [/^RequestTimeTooSkewed$/, 'rejected', () => 'correct the clock of this machine'],
   [/^InvalidObjectState$/, 'rejected', () => 'the object is archived: restore it first'],
 ]
 const TRANSIENT =
   /^(UnknownError|InternalError|SlowDown|ServiceUnavailable|RequestTimeout|TooManyRequests|OperationAborted|Timeout|Connection\w+|DNS\w+)$/
 
-/** What is no error of S3's client stays as it is. `doing` follows the place of the call; `permission` is what the call needs. */
+/**
+ * Converts an error of the S3 client; any other error is returned unchanged. The message is the place of the call
+ * followed by `doing`. `permission` names what the call needs.
+ */
 export function storeError(
   { agent, place }: Pick<AgentContext, 'agent' | 'place'>,
   error: unknown,
@@ -67,7 +70,7 @@ export function storeError(
     code: kind ?? (retryable ? 'vendor_error' : 'rejected'),
     retryable,
     cause: error,
-    ...(retryable && { hint: `is ${settings}.endpoint right, and the store well?` }),
+    ...(retryable && { hint: `check ${settings}.endpoint, and that the store is available` }),
     ...(hint && { hint: kind === 'forbidden' ? hint + permission : hint }),
   })
 }

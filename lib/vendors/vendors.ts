@@ -1,4 +1,4 @@
-// The module `cadre/vendors`: what the built-in agents share beyond `cadre`. It comes without a promise of stability.
+// The module `cadre/vendors`: code that the built-in agents share in addition to `cadre`. It may change without notice.
 
 export { chosenChannels, messageFields, standardMessage } from '../agent/channel-message.ts'
 export { withSent } from '../agent/define.ts'

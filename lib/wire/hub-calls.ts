@@ -5,7 +5,7 @@ import { nullable } from '../schema.ts'
 import { Type } from '../type.ts'
 import { call } from './call.ts'
 import { Dispatched, Realm, TreeEntry } from './hub-records.ts'
-import { Download, PackageFile } from './packages.ts'
+import { Download, PackageFile, PackageSignature } from './packages.ts'
 import { listOf, PAGE } from './page.ts'
 import { AnyObject, AnyText } from './parts.ts'
 
@@ -48,7 +48,11 @@ export const AddTeam = call('/v1/realms/add_team', Type.Object({ realm_id: AnyTe
 
 export const PublishTeam = call(
   '/v1/teams/publish',
-  Type.Object({ scope: Type.Optional(AnyText), files: Type.Array(PackageFile) }),
+  Type.Object({
+    scope: Type.Optional(AnyText),
+    files: Type.Array(PackageFile),
+    signature: Type.Optional(PackageSignature),
+  }),
   Type.Object({ name: AnyText, version: AnyText, sha256: AnyText }),
 )
 export const DownloadTeam = call('/v1/teams/download', Type.Object({ team: AnyText }), Download)

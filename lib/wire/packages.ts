@@ -8,6 +8,13 @@ import { AnyText, Time } from './parts.ts'
 export const PackageFile = Type.Object({ path: AnyText, content_base64: AnyText })
 export type PackageFile = Static<typeof PackageFile>
 
+/** Who signed a version (lib/wire/package-signature.ts): a public key, and its signature in base64url. */
+export const PackageSignature = named('team_signature', { key: AnyText, value: AnyText })
+export type PackageSignature = Static<typeof PackageSignature>
+
+/** Absent: the hub is older than signatures. Null: the version was published without one. */
+const Signature = Type.Optional(nullable(PackageSignature))
+
 export const Package = named('team', {
   id: Type.Integer(),
   name: AnyText,
@@ -15,6 +22,7 @@ export const Package = named('team', {
   description: AnyText,
   sha256: AnyText,
   bytes: Type.Integer(),
+  signature: Signature,
   published_at: Time,
   yanked_at: nullable(Time),
 })
@@ -24,5 +32,6 @@ export const Download = named('team_files', {
   version: AnyText,
   sha256: AnyText,
   files: Type.Array(PackageFile),
+  signature: Signature,
 })
 export type Download = Static<typeof Download>

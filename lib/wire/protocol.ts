@@ -102,6 +102,12 @@ export const Ack = call(
   Type.Object({ id: AnyText, job_id: AnyText, status: Answer }),
 )
 
+export const Deregister = call(
+  '/v1/daemons/deregister',
+  Type.Object({ daemon_id: Uuid, protocol: Protocol }),
+  Type.Object({ id: AnyText, daemon_id: AnyText }),
+)
+
 /** Each change is held against its own form (changes.ts), so that one that does not fit holds up no other. */
 export const Sync = call(
   '/v1/runs/sync',

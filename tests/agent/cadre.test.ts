@@ -1,17 +1,20 @@
 // The module `cadre` is small, and its own manual: each name is documented with an example where it is declared, which
-// is what editors show. `cadre/vendors` has only what the built-in agents use.
+// is what editors show; so is `cadre/testing`. `cadre/vendors` has only what the built-in agents use.
 
 import { expect, test } from 'bun:test'
 import { dirname, join } from 'node:path'
 import { MODULES } from '../../lib/agent/imports.ts'
 
-const text = await Bun.file(MODULES.cadre!).text()
-const exported = Array.from(text.matchAll(/export (?:type )?\{([^}]+)\} from '([^']+)'/g)).flatMap(([, names, file]) =>
-  names!.split(',').flatMap(name => {
-    const bare = name.replace('type ', '').trim()
-    return bare ? [{ name: bare, file: join(dirname(MODULES.cadre!), file!) }] : []
-  }),
-)
+const exportsOf = async (module: string) =>
+  Array.from((await Bun.file(module).text()).matchAll(/export (?:type )?\{([^}]+)\} from '([^']+)'/g)).flatMap(
+    ([, names, file]) =>
+      names!.split(',').flatMap(name => {
+        const bare = name.replace('type ', '').trim()
+        return bare ? [{ name: bare, file: join(dirname(module), file!) }] : []
+      }),
+  )
+const exported = await exportsOf(MODULES.cadre!)
+const forTests = await exportsOf(MODULES['cadre/testing']!)
 
 test('it has the names that an author needs, and few', async () => {
   const values = Object.keys(await import(MODULES.cadre!))
@@ -22,7 +25,9 @@ test('it has the names that an author needs, and few', async () => {
 
 test('the README lists them', async () => {
   const readme = await Bun.file(join(import.meta.dir, '../../README.md')).text()
-  const [table] = /(^\|.*\n)+/m.exec(readme.slice(readme.indexOf('`cadre` has what an agent needs')))!
+  const [table] = /(^\|.*\n)+/m.exec(
+    readme.slice(readme.indexOf('The module `cadre` exports everything that an agent needs')),
+  )!
   const listed = Array.from(table.matchAll(/`(\w+)`/g), ([, name]) => name!)
   expect(listed.sort()).toEqual(exported.map(({ name }) => name).sort())
 })
@@ -40,7 +45,14 @@ test('cadre/vendors has nothing that no built-in agent imports', async () => {
   expect(values.filter(name => !used.has(name))).toEqual([])
 })
 
-test.each(exported)('$name is documented with an example', async ({ name, file }) => {
+test('cadre/testing has fewer still', async () => {
+  const values = Object.keys(await import(MODULES['cadre/testing']!))
+  expect(values.sort()).toEqual(['fakeVendor', 'testAgent'])
+  expect(forTests.map(({ name }) => name)).toEqual(expect.arrayContaining(values))
+  expect(forTests.length).toBeLessThanOrEqual(10)
+})
+
+test.each([...exported, ...forTests])('$name is documented with an example', async ({ name, file }) => {
   const source = await Bun.file(file).text()
   const declaration = new RegExp(`^export (?:async )?(?:function\\*?|const|class|interface|type) ${name}\\b`, 'm')
   const before = source.slice(0, source.search(declaration))

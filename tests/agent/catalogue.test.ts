@@ -122,18 +122,30 @@ describe('files that cannot be agents are named and skipped', () => {
       /https:\/\/example\.test/,
     ],
     ['a top-level await that hangs', 'await new Promise(() => {})\nexport default 1', /did not load within 300 ms/],
-    ['a bad version', stock().replace('1.2.3', '1.2'), /version is "1\.2": expected a semantic version/],
-    ['a bad type', stock().replace("'connector'", "'plugin'"), /type is "plugin": expected 'connector' or 'exec'/],
-    ['a bad direction', stock().replace("'source'", "'sideways'"), /actions\.get_level\.direction is "sideways"/],
-    ['a bad effect', stock().replace("'read'", "'maybe'"), /actions\.get_level\.effect is "maybe"/],
+    [
+      'a bad version',
+      stock().replace('1.2.3', '1.2'),
+      /version must be a semantic version such as '1\.0\.0', not "1\.2"/,
+    ],
+    ['a bad type', stock().replace("'connector'", "'plugin'"), /type must be 'connector' or 'exec', not "plugin"/],
+    [
+      'a bad direction',
+      stock().replace("'source'", "'sideways'"),
+      /actions\.get_level\.direction must be 'source', 'target' or 'phase', not "sideways"/,
+    ],
+    ['a bad effect', stock().replace("'read'", "'maybe'"), /actions\.get_level\.effect must be .*, not "maybe"/],
     ['a misspelt field', stock().replace('effect:', 'efect:'), /unknown field 'efect'/],
-    ['settings that are no schema', stock().replace(/settings: .*/, 'settings: {},'), /settings is no Type\.Object/],
+    [
+      'settings that are no schema',
+      stock().replace(/settings: .*/, 'settings: {},'),
+      /settings must be a Type\.Object/,
+    ],
     [
       'an entry that is no object',
       stock().replace(/entry: .*/, 'entry: Type.String(),'),
-      /get_level\.entry is no Type\.Object/,
+      /get_level\.entry must be a Type\.Object/,
     ],
-    ['nothing to do', stock().replace(/actions: \{[\s\S]*/, '})'), /it does nothing/],
+    ['nothing to do', stock().replace(/actions: \{[\s\S]*/, '})'), /the agent does nothing/],
   ]
   test.each(cases)('%s', async (_, text, reason) => {
     expect(await reasonFor(text)).toMatch(reason)

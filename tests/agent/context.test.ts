@@ -140,7 +140,7 @@ test('says what it waits for: masked, and until a time that is one', () => {
   ])
   last[Symbol.dispose]()
   expect(waits).toHaveLength(2)
-  expect(() => context.waiting('d', Number.NaN)).toThrow('until is no time')
+  expect(() => context.waiting('d', Number.NaN)).toThrow('until must be a valid time, got NaN')
 })
 
 test('knows its name, and where it is called', () => {

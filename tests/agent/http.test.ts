@@ -1,11 +1,27 @@
 import { describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { fakeVendor, testAgent } from 'cadre/testing'
 import http from '../../agents/http.ts'
 import { AgentError, type Effect } from '../../lib/agent/define.ts'
 import { problems } from '../../lib/schema.ts'
 import { phaseFolder, testContext } from '../support/context.ts'
 import { faultServer, rawServer } from '../support/faults.ts'
+
+const TOKEN = 'canary-in-a-header'
+const entry = (url: string) => ({ name: 'x', url, headers: { authorization: `Bearer ${TOKEN}` } })
+// It passes on whatever comes, and its errors name the host only.
+const words = { names: '127.0.0.1', anyReply: true, secrets: [TOKEN] }
+await testAgent({
+  file: join(import.meta.dir, '../../agents/http.ts'),
+  vendor: () =>
+    fakeVendor(() => ({ a: 1 }), { allows: ({ headers }) => headers.get('authorization') === `Bearer ${TOKEN}` }),
+  settings: () => ({}),
+  examples: {
+    source: ({ url }) => ({ entry: entry(`${url}/data`), ...words }),
+    target: ({ url }) => ({ entry: { ...entry(`${url}/data`), file: 'f' }, files: { f: 'text' }, ...words }),
+  },
+})
 
 const { source, target } = http as Required<typeof http>
 const effectOf = (handler: typeof source, entry: object): Effect =>

@@ -1,11 +1,20 @@
 import { describe, expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { basicAuth, type Json, jsonApi, pagesOf, pathSegment, readText, writeListing } from '../../lib/agent/cadre.ts'
+import {
+  basicAuth,
+  type Json,
+  jsonApi,
+  pagesOf,
+  pathSegment,
+  readText,
+  Type,
+  writeListing,
+} from '../../lib/agent/cadre.ts'
 import { explain } from '../../lib/agent/json-api.ts'
+import { fakeVendor, refusal } from '../../lib/testing/fake-vendor.ts'
 import { phaseFolder, testContext } from '../support/context.ts'
 import { failureOf } from '../vendors/bad-days.ts'
-import { refusal, vendor } from '../vendors/vendor.ts'
 
 test('basic credentials are UTF-8', () => {
   expect(basicAuth('kim@acme.test/token', 'pä:ss')).toBe(
@@ -14,7 +23,7 @@ test('basic credentials are UTF-8', () => {
 })
 
 test.each(['', '.', '..'])('%p is no segment of a path', text => {
-  expect(() => pathSegment(text)).toThrow('no identifier')
+  expect(() => pathSegment(text)).toThrow('cannot be used as an identifier')
 })
 
 test('a segment stays one segment', () => {
@@ -28,7 +37,7 @@ describe('a call', () => {
   ) => jsonApi(context, { setting: 'token', base: `${url}/`, headers: { authorization: 'Bearer t' } })
 
   test('sends JSON, its query and its credential, and reads JSON or nothing', async () => {
-    using server = vendor(({ path }) =>
+    using server = fakeVendor(({ path }) =>
       path === '/none' ? new Response(null, { status: 204 }) : Response.json({ a: 1 }),
     )
     const call = api(server.url)
@@ -43,12 +52,36 @@ describe('a call', () => {
   })
 
   test.each([204, 200])('that reads, and is answered %d and nothing, fails', async status => {
-    using server = vendor(() => new Response(status === 200 ? '' : null, { status }))
+    using server = fakeVendor(() => new Response(status === 200 ? '' : null, { status }))
     expect(await failureOf(api(server.url)('get it', '/x'))).toMatchObject({ code: 'no_json' })
   })
 
+  test.each([[{ b: 1 }], [null], ['a']])(
+    'whose reply is %j and not of the form that was asked for, fails',
+    async given => {
+      using server = fakeVendor(() => Response.json(given))
+      const reply = Type.Object({ a: Type.Integer() })
+      expect(await failureOf(api(server.url)('get it', '/x', { reply }))).toMatchObject({
+        code: 'unexpected_reply',
+        message: expect.stringMatching(
+          /^\[stock\.get\] get it: the reply is of another form: (\/a is required|it must be object)$/,
+        ),
+        hint: expect.stringContaining('address'),
+      })
+    },
+  )
+
+  test('whose reply has a form must have a reply, and may have more than was asked for', async () => {
+    using server = fakeVendor(({ method }) => (method === 'PUT' ? new Response('') : { a: 1, b: 2 }))
+    const reply = Type.Object({ a: Type.Integer() })
+    expect(await api(server.url)<Json>('get it', '/x', { reply })).toEqual({ a: 1, b: 2 })
+    expect(await failureOf(api(server.url)('put it', '/x', { method: 'PUT', reply }))).toMatchObject({
+      code: 'no_json',
+    })
+  })
+
   test('that is refused begins with the place and says what was tried', async () => {
-    using server = vendor(() => refusal(404, 'gone fishing'))
+    using server = fakeVendor(() => refusal(404, 'gone fishing'))
     expect((await failureOf(api(server.url)('get the stock', '/x'))).message).toBe(
       '[stock.get] get the stock: HTTP 404: gone fishing',
     )

@@ -7,6 +7,7 @@ import { CadreError } from '../../lib/error.ts'
 import type { Json } from '../../lib/json.ts'
 import { groupMembers, startOf } from '../../lib/process.ts'
 import { openSettings, type Settings, type SettingsOptions } from '../../lib/settings/settings.ts'
+import { whyUntrusted } from '../../lib/settings/trust.ts'
 import { folder } from '../support/folder.ts'
 
 const noop = { effect: 'read' as const, entry: Type.Object({}), run: async () => ({ text: '' }) }
@@ -152,6 +153,12 @@ describe('keys and values', () => {
     ['network.allow', 'http://x.test'],
     ['network.allow', ['10.0.0.0/40']],
     ['network.allow', 5],
+    ['packages.trust', ['acme']],
+    ['packages.trust', ['@acme/team']],
+    ['packages.trust', [`ed25519:${'A'.repeat(42)}`]],
+    ['packages.trust', [`ed25519:${'A'.repeat(42)}B`]],
+    ['packages.trust', ['${env:TRUST}']],
+    ['packages.trust', { scopes: ['@acme'] }],
     ['hub.api_key', 7],
     ['agents.wiki.email', ''],
     ['hub.url', 'hub.example.com'],
@@ -215,6 +222,34 @@ describe('keys and values', () => {
     await settings.set('network.allow', ['fd00::/8'])
     expect(settings.networkAllow()).toEqual(['fd00::/8'])
   })
+
+  test('packages.trust takes a list of scopes and keys, or a line of them; none is a list, too', async () => {
+    const { settings } = await opened()
+    expect(settings.packageTrust()).toBeUndefined()
+    const key = `ed25519:${'A'.repeat(43)}`
+    await settings.set('packages.trust', `@acme, ${key}`)
+    expect(settings.packageTrust()).toEqual(['@acme', key])
+    expect(settings.get('packages.trust', agents).value).toEqual(['@acme', key])
+    await settings.set('packages.trust', [])
+    expect(settings.packageTrust()).toEqual([])
+    await settings.set('packages.trust', null)
+    expect(settings.packageTrust()).toBeUndefined()
+  })
+})
+
+test.each([
+  'packages: {trust: }',
+  'packages: {trust: "@acme"}',
+  'packages: {trust: ["@acme", acme]}',
+  'packages: {trust: "${env:LIST}"}',
+  'packages: {trust: ["@acme", "${env:KEY}"]}',
+  'packages: {trsut: ["@acme"]}',
+  'packages: ["@acme"]',
+])('no package is run while the file says %s, and it is told', async text => {
+  const { settings } = await opened(`${text}\n`, { env: { LIST: '["@acme"]', KEY: '@other' } })
+  const content = { name: '@acme/t', version: '1.0.0', sha256: '0'.repeat(64) }
+  expect(whyUntrusted(settings.packageTrust(), content, null)).toContain('@acme/t@1.0.0 is not run: packages.trust')
+  expect(settings.unknown({ ...agents, names: () => [] })).toHaveLength(1)
 })
 
 describe("an agent's settings", () => {

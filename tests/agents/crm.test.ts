@@ -3,11 +3,11 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import crm from '../../agents/crm.ts'
 import type { AgentContext, Effect } from '../../lib/agent/define.ts'
+import { refusal } from '../../lib/testing/fake-vendor.ts'
 import { phaseFolder, type TestContext, testContext } from '../support/context.ts'
 import { outcomeOf } from '../support/outcome.ts'
 import { badDays, failureOf } from '../vendors/bad-days.ts'
 import { type FakeCrm, fakeCrm, TOKEN } from '../vendors/crm.ts'
-import { refusal } from '../vendors/vendor.ts'
 
 const actions = crm.actions!
 const settings = (url: string) => ({ access_token: TOKEN, base_url: url })

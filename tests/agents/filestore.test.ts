@@ -4,13 +4,13 @@ import { join } from 'node:path'
 import filestore from '../../agents/filestore.ts'
 import type { AgentContext, Effect } from '../../lib/agent/define.ts'
 import { variantsOf } from '../../lib/redact.ts'
+import { refusal } from '../../lib/testing/fake-vendor.ts'
 import { phaseFolder, type TestContext, testContext } from '../support/context.ts'
 import { command, files, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 import { outcomeOf } from '../support/outcome.ts'
 import { badDays, failureOf } from '../vendors/bad-days.ts'
 import { add, CANARIES, credentials, type FakeDrive, fakeDrive } from '../vendors/filestore.ts'
-import { refusal } from '../vendors/vendor.ts'
 
 const { source, target } = filestore as Required<typeof filestore>
 const FILE = credentials('service_account')
@@ -76,7 +76,12 @@ describe('signing in', () => {
   test.each([
     ['is not there', () => '/nowhere/credentials.json', 'cannot be read', 'credentials_file'],
     ['is for the other mode', () => credentials('oauth'), 'has no client_email, private_key', 'auth_mode to oauth'],
-    ['has a broken key', () => credentials('service_account', { private_key: 'x' }), 'no PKCS #8', 'credentials_file'],
+    [
+      'has a broken key',
+      () => credentials('service_account', { private_key: 'x' }),
+      'must be a PKCS #8 key',
+      'credentials_file',
+    ],
     ['was revoked', () => credentials('service_account', { client_email: 'x@y' }), 'invalid_grant', 'credentials_file'],
   ])('a file that %s', async (_, path, said, hint) => {
     const error = await failureOf(read({ ref: 'file-1' }, begin('once', { credentials_file: path() })))
@@ -173,7 +178,7 @@ describe('listing', () => {
     expect((await failureOf(read({ ref: 'folder/file-1' }))).code).toBe('not_found')
     const error = await failureOf(read({ ref: "folder/it's\\" }))
     expect(error).toMatchObject({ code: 'not_found' })
-    expect(error.hint).toContain('share it')
+    expect(error.hint).toContain('the file is shared with the account')
   })
 
   test('pages that never end', async () => {

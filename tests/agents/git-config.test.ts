@@ -7,12 +7,12 @@ import { createServer, type Server } from 'node:net'
 import { join } from 'node:path'
 import gitAgent from '../../agents/git.ts'
 import type { AgentContext } from '../../lib/agent/define.ts'
+import { refusal } from '../../lib/testing/fake-vendor.ts'
 import { testContext } from '../support/context.ts'
 import { folder } from '../support/folder.ts'
 import { failureOf } from '../vendors/bad-days.ts'
 import { freshClone, git } from '../vendors/git-host.ts'
 import { fakeGitHub, TOKEN } from '../vendors/github.ts'
-import { refusal } from '../vendors/vendor.ts'
 import { cloneForEachTest, hub, workspace } from './git-clone.ts'
 
 cloneForEachTest()

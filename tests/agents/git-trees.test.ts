@@ -136,7 +136,7 @@ describe('a folder', () => {
     git(nested, 'clone', '--quiet', hub.origin, '.')
     const error = await failureOf(run())
     expect(error).toMatchObject({ code: 'invalid_request', sent: 'no' })
-    expect(error.message).toContain('deep/other/ is a repository of its own')
+    expect(error.message).toContain('deep/other/ must not be a separate repository')
     expect(git(workspace, 'branch', '--show-current')).toBe('main')
     edit('.gitignore', 'other\n')
     await run()

@@ -3,13 +3,13 @@ import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'n
 import { join } from 'node:path'
 import gitAgent from '../../agents/git.ts'
 import type { AgentContext } from '../../lib/agent/define.ts'
+import { refusal } from '../../lib/testing/fake-vendor.ts'
 import { testContext } from '../support/context.ts'
 import { outcomeOf } from '../support/outcome.ts'
 import { failureOf } from '../vendors/bad-days.ts'
 import { ACCOUNT, addPull, type FakeBitbucket, fakeBitbucket } from '../vendors/bitbucket.ts'
 import { freshClone, git } from '../vendors/git-host.ts'
 import { fakeGitHub, TOKEN } from '../vendors/github.ts'
-import { refusal } from '../vendors/vendor.ts'
 import { cloneForEachTest, hub, workIn, workspace } from './git-clone.ts'
 
 const create = gitAgent.actions!.create_pr!
@@ -209,9 +209,9 @@ describe('what a repository may not do', () => {
   })
 
   test.each([
-    ['http://elsewhere.test/acme/app.git', 'the credential goes to 127.0.0.1 only'],
-    ['https://127.0.0.1.elsewhere.test/acme/app.git', 'the credential goes to 127.0.0.1 only'],
-    ['https://127.0.0.1', 'names no repository'],
+    ['http://elsewhere.test/acme/app.git', 'must be on 127.0.0.1, where the credential belongs'],
+    ['https://127.0.0.1.elsewhere.test/acme/app.git', 'must be on 127.0.0.1, where the credential belongs'],
+    ['https://127.0.0.1', 'does not name a repository'],
   ])('have a remote at %s', async (remote, said) => {
     git(workspace, 'remote', 'set-url', 'origin', remote)
     edit()
@@ -223,7 +223,7 @@ describe('what a repository may not do', () => {
   test('be reached by http beyond this machine', async () => {
     git(workspace, 'remote', 'set-url', 'origin', 'http://code.acme.test/acme/app.git')
     const error = await failureOf(run({}, begin({ base_url: 'https://code.acme.test/api/v3' })))
-    expect(error.message).toContain('would show the credential')
+    expect(error.message).toContain('must use https, because http would expose the credential')
   })
 
   test('redirect the credential', async () => {

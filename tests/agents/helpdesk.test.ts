@@ -1,13 +1,14 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { testAgent } from 'cadre/testing'
 import helpdesk from '../../agents/helpdesk.ts'
 import type { AgentContext, Effect } from '../../lib/agent/define.ts'
+import { refusal } from '../../lib/testing/fake-vendor.ts'
 import { phaseFolder, type TestContext, testContext } from '../support/context.ts'
 import { outcomeOf } from '../support/outcome.ts'
-import { badDays, failureOf } from '../vendors/bad-days.ts'
+import { failureOf } from '../vendors/bad-days.ts'
 import { ACCOUNT, addComment, type FakeHelpdesk, fakeHelpdesk } from '../vendors/helpdesk.ts'
-import { refusal } from '../vendors/vendor.ts'
 
 const actions = helpdesk.actions!
 const settings = (url: string) => ({ ...ACCOUNT, base_url: url })
@@ -30,13 +31,25 @@ const run = (action: string, entry: object, at: TestContext) =>
 const written = (at: TestContext, name: string) => JSON.parse(readFileSync(join(phaseFolder(at), name), 'utf8'))
 const lastBody = () => zendesk.seen.at(-1)!.body
 
-badDays({
-  open: fakeHelpdesk,
-  settings,
-  read: context => actions.get_ticket!.run({ name: 'out.json', ref: '35436' }, context),
-  request: /^GET \/api\/v2\/tickets\/35436$/,
-  setting: 'agents.helpdesk.api_token',
-  canaries: [ACCOUNT.api_token, btoa(`${ACCOUNT.email}/token:${ACCOUNT.api_token}`)],
+await testAgent({
+  file: join(import.meta.dir, '../../agents/helpdesk.ts'),
+  vendor() {
+    const vendor = fakeHelpdesk()
+    addComment(vendor, 'one')
+    return vendor
+  },
+  settings: vendor => settings(vendor.url),
+  examples: {
+    get_ticket: { entry: { name: 't.json', ref: '35436' }, names: 'get ticket 35436' },
+    get_comments: { entry: { name: 'c.json', ref: '35436' }, names: 'get comments of ticket 35436' },
+    search: { entry: { name: 's.json', ref: 'printer' }, names: '[helpdesk.search] search' },
+    add_comment: {
+      entry: { name: 'c', ref: '35436', file: 'c.md' },
+      files: { 'c.md': 'hello' },
+      names: 'comment on ticket 35436',
+    },
+    update_status: { entry: { name: 's', ref: '35436', status: 'solved' }, names: 'set the status of ticket 35436' },
+  },
 })
 
 describe('reading', () => {

@@ -57,7 +57,7 @@ test.each<[string, Json, string, unknown]>([
 test.each<[string, Json, string]>([
   ['Points', 1, 'no field is named "Points"'],
   ['TWIN', 'x', 'several fields are named "TWIN": customfield_10041, customfield_10042'],
-  ['Reviewer', 'kim@acme.test', 'Reviewer takes ids of accounts'],
+  ['Reviewer', 'kim@acme.test', 'Reviewer must be the id of an account'],
 ])('%s of %j is refused before anything is written', async (name, value, message) => {
   const error = await failureOf(update({ [name]: value }))
   expect(error).toMatchObject({ code: 'invalid_request', sent: 'no', hint: expect.any(String) })

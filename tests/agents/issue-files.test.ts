@@ -2,9 +2,9 @@
 
 import { describe, expect, test } from 'bun:test'
 import type { JsonObject } from '../../lib/json.ts'
+import { refusal } from '../../lib/testing/fake-vendor.ts'
 import { failureOf } from '../vendors/bad-days.ts'
 import { addIssue, doc } from '../vendors/issues.ts'
-import { refusal } from '../vendors/vendor.ts'
 import { begin, find, give, phase, run, site, siteForEachTest, web, writes } from './issues-site.ts'
 
 siteForEachTest()
@@ -77,12 +77,20 @@ describe('creating issues', () => {
   })
 
   test.each([
-    ['no JSON', '{', 'no JSON'],
+    ['no JSON', '{', 'must be JSON'],
     ['missing fields', { summary: 's' }, '/issues/0/project is required; /issues/0/type is required'],
     ['unknown fields', { project: 'WEB', type: 'T', summary: 's', story: 1 }, '/issues/0/story unknown property'],
     ['a label with blanks', { project: 'WEB', type: 'T', summary: 's', labels: ['a b'] }, '/issues/0/labels/0'],
-    ['ids twice', { issues: [STORIES.issues[0], STORIES.issues[0]] }, '/issues/1/id epic stands there twice'],
-    ['parents after children', { issues: STORIES.issues.toReversed() }, '/issues/1/parent must stand before'],
+    [
+      'ids twice',
+      { issues: [STORIES.issues[0], STORIES.issues[0]] },
+      '/issues/1/id must be unique, but epic is used twice',
+    ],
+    [
+      'parents after children',
+      { issues: STORIES.issues.toReversed() },
+      '/issues/1/parent must name an issue that precedes this one',
+    ],
     ['an unknown field', { ...STORIES.issues[2], fields: { Points: 1 } }, 'no field is named "Points"'],
   ])('%s is refused before anything is written', async (_, content, message) => {
     const at = begin('once')
@@ -151,7 +159,9 @@ describe('updating issues', () => {
       '/issues/0/key is required',
     )
     give(at, 'd.json', { key: 'WEB-1' })
-    expect((await failureOf(run('update_issue', { file: 'd.json' }, at))).message).toContain('nothing to write')
+    expect((await failureOf(run('update_issue', { file: 'd.json' }, at))).message).toContain(
+      'must have fields to write for at least one issue',
+    )
   })
 
   test('is repeated after a lost reply', async () => {

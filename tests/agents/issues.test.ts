@@ -2,10 +2,10 @@ import { describe, expect, test } from 'bun:test'
 import issues from '../../agents/issues.ts'
 import type { AgentContext } from '../../lib/agent/define.ts'
 import type { JsonObject } from '../../lib/json.ts'
+import { refusal } from '../../lib/testing/fake-vendor.ts'
 import { ACCOUNT, SIGNED } from '../vendors/atlassian.ts'
 import { badDays, failureOf } from '../vendors/bad-days.ts'
 import { addComment, addIssue, doc, fakeIssues } from '../vendors/issues.ts'
-import { refusal } from '../vendors/vendor.ts'
 import {
   begin,
   find,
@@ -174,7 +174,7 @@ describe('a transition', () => {
     })
     expect(writes()).toEqual([])
     const error = await failureOf(run('transition', { ref: 'WEB-1', to: 'Done' }, begin('once')))
-    expect(error).toMatchObject({ sent: 'no', hint: 'there are: Start (to In Progress)' })
+    expect(error).toMatchObject({ sent: 'no', hint: 'available transitions: Start (to In Progress)' })
   })
 
   test('whose screen requires a field says which, and what to do', async () => {

@@ -1,17 +1,40 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { type CallResult, testAgent } from 'cadre/testing'
 import metrics from '../../agents/metrics.ts'
-import type { AgentContext, Effect } from '../../lib/agent/define.ts'
-import { phaseFolder, type TestContext, testContext } from '../support/context.ts'
+import type { JsonObject } from '../../lib/json.ts'
+import { refusal } from '../../lib/testing/fake-vendor.ts'
 import { outcomeOf } from '../support/outcome.ts'
-import { badDays, failureOf } from '../vendors/bad-days.ts'
+import { failureOf } from '../vendors/bad-days.ts'
 import { type FakeMetrics, fakeMetrics, KEYS } from '../vendors/metrics.ts'
-import { refusal } from '../vendors/vendor.ts'
 
-const actions = metrics.actions!
-const settings = (url: string) => ({ ...KEYS, base_url: url })
+const settings = ({ url }: FakeMetrics) => ({ ...KEYS, base_url: url })
 const HOUR = 3_600_000
+
+const subject = await testAgent({
+  file: join(import.meta.dir, '../../agents/metrics.ts'),
+  vendor() {
+    const vendor = fakeMetrics()
+    vendor.monitors.push({ id: 1, name: 'disk', tags: [] })
+    vendor.events.push({ id: 'E1', at: Date.now() - HOUR, title: 'T1' })
+    return vendor
+  },
+  settings,
+  examples: {
+    query_metrics: {
+      entry: { name: 'x.json', ref: 'avg:system.cpu.idle{*}' },
+      scope: 'timeseries_query',
+      names: '[metrics.query_metrics] query metrics',
+    },
+    get_monitors: { entry: { name: 'x.json' }, scope: 'monitors_read', names: '[metrics.get_monitors] get monitors' },
+    get_events: { entry: { name: 'x.json' }, scope: 'events_read', names: '[metrics.get_events] get events' },
+    post_event: {
+      entry: { name: 'x', file: 'e.json' },
+      files: { 'e.json': JSON.stringify({ title: 'Deployed', text: 'v1.2.3' }) },
+      names: '[metrics.post_event] post an event',
+    },
+  },
+})
 
 let datadog: FakeMetrics
 beforeEach(() => {
@@ -19,30 +42,19 @@ beforeEach(() => {
 })
 afterEach(() => datadog[Symbol.dispose]())
 
-const begin = (effect: Effect = 'read') =>
-  testContext({ agent: 'metrics', settings: settings(datadog.url), network: { allow: [], literalOrigins: [] }, effect })
-const run = (action: string, entry: object, at: TestContext) =>
-  actions[action]!.run({ name: 'x.json', ...entry }, at.context as AgentContext<never>)
-const written = (at: TestContext) => JSON.parse(readFileSync(join(phaseFolder(at), 'x.json'), 'utf8'))
-
-badDays({
-  open: fakeMetrics,
-  settings,
-  read: context => actions.query_metrics!.run({ name: 'out.json', ref: 'avg:system.cpu.idle{*}' }, context),
-  request: /^GET \/api\/v1\/query$/,
-  setting: 'agents.metrics.api_key or app_key',
-  scope: 'timeseries_query',
-  canaries: Object.values(KEYS),
-})
+const KEY = '01234567-89ab-8def-a123-456789abcdef'
+const run = (action: string, entry: JsonObject, files: Record<string, string> = {}) =>
+  subject.call(datadog, action, { name: 'x.json', ...entry }, { files, key: KEY })
+const written = ({ files }: CallResult) => JSON.parse(files['x.json']!)
 
 describe('a query', () => {
   test('asks for the window and gives the series', async () => {
-    const at = begin()
     const ref = 'avg:system.cpu.idle{host:a} by {b}'
-    const { data } = await run('query_metrics', { ref, window: '4h' }, at)
+    const result = await run('query_metrics', { ref, window: '4h' })
+    const { data } = result
     expect(data).toMatchObject({ series: [{ metric: 'system.cpu.idle', pointlist: [[1_681_683_300_000, 77.6]] }] })
     expect(data).toMatchObject({ total: 1, truncated: false })
-    expect(written(at)).toMatchObject({ status: 'ok', query: ref })
+    expect(written(result)).toMatchObject({ status: 'ok', query: ref })
     const { query } = datadog.seen[0]!
     expect(Number(query.get('to')) - Number(query.get('from'))).toBe(4 * 3_600)
     expect(Math.abs(Number(query.get('to')) - Date.now() / 1_000)).toBeLessThan(60)
@@ -50,23 +62,25 @@ describe('a query', () => {
 
   test('looks at the last hour; no series is no error', async () => {
     datadog.series = []
-    expect((await run('query_metrics', { ref: 'x' }, begin())).data).toMatchObject({ series: [], total: 0 })
+    expect((await run('query_metrics', { ref: 'x' })).data).toMatchObject({ series: [], total: 0 })
     const { query } = datadog.seen[0]!
     expect(Number(query.get('to')) - Number(query.get('from'))).toBe(3_600)
   })
 
   test('that is refused with 200 fails all the same', async () => {
-    const error = await failureOf(run('query_metrics', { ref: 'bad' }, begin()))
-    expect(error).toMatchObject({ code: 'rejected', message: '[metrics] query metrics: Error parsing query' })
+    const error = await failureOf(run('query_metrics', { ref: 'bad' }))
+    expect(error).toMatchObject({
+      code: 'rejected',
+      message: '[metrics.query_metrics] query metrics: Error parsing query',
+    })
   })
 
   test('with very many points has them in the file only, and says so', async () => {
     const pointlist = Array.from({ length: 20_000 }, (_, at) => [1_681_683_300_000 + at, 1.5])
     datadog.series = [{ metric: 'a', pointlist }]
-    const at = begin()
-    const { data } = await run('query_metrics', { ref: 'x' }, at)
-    expect(data).toEqual({ series: [{ metric: 'a' }], total: 1, truncated: true })
-    expect(written(at).series[0].pointlist).toHaveLength(20_000)
+    const result = await run('query_metrics', { ref: 'x' })
+    expect(result.data).toEqual({ series: [{ metric: 'a' }], total: 1, truncated: true })
+    expect(written(result).series[0].pointlist).toHaveLength(20_000)
   })
 })
 
@@ -78,20 +92,20 @@ describe('monitors', () => {
   })
 
   test('come in pages, whole in the file', async () => {
-    const at = begin()
-    const { data } = await run('get_monitors', { limit: 10_000 }, at)
+    const result = await run('get_monitors', { limit: 10_000 })
+    const { data } = result
     expect(data).toMatchObject({ total: 2_100, truncated: false })
     const url = `${datadog.url}/monitors/0`
     const first = { id: 0, name: 'even 0', type: 'query alert', status: 'OK', tags: ['n:0', 'all'], url }
     expect((data as { items: unknown[] }).items[0]).toEqual(first)
-    expect(written(at).items[2_099]).toMatchObject({ id: 2_099, query: 'avg(last_5m):x > 1' })
+    expect(written(result).items[2_099]).toMatchObject({ id: 2_099, query: 'avg(last_5m):x > 1' })
     expect(datadog.seen).toHaveLength(3)
   })
 
   test('are found by name and tags; the limit tells whether there are more', async () => {
-    const found = await run('get_monitors', { query: 'odd', tags: ['n:0', 'all'], limit: 349 }, begin())
+    const found = await run('get_monitors', { query: 'odd', tags: ['n:0', 'all'], limit: 349 })
     expect(found.data).toMatchObject({ total: 349, truncated: true })
-    const exact = await run('get_monitors', { query: 'odd', tags: 'n:0,all', limit: 350 }, begin())
+    const exact = await run('get_monitors', { query: 'odd', tags: 'n:0,all', limit: 350 })
     expect(exact.data).toMatchObject({ total: 350, truncated: false })
   })
 })
@@ -104,15 +118,15 @@ describe('events', () => {
       at: now - 48 * HOUR + n * 60_000,
       title: `T${n}`,
     }))
-    const at = begin()
-    const { data } = await run('get_events', { limit: 10_000 }, at)
+    const result = await run('get_events', { limit: 10_000 })
+    const { data } = result
     const { items, truncated } = data as { items: Record<string, unknown>[]; truncated: boolean }
     expect(truncated).toBe(false)
-    expect(written(at).items).toHaveLength(items.length)
+    expect(written(result).items).toHaveLength(items.length)
     expect(items.length).toBeGreaterThan(1_050)
     expect(items.length).toBeLessThan(1_070)
     expect(items[0]).toEqual({ id: 'E2499', timestamp: expect.any(String), title: 'T2499', tags: ['a:b'] })
-    const some = await run('get_events', { window: '48h', query: 'service:web' }, begin())
+    const some = await run('get_events', { window: '48h', query: 'service:web' })
     expect(some.data).toMatchObject({ total: 100, truncated: true })
     expect(datadog.seen.at(-1)!.query.get('filter[query]')).toBe('service:web')
   })
@@ -120,35 +134,34 @@ describe('events', () => {
 
 describe('an event', () => {
   const EVENT = JSON.stringify({ title: 'Deployed', text: 'v1.2.3', tags: ['env:prod'], alert_type: 'success' })
-  const post = (at: TestContext, text = EVENT) => {
-    writeFileSync(join(at.workspace, 'e.json'), text)
-    return run('post_event', { file: 'e.json' }, at)
-  }
+  const post = (text = EVENT) => run('post_event', { file: 'e.json' }, { 'e.json': text })
 
   test('is posted with the tag that finds it, and keeps all digits of its id', async () => {
-    const at = begin('once')
-    const { data, external } = await post(at)
+    const { data, external } = await post()
     const id = '765432109876543210'
     expect(data).toEqual({ id, url: `${datadog.url}/event/event?id=${id}` })
     expect(external).toEqual({ id, url: `${datadog.url}/event/event?id=${id}` })
-    expect(datadog.posted[0]).toMatchObject({ title: 'Deployed', tags: ['env:prod', `cadre_key:${at.context.key}`] })
+    expect(datadog.posted[0]).toMatchObject({
+      title: 'Deployed',
+      tags: ['env:prod', `cadre_key:${KEY}`],
+    })
   })
 
   test.each([
-    ['no JSON', 'Deployed', 'is no JSON'],
-    ['no object', 'null', 'has no `title`'],
-    ['no text', '{"title":"x"}', 'has no `text`'],
-    ['tags that are no list', '{"title":"x","text":"y","tags":"a:b"}', 'no list'],
+    ['no JSON', 'Deployed', 'must be JSON'],
+    ['no object', 'null', 'must have the text field `title`'],
+    ['no text', '{"title":"x"}', 'must have the text field `text`'],
+    ['tags that are no list', '{"title":"x","text":"y","tags":"a:b"}', 'must have a list as its `tags`'],
     ['a text that would be cut', JSON.stringify({ title: 'x', text: 'y'.repeat(4_001) }), '4000 characters'],
   ])('with %s is not sent', async (_, text, message) => {
-    const error = await failureOf(post(begin('once'), text))
+    const error = await failureOf(post(text))
     expect(error).toMatchObject({ code: 'invalid_request', sent: 'no' })
     expect(error.message).toContain(message)
     expect(datadog.seen).toHaveLength(0)
   })
 
   test('that the vendor refuses says why', async () => {
-    const error = await failureOf(post(begin('once'), '{"title":"x","text":"y","alert_type":"loud"}'))
+    const error = await failureOf(post('{"title":"x","text":"y","alert_type":"loud"}'))
     expect(error).toMatchObject({ code: 'rejected', sent: 'no' })
     expect(error.message).toContain('alert_type')
   })
@@ -157,7 +170,7 @@ describe('an event', () => {
     outcomeOf({
       agent: metrics,
       name: 'metrics',
-      settings: settings(datadog.url),
+      settings: settings(datadog),
       files: { 'e.json': EVENT },
       phase: {
         action: 'post_event',
@@ -187,9 +200,16 @@ test.each([
   const { http_proxy } = process.env
   process.env.http_proxy = datadog.url
   try {
-    const at = testContext({ agent: 'metrics', settings: settings(`http://${host}/`), effect: 'once' })
-    writeFileSync(join(at.workspace, 'e.json'), JSON.stringify({ title: 'x', text: 'y' }))
-    const { data } = await run('post_event', { file: 'e.json' }, at)
+    const { data } = await subject.call(
+      datadog,
+      'post_event',
+      { name: 'x.json', file: 'e.json' },
+      {
+        files: { 'e.json': JSON.stringify({ title: 'x', text: 'y' }) },
+        settings: { ...KEYS, base_url: `http://${host}/` },
+        allow: ['127.0.0.1'],
+      },
+    )
     expect(data).toMatchObject({ url: expect.stringContaining(`${app}event/event?id=`) })
     expect(datadog.seen[0]!.headers.get('host')).toBe(host)
   } finally {

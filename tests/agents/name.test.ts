@@ -33,7 +33,7 @@ test.each(['wiki', 'wiki@eu', 'pages', 'pages@eu'])('%s is what its errors speak
   const error = await refusal(reference)
   expect(error).toMatchObject({ code: 'unauthorized' })
   expect(error.message).toStartWith(`[${reference}.get_page] get page 131073: HTTP 401`)
-  expect(error.hint).toContain(`set agents.${reference}.api_token anew`)
+  expect(error.hint).toContain(`set agents.${reference}.api_token again`)
   const others = ['wiki', 'wiki@eu', 'pages', 'pages@eu'].filter(name => name !== reference)
   for (const other of others)
     expect(JSON.stringify(error)).not.toMatch(new RegExp(`agents\\.${other}\\.|\\[${other}[.\\]]`))

@@ -145,7 +145,7 @@ describe('a prefix', () => {
     const t = contextFor()
     const data = (await fetched({ name: 'all', ref: 'reports/p/' }, t)).data as { items: { file: string | null }[] }
     expect(data.items.map(({ file }) => file)).toEqual(['all/a', null, 'all/c', null])
-    expect(t.lines.join()).toContain('not fetched')
+    expect(t.lines.join()).toContain('not downloaded')
     pages[''] = page(['p/a'], 'again')
     expect(await failureOf(fetched({ name: 'all', ref: 'reports/p/' }))).toMatchObject({ code: 'endless' })
   })

@@ -3,11 +3,11 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import wiki from '../../agents/wiki.ts'
 import type { AgentContext, Effect } from '../../lib/agent/define.ts'
+import { refusal } from '../../lib/testing/fake-vendor.ts'
 import { phaseFolder, type TestContext, testContext } from '../support/context.ts'
 import { outcomeOf } from '../support/outcome.ts'
 import { ACCOUNT, SIGNED } from '../vendors/atlassian.ts'
 import { badDays, failureOf } from '../vendors/bad-days.ts'
-import { refusal } from '../vendors/vendor.ts'
 import { addPage, type FakeWiki, fakeWiki } from '../vendors/wiki.ts'
 
 const actions = wiki.actions!

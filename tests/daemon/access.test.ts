@@ -6,9 +6,9 @@ import { Elysia } from 'elysia'
 import { exportSPKI, generateKeyPair, type JWTPayload, SignJWT } from 'jose'
 import { Type } from 'typebox'
 import { migrate, openDatabase, readMigrations } from '../../db/open.ts'
-import { createGuard, isLoopback, type Rule } from '../../lib/daemon/access.ts'
-import { createCredentials, type Remote } from '../../lib/daemon/credentials.ts'
+import { createAccess, isLoopback, type Rule } from '../../lib/daemon/access.ts'
 import { daemonKit } from '../../lib/daemon/kit.ts'
+import { createCredentials, type Remote } from '../../lib/daemon/remote-credentials.ts'
 import { UsedTokens } from '../../lib/daemon/used-tokens.ts'
 import { CadreError } from '../../lib/error.ts'
 import { root, STRICT } from '../../lib/http/root.ts'
@@ -60,7 +60,7 @@ const keys = [
 const enrolled: Remote = { ...remote, keys: () => keys }
 
 function guardOf(link: Remote | null = enrolled, strict = false) {
-  return createGuard({
+  return createAccess({
     localToken: 'local-token',
     strict,
     credentials: createCredentials(

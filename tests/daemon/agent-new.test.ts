@@ -9,13 +9,16 @@ import { folder } from '../support/folder.ts'
 
 const REPOSITORY = join(import.meta.dir, '../..')
 
-async function bunTest(cwd: string, file: string) {
-  const child = Bun.spawn([process.execPath, 'test', file], { cwd, stdout: 'pipe', stderr: 'pipe' })
-  const [said, code] = await Promise.all([child.stderr.text(), child.exited])
-  return { said, code }
+async function said(cwd: string, ...args: string[]) {
+  const child = Bun.spawn([process.execPath, ...args], { cwd, stdout: 'pipe', stderr: 'pipe' })
+  const [out, error, code] = await Promise.all([child.stdout.text(), child.stderr.text(), child.exited])
+  return { said: out + error, code }
 }
 
-test('into a home: an agent that loads, and a test that passes', async () => {
+/** The test of the template: what every agent owes, for each of its two actions, and three of its own. */
+const PASSED = /\b[6-9]\d pass\n 0 fail/
+
+test('into a home: an agent that loads, a test that passes from any folder, and types that are sound', async () => {
   const home = folder()
   const { code, stdout } = await command(['agent', 'new', 'stock-levels'], { home })
   expect(code).toBe(0)
@@ -28,19 +31,32 @@ test('into a home: an agent that loads, and a test that passes', async () => {
     file: agent,
     actions: { get_item: { direction: 'source' }, put_item: { direction: 'target' } },
   })
-  const { said, code: passed } = await bunTest(home, written)
-  expect([said, passed]).toEqual([expect.stringContaining('4 pass'), 0])
+  for (const cwd of [home, folder()]) {
+    expect(await said(cwd, 'test', written)).toEqual({ said: expect.stringMatching(PASSED), code: 0 })
+  }
+  const tsc = join(REPOSITORY, 'node_modules/.bin/tsc')
+  expect(await said(home, tsc, '--noEmit', '--project', home)).toEqual({ said: '', code: 0 })
+  const { stderr } = await command(['agent', 'new', 'prices'], { home })
+  expect(stderr).toBe('')
+}, 120_000)
+
+test('the tsconfig.json of a home stays its author’s', async () => {
+  const home = files({ 'tsconfig.json': '{}' })
+  const { code, stderr } = await command(['agent', 'new', 'stock-levels'], { home })
+  expect(code).toBe(0)
+  expect(readFileSync(join(home, 'tsconfig.json'), 'utf8')).toBe('{}')
+  expect(stderr).toContain(`"extends": "${REPOSITORY}/tsconfig.json"`)
 })
 
 test('into the repository, where the linter has nothing to say', async () => {
   const repository = folder()
   mkdirSync(join(repository, 'tests'))
-  for (const part of ['lib', 'tests/support', 'node_modules', 'biome.json']) {
+  for (const part of ['lib', 'tsconfig.json', 'node_modules', 'biome.json']) {
     symlinkSync(join(REPOSITORY, part), join(repository, part))
   }
   await agentNew('ledger', { home: folder(), cwd: join(repository, 'tests'), repository })
-  const { said, code } = await bunTest(repository, join(repository, 'tests/agents/ledger.test.ts'))
-  expect([said, code]).toEqual([expect.stringContaining('4 pass'), 0])
+  const written = join(repository, 'tests/agents/ledger.test.ts')
+  expect(await said(repository, 'test', written)).toEqual({ said: expect.stringMatching(PASSED), code: 0 })
 
   const biome = join(REPOSITORY, 'node_modules/.bin/biome')
   const paths = ['agents/ledger.ts', 'tests/agents/ledger.test.ts']

@@ -1,7 +1,7 @@
 // What can be a home, who holds it, and how a command tells what it could not do: once, and never by a stack.
 
 import { expect, test } from 'bun:test'
-import { chownSync, existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { chownSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { bootId, startOf } from '../../lib/process.ts'
 import { command, files, spawnDaemon, startCommand } from '../support/daemon.ts'
@@ -124,6 +124,18 @@ phases: [{ name: p, agent: exec, commands: [{ name: c, run: "true" }] }]
       }
     }
   }
+})
+
+test('a local token that was removed is made anew at the next start, and the former one is none', async () => {
+  const first = await spawnDaemon()
+  const list = (daemon: typeof first, token: string) =>
+    daemon.post('/v1/settings/list', {}, { authorization: `Bearer ${token}` })
+  expect((await list(first, first.token)).status).toBe(200)
+  await first.stop()
+  rmSync(join(first.home, 'token'))
+  const second = await spawnDaemon({ home: first.home })
+  expect([(await list(second, first.token)).status, (await list(second, second.token)).status]).toEqual([401, 200])
+  await second.stop()
 })
 
 test('a fault of the program is one line, and the log level prints where it happened', async () => {

@@ -6,6 +6,7 @@ import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Mask } from '../../lib/daemon/mask.ts'
 import { ownSecrets } from '../../lib/daemon/own-secrets.ts'
+import { addPublishKey } from '../../lib/daemon/publish-keys.ts'
 import { createLog } from '../../lib/log.ts'
 import { type KnownSecret, variantsOf } from '../../lib/redact.ts'
 import { files, spawnDaemon } from '../support/daemon.ts'
@@ -104,8 +105,10 @@ describe('what the daemon holds itself', () => {
     writeFileSync(join(home, 'settings.yml'), `hub: {url: 'http://127.0.0.1:9', realm_token: ${stored}}\n`, {
       mode: 0o600,
     })
+    const { secret: publisher } = await addPublishKey(home)
     const daemon = await spawnDaemon({ home, env: { ...held, CADRE_HUB_URL: 'http://127.0.0.1:9' } })
-    const print = 'cat "$HOME/token" "$HOME/session" "$HOME/settings.yml"; tr "\\0" "\\n" < /proc/$PPID/environ'
+    const print =
+      'cat "$HOME/token" "$HOME/session" "$HOME/publish-keys.json" "$HOME/settings.yml"; tr "\\0" "\\n" < /proc/$PPID/environ'
     const path = files({
       'team.yml': `
 name: "@local/prints"
@@ -127,7 +130,7 @@ phases:
       ]),
     )
     await daemon.stop()
-    const secrets = [...Object.values(held), session, stored, daemon.token]
+    const secrets = [...Object.values(held), session, stored, publisher, daemon.token]
     const kept = readdirSync(home).filter(name => name.startsWith('daemon.db'))
     const said = [heard, daemon.output.stderr, ...kept.map(name => readFileSync(join(home, name), 'latin1'))]
     for (const [at, text] of said.entries()) {

@@ -3,10 +3,10 @@
 import { afterAll, expect, test } from 'bun:test'
 import { existsSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { HubClient } from '../../lib/daemon/hub-client.ts'
+import { HubClient } from '../../lib/daemon/link/link.ts'
 import { Packages } from '../../lib/daemon/packages.ts'
 import { createLog } from '../../lib/log.ts'
-import { packageDigest } from '../../lib/package-files.ts'
+import { packageDigest } from '../../lib/wire/package-files.ts'
 import { folder } from '../support/folder.ts'
 
 let reply: object = {}
@@ -15,7 +15,7 @@ afterAll(() => server.stop(true))
 
 function fresh() {
   const home = folder()
-  const packages = new Packages(home, createLog({ write: () => {} }))
+  const packages = new Packages(home, { trust: () => undefined, log: createLog({ write: () => {} }) })
   packages.source = { client: new HubClient(server.url.origin, null), token: 'none' }
   return { home, packages }
 }
@@ -33,11 +33,14 @@ test('what matches is installed, whatever stands besides', async () => {
   expect(existsSync(join(home, 'packages', NAME, '1.0.0', 'team.yml'))).toBe(true)
 })
 
+const leaving = [file('../x', ''), ...published]
 const wrong: [string, object][] = [
+  ['a name that leaves the folder', { ...answer, files: leaving, sha256: packageDigest(leaving) }],
   ['another byte', { ...answer, files: [file('a.txt', 'b'), published[1]] }],
   ['a file more', { ...answer, files: [file('0.txt', ''), ...published] }],
   ['a file less', { ...answer, files: published.slice(1) }],
   ['another name of a file', { ...answer, files: [file('b.txt', 'a'), published[1]] }],
+  ['another version than the one that was asked for', { ...answer, version: '0.9.0' }],
   ['another package', { ...answer, name: '@acme/other' }],
 ]
 test.each(wrong)('%s is refused, and nothing is left of it', async (_, given) => {

@@ -110,6 +110,25 @@ async function failure(reply: Promise<Response>) {
   return { status: response.status, ...body.error, headers: response.headers }
 }
 
+describe('routes', () => {
+  const declared = (name: string, method: 'POST' | 'GET') =>
+    new Elysia({ name, prefix: '/v1/greetings' }).use(kit()).route(method, '/greet', () => 'hello', { anyone: true })
+
+  test('two plugins that declare the same one do not make an app', () => {
+    const app = new Elysia(STRICT).use(root(log)).use(declared('one', 'POST'))
+    expect(() => app.use(declared('two', 'POST'))).toThrow(
+      'POST /v1/greetings/greet is declared by two plugins: remove one of the two',
+    )
+  })
+  test('another method of a path is another route', () => {
+    const app = new Elysia(STRICT).use(root(log)).use(declared('one', 'POST')).use(declared('two', 'GET'))
+    expect(app.routes.map(({ method, path }) => `${method} ${path}`)).toEqual([
+      'POST /v1/greetings/greet',
+      'GET /v1/greetings/greet',
+    ])
+  })
+})
+
 describe('replies', () => {
   test('success carries the data and a request id', async () => {
     const response = await post('/greet', '{"name":"ada"}', good)

@@ -45,6 +45,6 @@ test('lower levels are not written', () => {
   expect(lines.map(line => JSON.parse(line).event)).toEqual(['c', 'd'])
 })
 test('a wrong setting is named', () => {
-  expect(() => logFromEnvironment({ CADRE_LOG_LEVEL: 'loud' })).toThrow(/CADRE_LOG_LEVEL: expected one of debug/)
+  expect(() => logFromEnvironment({ CADRE_LOG_LEVEL: 'loud' })).toThrow(/CADRE_LOG_LEVEL must be one of debug/)
   expect(() => logFromEnvironment({ CADRE_LOG_FORMAT: 'xml' })).toThrow(/CADRE_LOG_FORMAT/)
 })

@@ -3,7 +3,7 @@
 import { describe, expect, test } from 'bun:test'
 import { Type } from 'typebox'
 import { OrgId } from '../../lib/hub/bodies.ts'
-import { problems } from '../../lib/schema.ts'
+import { problems, standard } from '../../lib/schema.ts'
 import { Permissions } from '../../lib/wire/grants.ts'
 
 describe('a value that fits no branch of a union', () => {
@@ -29,4 +29,14 @@ describe('a value that fits no branch of a union', () => {
       { path: '/domains/realms', message: 'must be a list or "*"' },
     ])
   })
+})
+
+test('a schema of the wire serves several apps and is not changed by them', () => {
+  const schema = Object.freeze(Type.Object({ name: Type.String() }))
+  for (const made of [standard(schema), standard(schema)]) {
+    expect(made['~standard'].validate({ name: 'ada' })).toEqual({ value: { name: 'ada' } })
+    expect(made['~standard'].validate({ name: 1 })).toHaveProperty('issues')
+    expect(JSON.stringify(made)).toBe(JSON.stringify(schema))
+    expect(Type.IsObject(made)).toBe(true)
+  }
 })

@@ -1,7 +1,14 @@
 // Private dispatch keys at rest.
 
 import { expect, test } from 'bun:test'
-import { createSealer } from '../../lib/hub/keys.ts'
+import { join } from 'node:path'
+import { openStore } from '../../db/hub/store.ts'
+import { firstStart } from '../../lib/hub/accounts.ts'
+import { currentKey, rotateKeys } from '../../lib/hub/dispatch-keys.ts'
+import { createHub } from '../../lib/hub/hub.ts'
+import { createSealer } from '../../lib/hub/sealer.ts'
+import { createLog } from '../../lib/log.ts'
+import { folder } from '../support/folder.ts'
 
 const PEM = '-----BEGIN PRIVATE KEY-----\nabc\n-----END PRIVATE KEY-----\n'
 
@@ -18,4 +25,20 @@ test('sealed keys open under their own key only, and never twice alike', () => {
 
 test('keys that were stored before there was a key still open', () => {
   expect(createSealer('one').open(createSealer(undefined).seal(PEM))).toBe(PEM)
+})
+
+test('under another key of the hub nothing is signed until an org’s key is rotated; then it is', async () => {
+  const home = folder()
+  const open = async (key: string) =>
+    createHub({ store: await openStore(join(home, 'hub.db')), log: createLog({ write: () => {} }), key, home })
+  const former = await open('one')
+  await firstStart(former, { username: 'admin', password: 'a long password' })
+  await former.close()
+  const hub = await open('two')
+  const sealed = async () => (await currentKey(hub.store, 1)).private_key
+  const first = await sealed()
+  expect(() => hub.sealer.open(first)).toThrow(/not the key/)
+  await hub.store.write(tx => rotateKeys(hub, tx, 1))
+  expect(hub.sealer.open(await sealed())).toContain('PRIVATE KEY')
+  await hub.close()
 })

@@ -3,7 +3,7 @@
 // refused in the words of a missing one.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { mintSecret } from '../../lib/hub/secret.ts'
+import { mintSecret } from '../../lib/hub/token-secrets.ts'
 import { ENTITIES } from '../../lib/wire/grants.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
 import {

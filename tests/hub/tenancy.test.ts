@@ -380,7 +380,7 @@ describe('users', () => {
     expect([foreign, missing]).toEqual([404, 404])
     expect(asked).toBeGreaterThan(0)
     expect(askedToo).toBe(asked!)
-    await watched.touches.close()
+    await watched.lastSeen.close()
   })
   test('a new password ends the other sessions', async () => {
     const vic = await hub.account('vic')

@@ -82,7 +82,7 @@ phases:
 `
 
 describe('standard phases', () => {
-  test('a result feeds what depends on it, and the outputs', async () => {
+  test('a result is available to dependent phases and to the outputs', async () => {
     const run = await t.run(chain, { n: 40 })
     expect(run).toMatchObject({ state: 'completed', outputs: { sum: 42 }, error: null, call_depth: 0 })
     expect(
@@ -94,7 +94,7 @@ describe('standard phases', () => {
     expect(run.completed_at!).toBeGreaterThanOrEqual(run.started_at!)
   })
 
-  test('a failure skips what depends on it, and other branches go on', async () => {
+  test('a failure skips dependent phases, and other branches continue', async () => {
     const run = await t.run(`
 name: "@local/fail"
 version: 1.0.0
@@ -156,7 +156,7 @@ phases:
     expect(phasesOf(run.run_id)[0]).toMatchObject({ attempt: 3, error: null })
   })
 
-  test('a phase that takes too long fails by its own clock, a run by its', async () => {
+  test('a phase fails at its own time-out, and a run at the time-out of the run', async () => {
     const phase = await t.run(`
 name: "@local/slow"
 version: 1.0.0
@@ -191,14 +191,14 @@ phases:
 name: "@local/slow"
 version: 1.0.0
 phases:
-  - { name: p, ${phase}, team: ./below, timeout: 30ms }
+  - { name: p, ${phase}, team: ./below, timeout: 300ms }
   - { name: after, agent: echo, depends_on: [p], sources: [{ name: x }] }
 `,
         'below/team.yml': slow,
       })
       expect(run).toMatchObject({
         state: 'failed',
-        error: { code: 'timeout', phase: 'p', message: 'the attempt took longer than 30ms' },
+        error: { code: 'timeout', phase: 'p', message: 'the attempt took longer than 300ms' },
       })
       expect(phasesOf(run.run_id).map(({ state }) => state)).toEqual(['failed', 'skipped'])
       const below = [...treeEntries(t.engine.store.db, run.run_id)].filter(entry => entry.call_depth === 1)
@@ -208,7 +208,7 @@ phases:
     }
   })
 
-  test('a file that a sub-run promised and did not write fails it, and so the phase above', async () => {
+  test('a declared file that a sub-run did not write fails the sub-run and the phase above', async () => {
     const run = await t.run({
       'team.yml': `
 name: "@local/above"
@@ -292,7 +292,7 @@ phases:
 const tree = { 'team.yml': top, 'middle/team.yml': middle, 'middle/leaf/team.yml': leaf }
 
 describe('sub-runs', () => {
-  test('three levels: outputs rise, files are handed over, the tree is in order', async () => {
+  test('three levels: outputs reach the top, files are handed over, the tree is in order', async () => {
     const run = await t.run(tree)
     expect(run).toMatchObject({ state: 'completed', outputs: { all: [20, 30, 40] } })
     const [, each, join_] = phasesOf(run.run_id)
@@ -363,7 +363,7 @@ phases:
     expect(phasesOf(run.run_id)[0]!.data).toMatchObject({ total: 3, completed: 2, failed: 1 })
   })
 
-  test('stop creates no more, and fails with its data kept', async () => {
+  test('on_item_failure stop starts no more items, and the map fails with its data kept', async () => {
     const run = await t.run(items('items: [1, 2, 3, 4, 5], concurrency: 1'))
     expect(run).toMatchObject({ state: 'failed', error: { code: 'item_failed', phase: 'each' } })
     const [each] = phasesOf(run.run_id)
@@ -458,7 +458,7 @@ phases:
   for (const [n, { run_id }] of runs.entries()) expect(phasesOf(run_id)).toMatchObject([{ name: `p${n}` }])
 })
 
-test('what a phase waits for is told', async () => {
+test('a phase says what it waits for', async () => {
   const run = await t.start(`
 name: "@local/waits"
 version: 1.0.0

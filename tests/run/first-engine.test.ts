@@ -46,7 +46,7 @@ test.each(['team', 'map'])('the timeout of a %s phase that was running still str
   expect(await ended(run_id)).toMatchObject({ state: 'failed', error: { code: 'timeout' } })
 })
 
-test('the timeout of a team phase that waits for a person begins when it goes on', async () => {
+test('the timeout of a team phase that waits for a person begins when the phase continues', async () => {
   const home = folder()
   t = await testEngine({ home, agents })
   const { run_id } = await t.start({

@@ -105,7 +105,7 @@ test('a unit that throws once is applied again on what the rows say', async () =
   expect(notes()).toEqual(['try 2'])
 })
 
-test('while the disk takes nothing requests are refused, and everything else waits in its order', async () => {
+test('while the disk accepts no writes, requests are refused and everything else waits in order', async () => {
   const { db, journal: j, calls, unit, notes } = journal()
   db.run('PRAGMA query_only = ON')
   const [first, second] = [j.write(unit('a')), j.write(unit('b'))]

@@ -99,7 +99,7 @@ describe('once entries', () => {
     ])
   })
 
-  test('a lost reply is asked for, and found', async () => {
+  test('after a lost reply the other system is asked, and the write is found', async () => {
     outside.lose = true
     const run = await t.run(team())
     expect(run.state).toBe('completed')
@@ -107,7 +107,7 @@ describe('once entries', () => {
     expect(phasesOf(run.run_id)[0]!.data).toMatchObject({ entries: { one: { found: true }, two: { title: 'Second' } } })
   })
 
-  test('an outside that is still at work when it is asked first is asked again, before anything is sent anew', async () => {
+  test('a system that still processes the request is asked a second time before anything is sent again', async () => {
     outside.slow = 10
     const run = await t.run(team())
     expect(run.state).toBe('completed')
@@ -115,7 +115,7 @@ describe('once entries', () => {
     expect(phasesOf(run.run_id)[0]!.data).toMatchObject({ entries: { one: { found: true } } })
   })
 
-  test('where nobody can tell, a person is asked: retry, skip, complete or fail', async () => {
+  test('if the other system cannot tell, a person is asked: retry, skip, complete or fail', async () => {
     for (const [decision, state, after] of [
       ['retry', 'completed', 'completed'],
       ['complete', 'completed', 'completed'],
@@ -141,7 +141,7 @@ describe('once entries', () => {
     }
   })
 
-  test('an entry whose time was over is asked for, outside that time', async () => {
+  test('after a time-out the other system is asked, outside the time of the attempt', async () => {
     outside.hang = true
     const run = await t.run(`
 name: "@local/slow"
@@ -167,7 +167,7 @@ phases:
     expect(store.receipts.insert(run_id, 0, 'late', 2, 0)).toBe(false)
   })
 
-  test('after a crash the receipt is in doubt: found, or asked about; never sent again', async () => {
+  test('after a crash the entry is found or a person is asked; it is never sent again', async () => {
     for (const canTell of [true, false]) {
       Object.assign(outside, { written: [], canTell })
       const first = await testEngine({ agents: { vendor }, home: `${t.home}/${canTell}` })
@@ -263,7 +263,7 @@ phases:
     commands: [{ name: c, run: "true" }]
     review: { prompt: "Publish {{ run.id }}?", reviewers: [any] }
 `
-  test('a waiting sub-run makes its parents wait; approval lets all go on; events are told', async () => {
+  test('a waiting sub-run makes its parents wait; an approval lets all continue; events are delivered', async () => {
     const { run_id } = await t.start({ 'team.yml': gated, 'sub/team.yml': sub })
     await until(() => pending().length === 1)
     expect(t.engine.record(run_id)).toMatchObject({ state: 'awaiting_input', reason: 'review' })

@@ -82,7 +82,7 @@ test('a run that is deleted while its end is told harms nothing', async () => {
   expect((await t.run(TEAM('loud'))).state).toBe('completed')
 })
 
-test('a listener that heeds no signal does not hold up a stop', async () => {
+test('a listener that ignores its signal does not delay a stop', async () => {
   const rung = Promise.withResolvers<void>()
   rings = () => {
     rung.resolve()

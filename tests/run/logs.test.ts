@@ -31,7 +31,7 @@ test('a refused write leaves no gap and no half line', async () => {
   ])
 })
 
-test('half a line of a writer that died is cut off, and what follows is whole', async () => {
+test('a partial line of a killed writer is cut off, and the following lines are complete', async () => {
   const dir = folder()
   const before = new RunLogs(() => dir)
   say(before, 'ä'.repeat(100))

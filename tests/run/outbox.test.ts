@@ -7,7 +7,7 @@ import { testEngine } from '../support/engine.ts'
 const BODIES = 150
 const BODY_BYTES = 900_000
 
-test('four changes that are sent do not bring all that wait into memory', async () => {
+test('sending four changes does not read all waiting changes into memory', async () => {
   const t = await testEngine()
   const { store } = t.engine
   store.db.run('BEGIN')

@@ -9,7 +9,7 @@ phases:
   - { name: wait, agent: exec, commands: [{ name: w, run: "${run}" }] }
 `
 
-test('a run that cannot be read back fails, and keeps no other from going on', async () => {
+test('a run that cannot be read back fails, and other runs continue', async () => {
   const home = folder()
   const first = await testEngine({ home })
   const broken = await first.start(team('broken', 'sleep 60'))

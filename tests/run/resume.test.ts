@@ -128,7 +128,7 @@ phases:
 const items = (...pairs: string[]) => pairs.map(pair => ({ k: pair[0]!, v: pair }))
 
 describe('a map behind the phase', () => {
-  test('keys keep their run ids, wherever they stand now; what is gone does not count', async () => {
+  test('keys keep their run ids at any index; keys that no longer exist do not count', async () => {
     outside.given.list = items('a1', 'b1', 'c1')
     const { run_id } = await t.run(mapped)
     const before = idsOf(run_id, 'each')
@@ -195,7 +195,7 @@ describe('a map behind the phase', () => {
     expect(posted()).toEqual(['a1', 'b1', 'x3'])
   })
 
-  test('what failed before the map leaves it as it was; the next resume evaluates it anew', async () => {
+  test('a failure before the map leaves the map unchanged; the next resume evaluates it again', async () => {
     outside.given.list = items('a1', 'b1')
     const { run_id } = await t.run(mapped)
     const before = treeOf(run_id)
@@ -208,7 +208,7 @@ describe('a map behind the phase', () => {
     expect(treeOf(run_id).map(entry => entry.run_name)).toEqual([null, 'b', 'c', 'a'])
   })
 
-  test('an item that fails anew, and one that was cancelled in the queue, are repeated by the next resume', async () => {
+  test('an item that fails again, and one that was cancelled in the queue, are repeated by the next resume', async () => {
     outside.given.list = items('a1', 'b1', 'c1', 'd1')
     const { run_id } = await t.run(mapped)
     const ids = idsOf(run_id, 'each')
@@ -246,7 +246,7 @@ describe('a map behind the phase', () => {
     expect((await t.engine.ended(run_id)).state).toBe('completed')
   })
 
-  test('a cancel in the middle ends all of it, and a resume goes on with the new items', async () => {
+  test('a cancel in the middle ends everything, and a resume continues with the new items', async () => {
     outside.given.list = items('a1', 'b1', 'c1')
     const { run_id } = await t.run(mapped)
     const { promise, resolve } = Promise.withResolvers<void>()
@@ -293,7 +293,7 @@ phases:
 }
 
 describe('a team behind the phase', () => {
-  test('runs anew under the same run id, with the new inputs', async () => {
+  test('runs again under the same run id, with the new inputs', async () => {
     const files = {
       'team.yml': `
 name: "@local/teamed"
@@ -338,7 +338,7 @@ phases:
     expect(outside.worked.sort()).toEqual(['pa1', 'pb1', 'pc1', 'qa2', 'qc2', 'qx2'])
   })
 
-  test('a failed sub-run whose inputs are others now is repeated whole, without being asked for', async () => {
+  test('a failed sub-run whose inputs have changed is repeated completely', async () => {
     const files = {
       'team.yml': `
 name: "@local/late"
@@ -363,7 +363,7 @@ phases:
   })
 })
 
-test('a resume before the end was told keeps its workspace, and is waited for to its own end', async () => {
+test('a resume before the end was announced keeps the workspace, and callers wait for the new end', async () => {
   const [held, rung] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()]
   outside.ring = rung.promise
   const { run_id } = await t.start(`

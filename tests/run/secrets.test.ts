@@ -41,7 +41,7 @@ test('a secret is kept sealed while its run is open, and continued with after a 
   await gone()
 })
 
-test('what a kill left of a run that has ended, or never began, is gone after the next start', async () => {
+test('secrets that a kill left of a run that has ended or never began are removed at the next start', async () => {
   const home = folder()
   t = await testEngine({ home })
   const { run_id } = await t.run(team('true'), { token: SECRET })

@@ -73,7 +73,7 @@ test('what the agent waits for is shown until it is disposed of, whatever is log
   expect((await t.engine.ended(run_id)).state).toBe('completed')
 })
 
-test('until when is shown, and then it is over', async () => {
+test('the end of a wait is shown, and the wait ends then', async () => {
   const done = gate()
   const at = new Date(Date.now() + 300)
   const { t, run_id, shows } = await begin({

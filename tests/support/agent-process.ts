@@ -1,5 +1,5 @@
-// One call of an agent in a process of its own, as a test needs it where the process itself matters: which certificates
-// it trusts, and how much memory it takes. The program reads the call from stdin and prints what came of it as JSON.
+// Calls an agent once in its own process, for tests in which the process matters: which certificates it trusts, and how
+// much memory it uses. The program reads the call from stdin and prints the outcome as JSON.
 
 import { existsSync, readFileSync } from 'node:fs'
 import { createContext } from '../../lib/agent/context.ts'
@@ -12,14 +12,14 @@ export interface AgentCall {
   settings: object
   entry: object
   effect: Effect
-  /** Workspace and state folder. */
+  /** The folder that is both workspace and state folder. */
   at: string
 }
 
 export interface AgentOutcome {
   result?: AgentResult
   error?: { message: string; code: string; hint?: string; retryable: boolean; sent?: string }
-  /** MiB: the most that the process took, and by how much it grew from the call's begin. */
+  /** In MiB: the peak memory of the process, and its growth since the begin of the call. */
   peak: number
   grown: number
 }
@@ -61,14 +61,14 @@ async function perform({ agent, handler, settings, entry, effect, at }: AgentCal
   return { ...came, ...watch() }
 }
 
-/** `message` is no field of its own to JSON. */
+/** The error as an object. `message` is listed because JSON leaves it out of an Error. */
 function described(error: unknown): NonNullable<AgentOutcome['error']> {
   if (!(error instanceof AgentError)) throw error
   const { message, code, hint, retryable, sent } = error
   return { message, code, retryable, ...(hint && { hint }), ...(sent && { sent }) }
 }
 
-/** Linux keeps the peak itself; elsewhere it is looked at often. */
+/** Linux records the peak itself; on other systems the memory is polled. */
 function watchMemory(): () => Pick<AgentOutcome, 'peak' | 'grown'> {
   const before = process.memoryUsage.rss()
   let seen = before

@@ -1,12 +1,12 @@
-// Waits that end: what would hang becomes a failure that says what was waited for.
+// Waits with a time limit: a test that would hang fails with a message that says what it waited for.
 
 const BOUND_MS = 10_000
 
-/** What `work` gives; an error when that takes longer than `ms`. */
+/** The result of `work`. Throws when it takes longer than `ms`. */
 export async function within<T>(work: Promise<T>, what: string, ms = BOUND_MS): Promise<T> {
   const late = Promise.withResolvers<never>()
   const timer = setTimeout(() => late.reject(new Error(`${what}: not within ${ms / 1_000} s`)), ms)
-  // What comes after the bound is nobody's any more.
+  // A failure after the time limit is ignored.
   work.catch(() => {})
   try {
     return await Promise.race([work, late.promise])
@@ -15,7 +15,7 @@ export async function within<T>(work: Promise<T>, what: string, ms = BOUND_MS): 
   }
 }
 
-/** Resolves once `condition` gives something other than false or undefined, with that. */
+/** Waits until `condition` returns something other than false or undefined, and returns that value. */
 export async function until<T>(
   condition: () => T | false | undefined | Promise<T | false | undefined>,
   what: string,

@@ -1,7 +1,6 @@
-// The canonical run as a process of its own, to be killed: a team phase and a map that hand files up, small and large
-// ones, from the run's folder and from the workspace; a phase that fails and is tolerated, one that runs whatever happened;
-// logs, and entries that must not be written twice. Starts it, or continues it, and ends when it has ended or waits for a
-// person.
+// The canonical run, as a process that tests kill. It has a team phase and a map that hand up small and large files
+// from the run's folder and from the workspace, a tolerated failure, an `always` phase, logs, and entries that must not
+// be written twice. The program starts or continues the run, and exits when the run has ended or waits for a person.
 //
 //   bun tests/support/canonical.ts HOME VENDOR_URL
 
@@ -14,7 +13,7 @@ export const RUN_ID = '01900000-0000-7000-8000-000000000001'
 const note = agent({
   type: 'connector',
   version: '1.0.0',
-  description: 'Writes what it is told into a file.',
+  description: 'Writes the given text to a file.',
   settings: Type.Object({}),
   source: {
     effect: 'idempotent',
@@ -30,7 +29,7 @@ const note = agent({
 const Post = Type.Object({ name: Type.String(), title: Type.String() })
 const Settings = Type.Object({ base_url: Type.String() })
 
-/** What is posted there is written; nothing may be written twice. */
+/** Posts a title, which the vendor then counts as written. Nothing may be written twice. */
 const post = async (url: string, title: string, context: { key: string; fetch: typeof fetch }) => {
   const reply = await context.fetch(url, { method: 'POST', body: JSON.stringify({ key: context.key, title }) })
   return { text: title, data: { title }, external: { id: await reply.text() } }
@@ -68,7 +67,7 @@ const vendor = agent({
   },
 })
 
-/** Above what is kept with the commit. */
+/** Larger than the files that are stored in the database. */
 const LARGE = 300_000
 
 const TEAM = {
@@ -105,7 +104,7 @@ phases:
 `,
 }
 
-/** Runs it to its end, or to the question of a person; `complete` answers that. Gives the state. */
+/** Runs the team until it ends or asks a person, and returns its state. `complete` answers the question. */
 export async function canonical(home: string, base_url: string, answer?: 'complete'): Promise<string> {
   const t = await testEngine({ home, agents: { note, vendor }, settings: { vendor: { base_url } } })
   const db = openHome(home)

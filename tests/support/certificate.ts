@@ -1,4 +1,4 @@
-// A certificate for a host that nobody trusts by itself, and its key, as files.
+// Makes a self-signed certificate for a host, and its key, as files.
 
 import { join } from 'node:path'
 

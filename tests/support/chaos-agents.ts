@@ -1,15 +1,15 @@
-// The agents of the kill storm: one that takes its time and writes files of any size, and a vendor who can be looked into
-// for tickets but not for mails.
+// The agents of the kill storm: a slow one that writes files of any size, and a vendor with tickets that can be
+// searched for and mails that cannot.
 
 import { AgentError, agent, Type } from '../../lib/agent/cadre.ts'
 
-/** Other bytes in every run and attempt, now as a value, now as a stream. */
+/** Content that differs in every run and attempt, sometimes as a value and sometimes as a stream. */
 function contentOf(line: string, bytes: number): Uint8Array | ReadableStream<Uint8Array> {
   const content = Buffer.alloc(bytes, line)
   return bytes % 2 === 0 ? content : new Blob([content]).stream()
 }
 
-/** Others in every attempt, at other places. */
+/** Items that differ in every attempt, also in their order. */
 const itemsOf = (attempt: number) => [0, 1, 2, 3].map(n => (n * 3 + attempt) % 5).filter(n => n !== attempt % 3)
 
 const Post = Type.Object({ name: Type.String() })
@@ -19,7 +19,7 @@ interface Caller {
   fetch(url: string, options?: { method?: string; body?: string; timeout?: number }): Promise<Response>
 }
 
-/** A refusal says that nothing was written; whatever else goes wrong leaves it open. */
+/** Posts to the vendor. A refusal proves that nothing was written; after any other failure it is unknown. */
 async function post({ key, settings, fetch }: Caller, what: string) {
   const reply = await fetch(`${settings.url}/${what}`, { method: 'POST', body: key, timeout: 2_000 })
   if (reply.status === 409) throw new AgentError('refused', { code: 'refused', sent: 'no' })
@@ -49,7 +49,7 @@ const vendor = agent({
   notify: { effect: 'once', entry: Type.Object({}), run: (_, context) => post(context as Caller, 'event') },
 })
 
-/** The agents of one engine, and how many leaves are at work in it. */
+/** The agents of one engine, and the number of leaf phases that run in it. */
 export function stormAgents() {
   const working = { now: 0, most: 0 }
   const leaf = agent({

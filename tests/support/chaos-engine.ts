@@ -1,7 +1,7 @@
-// Engines under a storm, each on a home of its own, in one process that is to be killed at any moment: they start random
-// teams, cancel once or twice, resume, decide, while their clocks step. The process says `loaded`, and opens the homes
-// `FOLDER/home0` … when it reads a line. With `calm` it starts nothing, answers every question, and ends when nothing is
-// open. Says on stderr what must not be, and exits 1.
+// Several engines in one process that may be killed at any moment, each with its own home. They start random teams,
+// cancel once or twice, resume and decide, while their clocks jump. The process prints `loaded`, and opens the homes
+// `FOLDER/home0` … when it reads a line. With `calm` it starts nothing, answers every question, and exits when no run
+// is open. It reports violations on stderr and exits with 1.
 //
 //   bun tests/support/chaos-engine.ts FOLDER VENDOR_URL SEED HOMES [calm]
 
@@ -17,7 +17,7 @@ import { type TestEngine, testEngine } from './engine.ts'
 import { randomFrom } from './random.ts'
 
 const SLOTS = 4
-/** Runs that are open at once, about. */
+/** The approximate number of runs that are open at once. */
 const BUSY = 5
 const CALM_MS = 30_000
 
@@ -28,7 +28,7 @@ function complain(what: string): never {
   process.exit(1)
 }
 
-/** What is refused because it came too late is no fault. */
+/** Awaits a call and ignores the given refusals, which mean only that the call came too late. */
 async function may(work: Promise<unknown>, ...late: string[]): Promise<void> {
   await work.catch(error => {
     if (error instanceof CadreError && late.includes(error.code)) return
@@ -42,7 +42,7 @@ class Storm {
   readonly #own = stormAgents()
   #t!: TestEngine
   #db!: Database
-  /** What the clock is off. */
+  /** By how much the clock is wrong, in milliseconds. */
   #offset = 0
 
   constructor(home: string, seed: number) {
@@ -51,7 +51,7 @@ class Storm {
     this.#jump()
   }
 
-  /** Reads what the first team of a process needs, which takes a tenth of a second, on a home of no account. */
+  /** Loads the modules that the first team of a process needs, which takes a tenth of a second, on a temporary home. */
   async warm(): Promise<void> {
     const t = await this.#engineAt(mkdtempSync(`${this.#home}-`))
     await t.start(teamOf(this.#random, 0), { n: 0 })
@@ -130,7 +130,7 @@ class Storm {
         if (runs.length === 0 || !random.once(2)) return
         const { id } = random.of(runs)
         await may(engine.cancel(id), 'invalid_state')
-        // The second one also ends the phases that run after a cancel.
+        // The second cancel also ends the phases that run after a cancel.
         if (random.once(2)) await may(engine.cancel(id), 'invalid_state')
         return
       }
@@ -151,9 +151,10 @@ class Storm {
     const reviews = pendingReviews(this.#db)
     if (reviews.length === 0) return
     const { id, kind, entries } = this.#random.of(reviews)
-    // To send an entry again that may have arrived is a person's right, and would look like a second write here.
+    // A person may send an entry again that may have arrived. Here that would look like a second write, so it is
+    // avoided.
     const choices = ANSWERS[kind].filter(choice => choice !== 'retry' || (entries === '[]' && !calm))
-    // A gate may have become an escalation meanwhile.
+    // A gate may have become an escalation in the meantime.
     const decision = this.#random.of(choices)
     await may(engine.decide(id, { decision, by: 'chance' }), 'invalid_state', 'invalid_request')
   }
@@ -170,7 +171,7 @@ const storms = Array.from({ length: Number(homes) }, (_, n) => new Storm(join(fo
 await storms[0]!.warm()
 console.log('loaded')
 const { done } = await Bun.stdin.stream().getReader().read()
-// Whoever was to give the word is gone.
+// stdin was closed because the parent process is gone.
 if (done) process.exit(0)
 await Promise.all(storms.map(storm => storm.open()))
 console.log('ready')

@@ -1,5 +1,5 @@
-// What the storms ask of an engine beside its own methods, in one place: reads come straight from the rows of a home, so
-// that they say the same with or without a process that serves it.
+// What the storms need of an engine in addition to its own methods. They read the rows of a home directly, so that the
+// result is the same with or without a process that serves it.
 
 import type { Database } from 'bun:sqlite'
 import { existsSync } from 'node:fs'
@@ -10,10 +10,13 @@ import type { JsonObject } from '../../lib/json.ts'
 import type { Engine } from '../../lib/run/engine.ts'
 
 const LIB = join(import.meta.dir, '../../lib/run')
-/** The engine with `core/` and `store/`; the one before it keeps no small file in the database and resumes by phase only. */
+/**
+ * Whether lib/run is the second engine, with `core/` and `store/`. The first one stores no small files in the database
+ * and resumes only by phase.
+ */
 export const SECOND = existsSync(join(LIB, 'core'))
 
-/** The rules that a run database breaks, each with how many rows do. */
+/** The rules that a run database breaks, each with the number of rows that break it. */
 export function brokenRules(db: Database): { rule: string; rows: number }[] {
   const { brokenInvariants } = require(join(LIB, SECOND ? 'store/invariants.ts' : 'invariants.ts'))
   return brokenInvariants(db)
@@ -30,7 +33,7 @@ export async function resume(engine: Engine, runId: string, options: ResumeOptio
   await face.resume(runId, SECOND ? options : (options.from ?? null))
 }
 
-/** The database of a home, whoever serves it; to be closed. */
+/** Opens the database of a home, also while a process serves it. The caller must close it. */
 export const openHome = (home: string): Database => openDatabase(join(home, 'daemon.db'))
 
 /** Deletes the tree of an ended top run as the daemon does. */
@@ -53,7 +56,7 @@ export const pendingReviews = (db: Database): Question[] =>
     )
     .all()
 
-/** What may be answered to a question of a kind. */
+/** The possible answers to each kind of question. */
 export const ANSWERS = {
   gate: ['approve', 'reject'],
   escalation: ['retry', 'skip', 'complete', 'fail'],

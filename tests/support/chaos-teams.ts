@@ -1,15 +1,18 @@
-// Random teams for the kill storm: every type of phase, files of any size that are handed up, keys that are no names of
-// folders, clocks, listeners.
+// Random teams for the kill storm: every type of phase, handed-up files of any size, keys that cannot be folder names,
+// clocks and listeners.
 
 import type { JsonObject } from '../../lib/json.ts'
 import type { Random } from './random.ts'
 
-/** Below and above what is kept with the commit. An odd number is written as a stream. */
+/**
+ * Sizes below and above the limit for files that are stored in the database. A file with an odd size is written as a
+ * stream.
+ */
 const SIZES = [0, 20, 21, 3_000, 60_001, 66_000, 270_001, 500_000] as const
 /** Some can name a folder, some cannot, and some look like the index of another item. */
 const KEYS = ['1', 'a/b', '0', '..', 'x y', '2', 'é', 'k'.repeat(150), '.', '3', '-', 'a'] as const
 
-/** A team and the teams below it, as files by path. Its input is the number `n`. */
+/** A team and its sub-teams, as files by path. Its input is the number `n`. */
 export function teamOf(random: Random, depth: number, folder = ''): Record<string, string> {
   const files: Record<string, string> = {}
   const kinds: string[] = []
@@ -104,7 +107,7 @@ function itemsOf(random: Random, source: number | undefined): JsonObject {
   return { items, key: '{{ item.key }}', inputs: { n: '{{ item.n }}' } }
 }
 
-/** The first files of two phases, which may have one base name. */
+/** Outputs with the first files of two phases, which may have the same base name. */
 function outputsOf(random: Random, kinds: readonly string[]): JsonObject[] {
   const first = (position: number) => `phases.p${position}.files`
   return kinds

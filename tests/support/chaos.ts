@@ -1,7 +1,8 @@
-// kill -9 at random moments in random storms. After every kill the home keeps every rule, what was recorded before is
-// there unchanged, and every recorded file has its bytes; every few kills the storm ends, and then everything does, with
-// nothing written twice. What takes time is to read the modules, and nothing is learned from that: so one process has
-// several engines on homes of their own, each of which counts as killed, and the next is loaded while one still lives.
+// Kills processes with SIGKILL at random moments of random storms. After every kill the home must keep every rule,
+// earlier records must be unchanged, and every recorded file must have its bytes. After some kills the storm ends, and
+// then every run must end, with nothing written twice. Loading the modules takes most of the time and tests nothing.
+// Therefore one process has several engines with their own homes, each of which counts as killed, and the next process
+// loads while one is still running.
 
 import { expect } from 'bun:test'
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs'
@@ -14,7 +15,7 @@ import { endLeftIn } from './left.ts'
 import { type Random, randomFrom } from './random.ts'
 
 const LONGEST_LIFE_MS = 500
-/** Kills of a home before its storm ends. */
+/** The number of kills of a home before its storm ends. */
 const STORM = 16
 const HOMES = 8
 const STORMS_AT_ONCE = 2
@@ -28,8 +29,8 @@ export interface Toll {
 }
 
 /**
- * Storms with chances from `seed` for `ms` milliseconds or `kills` kills, whichever is over first. `onCalm` hears after
- * each storm what it all came to so far.
+ * Runs storms with random numbers from `seed` for `ms` milliseconds or `kills` kills, whichever comes first. `onCalm`
+ * is called after each storm with the totals so far.
  */
 export async function chaos(
   seed: number,
@@ -105,7 +106,7 @@ function check(homes: readonly string[], before: readonly Recorded[], settled: b
   })
 }
 
-/** One process: loaded, then alive until it is killed or calm. */
+/** One process, from loading until it is killed or calm. */
 class Life {
   readonly #child
   readonly #said: Promise<string>
@@ -122,11 +123,11 @@ class Life {
     this.#words = this.#child.stdout.getReader()
   }
 
-  /** From its first look at the home to SIGKILL. */
+  /** Lets the process run from its first access to the home until SIGKILL. */
   async until(random: Random, early: boolean): Promise<void> {
     await this.#words.read()
     this.#go()
-    // Some die while they still put together what the one before left.
+    // Some processes are killed while they still recover what the previous one left.
     if (early && random.once(6)) await Bun.sleep(random.below(15))
     else {
       await this.#words.read()
@@ -152,7 +153,7 @@ class Life {
   }
 }
 
-/** Writes first, then answers, or not. Counts what it wrote by path and key. */
+/** A vendor that writes before it replies, and may not reply at all. Counts its writes by path and key. */
 function fickleVendor(random: Random) {
   const posts = new Map<string, number>()
   const server = Bun.serve({

@@ -1,4 +1,4 @@
-// The real daemon and its command line as processes, each with a home of its own, stopped when the tests end.
+// The real daemon and its command line as processes, each with its own home. They are stopped when the tests end.
 
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
@@ -22,17 +22,17 @@ export interface RunningDaemon {
   readonly pid: number
   /** Everything on stdout and stderr so far. */
   readonly output: { stdout: string; stderr: string }
-  /** A post with a JSON body; `headers` replace or add. */
+  /** Sends a POST with a JSON body. `headers` are added to the default headers or replace them. */
   post(path: string, body?: unknown, headers?: Record<string, string>): Promise<Reply>
-  /** `data` of a call that must succeed. */
+  /** The `data` of a call that must succeed. */
   // biome-ignore lint/suspicious/noExplicitAny: the data of all calls.
   call<T = any>(path: string, body?: object, headers?: Record<string, string>): Promise<T>
-  /** `payload.data` of a call that takes the message envelope. */
+  /** The `payload.data` of a call with a message envelope. */
   // biome-ignore lint/suspicious/noExplicitAny: the data of all calls.
   envelope<T = any>(path: string, type: string, payload?: object): Promise<T>
   /** The record of a run once it has ended. */
   ended(runId: string): Promise<RunRecord>
-  /** SIGTERM; the exit code and how long it took. */
+  /** Sends SIGTERM, and returns the exit code and the time until the exit. */
   stop(): Promise<{ code: number; ms: number }>
   kill(signal: NodeJS.Signals): Promise<void>
 }
@@ -40,20 +40,23 @@ export interface RunningDaemon {
 export interface SpawnOptions {
   home?: string
   env?: Record<string, string>
-  /** A command that starts the daemon, such as one that takes rights from it. */
+  /** A command that starts the daemon, such as one that reduces its privileges. */
   through?: string[]
 }
 
 const running = new Set<Bun.Subprocess>()
 
-/** Called when all tests of a process have ended (preload.ts): a hook here would belong to the file that came first. */
+/**
+ * Called when all tests of a process have ended (preload.ts). An `afterAll` here would belong to the file that imports
+ * this one first.
+ */
 export async function killProcesses(): Promise<void> {
   const left = [...running]
   for (const child of left) child.kill('SIGKILL')
   await Promise.all(left.map(child => child.exited))
 }
 
-/** What a process of ours sees: nothing of the developer's own settings. */
+/** The environment of the processes, without the developer's own settings. */
 function environment(home: string, env: Record<string, string> = {}): Record<string, string> {
   watchHome(env.CADRE_HOME ?? home)
   return { PATH: process.env.PATH!, HOME: home, LANG: 'C.UTF-8', CADRE_HOME: home, CADRE_LOG_FORMAT: 'json', ...env }
@@ -77,7 +80,7 @@ export async function spawnDaemon({ home = folder(), env, through = [] }: SpawnO
     const listening = /^daemon listening on (\S+)\n/.exec(output.stdout)
     if (listening) url.resolve(listening[1]!)
   })
-  // Its last words may be read only after its end is known.
+  // The last output may be read only after the exit is known.
   void Promise.all([child.exited, said]).then(([code]) =>
     url.reject(new Error(`the daemon exited with ${code}: ${output.stderr}`)),
   )
@@ -147,7 +150,7 @@ export interface CommandResult {
   stderr: string
 }
 
-/** Runs `bun daemon.ts …` to its end. */
+/** Runs `bun daemon.ts …` and waits until it exits. */
 export async function command(
   args: string[],
   options: { home: string; cwd?: string; stdin?: string; env?: Record<string, string> },
@@ -174,7 +177,7 @@ export function startCommand(
   return child
 }
 
-/** A folder with these files; returns its path. */
+/** Creates a folder with these files and returns its path. */
 export function files(contents: Record<string, string>): string {
   const path = folder()
   for (const [name, text] of Object.entries(contents)) {

@@ -1,4 +1,4 @@
-// A small disk of a test's own, that can be filled to the brim. Only root on Linux can mount one.
+// A small disk that a test can fill completely. Only root on Linux can mount one.
 
 import { mkdtempSync, realpathSync, rmdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -6,9 +6,9 @@ import { join } from 'node:path'
 
 export interface SmallDisk extends Disposable {
   readonly path: string
-  /** Leaves not a byte; with `spare` so many bytes. */
+  /** Fills the disk, except for `spare` bytes. */
   fill(spare?: number): void
-  /** Takes away what fills it. */
+  /** Removes the file that fills the disk. */
   free(): void
   readonly(): void
 }
@@ -19,10 +19,10 @@ function mount(path: string, options: string): boolean {
   return Bun.spawnSync(['mount', '-t', 'tmpfs', '-o', options, 'tmpfs', path]).success
 }
 
-/** Null where none can be mounted. */
+/** Mounts a small disk. Null where that is not possible. */
 export function smallDisk(size = '8m'): SmallDisk | null {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return null
-  // Not a folder of `folder()`: those are removed with all that is in them.
+  // Not made with `folder()`, because those folders are removed with their contents.
   const path = realpathSync(mkdtempSync(join(tmpdir(), 'cadre-disk-')))
   if (!mount(path, `size=${size},mode=700`)) {
     rmdirSync(path)
@@ -55,7 +55,7 @@ export function smallDisk(size = '8m'): SmallDisk | null {
       if (!Bun.spawnSync(['mount', '-o', 'remount,ro', path]).success) throw new Error(`${path} cannot be remounted`)
     },
     [Symbol.dispose]() {
-      // What still ends there keeps it busy for a moment: it goes when the last of them has.
+      // Processes that are still exiting keep the disk busy for a moment. A lazy unmount waits for them.
       Bun.spawnSync(['umount', '--lazy', path])
       rmdirSync(path)
     },

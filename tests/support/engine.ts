@@ -1,4 +1,4 @@
-// An engine on a home of its own, with agents defined by the test: the real one, without a daemon around it.
+// The real engine without a daemon, with its own home and agents that the test defines.
 
 import type { Database } from 'bun:sqlite'
 import { rmSync } from 'node:fs'
@@ -21,7 +21,10 @@ export interface TestEngine {
   engine: Engine
   db: Database
   home: string
-  /** Reads and checks a team given as team.yml texts by path (the root is `team.yml`), to be started any number of times. */
+  /**
+   * Reads and checks a team, given as team.yml texts by path (the root is `team.yml`). It can be started any number of
+   * times.
+   */
   prepare(
     files: Record<string, string> | string,
     inputs?: JsonObject,
@@ -32,7 +35,7 @@ export interface TestEngine {
     inputs?: JsonObject,
     request?: Partial<StartRequest>,
   ): ReturnType<Engine['start']>
-  /** The same, until it has ended. */
+  /** Starts a team and waits until the run has ended. */
   run(files: Record<string, string> | string, inputs?: JsonObject): ReturnType<Engine['start']>
   close(): Promise<void>
 }
@@ -40,16 +43,16 @@ export interface TestEngine {
 export async function testEngine(
   options: {
     agents?: Record<string, Agent>
-    /** By agent. */
+    /** Settings by agent. */
     settings?: Record<string, Record<string, unknown>>
     /** Named secrets. */
     secrets?: Record<string, string>
     slots?: number
-    /** As a daemon that serves opens its database. */
+    /** Opens the database as a serving daemon does. */
     grown?: boolean
-    /** Default 20 ms. */
+    /** Milliseconds before the ledger believes that a write did not happen; default 20. */
     settle?: number
-    /** Milliseconds that a listener may take. */
+    /** Maximum number of milliseconds for a listener. */
     deliveryTimeout?: number
     home?: string
     now?: () => number
@@ -131,7 +134,8 @@ export async function testEngine(
       await engine.stop()
       await endLeftIn(home)
       db.close()
-      // Not only at the end of the tests: some make thousands, and the bench is none.
+      // Removed here and not only at the end of the tests, because some tests make thousands of homes, and the bench is
+      // not a test.
       if (!options.home) rmSync(home, { recursive: true, force: true })
     },
   }

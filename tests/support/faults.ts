@@ -1,4 +1,4 @@
-// A server that answers as badly as the outside does; each test tells it how by path.
+// A server that misbehaves as real vendors do. Tests define its answers by path.
 
 import { createServer, type Socket } from 'node:net'
 
@@ -14,7 +14,7 @@ export type Answer = (request: Seen, count: number) => Response | Promise<Respon
 export interface FaultServer {
   url: string
   seen: Seen[]
-  /** Answers of a path; `count` is how often it was asked, from 1. */
+  /** Sets the answers of a path. `count` is the number of the request, from 1. */
   on(path: string, answer: Answer): void
   [Symbol.dispose](): void
 }
@@ -44,7 +44,9 @@ export function faultServer(): FaultServer {
   }
 }
 
-/** A TCP server for what HTTP servers do not do: `handle` gets each connection and its first bytes. */
+/**
+ * A TCP server for behaviour that an HTTP server does not allow. `handle` receives each connection and its first bytes.
+ */
 export async function rawServer(handle: (socket: Socket, head: string) => void) {
   const sockets = new Set<Socket>()
   const server = createServer(socket => {

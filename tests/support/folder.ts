@@ -1,4 +1,4 @@
-// Folders of the tests' own.
+// Temporary folders for tests.
 
 import { mkdtempSync, realpathSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -12,7 +12,10 @@ export function folder(): string {
   return path
 }
 
-/** Called when all tests of a process have ended (preload.ts): a hook here would belong to the file that came first. */
+/**
+ * Called when all tests of a process have ended (preload.ts). An `afterAll` here would belong to the file that imports
+ * this one first.
+ */
 export function removeFolders(): void {
   for (const path of made.splice(0)) rmSync(path, { recursive: true, force: true })
 }

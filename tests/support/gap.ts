@@ -1,22 +1,25 @@
-// How long nothing else could happen in this process. What a loaded machine takes from a thread is counted by the kernel,
-// and allowed for.
+// Measures how long the event loop of this process was blocked. Time during which the thread waited for a core, which
+// the kernel counts, is subtracted.
 
 import { existsSync, readFileSync } from 'node:fs'
 
-/** 100 ms are promised; the rest is for a machine that has other things to do. */
+/** The promised limit is 100 ms; the rest is a margin for a busy machine. */
 export const LONGEST_GAP_MS = 250
 
 const TICK_MS = 5
 const counted = existsSync('/proc/self/schedstat')
 
-/** Milliseconds in which the main thread of a process could have run and others had the cores. 0 where nobody counts them. */
+/**
+ * Milliseconds during which the main thread of a process was ready to run but waited for a core. 0 on systems that do
+ * not count this.
+ */
 export function waited(pid: number | 'self' = 'self'): number {
   if (!counted) return 0
-  // In nanoseconds: the time that it ran, and the time that it waited for a core.
+  // The fields are in nanoseconds: the time that the thread ran, and the time that it waited for a core.
   return Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[1]) / 1e6
 }
 
-/** Milliseconds of the longest gap during `work`, without those in which the thread waited for a core. */
+/** The longest gap during `work` in milliseconds, without the time during which the thread waited for a core. */
 export async function longestGap(work: () => Promise<unknown>): Promise<number> {
   const now = () => performance.now() - waited()
   let last = now()

@@ -1,4 +1,4 @@
-// What a home holds, read beside the engine that serves it: rows of its run database, phases, questions, deliveries.
+// Reads the contents of a home while an engine serves it: rows of the run database, phases, questions and deliveries.
 
 import { Database, type SQLQueryBindings } from 'bun:sqlite'
 import { join } from 'node:path'
@@ -21,12 +21,12 @@ export function phaseOf({ engine }: TestEngine, runId: string, name: string): Ph
   return engine.phases(runId).phases.find(phase => phase.name === name)!
 }
 
-/** The run id of the only sub-run of a phase, or of the one that has this name. */
+/** The run id of the only sub-run of a phase, or of the sub-run with this name. */
 export function subRunOf(t: TestEngine, runId: string, phase: string, name?: string): string {
   return phaseOf(t, runId, phase).sub_runs.find(run => name === undefined || run.run_name === name)!.run_id
 }
 
-/** `data` of a phase as an object. */
+/** The `data` of a phase as an object. */
 export function dataOf(t: TestEngine, runId: string, name: string): JsonObject {
   return phaseOf(t, runId, name).data as JsonObject
 }
@@ -38,7 +38,7 @@ interface Question {
   reason: string
 }
 
-/** The questions that are open, once there are `count`. */
+/** Waits until there are `count` open questions, and returns them. */
 export function questions({ home }: TestEngine, count = 1): Promise<Question[]> {
   return until(() => {
     const open = rowsOf<Question>(home, "SELECT id, run_id, kind, reason FROM reviews WHERE state = 'pending'")
@@ -46,7 +46,7 @@ export function questions({ home }: TestEngine, count = 1): Promise<Question[]> 
   }, `${count} open questions`)
 }
 
-/** What the listeners of a run were asked to send, in that order. */
+/** The deliveries of a run in their order. */
 export function deliveries({ home }: TestEngine, runId: string) {
   return rowsOf<{ listener: string; event: string; state: string; error: string | null }>(
     home,

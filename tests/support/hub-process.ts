@@ -1,5 +1,5 @@
-// A hub that a test started in a process of its own: as `bun hub.ts serve`, but its clock, its log and the times of use
-// in its memory can be asked for over IPC. Arguments: the database, its home, the password of `admin`, the port.
+// A hub in its own process for tests. It serves like `bun hub.ts serve`, but a test can set its clock, read its log and
+// flush the buffered times of use over IPC. Arguments: the database, its home, the password of `admin`, the port.
 
 import { openStore } from '../../db/hub/store.ts'
 import { hubApp } from '../../hub.ts'
@@ -30,9 +30,9 @@ stopOnSignal(listening, hub.log, () => {
 
 process.on('message', async ({ id, ask, ms = 0 }: Question) => {
   if (ask === 'skew') skew = ms
-  if (ask === 'flush') await hub.touches.flush()
+  if (ask === 'flush') await hub.lastSeen.flush()
   process.send!({ id, lines: ask === 'log' ? lines : [] } satisfies Answer)
 })
-// The test is gone, however it ended.
+// The test process has ended.
 process.on('disconnect', () => process.exit())
 process.send!({ id: 0, url: listening.url, lines: [] } satisfies Answer)

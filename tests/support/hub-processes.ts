@@ -1,4 +1,5 @@
-// Hubs as processes on one database, for tests: how they are started and asked, and one address in front of them.
+// Starts several hubs as processes on one database, sends requests to them over IPC, and puts one address in front of
+// them.
 
 import { resolve } from 'node:path'
 
@@ -11,7 +12,7 @@ export interface Question {
 }
 
 export interface Answer {
-  /** Of the question; 0 once it listens. */
+  /** The id of the question; 0 for the message that the hub listens. */
   id: number
   url?: string
   lines: string[]
@@ -21,14 +22,14 @@ export interface HubProcess {
   url: string
   child: Bun.Subprocess
   ask(ask: Question['ask'], ms?: number): Promise<string[]>
-  /** Throws unless it ends by itself. */
+  /** Stops the hub. Throws unless it exits by itself. */
   stop(): Promise<void>
 }
 
 export interface HubPlace {
   database: string
   home: string
-  /** Of `admin`, who is made on an empty database. */
+  /** The password of `admin`, who is created on an empty database. */
   password: string
   port?: number
 }
@@ -67,7 +68,7 @@ export async function startHubProcess({ database, home, password, port = 0 }: Hu
   }
 }
 
-/** One address for several hubs: each call goes to the hub after the one before, as from a load balancer. */
+/** One address for several hubs. Calls go to the hubs in turn, as from a load balancer. */
 export function alternate(urls: string[]): Bun.Server<unknown> {
   let turn = 0
   return Bun.serve({

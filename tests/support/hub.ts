@@ -1,6 +1,6 @@
-// A real hub as a process, on a port of its own and a database of its own, and the calls that tests make of it.
-// postgres.test.ts runs the same tests on PostgreSQL: `TEST_HUB_DATABASE` is a database there that each start empties,
-// `TEST_HUBS` how many hubs serve it, each call going to the one after that of the call before.
+// A real hub as a process with its own port and database, and the calls that tests make to it. postgres.test.ts runs
+// the same tests on PostgreSQL: `TEST_HUB_DATABASE` is a database that each start empties, and `TEST_HUBS` is the
+// number of hubs that serve it, to which calls go in turn.
 
 import { join } from 'node:path'
 import { openStore, type Store } from '../../db/hub/store.ts'
@@ -13,7 +13,7 @@ import { alternate, startHubProcess } from './hub-processes.ts'
 import { checkReply } from './replies.ts'
 
 export const ADMIN_PASSWORD = 'correct horse battery'
-/** Of the accounts that tests add. */
+/** The password of the accounts that tests add. */
 const PASSWORD = 'password of a test'
 
 // biome-ignore lint/suspicious/noExplicitAny: tests say what they expect by asserting it
@@ -28,15 +28,15 @@ export interface Reply<T = Data> {
 
 export interface TestHub {
   url: string
-  /** The database, for looking at tables. */
+  /** The database, for inspecting tables. */
   store: Store
-  /** Every route with its rule. */
+  /** Every route with its access rule. */
   routes: Route[]
-  /** Lines of the log. */
+  /** The lines of the log. */
   log(): Promise<string[]>
-  /** From now on the clock is `ms` ahead. */
+  /** Sets the clock of the hub `ms` ahead. */
   skew(ms: number): Promise<void>
-  /** Writes the times of use that are kept in memory. */
+  /** Writes the times of use that are buffered in memory. */
   flush(): Promise<void>
   /** Posts `body`; `token` null means no credential. */
   call<T = Data>(token: string | null, path: string, body?: unknown): Promise<Reply<T>>
@@ -46,21 +46,21 @@ export interface TestHub {
   admin: string
   /** The id of the first realm. */
   realm: string
-  /** Adds an account and answers with a session. */
+  /** Adds an account and returns a session for it. */
   account(username: string): Promise<{ token: string; id: number }>
-  /** A new realm token. */
+  /** Creates a realm token. */
   realmToken(token: string, ...realmIds: string[]): Promise<{ id: number; token: string }>
-  /** Ends every process and starts it again at the same address. */
+  /** Stops every process and starts it again at the same address. */
   restart(): Promise<void>
   stop(): Promise<void>
 }
 
-/** No test takes this long: whose database is older was killed. */
+/** No test takes this long. An older database belongs to a test that was killed. */
 const LONGEST_TEST_MS = 3_600_000
 
 /**
- * A new database on the PostgreSQL at `server`, dropped at the end of its scope. What is in it need not survive a power
- * cut. Those that killed tests left behind go, too.
+ * Creates a database on the PostgreSQL at `server`, which is dropped at the end of its scope. Its contents need not
+ * survive a power cut. Databases of killed tests are dropped too.
  */
 export async function freshPostgres(server: string): Promise<AsyncDisposable & { location: string }> {
   const sql = new Bun.SQL(server, { max: 1 })
@@ -83,7 +83,7 @@ export async function freshPostgres(server: string): Promise<AsyncDisposable & {
   }
 }
 
-/** Faster than a new database; whoever was left connected is cut off first. */
+/** Empties a database, which is faster than creating one. Remaining connections are closed first. */
 async function empty(database: string): Promise<void> {
   const sql = new Bun.SQL(database, { max: 1 })
   await sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid()`
@@ -91,7 +91,10 @@ async function empty(database: string): Promise<void> {
   await sql.close()
 }
 
-/** As the hub hashes, but checked in no time: the hub's own hashes take a third of a second of work each on purpose. */
+/**
+ * Hashes a password in the hub's form, but with a low cost. The hub's own hashes take a third of a second each on
+ * purpose.
+ */
 function quickHash(password: string): Promise<string> {
   return Bun.password.hash(password, { algorithm: 'argon2id', memoryCost: 8, timeCost: 1 })
 }
@@ -102,12 +105,12 @@ export async function startTestHub(): Promise<TestHub> {
   if (shared) await empty(shared)
   const database = shared ?? join(home, 'hub.db')
   const count = Number(process.env.TEST_HUBS ?? 1)
-  // At once: one of them migrates and makes the first account, the other waits.
+  // All hubs start at the same time: one of them migrates and creates the first account, and the others wait.
   const place = { database, home, password: ADMIN_PASSWORD }
   let hubs = await Promise.all(Array.from({ length: count }, () => startHubProcess(place)))
   const front = count > 1 ? alternate(hubs.map(({ url }) => url)) : undefined
   const url = front?.url.origin ?? hubs[0]!.url
-  // Serves nothing: for looking at tables, and at what is declared.
+  // This hub serves no requests. It is used to inspect tables and declared routes.
   const idle = createHub({
     store: await openStore(database),
     log: createLog({ write: () => {} }),

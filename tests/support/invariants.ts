@@ -1,5 +1,5 @@
-// What must hold of a home that nobody serves, whatever happened to the process that did; and what of it may not change
-// any more once the next one has continued it.
+// What must be true of a home that no process serves, whatever happened to the previous process, and which of its
+// contents must not change when the next process continues it.
 
 import { expect } from 'bun:test'
 import { chmodSync, existsSync, lstatSync, readFileSync } from 'node:fs'
@@ -7,11 +7,14 @@ import { join } from 'node:path'
 import type { FileRecord } from '../../lib/agent/define.ts'
 import { brokenRules, openHome, SECOND } from './chaos-face.ts'
 
-/** What has been recorded for good, by its place. */
+/** What has been recorded permanently, by its place. */
 export interface Recorded {
-  /** Ended phases of every attempt of a run; one that waits for its next attempt still shows the last. */
+  /**
+   * The ended phases of every attempt of a run. A phase that waits for its next attempt still has the result of the
+   * last one.
+   */
   phases: Map<string, string>
-  /** Whole lines, by run. */
+  /** The complete log lines, by run. */
   logs: Map<string, string>
 }
 
@@ -28,7 +31,7 @@ interface Phase {
   completed_at: number | null
 }
 
-/** Rules that the storms have shown to hold, beside those of the engine itself. Each query gives the rows that break one. */
+/** Rules in addition to those of the engine itself. Each query returns the rows that break its rule. */
 const RULES: Record<string, string> = {
   'states are those that are known': `
     SELECT id FROM runs WHERE state NOT IN ('queued', 'running', 'awaiting_input', 'completed', 'failed', 'cancelled')
@@ -63,13 +66,13 @@ const RULES: Record<string, string> = {
     WHERE NOT EXISTS (SELECT 1 FROM phases WHERE phases.run_id = kept.run_id AND phases.position = kept.position)`,
 }
 
-/** Small files may stand in the database alone until the next start has made them again. */
+/** Small files may exist only in the database until the next start restores them. */
 const SMALL_BYTES = 256 * 1024
 
 /**
- * Asserts that the run database is whole and keeps every rule, and that files and logs are what it says they are.
- * `settled` says that a process served the home since and ended by itself: then every file is in its place. Files and logs
- * of the top runs in `going` are being deleted.
+ * Asserts that the run database is intact and keeps every rule, and that files and logs match it. `settled` says that a
+ * process has served the home since the kill and exited by itself, so that every file must be in its place. The files
+ * and logs of the top runs in `going` are being deleted.
  */
 export function checkInvariants(home: string, settled = false, going: ReadonlySet<string> = new Set()): Recorded {
   const db = openHome(home)
@@ -109,7 +112,7 @@ export function checkInvariants(home: string, settled = false, going: ReadonlySe
   }
 }
 
-/** Bytes and hash of a recorded file, which is a regular one; somebody may have made it unreadable since. */
+/** The size and hash of a recorded file, which must be a regular file. A command may have made it unreadable since. */
 function contentOf(place: string): [bytes: number | string, sha256: string] {
   const found = lstatSync(place, { throwIfNoEntry: false })
   if (!found?.isFile()) return [found ? 'no regular file' : 'no file', '']
@@ -120,19 +123,19 @@ function contentOf(place: string): [bytes: number | string, sha256: string] {
   return [bytes.length, new Bun.CryptoHasher('sha256').update(bytes).digest('hex')]
 }
 
-/** Asserts that what `before` held is unchanged: results of ended phases, and every byte of the logs. */
+/** Asserts that everything in `before` is unchanged: the results of ended phases, and every byte of the logs. */
 export function checkKept(before: Recorded, after: Recorded): void {
   for (const [place, result] of before.phases) {
-    // A resume opens a run again as another attempt; then its earlier results are another matter.
+    // A resume opens a run again as another attempt, whose results may differ from the earlier ones.
     if (after.phases.has(place)) expect([place, after.phases.get(place)]).toEqual([place, result])
   }
   for (const [run, text] of before.logs) {
-    // A run that is gone was deleted.
+    // A missing run was deleted.
     if (after.logs.has(run)) expect(after.logs.get(run)!.slice(0, text.length)).toBe(text)
   }
 }
 
-/** The log up to its last line end. Its lines are numbered from 1 without a gap. */
+/** The log up to its last complete line. Its lines must be numbered from 1 without a gap. */
 function wholeLines(file: string): string {
   if (!existsSync(file)) return ''
   const text = readFileSync(file, 'utf8')

@@ -1,9 +1,12 @@
-// A walk of kills: a program dies at its first write, at its second, and so on to the last, each time in a life of its own.
+// Kills a program at its first write, at its second write, and so on to the last, each time in a new process.
 
 const AT_ONCE = 3
 const MOST = 400
 
-/** Calls `dieAt` with 1, 2, 3 … until a life had fewer writes than that, which it tells by false. Gives how many there are. */
+/**
+ * Calls `dieAt` with 1, 2, 3 … until it returns false, because the program made fewer writes. Returns the number of
+ * writes.
+ */
 export async function walkOfKills(dieAt: (write: number) => Promise<boolean>): Promise<number> {
   let next = 1
   let beyond = 0
@@ -17,7 +20,10 @@ export async function walkOfKills(dieAt: (write: number) => Promise<boolean>): P
   return beyond - 1
 }
 
-/** Starts `program` with these arguments, to be killed at its write number `write`. False when it ended by itself. */
+/**
+ * Runs `program` with these arguments and kills it at its write number `write`. Returns false when the program ended by
+ * itself.
+ */
 export async function killedAt(write: number, home: string, program: string, ...args: string[]): Promise<boolean> {
   const child = Bun.spawn([process.execPath, program, home, ...args], {
     env: { PATH: process.env.PATH!, HOME: home, CADRE_FAILPOINT: String(write) },

@@ -1,5 +1,5 @@
-// What agents started under a daemon or an engine that was killed lives on until the next start on its home ends it. Where
-// a test has no next start, this ends it in the same way.
+// Ends processes that agents started under a daemon or an engine that was killed. The next start on the same home would
+// end them; this does the same for tests without a next start.
 
 import { endLeftGroups } from '../../lib/agent/processes.ts'
 import { processesFolder } from '../../lib/daemon/home.ts'
@@ -8,12 +8,12 @@ import { createLog } from '../../lib/log.ts'
 const homes = new Set<string>()
 const log = createLog({ level: 'error' })
 
-/** Has `endLeft` look at this home too. */
+/** Adds a home to those that `endLeft` checks. */
 export function watchHome(home: string): void {
   homes.add(home)
 }
 
-/** Ends what the last process on this home left running. */
+/** Ends the processes that the last process on this home left running. */
 export function endLeftIn(home: string): Promise<void> {
   return endLeftGroups(processesFolder(home), log)
 }

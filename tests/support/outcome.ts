@@ -1,4 +1,4 @@
-// A run of one phase of one agent in a real engine, to its end or to the person that it asks.
+// Runs one phase of one agent in a real engine, until it ends or asks a person.
 
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -13,18 +13,18 @@ export interface OnePhase {
   /** The agent's name in team.yml. */
   name: string
   settings: Record<string, unknown>
-  /** Fields of the phase beside `name` and `agent`, as in team.yml. */
+  /** The fields of the phase besides `name` and `agent`, as in team.yml. */
   phase: JsonObject
-  /** Files of the workspace by name. */
+  /** The files of the workspace by name. */
   files?: Record<string, string>
-  /** A folder of its own when absent. */
+  /** The workspace; a new folder when absent. */
   workspace?: string
 }
 
-/** The phase as `runs/phases` shows it, when the run has ended or waits for a person. */
+/** The phase in the form of `runs/phases`, after the run has ended or asked a person. */
 export async function outcomeOf({ agent, name, settings, phase, files = {}, workspace = folder() }: OnePhase) {
   for (const [file, text] of Object.entries(files)) writeFileSync(join(workspace, file), text)
-  // The vendors of tests write before they answer: what they say at first is so.
+  // The vendors in tests write before they reply, so their first answer is final.
   const t = await testEngine({ agents: { [name]: agent }, settings: { [name]: settings }, settle: 0 })
   try {
     const team = { name: '@local/one', version: '1.0.0', phases: [{ name: 'one', agent: name, ...phase }] }

@@ -1,5 +1,6 @@
-// A time-out is for what hangs, not for what a busy machine serves late: tests wait for disks and processes. Bun forgets a
-// default at the end of each file, so it is set at the head of every one, on its first line: no other line moves.
+// Sets a long default time-out: it is meant for tests that hang, not for tests that wait for disks and processes on a
+// busy machine. Bun resets the default after each file, so it is set in every file. It is inserted into the first line,
+// so that no other line number changes.
 
 import { afterAll } from 'bun:test'
 import { plugin } from 'bun'

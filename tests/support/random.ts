@@ -1,11 +1,11 @@
-// Chance that can be repeated: mulberry32, and the seed of a test. The seed is printed; CADRE_TEST_SEED sets it.
+// Repeatable random numbers (mulberry32), and the seed of a test. The seed is printed, and CADRE_TEST_SEED sets it.
 
 export interface Random {
-  /** 0 ≤ x < 1. */
+  /** A number x with 0 ≤ x < 1. */
   (): number
   /** A whole number below `n`. */
   below(n: number): number
-  /** True once in `n` times. */
+  /** True with a probability of 1 in `n`. */
   once(n: number): boolean
   of<T>(list: readonly T[]): T
 }

@@ -1,5 +1,5 @@
-// A run that is resumed from its first phase while the items behind it changed, or from its map, as a process of its own,
-// to be killed. Starts it, resumes it, or continues what was begun, and ends when it has ended.
+// A process that tests kill. It runs a team and resumes the run from the first phase, which then returns other items,
+// or from the map. The program starts, resumes or continues the run, and exits when the run has ended.
 //
 //   bun tests/support/renewed.ts HOME VENDOR_URL list|each
 
@@ -8,7 +8,7 @@ import { resume } from './chaos-face.ts'
 import { testEngine } from './engine.ts'
 
 export const RUN_ID = '01900000-0000-7000-8000-000000000002'
-/** What the items are in the first attempt, and in the second. */
+/** The items in the first attempt and in the second. */
 export const ITEMS = [
   ['a', 'b', 'c'],
   ['c', 'd', 'b'],
@@ -17,7 +17,7 @@ export const ITEMS = [
 const list = agent({
   type: 'connector',
   version: '1.0.0',
-  description: 'Gives the items of this attempt.',
+  description: 'Returns the items of this attempt.',
   settings: Type.Object({}),
   source: {
     effect: 'read',
@@ -29,7 +29,7 @@ const list = agent({
 const vendor = agent({
   type: 'connector',
   version: '1.0.0',
-  description: 'Tickets that nobody wants twice, and that can be looked for.',
+  description: 'Creates tickets, which must not be created twice and can be searched for.',
   settings: Type.Object({ base_url: Type.String() }),
   target: {
     effect: 'once',
@@ -89,7 +89,9 @@ phases:
 `,
 }
 
-/** Brings the run to the end of its attempt number `attempts`, the second from phase `from`. Gives its outputs. */
+/**
+ * Runs until attempt number `attempts` has ended, and returns the outputs. The second attempt begins at phase `from`.
+ */
 export async function renewed(home: string, base_url: string, attempts: 1 | 2, from = 'list') {
   const t = await testEngine({ home, agents: { list, vendor, note }, settings: { vendor: { base_url } } })
   try {

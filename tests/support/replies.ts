@@ -1,21 +1,21 @@
-// Whether a reply is what its route declares: for tests, which are stricter than the contract with callers and let no
-// property pass that the schema does not name.
+// Checks that a reply matches what its route declares. Tests are stricter than the contract with callers: they allow no
+// property that the schema does not name.
 
 import type { TSchema } from 'typebox'
 import type { Route } from '../../lib/http/routes.ts'
 import { isObject } from '../../lib/json.ts'
 import { problems } from '../../lib/schema.ts'
 
-/** Throws when `data`, which POST `path` answered with `status`, is not what the route declares. */
+/** Throws when the reply to POST `path`, with this `status` and `data`, does not match the route's declaration. */
 export function checkReply(routes: readonly Route[], path: string, status: number, data: unknown): void {
   const route = routes.find(each => each.method === 'POST' && each.path === path)
   if (!route) throw new Error(`${path} answered ${status} and is no route`)
-  if (status !== route.status) throw new Error(`${path} answered ${status}, and declares ${route.status}`)
-  if (!route.data) throw new Error(`${path} does not declare what it answers`)
+  if (status !== route.status) throw new Error(`${path} answered ${status}, but declares ${route.status}`)
+  if (!route.data) throw new Error(`${path} must declare its reply`)
   const wrong = problems(strict(route.data), data)
   if (wrong.length === 0) return
   const list = wrong.map(({ path, message }) => `${path || '/'} ${message}`).join(', ')
-  throw new Error(`${path} answered what it does not declare: ${list}\n${JSON.stringify(data).slice(0, 2_000)}`)
+  throw new Error(`${path} must answer what it declares: ${list}\n${JSON.stringify(data).slice(0, 2_000)}`)
 }
 
 const closed = new WeakMap<TSchema, TSchema>()

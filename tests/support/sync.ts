@@ -1,6 +1,6 @@
-// What daemons report by runs/sync, as tests send it.
+// Changes as daemons report them with runs/sync.
 
-/** That there is a top run of `@admin/t`, or, by `run`, what else is to be said of it. */
+/** A change that reports a top run of `@admin/t`. `run` overrides its fields. */
 export function runChange(run_id: string, run: object = {}, attempt = 1) {
   const record = {
     run_id,
@@ -26,7 +26,7 @@ export function runChange(run_id: string, run: object = {}, attempt = 1) {
   return { kind: 'run', run_id, attempt, run: record }
 }
 
-/** That the phase `say` asks a person, as a gate does, or, by `review`, what else is to be said of it. */
+/** A change that reports that the phase `say` asks a person, as a gate does. `review` overrides its fields. */
 export function reviewChange(run_id: string, id: string, review: object = {}, attempt = 1) {
   const record = {
     id,

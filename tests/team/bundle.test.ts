@@ -3,8 +3,8 @@ import { mkdir, rm, symlink } from 'node:fs/promises'
 import { join } from 'node:path'
 import { CadreError } from '../../lib/error.ts'
 import { bundleFromJson, loadBundle, type TeamPackage } from '../../lib/team/compile/bundle.ts'
-import { agentRefs, literalOrigins, teamsOf } from '../../lib/team/needs.ts'
-import { problemsOf } from '../../lib/team/problem.ts'
+import { agentRefs, literalOrigins, teamsOf } from '../../lib/team/model/needs.ts'
+import { problemsOf } from '../../lib/team/model/problem.ts'
 import { folder } from '../support/folder.ts'
 import { lookup } from './agents.ts'
 import { HEAD, load, problems, scope, team } from './load.ts'
@@ -45,7 +45,7 @@ describe('on disk', () => {
     expect(bundle.json().teams['.']!.file).toBe('other.yml')
   })
 
-  test('closed: nothing outside is read, through a link neither', async () => {
+  test('closed: nothing outside is read, not even through a link', async () => {
     const load = (name: string) => loadBundle(join(root, name), { agents: lookup, closed: true }).catch(problemsOf)
     expect(await load('main')).toMatchObject([
       { file: 'sub/team.yml', message: 'this path must stay inside the package' },
@@ -113,7 +113,7 @@ describe('packages', () => {
     expect(bundle.team('@x/y@1.2.0/in').phases[0]).toMatchObject({ team: '@x/z@2.0.0' })
   })
 
-  test('what goes wrong is told where they are named', async () => {
+  test('errors are reported where the package is named', async () => {
     expect(await from('@x/broken').catch(problemsOf)).toMatchObject([
       { line: 4, column: 34, message: '@x/broken: the hub cannot be reached' },
     ])
@@ -188,17 +188,17 @@ describe('a bundle that was stored before a rule came', () => {
     expect(phases[0]).toMatchObject({ team: 'c', retry: { attempts: 2 } })
   })
 
-  test('an expression that is none any more fails where it is evaluated', () => {
+  test('an expression that is no longer valid fails where it is evaluated', () => {
     const { outputs } = restore(`${HEAD}phases: [{ name: a, ${EXEC} }]
 outputs: [{ name: o, value: "{{ bytes('a').hex() }}" }]
 `)
     expect(() => outputs[0]!.value.evaluate(scope())).toThrow('team.yml:4:44: there is no function `hex`')
   })
 
-  test('what is no YAML is not restored', () => expect(() => restore('a: [')).toThrow('team.yml has'))
+  test('a text that is not YAML is not restored', () => expect(() => restore('a: [')).toThrow('team.yml has'))
 })
 
-test('problems of all files are told together', async () => {
+test('problems of all files are reported together', async () => {
   const found = await problems(`${caller('./c')}x: 1\n`, { 'c/team.yml': `${leaf()}y: 1\n` })
   expect(found).toEqual([
     'c/team.yml:5:1 unknown field `y`: there are name, version, description, inputs, outputs, concurrency, timeout and phases',
@@ -217,7 +217,7 @@ test('details begin with the place, and carry the path', async () => {
   expect(error.details![0]!.message).toStartWith('team.yml:5:1: unknown field `x`')
 })
 
-test('what a team reaches for', async () => {
+test('the agents and addresses that a team needs', async () => {
   const compiled = await team(`${HEAD}phases:
   - { name: a, agent: issues@eu, action: search, sources: [{ name: e, ref: x }] }
   - { name: b, agent: http, sources: [

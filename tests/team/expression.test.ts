@@ -3,7 +3,7 @@ import type { Json } from '../../lib/json.ts'
 import { Evaluation } from '../../lib/team/cel/evaluation.ts'
 import { parseExpression } from '../../lib/team/cel/expression.ts'
 import { Work } from '../../lib/team/cel/work.ts'
-import type { PhaseValue, Scope } from '../../lib/team/model.ts'
+import type { PhaseValue, Scope } from '../../lib/team/model/compiled-team.ts'
 import { scope } from './load.ts'
 
 const names = {
@@ -151,7 +151,7 @@ describe('safety', () => {
     expect(evaluate('inputs.o', { o: { constructor: 'x' } })).toEqual({ constructor: 'x' })
   })
 
-  test('what JSON cannot say is an error', () => {
+  test('a value that JSON cannot express is an error', () => {
     expect(() => evaluate('9007199254740993')).toThrow('beyond 2^53')
     expect(() => evaluate('1.0 / 0.0')).toThrow('Infinity')
     expect(() => evaluate('bytes("a")')).toThrow('not a JSON value')

@@ -125,7 +125,7 @@ describe('an unknown function is answered with the nearest', () => {
   })
 })
 
-test('file() is read only where its place allows it', () => {
+test('file() is allowed only in some places', () => {
   const { files: _, ...elsewhere } = names
   expect(parseExpression("file('a')", elsewhere).mistakes).toEqual([
     { offset: 0, message: '`file()` can be called only in `env`, where a command needs the absolute path' },

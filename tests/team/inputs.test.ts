@@ -1,8 +1,8 @@
 import { expect, test } from 'bun:test'
 import { join } from 'node:path'
 import type { Json, JsonObject } from '../../lib/json.ts'
-import { inputsFor, inputsFromArguments } from '../../lib/team/inputs.ts'
-import type { Field, FieldType } from '../../lib/team/model.ts'
+import type { Field, FieldType } from '../../lib/team/model/compiled-team.ts'
+import { inputsFor, inputsFromArguments } from '../../lib/team/model/inputs.ts'
 import { folder } from '../support/folder.ts'
 
 const field = (name: string, type: FieldType, more: Partial<Field> = {}): Field => ({

@@ -1,8 +1,8 @@
 // Loads team.yml from text, for tests.
 
 import { loadBundle } from '../../lib/team/compile/bundle.ts'
-import type { Bundle, Scope, Team } from '../../lib/team/model.ts'
-import { problemsOf } from '../../lib/team/problem.ts'
+import type { Bundle, Scope, Team } from '../../lib/team/model/compiled-team.ts'
+import { problemsOf } from '../../lib/team/model/problem.ts'
 import { lookup } from './agents.ts'
 
 export const HEAD = 'name: "@local/test"\nversion: 1.0.0\n'

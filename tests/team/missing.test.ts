@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import type { Json } from '../../lib/json.ts'
-import type { PhaseValue, Scope } from '../../lib/team/model.ts'
+import type { PhaseValue, Scope } from '../../lib/team/model/compiled-team.ts'
 import { HEAD, scope, team } from './load.ts'
 
 const ended = (state: string, value: Partial<PhaseValue> = {}): PhaseValue => ({
@@ -74,7 +74,7 @@ describe('of a phase that did not complete', () => {
   test.each(cases)('%s is %j', async (value, result) => expect(await output(value)).toEqual(result))
 })
 
-test('what is missing in a phase that completed is an error', async () => {
+test('a value that is missing in a completed phase is an error', async () => {
   await expect(output('{{ phases.done.data.gone }}')).rejects.toThrow('No such key: gone')
   await expect(output('{{ phases.done.data.none.deep }}')).rejects.toThrow('No such key: deep')
   await expect(output('{{ phases.skipped.data.total }}{{ phases.done.data.gone }}')).rejects.toThrow(
@@ -129,7 +129,7 @@ describe('in the environment of a command', () => {
 
   test('elsewhere a file keeps its path', async () => expect(await output('{{ inputs.doc }}')).toBe('files/a/b.md'))
 
-  test('what the scope does not have is told', async () => {
+  test('a value that the scope lacks is an error', async () => {
     const text = `${HEAD}phases: [{ name: a, agent: http, sources: [{ name: e, url: "{{ secrets.x }}" }] }]`
     const phase = (await team(text)).phases[0]!
     const entry = phase.type === 'standard' ? phase.sources[0]!.entry : null

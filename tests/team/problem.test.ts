@@ -1,5 +1,12 @@
 import { expect, test } from 'bun:test'
-import { inOrder, type Problem, problemError, problemsOf, renderProblem, toDetail } from '../../lib/team/problem.ts'
+import {
+  inOrder,
+  type Problem,
+  problemError,
+  problemsOf,
+  renderProblem,
+  toDetail,
+} from '../../lib/team/model/problem.ts'
 
 const problem = (more: Partial<Problem> = {}): Problem => ({
   file: 'team.yml',

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'bun:test'
 import type { Json } from '../../lib/json.ts'
-import type { StandardPhase } from '../../lib/team/model.ts'
+import type { StandardPhase } from '../../lib/team/model/compiled-team.ts'
 import { HEAD, scope, team } from './load.ts'
 
 const INPUTS = 'inputs:\n  - { name: v, type: object }\n'
@@ -42,7 +42,7 @@ describe('in text', () => {
   test.each(cases)('%s', async (yaml, x, text) => expect(await render(yaml, { x })).toEqual(text))
 })
 
-test('what is rendered is not read again', async () => {
+test('rendered text is not evaluated again', async () => {
   expect(await render('"<{{ inputs.v.x }}>"', { x: '{{ inputs.v }}' })).toBe('<{{ inputs.v }}>')
 })
 
@@ -74,7 +74,7 @@ describe('ref', () => {
     expect(await refOf('"{{ inputs.v.id }}"', { id: 42 })).toEqual({ name: 'e', ref: '42' })
   })
 
-  test('the ref of a sub-team is its own matter', async () => {
+  test('an input named ref of a sub-team keeps its type', async () => {
     const child = `${HEAD}inputs: [{ name: ref, type: number }]\nphases: [{ name: a, agent: exec, commands: [{ name: c, run: x }] }]`
     const compiled = await team(`${HEAD}phases: [{ name: a, type: team, team: ./c, inputs: { ref: 5 } }]`, {
       'c/team.yml': child,

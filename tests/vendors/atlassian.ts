@@ -1,6 +1,6 @@
 // What the fakes of Jira and Confluence share: the account, its credential, and how they refuse.
 
-import { refusal, type VendorRequest } from './vendor.ts'
+import { refusal, type VendorRequest } from '../../lib/testing/fake-vendor.ts'
 
 export const ACCOUNT = { email: 'ada@acme.test', api_token: 'canary-atlassian-token' }
 export const SIGNED = `Basic ${btoa(`${ACCOUNT.email}:${ACCOUNT.api_token}`)}`

@@ -3,10 +3,10 @@
 import { describe, expect, test } from 'bun:test'
 import { existsSync, readdirSync } from 'node:fs'
 import { type AgentContext, AgentError, type AgentResult } from '../../lib/agent/define.ts'
+import { type FakeVendor, halfReply, refusal } from '../../lib/testing/fake-vendor.ts'
 import { phaseFolder, type TestContext, testContext } from '../support/context.ts'
-import { halfReply, refusal, type Vendor } from './vendor.ts'
 
-export interface Conduct<V extends Vendor> {
+export interface Conduct<V extends FakeVendor> {
   open(): V
   /** The agent's settings for a vendor at this address. */
   settings(url: string): Record<string, unknown>
@@ -32,7 +32,7 @@ export async function failureOf(work: Promise<unknown>): Promise<AgentError> {
 
 const filesOf = (at: TestContext) => (existsSync(phaseFolder(at)) ? readdirSync(phaseFolder(at)) : [])
 
-export function badDays<V extends Vendor>(conduct: Conduct<V>): void {
+export function badDays<V extends FakeVendor>(conduct: Conduct<V>): void {
   const begin = (vendor: V, options: Parameters<typeof testContext>[0] = {}): TestContext =>
     testContext({
       agent: conduct.setting.split('.')[1]!,

@@ -1,5 +1,7 @@
 // A strict stand-in for Slack's incoming webhooks: what it refuses is refused there, in the same words.
 
+import { type FakeVendor, fakeVendor, type VendorRequest } from '../../lib/testing/fake-vendor.ts'
+
 export interface Post {
   path: string
   payload: {
@@ -8,13 +10,12 @@ export interface Post {
   }
 }
 
-export interface ChatVendor {
+export interface ChatVendor extends FakeVendor {
   /** The webhook of a channel. */
   hook(name: string): string
   posts: Post[]
   /** Answers for a channel, one after the other, before the ordinary ones. */
   answer(name: string, ...replies: (() => Response | Promise<Response>)[]): void
-  [Symbol.dispose](): void
 }
 
 const SECRET = 'B0CANARY/xoxcanarysecret'
@@ -22,32 +23,26 @@ const SECRET = 'B0CANARY/xoxcanarysecret'
 export function chatVendor(): ChatVendor {
   const posts: Post[] = []
   const answers = new Map<string, (() => Response | Promise<Response>)[]>()
-  const server = Bun.serve({
-    port: 0,
-    hostname: '127.0.0.1',
-    async fetch(request) {
-      const { pathname } = new URL(request.url)
-      const [, name, secret] = /^\/services\/([a-z]+)\/(.+)$/.exec(pathname) ?? []
-      if (!name || secret !== SECRET) return new Response('no_service', { status: 404 })
-      if (request.method !== 'POST') return new Response('invalid_http_method', { status: 405 })
-      const payload = JSON.parse(await request.text())
-      const refusal = refusalOf(request, payload)
-      if (refusal) return new Response(refusal, { status: 400 })
-      const reply = await answers.get(name)?.shift()?.()
-      if (reply && !reply.ok) return reply
-      posts.push({ path: name, payload })
-      return reply ?? new Response('ok', { headers: { 'content-type': 'text/html' } })
-    },
+  const vendor = fakeVendor(async request => {
+    const [, name, secret] = /^\/services\/([a-z]+)\/(.+)$/.exec(request.path) ?? []
+    if (!name || secret !== SECRET) return new Response('no_service', { status: 404 })
+    if (request.method !== 'POST') return new Response('invalid_http_method', { status: 405 })
+    const payload = request.body as Post['payload']
+    const why = refusalOf(request, payload)
+    if (why) return new Response(why, { status: 400 })
+    const reply = await answers.get(name)?.shift()?.()
+    if (reply && !reply.ok) return reply
+    posts.push({ path: name, payload })
+    return reply ?? new Response('ok', { headers: { 'content-type': 'text/html' } })
   })
-  return {
-    hook: name => `http://127.0.0.1:${server.port}/services/${name}/${SECRET}`,
+  return Object.assign(vendor, {
+    hook: (name: string) => `${vendor.url}/services/${name}/${SECRET}`,
     posts,
-    answer: (name, ...replies) => void answers.set(name, replies),
-    [Symbol.dispose]: () => void server.stop(true),
-  }
+    answer: (name: string, ...replies: (() => Response | Promise<Response>)[]) => void answers.set(name, replies),
+  })
 }
 
-function refusalOf(request: Request, { text, blocks }: Post['payload']): string | null {
+function refusalOf(request: VendorRequest, { text, blocks }: Post['payload']): string | null {
   if (!request.headers.get('content-type')?.startsWith('application/json')) return 'invalid_payload'
   if (typeof text !== 'string' || text === '') return 'no_text'
   if (!Array.isArray(blocks) || blocks.length > 50) return 'invalid_blocks'

@@ -1,7 +1,7 @@
 // HubSpot's CRM as far as the crm agent goes: objects by id or unique property, search, notes and their associations.
 
 import { isObject } from '../../lib/json.ts'
-import { refusal, type Vendor, type VendorRequest, vendor } from './vendor.ts'
+import { type FakeVendor, fakeVendor, refusal, type VendorRequest } from '../../lib/testing/fake-vendor.ts'
 
 export const TOKEN = 'pat-na1-canary-hubspot-token'
 
@@ -10,7 +10,7 @@ export interface FakeRecord {
   properties: Record<string, string>
 }
 
-export interface FakeCrm extends Vendor {
+export interface FakeCrm extends FakeVendor {
   objects: Record<string, FakeRecord[]>
   /** Ids by `contacts/1 companies`. */
   associations: Map<string, string[]>
@@ -26,7 +26,7 @@ const OPERATORS =
 const EMBEDDED = 2
 
 export function fakeCrm(): FakeCrm {
-  const server = vendor(request => answer(request, state))
+  const server = fakeVendor(request => answer(request, state))
   const state: FakeCrm = Object.assign(server, {
     objects: {
       contacts: [

@@ -4,8 +4,8 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { exportPKCS8, generateKeyPair, jwtVerify } from 'jose'
 import { isObject } from '../../lib/json.ts'
+import { type FakeVendor, fakeVendor, refusal, type VendorRequest } from '../../lib/testing/fake-vendor.ts'
 import { folder } from '../support/folder.ts'
-import { refusal, type Vendor, type VendorRequest, vendor } from './vendor.ts'
 
 const { publicKey, privateKey } = await generateKeyPair('RS256', { extractable: true })
 const PEM = await exportPKCS8(privateKey)
@@ -41,7 +41,7 @@ export interface FakeFile {
   shortcutDetails?: { targetId: string }
 }
 
-export interface FakeDrive extends Vendor {
+export interface FakeDrive extends FakeVendor {
   files: FakeFile[]
   /** Tokens that were given out. */
   tokens: number
@@ -62,7 +62,7 @@ interface State {
 
 export function fakeDrive(): FakeDrive {
   const state: State = { files: [], tokens: 0, valid: new Set(), sessions: new Map(), keep: Infinity, url: '' }
-  const server = vendor(request => answer(request, state))
+  const server = fakeVendor(request => answer(request, state))
   state.url = server.url
   add(state, { id: 'folder-1', name: 'Reports', mimeType: 'application/vnd.google-apps.folder', parents: ['root'] })
   add(state, { id: 'file-1', name: 'plan 🎉/..', mimeType: 'text/plain', parents: ['root'], content: 'the plan' })

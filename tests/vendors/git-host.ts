@@ -2,8 +2,8 @@
 
 import { cpSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { refusal, type VendorRequest } from '../../lib/testing/fake-vendor.ts'
 import { folder } from '../support/folder.ts'
-import { refusal, type VendorRequest } from './vendor.ts'
 
 export interface GitHost {
   url: string
@@ -48,6 +48,7 @@ export function gitHost(authorization: string, api: (request: VendorRequest) => 
       const call: VendorRequest = {
         method: request.method,
         path: pathname,
+        params: {},
         query: searchParams,
         headers: request.headers,
         body: text && request.headers.get('content-type')?.startsWith('application/json') ? JSON.parse(text) : text,

@@ -1,8 +1,8 @@
 // The pull requests of acme/app on GitHub, as far as the git agent goes.
 
 import { isObject } from '../../lib/json.ts'
+import { refusal, type VendorRequest } from '../../lib/testing/fake-vendor.ts'
 import { type GitHost, git, gitHost } from './git-host.ts'
-import { refusal, type VendorRequest } from './vendor.ts'
 
 export const TOKEN = 'canary-github-token'
 

@@ -1,7 +1,7 @@
 // Zendesk Support as far as the helpdesk agent goes: one ticket that can be read, commented and closed, and a search.
 
 import { isObject } from '../../lib/json.ts'
-import { refusal, type Vendor, type VendorRequest, vendor } from './vendor.ts'
+import { type FakeVendor, fakeVendor, refusal, type VendorRequest } from '../../lib/testing/fake-vendor.ts'
 
 export const ACCOUNT = { subdomain: 'acme', email: 'agent@acme.test', api_token: 'canary-zendesk-token' }
 
@@ -16,7 +16,7 @@ export interface FakeComment {
   metadata: { system: object; custom: Record<string, unknown> }
 }
 
-export interface FakeHelpdesk extends Vendor {
+export interface FakeHelpdesk extends FakeVendor {
   ticket: { id: number; status: string; subject: string; url: string }
   comments: FakeComment[]
   /** How many results every search has. */
@@ -27,7 +27,7 @@ const AUTHORIZATION = `Basic ${btoa(`${ACCOUNT.email}/token:${ACCOUNT.api_token}
 const STATUSES = ['new', 'open', 'pending', 'hold', 'solved', 'closed']
 
 export function fakeHelpdesk(): FakeHelpdesk {
-  const server = vendor(request => answer(request, state))
+  const server = fakeVendor(request => answer(request, state))
   const state: FakeHelpdesk = Object.assign(server, {
     ticket: { id: 35436, status: 'open', subject: 'Printer on fire', url: `${server.url}/api/v2/tickets/35436.json` },
     comments: [],

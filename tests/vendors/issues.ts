@@ -2,8 +2,8 @@
 // of JQL that the agent itself writes.
 
 import { isObject } from '../../lib/json.ts'
+import { type FakeVendor, fakeVendor, refusal, type VendorRequest } from '../../lib/testing/fake-vendor.ts'
 import { isSigned, refusedForm } from './atlassian.ts'
-import { refusal, type Vendor, type VendorRequest, vendor } from './vendor.ts'
 
 interface Given {
   project?: { key: string }
@@ -27,7 +27,7 @@ export interface FakeIssue {
   histories: { id: string; created: string; historyMetadata?: unknown }[]
 }
 
-export interface FakeIssues extends Vendor {
+export interface FakeIssues extends FakeVendor {
   issues: Map<string, FakeIssue>
   fields: object[]
   /** Issues whose creation a search does not see yet. */
@@ -61,7 +61,7 @@ export const FIELDS = [
 ]
 
 export function fakeIssues(): FakeIssues {
-  const server = vendor(request => answer(request, state))
+  const server = fakeVendor(request => answer(request, state))
   const state: FakeIssues = Object.assign(server, { issues: new Map(), fields: FIELDS, unindexed: new Set<string>() })
   addIssue(state, { summary: 'Login fails', description: doc('On Mondays.') })
   return state

@@ -1,11 +1,11 @@
 // Datadog as far as the metrics agent goes. Events that are posted are listed only once `listing` says so, as there.
 
 import { isObject } from '../../lib/json.ts'
-import { refusal, type Vendor, type VendorRequest, vendor } from './vendor.ts'
+import { type FakeVendor, fakeVendor, refusal, type VendorRequest } from '../../lib/testing/fake-vendor.ts'
 
 export const KEYS = { api_key: 'canary-datadog-api-key', app_key: 'canary-datadog-app-key' }
 
-export interface FakeMetrics extends Vendor {
+export interface FakeMetrics extends FakeVendor {
   series: object[]
   monitors: { id: number; name: string; tags: string[] }[]
   /** Listed by v2, newest last. */
@@ -19,7 +19,7 @@ export interface FakeMetrics extends Vendor {
 const ALERT_TYPES = ['error', 'warning', 'info', 'success', 'user_update', 'recommendation', 'snapshot']
 
 export function fakeMetrics(): FakeMetrics {
-  const server = vendor(request => answer(request, state))
+  const server = fakeVendor(request => answer(request, state))
   const state: FakeMetrics = Object.assign(server, {
     series: [{ metric: 'system.cpu.idle', scope: '*', pointlist: [[1_681_683_300_000, 77.6]] }],
     monitors: [],

@@ -1,8 +1,8 @@
 // Confluence Cloud as far as the wiki agent goes: pages of one space, their versions, and a search.
 
 import { isObject } from '../../lib/json.ts'
+import { type FakeVendor, fakeVendor, refusal, type VendorRequest } from '../../lib/testing/fake-vendor.ts'
 import { isSigned, refusedForm } from './atlassian.ts'
-import { refusal, type Vendor, type VendorRequest, vendor } from './vendor.ts'
 
 export interface FakePage {
   id: string
@@ -15,7 +15,7 @@ export interface FakePage {
   _links: { webui: string }
 }
 
-export interface FakeWiki extends Vendor {
+export interface FakeWiki extends FakeVendor {
   pages: Map<string, FakePage>
   /** How many results every search has. */
   results: number
@@ -26,7 +26,7 @@ export interface FakeWiki extends Vendor {
 export const SPACE = { id: '65538', key: 'DOCS' }
 
 export function fakeWiki(): FakeWiki {
-  const server = vendor(request => answer(request, state))
+  const server = fakeVendor(request => answer(request, state))
   const state: FakeWiki = Object.assign(server, { pages: new Map(), results: 250, byStart: false })
   addPage(state, { title: 'Runbook', value: '<h1>Steps</h1><p>Turn it <strong>off</strong>.</p>' })
   return state

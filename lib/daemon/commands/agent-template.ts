@@ -1,4 +1,5 @@
-// What `agent new` writes: an agent of some JSON API, with a read, a write and a doctor, and the test of all three.
+// What `agent new` writes: an agent of some JSON API, with a read, a write and a doctor, the test of all three, and what
+// lets editors, the type checker and `bun test` find `cadre`.
 
 export function agentSource(name: string): string {
   return `// ${name}: reads and writes items of …
@@ -13,6 +14,9 @@ const Settings = Type.Object({ base_url: Type.String({ pattern: '^https?://[^/]'
 type Context = AgentContext<Type.Static<typeof Settings>>
 
 const Text = Type.String({ minLength: 1 })
+/** What the API answers: whatever else comes is none of its replies. */
+const Account = Type.Object({ name: Type.String() })
+const Item = Type.Object({ text: Type.String() })
 /** Bytes of a file that is sent. */
 const MOST = 1024 * 1024
 
@@ -22,7 +26,7 @@ export default agent({
   description: 'Reads and writes items.',
   settings: Settings,
   async doctor(context) {
-    const { name } = await api(context)<{ name: string }>('get the account', '/me')
+    const { name } = await api(context)<Type.Static<typeof Account>>('get the account', '/me', { reply: Account })
     return { who: name, missing: [], text: context.settings.base_url }
   },
   actions: {
@@ -31,7 +35,7 @@ export default agent({
       effect: 'read',
       entry: entryOf({ ref: Text }),
       async run({ name, ref }, context) {
-        const item = await api(context)(\`get item \${ref}\`, pathOf(ref))
+        const item = await api(context)(\`get item \${ref}\`, pathOf(ref), { reply: Item })
         await context.write(name, item)
         return { text: \`item \${ref}\`, data: { id: ref } }
       },
@@ -42,7 +46,7 @@ export default agent({
       entry: entryOf({ ref: Text, file: Text }),
       async run({ ref, file }, context) {
         const body = { text: await readText(context, file, MOST) }
-        await api(context)(\`put item \${ref}\`, pathOf(ref), { method: 'PUT', body })
+        await api(context)(\`put item \${ref}\`, pathOf(ref), { method: 'PUT', body, reply: Item })
         return { text: \`wrote item \${ref}\`, data: { id: ref } }
       },
     },
@@ -61,66 +65,74 @@ function pathOf(ref: string): string {
 `
 }
 
-export interface TestPlaces {
-  name: string
-  /** Of cadre's own modules, as the test imports them. */
-  catalogue: string
-  context: string
-  /** The folder that holds `agents/`, from the test's. */
-  root: string
+/** `agents`: the folder of the agent, from the test's. */
+export function testSource(name: string, agents: string): string {
+  return `// The agent ${name} against a vendor of this test's own: what every agent owes, and what only this one does.
+
+import { expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { type FakeVendor, fakeVendor, testAgent } from 'cadre/testing'
+
+const TOKEN = 'token-of-the-test'
+
+interface Store extends FakeVendor {
+  items: Map<string, unknown>
 }
 
-export function testSource({ name, catalogue, context, root }: TestPlaces): string {
-  return `// The agent ${name} against a server of this test's own, with a context as the daemon makes it.
+/** It refuses what the real one refuses: other tokens, other paths and methods, items that are not there. */
+function store(): Store {
+  const items = new Map<string, unknown>([['1', { text: 'first' }]])
+  const vendor = fakeVendor(
+    {
+      'GET /me': () => ({ name: 'ada' }),
+      'GET /items/:id': ({ params }) => items.get(params.id!),
+      'PUT /items/:id': ({ params, body }) => {
+        items.set(params.id!, body)
+        return body
+      },
+    },
+    { allows: ({ headers }) => headers.get('authorization') === \`Bearer \${TOKEN}\` },
+  )
+  return Object.assign(vendor, { items })
+}
 
-import { afterAll, expect, test } from 'bun:test'
-import { readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
-import { discover } from '${catalogue}'
-import { phaseFolder, testContext } from '${context}'
-
-const subject = (await discover({ home: join(import.meta.dir, '${root}') })).get('${name}')!
-const items = new Map<string, unknown>([['1', { text: 'first' }]])
-
-const server = Bun.serve({
-  port: 0,
-  hostname: '127.0.0.1',
-  async fetch(request) {
-    if (request.headers.get('authorization') !== 'Bearer token-of-the-test') return new Response('', { status: 401 })
-    const { pathname } = new URL(request.url)
-    if (pathname === '/me') return Response.json({ name: 'ada' })
-    const id = pathname.split('/').at(-1)!
-    if (request.method === 'PUT') items.set(id, await request.json())
-    return items.has(id) ? Response.json(items.get(id)) : new Response('', { status: 404 })
+const subject = await testAgent({
+  file: join(import.meta.dir, '${agents}/${name}.ts'),
+  vendor: store,
+  settings: ({ url }) => ({ base_url: url, api_token: TOKEN }),
+  examples: {
+    get_item: { entry: { name: 'item.json', ref: '1' }, names: 'item 1' },
+    put_item: { entry: { name: 'item', ref: '2', file: 'item.md' }, files: { 'item.md': 'second' }, names: 'item 2' },
   },
 })
-afterAll(() => server.stop(true))
-
-const begin = (api_token = 'token-of-the-test') =>
-  testContext({ agent: '${name}', settings: { base_url: server.url.origin, api_token }, effect: 'idempotent' })
 
 test('get_item writes the item as JSON', async () => {
-  const at = begin()
-  expect((await subject.actions!.get_item!.run({ name: 'item.json', ref: '1' }, at.context)).data).toEqual({ id: '1' })
-  expect(JSON.parse(readFileSync(join(phaseFolder(at), 'item.json'), 'utf8'))).toEqual({ text: 'first' })
+  using vendor = store()
+  const { data, files } = await subject.call(vendor, 'get_item', { name: 'item.json', ref: '1' })
+  expect(data).toEqual({ id: '1' })
+  expect(JSON.parse(files['item.json']!)).toEqual({ text: 'first' })
 })
 
 test('put_item sends a file', async () => {
-  const at = begin()
-  writeFileSync(join(at.workspace, 'item.md'), 'second')
-  await subject.actions!.put_item!.run({ name: 'item', ref: '2', file: 'item.md' }, at.context)
-  expect(items.get('2')).toEqual({ text: 'second' })
+  using vendor = store()
+  const entry = { name: 'item', ref: '2', file: 'item.md' }
+  await subject.call(vendor, 'put_item', entry, { files: { 'item.md': 'second' } })
+  expect(vendor.items.get('2')).toEqual({ text: 'second' })
 })
 
-test('an item that is not there is an error that says so', async () => {
-  const missing = subject.actions!.get_item!.run({ name: 'item.json', ref: '9' }, begin().context)
-  await expect(missing).rejects.toMatchObject({ code: 'not_found' })
-})
-
-test('doctor tells whose the credential is, or what to set anew', async () => {
-  expect(await subject.doctor!(begin().context)).toMatchObject({ who: 'ada', missing: [] })
-  const refused = subject.doctor!(begin('another').context)
-  await expect(refused).rejects.toMatchObject({ hint: expect.stringContaining('agents.${name}.api_token') })
+test('doctor tells whose the credential is', async () => {
+  using vendor = store()
+  expect(await subject.doctor(vendor)).toMatchObject({ who: 'ada' })
 })
 `
+}
+
+/** The tsconfig.json of a home: that of cadre, whose paths say where `cadre` is. Bun follows them too. */
+export function homeConfig(repository: string): string {
+  const config = {
+    extends: `${repository}/tsconfig.json`,
+    compilerOptions: { typeRoots: [`${repository}/node_modules`] },
+    include: ['agents', 'tests'],
+  }
+  return `${JSON.stringify(config, null, 2)}\n`
 }

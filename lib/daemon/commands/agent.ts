@@ -1,12 +1,12 @@
 // `agent new NAME`: writes an agent that works, and a test of it, for its author to change.
 
-import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative, resolve, sep } from 'node:path'
 import { AGENT_NAME, discover } from '../../agent/catalogue.ts'
 import { REPOSITORY } from '../../agent/imports.ts'
 import { CadreError } from '../../error.ts'
 import { homeFolder, makeHome } from '../home.ts'
-import { agentSource, testSource } from './agent-template.ts'
+import { agentSource, homeConfig, testSource } from './agent-template.ts'
 
 interface Surroundings {
   home?: string
@@ -32,13 +32,18 @@ export async function agentNew(
   const taken = [agent, test].find(existsSync) ?? (known && `another agent ${name}`)
   if (taken) throw new CadreError('conflict', `${taken} is there already: choose another name`)
 
-  const from = dirname(test)
-  const path = (to: string) => (inRepository ? relative(from, join(root, to)) : join(repository, to))
-  const catalogue = path('lib/agent/catalogue.ts')
-  const context = path('tests/support/context.ts')
+  if (!inRepository) configure(join(home, 'tsconfig.json'), repository)
   write(agent, agentSource(name))
-  write(test, testSource({ name, catalogue, context, root: relative(from, root) }))
+  write(test, testSource(name, relative(dirname(test), dirname(agent))))
   process.stdout.write(`${agent}\n${test}\n`)
+}
+
+/** Leaves a file that is there as it is, and says what it lacks. */
+function configure(file: string, repository: string): void {
+  if (!existsSync(file)) return write(file, homeConfig(repository))
+  const line = `"extends": "${repository}/tsconfig.json"`
+  if (readFileSync(file, 'utf8').includes(line)) return
+  process.stderr.write(`${file} is kept as it is; tests and editors find cadre when it has ${line}\n`)
 }
 
 function write(file: string, text: string): void {

@@ -2,9 +2,9 @@
 
 import { CadreError } from '../../error.ts'
 import { Whoami } from '../../wire/hub-calls.ts'
-import { refuseOtherToken } from '../enrol.ts'
 import { homeFolder } from '../home.ts'
-import { HubClient } from '../hub-client.ts'
+import { HubClient } from '../link/link.ts'
+import { refuseOtherToken } from '../link-hub.ts'
 import { type HubOptions, hubAddress, typedSecret } from './hub.ts'
 import { storeSetting } from './settings.ts'
 

@@ -21,9 +21,9 @@ import {
 } from '../../wire/hub-calls.ts'
 import { refuseSessionForm } from '../api-key.ts'
 import { homeFolder, makeHome } from '../home.ts'
-import { HubClient } from '../hub-client.ts'
+import { HubClient } from '../link/link.ts'
 import { type InputOptions, readInputs } from './inputs.ts'
-import { inputsOf, readPackage } from './package.ts'
+import { inputsOf, readPackage, signed } from './package.ts'
 
 export interface HubOptions {
   home?: string
@@ -109,18 +109,21 @@ export interface PublishOptions extends HubOptions {
 }
 
 export async function publish(path: string, options: PublishOptions): Promise<void> {
-  const client = await hubOf(homeFolder(options.home), options)
-  const files = await readPackage(path)
+  const home = homeFolder(options.home)
+  const client = await hubOf(home, options)
   const { scope, realm, json } = options
+  const files = await readPackage(path, scope)
+  const signature = signed(home, files)
   const realm_id = realm === undefined ? null : await realmOf(client, realm)
   const published = await client.call(
     PublishTeam,
-    { files, ...(scope !== undefined && { scope }) },
+    { files, ...(scope !== undefined && { scope }), ...(signature && { signature }) },
     { timeout: 120_000 },
   )
   if (realm_id) await client.call(AddTeam, { realm_id, team: published.name })
   if (json) return void process.stdout.write(`${JSON.stringify(published)}\n`)
   process.stdout.write(`${published.name}@${published.version}  ${published.sha256}\n`)
+  if (signature) process.stderr.write(`signed with ${signature.key}\n`)
 }
 
 export interface DispatchOptions extends HubOptions, InputOptions {

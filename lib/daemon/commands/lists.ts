@@ -14,8 +14,8 @@ import {
   ListWorkspaces,
 } from '../../wire/daemon-calls.ts'
 import { GetTree as GetTreeOfHub } from '../../wire/hub-calls.ts'
+import { askAboutRuns } from '../calls/run-answers.ts'
 import { homeFolder } from '../home.ts'
-import { read } from '../reader.ts'
 import { createPaint, inline, type Paint, printable, stateWord, symbol } from '../terminal/paint.ts'
 import { clock, table } from '../terminal/table.ts'
 
@@ -33,7 +33,7 @@ const FOLLOW_MS = 300
 
 export async function runs({ home, json, limit, all }: ListOptions): Promise<void> {
   const query = { root_only: !all, limit: limit ?? 20, offset: 0 }
-  const found = await read(homeFolder(home), reader => reader.call(ListRuns, query))
+  const found = await askAboutRuns(homeFolder(home), runs => runs.call(ListRuns, query))
   show(json, found, paint =>
     found.runs.map(({ run_id, team, run_name, state, started_at, completed_at }) => [
       columns() < ROOMY ? symbol(paint, state) : `${symbol(paint, state)} ${stateWord(paint, state)}`,
@@ -56,7 +56,7 @@ export async function tree(runId: string, options: ListOptions & { hub?: string 
   const { home, json, hub } = options
   const found = hub
     ? await treeOfHub(runId, home, hub)
-    : await read(homeFolder(home), reader => reader.call(GetTree, { run_id: runId }))
+    : await askAboutRuns(homeFolder(home), runs => runs.call(GetTree, { run_id: runId }))
   show(json, found, paint =>
     found.runs.map(({ run_id, run_name, state, call_path, call_depth, parent_phase, started_at, completed_at }) => {
       const name = call_depth === 0 ? call_path[0]! : [parent_phase, run_name].filter(part => part !== null).join('/')
@@ -70,7 +70,7 @@ export async function tree(runId: string, options: ListOptions & { hub?: string 
 }
 
 export async function phases(runId: string, { home, json }: ListOptions): Promise<void> {
-  const found = await read(homeFolder(home), reader => reader.call(GetPhases, { run_id: runId }))
+  const found = await askAboutRuns(homeFolder(home), runs => runs.call(GetPhases, { run_id: runId }))
   show(json, found, paint =>
     found.phases.map(({ name, type, agent, action, state, reason, started_at, completed_at, text, error, waiting }) => [
       `${symbol(paint, state)} ${name}`,
@@ -83,13 +83,13 @@ export async function phases(runId: string, { home, json }: ListOptions): Promis
 }
 
 export async function why(runId: string, { home, json }: ListOptions): Promise<void> {
-  const found = await read(homeFolder(home), reader => reader.call(GetWhy, { run_id: runId }))
+  const found = await askAboutRuns(homeFolder(home), runs => runs.call(GetWhy, { run_id: runId }))
   process.stdout.write(`${json ? JSON.stringify(found, null, 2) : printable(found.text)}\n`)
 }
 
 export async function reviews({ home, json, limit, all }: ListOptions): Promise<void> {
   const query = { limit: limit ?? 20, offset: 0, ...(!all && { state: 'pending' as const }) }
-  const found = await read(homeFolder(home), reader => reader.call(ListReviews, query))
+  const found = await askAboutRuns(homeFolder(home), runs => runs.call(ListReviews, query))
   show(json, found, paint =>
     found.reviews.map(({ id, kind, phase, run_name, state, decision, prompt, reason, created_at }) => [
       state === 'pending' ? paint.yellow(kind) : `${kind} ${decision}`,
@@ -102,7 +102,7 @@ export async function reviews({ home, json, limit, all }: ListOptions): Promise<
 }
 
 export async function workspaces({ home, json }: ListOptions): Promise<void> {
-  const found = await read(homeFolder(home), reader => reader.call(ListWorkspaces, {}))
+  const found = await askAboutRuns(homeFolder(home), runs => runs.call(ListWorkspaces, {}))
   show(json, found, paint =>
     found.workspaces.map(({ workspace_id, name, path, active_runs }) => [
       inline(name),
@@ -119,7 +119,7 @@ export async function logs(runId: string, options: ListOptions & { phase?: strin
   let afterSeq = 0
   for (;;) {
     // Asked before the lines are read: what an ended run said is there by then.
-    const { state } = await read(home, reader => reader.call(GetRun, { run_id: runId }))
+    const { state } = await askAboutRuns(home, runs => runs.call(GetRun, { run_id: runId }))
     afterSeq = await printLines(home, runId, afterSeq, options, paint)
     if (!options.follow || state === 'interrupted' || runEnded(state)) return
     await Bun.sleep(FOLLOW_MS)
@@ -136,7 +136,7 @@ async function printLines(
 ): Promise<number> {
   for (let afterSeq = from; ; ) {
     const query = { run_id: runId, after_seq: afterSeq, limit: LOG_PAGE, ...(phase !== undefined && { phase }) }
-    const { lines, next } = await read(home, reader => reader.call(GetLogs, query))
+    const { lines, next } = await askAboutRuns(home, runs => runs.call(GetLogs, query))
     for (const line of lines) process.stdout.write(`${json ? JSON.stringify(line) : plainLine(line, paint)}\n`)
     if (next === afterSeq) return next
     afterSeq = next

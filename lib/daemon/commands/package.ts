@@ -3,18 +3,21 @@
 import { existsSync, lstatSync, readdirSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { CadreError } from '../../error.ts'
-import type { Field } from '../../team/team.ts'
+import type { Field, Team } from '../../team/team.ts'
 import { bundleFromJson } from '../../team/team.ts'
-import type { PackageFile } from '../../wire/packages.ts'
+import { inOrder, inScope, packageDigest } from '../../wire/package-files.ts'
+import { signPackage } from '../../wire/package-signature.ts'
+import type { PackageFile, PackageSignature } from '../../wire/packages.ts'
+import { publishKeys } from '../publish-keys.ts'
 
 /** What the hub takes. */
 const MOST_BYTES = 10 * 1024 * 1024
 
 /**
  * The files of a package: team.yml and all that lies beside and below it. Dot files, links and node_modules stay behind.
- * Throws `invalid_request`, `too_large`.
+ * `scope`, when given, takes the place of `@local`. Throws `invalid_request`, `too_large`.
  */
-export async function readPackage(path: string): Promise<PackageFile[]> {
+export async function readPackage(path: string, scope?: string): Promise<PackageFile[]> {
   const folder = path.endsWith('team.yml') ? dirname(resolve(path)) : resolve(path)
   if (!existsSync(join(folder, 'team.yml'))) {
     throw new CadreError('invalid_request', `${path}: expected a folder with a team.yml`)
@@ -30,18 +33,31 @@ export async function readPackage(path: string): Promise<PackageFile[]> {
         `${path} holds more than ${MOST_BYTES / 1_048_576} MiB: move out what is not needed`,
       )
     }
-    files.push({ path: name, content_base64: Buffer.from(content).toString('base64') })
+    const published = scope === undefined ? content : inScope(name, content, scope)
+    files.push({ path: name, content_base64: Buffer.from(published).toString('base64') })
   }
   return files
 }
 
+/** The signature of these files by the key that is in use; null when the home has none. Throws `invalid_request`. */
+export function signed(home: string, files: readonly PackageFile[]): PackageSignature | null {
+  const [key] = publishKeys(home)
+  if (!key) return null
+  const { name, version } = rootOf(files)
+  return signPackage({ name, version, sha256: packageDigest(inOrder(files)) }, key)
+}
+
 /** What the root team of a package asks for. */
 export function inputsOf(files: readonly PackageFile[]): readonly Field[] {
+  return rootOf(files).inputs
+}
+
+function rootOf(files: readonly PackageFile[]): Team {
   const root = files.find(({ path }) => path === 'team.yml')
   if (!root) throw new CadreError('invalid_request', 'the package has no team.yml')
   const text = Buffer.from(root.content_base64, 'base64').toString()
   const teams = { '.': { file: 'team.yml', folder: null, text, refs: {} } }
-  return bundleFromJson({ root: '.', teams }).team('.').inputs
+  return bundleFromJson({ root: '.', teams }).team('.')
 }
 
 function* filesBelow(base: string, folder: string): Generator<string> {

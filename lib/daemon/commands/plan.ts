@@ -3,8 +3,8 @@
 import { createLog } from '../../log.ts'
 import { PlanTeam, ValidateTeam } from '../../wire/daemon-calls.ts'
 import type { Plan, PlannedTeam } from '../../wire/plans.ts'
+import { askAboutTeams } from '../calls/team-answers.ts'
 import { homeFolder } from '../home.ts'
-import { askShelf } from '../shelf.ts'
 import { createPaint, type Paint } from '../terminal/paint.ts'
 import { table } from '../terminal/table.ts'
 import { EXIT } from './exit.ts'
@@ -17,9 +17,9 @@ export async function plan(
   options: InputOptions & { home?: string; json?: boolean },
 ): Promise<number> {
   const which = whichTeam(reference)
-  const found = await askShelf(homeFolder(options.home), createLog({ level: 'warn' }), async shelf => {
-    const { inputs } = await shelf.call(ValidateTeam, which)
-    return shelf.call(PlanTeam, { ...which, inputs: await readInputs(inputs, options) })
+  const found = await askAboutTeams(homeFolder(options.home), createLog({ level: 'warn' }), async teams => {
+    const { inputs } = await teams.call(ValidateTeam, which)
+    return teams.call(PlanTeam, { ...which, inputs: await readInputs(inputs, options) })
   })
   const lines = options.json ? [JSON.stringify(found, null, 2)] : drawPlan(found, createPaint(process.stdout))
   process.stdout.write(`${lines.join('\n')}\n`)

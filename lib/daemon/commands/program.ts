@@ -278,9 +278,31 @@ program
     act(async () => (await hub()).realmToken(realm, command.optsWithGlobals())),
   )
 
+const keys = program.command('keys').description('the keys with which publish signs')
+const keyCommands = () => import('./keys.ts')
+
+keys
+  .command('new')
+  .description('make a key, which publish uses from now on, and print its public half')
+  .option('--json')
+  .action((_, command: Command) => act(async () => (await keyCommands()).newKey(command.optsWithGlobals())))
+
+keys
+  .command('list', { isDefault: true })
+  .description('list the public halves, the one in use first (default)')
+  .option('--json')
+  .action((_, command: Command) => act(async () => (await keyCommands()).listKeys(command.optsWithGlobals())))
+
+keys
+  .command('use <key>')
+  .description('go back to a key that begins with this')
+  .action((key: string, _, command: Command) =>
+    act(async () => (await keyCommands()).useKey(key, command.optsWithGlobals())),
+  )
+
 program
   .command('publish <folder>')
-  .description('publish a team as a package')
+  .description('publish a team as a package, signed where there is a key (`keys new`)')
   .option('--hub <url>', 'the hub (CADRE_HUB_URL)')
   .option('--scope <scope>', 'rewrite every @local name to this scope')
   .option('--realm <realm>', 'put it on the list of this realm too')

@@ -4,10 +4,10 @@ import { resolve } from 'node:path'
 import type { JsonObject } from '../../json.ts'
 import { createLog } from '../../log.ts'
 import type { Field } from '../../team/team.ts'
+import type { CommandHost } from '../calls/command-host.ts'
+import { openRunner } from '../calls/runner.ts'
 import { homeFolder } from '../home.ts'
-import type { Host } from '../host.ts'
-import { openRunner } from '../runner.ts'
-import type { RunRequest } from '../start.ts'
+import type { RunRequest } from '../start-run.ts'
 import { type InputOptions, readInputs } from './inputs.ts'
 import { watch } from './watch.ts'
 
@@ -55,7 +55,7 @@ export async function run(reference: string, options: RunOptions): Promise<numbe
 }
 
 /** Runs that were interrupted are not restarted by the way, nor passed over in silence. */
-function tellLeft({ daemon }: Host): void {
+function tellLeft({ daemon }: CommandHost): void {
   const interrupted = [...daemon.left].filter(id => daemon.engine.record(id).state === 'running')
   const [first, ...more] = interrupted
   if (first === undefined) return

@@ -6,9 +6,9 @@ import type { Json } from '../../json.ts'
 import { createLog } from '../../log.ts'
 import { isEntryText, openSettings } from '../../settings/settings.ts'
 import { GetSetting, ListSettings, SetSetting } from '../../wire/daemon-calls.ts'
-import { answer, answering } from '../answers.ts'
 import { refuseSessionForm } from '../api-key.ts'
-import { type Caller, withHome } from '../client.ts'
+import { answer, answering } from '../calls/answers.ts'
+import { type Callee, withHome } from '../calls/client.ts'
 import { homeFolder, makeHome } from '../home.ts'
 import { table } from '../terminal/table.ts'
 
@@ -58,7 +58,7 @@ function fromText(key: string, text: string): Json {
 const shown = (value: Json): string => (typeof value === 'string' ? value : JSON.stringify(value))
 
 /** `work` may be called again: a process that holds the home may let go of it in between. */
-function access<T>(given: string | undefined, work: (daemon: Caller) => Promise<T>): Promise<T> {
+function access<T>(given: string | undefined, work: (daemon: Callee) => Promise<T>): Promise<T> {
   const home = homeFolder(given)
   return withHome(home, work, async () => {
     const catalogue = await discover({ home, extra: process.env.CADRE_AGENTS })

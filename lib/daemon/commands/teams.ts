@@ -5,8 +5,8 @@ import { createLog } from '../../log.ts'
 import { listed } from '../../spelling.ts'
 import { teamJsonSchema } from '../../team/team.ts'
 import { ValidateTeam } from '../../wire/daemon-calls.ts'
+import { askAboutTeams } from '../calls/team-answers.ts'
 import { homeFolder } from '../home.ts'
-import { askShelf } from '../shelf.ts'
 import { createPaint } from '../terminal/paint.ts'
 import { table } from '../terminal/table.ts'
 import { whichTeam } from './run.ts'
@@ -19,7 +19,7 @@ interface Options {
 /** Throws `invalid_request` with every problem. */
 export async function validate(reference: string, { home, json }: Options): Promise<void> {
   const log = createLog({ level: 'warn' })
-  const checked = await askShelf(homeFolder(home), log, shelf => shelf.call(ValidateTeam, whichTeam(reference)))
+  const checked = await askAboutTeams(homeFolder(home), log, teams => teams.call(ValidateTeam, whichTeam(reference)))
   const { inputs, secrets, missing_secrets } = checked
   if (json) {
     process.stdout.write(`${JSON.stringify({ valid: true, inputs, secrets, missing_secrets })}\n`)

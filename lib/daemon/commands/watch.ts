@@ -5,9 +5,9 @@ import type { JsonObject } from '../../json.ts'
 import type { RunRecord } from '../../run/engine.ts'
 import { CHOICES } from '../../run/engine.ts'
 import { GetRun } from '../../wire/daemon-calls.ts'
+import { askAboutRuns } from '../calls/run-answers.ts'
+import type { Runner } from '../calls/runner.ts'
 import { type Shown, shown } from '../interrupted.ts'
-import { read } from '../reader.ts'
-import type { Runner } from '../runner.ts'
 import { createScreen } from '../terminal/live.ts'
 import type { RunModel } from '../terminal/model.ts'
 import { createPaint, inline, printable, stateWord } from '../terminal/paint.ts'
@@ -70,7 +70,7 @@ async function follow(runner: Runner, runId: string, signals: Signals, { home, j
   }
   // The process that it ran in is gone: with its last run, or too early.
   if (!until.aborted && record?.completed_at == null)
-    record = await read(home, reader => reader.call(GetRun, { run_id: runId }))
+    record = await askAboutRuns(home, runs => runs.call(GetRun, { run_id: runId }))
   if (!record) return EXIT.interrupted
   // It stops with this process.
   if (runner.host && signals.leaving.aborted) record = shown(record)

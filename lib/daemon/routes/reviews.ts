@@ -5,13 +5,12 @@ import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
 import { closed } from '../../schema.ts'
 import { Type } from '../../type.ts'
+import { EVERY_CHOICE } from '../../wire/choices.ts'
 import type { Daemon } from '../daemon.ts'
 import type { DaemonKit } from '../kit.ts'
 import { answerReview, findReview, listReviewRecords } from '../reviews.ts'
 import { PAGE, page, RunId } from './bodies.ts'
 import { target } from './runs.ts'
-
-const DECISIONS = ['approve', 'reject', 'retry', 'skip', 'complete', 'fail'] as const
 
 const List = closed({
   ...PAGE,
@@ -20,7 +19,7 @@ const List = closed({
 })
 const Decide = closed({
   review_id: Type.String({ minLength: 1, maxLength: 100 }),
-  decision: Type.Enum([...DECISIONS]),
+  decision: Type.Enum([...EVERY_CHOICE]),
   comment: Type.Optional(Type.String({ maxLength: 10_000 })),
   values: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
 })

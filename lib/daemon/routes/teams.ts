@@ -7,7 +7,7 @@ import { Type } from '../../type.ts'
 import type { Daemon } from '../daemon.ts'
 import type { DaemonKit } from '../kit.ts'
 import { namesOf, planRun } from '../plan.ts'
-import { loadTeam, missingSettings, secretUsers } from '../start.ts'
+import { loadTeam, missingSettings, secretUsers } from '../start-run.ts'
 import { Name } from './bodies.ts'
 
 const Validate = closed({

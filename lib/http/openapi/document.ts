@@ -35,19 +35,22 @@ export interface Document {
 
 /** Every route of `app` with its body or query, its access rule, what it answers, and the errors that it may answer. */
 export function openapiDocument(app: AnyElysia, info: Info): Document {
-  const { paths } = toOpenAPISchema(asJson(app) as never, undefined, undefined, {
+  const generated = toOpenAPISchema(withJsonBodies(app), undefined, undefined, {
     typebox: (body: TSchema) => body,
-  }) as unknown as Pick<Document, 'paths'>
+  })
   const schemas: Record<string, unknown> = { ...components.schemas }
+  const paths: Document['paths'] = {}
   for (const route of routesOf(app)) {
-    const operation = paths[route.path]![route.method.toLowerCase()]!
+    const method = route.method.toLowerCase() as 'get' | 'post'
+    const operation = generated.paths[route.path]![method] as Operation
     operation.tags = [route.path.split('/').at(-2) || 'service']
     operation.security = securityOf(route)
     operation.responses = { [route.status]: successOf(route, schemas), ...failuresOf(route) }
     // An empty body counts as `{}`.
     if (operation.requestBody) operation.requestBody.required = false
+    paths[route.path] = { ...paths[route.path], [method]: operation }
   }
-  return { openapi: '3.1.1', info, paths: { ...paths }, components: { ...components, schemas } }
+  return { openapi: '3.1.1', info, paths, components: { ...components, schemas } }
 }
 
 /** `schema` with a reference for each named record, which is put under its name into `schemas`. */
@@ -63,9 +66,9 @@ function referring(schema: unknown, schemas: Record<string, unknown>): unknown {
 }
 
 /** The kit parses bodies by a function of its own, which the generator takes for no type at all: they are JSON. */
-function asJson(app: AnyElysia) {
+function withJsonBodies(app: AnyElysia): AnyElysia {
   const routes = app.routes.map(route => ({ ...route, hooks: { ...route.hooks, parse: [{ fn: 'json' }] } }))
-  return { getGlobalRoutes: () => routes }
+  return Object.create(app, { getGlobalRoutes: { value: () => routes } })
 }
 
 function securityOf({ rule }: Route): Operation['security'] {

@@ -3,12 +3,14 @@
 import { and, desc, eq, gte, inArray, lt } from 'drizzle-orm'
 import { Elysia } from 'elysia'
 import { Type } from '../../type.ts'
-import { listBody, Moment, OrgId, orgId, page, Text } from '../bodies.ts'
+import { AuditEntry } from '../../wire/hub-records.ts'
+import { listBody, listOf, page } from '../../wire/page.ts'
+import { Moment, Text } from '../../wire/parts.ts'
+import { OrgId, orgId } from '../bodies.ts'
 import type { UserCaller } from '../callers.ts'
-import { countOf } from '../counting.ts'
 import type { Hub } from '../hub.ts'
 import { hubKit } from '../kit.ts'
-import { AuditEntry, listOf } from '../records.ts'
+import { countOf } from '../list-total.ts'
 
 export function audit(hub: Hub) {
   const { store } = hub

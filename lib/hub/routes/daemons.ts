@@ -6,10 +6,10 @@ import { Elysia } from 'elysia'
 import { CadreError } from '../../error.ts'
 import { standard } from '../../schema.ts'
 import { Type } from '../../type.ts'
-import { atLeast } from '../access.ts'
-import { accessList } from '../acl.ts'
+import { LeasedJob } from '../../wire/jobs.ts'
+import { Ack, Deregister, Heartbeat, Poll, Register } from '../../wire/protocol.ts'
+import { accessList } from '../access-list.ts'
 import { record } from '../audit.ts'
-import { Text, Title, Uuid } from '../bodies.ts'
 import type { RealmCaller } from '../callers.ts'
 import {
   awaitsApproval,
@@ -21,36 +21,17 @@ import {
   findDaemon,
   onlyRealm,
 } from '../daemons.ts'
+import { atLeast } from '../decision.ts'
 import type { Hub } from '../hub.ts'
 import { hubKit } from '../kit.ts'
 import { answer, claim, hasWork, nextDeadline, renew } from '../queue.ts'
-import { AccessList, BULLETIN, LeasedJob, Time } from '../records.ts'
 import { loseRuns, refuseRun } from '../runs.ts'
 
-const Protocol = Type.Optional(Type.Integer())
 /** Polls look again this often, whatever wakes them. */
 const LOOK_MS = 5_000
 
-const Register = standard(
-  Type.Object({
-    daemon_id: Type.Optional(Uuid),
-    realm_id: Type.Optional(Uuid),
-    name: Title,
-    hostname: Type.Optional(Text(255)),
-    version: Type.Optional(Text(100)),
-    protocol: Protocol,
-    capacity: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000 })),
-    agents: Type.Optional(
-      Type.Array(Type.Object({ name: Text(100), version: Text(100) }), {
-        maxItems: 1_000,
-      }),
-    ),
-    workspaces: Type.Optional(Type.Array(Text(200), { maxItems: 1_000 })),
-    teams_version: Type.Optional(Type.Unknown()),
-  }),
-)
-
-const Enrolled = Type.Object({ daemon_id: Type.String(), realm_id: Type.String(), ...BULLETIN, acl: AccessList })
+/** `Poll.data` leaves room for kinds of jobs that a daemon does not know; this hub sends those that it knows. */
+const Leased = Type.Object({ jobs: Type.Array(LeasedJob) })
 
 export function daemonProtocol(hub: Hub) {
   const { store } = hub
@@ -95,7 +76,7 @@ export function daemonProtocol(hub: Hub) {
           }
           return { id: daemonId, approved_at }
         })
-        hub.touches.daemon(id)
+        hub.lastSeen.daemon(id)
         hub.bell.ring(`realm ${realmId}`)
         return {
           daemon_id: id,
@@ -104,7 +85,12 @@ export function daemonProtocol(hub: Hub) {
           acl: await accessList(hub, realmId, id),
         }
       },
-      { realm: true, body: Register, data: Enrolled, detail: { summary: 'Enrol a daemon in a realm' } },
+      {
+        realm: true,
+        body: standard(Register.body),
+        data: Register.data,
+        detail: { summary: 'Enrol a daemon in a realm' },
+      },
     )
     .post(
       '/heartbeat',
@@ -127,17 +113,8 @@ export function daemonProtocol(hub: Hub) {
       },
       {
         realm: true,
-        body: standard(
-          Type.Object({
-            daemon_id: Uuid,
-            running: Type.Optional(Type.Array(Text(100), { maxItems: 10_000 })),
-            clock: Type.Optional(Type.Number()),
-            stuck: Type.Optional(Type.Boolean()),
-            protocol: Protocol,
-            teams_version: Type.Optional(Type.Unknown()),
-          }),
-        ),
-        data: Type.Object({ status: Type.Literal('online'), server_time: Time, next_ms: Type.Integer(), ...BULLETIN }),
+        body: standard(Heartbeat.body),
+        data: Heartbeat.data,
         detail: { summary: 'Say that a daemon is alive' },
       },
     )
@@ -164,15 +141,8 @@ export function daemonProtocol(hub: Hub) {
       },
       {
         realm: true,
-        body: standard(
-          Type.Object({
-            daemon_id: Uuid,
-            slots: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000 })),
-            wait_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 30_000 })),
-            protocol: Protocol,
-          }),
-        ),
-        data: Type.Object({ jobs: Type.Array(LeasedJob) }),
+        body: standard(Poll.body),
+        data: Leased,
         detail: { summary: 'Wait for jobs' },
       },
     )
@@ -192,7 +162,7 @@ export function daemonProtocol(hub: Hub) {
             leaseId: body.lease_id,
             error: body.error?.replaceAll('\0', '').slice(0, 4_000),
           }
-          const row = await answer(store, tx, { ...given, status: body.status as 'accepted' }, hub.now())
+          const row = await answer(store, tx, { ...given, status: body.status }, hub.now())
           const place = { realm_id: daemon.realm_id, org_id: orgOf(caller, daemon.realm_id) }
           const target = `${body.status} ${row.kind} job ${row.id}, run ${row.run_id}`
           await record(hub, tx, caller, { action: 'daemons/ack', target, ...place })
@@ -207,21 +177,8 @@ export function daemonProtocol(hub: Hub) {
       },
       {
         realm: true,
-        body: standard(
-          Type.Object({
-            daemon_id: Uuid,
-            job_id: Text(100),
-            lease_id: Text(100),
-            status: Type.Enum(['accepted', 'done', 'failed']),
-            error: Type.Optional(Type.String({ maxLength: 100_000 })),
-            protocol: Protocol,
-          }),
-        ),
-        data: Type.Object({
-          id: Type.String(),
-          job_id: Type.String(),
-          status: Type.Enum(['accepted', 'done', 'failed']),
-        }),
+        body: standard(Ack.body),
+        data: Ack.data,
         detail: { summary: 'Answer for a job' },
       },
     )
@@ -239,8 +196,8 @@ export function daemonProtocol(hub: Hub) {
       },
       {
         realm: true,
-        body: standard(Type.Object({ daemon_id: Uuid, protocol: Protocol })),
-        data: Type.Object({ id: Type.String(), daemon_id: Type.String() }),
+        body: standard(Deregister.body),
+        data: Deregister.data,
         detail: { summary: 'Leave the realm' },
       },
     )

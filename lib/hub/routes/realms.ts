@@ -6,17 +6,19 @@ import { isDuplicate } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import { closed } from '../../schema.ts'
 import { Type } from '../../type.ts'
+import { Realm } from '../../wire/hub-records.ts'
+import { listBody, listOf, page } from '../../wire/page.ts'
+import { Slug, TeamName, Time, Title, Uuid } from '../../wire/parts.ts'
 import { addRealm } from '../accounts.ts'
 import { record } from '../audit.ts'
-import { checkSlug, listBody, OrgId, orgId, page, Slug, TeamName, Title, Uuid } from '../bodies.ts'
-import { countOf } from '../counting.ts'
+import { checkSlug, OrgId, orgId } from '../bodies.ts'
 import type { Hub } from '../hub.ts'
 import { hubKit } from '../kit.ts'
-import { endLiveRuns, hasLiveRuns } from '../live.ts'
-import { realmsReached } from '../reach.ts'
-import { listOf, Realm, Time } from '../records.ts'
-import { scopeOf } from '../reference.ts'
+import { countOf } from '../list-total.ts'
+import { scopeSlugOf } from '../packages/packages.ts'
+import { endLiveRuns, hasLiveRuns } from '../runs.ts'
 import { listedTeams } from '../team-list.ts'
+import { realmsReached } from '../token-reach.ts'
 
 const OneRealm = closed({ realm_id: Uuid })
 const RealmTeam = closed({ realm_id: Uuid, team: TeamName })
@@ -156,7 +158,7 @@ export function realms(hub: Hub) {
         store.write(async tx => {
           const realm = await caller.realm(realm_id, 'operator', tx)
           // The namespace must be one of the caller's; the team itself may be published later, or run from a folder only.
-          const { id: scope_id } = await caller.scope({ slug: scopeOf(team) }, 'org', tx)
+          const { id: scope_id } = await caller.scope({ slug: scopeSlugOf(team) }, 'org', tx)
           const [listed] = await listedTeams(store, tx, realm_id, team)
           if (!listed?.lent) {
             const row = { realm_id, team, scope_id, added_at: hub.now(), added_by: caller.user.id }

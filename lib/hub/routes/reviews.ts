@@ -6,20 +6,21 @@ import type { Tables } from '../../../db/hub/schema.ts'
 import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
 import { closed, matches } from '../../schema.ts'
-import { type Field, inputsFor } from '../../team/team.ts'
+import { inputsFor } from '../../team/team.ts'
 import { Type } from '../../type.ts'
-import { listBody, page, Uuid } from '../bodies.ts'
-import { countOf } from '../counting.ts'
+import { CHOICES, EVERY_CHOICE } from '../../wire/choices.ts'
+import { Field } from '../../wire/forms.ts'
+import { Review, withMore } from '../../wire/hub-records.ts'
+import { listBody, listOf, page } from '../../wire/page.ts'
+import { Uuid } from '../../wire/parts.ts'
 import { orderRun } from '../dispatch.ts'
 import type { Hub } from '../hub.ts'
 import { hubKit } from '../kit.ts'
-import { realmsReached } from '../reach.ts'
-import { listOf, Review, withMore } from '../records.ts'
+import { countOf } from '../list-total.ts'
 import { readableRun } from '../runs.ts'
+import { realmsReached } from '../token-reach.ts'
 
 type ReviewRow = Tables['reviews']['$inferSelect']
-
-const ANSWERS = { gate: ['approve', 'reject'], escalation: ['retry', 'skip', 'complete', 'fail'] } as const
 
 export function reviews(hub: Hub) {
   const { store } = hub
@@ -83,7 +84,7 @@ export function reviews(hub: Hub) {
         user: { grant: { runs: 'write', dispatch: 'write' }, realm: 'operator' },
         body: closed({
           review_id: Uuid,
-          decision: Type.Enum([...ANSWERS.gate, ...ANSWERS.escalation]),
+          decision: Type.Enum([...EVERY_CHOICE]),
           comment: Type.Optional(Type.String({ maxLength: 10_000 })),
           values: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
         }),
@@ -97,7 +98,7 @@ function checkAnswer(review: ReviewRow, decision: string, username: string): voi
   if (review.state === 'decided') {
     throw new CadreError('invalid_state', `the review is decided already: ${review.decision} by ${review.decided_by}`)
   }
-  const allowed: readonly string[] = ANSWERS[review.kind]
+  const allowed: readonly string[] = CHOICES[review.kind]
   if (!allowed.includes(decision)) {
     throw new CadreError('invalid_request', `a ${review.kind} takes ${allowed.join(', ')}`, {
       details: [{ path: '/decision', message: `must be one of ${allowed.join(', ')}` }],
@@ -109,21 +110,13 @@ function checkAnswer(review: ReviewRow, decision: string, username: string): voi
 }
 
 /** What a gate asks, as this hub knows forms. */
-const Form = Type.Array(
-  Type.Object({
-    name: Type.String(),
-    type: Type.Enum(['string', 'number', 'boolean', 'list', 'object', 'file']),
-    required: Type.Boolean(),
-    secret: Type.Boolean(),
-    choices: Type.Optional(Type.Array(Type.Unknown())),
-  }),
-)
+const Form = Type.Array(Field)
 
 /** Throws for what the daemon would refuse. A form that only the daemon knows is left to it: it checks again anyway. */
 function checkForm({ reviewers, inputs }: ReviewRow, given: JsonObject): void {
   const told = reviewers.length > 0 || inputs.length > 0
   if (!told || !matches(Form, inputs)) return
-  const { problems } = inputsFor(inputs as unknown as Field[], given)
+  const { problems } = inputsFor(inputs, given)
   if (problems.length === 0) return
   const details = problems.map(({ path, message }) => ({ path: path.replace('/inputs/', '/values/'), message }))
   const list = details.map(({ message }) => message).join('; ')

@@ -6,22 +6,20 @@ import { MIB } from '../../http/body.ts'
 import { eventStream, jsonStream } from '../../http/stream.ts'
 import { closed, standard } from '../../schema.ts'
 import { Type } from '../../type.ts'
-import { RUN_STATES } from '../../wire/states.ts'
-import { listBody, page, TeamName, Text, Uuid } from '../bodies.ts'
+import { Artifact, Deliveries, Line, Phase, Run, TreeEntry, withMore } from '../../wire/hub-records.ts'
+import { listBody, listOf, page } from '../../wire/page.ts'
+import { TeamName, Text, Uuid } from '../../wire/parts.ts'
+import { Sync } from '../../wire/protocol.ts'
+import { HUB_RUN_STATES } from '../../wire/states.ts'
 import { callingDaemon, checkProtocol } from '../daemons.ts'
 import type { Hub } from '../hub.ts'
 import { hubKit } from '../kit.ts'
-import { realmsReached } from '../reach.ts'
-import { Artifact, Deliveries, Line, listOf, Phase, Run, TreeEntry, withMore } from '../records.ts'
 import { readableRun, runRecord, stateColumn, subRuns, treeEntries } from '../runs.ts'
 import { runEvents } from '../stream.ts'
 import { applyBatch } from '../sync.ts'
+import { realmsReached } from '../token-reach.ts'
 
 const OneRun = closed({ run_id: Uuid })
-const Applied = Type.Object({
-  acked_seq: Type.Integer(),
-  rejected: Type.Array(Type.Object({ seq: Type.Integer(), code: Type.String() })),
-})
 const READ = { grant: { runs: 'read', dispatch: 'read' }, realm: 'member' } as const
 
 export function runs(hub: Hub) {
@@ -41,16 +39,8 @@ export function runs(hub: Hub) {
       },
       {
         realm: true,
-        body: standard(
-          Type.Object({
-            daemon_id: Uuid,
-            epoch: Uuid,
-            from_seq: Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER }),
-            changes: Type.Array(Type.Unknown(), { maxItems: 10_000 }),
-            protocol: Type.Optional(Type.Integer()),
-          }),
-        ),
-        data: Applied,
+        body: standard(Sync.body),
+        data: Sync.data,
         limit: 4 * MIB,
         detail: { summary: 'Report what the runs of a daemon did' },
       },
@@ -92,7 +82,7 @@ export function runs(hub: Hub) {
         user: READ,
         body: listBody({
           realm_id: Type.Optional(Uuid),
-          state: Type.Optional(Type.Enum([...RUN_STATES, 'crashed'])),
+          state: Type.Optional(Type.Enum([...HUB_RUN_STATES])),
           team: Type.Optional(TeamName),
           root_only: Type.Optional(Type.Boolean()),
         }),

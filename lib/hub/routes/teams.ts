@@ -8,24 +8,36 @@ import { CadreError } from '../../error.ts'
 import { MIB } from '../../http/body.ts'
 import { closed } from '../../schema.ts'
 import { Type } from '../../type.ts'
-import { realmFacts } from '../acl.ts'
+import { withMore } from '../../wire/hub-records.ts'
+import { type SignedPackage, verifyPackage } from '../../wire/package-signature.ts'
+import { Download, Package } from '../../wire/packages.ts'
+import { listBody, listOf, page } from '../../wire/page.ts'
+import { Slug, TeamName, TeamRef, Text } from '../../wire/parts.ts'
+import { realmFacts } from '../access-list.ts'
 import { record } from '../audit.ts'
-import { listBody, page, Slug, TeamName, TeamRef, Text } from '../bodies.ts'
 import type { RealmCaller, UserCaller } from '../callers.ts'
 import type { Hub } from '../hub.ts'
 import { hubKit } from '../kit.ts'
-import type { Found } from '../package-check.ts'
-import { filesOf, findPackage, type PackageRow, versionsOf } from '../packages.ts'
-import { scopesReached } from '../reach.ts'
-import { Download, listOf, Package, withMore } from '../records.ts'
-import { scopeOf, splitReference } from '../reference.ts'
+import {
+  type Found,
+  filesOf,
+  findPackage,
+  type PackageRow,
+  scopeSlugOf,
+  splitReference,
+  versionsOf,
+} from '../packages/packages.ts'
 import { needs } from '../team-list.ts'
+import { scopesReached } from '../token-reach.ts'
 
 const READ = { grant: { teams: 'read' }, scope: 'org' } as const
 const WRITE = { grant: { teams: 'write' }, scope: 'member' } as const
 
 const Publish = closed({
   scope: Type.Optional(Slug),
+  signature: Type.Optional(
+    closed({ key: Type.String({ pattern: '^ed25519:[\\w-]{43}$' }), value: Type.String({ pattern: '^[\\w-]{86}$' }) }),
+  ),
   files: Type.Array(closed({ path: Type.String({ maxLength: 400 }), content_base64: Type.String() }), { minItems: 1 }),
 })
 
@@ -46,11 +58,13 @@ export function teams(hub: Hub) {
         await mayPublish(caller, body)
         // Others may be before it, and a large one takes its time.
         server?.timeout(request, 0)
-        const { files, scope } = body
+        const { files, scope, signature } = body
         const checked = await hub.checker.check(caller.user.id, { files, scope }, ref => visiblePackage(caller, ref))
         const { name, version } = checked
+        // Daemons judge for themselves. Here it keeps a version from being published with a signature that none takes.
+        if (signature && !verifyPackage(checked, signature)) throw unfitting(checked)
         return store.write(async tx => {
-          const scope = await caller.scope({ slug: scopeOf(name) }, 'member', tx)
+          const scope = await caller.scope({ slug: scopeSlugOf(name) }, 'member', tx)
           const [row] = await tx
             .insert(packages)
             .values({
@@ -60,6 +74,7 @@ export function teams(hub: Hub) {
               description: checked.description,
               sha256: checked.sha256,
               bytes: checked.bytes,
+              signature: signature ?? null,
               inputs: checked.inputs,
               dependencies: checked.dependencies,
               published_at: hub.now(),
@@ -137,7 +152,7 @@ export function teams(hub: Hub) {
     .post(
       '/versions',
       async ({ body, caller }) => {
-        await caller.scope({ slug: scopeOf(body.team) }).catch(asMissing(body.team))
+        await caller.scope({ slug: scopeSlugOf(body.team) }).catch(asMissing(body.team))
         const all = await versionsOf(store, store.db, body.team)
         if (all.length === 0) throw missing(body.team)
         const rows = all.filter(row => row.yanked_at === null)
@@ -155,8 +170,8 @@ export function teams(hub: Hub) {
       '/download',
       async ({ body, caller }) => {
         const row = caller.kind === 'user' ? await readable(caller, body.team) : await listed(caller, body.team)
-        const { name, version, sha256 } = row
-        return { name, version, sha256, files: await filesOf(store, store.db, row.id) }
+        const { name, version, sha256, signature } = row
+        return { name, version, sha256, signature, files: await filesOf(store, store.db, row.id) }
       },
       { either: READ, body: closed({ team: TeamRef }), data: Download, detail: { summary: 'The files of a version' } },
     )
@@ -166,7 +181,7 @@ export function teams(hub: Hub) {
         store.write(async tx => {
           const { name, range } = splitReference(team)
           if (range === null) throw new CadreError('invalid_request', 'name one version: @scope/name@version')
-          const scope = await caller.scope({ slug: scopeOf(name) }, 'member', tx).catch(asMissing(team))
+          const scope = await caller.scope({ slug: scopeSlugOf(name) }, 'member', tx).catch(asMissing(team))
           const [row] = await tx
             .update(packages)
             .set({ yanked_at: hub.now() })
@@ -191,7 +206,7 @@ export function teams(hub: Hub) {
 
   /** Throws 404 for a package of a scope that the caller does not belong to, as for a missing one. */
   async function readable(caller: UserCaller, reference: string): Promise<PackageRow> {
-    await caller.scope({ slug: scopeOf(reference) }, 'org').catch(asMissing(reference))
+    await caller.scope({ slug: scopeSlugOf(reference) }, 'org').catch(asMissing(reference))
     const row = await findPackage(store, store.db, reference)
     if (!row) throw missing(reference)
     return row
@@ -258,6 +273,11 @@ export function teams(hub: Hub) {
 
 function packageRecord({ scope_id: _, published_by: __, inputs: ___, dependencies: ____, ...row }: PackageRow) {
   return row
+}
+
+function unfitting({ name, version, sha256 }: SignedPackage): CadreError {
+  const message = `is not for ${name}@${version} with the SHA-256 ${sha256}; sign what is published, byte for byte`
+  return new CadreError('invalid_request', `the signature ${message}`, { details: [{ path: '/signature', message }] })
 }
 
 const missing = (reference: string) => new CadreError('not_found', `no team ${reference} that you may see`)

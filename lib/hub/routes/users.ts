@@ -7,13 +7,15 @@ import type { Db } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
 import { closed } from '../../schema.ts'
 import { Type } from '../../type.ts'
+import { User } from '../../wire/hub-records.ts'
+import { listBody, listOf, page } from '../../wire/page.ts'
+import { Id } from '../../wire/parts.ts'
 import { addUser, deleteUser, endTokens, hashPassword } from '../accounts.ts'
 import { record } from '../audit.ts'
-import { Id, listBody, Password, page, Username } from '../bodies.ts'
-import { countOf } from '../counting.ts'
+import { Password, Username } from '../bodies.ts'
 import type { Hub } from '../hub.ts'
 import { hubKit } from '../kit.ts'
-import { listOf, User } from '../records.ts'
+import { countOf } from '../list-total.ts'
 
 const ByUser = closed({ user_id: Type.Optional(Id), username: Type.Optional(Username) })
 

@@ -1,5 +1,5 @@
-// The door of this room: everything that happens outside transactions. It calls agents, sends entries, tells listeners,
-// runs errands and writes logs.
+// The exports of lib/run/attempt, which does everything that happens outside transactions: it calls agents, sends
+// entries, notifies listeners, runs errands and writes logs.
 
 export { Attempts } from './attempts.ts'
 export { DiskSpace } from './disk.ts'

@@ -35,7 +35,7 @@ interface Running {
 export class Attempts {
   readonly #parts: Parts
   readonly #running = new Map<string, Running>()
-  /** By run and position: what the agent that is called there waits for, in the order in which it began to. */
+  /** By run and position: what the agent waits for, in the order in which the waits began. */
   readonly #waits = new Map<string, Set<Wait>>()
 
   constructor(parts: Parts) {
@@ -67,7 +67,7 @@ export class Attempts {
     this.#running.get(keyOf(runId, position, attempt))?.controller.abort()
   }
 
-  /** Aborts every attempt of the runs for which `of` holds. */
+  /** Aborts every attempt of the runs for which `of` returns true. */
   abortRuns(of: (runId: string) => boolean): void {
     for (const [key, { controller }] of this.#running) if (of(key.split(':', 1)[0]!)) controller.abort()
   }
@@ -80,7 +80,7 @@ export class Attempts {
     running.callOff = limit(running.controller, ms)
   }
 
-  /** What the agent of a phase waits for; of several things, what it began to wait for last. */
+  /** What the agent of a phase waits for. If there are several waits, the latest one. */
   note(runId: string, position: number): string | undefined {
     const now = Date.now()
     const waits = [...(this.#waits.get(`${runId}:${position}`) ?? [])]
@@ -106,7 +106,8 @@ export class Attempts {
     const { log } = place
     const spot = `${live.id}:${position}`
     place.log = line => {
-      // An agent that goes on after its attempt: the secrets of its run may be forgotten, and the run deleted.
+      // Lines of an agent that continues after its attempt are dropped, because the secrets of its run may be forgotten
+      // and the run deleted.
       if (this.has(live.id, position, attempt)) log(line)
     }
     /** Each call of the agent begins without a wait. */

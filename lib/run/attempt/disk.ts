@@ -6,7 +6,7 @@ import type { Log } from '../../log.ts'
 import { sizeText } from '../../size.ts'
 
 const FLOOR_BYTES = 64 * 1_048_576
-/** On a small disk the floor is this part of it. */
+/** On a small disk the floor is this fraction of the disk. */
 const FLOOR_PART = 0.05
 const LOOK_MS = 1_000
 

@@ -3,12 +3,12 @@
 // with a change that records its result; one that fails ends with a change that fails its phase by name.
 
 import { join } from 'node:path'
-import type { FileRecord } from '../../agent/define.ts'
+import { type FileRecord, MAX_DATA_BYTES } from '../../agent/define.ts'
 import type { SmallFile } from '../../agent/files.ts'
 import { CadreError } from '../../error.ts'
 import type { Json, JsonObject } from '../../json.ts'
 import type { MapPhase, TeamPhase } from '../../team/team.ts'
-import { type LiveRun, MAX_DATA_BYTES, parse, type RunRow } from '../core/core.ts'
+import { type LiveRun, parse, type RunRow } from '../core/core.ts'
 import { checkOutputs, foldersOf, handOver, type Origin, writeItems } from '../files/files.ts'
 import {
   type Errand,
@@ -29,12 +29,12 @@ import { type ChildRow, putSmallFiles } from '../store/store.ts'
 
 /** How long one piece of work may hold the event loop. */
 const PIECE_MS = 8
-/** Most items of one change. */
+/** Maximum number of items in one change. */
 const ITEMS_PAGE = 500
-/** Most sub-runs that one change moves. */
+/** Maximum number of sub-runs that one change moves. */
 const MOVES_PAGE = 100
 const CHILDREN_PAGE = 200
-/** An upper bound for what a map's `data` takes besides its items. */
+/** An upper bound for the size of a map's `data` without its items. */
 const COUNTS_BYTES = 200
 
 interface Parts {
@@ -52,7 +52,7 @@ export class Errands {
     this.#parts = parts
   }
 
-  /** Does an errand and records its result. Throws what its phase is to fail with. */
+  /** Does an errand and records its result. Throws the error with which its phase must fail. */
   async run(errand: Errand): Promise<void> {
     if (errand.kind === 'outputs') return this.#outputs(errand)
     const live = this.#live(errand)
@@ -88,8 +88,8 @@ export class Errands {
   }
 
   /**
-   * The run of an errand, if its phase is still in that attempt. A tree that was read anew may have sent the same errand
-   * again: what came of it the second time changes nothing, because the steps look whether it is still waited for.
+   * The run of an errand, if its phase is still in that attempt. A tree that was read again may have sent the same
+   * errand twice. The second result changes nothing, because the steps check whether the errand is still awaited.
    */
   #live({ runId, position, attempt }: Errand): LiveRun | null {
     return this.#parts.machine.live(runId, position, attempt)
@@ -176,7 +176,7 @@ export class Errands {
     })
   }
 
-  /** JSON of what the run above gets: the outputs with paths of its own folder, and the records of the files. */
+  /** The JSON that the run above receives: the outputs with paths in its own folder, and the records of the files. */
   async #give(
     live: LiveRun,
     phase: TeamPhase | MapPhase,
@@ -202,7 +202,7 @@ export class Errands {
   #folderOf(live: LiveRun, phase: TeamPhase | MapPhase, child: Pick<RunRow, 'item' | 'run_name'>): string {
     if (phase.type === 'team') return `files/${phase.name}`
     const known = this.#parts.machine.store.items.folder(live.id, phase.index, child.item!)
-    // Databases from before the column existed: the folder follows from the key alone.
+    // In databases that are older than the column, the folder follows from the key alone.
     return `files/${phase.name}/${known ?? (foldersOf([child.run_name!])[0] === child.run_name ? child.run_name : child.item)}`
   }
 
@@ -313,8 +313,8 @@ function keyOf(machine: Machine, live: LiveRun, phase: MapPhase, item: Json, ind
 }
 
 /**
- * The items that sub-runs of an earlier evaluation belong to now. One whose key is gone goes behind the items that
- * count.
+ * The new items of sub-runs from an earlier evaluation. A sub-run whose key no longer exists is placed after the
+ * current items.
  */
 function movesOf(machine: Machine, live: LiveRun, phase: MapPhase, items: readonly FrozenItem[]) {
   const earlier = machine.store.runs.children(live.id, phase.index)

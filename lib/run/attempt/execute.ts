@@ -23,7 +23,7 @@ import { errorOf, type Outcome, textOf } from '../steps/steps.ts'
 import { withGrace } from './grace.ts'
 import { type Ledger, UnknownWrite } from './ledger.ts'
 
-/** How long `find` may take when the clock of the phase has already run out. */
+/** How long `find` may take when the time of the phase is already over. */
 const ASK_MS = 30_000
 
 /** What an attempt needs from its run and from the daemon. */
@@ -99,7 +99,7 @@ export async function execute(attempt: Attempt, around: Surroundings): Promise<O
     try {
       return await failure(thrown, attempt.signal, around)
     } catch {
-      // Even reading what was thrown throws.
+      // The thrown value is so broken that even reading it throws.
       return { kind: 'failed', error: { code: 'internal', message: textOf(thrown) }, retryable: false }
     }
   }

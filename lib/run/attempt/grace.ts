@@ -1,4 +1,4 @@
-// Agents that ignore their signal: their attempt ends without them.
+// Ends attempts without waiting for agents that ignore their signal.
 
 import { AgentError } from '../../agent/define.ts'
 

@@ -4,11 +4,12 @@
 
 import { AgentError, type AgentResult } from '../../agent/define.ts'
 import { Recent } from '../../recent.ts'
+import { pause } from '../../wait.ts'
 import { parse } from '../core/core.ts'
 import { textOf } from '../steps/steps.ts'
 import type { Store } from '../store/store.ts'
 
-/** An entry may or may not have been written, and nobody but a person can tell. */
+/** An entry may or may not have been written, and only a person can find out. */
 export class UnknownWrite extends Error {
   override readonly name = 'UnknownWrite'
   readonly entry: string
@@ -33,7 +34,7 @@ export interface Write {
 }
 
 const SETTLE_MS = 2_000
-/** How many interrupted sends this process remembers. */
+/** Maximum number of interrupted sends that this process remembers. */
 const MOST_REMEMBERED = 10_000
 
 interface Parts {
@@ -79,7 +80,7 @@ export class Ledger {
       this.#store.receipts.insert(runId, position, entry, attempt, this.#parts.now()),
     )
     if (!opened) {
-      throw new AgentError(`attempt ${attempt} is over: ${entry} was not sent`, { code: 'aborted', sent: 'no' })
+      throw new AgentError(`attempt ${attempt} has ended: ${entry} was not sent`, { code: 'aborted', sent: 'no' })
     }
     let result: AgentResult
     try {
@@ -110,7 +111,8 @@ export class Ledger {
       const since = this.#cutOff.get(placeOf(write)) ?? this.#began
       const left = since + (this.#parts.settle ?? SETTLE_MS) - performance.now()
       if (!found && left > 0) {
-        await pause(left, write.signal)
+        // A signal that fired before does not shorten the wait: an answer that comes too early proves nothing.
+        await pause(left, write.signal.aborted ? undefined : write.signal)
         found = await write.find()
       }
     } catch (thrown) {
@@ -150,14 +152,3 @@ export class Ledger {
 }
 
 const placeOf = ({ runId, position, entry }: Write): string => `${runId}:${position}:${entry}`
-
-/** Waits. Ends early when `signal` fires during the wait; a signal that had already fired does not count. */
-async function pause(ms: number, signal: AbortSignal): Promise<void> {
-  const { promise, resolve } = Promise.withResolvers<void>()
-  const timer = setTimeout(resolve, ms)
-  const stop = () => resolve()
-  signal.addEventListener('abort', stop, { once: true })
-  await promise
-  clearTimeout(timer)
-  signal.removeEventListener('abort', stop)
-}

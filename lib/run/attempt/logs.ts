@@ -6,13 +6,13 @@ import { join } from 'node:path'
 import { Recent } from '../../recent.ts'
 import type { LogLine } from '../core/core.ts'
 
-/** Most bytes of the log of a run; further lines are counted, not kept. */
+/** Maximum size of the log of a run. Further lines are counted but not stored. */
 const MAX_BYTES = 64 * 1_048_576
 
 interface OpenLog {
   file: string
   last: number
-  /** Length of all whole lines, on disk and buffered. */
+  /** Length of all complete lines, on disk and buffered. */
   bytes: number
   dropped: number
   buffer: string[]
@@ -25,7 +25,7 @@ export class RunLogs {
   readonly #onLines: (runId: string, lines: LogLine[]) => void
   #fresh = new Map<string, LogLine[]>()
 
-  /** `onLines` is told the lines that have reached the file. */
+  /** `onLines` is called with the lines that have been written to the file. */
   constructor(stateDir: (runId: string) => string, onLines: (runId: string, lines: LogLine[]) => void = () => {}) {
     this.#stateDir = stateDir
     this.#onLines = onLines
@@ -83,7 +83,7 @@ export class RunLogs {
     return (this.#open.get(runId) ?? this.#reopen(runId)).last
   }
 
-  /** Closes the log of a run that has no more to say for now, and notes how much was dropped. */
+  /** Closes the log of a run that writes no more lines for now, and notes how many lines were dropped. */
   close(runId: string): void {
     const open = this.#open.get(runId)
     if (!open) return
@@ -105,7 +105,7 @@ export class RunLogs {
   }
 }
 
-/** Cuts off half a line that a full disk may have left, so that the next line does not follow it directly. */
+/** Removes a partial line that a full disk may have left, so that the next line does not continue it. */
 function cutBack({ file, bytes }: OpenLog): void {
   try {
     if (statSync(file).size > bytes) truncateSync(file, bytes)
@@ -114,7 +114,10 @@ function cutBack({ file, bytes }: OpenLog): void {
   }
 }
 
-/** The last whole line of a log. A torn one, left by a kill in mid-write, was never shown and is cut off. */
+/**
+ * The number and end of the last complete line of a log. A partial line that a kill left was never shown, and is cut
+ * off.
+ */
 function endOf(file: string): { last: number; bytes: number } {
   const text = readFileSync(file, 'utf8')
   const end = text.lastIndexOf('\n') + 1
@@ -124,7 +127,9 @@ function endOf(file: string): { last: number; bytes: number } {
   return { last: end === 0 ? 0 : (JSON.parse(text.slice(start, end)) as LogLine).seq, bytes }
 }
 
-/** By file: where the last reader stopped, so that a caller that reads page after page continues there. */
+/**
+ * By file: where the last reader stopped, so that a caller who reads page after page need not start from the beginning.
+ */
 const stops = new Recent<string, { seq: number; offset: number }>(200)
 
 /** Lines after `afterSeq`, of one phase or all, at most `limit`; `next` is the `afterSeq` of the next page. */

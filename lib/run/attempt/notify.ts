@@ -1,6 +1,6 @@
-// Listeners: what a run tells about its events. A delivery is recorded with the event that causes it and sent
-// afterwards, so a crash in between loses none. One that may have been sent is never sent again. None changes the state
-// of a run.
+// Listeners: the deliveries that a run sends about its events. A delivery is recorded with its event and sent
+// afterwards, so a crash in between loses none. A delivery that may have been sent is never sent again. Deliveries do
+// not change the state of a run.
 
 import { AgentError, type NotifyEvent } from '../../agent/define.ts'
 import type { Json, JsonObject } from '../../json.ts'
@@ -51,7 +51,7 @@ export function recordEvent(machine: Machine, live: LiveRun, event: EventName, p
   return count
 }
 
-/** The payload, or the error. Both are null when the listener's `when` does not want this event. */
+/** The payload or the error of a delivery. Both are null when the listener's `when` is false for this event. */
 function payloadOf(
   machine: Machine,
   live: LiveRun,
@@ -104,7 +104,7 @@ interface Parts {
   mask<T>(runId: string, value: T): T
   /** Applies a change; the promise settles once it is on disk. */
   write<T>(change: () => T): Promise<T>
-  /** Most milliseconds of one delivery. */
+  /** Maximum number of milliseconds for one delivery. */
   timeout: number
 }
 
@@ -139,6 +139,10 @@ export class Messenger {
   /** Resolves when everything that is being sent now has been sent. */
   async settled(): Promise<void> {
     await Promise.all(this.#sending.values())
+  }
+
+  isSending(runId: string): boolean {
+    return this.#sending.has(runId)
   }
 
   /** Resolves when nothing is being sent for a run. */
@@ -178,7 +182,7 @@ export class Messenger {
       await withGrace((async () => handler.run(entry, context))(), signal, GRACE_MS)
       await this.#set(row, 'delivered', null)
     } catch (thrown) {
-      // The run may have been deleted meanwhile: then there is nothing to record.
+      // The run may have been deleted in the meantime. Then there is nothing to record.
       await this.#failed(row, thrown, mayBeSent).catch(() => {})
     }
   }
@@ -204,7 +208,7 @@ export class Messenger {
   }
 }
 
-/** What an AgentError says. Anything else that was thrown says nothing, and may throw when it is looked at. */
+/** The fields of an AgentError. Any other thrown value has none, and may throw when it is read. */
 function agentErrorOf(thrown: unknown): Partial<Pick<AgentError, 'sent' | 'code'>> {
   try {
     return thrown instanceof AgentError ? { sent: thrown.sent, code: thrown.code } : {}
@@ -213,5 +217,5 @@ function agentErrorOf(thrown: unknown): Partial<Pick<AgentError, 'sent' | 'code'
   }
 }
 
-/** How long a listener has to stop once its time is over. */
+/** How long a listener has to stop after its time-out. */
 const GRACE_MS = 200

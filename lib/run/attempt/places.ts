@@ -1,4 +1,4 @@
-// Where the agents of a run work: its state folder, its workspace, its log.
+// Where the agents of a run work: the state folder, the workspace and the log of the run.
 
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,7 +10,7 @@ export class Places {
   readonly #store: Store
   readonly #say: (row: RunRow, phase: string, line: Parameters<RunPlace['log']>[0]) => void
 
-  /** `say` is given the lines for the log. */
+  /** `say` receives the lines for the log. */
   constructor(
     home: string,
     store: Store,
@@ -43,8 +43,8 @@ export class Places {
   }
 
   /**
-   * Makes the workspace of a tree that was given none, for the first phase that works in it. It stays as long as the
-   * run does, because a resume needs what completed phases left there.
+   * Makes the workspace of a tree that has none of its own, for the first phase that works in it. It is kept as long as
+   * the run, because a resume needs the files that completed phases left in it.
    */
   makeWorkspace({ root_id, workspace }: RunRow): void {
     if (workspace === null) mkdirSync(this.#ownWorkspace(root_id), { recursive: true, mode: 0o700 })

@@ -1,9 +1,10 @@
 // Values of `secret` inputs: kept only in `<home>/secrets/<root run>`, encrypted under `<home>/key` (AES-256-GCM), and
 // only until that run has ended. The run database, and everything that is shown, has them masked.
 
-import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { rename, rm } from 'node:fs/promises'
+import { existsSync, readdirSync, readFileSync } from 'node:fs'
+import { rm } from 'node:fs/promises'
 import { join } from 'node:path'
+import { writeDurable } from '../../durable-file.ts'
 import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
 import type { Field } from '../../team/team.ts'
@@ -28,30 +29,20 @@ export class RootSecrets {
     const secret = Object.fromEntries(
       fields.filter(field => field.secret && field.name in inputs).map(field => [field.name, inputs[field.name]!]),
     )
-    if (Object.keys(secret).length === 0) return
+    if (Object.keys(secret).length === 0) {
+      // Spares the look for a file, which every run would take.
+      this.#known.set(rootId, secret)
+      return
+    }
     await this.#forgetting.get(rootId)
     try {
-      await this.#write(rootId, secret)
+      await writeDurable(join(this.#home, 'secrets', rootId), this.#seal.close(rootId, JSON.stringify(secret)))
     } catch (cause) {
       const { code } = cause as NodeJS.ErrnoException
       if (code !== 'ENOSPC' && code !== 'EDQUOT') throw cause
       throw new CadreError('unavailable', `the disk of ${this.#home} is full: free space, then try again`, { cause })
     }
     this.#known.set(rootId, secret)
-  }
-
-  async #write(rootId: string, secret: JsonObject): Promise<void> {
-    const folder = join(this.#home, 'secrets')
-    mkdirSync(folder, { recursive: true, mode: 0o700 })
-    const file = join(folder, rootId)
-    const temporary = `${file}.tmp`
-    try {
-      writeFileSync(temporary, this.#seal.close(rootId, JSON.stringify(secret)), { mode: 0o600, flush: true })
-      await rename(temporary, file)
-    } catch (error) {
-      await rm(temporary, { force: true })
-      throw error
-    }
   }
 
   /** The secret inputs of a tree by name; empty when it has none. */
@@ -70,14 +61,15 @@ export class RootSecrets {
     } catch (cause) {
       throw new CadreError(
         'invalid_state',
-        `the secret inputs of run ${rootId} cannot be read: ${file} cannot be decrypted with ${this.#seal.file}; give them again with \`resume\``,
+        `the secret inputs of run ${rootId} cannot be read, because ${file} cannot be decrypted with ${this.#seal.file}: pass them again with \`resume\``,
         { cause },
       )
     }
   }
 
   /**
-   * The texts to mask in everything that this tree records. Empty when they cannot be read: then nothing here has them.
+   * The texts to mask in everything that this tree records. Empty when they cannot be read, because then nothing in
+   * this process contains them.
    */
   values(rootId: string): readonly string[] {
     try {

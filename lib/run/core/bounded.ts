@@ -1,10 +1,8 @@
-// The limit on `data`. It is kept in the database and repeated in replies, so a larger result belongs in a file.
+// The size limit of `data`. It is stored in the database and repeated in replies, so a larger result belongs in a file.
 
-import type { FileRecord } from '../../agent/define.ts'
+import { type FileRecord, MAX_DATA_BYTES } from '../../agent/define.ts'
 import { CadreError } from '../../error.ts'
 import type { Json } from '../../json.ts'
-
-export const MAX_DATA_BYTES = 1_048_576
 
 /**
  * Returns `data` unchanged. Throws `too_large`, which names the largest file of the phase as the one to use instead.

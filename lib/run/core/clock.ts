@@ -1,4 +1,4 @@
-// The clock of a run, or of a team or map phase, with a timeout. It runs towards a deadline, and it is stopped while
+// The clock of a run, or of a team or map phase, that has a timeout. It runs towards a deadline, and is stopped while
 // everything in progress waits for a person. Pure: both numbers are columns of the row, so the clock is the same after
 // a restart.
 

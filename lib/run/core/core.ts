@@ -1,8 +1,8 @@
-// The door of this room: what runs and phases are, and every rule about them that needs no database, clock or file.
-// Pure; it imports no other room.
+// The exports of lib/run/core: what runs and phases are, and every rule about them that needs no database, clock or
+// file. Pure; it imports no other folder of lib/run.
 
 export { retryDelay } from './backoff.ts'
-export { bounded, MAX_DATA_BYTES } from './bounded.ts'
+export { bounded } from './bounded.ts'
 export { type Clock, isDue, NO_CLOCK, pause, resume, startClock } from './clock.ts'
 export type { Binding, ContextHooks, EngineHost, LogLine, RunPlace } from './host.ts'
 export { type Ending, isLeaf, type LivePhase, LiveRun, type MapProgress, type NextItem, untouched } from './live.ts'

@@ -56,11 +56,11 @@ export interface MapProgress {
   stopped: boolean
   /** Items from `next` on that have already been read. */
   readonly page: NextItem[]
-  /** Its result is being built. */
+  /** The result of the map is being built. */
   ending: boolean
 }
 
-/** The sub-runs of a phase that have not ended, and what is counted of them. */
+/** The sub-runs of a phase that have not ended, and counts of them. */
 export interface Below {
   readonly runs: Set<LiveRun>
   /** How many of them are `awaiting_input`. */
@@ -133,7 +133,10 @@ export class LiveRun {
     return this.team.phases[position]!
   }
 
-  /** The wish because of which a phase is to be cancelled; null when there is none, or when the phase cleans up after it. */
+  /**
+   * The request to end because of which a phase must be cancelled. Null when there is none, or when the phase runs for
+   * cleanup.
+   */
   callsOff(position: number): Ending | null {
     const { ending } = this
     return ending && (ending.hard || !this.phase(position).always) ? ending : null

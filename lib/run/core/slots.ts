@@ -39,7 +39,7 @@ export class Slots<T> {
     return this.#waiting.size === 1 && this.#waiting.has(root) ? this.next() : null
   }
 
-  /** Takes a slot for the first item of the root whose turn it is; null when nothing waits or no slot is free. */
+  /** Takes a slot for the first item of the root whose turn it is. Null when nothing waits or no slot is free. */
   next(): T | null {
     if (this.free <= 0) return null
     const turn = this.#waiting.entries().next()

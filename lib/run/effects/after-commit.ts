@@ -1,5 +1,5 @@
-// Does what the units of a group noted, once the group is durable: their effects, in the order in which they were noted,
-// and what followers are told. An effect that throws is logged and keeps none of the others from being done.
+// Carries out what the units of a group noted, after the group is durable: their effects, in the order in which they
+// were noted, and the notices for followers. An effect that throws is logged and does not prevent the others.
 
 import type { Log } from '../../log.ts'
 import type { Attempts, Messenger } from '../attempt/attempt.ts'
@@ -42,7 +42,7 @@ export class AfterCommit {
     try {
       this.#tell(changes)
     } catch (error) {
-      log.error('changes could not be told', { error: textOf(error) })
+      log.error('followers could not be notified of changes', { error: textOf(error) })
     }
   }
 
@@ -62,7 +62,7 @@ export class AfterCommit {
       case 'deliver':
         return messenger.send(effect.runId)
       case 'ended':
-        void farewell.take(effect.runId, effect.root)
+        return farewell.take(effect.runId, effect.root, effect.settled)
     }
   }
 

@@ -1,11 +1,11 @@
-// The one timer of all clocks. It sleeps until the rows say that something is due, asks them, and writes what follows.
-// Nothing is kept here that a restart or a rollback could lose or add.
+// The single timer for all clocks. It sleeps until something is due according to the rows, reads the rows, and queues
+// the resulting units. It keeps no state that a restart or a rollback could invalidate.
 
 import type { Log } from '../../log.ts'
 import { dueUnits, type Machine, nextDue, textOf } from '../steps/steps.ts'
 import type { Journal } from '../store/store.ts'
 
-/** The longest sleep, after which a change of the system clock is noticed. */
+/** The longest sleep, so that a change of the system clock is noticed. */
 const LONGEST_SLEEP_MS = 1_000
 
 export class Alarm {
@@ -23,7 +23,7 @@ export class Alarm {
     this.#log = log
   }
 
-  /** Asks the rows what is due at `at` at the latest. */
+  /** Makes the timer check the rows no later than `at`. */
   wakeAt(at: number): void {
     if (at >= this.#at || this.#stopped) return
     this.#at = at
@@ -49,7 +49,7 @@ export class Alarm {
           if (this.#stopped) return
         }
       }
-      // A clock that was set back meanwhile has passed over nothing.
+      // If the clock was set back in the meantime, nothing may be skipped.
       const next = nextDue(this.#machine, Math.min(now, this.#now()))
       if (next !== null) this.wakeAt(next)
       else if (this.#journal.stalled) this.wakeAt(now + LONGEST_SLEEP_MS)

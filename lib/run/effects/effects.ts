@@ -1,4 +1,5 @@
-// The door of this room: what happens after a commit. Each effect that the steps noted is done here, guarded by itself.
+// The exports of lib/run/effects: what happens after a commit. Each effect that the steps noted is carried out here,
+// with its own error handling.
 
 export { AfterCommit } from './after-commit.ts'
 export { Alarm } from './alarm.ts'

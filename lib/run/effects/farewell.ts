@@ -1,5 +1,6 @@
-// What happens after the end of a run: its listeners are waited for, what it needed is removed, and those who wait for
-// its end are told. A run that is resumed meanwhile keeps everything, and those who wait for its end wait on.
+// What happens after the end of a run: its deliveries are awaited, its secrets and other temporary data are removed,
+// and callers that wait for its end are notified. If the run is resumed in the meantime, everything is kept and the
+// callers continue to wait.
 
 import type { Log } from '../../log.ts'
 import type { Messenger, RootSecrets, RunLogs } from '../attempt/attempt.ts'
@@ -14,7 +15,7 @@ interface Parts {
   messenger: Messenger
   secrets: RootSecrets
   followers: Followers
-  /** Whether a top run is just being deleted or resumed. */
+  /** Whether a top run is being deleted or resumed at the moment. */
   isHeld(runId: string): boolean
   stopping: AbortSignal
   log: Log
@@ -27,13 +28,22 @@ export class Farewell {
     this.#parts = parts
   }
 
+  /** `settled`: nothing has to be done outside, unless deliveries are still being sent. */
+  take(runId: string, root: string, settled: boolean): void {
+    const { logs, messenger, secrets, followers } = this.#parts
+    if (!settled || messenger.isSending(runId)) return void this.#wait(runId, root)
+    logs.close(runId)
+    if (runId === root) void secrets.forget(runId).catch(() => {})
+    followers.ended(runId)
+  }
+
   /** Never throws. */
-  async take(runId: string, root: string): Promise<void> {
+  async #wait(runId: string, root: string): Promise<void> {
     const { store, journal, logs, messenger, secrets, followers, isHeld, log } = this.#parts
     logs.close(runId)
     await messenger.idle(runId)
     if (!this.#hasEnded(runId)) return
-    // A listener may have written to the log since.
+    // A listener may have written to the log in the meantime.
     logs.close(runId)
     const isTop = runId === root && !isHeld(runId)
     try {

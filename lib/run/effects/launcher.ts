@@ -1,4 +1,4 @@
-// Executes an attempt whose beginning is durable, and records how it ended.
+// Executes an attempt after its beginning is durable, and records its outcome.
 
 import type { Log } from '../../log.ts'
 import type { Attempts, RunLogs } from '../attempt/attempt.ts'
@@ -27,7 +27,7 @@ export class Launcher {
   launch({ runId, position, attempt }: Extract<Effect, { kind: 'launch' }>): void {
     const { machine, attempts, stopping, log } = this.#parts
     const live = machine.live(runId, position, attempt)
-    // A tree that was read anew in the group that began the attempt begins another one.
+    // If the tree was read again in the group that began this attempt, it begins another attempt instead.
     if (!live || live.phases[position]!.state !== 'running' || stopping.aborted) return
     void attempts
       .run(live, position, attempt, outcome => this.#record(live, position, attempt, outcome))
@@ -36,7 +36,7 @@ export class Launcher {
       })
   }
 
-  /** An attempt that is interrupted because the process stops gets no end: the next start opens a new one. */
+  /** An attempt that is interrupted because the process stops gets no outcome. The next start opens a new attempt. */
   async #record(live: LiveRun, position: number, attempt: number, outcome: Outcome): Promise<void> {
     const { machine, journal, logs, outbox, stopping } = this.#parts
     logs.flush()

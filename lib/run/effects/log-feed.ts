@@ -1,12 +1,12 @@
-// Where the log lines of runs go besides their files: to followers at once, and to the hub's outbox once a second while
-// a phase runs. The end of an attempt puts its last lines into the outbox itself.
+// Passes the log lines of runs on: to followers at once, and to the hub's outbox once a second while a phase runs. The
+// end of an attempt puts its last lines into the outbox itself.
 
 import type { LogLine } from '../core/core.ts'
 import type { Machine } from '../steps/steps.ts'
 import type { Journal } from '../store/store.ts'
 import type { Followers, Outbox } from '../views/views.ts'
 
-/** How often the log of a phase that still runs goes to the hub. */
+/** How often the log of a running phase is sent to the hub. */
 const SYNC_MS = 1_000
 
 interface Parts {
@@ -21,14 +21,14 @@ interface Parts {
 
 export class LogFeed {
   readonly #parts: Parts
-  /** Runs whose log has lines that the hub has not been told of. */
+  /** Runs whose log has lines that are not in the outbox yet. */
   readonly #unsynced = new Set<string>()
 
   constructor(parts: Parts) {
     this.#parts = parts
   }
 
-  /** Tells of lines that have reached the file. */
+  /** Passes on lines that have been written to the file. */
   tell(runId: string, lines: readonly LogLine[]): void {
     const { machine, followers, outbox, stopping } = this.#parts
     const live = machine.lives.get(runId)

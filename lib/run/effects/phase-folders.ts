@@ -1,5 +1,5 @@
-// Work on the folders of team and map phases: errands that hand files over, and clearing what earlier attempts left.
-// Pieces of work on one folder are done one after the other, each guarded by itself.
+// Work on the folders of team and map phases: errands that hand files over, and removal of files that earlier attempts
+// left. Work on the same folder is done in sequence, and each piece has its own error handling.
 
 import type { Log } from '../../log.ts'
 import type { Errands, Places } from '../attempt/attempt.ts'
@@ -23,10 +23,10 @@ export class PhaseFolders {
     this.#parts = parts
   }
 
-  /** Does an errand; one that throws fails what it was done for. */
+  /** Does an errand. If it throws, the phase or run that it was done for fails. */
   send(errand: Errand): void {
     const { machine, errands, stopping } = this.#parts
-    // Files are handed over into a folder that may have to be cleared first.
+    // Files are handed over to a folder that may have to be cleared first.
     const row = errand.kind === 'outputs' ? machine.store.runs.get(errand.runId) : null
     const folder = row
       ? folderLane(row.parent_id ?? '', row.parent_position ?? -1)
@@ -43,12 +43,15 @@ export class PhaseFolders {
     })
   }
 
-  /** Removes files that earlier attempts of a phase got from sub-runs that run again or no longer count. */
+  /**
+   * Removes files that earlier attempts of a phase received from sub-runs that run again or are no longer part of the
+   * map.
+   */
   clear({ runId, position }: Extract<Effect, { kind: 'clear' }>): void {
     this.#inLane(folderLane(runId, position), () => this.#clear(runId, position))
   }
 
-  /** Resolves when all that is being done now is done. */
+  /** Resolves when all current work is done. */
   async idle(): Promise<void> {
     await Promise.all(this.#lanes.values())
   }

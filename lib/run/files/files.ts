@@ -1,4 +1,5 @@
-// The door of this room: handing files of runs over, and keeping them durable. Knows nothing of steps and attempts.
+// The exports of lib/run/files: handing over files of runs, and making them durable. It does not depend on steps and
+// attempts.
 
 export { checkOutputs, dropStale, foldersOf, handOver, type Origin, writeItems } from './handover.ts'
 export { restoreSmall, Settler, stillNamed } from './small.ts'

@@ -148,7 +148,7 @@ interface Source {
   bytes: number
   /** An executable file is never small: a file that is made again after a power cut is not executable. */
   executable: boolean
-  /** It belongs to the files of a run, which no longer change, so it may be linked. */
+  /** The file belongs to the files of a run, which no longer change, so it may be hard-linked. */
   ofRun: boolean
 }
 
@@ -188,7 +188,7 @@ const CAUSES: Record<string, [ErrorCode, (path: string) => string]> = {
   ENAMETOOLONG: ['invalid_request', path => `${path} is too long for a path`],
 }
 
-/** The error, with the name of its output in front. */
+/** The error, with the name of its output in front of the message. */
 function about(output: Delivery, error: unknown): unknown {
   if (error instanceof CadreError)
     return new CadreError(error.code, `output ${output.name}: ${error.message}`, { cause: error })

@@ -1,5 +1,5 @@
-// Small artifacts. The database keeps their bytes until their files are durable: missing files are made again after a
-// power cut, and files are synced a while after they were written, so that nothing is stored twice for long.
+// Small artifacts. The database keeps their bytes until their files are durable. Missing files are restored after a
+// power cut, and files are synced some time after they were written, so that nothing is stored twice for long.
 
 import type { Database } from 'bun:sqlite'
 import { rename, rm } from 'node:fs/promises'
@@ -34,9 +34,9 @@ interface Restoring {
 }
 
 /**
- * Makes every file again that is missing or differs from its row, and returns how many. Called at the start of a
- * process when the machine was booted since the last start: only then can a file be older than the database. A file
- * that cannot be made is logged and keeps its row; it does not stop the start.
+ * Restores every file that is missing or differs from its row, and returns their number. Called at the start of a
+ * process if the machine was rebooted since the last start, because only then can a file be older than the database. A
+ * file that cannot be restored is logged and keeps its row, and does not prevent the start.
  */
 export async function restoreSmall(db: Database, { stateDirOf, open, log }: Restoring): Promise<number> {
   let made = 0
@@ -49,13 +49,13 @@ export async function restoreSmall(db: Database, { stateDirOf, open, log }: Rest
       await makeAgain(stateDir, { ...row, bytes })
       made++
     } catch (error) {
-      // On a full disk all of them fail: only the first is logged with its reason.
+      // On a full disk all of them fail, so only the first is logged with its reason.
       if (failed++ === 0)
-        log.error('a file of a run could not be made again', { ...nameOf(row), error: messageOf(error) })
+        log.error('a file of a run could not be restored', { ...nameOf(row), error: messageOf(error) })
     }
   }
-  if (failed > 0) log.error('files of runs could not be made again', { files: failed })
-  if (made > 0) log.info('files of runs were made again after a restart of the machine', { files: made })
+  if (failed > 0) log.error('files of runs could not be restored', { files: failed })
+  if (made > 0) log.info('files of runs were restored after a restart of the machine', { files: made })
   return made
 }
 
@@ -88,7 +88,7 @@ async function makeAgain(stateDir: string, { path, bytes }: SmallFileRow): Promi
   }
 }
 
-/** Younger files are left alone, because many are soon replaced or removed. */
+/** Files younger than this are left alone, because many are soon replaced or removed. */
 const SETTLE_MS = 30_000
 const MOST_A_TICK = 200
 const AT_ONCE = 16
@@ -104,7 +104,7 @@ export interface SettlerOptions {
   log: Log
 }
 
-/** Makes files durable in the background, and then forgets their bytes. */
+/** Makes files durable in the background, and then removes their bytes from the database. */
 export class Settler {
   readonly #options: SettlerOptions
   /** Where the last tick stopped, so that a file that cannot be synced does not delay the others. */

@@ -1,16 +1,19 @@
-// The runs to look at again, by tree. A fact schedules a step for each run that it concerns; the steps are taken later,
-// so that a tree of any size is worked through in small pieces.
+// The runs that need a step, by tree. A fact schedules a step for each run that it concerns. The steps are taken later,
+// so that a tree of any size is processed in small pieces.
 
 import type { LiveRun } from '../core/core.ts'
 
-/** Most steps of a tree in one unit. Further steps are left to later units, so that other trees get their turn. */
+/**
+ * Maximum number of steps of a tree in one unit. Further steps are left to later units, so that other trees get their
+ * turn.
+ */
 const STEPS_OF_A_UNIT = 32
 
 export class Agenda {
   readonly #steps = new Map<string, Set<LiveRun>>()
   /**
-   * Trees whose last unit threw: the next one takes all of their steps first, so that it finds the tree as the one before
-   * did, and throws again if that or one of these steps does.
+   * Trees whose last unit threw. The next unit takes all of their steps first, so that it finds the tree in the same
+   * condition, and throws again if the unit or one of these steps throws.
    */
   readonly #thrown = new Set<string>()
 
@@ -31,7 +34,7 @@ export class Agenda {
     return null
   }
 
-  /** Takes the steps of a tree, as many as fit one unit. Steps that these schedule are among them. */
+  /** Takes the steps of a tree, as many as fit into one unit, including steps that are scheduled on the way. */
   takeSteps(root: string, step: (live: LiveRun) => void): void {
     const steps = this.#steps.get(root)
     if (!steps) return
@@ -46,7 +49,7 @@ export class Agenda {
     if (steps.size > 0) this.#steps.set(root, steps)
   }
 
-  /** The tree leaves memory, and its steps with it. */
+  /** Removes the steps of a tree that leaves memory. */
   drop(root: string): void {
     this.#steps.delete(root)
   }
@@ -61,7 +64,7 @@ export class Agenda {
     return this.#thrown.has(root)
   }
 
-  /** A unit of the tree was applied, or there will be none. */
+  /** Called when a unit of the tree was applied, or when there will be none. */
   forgive(root: string): void {
     this.#thrown.delete(root)
   }

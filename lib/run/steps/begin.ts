@@ -1,4 +1,4 @@
-// A top run begins because somebody asked for it, or continues in a new process.
+// A top run begins at the request of a caller, or continues in a new process.
 
 import { CadreError } from '../../error.ts'
 import { create, type NewRun } from './create.ts'
@@ -6,7 +6,7 @@ import { loadTree } from './load.ts'
 import { follow } from './step.ts'
 import type { Work } from './work.ts'
 
-/** Nothing happens when the run id exists: a job that is delivered twice starts one run. */
+/** Begins a top run. Does nothing when the run id exists, so that a job that is delivered twice starts one run. */
 export function beginTop(work: Work, run: NewRun): void {
   const { bundles, runs } = work.store
   if (runs.get(run.id)) return

@@ -1,5 +1,4 @@
-// A run is created: its rows are inserted and its first phases are considered. Its place in the tree follows from the
-// phase above.
+// Creates a run: inserts its rows and considers its first phases. Its place in the tree follows from the phase above.
 
 import type { JsonObject } from '../../json.ts'
 import type { Bundle, Field, Team } from '../../team/team.ts'
@@ -53,7 +52,7 @@ export function maskInputs(fields: readonly Field[], values: JsonObject): JsonOb
   return masked
 }
 
-/** The end of such a run calls for nothing: there is nobody to tell and no secret to forget. */
+/** Whether the end of a run needs no further work, because there are no listeners and no secrets. */
 function endsAlone({ inputs, listeners }: Team): boolean {
   return listeners.length === 0 && !inputs.some(({ secret }) => secret)
 }

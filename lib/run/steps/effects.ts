@@ -43,4 +43,5 @@ export type Effect =
   /** Removes the files in a phase's folder that belong to no completed sub-run. */
   | { kind: 'clear'; runId: string; position: number }
   | { kind: 'deliver'; runId: string }
-  | { kind: 'ended'; runId: string; root: string }
+  /** `settled`: the end calls for nothing outside, such as telling listeners or removing secrets. */
+  | { kind: 'ended'; runId: string; root: string; settled: boolean }

@@ -4,7 +4,7 @@ import type { LiveRun } from '../core/core.ts'
 import type { Errand } from './effects.ts'
 import type { Work } from './work.ts'
 
-/** Has something done outside for a phase that has begun. */
+/** Sends an errand for a phase that has begun. */
 export function sendErrand(
   { notes }: Work,
   live: LiveRun,

@@ -5,7 +5,7 @@ import { AgentError } from '../../agent/define.ts'
 import { CadreError } from '../../error.ts'
 import type { RunError } from '../core/core.ts'
 
-/** Never throws, whatever was thrown: agents are written by anybody. */
+/** Converts a thrown value. Never throws, because agents may throw anything. */
 export function errorOf(thrown: unknown): RunError {
   try {
     if (thrown instanceof AgentError) {
@@ -19,19 +19,19 @@ export function errorOf(thrown: unknown): RunError {
 }
 
 /**
- * The same inside a unit, of what a team's own values caused. A fault of the engine or of the database is thrown again: it
- * fails no phase, and its unit is undone.
+ * The same inside a unit, for errors that a team's own values caused. A fault of the engine or of the database is
+ * thrown again: it must not fail a phase, and its unit is undone.
  */
 export function failureOf(thrown: unknown): RunError {
   if (thrown instanceof SQLiteError || (thrown instanceof CadreError && thrown.code === 'internal')) throw thrown
   return errorOf(thrown)
 }
 
-/** The text of anything that was thrown, even of what cannot be turned into text. */
+/** The text of any thrown value, even of one that cannot be converted to text. */
 export function textOf(thrown: unknown): string {
   try {
     return thrown instanceof Error ? String(thrown.message) : String(thrown)
   } catch {
-    return 'something that cannot be shown was thrown'
+    return 'the thrown value cannot be converted to text'
   }
 }

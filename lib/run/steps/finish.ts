@@ -1,4 +1,4 @@
-// A run whose phases have all ended ends, and the phase above it is told.
+// Ends a run whose phases have all ended, and informs the phase above it.
 
 import { CadreError } from '../../error.ts'
 import type { LiveRun } from '../core/core.ts'
@@ -38,12 +38,12 @@ export function finish(work: Work, live: LiveRun): void {
   leave(work, live, end)
   work.notes.changed(live)
   work.notes.event(live, EVENT_OF[end.state], null)
-  work.notes.after({ kind: 'ended', runId: live.id, root: live.root })
+  work.notes.after({ kind: 'ended', runId: live.id, root: live.root, settled: live.row.settled === 1 })
   const { parent } = live
   if (!parent) return
   const position = live.row.parent_position!
   const phase = parent.phase(position)
-  // This may have been the last run below the phase that asked a person.
+  // This may have been the last run below the phase that was waiting for a person.
   followBelow(work, parent, position, null)
   if (phase.type === 'team') teamChildEnded(work, parent, phase, live, end, handed, handFault)
   else if (phase.type === 'map') mapChildEnded(work, parent, phase, live, end, handFault)

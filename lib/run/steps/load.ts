@@ -12,7 +12,7 @@ import { dropTree } from './trees.ts'
 import { keepRunTime, setClock } from './waiting.ts'
 import type { Work } from './work.ts'
 
-/** Reads a tree into memory and replaces what memory holds of it. Throws when it cannot be read. */
+/** Reads a tree into memory and replaces its previous state in memory. Throws when it cannot be read. */
 export function loadTree(work: Work, root: string): void {
   const isNew = !work.lives.has(root)
   dropTree(work, root)
@@ -28,8 +28,8 @@ export function loadTree(work: Work, root: string): void {
 }
 
 /**
- * Another process may have ended before it removed the files of earlier attempts. This one has removed them, and may be
- * handing over others at the moment.
+ * Clears the folders of phases that are in a later attempt, because another process may have ended before it did so.
+ * Not for phases of this process: it has cleared their folders, and may be handing files over at the moment.
  */
 function clearAgain(work: Work, live: LiveRun): void {
   for (const [position, { state, attempt }] of live.phases.entries()) {
@@ -80,7 +80,9 @@ function takeUp(work: Work, live: LiveRun): void {
   work.agenda.add(live)
 }
 
-/** The first engine kept the clocks of team and map phases in memory only: a home of its time has none in the row. */
+/**
+ * Starts a clock that is missing in the row. The first engine kept the clocks of team and map phases only in memory.
+ */
 function startLostClock(work: Work, live: LiveRun, position: number): void {
   const phase = live.phase(position)
   const recorded = live.phases[position]!

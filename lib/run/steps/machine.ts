@@ -1,6 +1,6 @@
-// The face of this room: the runs that have not ended, and the units that follow from what happens to them. A fact is
-// applied to rows and memory inside a unit of the journal and schedules steps (agenda.ts); `Machine` gives the journal
-// one unit after the other, and makes memory agree with the rows again when a unit is undone.
+// The machine holds the runs that have not ended, and produces the units that follow from events. A fact is applied to
+// rows and memory inside a unit of the journal and schedules steps (agenda.ts). `Machine` passes one unit after the
+// other to the journal, and reads memory from the rows again when a unit is undone.
 
 import { type LiveRun, type RunError, Slots } from '../core/core.ts'
 import type { Store, Unit } from '../store/store.ts'
@@ -38,7 +38,7 @@ export class Machine implements Work {
 
   readonly next = (): Unit | null => {
     for (const root of this.#stale) return this.#steps(root)
-    // In turn, so that a tree with thousands of steps does not keep the slots from others.
+    // Steps and slots alternate, so that a tree with thousands of steps does not keep others from getting slots.
     this.#slotsTurn = !this.#slotsTurn
     const root = this.agenda.first
     if (root === null) return this.#turn()
@@ -52,7 +52,7 @@ export class Machine implements Work {
   #turn(): Unit | null {
     const live = this.world.paused() ? null : this.slots.next()
     if (!live) return null
-    // The run only gets its turn here: the slot is taken when its phase begins.
+    // This only gives the run its turn. The slot is taken when its phase begins.
     this.slots.release()
     return { root: live.root, apply: () => useTurn(this, live.id) }
   }
@@ -87,22 +87,22 @@ export class Machine implements Work {
 
   // What the engine calls
 
-  /** The changes of the group so far; read before the commit. */
+  /** The changes of the group so far. Read before the commit. */
   get changes(): Iterable<Change> {
     return this.notes.changes
   }
 
-  /** What has to be done now that the group is durable. */
+  /** The effects and changes of the group, after it is durable. */
   takeCommitted(): { effects: Effect[]; changes: Change[] } {
     return this.notes.take()
   }
 
-  /** Takes the scheduled steps of a tree, as many as fit one unit. */
+  /** Takes the scheduled steps of a tree, as many as fit into one unit. */
   follow(root: string): void {
     follow(this, root)
   }
 
-  /** Ends a tree by its rows alone, after a fault because of which steps cannot end it. */
+  /** Ends a tree by changing only its rows, after a fault that prevents steps from ending it. */
   abandon(root: string, error: RunError): void {
     this.#stale.delete(root)
     this.agenda.forgive(root)

@@ -1,6 +1,7 @@
 // Map phases: one sub-run for each item, up to `concurrency` at once. The items are frozen when they are first
 // evaluated. A resume from an earlier phase evaluates them again: a sub-run then stays with its key, under the same run
-// id, at whatever index the key has now. A sub-run whose key is gone stays as it ended, behind the items that count.
+// id, at whatever index the key has now. A sub-run whose key no longer exists keeps its result, and is placed after the
+// current items.
 
 import type { FileRecord } from '../../agent/define.ts'
 import type { Json } from '../../json.ts'
@@ -25,9 +26,9 @@ import { createSubRun, lacksHandOver, reopenSubRun } from './sub-run.ts'
 import { cancelQueued } from './transition.ts'
 import type { Work } from './work.ts'
 
-/** Most items that one step starts, so that other runs get their turn. */
+/** Maximum number of items that one step starts, so that other runs get their turn. */
 const STARTS_OF_A_STEP = 16
-/** Items that are read at once. */
+/** Number of items that are read at once. */
 const PAGE = 32
 /** Added to the index of a sub-run while it is moved. No map has so many items, and it fits six base-36 digits. */
 const AWAY_INDEX = 1_000_000_000
@@ -91,7 +92,7 @@ export function moveSubRuns(
   }
 }
 
-/** All items are stored, and sub-runs of an earlier evaluation have their new items. */
+/** Called when all items are stored and sub-runs of an earlier evaluation have their new items. */
 export function frozen(work: Work, live: LiveRun, phase: MapPhase, total: number): void {
   errandDone(live, phase.index)
   if (work.store.phases.total(live.id, phase.index) !== null) return
@@ -114,7 +115,7 @@ function continueItems(work: Work, live: LiveRun, phase: MapPhase, total: number
   work.agenda.add(live)
 }
 
-/** Has the files of completed sub-runs handed over that the run above lacks because of a kill or a fault. */
+/** Sends errands for the files of completed sub-runs that were not handed over because of a kill or a fault. */
 function sendMissingFiles(work: Work, live: LiveRun, phase: MapPhase, total: number): void {
   if (!live.bundle.team(phase.team).outputs.some(({ type }) => type === 'file')) return
   for (const child of work.store.runs.children(live.id, phase.index)) {
@@ -133,7 +134,7 @@ function progressOf({ store }: Work, live: LiveRun, phase: MapPhase, total: numb
   return { total, next: 0, failed, stopped, page: [], ending: false }
 }
 
-/** Starts items up to the map's concurrency, and has its result built when none is left. */
+/** Starts items up to the map's concurrency. When none is left, sends the errand that builds the result. */
 export function proceed(work: Work, live: LiveRun, phase: MapPhase): void {
   const { index } = phase
   const progress = live.maps.get(index)
@@ -162,7 +163,7 @@ export function proceed(work: Work, live: LiveRun, phase: MapPhase): void {
   if (below.runs.size > 0 || live.errands.has(index)) return
   if (ending) return endPhase(work, live, index, 'cancelled', { reason: ending.reason })
   progress.ending = true
-  // Sub-runs that still wait for a new attempt will not get one: they are cancelled, and count as that.
+  // Sub-runs that still wait for a new attempt will not get one. They are cancelled and counted as cancelled.
   cancelQueued(work, live, index)
   sendErrand(work, live, index, 'conclude')
 }
@@ -198,7 +199,7 @@ export function mapChildEnded(
   work.agenda.add(live)
 }
 
-/** The files of an already completed sub-run were handed over, or (`fault`) could not be. */
+/** Called when the files of an already completed sub-run were handed over, or could not be (`fault`). */
 export function mapHanded(work: Work, live: LiveRun, phase: MapPhase, childId: string, fault: unknown): void {
   errandDone(live, phase.index)
   const progress = live.maps.get(phase.index)
@@ -227,7 +228,7 @@ function stopMap(
   work.store.phases.setError(live.id, phase.index, { ...error, message: `${place}: ${error.message}` })
 }
 
-/** The result is built: the phase ends with it. */
+/** Called when the result is built. The phase ends with it. */
 export function mapConcluded(work: Work, live: LiveRun, phase: MapPhase, result: MapResult): void {
   const { index } = phase
   const progress = live.maps.get(index)

@@ -1,5 +1,6 @@
-// What units note while they are applied: effects, which are done after the commit, and the rows that changed, of which
-// others are told. The notes of a unit that is undone are forgotten; those of applied units are kept for their group.
+// What units note while they are applied: effects, which are carried out after the commit, and changed rows, of which
+// followers and the hub are informed. The notes of a unit that is undone are dropped, and those of applied units are
+// kept for their group.
 
 import type { EventName, Team } from '../../team/team.ts'
 import type { LiveRun } from '../core/core.ts'
@@ -27,7 +28,7 @@ export class Notes {
   // Of the group
   #effects: Effect[] = []
   readonly #changes = new Map<string, Change>()
-  /** The trees of its units, also of one that a full disk stopped halfway. */
+  /** The trees of the group's units, including a unit that a full disk interrupted. */
   readonly #roots = new Set<string>()
 
   constructor(store: Store, world: World) {
@@ -51,7 +52,10 @@ export class Notes {
     if (change.run.synced === 1 || this.#world.followed()) this.#unitChanges.push(change)
   }
 
-  /** Runs that are not in memory, or no longer. Runs first: the hub takes no phase of a run that it does not know. */
+  /**
+   * Notes changes of runs that are not in memory. Runs come first, because the hub accepts no phase of a run that it
+   * does not know.
+   */
   changedRows(
     runs: readonly ChangedRun[],
     phases: readonly { run_id: string; position: number }[],
@@ -72,7 +76,7 @@ export class Notes {
     if (this.#world.event(live, event, position)) this.after({ kind: 'deliver', runId: live.id })
   }
 
-  /** What memory holds of the tree `root` is about to change. */
+  /** Called before the state of the tree `root` in memory changes. */
   touch(root: string): void {
     this.#touched = true
     this.#roots.add(root)
@@ -85,7 +89,7 @@ export class Notes {
 
   // Units and groups
 
-  /** A unit of the tree `root` is about to be applied. */
+  /** Called before a unit of the tree `root` is applied. */
   begin(root: string | null): void {
     this.#unitEffects = []
     this.#unitChanges = []
@@ -93,7 +97,7 @@ export class Notes {
     if (root !== null) this.#roots.add(root)
   }
 
-  /** The unit was applied: its notes belong to the group. */
+  /** Called after the unit was applied. Its notes now belong to the group. */
   keep(): void {
     for (const effect of this.#unitEffects) this.#effects.push(effect)
     for (const change of this.#unitChanges) {
@@ -115,7 +119,7 @@ export class Notes {
     return taken
   }
 
-  /** Forgets a group that was undone, and returns the trees of which memory may no longer agree with the rows. */
+  /** Drops the notes of a group that was undone, and returns the trees whose memory may no longer match the rows. */
   drop(): string[] {
     const roots = [...this.#roots]
     this.#effects = []

@@ -20,8 +20,8 @@ export function unpark(run: LiveRun): boolean {
 }
 
 /**
- * Whether a run may start phases: it and every run above it has its place, or gets it back now. If not, it will be
- * looked at again when there is one.
+ * Whether a run may start phases: it and every run above it has its place, or gets it back now. Otherwise the run gets
+ * another step when a place is free.
  */
 export function hasPlace(live: LiveRun): boolean {
   for (let run: LiveRun | null = live; run; run = run.parent) {
@@ -38,7 +38,7 @@ export function parkExcess(live: LiveRun, { index, concurrency }: MapPhase): voi
   const { runs } = live.below(index)
   const placed = [...runs].filter(({ parked }) => !parked)
   if (placed.length <= concurrency) return
-  // A tree may be read anew while this process executes phases of it: these have their places.
+  // A tree may be read again while this process executes phases of it. The runs of these phases have their places.
   const { executing = [], waiting = [] } = Object.groupBy(placed, run => (executes(run) ? 'executing' : 'waiting'))
   for (const run of [...executing, ...waiting].slice(concurrency)) park(run)
 }

@@ -1,4 +1,4 @@
-// A phase is put before a person. There is one review for each phase and attempt, and its answer decides how the phase
+// Asks a person about a phase. There is one review for each phase and attempt, and its answer decides how the phase
 // continues (review.ts).
 
 import type { LiveRun, ReviewRow, RunError } from '../core/core.ts'
@@ -10,16 +10,16 @@ export interface Question {
   kind: ReviewRow['kind']
   reason: string
   prompt: string
-  /** Entries whose fate is unknown. */
+  /** Entries of which it is unknown whether they were written. */
   entries: readonly string[]
-  /** What the phase failed with, and the result that it keeps if the person lets it fail. */
+  /** The error of the phase, and the result that it keeps if the person lets it fail. */
   error?: RunError
   change?: PhaseChange
   /** Milliseconds until the question escalates. */
   timeout?: number
 }
 
-/** Puts a phase before a person. */
+/** Opens the review of a phase. */
 export function ask(work: Work, live: LiveRun, position: number, { change, ...asked }: Question): void {
   const question = work.world.mask(live.root, asked)
   enter(work, live, position, 'awaiting_input', question.reason)

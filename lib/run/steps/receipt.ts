@@ -1,4 +1,5 @@
-// Receipts change outside of steps: the ledger writes them while an attempt sends. These facts tell the hub of it.
+// Receipts change outside of steps, because the ledger writes them while an attempt sends. These facts note the changes
+// for the hub.
 
 import type { Work } from './work.ts'
 
@@ -10,7 +11,7 @@ export function receiptChanged(work: Work, runId: string, position: number, entr
   work.notes.add({ run: row, team, position, kind: 'receipt', entry })
 }
 
-/** Marks as unknown what the previous process may have sent: entries and deliveries. */
+/** Marks entries and deliveries that the previous process may have sent as `unknown`. */
 export function doubtSent(work: Work): void {
   for (const { run_id, position, entry } of work.store.receipts.doubtAll()) {
     receiptChanged(work, run_id, position, entry)

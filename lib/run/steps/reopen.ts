@@ -1,12 +1,12 @@
-// An ended run is opened again, which is the only way out of an ended state, and always begins a new attempt. The ids of
-// runs stay, and so do the results of completed phases.
+// Opens ended runs again. This is the only way out of an ended state, and it always begins a new attempt. Runs keep
+// their ids and the results of completed phases.
 
 import { type RunRow, startClock } from '../core/core.ts'
 import { readRun } from './read.ts'
 import { consider } from './settle.ts'
 import type { Work } from './work.ts'
 
-/** Begins the new attempt of a run that is `queued` for it. What it completed stays. */
+/** Begins the new attempt of a `queued` run. Completed phases are kept. */
 export function reopenRun(work: Work, row: RunRow): void {
   const { agenda, notes, store, world } = work
   const now = world.now()
@@ -26,7 +26,7 @@ export function reopenRun(work: Work, row: RunRow): void {
 }
 
 /**
- * Opens everything in a sub-run again. Sub-runs of its maps stay as they ended until the items are evaluated again:
+ * Opens everything in a sub-run again. Sub-runs of its maps remain ended until the items are evaluated again, because
  * only then is it known which of them still have an item.
  */
 export function openWhole({ notes, store }: Work, runId: string): void {

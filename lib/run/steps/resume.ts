@@ -1,6 +1,6 @@
-// Somebody asks for a new attempt of an ended top run. What did not complete is opened; with `from` also that phase and all that depends
-// on it, with `failed` also the failed items of maps that completed without them. `planResume` tells beforehand what
-// will be repeated.
+// A new attempt of an ended top run. Everything that did not complete is opened. `from` also opens that phase and all
+// that depend on it, and `failed` also opens the failed items of maps that completed without them. `planResume` returns
+// in advance what will be repeated.
 
 import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
@@ -16,7 +16,7 @@ export interface ResumeOptions {
   /** Name of the phase from which everything is repeated. */
   from?: string | null
   failed?: boolean
-  /** Values of `secret` inputs, which were removed when the run ended. */
+  /** The values of `secret` inputs, which were removed when the run ended. */
   inputs?: JsonObject
 }
 
@@ -27,7 +27,7 @@ export interface ResumePlan {
    * more.
    */
   repeats: string[]
-  /** What these phases have already written outside: it is not sent again. */
+  /** What these phases have already written outside, which is not sent again. */
   written: Written[]
 }
 
@@ -44,7 +44,7 @@ export function resume(work: Work, runId: string, { from = null, failed = false 
   follow(work, runId)
 }
 
-/** What a resume would repeat. Throws as `resume` does. */
+/** What a resume would repeat. Throws the same errors as `resume`. */
 export function planResume(work: Work, runId: string, { from = null, failed = false }: ResumeOptions): ResumePlan {
   const { store } = work
   const row = resumable(work, runId, { from, failed })
@@ -67,9 +67,9 @@ export function planResume(work: Work, runId: string, { from = null, failed = fa
 }
 
 /**
- * The values of secret inputs for a new attempt of `row`, taken from what was given again; null when it needs none. The
- * values of the attempt before were removed when the run ended. Throws `invalid_request` when one is missing, or is
- * given that is no secret input.
+ * The values of secret inputs for a new attempt of `row`, from the values that were given again; null when it needs
+ * none. The values of the previous attempt were removed when the run ended. Throws `invalid_request` when a value is
+ * missing, or is given for an input that is not secret.
  */
 export function secretsAgain(team: Team, row: Pick<RunRow, 'inputs'>, given: JsonObject): JsonObject | null {
   const wrong = Object.keys(given).filter(name => !team.inputs.some(input => input.secret && input.name === name))
@@ -139,7 +139,7 @@ function open(work: Work, row: RunRow): number[] {
     .map(phase => phase.position)
 }
 
-/** The phase `from` and all that depends on it. */
+/** The phase `from` and all phases that depend on it. */
 function reached(team: Team, from: string | null): number[] {
   if (from === null) return []
   const first = team.phases.find(phase => phase.name === from)
@@ -159,7 +159,8 @@ function dependants(team: Team, from: readonly number[]): number[] {
 // Failed items of maps that completed without them, at any depth of the tree
 
 /**
- * Positions of the phases that are repeated for such items: the holders of the items, and all that depends on these.
+ * The positions of the phases that are repeated for failed items: the maps that contain them, and all phases that
+ * depend on these.
  */
 function withFailedItems(work: Work, row: Pick<RunRow, 'id' | 'bundle_id' | 'team_key'>): number[] {
   const team = teamOf(work, row)
@@ -186,7 +187,7 @@ function countedChildren({ store }: Work, runId: string, phase: Phase): ChildRow
   return store.runs.children(runId, phase.index).filter(({ item }) => item! < total)
 }
 
-/** Opens the phases of `withFailedItems`. Items stay frozen, and sub-runs keep what they completed. */
+/** Opens the phases of `withFailedItems`. Items remain frozen, and sub-runs keep their completed phases. */
 function openFailed(work: Work, row: Pick<RunRow, 'id' | 'bundle_id' | 'team_key'>): void {
   const { store } = work
   const team = teamOf(work, row)

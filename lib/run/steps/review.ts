@@ -1,4 +1,5 @@
-// The answer to a review, which decides how its phase continues: a person's, or that nobody answered a gate in time.
+// The answer to a review, which decides how its phase continues. It comes from a person, or from the time-out of a
+// gate.
 
 import { CadreError } from '../../error.ts'
 import type { Json, JsonObject } from '../../json.ts'
@@ -87,13 +88,16 @@ function kept({ store }: Work, live: LiveRun, position: number): PhaseChange {
   return { text, data: data === null ? null : new JsonText(data), files: parse(files) ?? [] }
 }
 
-/** The phase may use all of its attempts again. Entries in doubt are sent again, with the same idempotency key. */
+/**
+ * Retries a phase, which may then use all of its attempts again. Entries in doubt are sent again with the same
+ * idempotency key.
+ */
 function retry(work: Work, live: LiveRun, position: number, entries: readonly string[]): void {
   for (const entry of entries) {
     work.store.receipts.clear(live.id, position, entry, null)
     work.notes.add({ run: live.row, team: live.team, position, kind: 'receipt', entry })
   }
   postpone(work, live, position, work.world.now(), 0, null)
-  // The phase never started because its `when` could not be evaluated: evaluate that again.
+  // The phase never started because its `when` could not be evaluated, so `when` is evaluated again.
   if (live.phases[position]!.attempt === 0) consider(work, live, position)
 }

@@ -1,4 +1,4 @@
-// How a run ends, as it follows from what its phases recorded, and its outputs.
+// Decides from the records of its phases how a run ends, and computes its outputs.
 
 import { formatDuration } from '../../duration.ts'
 import { CadreError } from '../../error.ts'
@@ -54,7 +54,10 @@ function tooLong({ id, team: { timeout } }: LiveRun): RunError {
   return { code: 'timeout', message: `the run took longer than its timeout${limit}`, run_id: id }
 }
 
-/** Null stays null: its phase did not complete. Any other value must be of the declared type; none is converted. */
+/**
+ * Checks an output. Null is allowed, because its phase may not have completed. Any other value must be of the declared
+ * type; values are never converted.
+ */
 function checked({ name, type, value: { place } }: Output, value: Json): Json {
   if (value === null || isOfType(value, type)) return value
   const shown = JSON.stringify(value).slice(0, 80)

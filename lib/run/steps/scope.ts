@@ -1,5 +1,5 @@
-// What expressions of a run can name. A result is read from its row when it is named, column by column, so that memory
-// holds none and expressions give the same before and after a restart.
+// The values that expressions of a run can name. A result is read from its row when it is named, column by column.
+// Memory therefore holds no results, and expressions have the same value before and after a restart.
 
 import { join } from 'node:path'
 import type { FileRecord } from '../../agent/define.ts'
@@ -55,7 +55,7 @@ function phaseValue(store: Store, runId: string, position: number, state: string
   // A phase that waits for a person may have a result stored for later, which does not count before the phase has
   // ended.
   const hasResult = state === 'completed' || state === 'failed'
-  // The expression library reads own properties only, so these are no class members.
+  // The expression library reads only own properties, so this is not a class.
   return {
     state,
     reason,

@@ -1,5 +1,5 @@
-// The end of a phase, and what follows from it for the phases that depend on it: they become ready, or end without
-// having begun.
+// The end of a phase and its consequences for the phases that depend on it: they become ready, or end without having
+// started.
 
 import { CadreError } from '../../error.ts'
 import { blocks, type LiveRun, type RunError } from '../core/core.ts'

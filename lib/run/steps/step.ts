@@ -1,5 +1,5 @@
-// A step: one run is looked at after a fact, and does everything that it can do now. Leaf phases start when their run
-// has its turn for a slot; all others start at once.
+// A step processes one run after a fact and does everything that the run can do now. Leaf phases start when their run
+// has its turn for a slot; all other phases start at once.
 
 import { isLeaf, type LiveRun } from '../core/core.ts'
 import { conclude } from './conclude.ts'
@@ -12,17 +12,17 @@ import { beginAttempt } from './transition.ts'
 import { keepTime, tellAbove } from './waiting.ts'
 import type { Work } from './work.ts'
 
-/** Takes the scheduled steps of a tree, as many as fit one unit. */
+/** Takes the scheduled steps of a tree, as many as fit into one unit. */
 export function follow(work: Work, root: string): void {
   work.agenda.takeSteps(root, live => step(work, live))
 }
 
-/** While no other tree waits for a slot, a tree takes its own within the unit that gave one back. */
+/** Lets a tree reuse a slot within the unit that released it, as long as no other tree waits for one. */
 export function useSlots(work: Work, root: string): void {
   const { slots } = work
   if (work.world.paused()) return
   for (let live = slots.nextAlone(root); live; live = slots.nextAlone(root)) {
-    // The run only gets its turn here: the slot is taken when its phase begins.
+    // This only gives the run its turn. The slot is taken when its phase begins.
     slots.release()
     startLeaf(work, live)
   }

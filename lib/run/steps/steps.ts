@@ -1,5 +1,5 @@
-// The door of this room: facts become changes of rows and memory. Everything here runs inside units of the journal and
-// touches only rows and memory; what has to happen outside is noted as an effect.
+// The exports of lib/run/steps, which turns facts into changes of rows and memory. Everything here runs inside units of
+// the journal and touches only rows and memory. Anything that must happen outside is noted as an effect.
 
 export { attemptEnded } from './attempt-end.ts'
 export { beginTop, continueTree } from './begin.ts'

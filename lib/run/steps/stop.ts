@@ -20,7 +20,7 @@ import { CLEANUP_MS } from './transition.ts'
 import { setClock } from './waiting.ts'
 import type { Work } from './work.ts'
 
-/** Throws unless somebody may ask the run to end. */
+/** Throws unless the run can be asked to end. */
 export function refuseStop({ store }: Work, runId: string): RunRow {
   const row = store.runs.get(runId)
   if (!row) throw new CadreError('not_found', `there is no run ${runId}`)

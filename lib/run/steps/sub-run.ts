@@ -38,7 +38,7 @@ export function createSubRun(
   create(work, run, { live, position: phase.index, item: item?.index ?? 0, key })
 }
 
-/** Begins the new attempt of a sub-run. What it completed stays, unless its inputs have changed since. */
+/** Begins the new attempt of a sub-run. Its completed phases are kept, unless its inputs have changed. */
 export function reopenSubRun(
   work: Work,
   live: LiveRun,
@@ -48,7 +48,7 @@ export function reopenSubRun(
 ): void {
   const { store } = work
   const folder = phase.type === 'map' ? store.items.folder(live.id, phase.index, item!.index) : ''
-  // Its files are removed, and must not come back after a power cut.
+  // The files of the sub-run are removed, and must not be restored after a power cut.
   if (folder !== null) dropSmallFilesBelow(store.db, live.id, ['files', phase.name, folder].filter(Boolean).join('/'))
   const { inputs: fields } = live.bundle.team(phase.team)
   const inputs = JSON.stringify(maskInputs(fields, subRunInputs(work, live, phase, item)))

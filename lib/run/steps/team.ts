@@ -13,7 +13,7 @@ import type { Work } from './work.ts'
 
 export function startTeam(work: Work, live: LiveRun, phase: TeamPhase): void {
   try {
-    // A new attempt continues the sub-run of the earlier attempt and keeps what that completed.
+    // A new attempt continues the sub-run of the earlier attempt and keeps its completed phases.
     work.notes.changedRows(work.store.runs.requeueChildren(live.id, phase.index, 1), [])
     const earlier = work.store.runs.child(live.id, phase.index, 0)
     if (earlier?.state === 'completed') return completed(work, live, phase, earlier)
@@ -56,7 +56,7 @@ export function teamChildEnded(
   failPhase(work, live, position, subRunError(child, end))
 }
 
-/** The files of an already completed sub-run were handed over, or (`fault`) could not be. */
+/** Called when the files of an already completed sub-run were handed over, or could not be (`fault`). */
 export function teamHanded(work: Work, live: LiveRun, phase: TeamPhase, fault: unknown): void {
   errandDone(live, phase.index)
   if (live.phases[phase.index]!.state !== 'running') return

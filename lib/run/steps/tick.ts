@@ -1,5 +1,6 @@
-// What is due: deadlines of runs and of team and map phases, retries, and reviews that nobody has answered. The rows
-// say when, and one timer asks them. Each unit checks again what it applies, so asking twice does no harm.
+// Finds what is due: deadlines of runs and of team and map phases, retries, and reviews that were not answered in time.
+// The times are in the rows, and one timer reads them. Each unit checks its condition again, so reading the same row
+// twice does no harm.
 
 import { isDue, type LiveRun } from '../core/core.ts'
 import type { Due, Unit } from '../store/store.ts'
@@ -8,10 +9,10 @@ import { follow } from './step.ts'
 import { overrun, stopRun } from './stop.ts'
 import type { Work } from './work.ts'
 
-/** Rows of one page. */
+/** Number of rows in a page. */
 const PAGE = 100
 
-/** Of a run for which something was due at `at`: the row of the run itself, or of a review. */
+/** A row with something due at `at`: of a run, or of a review. */
 interface DueRow {
   at: number
   id: string
@@ -19,7 +20,7 @@ interface DueRow {
   root_id: string
 }
 
-/** Before the first row of each kind. */
+/** A position before the first row of each kind. */
 const NO_ROW: DueRow = { at: -1, id: '', run_id: '', root_id: '' }
 const NO_PHASE: Due = { at: -1, run_id: '', position: -1, root_id: '' }
 

@@ -103,7 +103,7 @@ export function cancelQueued({ store, notes, world }: Work, { row }: LiveRun, po
   const runs = store.runs.cancelQueued(row.root_id, place, at)
   if (runs.length === 0) return
   notes.changedRows(runs, phases)
-  for (const { id, root_id } of runs) notes.after({ kind: 'ended', runId: id, root: root_id })
+  for (const { id, root_id } of runs) notes.after({ kind: 'ended', runId: id, root: root_id, settled: false })
 }
 
 /** Gives the slot of a leaf phase back when it leaves `running`. */

@@ -1,4 +1,4 @@
-// A tree as a whole leaves memory: before it is read again, or because a fault ended it.
+// Removes a whole tree from memory: before it is read again, or because a fault ended it.
 
 import { isLeaf, type RunError } from '../core/core.ts'
 import type { Work } from './work.ts'
@@ -17,7 +17,7 @@ export function dropTree({ agenda, lives, notes, slots }: Work, root: string): v
   }
 }
 
-/** Ends a tree by its rows alone, after a fault because of which steps cannot end it. */
+/** Ends a tree by changing only its rows, after a fault that prevents steps from ending it. */
 export function abandonTree(work: Work, root: string, error: RunError): void {
   const { lives, notes, store } = work
   const row = store.runs.get(root)
@@ -37,7 +37,7 @@ export function abandonTree(work: Work, root: string, error: RunError): void {
     notes.changedRows(runs, phases)
     notes.changedRows([], reviews, 'review')
   } catch {
-    // The team cannot be read, so the hub cannot be told of these changes.
+    // The team cannot be read, so these changes cannot be reported to the hub.
   }
-  for (const run of runs) notes.after({ kind: 'ended', runId: run.id, root })
+  for (const run of runs) notes.after({ kind: 'ended', runId: run.id, root, settled: false })
 }

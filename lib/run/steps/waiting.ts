@@ -1,5 +1,5 @@
-// What it means for a run and the phases above it that a person is asked somewhere in it: their states say so, and
-// clocks stand while everything in progress waits for a person.
+// The consequences for a run and the phases above it when a person is asked somewhere in it: their states become
+// `awaiting_input`, and clocks are stopped while everything in progress waits for a person.
 
 import { CadreError } from '../../error.ts'
 import { type Clock, type LiveRun, NO_CLOCK, pause, phaseEnded, resume } from '../core/core.ts'
@@ -7,7 +7,7 @@ import { park } from './places.ts'
 import { enter } from './transition.ts'
 import type { Work } from './work.ts'
 
-/** Makes the state of a run, and of the phase above it, agree with whether a person is asked in the run. */
+/** Updates the state of a run, and of the phase above it, according to whether a person is asked in the run. */
 export function tellAbove(work: Work, live: LiveRun): void {
   const { row, parent } = live
   const asked = live.awaiting > 0
@@ -48,7 +48,7 @@ export function keepTime(work: Work, live: LiveRun): void {
   setIdle(work, live, live.ended < live.phases.length && live.allWaits())
 }
 
-/** The clock of a run stands while the run is idle. */
+/** Stops the clock of a run while the run is idle, and starts it again afterwards. */
 export function keepRunTime({ store, world }: Work, { id, idle, row }: LiveRun): void {
   const before = { deadline: row.deadline, left: row.time_left }
   const clock = idle ? pause(before, world.now()) : resume(before, world.now())
@@ -59,7 +59,7 @@ export function keepRunTime({ store, world }: Work, { id, idle, row }: LiveRun):
   if (clock.deadline !== null) world.wakeAt(clock.deadline)
 }
 
-/** The clock of a team or map phase. */
+/** Sets the clock of a team or map phase. */
 export function setClock({ store, world }: Work, live: LiveRun, position: number, clock: Clock): void {
   const phase = live.phases[position]!
   if (clock === phase.clock) return

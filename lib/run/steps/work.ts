@@ -1,4 +1,4 @@
-// What every step works on: rows and memory, and where it notes what has to be done about them.
+// What every step works with: rows, memory, and the notes of effects and changes.
 
 import { type LiveRun, phaseEnded, type Slots } from '../core/core.ts'
 import type { Store } from '../store/store.ts'

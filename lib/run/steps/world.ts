@@ -1,4 +1,4 @@
-// What steps need from outside. Nothing here writes.
+// What steps need from outside. None of these methods writes.
 
 import type { JsonObject } from '../../json.ts'
 import type { Bundle, EventName } from '../../team/team.ts'

@@ -1,4 +1,4 @@
-// What a run wrote outside, as people are told of it: by `why`, and before a resume repeats something.
+// What a run wrote outside, in the form that `why` and the plan of a resume show.
 
 import type { Written } from '../../wire/run-records.ts'
 import type { ReceiptRow } from '../core/core.ts'

@@ -20,6 +20,11 @@ export class Bundles {
   get(id: string): string | null {
     return this.#db.query<{ json: string }, [string]>('SELECT json FROM bundles WHERE id = ?').get(id)?.json ?? null
   }
+
+  /** Deletes the bundles that no run needs any more. */
+  dropUnused(): void {
+    this.#db.query('DELETE FROM bundles WHERE NOT EXISTS (SELECT 1 FROM runs WHERE bundle_id = bundles.id)').run()
+  }
 }
 
 export class Facts {

@@ -7,7 +7,7 @@ import { WHOLE } from './runs.ts'
 export interface ItemRow {
   item: number
   key: string
-  /** JSON. */
+  /** The value as JSON. */
   value: string
 }
 
@@ -59,7 +59,7 @@ export class Items {
     )
   }
 
-  /** The next items to start, from index `from` on. */
+  /** The next items to start, beginning at index `from`. */
   next(runId: string, position: number, from: number, limit: number): NextItem[] {
     return this.#db
       .query<NextItem, [string, number, number, number]>(

@@ -2,9 +2,8 @@
 // commit a turn instead of one a change is what makes durability cheap (measured: 5,800 rows a second one by one,
 // 127,000 in groups of 16). A unit that throws is undone alone; the others of its group stand.
 //
-// A unit changes only rows, and what memory holds of them. It may be applied again after a rollback, so all that it
-// does must follow from the rows and from its arguments. What has to happen outside is done by effects, after the
-// commit.
+// A unit changes only rows and their state in memory. It may be applied again after a rollback, so everything that it
+// does must follow from the rows and its arguments. Anything outside is done by effects, after the commit.
 
 import type { Database } from 'bun:sqlite'
 import { isDiskError } from '../../../db/open.ts'
@@ -17,14 +16,14 @@ export interface Unit<T = unknown> {
   /** The top run of the tree that it changes; null when it changes no tree. */
   readonly root: string | null
   apply(): T
-  /** Somebody waits for the answer: while the disk takes no writes, the unit is refused instead of kept. */
+  /** A caller waits for the answer. While the disk accepts no writes, such a unit is refused instead of kept. */
   readonly request?: boolean
 }
 
 interface Pending extends Unit {
   resolve(value: unknown): void
   reject(error: unknown): void
-  /** It threw once. It is applied again after its tree was read from the rows. */
+  /** The unit threw once. It is applied again after its tree was read from the rows. */
   retried?: boolean
 }
 
@@ -33,25 +32,25 @@ export interface JournalHooks {
   next(): Unit | null
   /** Whether there is such a unit. */
   hasNext(): boolean
-  /** The unit is about to be applied. */
+  /** Called before the unit is applied. */
   beforeUnit(unit: Unit): void
-  /** The unit was applied; its effects belong to the group from now on. */
+  /** Called after the unit was applied. Its effects now belong to the group. */
   afterUnit(unit: Unit): void
-  /** The unit threw and was undone: what memory holds of its tree is no longer what the rows say. */
+  /** Called when the unit threw and was undone. The memory of its tree no longer matches the rows. */
   unitUndone(unit: Unit): void
-  /** The unit threw twice. Changes rows instead of it, so that its tree ends. */
+  /** Called when the unit threw twice. Changes rows so that its tree ends. */
   unitFailed(unit: Unit, error: unknown): void
-  /** Inside the transaction, after the last unit of a group. */
+  /** Called inside the transaction, after the last unit of a group. */
   beforeCommit(): void
-  /** The group is durable: its effects may happen now. Must not throw. */
+  /** Called when the group is durable and its effects may happen. Must not throw. */
   afterCommit(): void
-  /** The whole group was undone. */
+  /** Called when the whole group was undone. */
   afterRollback(): void
 }
 
-/** How long one group may hold the event loop. */
+/** How long one group may block the event loop. */
 const GROUP_MS = 20
-/** How long to wait before the next try on a disk that took no writes. */
+/** How long to wait before the next attempt on a disk that accepts no writes. */
 const RETRY_MS = 1_000
 
 export class Journal {
@@ -104,7 +103,7 @@ export class Journal {
     setImmediate(() => this.flush())
   }
 
-  /** Commits what is queued, and what follows from it, for as long as one group may take. */
+  /** Commits the queued units and the units that follow from them, for as long as one group may take. */
   flush(): void {
     this.#scheduled = false
     if (this.#closed) return
@@ -115,7 +114,7 @@ export class Journal {
       this.#rolledBack(done, messageOf(error))
       return
     }
-    if (this.#stalled) this.#log.info('the run database takes writes again')
+    if (this.#stalled) this.#log.info('the run database accepts writes again')
     this.#stalled = null
     this.#hooks.afterCommit()
     for (const [unit, value] of done) unit.resolve(value)
@@ -177,7 +176,7 @@ export class Journal {
         return
       } catch (error) {
         if (isDiskError(error)) throw error
-        // Its tree is read from the rows, which notes again what this unit was about.
+        // Reading the tree from the rows notes again what this unit was for.
         if (attempt === 2) return this.#fail(unit, error)
       }
     }
@@ -216,7 +215,8 @@ export class Journal {
   }
 
   /**
-   * Loses nothing while the disk is full: units other than requests stay queued, in order, until the disk takes them.
+   * Handles a full disk without losing anything: units other than requests remain queued, in order, until the disk
+   * accepts them.
    */
   #rolledBack(done: [Pending, unknown][], message: string): void {
     try {
@@ -226,7 +226,7 @@ export class Journal {
     }
     this.#hooks.afterRollback()
     if (!this.#stalled) {
-      this.#log.error('the run database takes no writes; runs go on when it does again', { error: message })
+      this.#log.error('the run database accepts no writes; runs continue when it does', { error: message })
     }
     this.#stalled = message
     const units = [...done.map(([unit]) => unit), ...this.#queue]

@@ -8,7 +8,7 @@ export interface OutboxRow {
   run_id: string
   attempt: number
   kind: string
-  /** JSON. */
+  /** The change as JSON. */
   body: string
 }
 

@@ -7,7 +7,7 @@ import type { Json } from '../../json.ts'
 import { json, PHASE_FENCE, type PhaseRow, type PhaseState, type RunError } from '../core/core.ts'
 import { QUEUED_BELOW, WHOLE } from './runs.ts'
 
-/** What is recorded of a phase when it ends. `data` may be JSON text, where it was built piece by piece. */
+/** What is recorded when a phase ends. `data` is JSON text if it was built piece by piece. */
 export interface PhaseChange {
   reason?: string | null
   error?: RunError | null
@@ -25,7 +25,7 @@ export class JsonText {
   }
 }
 
-/** What scheduling needs of a phase, without its result. */
+/** The part of a phase that scheduling needs, without its result. */
 export type PhaseStates = Pick<
   PhaseRow,
   'state' | 'reason' | 'attempt' | 'failures' | 'due_at' | 'deadline' | 'time_left' | 'total'
@@ -39,7 +39,7 @@ export interface PlaceOfPhase {
 /** A phase that is open again for a new attempt. */
 const PENDING = `state = 'pending', reason = NULL, failures = 0, due_at = NULL, started_at = NULL, completed_at = NULL,
   error = NULL, text = NULL, data = NULL, files = NULL, deadline = NULL, time_left = NULL`
-/** Most rows that one statement inserts. */
+/** Maximum number of rows that one statement inserts. */
 const CHUNK = 50
 
 type Value = string | number | null
@@ -122,7 +122,7 @@ export class Phases {
       .get(runId, position)!.error
   }
 
-  /** Opens attempt `attempt`; false when the phase is in no state in which a new attempt may begin. */
+  /** Opens attempt `attempt`. False when the state of the phase does not allow a new attempt. */
   start(runId: string, position: number, attempt: number, at: number, deadline: number | null): boolean {
     return this.#start.run(runId, position, attempt, at, deadline).changes === 1
   }
@@ -207,7 +207,7 @@ export class Phases {
       .get(runId, position)!.total
   }
 
-  /** The items of a map are all frozen. */
+  /** Records that all items of a map are frozen. */
   setTotal(runId: string, position: number, total: number | null): void {
     this.#db.query('UPDATE phases SET total = ?3 WHERE run_id = ?1 AND position = ?2').run(runId, position, total)
   }

@@ -4,11 +4,11 @@
 import type { Database } from 'bun:sqlite'
 import { json, RUN_FENCE, type RunError, type RunRow, type RunState } from '../core/core.ts'
 
-/** What is needed of a run to tell others that it changed. */
+/** The part of a run that is needed to report a change of it. */
 export type ChangedRun = Pick<RunRow, 'id' | 'root_id' | 'synced' | 'bundle_id' | 'team_key'>
 const CHANGED = 'id, root_id, synced, bundle_id, team_key'
 
-/** What a team or map phase needs of its sub-runs. */
+/** The part of a sub-run that its team or map phase needs. */
 export type ChildRow = Pick<
   RunRow,
   'id' | 'item' | 'run_name' | 'state' | 'outputs' | 'handed' | 'bundle_id' | 'team_key' | 'workspace' | 'team'
@@ -79,7 +79,7 @@ export class Runs {
   }
 
   insert(run: RunRow): void {
-    // Written out: made by a loop they cost twice as much as the statement.
+    // The parameters are written out, because building them in a loop costs twice as much as the statement.
     this.#insert.run(
       run.id,
       run.root_id,
@@ -108,7 +108,7 @@ export class Runs {
     )
   }
 
-  /** False for a run that is gone, too. */
+  /** Whether a run exists and has not ended. */
   isOpen(id: string): boolean {
     return this.#open.get(id) !== null
   }
@@ -178,7 +178,7 @@ export class Runs {
     return this.#child.get(runId, position, item)
   }
 
-  /** How many sub-runs of a phase are in each state. Those behind its items do not count. */
+  /** The number of sub-runs of a phase in each state, without those after its current items. */
   childStates(runId: string, position: number, items: number): { state: RunState; count: number }[] {
     return this.#db
       .query<{ state: RunState; count: number }, [string, number, number]>(
@@ -239,7 +239,7 @@ export class Runs {
       .all(id)
   }
 
-  /** Queues the sub-runs of a phase that did not complete. Those from index `items` on do not count. */
+  /** Queues the sub-runs of a phase that did not complete. Sub-runs from index `items` on are ignored. */
   requeueChildren(runId: string, position: number, items: number): ChangedRun[] {
     return this.#db
       .query<ChangedRun, [string, number, number]>(
@@ -264,7 +264,7 @@ export class Runs {
     this.#db.query("UPDATE runs SET inputs = ?2 WHERE id = ?1 AND state = 'queued'").run(id, inputs)
   }
 
-  /** Cancels the `queued` runs below a place, whose new attempt will not begin any more. */
+  /** Cancels the `queued` runs below a place, whose new attempt will no longer begin. */
   cancelQueued(rootId: string, place: string, at: number): ChangedRun[] {
     return this.#db
       .query<ChangedRun, [string, string, number]>(
@@ -286,7 +286,7 @@ export class Runs {
       .all(rootId, JSON.stringify(error), at)
   }
 
-  /** Top runs that have ended, but for whose end not everything has been done yet. */
+  /** Top runs that have ended but whose farewell is not complete. */
   unsettled(): string[] {
     return this.#db
       .query<{ id: string }, []>(

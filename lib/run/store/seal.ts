@@ -33,7 +33,7 @@ export class Seal {
     return Buffer.concat([decipher.update(sealed.subarray(IV_BYTES + TAG_BYTES)), decipher.final()])
   }
 
-  /** The key is made when it is first needed. It is read each time, so that a replaced key is used from then on. */
+  /** The key is created when it is first needed. It is read each time, so that a replaced key takes effect at once. */
   #key(): Buffer {
     try {
       return readFileSync(this.file)

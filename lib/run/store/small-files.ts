@@ -4,7 +4,7 @@
 import type { Database } from 'bun:sqlite'
 import type { SmallFile } from '../../agent/files.ts'
 
-/** `seq` is never used twice, so a row that was read cannot be mistaken for the row that replaced it. */
+/** `seq` is never reused, so a row that was read cannot be mistaken for the row that replaced it. */
 export interface UnsettledRow {
   seq: number
   run_id: string
@@ -30,7 +30,7 @@ export function dropSmallFilesBelow(db: Database, runId: string, folder: string)
   db.query('DELETE FROM small_files WHERE run_id = ? AND path > ? AND path < ?').run(runId, `${folder}/`, `${folder}0`)
 }
 
-/** Of the `limit` oldest rows after number `after`, those that were written before `before`; oldest first. */
+/** At most `limit` rows after number `after` that were written before `before`, oldest first. */
 export function unsettled(db: Database, before: number, limit: number, after = 0): UnsettledRow[] {
   return db
     .query<UnsettledRow, [number, number, number]>(

@@ -1,4 +1,4 @@
-// The run database: one object for each table, in the file of that table, with all of its statements.
+// The run database. Each table has one object with all of its statements, in the file named after the table.
 
 import type { Database } from 'bun:sqlite'
 import { Bundles, Facts } from './bundles.ts'
@@ -36,7 +36,7 @@ export class Store {
   }
 }
 
-// What other rooms use of this one
+// What other folders use of lib/run/store
 
 export { Journal, type Unit } from './journal.ts'
 export type { OutboxRow } from './outbox.ts'

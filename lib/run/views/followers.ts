@@ -1,10 +1,10 @@
-// Tells followers what happens in runs, and wakes those who wait for the end of one.
+// Notifies followers of changes in runs, and wakes callers that wait for the end of a run.
 
 import { messageOf } from '../../error.ts'
 import type { Log } from '../../log.ts'
 import type { LogLine } from '../core/core.ts'
 
-/** What followers are told after a commit. */
+/** A notice that followers receive after a commit. */
 export interface Notice {
   rootId: string
   runId: string
@@ -32,13 +32,13 @@ export class Followers {
     return () => this.#listeners.delete(listener)
   }
 
-  /** One that throws keeps no other from hearing it. */
+  /** Passes the notice to all followers. A follower that throws does not affect the others. */
   tell(notice: Notice): void {
     for (const listener of this.#listeners) {
       try {
         listener(notice)
       } catch (error) {
-        this.#log.error('a follower could not be told', { kind: notice.kind, error: messageOf(error) })
+        this.#log.error('a follower could not be notified', { kind: notice.kind, error: messageOf(error) })
       }
     }
   }

@@ -28,17 +28,20 @@ export interface QueuedChange {
   [body: string]: unknown
 }
 
-/** What a change of a kind says, beside its number and its run. */
+/** The fields of a change besides its number and its run. */
 type Body<K extends ChangeKind> = Omit<SyncChange<K>, 'seq' | 'run_id' | 'attempt'>
 
 /** `status` keeps texts, data, inputs, outputs and logs on this machine. */
 export type SyncMode = 'full' | 'status'
 
-/** A larger change is sent without its contents, because the hub refuses it (`MAX_CHANGE_BYTES` of lib/wire). */
+/**
+ * Maximum size of a change. A larger one is sent without its contents, because the hub would refuse it
+ * (`MAX_CHANGE_BYTES` of lib/wire).
+ */
 const MAX_CHANGE = 1_000_000
-/** Most changes of one batch. */
+/** Maximum number of changes in one batch. */
 const MOST_CHANGES = 1_000
-/** Most log lines of one change. */
+/** Maximum number of log lines in one change. */
 const MAX_LINES = 500
 
 export class SyncOutbox implements Outbox {
@@ -87,7 +90,7 @@ export class SyncOutbox implements Outbox {
     this.#store.runs.setLogged(runId, last)
   }
 
-  /** The oldest changes, as many as fit `maxBytes`, with log ranges replaced by their lines. */
+  /** The oldest changes, as many as fit into `maxBytes`, with log ranges replaced by their lines. */
   async take(maxBytes: number): Promise<QueuedChange[]> {
     const changes: QueuedChange[] = []
     let bytes = 0
@@ -171,7 +174,7 @@ export class SyncOutbox implements Outbox {
     }
   }
 
-  /** Tells the hub what was written outside, so that it does not move a run that would write it again. */
+  /** Reports an outside write to the hub, so that the hub does not move a run that would repeat it. */
   #queueReceipt(row: RunRow, phases: readonly Phase[], position: number, entry: string): void {
     const phase = phases[position]!.name
     const known = this.#store.receipts.of(row.id, position).find(receipt => receipt.entry === entry)

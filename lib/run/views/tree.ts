@@ -40,7 +40,7 @@ export function* treeEntries(db: Database, rootId: string): Generator<TreeEntry>
   }
 }
 
-/** The keys have a fixed order, so that a tree is the same text here and on the hub. */
+/** The keys have a fixed order, so that the daemon and the hub return the same text for a tree. */
 function entry(row: Row): TreeEntry {
   const { run_id, run_name, state, call_depth, parent_phase, started_at, completed_at } = row
   const call_path = JSON.parse(row.call_path)

@@ -1,4 +1,4 @@
-// The door of this room: what people and the hub are shown of runs.
+// The exports of lib/run/views: what people and the hub see of runs.
 
 export { Followers, type Notice } from './followers.ts'
 export { listRuns, type RunPhases, runPhases } from './phases.ts'

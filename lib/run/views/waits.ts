@@ -1,10 +1,10 @@
-// What a phase that has not ended waits for, in words: for people who ask why nothing seems to happen.
+// Says in words what a phase that has not ended waits for, for people who wonder why nothing happens.
 
 import { type LiveRun, phaseEnded } from '../core/core.ts'
 
 /**
- * Null when the phase waits for nothing. `note` is what its agent last said that it waits for; `short` says that the
- * disk has too little space for anything to begin, null when it has enough.
+ * Null when the phase waits for nothing. `note` is the wait that its agent reported last. `short` says that the disk
+ * has too little space to start anything, and is null when it has enough.
  */
 export function waitOf(live: LiveRun, position: number, note: string | undefined, short: string | null): string | null {
   const phase = live.phases[position]!

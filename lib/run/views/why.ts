@@ -1,6 +1,6 @@
-// Why a run ended as it did: the causal chain from the run to the first leaf that failed, what was written outside, what
-// did not happen because of it, and what went wrong without changing the end. One paragraph, whatever the errors say.
-// Needs only the rows.
+// Explains why a run ended as it did: the causal chain from the run to the first leaf that failed, what was written
+// outside, which phases did not run because of it, and which failures were tolerated. The result is one paragraph,
+// whatever the errors contain. It needs only the rows.
 
 import { formatDuration } from '../../duration.ts'
 import { CadreError } from '../../error.ts'
@@ -11,7 +11,7 @@ import { type PhaseRow, parse, type RunError, type RunRow } from '../core/core.t
 import { type Written, written } from '../steps/steps.ts'
 import type { Store } from '../store/store.ts'
 
-/** Sentences that tell the chain, at most. */
+/** Maximum number of sentences for the chain. */
 const CHAIN = 8
 
 export type { Why }
@@ -67,7 +67,7 @@ interface Deciding {
   row: PhaseRow
 }
 
-/** The phase that decided the end of a run, or that it waits for. */
+/** The phase that decided the end of a run, or for which the run waits. */
 function causeOf(run: RunRow, rows: PhaseRow[], phases: readonly Phase[]): Deciding | null {
   const first = (wanted: (row: PhaseRow, phase: Phase) => boolean): Deciding | null => {
     const row = rows.find(row => wanted(row, phases[row.position]!))
@@ -96,7 +96,7 @@ function sentence(run: RunRow, cause: Deciding | null): string {
   if (run.state === 'awaiting_input') return `${name} waits for a person: phase ${phase.name}${agent}, ${row.reason}.`
   if (run.state === 'running') return `${name} is in phase ${phase.name}${agent}, attempt ${row.attempt}.`
   const error = parse<RunError>(row.error)
-  // The fault of a sub-run is told in the sentence about the sub-run, which follows.
+  // The error of a sub-run is part of the sentence about the sub-run, which follows.
   const below = error?.code === 'sub_run_failed' || error?.code === 'item_failed'
   const how = row.attempt > 1 ? ` on attempt ${row.attempt}` : ''
   if (below) return `${name} failed${took} because its phase ${phase.name}${agent} did.`
@@ -104,7 +104,10 @@ function sentence(run: RunRow, cause: Deciding | null): string {
   return `${name} failed${took} because its phase ${phase.name}${agent} failed${how}: ${oneLine(error?.message ?? `${row.reason}`)}${hint}.`
 }
 
-/** Teams may nest a thousand deep: the middle of a long chain says the same again and again. */
+/**
+ * Shortens a long chain. Teams may nest a thousand levels deep, and the sentences in the middle repeat the same
+ * failure.
+ */
 function shortened(sentences: readonly string[]): readonly string[] {
   if (sentences.length <= CHAIN) return sentences
   const left = sentences.length - CHAIN + 1

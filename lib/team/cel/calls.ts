@@ -1,11 +1,11 @@
-// All functions of expressions, and what a call of each costs: CEL's own, those of cel-go's extensions (strings, lists,
-// math, optional values), and toJson, fromJson and file. A function that is not named here does not exist. The README
-// lists them all, and a test compares. https://github.com/google/cel-go/tree/master/ext
+// All functions of expressions and the cost of a call of each: CEL's own, those of cel-go's extensions (strings, lists,
+// math, optional values), and toJson, fromJson and file. A function that is not listed here does not exist. The README
+// lists all of them, and a test compares the lists. https://github.com/google/cel-go/tree/master/ext
 
 import { didYouMean } from '../../spelling.ts'
 import type { Work } from './work.ts'
 
-/** Pays for a call before it is made. `values` begin with the receiver or the namespace. */
+/** Charges a call before it is made. `values` begin with the receiver or the namespace. */
 type Cost = (values: readonly unknown[], work: Work) => void
 
 const free: Cost = () => {}
@@ -21,25 +21,25 @@ const each: Cost = (values, work) => {
   passes(values, work)
 }
 
-/** A pass over single characters, which are found one by one. */
+/** A pass over the characters of a text one by one. */
 const characters: Cost = ([text], work) => {
   if (typeof text === 'string') work.passText(text, 4)
 }
 
-/** A search for a text in another one: at worst they are compared in part at every position. */
+/** A search for a text in another one. In the worst case they are partly compared at every position. */
 const search: Cost = (values, work) => {
   passes(values, work)
   const [text, wanted] = values
   if (typeof text === 'string' && typeof wanted === 'string') work.passText(text, 1 + wanted.length / 16)
 }
 
-/** A text is taken apart: each part becomes a value of its own. */
+/** A text is split, and each part becomes a separate value. */
 const parts: Cost = (values, work) => {
   search(values, work)
   characters(values, work)
 }
 
-/** A part of a text shares its memory. */
+/** A part of a text shares the memory of the text, so this is cheap. */
 const cut: Cost = (_, work) => work.spend(4)
 
 const replacement: Cost = (values, work) => {
@@ -66,15 +66,15 @@ const joined: Cost = ([list, separator], work) => {
 
 const range: Cost = ([, count], work) => work.spend(Math.max(0, Number(count)))
 
-/** With a time zone, a date is formatted as text and parsed again. */
+/** With a time zone, a date is formatted as text and parsed again, which is expensive. */
 const dates: Cost = ([, zone], work) => work.spend(zone === undefined ? 1 : 1_000)
 
-/** cel-js copies the rest of its text once for each unit. */
+/** cel-js copies the rest of the text once for each unit. */
 const durations: Cost = ([text], work) => {
   if (typeof text === 'string') work.spend(text.length ** 2 / 16)
 }
 
-/** Parsing JSON is paid for before it is done; the resulting value is paid for while it is converted. */
+/** Parsing JSON is charged before it is done. The resulting value is charged while it is converted. */
 const json: Cost = ([text], work) => {
   if (typeof text === 'string') work.passText(text, 8)
 }
@@ -173,7 +173,7 @@ const COSTS: Record<string, Cost> = {
 
 export const FUNCTION_NAMES: readonly string[] = Object.keys(COSTS)
 
-/** Names of functions in other languages, and what they are called here. */
+/** Names of functions in other languages, and their names here. */
 const FOREIGN: Record<string, string> = {
   len: 'size',
   length: 'size',
@@ -200,12 +200,12 @@ export function costOf(name: string): Cost {
   return (Object.hasOwn(COSTS, name) && COSTS[name]) || passes
 }
 
-/** Says that there is no function of that name, and which one may be meant; null when there is one. */
+/** The message for an unknown function, with a suggestion; null when the function exists. */
 export function unknownFunction(name: string): string | null {
   if (Object.hasOwn(COSTS, name)) return null
   const foreign = Object.hasOwn(FOREIGN, name) ? ` (did you mean \`${FOREIGN[name]}\`?)` : ''
   return `there is no function \`${name}\`${foreign || didYouMean(name, FUNCTION_NAMES)}: the README lists all functions`
 }
 
-/** Names in front of functions: `math.round(x)`. */
+/** Namespaces of functions, as in `math.round(x)`. */
 export const NAMESPACES = ['math', 'strings', 'lists', 'optional', 'cel']

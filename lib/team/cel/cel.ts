@@ -1,4 +1,4 @@
-// The door of this room: CEL expressions, and the templates that hold them.
+// The exports of lib/team/cel: CEL expressions, and the templates that contain them.
 
 export type { Names, Use } from './survey.ts'
 export {

@@ -2,14 +2,14 @@
 // it.
 
 import type { Json } from '../../json.ts'
-import type { Scope } from '../model.ts'
+import type { Scope } from '../model/model.ts'
 import { type CelValue, toCel } from './values.ts'
 import { Work } from './work.ts'
 
 export class Evaluation {
   readonly work = new Work()
   readonly scope: Scope
-  /** Phases that were named and did not complete: what is missing in them is null. */
+  /** Phases that were named but did not complete. Values that are missing in them are null. */
   readonly incomplete = new Set<string>()
   readonly #converted = new WeakMap<object, CelValue>()
 

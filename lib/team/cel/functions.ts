@@ -49,7 +49,7 @@ function charAt(text: string, at: number): string {
   return text.charAt(at)
 }
 
-/** `put` is a text, not a pattern with `$1` in it. */
+/** Replaces `wanted`. `put` is inserted literally; `$1` has no special meaning. */
 function replace(text: string, wanted: string, put: string, most: number): string {
   if (most < 0) return text.replaceAll(wanted, put.replaceAll('$', '$$$$'))
   let replaced = ''
@@ -125,7 +125,10 @@ function flattened(list: unknown[], depth: number): unknown[] {
   return flat
 }
 
-/** Texts, numbers and bools are looked up in a set; lists and maps are compared with all that were kept. */
+/**
+ * Removes duplicates. Texts, numbers and bools are looked up in a set; lists and maps are compared with every value
+ * that was kept.
+ */
 function distinct(list: unknown[]): unknown[] {
   const { work } = currentEvaluation()
   const known = new Set<unknown>()

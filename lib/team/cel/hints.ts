@@ -6,7 +6,7 @@ export interface Mistake {
   message: string
 }
 
-/** Most characters of a message, which may repeat data. */
+/** Maximum length of a message, which may repeat data. */
 const MAX_MESSAGE_LENGTH = 500
 
 const FOREIGN: readonly [pattern: RegExp, message: string][] = [
@@ -22,12 +22,14 @@ const FOREIGN: readonly [pattern: RegExp, message: string][] = [
   [/`/, 'a text stands in single or double quotes'],
 ]
 
-/** The expression with its quoted texts blanked out, so that a search finds only signs of the expression itself. */
+/**
+ * The expression with its quoted texts blanked out, so that a search finds only characters of the expression itself.
+ */
 export function withoutTexts(text: string): string {
   return text.replace(/"(?:\\.|[^"\\])*"|'(?:\\.|[^'\\])*'/g, quoted => ' '.repeat(quoted.length))
 }
 
-/** For a text that CEL cannot parse: what was probably meant, or else what the parser says. */
+/** The mistake in a text that CEL cannot parse: a hint about what was probably meant, or else the parser's message. */
 export function explain(text: string, mistake: Mistake): Mistake {
   const bare = withoutTexts(text)
   for (const [pattern, message] of FOREIGN) {

@@ -5,7 +5,7 @@ import type { ASTNode, Environment } from '@marcbachmann/cel-js'
 import { sortedBy } from './order.ts'
 import { isOptional, type Optional } from './values.ts'
 
-/** What cel-js passes to a macro, and does not declare. */
+/** An object that cel-js passes to macros but does not declare. */
 interface Checker {
   check(node: ASTNode, context: Context): Type
   getType(name: string): Type

@@ -1,5 +1,5 @@
-// Makes the nodes of a parsed expression pay for their work before they do it. cel-js limits the size of the
-// expression, but not the work of nested loops, growing lists or long texts.
+// Charges the nodes of a parsed expression for their work before they do it. cel-js limits the size of the expression,
+// but not the work of nested loops, growing lists or long texts.
 
 import type { ASTNode, Environment } from '@marcbachmann/cel-js'
 import { costOf } from './calls.ts'
@@ -16,7 +16,7 @@ interface Evaluator {
   tryEval(node: ASTNode, context: unknown): unknown
 }
 
-/** A node with what cel-js keeps in it and does not declare. */
+/** A node with internal fields that cel-js does not declare. */
 type Inner = ASTNode & {
   evaluate: Evaluate
   handle?: Handle
@@ -33,9 +33,8 @@ interface Checker {
 const KEYS = "a map's key must be a text, a whole number or a bool"
 
 /**
- * Checks the keys of a map literal; must be called before its types are checked. As in CEL, only simple values can be
- * keys: a map as a key would make the names of types, and the text that JavaScript makes of the key, grow without
- * bound.
+ * Checks the keys of a map literal. It must be called before types are checked. As in CEL, only simple values can be
+ * keys: with maps as keys, the names of types and the text that JavaScript makes of a key would grow without limit.
  */
 export function checkKeys(node: MapNode): void {
   const inner = node as Inner
@@ -73,7 +72,7 @@ function countEvaluations(inner: Inner, isKey: boolean): void {
   })
 }
 
-/** Checks a key at run time: its type may not be known before. */
+/** Checks a key at run time, because its type may not be known earlier. */
 function keyOf(value: unknown): unknown {
   if (typeof value !== 'object' || typeof value?.valueOf() === 'bigint') return value
   throw new Error(KEYS)
@@ -139,8 +138,8 @@ function isContainer(value: unknown): boolean {
 }
 
 /**
- * Lets `||`, `&&`, `all` and `exists` end when the work is refused. After any other error they continue, as CEL
- * requires. Must be called once for an environment: all of its expressions share one evaluator.
+ * Makes `||`, `&&`, `all` and `exists` stop when the work is refused. After any other error they continue, as CEL
+ * requires. It must be called once for each environment, because all of its expressions share one evaluator.
  */
 export function stopAtRefusal(environment: Environment): void {
   const probe = environment.parse('true')

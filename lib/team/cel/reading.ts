@@ -1,11 +1,11 @@
-// What an expression reads from its scope: the variables of one evaluation, and null where a value may be missing.
+// Reads the variables of one evaluation from its scope, and gives null where a value may be missing.
 
 import { isObject, type Json } from '../../json.ts'
 import { currentEvaluation, type Evaluation } from './evaluation.ts'
 import type { Access, Names, Read } from './survey.ts'
 import type { CelValue } from './values.ts'
 
-/** The variables that the expression reads, with only the parts that it names. */
+/** The variables that the expression reads, reduced to the parts that it names. */
 export function contextOf(
   reads: ReadonlyMap<string, Read>,
   { files }: Pick<Names, 'files'>,
@@ -49,7 +49,7 @@ function secretsOf(read: Read, { scope }: Evaluation): CelValue {
   return secrets
 }
 
-/** Inputs of type file become absolute paths where a command is to open them. */
+/** The inputs. Inputs of type file become absolute paths where a command opens them. */
 function withPaths({ scope }: Evaluation, files: Names['files']): Json {
   const { inputs, file } = scope
   if (!files || !file) return inputs

@@ -6,10 +6,10 @@ import { messageOf } from '../../error.ts'
 import type { Work } from './work.ts'
 
 const MAX_PATTERN_LENGTH = 1_000
-/** Most instructions of a compiled pattern, in which repetitions are written out. */
+/** Maximum number of instructions of a compiled pattern, in which repetitions are expanded. */
 const MAX_INSTRUCTIONS = 2_000
 const MAX_KEPT = 100
-/** Measured: an instruction takes about 3 µs to compile. */
+/** The cost of compiling one instruction, which takes about 3 µs (measured). */
 const UNITS_PER_INSTRUCTION = 30
 const TOO_LARGE = 'this regular expression repeats too much: use smaller counts'
 const TOO_LARGE_TOGETHER =
@@ -22,7 +22,10 @@ interface Pattern {
 
 const patterns = new Map<string, Pattern>()
 
-/** Throws what is wrong with the pattern. Calls `pay` with an estimate of the instructions before it compiles them. */
+/**
+ * Compiles a pattern. Throws when the pattern is invalid. Calls `pay` with an estimate of the instructions before it
+ * compiles them.
+ */
 function compilePattern(pattern: string, pay: (instructions: number) => void): Pattern {
   const known = patterns.get(pattern)
   if (known) return known
@@ -67,7 +70,7 @@ function instructionsOf(pattern: string): number {
 }
 
 function parse(pattern: string): Pattern {
-  // Loaded at first use: most teams match nothing.
+  // Loaded at first use, because most teams use no regular expression.
   const { RE2JS } = require('re2js') as typeof import('re2js')
   try {
     return RE2JS.compile(pattern)
@@ -85,7 +88,8 @@ export function patternOf(node: ASTNode): ASTNode | null {
 }
 
 /**
- * Throws what is wrong with a pattern that is written out in a file. All patterns of the file share the budget `work`.
+ * Checks a pattern that is a literal in a file, and throws when it is invalid. All patterns of the file share the
+ * budget `work`.
  */
 export function checkPattern(pattern: string, work: Work | undefined): void {
   compilePattern(pattern, instructions => work?.spend(instructions, TOO_LARGE_TOGETHER))

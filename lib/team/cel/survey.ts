@@ -1,4 +1,4 @@
-// Walks the syntax tree of an expression: which names it reads, which parts of them, and what is wrong with that.
+// Walks the syntax tree of an expression, and collects the names that it reads, the parts of them, and mistakes.
 
 import type { ASTNode } from '@marcbachmann/cel-js'
 import { messageOf } from '../../error.ts'
@@ -45,7 +45,7 @@ const ROOTS = ['inputs', 'phases', 'item', 'index', 'run', 'secrets']
 const TYPES = ['bool', 'int', 'uint', 'double', 'string', 'bytes', 'list', 'map', 'null_type', 'type']
 const LOOPS = new Set([...['all', 'exists', 'exists_one', 'map', 'filter'], ...['sortBy', 'optMap', 'optFlatMap']])
 
-/** Names in other pipelines and languages, and what they are called here. */
+/** Names in other pipelines and languages, and their names here. */
 const FOREIGN: Record<string, string> = {
   steps: 'phases',
   needs: 'phases',
@@ -115,7 +115,7 @@ export class Survey {
     if (unknown) this.#mistake(offset, unknown)
   }
 
-  /** Checks a pattern that is written out before it is used. */
+  /** Checks a literal pattern before it is used. */
   #pattern(node: ASTNode | null): void {
     if (node?.op !== 'value' || typeof node.args !== 'string') return
     try {

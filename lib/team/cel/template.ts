@@ -3,14 +3,14 @@
 
 import { CadreError } from '../../error.ts'
 import type { Json, JsonObject } from '../../json.ts'
-import type { Expression, Template } from '../model.ts'
+import type { Expression, Template } from '../model/model.ts'
 import type { Source } from '../yaml/yaml.ts'
 import { field, type Node, type Place, type Scalar, toJson } from '../yaml/yaml.ts'
 import { Evaluation } from './evaluation.ts'
 import { EvaluationMistake, type Parsed, parseExpression } from './expression.ts'
 import type { Names, Use } from './survey.ts'
 
-/** Where an expression is, and who is told of the names that it uses. */
+/** The place of an expression, and the functions that are called with the names that it uses. */
 export interface Site {
   source: Source
   names: Names
@@ -20,17 +20,18 @@ export interface Site {
 }
 
 /**
- * Paths of command texts. They go to a shell: nothing is pasted into them, and `{{ }}` belongs to the command itself.
+ * Paths of command texts. A shell executes them, so no value is inserted into them, and `{{ }}` belongs to the command
+ * itself.
  */
 export const COMMAND_TEXT = /\/commands\/\d+\/run$/
 
 /** Paths of the environment of commands, where files have absolute paths. */
 const ENVIRONMENT = /^\/phases\/\d+\/(?:commands\/\d+\/)?env\//
 
-/** Most literals and expressions of one text. */
+/** Maximum number of literals and expressions in one text. */
 const MAX_PIECES = 400
 
-/** `{{` before one of our names, which marks a template of ours and of no other program. */
+/** `{{` before one of our names, which marks one of our templates and not one of another program. */
 const OURS = /\{\{\s*(?:inputs|phases|secrets|run|item|index)\b/
 
 const COMMAND_HINT = 'templates are not read in `run`: put the value in `env` and use "$NAME" here'

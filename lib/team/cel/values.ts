@@ -1,12 +1,12 @@
-// JSON to CEL and back. Objects become Maps, so that properties of JavaScript (`constructor`, `__proto__`) cannot be
-// named.
+// Converts JSON to CEL values and back. Objects become Maps, so that properties of JavaScript objects (`constructor`,
+// `__proto__`) cannot be named.
 
 import type { Json, JsonObject } from '../../json.ts'
 import type { Work } from './work.ts'
 
 export type CelValue = null | boolean | number | bigint | string | CelValue[] | Map<string, CelValue>
 
-/** Deeper values would overflow the stack; nobody writes them. */
+/** Maximum depth of a value. Deeper values do not occur in practice and would overflow the stack. */
 const MAX_DEPTH = 500
 
 /** Whole numbers within 2^53 are int, others double. */
@@ -21,7 +21,7 @@ export function toCel(value: Json, work: Work, depth = 0): CelValue {
   return map
 }
 
-/** Throws an Error for a value that JSON does not have. */
+/** Converts a CEL value to JSON. Throws an Error for a value that JSON cannot express. */
 export function fromCel(value: unknown, work: Work, depth = 0): Json {
   work.spend(1)
   switch (typeof value) {
@@ -66,7 +66,7 @@ function fromEntries(entries: Iterable<[unknown, unknown]>, work: Work, depth: n
   const object: JsonObject = {}
   for (const [key, value] of entries) {
     const name = String(key)
-    // Adding keys to an object is slow.
+    // Adding a key to an object is slow, so it is charged separately.
     work.spend(4)
     if (name === '__proto__') throw new Error('`__proto__` cannot be the name of a field')
     object[name] = fromCel(value, work, depth + 1)

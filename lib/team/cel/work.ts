@@ -1,12 +1,12 @@
-// Bounds the work of one evaluation, whatever the expression and the data are. Every step is paid for before it is
-// taken, by the size of its arguments. One unit is about 100 ns on a slow machine, so the whole budget is about 100 ms.
+// Limits the work of one evaluation, whatever the expression and the data are. Every step is charged in advance by the
+// size of its arguments. One unit is about 100 ns on a slow machine, so the whole budget is about 100 ms.
 
 const BUDGET = 1_000_000
 /** How many characters native code passes over for one unit. */
 const CHARACTERS_PER_UNIT = 32
 const ERROR_COST = 100
 
-/** Thrown when the budget is spent. Nothing in an expression catches it. */
+/** Thrown when the budget is used up. Nothing in an expression catches it. */
 export class Refusal extends Error {}
 
 export class Work {
@@ -21,17 +21,17 @@ export class Work {
     if (this.#left < 0) throw new Refusal(refusal)
   }
 
-  /** Pays for a pass over a value: its characters or its items, but not the contents of the items. */
+  /** Charges a pass over a value: its characters or its items, but not the contents of the items. */
   pass(value: unknown): void {
     this.spend(extent(value))
   }
 
-  /** Pays for passing `times` over a text. */
+  /** Charges `times` passes over a text. */
   passText(text: string, times: number): void {
     this.spend(Math.ceil((text.length * times) / CHARACTERS_PER_UNIT))
   }
 
-  /** Pays for an error: `||`, `&&`, `all` and `exists` continue after one, and making an error takes time. */
+  /** Charges an error, because creating one takes time, and `||`, `&&`, `all` and `exists` continue after it. */
   spendOnError(): void {
     this.spend(ERROR_COST)
   }

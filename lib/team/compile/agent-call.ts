@@ -5,7 +5,7 @@ import type { AgentDefinition, Handler } from '../../agent/define.ts'
 import { didYouMean, listed } from '../../spelling.ts'
 import { Type } from '../../type.ts'
 import { compileEntry } from '../cel/cel.ts'
-import type { AgentCall } from '../model.ts'
+import type { AgentCall } from '../model/model.ts'
 import { field, itemsOf, type Mapping, type Node, textOf } from '../yaml/yaml.ts'
 import { type Compilation, checkAgainst, only, siteOf } from './compilation.ts'
 import { closedObject, entryList, ownFields, PHASE_FIELDS } from './schema.ts'
@@ -66,7 +66,7 @@ export function compileCall(compilation: Compilation, node: Mapping, phase: stri
   }
 }
 
-/** A phase is retried as a whole, so each of its commands must be one that may run again. */
+/** Checks `retry`. A phase is retried as a whole, so every command of it must be repeatable. */
 function checkRetry(compilation: Compilation, node: Mapping): void {
   const retry = node.entries.get('retry')
   const once = itemsOf(field(node, 'commands')).find(command => textOf(field(command, 'effect')) === 'once')
@@ -78,7 +78,7 @@ function checkRetry(compilation: Compilation, node: Mapping): void {
   )
 }
 
-/** The schema of a phase whose agent is not known: any further field may be the agent's. */
+/** The schema of a phase whose agent is not known. Any other field may belong to the agent. */
 const OPEN = Type.Object(
   {
     ...PHASE_FIELDS.standard,
@@ -89,7 +89,8 @@ const OPEN = Type.Object(
 )
 
 /**
- * Where the agent is not known, its fields are not known either, but a field that nearly names a common one is a slip.
+ * Without the agent its fields are not known, but a field whose name is close to a common one is reported as a
+ * misspelling.
  */
 function checkSpelling(compilation: Compilation, node: Mapping): void {
   const core = [...Object.keys(PHASE_FIELDS.standard), 'sources', 'target_entries', 'commands']

@@ -1,10 +1,9 @@
-// Loads a team with every sub-team that it can reach. The bundle is what a run executes, whatever happens to the files.
+// Loads a team with every sub-team that it can reach. A run executes this bundle, even if the files change later.
 
 import { statSync } from 'node:fs'
 import { basename, dirname, posix, resolve } from 'node:path'
 import { CadreError, type Detail, messageOf } from '../../error.ts'
-import type { Bundle, BundleJson, Team } from '../model.ts'
-import { type Problem, problemError } from '../problem.ts'
+import { type Bundle, type BundleJson, type Problem, problemError, type Team } from '../model/model.ts'
 import type { Node, Place } from '../yaml/yaml.ts'
 import { decode, readYaml, Source } from '../yaml/yaml.ts'
 import type { AgentLookup } from './compilation.ts'
@@ -26,14 +25,15 @@ export interface LoadOptions {
   resolve?: ResolvePackage
   /** Refuses `team:` paths that leave the root's folder. Packages and files in memory always refuse them. */
   closed?: boolean
-  /**
-   * Other things that are missing, added to the problems of the files when there are any. The first team is the root.
-   */
+  /** Further problems, which are added to the problems of the files if there are any. The first team is the root. */
   besides?: (teams: readonly Team[]) => Detail[]
 }
 
 const TEAM_FILE = 'team.yml'
-/** A limit against folders that name each other without end. The engine limits how deep runs may nest. */
+/**
+ * Maximum number of teams in a bundle, against folders that refer to each other endlessly. The engine limits the
+ * nesting of runs.
+ */
 const MAX_TEAMS = 4_000
 const PACKAGE_REF = new RegExp(`^(${TEAM_NAME.slice(1, -1)})(@[^@/\\s]+)?$`)
 

@@ -30,7 +30,7 @@ interface JsonSchema {
   minimum?: number
   maximum?: number
   exclusiveMinimum?: number
-  /** What the message says is expected, where the pattern would explain nothing. */
+  /** The description of the expected value for messages, where the pattern itself would explain nothing. */
   'x-expected'?: string
   /** Whether templates are read in the value and below; `text`: `{{` is ordinary text. */
   'x-template'?: boolean | 'text'
@@ -80,7 +80,7 @@ function wrong(node: Node, rule: JsonSchema): Finding {
   return { place: node, message: `expected ${expected(rule)}, not ${kindOf(node)}` }
 }
 
-/** The alternatives of a value. Those of an object with properties are about its fields: see `checkTogether`. */
+/** The alternatives of a value. In an object with properties they are rules over its fields (see `checkTogether`). */
 function unionOf({ anyOf, oneOf, properties }: JsonSchema): TSchema[] | undefined {
   return properties ? undefined : (anyOf ?? oneOf)
 }
@@ -155,7 +155,8 @@ export function checkTogether(node: Mapping, schema: TSchema): Finding[] {
 }
 
 /**
- * The schema of a field that is not among the properties; true when anything may stand there, null when nothing may.
+ * The schema of a field that is not among the properties; true when any value is allowed, null when the field is not
+ * allowed.
  */
 function schemaOfOther(rule: JsonSchema, key: string): TSchema | true | null {
   for (const [pattern, schema] of Object.entries(rule.patternProperties ?? {})) {
@@ -207,7 +208,7 @@ function fits(value: string, { minLength = 0, maxLength = Number.POSITIVE_INFINI
 
 const compiled = new Map<string, RegExp>()
 
-/** Compiled patterns are kept: there are few, and each is used many times. */
+/** Compiled patterns are cached, because there are few and each is used many times. */
 function regex(pattern: string): RegExp {
   const known = compiled.get(pattern) ?? new RegExp(pattern, 'u')
   compiled.set(pattern, known)

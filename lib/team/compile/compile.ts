@@ -1,4 +1,4 @@
-// The door of this room: compiles the files of teams into what the engine runs.
+// The exports of lib/team/compile, which compiles the files of teams into the form that the engine runs.
 
 export { bundleFromJson, type LoadOptions, loadBundle, type ResolvePackage, type TeamPackage } from './bundle.ts'
 export type { AgentLookup } from './compilation.ts'

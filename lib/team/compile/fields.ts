@@ -1,8 +1,7 @@
 // Declared inputs of a team or of a review's form. Their defaults and choices must have the declared type.
 
 import type { Json } from '../../json.ts'
-import { problemWith } from '../inputs.ts'
-import type { Field, FieldType } from '../model.ts'
+import { type Field, type FieldType, problemWith } from '../model/model.ts'
 import type { Source } from '../yaml/yaml.ts'
 import { field, itemsOf, type Node, textOf, toJson } from '../yaml/yaml.ts'
 import { isTrue } from './compilation.ts'

@@ -1,4 +1,4 @@
-// The graph of phases: finds circles, and checks that expressions name only phases that have ended before.
+// The graph of phases. Finds cycles, and checks that expressions name only phases that have ended before.
 
 import { didYouMean } from '../../spelling.ts'
 import { field, itemsOf, type Mapping, textOf } from '../yaml/yaml.ts'
@@ -56,7 +56,10 @@ function topological(edges: readonly Edges[]): number[] {
   return order
 }
 
-/** Every phase that is not in the order has a dependency that is not: following these leads into a circle. */
+/**
+ * Reports a cycle. Every phase that is not in the order has a dependency that is not in it either, and following these
+ * leads into a cycle.
+ */
 function reportCircle(
   compilation: Compilation,
   phases: readonly GraphPhase[],

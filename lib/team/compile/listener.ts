@@ -3,7 +3,7 @@
 import type { Handler } from '../../agent/define.ts'
 import { Type } from '../../type.ts'
 import { compileEntry, compileExpression } from '../cel/cel.ts'
-import type { EventName, Listener } from '../model.ts'
+import type { EventName, Listener } from '../model/model.ts'
 import { field, itemsOf, type Mapping, type Node, textOf } from '../yaml/yaml.ts'
 import { findAgent } from './agent-call.ts'
 import { checkTogether } from './check.ts'

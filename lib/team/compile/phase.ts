@@ -1,7 +1,7 @@
 // Compiles one phase of team.yml: finds its type, and checks and compiles its fields.
 
 import { compileExpression, compileTemplate, constant } from '../cel/cel.ts'
-import type { Command, GatePhase, MapPhase, Phase, Review, StandardPhase, TeamPhase } from '../model.ts'
+import type { Command, GatePhase, MapPhase, Phase, Review, StandardPhase, TeamPhase } from '../model/model.ts'
 import { field, itemsOf, type Mapping, type Node, type Place, textOf } from '../yaml/yaml.ts'
 import { compileCall } from './agent-call.ts'
 import {

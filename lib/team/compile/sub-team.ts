@@ -2,8 +2,7 @@
 
 import { didYouMean } from '../../spelling.ts'
 import { hasTemplate } from '../cel/cel.ts'
-import { problemWith } from '../inputs.ts'
-import type { Team } from '../model.ts'
+import { problemWith, type Team } from '../model/model.ts'
 import type { Source } from '../yaml/yaml.ts'
 import { type Node, toJson } from '../yaml/yaml.ts'
 import type { SubCall } from './phase.ts'

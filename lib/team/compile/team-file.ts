@@ -2,7 +2,7 @@
 // team may be used only when there is none.
 
 import { compileTemplate, Work } from '../cel/cel.ts'
-import type { Listener, Output, Phase, Team } from '../model.ts'
+import type { Listener, Output, Phase, Team } from '../model/model.ts'
 import type { Source } from '../yaml/yaml.ts'
 import { field, itemsOf, type Node, textOf } from '../yaml/yaml.ts'
 import { type AgentLookup, type Compilation, checkAgainst, defined, duration, numberOf, siteOf } from './compilation.ts'
@@ -12,7 +12,7 @@ import { compileListener } from './listener.ts'
 import { compilePhase, kindOfPhase, type SubCall } from './phase.ts'
 import { TeamSchema } from './schema.ts'
 
-/** Most instructions of all regular expressions of a file: about 150 ms of compiling. */
+/** Maximum number of instructions of all regular expressions of a file, which take about 150 ms to compile. */
 const MAX_PATTERN_INSTRUCTIONS = 50_000
 
 export interface Compiled {

@@ -51,7 +51,7 @@ export function itemsOf(node: Node | undefined): readonly Node[] {
   return node?.kind === 'list' ? node.items : []
 }
 
-/** What a person would call the value. */
+/** The kind of a value, in words. */
 export function kindOf(node: Node): string {
   if (node.kind !== 'scalar') return node.kind === 'list' ? 'a list' : 'a mapping'
   if (node.value === null) return 'nothing'

@@ -17,12 +17,12 @@ import { messageOf } from '../../error.ts'
 import type { Node, Place, Scalar } from './node.ts'
 import type { Source } from './source.ts'
 
-/** Most bytes of a file. */
+/** Maximum size of a file. */
 export const MAX_BYTES = 1_048_576
 const MAX_LINES = 50_000
 const MAX_TOKENS = 200_000
 const MAX_DEPTH = 64
-/** Most nodes, including those that aliases repeat. */
+/** Maximum number of nodes, including those that aliases repeat. */
 const MAX_NODES = 100_000
 const MAX_SYNTAX_PROBLEMS = 10
 

@@ -1,9 +1,9 @@
 // The text of a file with its positions, and the list of the mistakes in it.
 
-import type { Problem } from '../problem.ts'
+import type { Problem } from '../model/model.ts'
 import type { Place, Scalar } from './node.ts'
 
-/** Further mistakes are not listed: a file with so many is not the file that was meant. */
+/** Maximum number of listed mistakes. A file with more is probably the wrong file. */
 const MAX_PROBLEMS = 200
 const MAX_QUOTE = 10_000
 

@@ -1,4 +1,4 @@
-// ADF → Markdown. Reads any document: what Markdown has no word for becomes its text.
+// Converts ADF to Markdown. Any document can be read: a node that Markdown cannot express becomes its text.
 // https://developer.atlassian.com/cloud/jira/platform/apis/document/structure/
 
 import type { ListItem } from 'mdast'
@@ -22,12 +22,12 @@ import {
 } from '../markdown/markdown.ts'
 import type { AdfMark, AdfNode } from './adf-write.ts'
 
-/** Null and undefined, an empty field of Jira, are an empty text. */
+/** The document as Markdown. Null and undefined, which Jira gives for an empty field, become an empty text. */
 export async function adfToMarkdown(document: AdfNode | null | undefined): Promise<string> {
   return printMarkdown(document ? readBlocks(shallow(document).content ?? []) : [])
 }
 
-/** What stands too deep to be read becomes its text. */
+/** Replaces nodes that are nested too deeply with their text. */
 function shallow(node: AdfNode, depth = 0): AdfNode {
   if (!node.content) return node
   if (depth < DEEPEST) return { ...node, content: node.content.map(child => shallow(child, depth + 1)) }
@@ -102,7 +102,7 @@ function readBlock(node: AdfNode): Block[] {
 const readItems = (content: readonly AdfNode[]): ListItem[] =>
   content.map(({ content: inside = [] }) => unboxed(readBlocks(inside)))
 
-/** A nested task list stands beside the items, not in one: it belongs to the item before it. */
+/** In ADF a nested task list is a sibling of the items. It belongs to the item before it. */
 function readTasks(content: readonly AdfNode[]): ListItem[] {
   const items: ListItem[] = []
   for (const node of content) {
@@ -119,7 +119,10 @@ const WRAPPERS: Record<string, 'strong' | 'emphasis' | 'delete'> = {
 }
 const NESTING = ['link', 'strong', 'em', 'strike', 'code']
 
-/** Marks lie flat on each text; the tree nests them: what shares its outermost mark is wrapped together. */
+/**
+ * ADF lists the marks of each text, while the tree nests them. Neighbouring texts with the same outermost mark are
+ * wrapped together.
+ */
 function readInline(nodes: readonly AdfNode[]): Inline[] {
   const read: Inline[] = []
   for (let at = 0; at < nodes.length; ) {

@@ -1,5 +1,6 @@
-// Markdown → ADF, the Atlassian Document Format of Jira's texts. Jira refuses a document with a node where its schema has
-// none (a heading in a list item, marks on code), so such content becomes the nearest that may stand there.
+// Converts Markdown to ADF, the Atlassian Document Format of Jira's texts. Jira refuses a document in which a node is
+// in a place that its schema does not allow (a heading in a list item, marks on code), so such content becomes the
+// nearest node that is allowed there.
 // https://developer.atlassian.com/cloud/jira/platform/apis/document/structure/
 
 import type { ListItem, Table } from 'mdast'
@@ -10,7 +11,7 @@ export interface AdfMark {
   attrs?: Record<string, string>
 }
 
-/** A type and no interface, so that it passes as Json. */
+/** A type instead of an interface, because an interface is not assignable to Json. */
 export type AdfNode = {
   type: string
   version?: number
@@ -24,7 +25,10 @@ export async function markdownToAdf(markdown: string): Promise<AdfNode> {
   return { type: 'doc', version: 1, content: writeBlocks(parseMarkdown(markdown), true) }
 }
 
-/** `everywhere`: at the top, where every block may stand; list items and quotes hold fewer. */
+/**
+ * Writes blocks. `everywhere` is true at the top level, where every block is allowed; list items and quotes allow
+ * fewer.
+ */
 function writeBlocks(blocks: readonly Block[], everywhere: boolean): AdfNode[] {
   return blocks.flatMap((block): AdfNode[] => {
     switch (block.type) {
@@ -65,7 +69,7 @@ const tableOf = (row: Table['children'][number]): Table => ({ type: 'table', chi
 
 const paragraphOf = (children: readonly Inline[]): AdfNode => ({ type: 'paragraph', content: writeInline(children) })
 
-/** Jira shows images as blocks of their own: a paragraph that is only an image becomes one. */
+/** Jira shows an image as a block, so a paragraph that contains only an image becomes such a block. */
 function writeParagraph(children: readonly Inline[]): AdfNode[] {
   const [only, ...rest] = children
   if (only?.type !== 'image' || rest.length > 0 || !/^https?:/.test(only.url)) return [paragraphOf(children)]
@@ -88,7 +92,7 @@ function writeItem({ children, checked }: ListItem): AdfNode {
   return { type: 'listItem', content: [{ ...first, content: [box, ...(first.content ?? [])] }, ...rest] }
 }
 
-/** An item of a task list holds one line. */
+/** Whether a list item can become a task, which has only one line. */
 function isTask({ checked, children: [first, ...rest] }: ListItem): boolean {
   return typeof checked === 'boolean' && (first === undefined || first.type === 'paragraph') && rest.length === 0
 }

@@ -1,4 +1,5 @@
-// The door of Atlassian's clouds: calls of a site, the issues of Jira, and the texts of Jira and Confluence as Markdown.
+// The exports of lib/vendors/atlassian: calls of an Atlassian site, the issues of Jira, and the texts of Jira and
+// Confluence as Markdown.
 
 export { adfToMarkdown } from './adf-read.ts'
 export { type AdfNode, markdownToAdf } from './adf-write.ts'

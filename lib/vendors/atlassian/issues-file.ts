@@ -1,8 +1,10 @@
-// dispatch.json: issues as data, for the agents that write them. One issue may stand alone, without the list around it.
+// Reads dispatch.json: issues as data, for the agents that write them. A single issue may be given without the list
+// around it.
 //
 //   { issues: [{ id?, key?, project, type, summary, description, labels, parent, fields }] }
 //
-// `id` names an issue within the file, `key` one that exists; `parent` is a key, or the `id` of an earlier issue.
+// `id` names an issue within the file, and `key` names an existing issue. `parent` is a key, or the `id` of an earlier
+// issue in the file.
 
 import type { Static } from 'typebox'
 import { type AgentContext, AgentError } from '../../agent/define.ts'
@@ -33,7 +35,10 @@ const Dispatch = Type.Object({ issues: Type.Array(IssueDraft, { minItems: 1, max
 
 export type IssueDraft = Omit<Static<typeof IssueDraft>, 'fields'> & { fields?: JsonObject }
 
-/** The issues of `file`. Throws an AgentError `invalid_request` that names every problem; `needs` must stand on each. */
+/**
+ * The issues of `file`. `needs` returns the fields that an issue must have. Throws an AgentError `invalid_request` that
+ * names every problem.
+ */
 async function readDispatch(
   context: AgentContext<unknown>,
   file: string,
@@ -44,7 +49,7 @@ async function readDispatch(
   try {
     value = JSON.parse(text)
   } catch (cause) {
-    throw refused(file, [`no JSON: ${(cause as Error).message}`])
+    throw refused(file, [`must be JSON: ${(cause as Error).message}`])
   }
   const dispatch = isObject(value) && !('issues' in value) ? { issues: [value] } : value
   const wrong = problems(Dispatch, dispatch).map(({ path, message }) => `${path || 'the file'} ${message}`)
@@ -53,24 +58,25 @@ async function readDispatch(
   const places = new Map<string, number>()
   for (const [at, { id }] of issues.entries()) {
     if (id === undefined) continue
-    if (places.has(`${id}`)) wrong.push(`/issues/${at}/id ${id} stands there twice`)
+    if (places.has(`${id}`)) wrong.push(`/issues/${at}/id must be unique, but ${id} is used twice`)
     else places.set(`${id}`, at)
   }
   for (const [at, issue] of issues.entries()) {
     for (const key of needs(issue)) if (issue[key] === undefined) wrong.push(`/issues/${at}/${key} is required`)
     const parent = places.get(`${issue.parent}`)
-    if (parent !== undefined && parent >= at) wrong.push(`/issues/${at}/parent must stand before its children`)
+    if (parent !== undefined && parent >= at)
+      wrong.push(`/issues/${at}/parent must name an issue that precedes this one`)
   }
   if (wrong.length > 0) throw refused(file, wrong)
   return issues
 }
 
-/** Issues that are to be created; those with a key exist already. */
+/** The issues of a file for creation. Those that have a key exist already. */
 export function readNewIssues(context: AgentContext<unknown>, file: string): Promise<IssueDraft[]> {
   return readDispatch(context, file, ({ key }) => (key === undefined ? ['project', 'type', 'summary'] : []))
 }
 
-/** Issues that exist: each has its key, or the file holds one only, and that is `ref`. */
+/** Existing issues: each must have its key, unless the file contains one issue, whose key is `ref`. */
 export async function readKnownIssues(
   context: AgentContext<unknown>,
   file: string,
@@ -79,14 +85,14 @@ export async function readKnownIssues(
   const issues = await readDispatch(context, file, () => (ref === undefined ? ['key'] : []))
   if (ref === undefined) return issues
   if (issues.length === 1) return [{ ...issues[0], key: ref }]
-  throw new AgentError(`[${context.place}] ref is one issue, and ${file} holds ${issues.length}`, {
+  throw new AgentError(`[${context.place}] ref names one issue, but ${file} contains ${issues.length}`, {
     code: 'invalid_request',
-    hint: 'leave out ref, and give each issue its key',
+    hint: 'leave out ref, and add a key to each issue',
     sent: 'no',
   })
 }
 
-/** Keys of the issues that exist already, by their `id` in the file. */
+/** The keys of the issues that exist already, by their `id` in the file. */
 export function keysById(issues: readonly IssueDraft[]): Map<string, string> {
   return new Map(issues.flatMap(({ id, key }) => (id === undefined || key === undefined ? [] : [[`${id}`, key]])))
 }

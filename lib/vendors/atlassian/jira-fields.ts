@@ -1,11 +1,12 @@
-// Fields of Jira issues as people write them: by name or id, texts as Markdown, choices and people as plain text.
+// Converts fields of Jira issues from the form in which people write them: by name or id, with texts as Markdown, and
+// choices and people as plain text.
 // https://developer.atlassian.com/cloud/jira/platform/rest/v3/api-group-issue-fields/
 
 import { type AgentContext, AgentError } from '../../agent/define.ts'
 import type { Json, JsonObject } from '../../json.ts'
 import { markdownToAdf } from './adf-write.ts'
 
-/** As `GET /rest/api/3/field` lists them. */
+/** A field as `GET /rest/api/3/field` lists it. */
 export interface JiraField {
   id: string
   name: string
@@ -14,7 +15,7 @@ export interface JiraField {
 
 type Placed = Pick<AgentContext, 'place'>
 
-/** What holds a plain text of these types. */
+/** By type: the property into which Jira expects a plain text to be wrapped. */
 const HOLDERS: Record<string, string> = {
   option: 'value',
   user: 'accountId',
@@ -31,9 +32,9 @@ const HOLDERS: Record<string, string> = {
 }
 
 /**
- * The `fields` of a request: keys become ids, plain texts and numbers what the field's type wants, one value the list that
- * a field of several holds; null empties a field, and objects stay as they are.
- * Throws an AgentError `invalid_request` for a name that no field has, or several.
+ * The `fields` of a request. Names become ids, plain texts and numbers are converted to the field's type, and a single
+ * value becomes a list where the field has several. Null empties a field, and objects are left as they are. Throws an
+ * AgentError `invalid_request` for a name that no field has, or that several fields have.
  */
 export async function jiraFields(context: Placed, given: JsonObject, known: readonly JiraField[]): Promise<JsonObject> {
   const fields: JsonObject = {}
@@ -51,7 +52,8 @@ function fieldNamed({ place }: Placed, name: string, known: readonly JiraField[]
   if (named.length === 1) return named[0]!
   const ids = named.map(({ id }) => id).join(', ')
   const message = named.length > 1 ? `several fields are named "${name}": ${ids}` : `no field is named "${name}"`
-  const hint = named.length > 1 ? 'give its id instead' : 'check the spelling, or whether the account may see it'
+  const hint =
+    named.length > 1 ? 'use the id of the field instead' : 'check the spelling, and that the account may see the field'
   throw new AgentError(`[${place}] ${message}`, { code: 'invalid_request', hint, sent: 'no' })
 }
 
@@ -60,8 +62,8 @@ async function valueFor({ place }: Placed, { id, name, schema }: JiraField, valu
   if (!schema) return held(id, value)
   const { type, items } = schema
   if ([type, items].includes('user') && [value].flat().some(isAddress)) {
-    const hint = 'the id of a person stands in the address of their profile, after /jira/people/'
-    throw new AgentError(`[${place}] ${name} takes ids of accounts, and no e-mail addresses`, {
+    const hint = 'the id of a person is in the address of their profile, after /jira/people/'
+    throw new AgentError(`[${place}] ${name} must be the id of an account, not an e-mail address`, {
       code: 'invalid_request',
       hint,
       sent: 'no',
@@ -69,14 +71,14 @@ async function valueFor({ place }: Placed, { id, name, schema }: JiraField, valu
   }
   if (typeof value === 'string' && holdsDocument(schema)) return markdownToAdf(value)
   if (type === 'option-with-child') return cascade(value)
-  // A sprint is read as a list of objects, and written as one number.
+  // Jira returns a sprint as a list of objects, but expects a single number when it is written.
   if (type !== 'array' || items === 'json') return held(type, value)
   return [value].flat().map(item => held(items, item))
 }
 
 const isAddress = (value: Json) => typeof value === 'string' && value.includes('@')
 
-/** A choice in two steps: `["Europe", "France"]`, or the first step only. */
+/** A cascading choice with two levels: `["Europe", "France"]`, or only the first level. */
 function cascade(value: Json): Json {
   const [first, second, ...more] = [value].flat()
   if (typeof first !== 'string' || more.length > 0) return value
@@ -87,7 +89,10 @@ function holdsDocument({ system, custom }: NonNullable<JiraField['schema']>): bo
   return system === 'description' || system === 'environment' || (custom?.endsWith(':textarea') ?? false)
 }
 
-/** Jira takes ISO 8601 with milliseconds and an offset without a colon; a time without an offset is left to its zone. */
+/**
+ * Jira requires ISO 8601 with milliseconds and an offset without a colon. Jira interprets a time without an offset in
+ * its own time zone.
+ */
 function moment(text: string): string {
   const time = /T.*(Z|[+-]\d\d:?\d\d)$/i.test(text) ? new Date(text) : null
   return time && !Number.isNaN(time.getTime()) ? time.toISOString().replace('Z', '+0000') : text

@@ -1,4 +1,4 @@
-// Reading Jira: issues, searches, comments, trees. Paths and fields are the vendor's (REST API v3).
+// Reads from Jira: issues, searches, comments and trees. Paths and fields are those of REST API v3.
 // https://developer.atlassian.com/cloud/jira/platform/rest/v3/intro/
 
 import type { Diagnosis } from '../../agent/define.ts'
@@ -9,9 +9,9 @@ import type { AdfNode } from './adf-write.ts'
 import { type AtlassianContext, atlassian, siteOf } from './site.ts'
 
 export const BROWSE = 'Browse Projects (read:jira-work)'
-/** The vendor sends at most this many issues with their fields. */
+/** The maximum number of issues that Jira sends with their fields in one page. */
 const PAGE = 100
-/** Keys in one query for children. */
+/** Maximum number of parent keys in one query for children. */
 const PARENTS = 50
 
 export interface Issue extends JsonObject {
@@ -32,7 +32,7 @@ type IssueLink = {
   outwardIssue?: Issue
 }
 
-/** A type and no interface, so that it passes as Json. */
+/** A type instead of an interface, because an interface is not assignable to Json. */
 export type JiraComment = {
   id: string
   created: string
@@ -50,7 +50,7 @@ export function issuePath(key: string, rest = ''): string {
   return `/rest/api/3/issue/${pathSegment(key)}${rest}`
 }
 
-/** Permissions of the agent's actions, in some project at least; the names are the vendor's. */
+/** The permissions that the agent's actions need in at least one project, under Jira's names. */
 const PERMISSIONS = ['BROWSE_PROJECTS', 'CREATE_ISSUES', 'EDIT_ISSUES', 'TRANSITION_ISSUES', 'ADD_COMMENTS']
 
 export async function examine(context: AtlassianContext): Promise<Diagnosis> {
@@ -76,7 +76,7 @@ export async function getIssue(
   return await jira(context)<Issue>(`get issue ${key}`, issuePath(key), { query, scope: BROWSE })
 }
 
-/** What results show of an issue; linked issues come with few fields. */
+/** The part of an issue that results show. Linked issues have few fields. */
 export function briefOf({ id, key, fields }: Issue, context: AtlassianContext) {
   const { issuetype, status, summary, priority, assignee, labels, parent, updated } = fields
   return {
@@ -94,7 +94,7 @@ export function briefOf({ id, key, fields }: Issue, context: AtlassianContext) {
   }
 }
 
-/** The next issues of a query, with these fields. The vendor counts nothing. */
+/** The next issues of a query, with these fields. Jira does not report a total. */
 export async function searchPage(
   jql: string,
   options: { cursor: string | undefined; wanted: number; fields: string[]; properties?: string[] },
@@ -116,7 +116,7 @@ export async function searchPage(
   return { items: issues, next: nextPageToken }
 }
 
-/** From the oldest comment on, or from the newest. */
+/** A page of comments, oldest first or newest first. */
 export async function commentsPage(
   key: string,
   start: number,
@@ -131,10 +131,13 @@ export async function commentsPage(
   return { items: reply.comments, total: reply.total, next: next < reply.total ? next : null }
 }
 
-/** An issue of a tree: how it belongs there, and to which issue. */
+/** An issue of a tree, with its parent in the tree and its relation to that parent. */
 export type TreeNode = { issue: Issue; parent: string | null; relation: string; depth: number }
 
-/** The issue, its children down to `depth`, and after each issue what it links to. A linked issue is not followed. */
+/**
+ * The issue, its children down to `depth`, and after each issue the issues that it links to. Links of linked issues are
+ * not followed.
+ */
 export async function* treeOf(key: string, depth: number, context: AtlassianContext): AsyncGenerator<TreeNode[]> {
   const fields = [...BRIEF_FIELDS, 'issuelinks']
   const root = await getIssue(key, context, { fields: fields.join(',') })
@@ -177,7 +180,7 @@ function withLinks(node: TreeNode): TreeNode[] {
   return [node, ...links]
 }
 
-/** Text that is no Markdown, as a document. */
+/** Plain text, not Markdown, as an ADF document. */
 export function plainDocument(text: string): AdfNode {
   return { type: 'doc', version: 1, content: [{ type: 'paragraph', content: text ? [{ type: 'text', text }] : [] }] }
 }

@@ -1,4 +1,4 @@
-// What the agent of issues says that it wrote: `data` of a comment, a transition, or the issues of a file.
+// The results of the issues agent's writes: a comment, a transition, or the issues of a file.
 
 import type { AgentResult } from '../../agent/define.ts'
 import { briefOf, type Issue } from './jira-read.ts'
@@ -15,7 +15,7 @@ export function moveResult(issue: Issue, context: AtlassianContext): AgentResult
   return { text: `${brief.key} is ${brief.status}`, data: brief, external: { id: brief.key, url: brief.url } }
 }
 
-/** Of one issue its fields stand beside `items`. */
+/** A result for a single issue also repeats that issue's fields at the top level of `data`. */
 export function issuesResult(done: string, issues: readonly Issue[], context: AtlassianContext): AgentResult {
   const items = issues.map(issue => briefOf(issue, context))
   const [first, ...rest] = items

@@ -1,5 +1,5 @@
-// Writing to Jira so that a write whose reply was lost is found again: a comment's last line, a transition's history
-// metadata and a created issue's property hold the idempotency key.
+// Writes to Jira in such a way that a write whose reply was lost can be found again. The idempotency key is stored in
+// the last line of a comment, in the history metadata of a transition, and in a property of a created issue.
 // https://developer.atlassian.com/cloud/jira/platform/rest/v3/intro/
 
 import { setTimeout as pause } from 'node:timers/promises'
@@ -23,10 +23,10 @@ import {
 } from './jira-read.ts'
 import type { AtlassianContext } from './site.ts'
 
-/** The key of issues' properties and of histories' extra data. */
+/** The name of the issue property and of the history's extra data that hold the idempotency key. */
 const MARK = 'cadre'
 const DAY = 24 * 3_600_000
-/** Milliseconds until a search sees an issue that was just created. */
+/** Milliseconds until a search finds an issue that was just created. */
 const INDEXED = 1_500
 const EDIT = 'Edit Issues (write:jira-work)'
 
@@ -37,7 +37,7 @@ export async function comment(key: string, document: AdfNode, context: Atlassian
   return await jira(context)<JiraComment>(`comment on ${key}`, issuePath(key, '/comment'), options)
 }
 
-/** The comment that this entry left, or null. Looks no further back than the run reaches. */
+/** The comment that this entry wrote, or null. Only comments since the start of the run are searched. */
 export async function commented(key: string, context: AtlassianContext): Promise<JiraComment | null> {
   const page = (start = 0) => commentsPage(key, start, '-created', context)
   for await (const { items } of pagesOf(page)) {
@@ -50,7 +50,7 @@ export async function commented(key: string, context: AtlassianContext): Promise
 
 const markOf = ({ key }: AtlassianContext) => `cadre ${key}`
 
-/** A run's id is a UUIDv7: it begins with the time that it was made. */
+/** The time at which the run was created. Its id is a UUIDv7, which begins with that time. */
 function startOf({ run }: AtlassianContext): number {
   return Number.parseInt(run.id.replaceAll('-', '').slice(0, 12), 16)
 }
@@ -61,7 +61,9 @@ interface Transition {
   to: { name: string; id: string }
 }
 
-/** Moves an issue by the name or id of a transition, or to a status. One that is in that status already stays there. */
+/**
+ * Moves an issue by the name or id of a transition, or to a status. An issue that already has the status is left alone.
+ */
 export async function move(issue: Issue, to: string, context: AtlassianContext): Promise<void> {
   const { key } = issue
   const same = (name: string | undefined) => name?.toLowerCase() === to.toLowerCase()
@@ -78,7 +80,7 @@ export async function move(issue: Issue, to: string, context: AtlassianContext):
   if (!chosen) {
     const there = transitions.map(({ name, to: status }) => `${name} (to ${status.name})`).join(', ') || 'none'
     const message = `[${context.place}] ${key} has no transition ${JSON.stringify(to)} from ${issue.fields.status?.name}`
-    throw new AgentError(message, { code: 'invalid_request', hint: `there are: ${there}`, sent: 'no' })
+    throw new AgentError(message, { code: 'invalid_request', hint: `available transitions: ${there}`, sent: 'no' })
   }
   const historyMetadata = { type: MARK, description: `run ${context.run.id}`, extraData: { [MARK]: context.key } }
   const body = { transition: { id: chosen.id }, historyMetadata }
@@ -87,7 +89,7 @@ export async function move(issue: Issue, to: string, context: AtlassianContext):
     body,
     scope: 'Transition Issues (write:jira-work)',
     hints: {
-      400: 'where its screen requires fields, write them by update_fields first, or move by another transition',
+      400: 'if the screen of the transition requires fields, write them with update_fields first, or use another transition',
     },
   })
 }
@@ -96,7 +98,7 @@ interface History {
   historyMetadata?: { extraData?: Record<string, string> }
 }
 
-/** Whether this entry has moved the issue, or it stands where it was to go. */
+/** Whether this entry has moved the issue, or the issue already has the wanted status. */
 export async function moved(key: string, to: string, context: AtlassianContext): Promise<boolean> {
   const issue = await getIssue(key, context, { fields: 'status', expand: 'changelog' })
   if (issue.fields.status?.name.toLowerCase() === to.toLowerCase()) return true
@@ -104,7 +106,7 @@ export async function moved(key: string, to: string, context: AtlassianContext):
   return histories.some(({ historyMetadata }) => historyMetadata?.extraData?.[MARK] === context.key)
 }
 
-/** Issues of a file that this entry has created already: keys by their place in the file. */
+/** The issues of a file that this entry has already created: their keys by index in the file. */
 export async function created(issues: readonly IssueDraft[], context: AtlassianContext) {
   const wanted = issues.filter(({ key }) => key === undefined).length
   if (wanted === 0) return new Map<number, string>()
@@ -131,7 +133,7 @@ async function lookForCreated(issues: readonly IssueDraft[], context: AtlassianC
   return found
 }
 
-/** Creates the issue at `index` of its file; `parent` is the key of an issue. */
+/** Creates the issue at `index` of its file. `parent` is the key of an issue. */
 export async function create(issue: IssueDraft, index: number, known: Known, context: AtlassianContext) {
   const { project = '', type = '' } = issue
   const fields = {
@@ -145,43 +147,46 @@ export async function create(issue: IssueDraft, index: number, known: Known, con
     method: 'POST',
     body: { fields, properties },
     scope: 'Create Issues (write:jira-work)',
-    hints: { 400: 'check project and type, and whether `fields` has all that creating such an issue requires' },
+    hints: { 400: 'check project and type, and that `fields` contains every field that this type requires' },
   }
   const made = await jira(context)<{ key: string }>(`create "${issue.summary}"`, '/rest/api/3/issue', options)
   return made.key
 }
 
-/** Writes these fields of an issue and gives it as it is then. */
+/** Writes these fields of an issue and returns the issue as it is afterwards. */
 export async function edit(key: string, fields: JsonObject, context: AtlassianContext): Promise<Issue> {
   const options = { method: 'PUT', query: { returnIssue: true }, body: { fields }, scope: EDIT }
   return (await jira(context)<Issue | null>(`edit ${key}`, issuePath(key), options)) ?? (await getIssue(key, context))
 }
 
-/** Issues as they are after a write, in this order. */
+/** The issues as they are after a write, in the order of `keys`. */
 export async function readBack(keys: readonly string[], context: AtlassianContext): Promise<Issue[]> {
   const issues: Issue[] = []
   for (const key of keys) issues.push(await readWritten(key, context))
   return issues
 }
 
-/** An issue as it is after a write. One that cannot be read (some may create what they may not see) is only its key. */
+/**
+ * The issue as it is after a write. If it cannot be read, because some accounts may create issues that they may not
+ * see, the result has only its key.
+ */
 export async function readWritten(key: string, context: AtlassianContext): Promise<Issue> {
   try {
     return await getIssue(key, context)
   } catch (error) {
-    context.log(`${key} was written, and cannot be read: ${messageOf(error)}`)
+    context.log(`${key} was written but cannot be read: ${messageOf(error)}`)
     return { id: '', key, fields: {} }
   }
 }
 
-/** What the issues of a file are written with. */
+/** What is known when the issues of a file are written. */
 export interface Known {
   fields: readonly JiraField[]
-  /** Keys of the issues of the file, by their `id`. */
+  /** The keys of the issues of the file, by their `id`. */
   keys: ReadonlyMap<string, string>
 }
 
-/** The vendor's fields, asked for only when an issue of the file names some. */
+/** Jira's fields. They are requested only when an issue of the file has `fields`. */
 export async function fieldsFor(issues: readonly IssueDraft[], context: AtlassianContext): Promise<JiraField[]> {
   if (!issues.some(({ fields }) => fields && Object.keys(fields).length > 0)) return []
   return await jira(context)<JiraField[]>('get fields', '/rest/api/3/field', { scope: BROWSE })

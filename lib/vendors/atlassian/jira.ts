@@ -1,4 +1,4 @@
-// Jira as the agent of issues uses it: what it reads, and what it writes so that it is found again.
+// The parts of Jira that the issues agent uses: reads, and writes that can be found again.
 
 export {
   briefOf,

@@ -1,4 +1,4 @@
-// What the agents of Atlassian's clouds share: the settings of a site, and calls signed with an account's API token.
+// Shared by the agents of Atlassian's clouds: the settings of a site, and calls with an account's API token.
 // https://developer.atlassian.com/cloud/jira/platform/basic-auth-for-rest-apis/
 
 import { type AgentContext, secret } from '../../agent/define.ts'
@@ -10,13 +10,13 @@ export const AtlassianSettings = Type.Object({
     pattern: '^https?://[^/]',
     description: 'The site, such as https://acme.atlassian.net; a trailing /wiki is accepted.',
   }),
-  email: Type.String({ minLength: 3, description: 'Of the account that the token belongs to.' }),
+  email: Type.String({ minLength: 3, description: 'The e-mail address of the account that the token belongs to.' }),
   api_token: secret(),
 })
 
 export type AtlassianContext = AgentContext<Type.Static<typeof AtlassianSettings>>
 
-/** The site's address without what follows its host. */
+/** The address of the site without a path. */
 export function siteOf({ settings }: AtlassianContext): string {
   return settings.base_url.replace(/\/+$/, '').replace(/\/wiki$/, '')
 }

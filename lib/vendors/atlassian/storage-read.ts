@@ -1,4 +1,5 @@
-// Storage format → Markdown. Macros with a body become it (panels a quote, code a code block), the others vanish.
+// Converts storage format to Markdown. A macro with a body is replaced by its body (a panel becomes a quote, code
+// becomes a code block); any other macro is dropped.
 // https://confluence.atlassian.com/doc/confluence-storage-format-790796544.html
 
 import type { AlignType, ListItem } from 'mdast'
@@ -45,7 +46,7 @@ export async function storageToMarkdown(storage: string): Promise<string> {
       ontext: text => open.at(-1)!.children.push(text),
       onclosetag: () => void open.pop(),
     },
-    // Not XML: pages hold HTML's named entities.
+    // Parsed as HTML instead of XML, because pages contain the named entities of HTML.
     { recognizeCDATA: true, recognizeSelfClosing: true },
   )
   parser.end(storage)
@@ -75,7 +76,7 @@ function blocksOf(nodes: readonly Node[]): Block[] {
   return blocksWith(nodes, node => (typeof node === 'string' ? null : blockOf(node)), inlineOf)
 }
 
-/** Null: it is inline content. */
+/** The blocks of an element; null for inline content. */
 function blockOf({ name, attributes, children }: Element): Block[] | null {
   const depth = HEADING.exec(name)?.[1]
   if (depth) return [heading(Number(depth), inlineOf(children))]
@@ -110,7 +111,7 @@ function blockOf({ name, attributes, children }: Element): Block[] | null {
   }
 }
 
-/** A nested list of tasks stands beside them, not in one: it belongs to the task before it. */
+/** A nested task list is a sibling of the tasks. It belongs to the task before it. */
 function tasksOf(children: readonly Node[]): ListItem[] {
   const items: ListItem[] = []
   for (const child of children) {
@@ -149,7 +150,7 @@ function macroOf(name: string, children: readonly Node[]): Block[] | null {
   return PANELS.includes(name) && titled.length > 0 ? [quote(titled)] : titled
 }
 
-/** Wide cells stand in their first column. */
+/** A table. A cell that spans several columns is put into the first of them. */
 function tableOf(children: readonly Node[]): Block[] {
   const rows = ['thead', 'tbody', 'tfoot']
     .flatMap(group => elements(children, group).flatMap(section => elements(section.children, 'tr')))

@@ -1,4 +1,4 @@
-// Markdown → storage format, the XHTML that Confluence keeps pages in.
+// Converts Markdown to storage format, the XHTML in which Confluence stores pages.
 // https://confluence.atlassian.com/doc/confluence-storage-format-790796544.html
 
 import type { ListItem, Table } from 'mdast'
@@ -8,7 +8,10 @@ export async function markdownToStorage(markdown: string): Promise<string> {
   return writeBlocks(parseMarkdown(markdown))
 }
 
-/** Text and attribute values. XML has no control characters but tab and line ends, not even escaped. */
+/**
+ * Escapes text and attribute values. XML allows no control characters except tab and line ends, not even escaped ones,
+ * so they are removed.
+ */
 export function escapeXml(text: string): string {
   return text
     .toWellFormed()
@@ -63,7 +66,7 @@ function writeItem({ children, checked }: ListItem): string {
   return `<li>${box && `<p>${box}</p>`}${writeBlocks(children)}</li>`
 }
 
-/** An item of a task list holds one line. */
+/** Whether a list item can become a task, which has only one line. */
 function isTask({ checked, children: [first, ...rest] }: ListItem): boolean {
   return typeof checked === 'boolean' && (first === undefined || first.type === 'paragraph') && rest.length === 0
 }
@@ -133,7 +136,7 @@ function writeLink(url: string, children: readonly Inline[]): string {
   return `<a href="${escapeXml(url)}">${writeInline(children)}</a>`
 }
 
-/** A file beside the page: Confluence knows it by its bare name. */
+/** An attachment of the page, which Confluence identifies by its bare file name. */
 function attachment(url: string): string {
   const name = decoded(url.replace(/^attachment:/, ''))
     .split('/')
@@ -141,7 +144,7 @@ function attachment(url: string): string {
   return `<ri:attachment ri:filename="${escapeXml(name)}" />`
 }
 
-/** A percent sign that encodes nothing stands for itself. */
+/** Decodes a URL. A percent sign that encodes nothing is kept. */
 function decoded(text: string): string {
   try {
     return decodeURIComponent(text)

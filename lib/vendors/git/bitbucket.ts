@@ -20,7 +20,10 @@ interface BitbucketPull {
   source: { branch: { name: string }; commit?: { hash: string } | null; repository?: { full_name: string } | null }
 }
 
-/** The token of `account` is that of the setting `<provider>.api_token`. Throws an AgentError where there are labels. */
+/**
+ * A code host for Bitbucket. The token of `account` comes from the setting `<provider>.api_token`. Throws an AgentError
+ * when labels are given, because Bitbucket has none.
+ */
 export function bitbucketHost(
   context: AgentContext<unknown>,
   provider: string,
@@ -29,7 +32,7 @@ export function bitbucketHost(
 ): CodeHost {
   if (labels.length > 0) {
     const options = { code: 'invalid_request', hint: 'leave out `labels`', sent: 'no' } as const
-    throw new AgentError(`[${context.place}] Bitbucket has no labels`, options)
+    throw new AgentError(`[${context.place}] Bitbucket does not support labels`, options)
   }
   const { email = '', api_token = '', workspace = '', base_branch } = account
   const base = account.base_url ?? 'https://api.bitbucket.org/2.0'
@@ -77,7 +80,7 @@ export function bitbucketHost(
         await call<BitbucketPull>('open a pull request', pathOf(repo), { method: 'POST', body: pull, scope }),
       )
     },
-    // Reviewers are named when it is opened; a pull request that was open keeps its own.
+    // Reviewers are set when a pull request is opened. One that was already open keeps its own.
     async complete() {},
     async examine() {
       const user = await call<{ display_name: string }>('get the account', '/user', { scope: 'read:user:bitbucket' })

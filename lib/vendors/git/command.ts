@@ -1,25 +1,28 @@
-// The git binary as agents use it: an argument array and no shell, no hooks, no prompts, no signing, nothing left running.
-// A command that talks to a remote may reach that one address and no other; the credential goes there in a header, handed
-// over in the environment, and stands in no argument, URL or .git/config.
+// Runs the git binary for agents: with an argument array instead of a shell, without hooks, prompts or signing, and
+// without background processes. A command that talks to a remote can reach only that one address. The credential is
+// sent in a header that is passed through the environment; it never appears in an argument, a URL or .git/config.
 
 import { type AgentContext, AgentError } from '../../agent/define.ts'
 import { messageOf } from '../../error.ts'
 import { chunksIn } from '../../stream.ts'
 
-/** Characters of what git said that an error quotes. */
+/** Number of characters of git's output that an error quotes. */
 const QUOTED = 500
-/** Bytes that are kept of what git says; a hundred thousand branches are ten million. */
+/** Maximum size of git's output. The list of a hundred thousand branches has about ten million bytes. */
 const SAID_MOST = 64 * 1024 * 1024
 
-/** What a command may talk to. */
+/** The remote that a command may talk to. */
 export interface GitRemote {
-  /** An http(s) URL, or the name of a remote that is reached by ssh or in the file system. */
+  /** An http(s) URL, or the name of a remote that is reached through ssh or the file system. */
   address: string
-  /** The value of an `Authorization` header, for http(s). */
+  /** The value of the `Authorization` header for http(s). */
   authorization?: string
-  /** The setting that holds it, for errors. */
+  /** The setting that contains the credential, for errors. */
   setting?: string
-  /** The proxy for http(s), empty for none, and the command that stands for ssh. Where they are not given git decides. */
+  /**
+   * The proxy for http(s), empty for none. If it is absent, git decides; the same applies to `ssh`, the command to use
+   * as ssh.
+   */
   proxy?: string
   ssh?: string
 }
@@ -29,10 +32,13 @@ export interface GitCommand {
   env?: Record<string, string>
 }
 
-/** stdout, trimmed at its end. Throws an AgentError that nothing was written outside, as every use here can be repeated. */
+/**
+ * Runs a git command and returns its stdout without trailing blanks. Throws an AgentError with `sent: 'no'`, because
+ * every use here can be repeated safely.
+ */
 export type Git = (args: readonly string[], command?: GitCommand) => Promise<string>
 
-/** git in a folder, which may be trusted with its own configuration. Needs git 2.31 or later. */
+/** A function that runs git in a folder. `trusted` allows the folder's own configuration. Needs git 2.31 or later. */
 export function gitIn(folder: string, context: AgentContext<unknown>, { trusted = false } = {}): Git {
   return async (args, { remote, env = {} } = {}) => {
     if (context.signal.aborted) throw stopped(args[0]!)
@@ -60,8 +66,8 @@ function stopped(command: string): AgentError {
 }
 
 /**
- * What git answers, or `no` where it says that it is not so. Throws what kept it from an answer: it was stopped, or did
- * not start.
+ * The result of a git command, or `no` when git answers with a failure. Throws when there was no answer, because git
+ * was stopped or did not start.
  */
 export async function answerOr<T>(no: T, asked: Promise<T>): Promise<T> {
   try {
@@ -72,7 +78,7 @@ export async function answerOr<T>(no: T, asked: Promise<T>): Promise<T> {
   }
 }
 
-/** All that git says: a remote decides how much it lists, so there is a bound. */
+/** Reads all of git's output. The size is limited, because the remote decides how much it lists. */
 async function textOf(stream: ReadableStream<Uint8Array>, stop: () => void): Promise<string> {
   const chunks: Uint8Array[] = []
   let size = 0
@@ -80,7 +86,7 @@ async function textOf(stream: ReadableStream<Uint8Array>, stop: () => void): Pro
     size += chunk.byteLength
     if (size > SAID_MOST) {
       stop()
-      throw new AgentError(`git said more than ${SAID_MOST} bytes`, { code: 'too_large', sent: 'no' })
+      throw new AgentError(`git printed more than ${SAID_MOST} bytes`, { code: 'too_large', sent: 'no' })
     }
     chunks.push(chunk)
   }
@@ -95,7 +101,7 @@ function start(
   try {
     return context.start(['git', ...args], place)
   } catch (cause) {
-    const hint = 'git 2.31 or later has to be in the PATH of the daemon'
+    const hint = 'git 2.31 or later must be in the PATH of the daemon'
     throw new AgentError(`git did not start: ${messageOf(cause)}`, { code: 'not_started', hint, sent: 'no', cause })
   }
 }
@@ -123,7 +129,7 @@ function environment(
   }
 }
 
-/** These win over the files of the machine, the person and the repository. */
+/** Settings that override the configuration files of the system, the user and the repository. */
 const CONFIG: readonly [key: string, value: string][] = [
   ['core.hooksPath', '/dev/null'],
   ['core.fsmonitor', 'false'],
@@ -141,10 +147,13 @@ const CONFIG: readonly [key: string, value: string][] = [
   ['http.lowSpeedTime', '60'],
 ]
 
-/** The command is a part of a shell's line; this one does nothing, and lists no commits of another repository. */
+/** git runs the value of this setting in a shell. `:` does nothing, so no commits of another repository are listed. */
 const UNTRUSTED: readonly [key: string, value: string][] = [['core.alternateRefsCommand', ':']]
 
-/** The whole URL is the most specific of all keys, so no other setting sends this remote, or its credential, elsewhere. */
+/**
+ * Settings for exactly one URL. The complete URL is the most specific key, so no other setting can redirect this remote
+ * or its credential.
+ */
 function pinned({ address, authorization, proxy }: GitRemote): [key: string, value: string][] {
   return [
     [`url.${address}.insteadOf`, address],
@@ -152,11 +161,11 @@ function pinned({ address, authorization, proxy }: GitRemote): [key: string, val
     [`http.${address}.followRedirects`, 'false'],
     [`http.${address}.sslVerify`, 'true'],
     [`http.${address}.saveCookies`, 'false'],
-    // The general setting does not drop the helpers that are set for an address.
+    // The general setting does not remove helpers that are configured for an address.
     [`credential.${address}.helper`, ''],
-    // Without TLS it is on this machine, and a proxy would read it.
+    // An address without TLS is on this machine, and a proxy could read the credential.
     ...proxied(address, address.startsWith('http:') ? '' : proxy),
-    // An empty value first: it drops the headers that others have set, such as a CI's own token.
+    // The empty value comes first: it removes headers that are configured elsewhere, such as the token of a CI system.
     [`http.${address}.extraHeader`, ''],
     ...(authorization ? [[`http.${address}.extraHeader`, `Authorization: ${authorization}`] as [string, string]] : []),
   ]
@@ -166,7 +175,7 @@ function proxied(address: string, proxy: string | undefined): [key: string, valu
   return proxy === undefined ? [] : [[`http.${address}.proxy`, proxy]]
 }
 
-/** What git's own words mean, in the C locale; the first that fits. */
+/** The meaning of git's messages in the C locale. The first match counts. */
 const MEANINGS: readonly [said: RegExp, code: string, hint?: string][] = [
   [/returned error: (429|5\d\d)|HTTP 5\d\d/, 'network'],
   [/returned error: 401|could not read Username|Authentication failed/, 'unauthorized'],
@@ -178,13 +187,13 @@ const MEANINGS: readonly [said: RegExp, code: string, hint?: string][] = [
   [
     /unable to update url base from redirection|returned error: 30\d/,
     'redirects',
-    'the repository has moved: give the remote its present address with `git remote set-url`',
+    'the repository has moved: set the new address with `git remote set-url`',
   ],
   [/not found|does not appear to be a git repository/, 'not_found', 'check the address of the remote'],
   [
     /fetch first|non-fast-forward/,
     'conflict',
-    'the branch has commits outside that are not here: pull them, or choose another `branch`',
+    'the remote branch has commits that are missing here: pull them, or choose another `branch`',
   ],
   [/Could not resolve|Couldn't connect|Failed to connect|timed out|hung up|early EOF/, 'network'],
 ]
@@ -197,7 +206,7 @@ function failure(
 ): AgentError {
   const said = output.trim().replace(/\s*\n\s*/g, '; ')
   const [, code = 'git', meant] = (remote && MEANINGS.find(([pattern]) => pattern.test(output))) ?? []
-  const hint = code === 'unauthorized' && remote?.setting ? `set agents.${agent}.${remote.setting} anew` : meant
+  const hint = code === 'unauthorized' && remote?.setting ? `set agents.${agent}.${remote.setting} again` : meant
   return new AgentError(`[${place}] git ${command}: ${said.slice(-QUOTED) || 'failed'}`, {
     code,
     sent: 'no',

@@ -1,4 +1,4 @@
-// The door of git: a folder as the source of a pull request, and the hosts that take it.
+// The exports of lib/vendors/git: a folder as the source of a pull request, and the code hosts that accept it.
 
 export { bitbucketHost } from './bitbucket.ts'
 export type { CodeHost, PullRequest } from './code-host.ts'

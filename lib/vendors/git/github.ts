@@ -1,4 +1,4 @@
-// Pull requests on GitHub, through octokit and the guarded fetch.
+// Pull requests on GitHub, with Octokit and the guarded fetch.
 // https://docs.github.com/en/rest/pulls/pulls
 
 import { type AgentContext, AgentError } from '../../agent/define.ts'
@@ -21,7 +21,7 @@ interface GitHubPull {
   requested_teams?: { slug: string }[] | null | undefined
 }
 
-/** The token of `account` is that of the setting `<provider>.token`. */
+/** A code host for GitHub. The token of `account` comes from the setting `<provider>.token`. */
 export async function githubHost(
   context: AgentContext<unknown>,
   provider: string,
@@ -54,7 +54,7 @@ export async function githubHost(
     draft: account.pr_draft ?? false,
     async find({ owner, repo, branch }) {
       const { data } = await plain(rest.pulls.list({ owner, repo, head: `${owner}:${branch}`, state: 'open' }))
-      // A `head` that it cannot read is no filter to GitHub.
+      // GitHub ignores a `head` that it does not understand, so the results are filtered here too.
       const found = data.find(({ head }) => head.ref === branch && (head.user?.login ?? owner) === owner)
       return found ? pullOf(found) : null
     },
@@ -74,25 +74,25 @@ export async function githubHost(
     },
     async examine() {
       const { data, headers } = await plain(rest.users.getAuthenticated())
-      // Classic tokens list their scopes; what a fine-grained one may do depends on the repository.
+      // Classic tokens list their scopes. The permissions of a fine-grained token depend on the repository.
       const scopes = (headers['x-oauth-scopes'] as string | undefined)?.split(/\s*,\s*/)
       const missing = scopes && !scopes.includes('repo') ? ['repo'] : []
-      const text = scopes ? base_url : `${base_url}; what a fine-grained token may do shows at each repository`
+      const text = scopes ? base_url : `${base_url}; the permissions of a fine-grained token depend on the repository`
       return { who: data.login, missing, text }
     },
   }
 }
 
 /**
- * Octokit takes for text what is not called `application/json`, even where it has the type that was asked for. The body is
- * read here, where it has a bound.
+ * Octokit treats every type except `application/json` as text, even the type that it asked for. The body is therefore
+ * read here, where its size is limited.
  */
 async function asJson(reply: Response): Promise<Response> {
   const headers = { ...Object.fromEntries(reply.headers), 'content-type': 'application/json' }
   return new Response(reply.body && (await reply.bytes()), { status: reply.status, headers })
 }
 
-/** The error that our own fetch threw, out of the one that octokit wraps around it. */
+/** Unwraps an error that the guarded fetch threw from the error that Octokit puts around it. */
 async function plain<T>(work: Promise<T>): Promise<T> {
   try {
     return await work

@@ -1,6 +1,6 @@
-// What the configuration of a repository may say. A folder that was unpacked, copied or worked in by a command may bring
-// its own: it could make git run a program beside the credential, or lead the connection elsewhere. What command.ts cannot
-// overrule is refused here, unless the operator trusts the folder.
+// Checks the configuration of a repository. A folder that was unpacked, copied or changed by a command may have its own
+// configuration, which could make git run a program with access to the credential, or redirect the connection. Settings
+// that command.ts cannot override are refused here, unless the operator trusts the folder.
 
 import { existsSync } from 'node:fs'
 import { realpath } from 'node:fs/promises'
@@ -11,33 +11,33 @@ import { answerOr, type Git, type GitRemote, gitIn } from './command.ts'
 
 export interface Trust {
   folders: readonly string[]
-  /** Key of the setting that names them, below the agent's, for errors. */
+  /** The key of the setting with the trusted folders, below the agent's own key, for errors. */
   setting: string
 }
 
-/** Scopes of the configuration that belong to the repository; the others are the machine's and the person's. */
+/** The configuration scopes that belong to the repository. The others belong to the system and the user. */
 const REPOSITORYS = ['local', 'worktree']
 
 const RUNS = 'which makes git run a program'
-const LEADS = 'which decides who is sent the credential'
+const LEADS = 'which decides where the credential is sent'
 
-/** Keys in lower case. What is not here is harmless, or overruled by what git.ts sets. */
+/** Refused keys, in lower case. Any other key is harmless, or overridden by command.ts. */
 const REFUSED: readonly [key: RegExp, does: string][] = [
-  // A program that is left behind could read the environment of a later push.
+  // A program that stays in the background could read the environment of a later push.
   [/^filter\.(.*\.)?(clean|smudge|process)$/, RUNS],
   [/^hook\.(.*\.)?command$/, RUNS],
   [/^lfs\.(customtransfer|extension)\./, RUNS],
   [/^lfs\.(.*\.)?standalonetransferagent$/, RUNS],
   [/^remote\.(.*\.)?(uploadpack|receivepack|vcs)$/, RUNS],
-  // It may come true later, when another branch is checked out.
-  [/^includeif\.onbranch:/, 'which adds settings that cannot be judged beforehand'],
-  // A remote whose name is an address takes the place of that address.
+  // The condition may become true later, when another branch is checked out.
+  [/^includeif\.onbranch:/, 'which adds settings that cannot be checked in advance'],
+  // git uses a remote whose name is an address in place of that address.
   [/^remote\..*:\/\//, LEADS],
   [/^http\.(.*\.)?(ssl(cainfo|capath|backend)|proxyssl\w+|schannel\w+|curloptresolve)$/, LEADS],
   [/^fetch\.bundleuri$/, 'which makes git fetch from another address'],
 ]
 
-/** Whether the folder is one of these, or lies below one; links are followed. */
+/** Whether the folder is one of the trusted folders or lies below one. Links are followed. */
 export async function isTrusted(folder: string, trusted: readonly string[]): Promise<boolean> {
   const place = `${await realpath(folder)}/`
   for (const given of trusted) {
@@ -47,7 +47,10 @@ export async function isTrusted(folder: string, trusted: readonly string[]): Pro
   return false
 }
 
-/** Throws an AgentError that nothing was sent, when the repository, or a submodule in the folder, sets what is refused. */
+/**
+ * Throws an AgentError with `sent: 'no'` when the repository, or a submodule in the folder, has a setting that is
+ * refused.
+ */
 export async function checkConfig(
   folder: string,
   remote: GitRemote,
@@ -70,12 +73,12 @@ export async function checkConfig(
 
 function doesWhat(key: string, value: string, { address }: GitRemote): string | undefined {
   const name = key.toLowerCase()
-  // git.ts sets the longest that there can be; of two that are as long git takes the repository's.
+  // command.ts sets the longest possible key. For two keys of the same length git prefers the one of the repository.
   if (/^url\..*\.(push)?insteadof$/.test(name) && value === address) return LEADS
   return REFUSED.find(([pattern]) => pattern.test(name))?.[1]
 }
 
-/** `git add` looks into submodules, and obeys their configuration there. */
+/** The submodules of the folder. `git add` reads them and obeys their configuration. */
 async function submodulesOf(git: Git): Promise<string[]> {
   const entries = (await git(['ls-files', '--stage', '-z', '--', '.'])).split('\0')
   return entries.flatMap(entry => (entry.startsWith('160000 ') ? [entry.slice(entry.indexOf('\t') + 1)] : []))
@@ -94,10 +97,13 @@ function refusal(
   return new AgentError(message, { code: 'invalid_request', hint, sent: 'no' })
 }
 
-/** What the machine's and the person's own configuration say of the way to a remote, whatever the repository says. */
+/**
+ * The remote with the proxy and ssh command that the configuration of the system and the user give for it. The
+ * repository's own configuration is ignored.
+ */
 export async function ownWay(folder: string, remote: GitRemote, context: AgentContext<unknown>): Promise<GitRemote> {
   const git = gitIn(folder, context)
-  // As if there were no repository.
+  // A GIT_DIR that is no repository, so that its configuration is not read.
   const ask = (...args: string[]) => answerOr('', git(['config', ...args], { env: { GIT_DIR: '/dev/null' } }))
   if (!/^https?:/.test(remote.address)) return { ...remote, ssh: (await ask('--get', 'core.sshCommand')) || 'ssh' }
   return { ...remote, proxy: await ask('--get-urlmatch', 'http.proxy', remote.address) }

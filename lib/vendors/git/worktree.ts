@@ -1,5 +1,6 @@
-// A folder of a git repository as the source of a pull request: where its remote is, which branch the work is on, and how
-// what changed gets there. Commits stay within the folder, pushes only add, and a credential goes to its own host only.
+// A folder of a git repository as the source of a pull request: its remote, its branch, and how changes are committed
+// and pushed. Commits contain only files of the folder, pushes never overwrite commits, and the credential is sent only
+// to its own host.
 
 import { type AgentContext, AgentError } from '../../agent/define.ts'
 import { basicAuth } from '../../agent/json-api.ts'
@@ -7,21 +8,21 @@ import { answerOr, type Git, type GitRemote, gitIn } from './command.ts'
 import { checkConfig, isTrusted, ownWay, type Trust } from './trust.ts'
 
 export interface WorktreeRequest {
-  /** As `context.folder` takes it. */
+  /** The path of the folder, as for `context.folder`. */
   folder: string
-  /** Name of the remote. */
+  /** The name of the remote. */
   remote: string
-  /** The only host that is sent the login. */
+  /** The only host to which the login is sent. */
   host: string
   login: { user: string; password: string; setting: string }
   base: string | undefined
   branch: string | undefined
-  /** Folders whose repositories may say by their own configuration what git runs and whom it talks to. */
+  /** Folders whose repositories may decide by their own configuration what git runs and where it connects to. */
   trusted: Trust
 }
 
 export interface Worktree {
-  /** Where the agent is called, for messages: `context.place`. */
+  /** The value of `context.place`, for messages. */
   at: string
   git: Git
   remote: GitRemote
@@ -30,16 +31,16 @@ export interface Worktree {
   repo: string
   base: string
   branch: string
-  /** The branch that is checked out; empty when none is. */
+  /** The branch that is checked out; empty for a detached HEAD. */
   current: string
-  /** Branches of the remote, with their commits. */
+  /** The branches of the remote, with their commits. */
   heads: ReadonlyMap<string, string>
   changed: boolean
-  /** Whether HEAD has commits that the base has not. */
+  /** Whether HEAD has commits that the base lacks. */
   ahead: boolean
 }
 
-/** Reads what is here and what the remote has; changes nothing. Errors say that nothing was written outside. */
+/** Reads the state of the folder and of the remote, and changes nothing. Errors have `sent: 'no'`. */
 export async function openWorktree(request: WorktreeRequest, context: AgentContext<unknown>): Promise<Worktree> {
   const at = context.place
   const folder = await context.folder(request.folder)
@@ -55,11 +56,12 @@ export async function openWorktree(request: WorktreeRequest, context: AgentConte
   const own = `cadre/${context.phase.name}-${context.key.slice(0, 8)}`
   const branch = request.branch ?? (current && current !== base ? current : own)
   for (const name of [base, branch]) await checkName(at, git, name)
-  if (branch === base) throw refusal(at, `branch and base are both ${base}`, 'choose another `branch`')
+  if (branch === base)
+    throw refusal(at, `\`branch\` must differ from the base branch, but both are ${base}`, 'choose another `branch`')
   const tip = heads.get(base)
-  if (!tip) throw refusal(at, `the remote has no branch ${base}`, 'push it first, or set another base_branch')
+  if (!tip) throw refusal(at, `the remote has no branch ${base}`, 'push that branch first, or set another base_branch')
   await obtain(git, place.remote, base, tip)
-  // What changed within a submodule is that repository's to commit.
+  // Changes inside a submodule must be committed in the submodule's own repository.
   const status = ['status', '--porcelain', '--untracked-files=normal', '--ignore-submodules=dirty', '--', '.']
   const changed = (await git(status)) !== ''
   if (changed) await checkNested(at, git)
@@ -77,8 +79,8 @@ export async function openWorktree(request: WorktreeRequest, context: AgentConte
 }
 
 /**
- * Commits what changed in the folder to the branch and pushes it. Gives its commit, or null where there was nothing to
- * push. Doing it again with nothing new does nothing.
+ * Commits the changes of the folder to the branch and pushes it. Returns the commit, or null when there was nothing to
+ * push. A repeated call without new changes does nothing.
  */
 export async function commitAndPush(tree: Worktree, message: string): Promise<string | null> {
   const { git, remote, branch, heads, changed, ahead } = tree
@@ -100,26 +102,28 @@ export function headOf({ git }: Worktree): Promise<string> {
   return git(['rev-parse', 'HEAD'])
 }
 
-/** What was changed comes along, unless it would overwrite what the branch holds: then git refuses. */
+/**
+ * Switches to the branch and keeps the changes of the folder. git refuses if that would overwrite files of the branch.
+ */
 async function checkOut({ at, git, remote, base, branch, heads, ahead }: Worktree): Promise<void> {
   const local = await git(['for-each-ref', '--format=%(objectname)', `refs/heads/${branch}`])
   const target = local || heads.get(branch)
   if (!local && target) await obtain(git, remote, branch, target)
   if (target && ahead && (await hasMore(git, [heads.get(base)!, target, 'HEAD']))) {
-    const hint = 'merge them into it, or choose another `branch`'
+    const hint = 'merge these commits into the branch, or choose another `branch`'
     throw new AgentError(`[${at}] HEAD has commits that ${branch} lacks`, { code: 'conflict', hint, sent: 'no' })
   }
   const create = ['switch', '--quiet', '--no-track', '--create', branch, target ?? 'HEAD']
   await git(local ? ['switch', '--quiet', '--no-guess', branch] : create)
 }
 
-/** Whether the last of these has commits that none of the others has. */
+/** Whether the last of `commits` has ancestors that none of the others has. */
 async function hasMore(git: Git, commits: readonly string[]): Promise<boolean> {
   const others = commits.slice(0, -1).map(commit => `^${commit}`)
   return (await git(['rev-list', '--max-count=1', commits.at(-1)!, ...others])) !== ''
 }
 
-/** Makes sure that the commit of a remote's branch is here. */
+/** Fetches the commit of a remote branch unless it is already present. */
 async function obtain(git: Git, remote: GitRemote, branch: string, commit: string): Promise<void> {
   const known = await answerOr(false, git(['cat-file', '-e', `${commit}^{commit}`]).then(isDone))
   const quiet = ['--quiet', '--no-tags', '--no-write-fetch-head']
@@ -140,25 +144,27 @@ async function headsOf(git: Git, remote: GitRemote) {
 
 async function checkCommit(at: string, git: Git): Promise<void> {
   const some = await answerOr(false, git(['rev-parse', '--verify', '--quiet', 'HEAD^{commit}']).then(isDone))
-  if (!some) throw refusal(at, 'the repository has no commit here', 'fetch and check out what the changes are based on')
+  if (!some)
+    throw refusal(at, 'the repository has no commit', 'fetch and check out the branch that the changes are based on')
 }
 
-/** git would commit a repository that lies in this one as a link that nobody else can follow. */
+/** Refuses a nested repository, because git would commit it as a link that nobody else can follow. */
 async function checkNested(at: string, git: Git): Promise<void> {
   const untracked = await git(['ls-files', '--others', '--exclude-standard', '-z', '--', '.'])
   const nested = untracked.split('\0').find(name => name.endsWith('/'))
-  if (nested) throw refusal(at, `${nested} is a repository of its own`, 'ignore it, or make it a submodule')
+  if (nested)
+    throw refusal(at, `${nested} must not be a separate repository`, 'add it to .gitignore, or make it a submodule')
 }
 
 async function checkName(at: string, git: Git, name: string): Promise<void> {
   const valid =
     !name.startsWith('-') && (await answerOr(false, git(['check-ref-format', `refs/heads/${name}`]).then(isDone)))
-  if (!valid) throw refusal(at, `${JSON.stringify(name)} is no name of a branch`, 'see: git help check-ref-format')
+  if (!valid) throw refusal(at, `${JSON.stringify(name)} is not a valid branch name`, 'see: git help check-ref-format')
 }
 
 const isDone = () => true
 
-/** Who commits: as git is configured, else the program itself. */
+/** The author and committer: from git's configuration, or else cadre itself. */
 async function identity(git: Git): Promise<Record<string, string>> {
   const configured = (key: string) => answerOr('', git(['config', '--get', key]))
   const name = (await configured('user.name')) || 'cadre'
@@ -171,16 +177,20 @@ async function identity(git: Git): Promise<Record<string, string>> {
   }
 }
 
-/** As it stands in the configuration, without what `insteadOf` would make of it. */
+/** The address of a remote as it is configured, before `insteadOf` is applied. */
 async function addressOf(at: string, git: Git, remote: string): Promise<string> {
   for (const key of ['pushurl', 'url']) {
     const address = await answerOr('', git(['config', '--get', `remote.${remote}.${key}`]))
     if (address) return address
   }
-  throw refusal(at, `there is no remote ${remote}`, 'is project_dir a git repository? add one with `git remote add`')
+  throw refusal(
+    at,
+    `there is no remote ${remote}`,
+    'check that project_dir is a git repository, and add the remote with `git remote add`',
+  )
 }
 
-/** How the remote at `address` is reached, and what its repository is called. */
+/** How the remote at `address` is reached, and the owner and name of its repository. */
 function placeOf(at: string, address: string, { remote, host, login }: WorktreeRequest) {
   const url = /^(https?|ssh):\/\//i.test(address) ? URL.parse(address) : null
   const scp = url || address.includes('://') ? null : /^(?:[^@:/\s]+@)?([^@:/\s]+):(.+)$/.exec(address)
@@ -191,17 +201,26 @@ function placeOf(at: string, address: string, { remote, host, login }: WorktreeR
     .split('/')
     .filter(Boolean)
     .slice(-2)
-  if (!owner || !repo) throw refusal(at, `remote ${remote} names no repository`, 'expected …/<owner>/<repository>')
+  if (!owner || !repo)
+    throw refusal(
+      at,
+      `the address of remote ${remote} does not name a repository`,
+      'the address must end with <owner>/<repository>',
+    )
   const overHttp = url !== null && url.protocol !== 'ssh:'
   if (found !== host) {
     if (!overHttp) return { owner, repo, remote: { address: remote } }
-    throw refusal(at, `remote ${remote} is at ${found}: the credential goes to ${host} only`, 'is base_url right?')
+    throw refusal(
+      at,
+      `remote ${remote} must be on ${host}, where the credential belongs, but it is on ${found}`,
+      'check base_url',
+    )
   }
   if (overHttp && url.protocol === 'http:' && !isLoopback(host)) {
     throw refusal(
       at,
-      `remote ${remote} is reached by http, which would show the credential`,
-      'give it an https address',
+      `remote ${remote} must use https, because http would expose the credential`,
+      'set an https address with `git remote set-url`',
     )
   }
   const reached = overHttp ? `${url.protocol}//${url.host}${url.pathname}` : `https://${host}/${owner}/${repo}.git`

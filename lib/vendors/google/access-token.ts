@@ -1,5 +1,5 @@
-// Access tokens of Google accounts: a service account's by a signed assertion (RFC 7523), a person's by a refresh token
-// (RFC 6749, 6). They are kept in memory until shortly before they expire.
+// Access tokens for Google accounts. A service account gets one with a signed assertion (RFC 7523), a person with a
+// refresh token (RFC 6749, section 6). Tokens are kept in memory until shortly before they expire.
 // https://developers.google.com/identity/protocols/oauth2/service-account#httprest
 
 import { type AgentContext, AgentError } from '../../agent/define.ts'
@@ -7,12 +7,12 @@ import { replyError } from '../../agent/reply.ts'
 import { isObject } from '../../json.ts'
 
 export interface GoogleAccount {
-  /** Its path, which is the agent's setting `credentials_file`. */
+  /** The path of the credentials file, from the agent's setting `credentials_file`. */
   file: string
-  /** What kind of file it is: a service account's key, or `client_id`, `client_secret` and `refresh_token`. */
+  /** The kind of file: the key of a service account, or `client_id`, `client_secret` and `refresh_token`. */
   mode: 'service_account' | 'oauth'
   scope: string
-  /** Where tokens are asked for, when the file has no `token_uri`. */
+  /** The address to request tokens from, when the file has no `token_uri`. */
   tokenUri: string
 }
 
@@ -23,7 +23,7 @@ interface Kept {
 }
 
 const kept = new Map<string, Kept>()
-/** A token that expires sooner than this is not used any more. */
+/** A token that expires within this time is no longer used. */
 const MARGIN = 5 * 60_000
 const FIELDS = {
   service_account: ['client_email', 'private_key'],
@@ -31,10 +31,10 @@ const FIELDS = {
 }
 const SECRET = ['private_key', 'client_secret', 'refresh_token']
 
-/** An access token; with `renew`, another one than the last. Throws an AgentError that nothing was sent. */
+/** An access token. `renew` requests a new one. Throws an AgentError with `sent: 'no'`. */
 export async function googleToken(context: AgentContext<unknown>, account: GoogleAccount, renew = false) {
   const credentials = await readCredentials(context, account)
-  // Before anything can say them back. The file may hold others than when the settings were read.
+  // Concealed before any reply can repeat them. The file may have changed since the settings were read.
   for (const name of SECRET) if (typeof credentials[name] === 'string') context.conceal(credentials[name])
   const key = Bun.hash(JSON.stringify([account, credentials])).toString(36)
   const found = kept.get(key)
@@ -66,7 +66,7 @@ async function readCredentials(
   const other = mode === 'oauth' ? 'service_account' : 'oauth'
   const fits = FIELDS[other].every(name => typeof credentials[name] === 'string')
   const hint = fits ? `set agents.${agent}.auth_mode to ${other}` : `set ${setting} to another file`
-  throw refuse(`has no ${missing.join(', ')}, which auth_mode ${mode} needs`, hint)
+  throw refuse(`has no ${missing.join(', ')}, which auth_mode ${mode} requires`, hint)
 }
 
 async function ask(
@@ -89,7 +89,7 @@ async function ask(
           grant_type: 'urn:ietf:params:oauth:grant-type:jwt-bearer',
           assertion: await signAssertion(context, credentials, scope, uri),
         }
-  // It gives a token to whoever has it.
+  // Anyone who has the assertion can get a token with it.
   if (form.assertion) context.conceal(form.assertion)
   const asked = Date.now()
   const reply = await context.fetch(uri, {
@@ -100,13 +100,13 @@ async function ask(
   if (!reply.ok) {
     const error = await replyError(reply, `[${place}] sign in to Google`)
     if (reply.status !== 400 && reply.status !== 401) throw error
-    const hint = `the credentials were refused: set agents.${agent}.credentials_file anew, and check this machine’s clock`
+    const hint = `the credentials were refused: check agents.${agent}.credentials_file and the clock of this machine`
     throw new AgentError(error.message, { code: 'unauthorized', hint, sent: 'no' })
   }
   const { access_token, expires_in = 3_600 } = (await reply.json()) as { access_token?: string; expires_in?: number }
   if (typeof access_token !== 'string' || !access_token) {
     const what = `[${place}] sign in to Google: the reply has no access_token`
-    throw new AgentError(what, { code: 'unexpected_reply', hint: `is ${uri} Google’s own?`, sent: 'no' })
+    throw new AgentError(what, { code: 'unexpected_reply', hint: `check that ${uri} belongs to Google`, sent: 'no' })
   }
   context.conceal(access_token)
   return { token: access_token, until: asked + expires_in * 1_000 }
@@ -120,8 +120,8 @@ async function signAssertion(
 ) {
   const { importPKCS8, SignJWT } = await import('jose')
   const key = await importPKCS8(credentials.private_key!, 'RS256').catch(() => {
-    const hint = `set agents.${agent}.credentials_file to the file as Google made it`
-    throw new AgentError(`[${place}] private_key is no PKCS #8 key`, { code: 'unauthorized', hint, sent: 'no' })
+    const hint = `set agents.${agent}.credentials_file to the unchanged file from Google`
+    throw new AgentError(`[${place}] private_key must be a PKCS #8 key`, { code: 'unauthorized', hint, sent: 'no' })
   })
   const { private_key_id: kid } = credentials
   return new SignJWT({ scope })

@@ -1,4 +1,4 @@
-// Uploads into Google Drive, which go on where they broke off.
+// Uploads to Google Drive. An interrupted upload continues where it stopped.
 // https://developers.google.com/workspace/drive/api/guides/manage-uploads
 
 import { type FileHandle, open } from 'node:fs/promises'
@@ -7,26 +7,29 @@ import { beforehand } from '../../agent/entry.ts'
 import type { JsonObject } from '../../json.ts'
 import { type DriveContext, driveRequest, pause } from './drive.ts'
 
-/** Bytes that are uploaded in one request. */
+/** A file of at most this many bytes is uploaded in one request. */
 const SIMPLE_MOST = 5 * 1024 * 1024
-/** Of a resumable upload: a multiple of 256 KiB, all that is in memory at a time. */
+/**
+ * The size of the chunks of a resumable upload, one of which is in memory at a time. Drive requires a multiple of 256
+ * KiB.
+ */
 const CHUNK = 8 * 1024 * 1024
 const CHUNK_TIMEOUT = 5 * 60_000
-/** Failures one after the other, without progress in between. */
+/** Maximum number of consecutive failures without progress. */
 const TRIES = 5
 
 export interface DriveUpload {
-  /** Begins the messages of failures: `upload report.md`. */
+  /** The beginning of error messages: `upload report.md`. */
   doing: string
   file: Bun.BunFile
-  /** POST makes a file, PATCH gives one new content. */
+  /** POST creates a file, PATCH replaces the content of an existing one. */
   method: 'POST' | 'PATCH'
-  /** With its query, to which the type of the upload is added. */
+  /** The path with its query. The type of the upload is added to the query. */
   path: string
   metadata: JsonObject
 }
 
-/** In one request up to 5 MiB, else resumable, with one chunk in memory at a time. The reply describes the file. */
+/** Uploads a file: up to 5 MiB in one request, larger files in a resumable upload. The reply describes the file. */
 export async function driveUpload(
   { doing, file, method, path, metadata }: DriveUpload,
   context: DriveContext,
@@ -46,20 +49,23 @@ export async function driveUpload(
     'x-upload-content-type': file.type,
     'x-upload-content-length': `${file.size}`,
   }
-  // A session alone is no file, so a failure to begin one left nothing.
+  // A failure to begin a session left no file behind, so nothing was sent.
   const begun = await beforehand(() =>
     driveRequest(doing, at('resumable'), context, { method, headers, body: JSON.stringify(metadata) }),
   )
   const session = URL.parse(begun.headers.get('location') ?? '')
   if (!session)
-    throw new AgentError(`[${context.place}] ${doing}: Drive gave no session`, { code: 'vendor_error', sent: 'no' })
-  // Whoever knows the session may write to it.
+    throw new AgentError(`[${context.place}] ${doing}: the reply of Drive has no upload session`, {
+      code: 'vendor_error',
+      sent: 'no',
+    })
+  // Anyone who knows the session id can write to the session.
   context.conceal(session.searchParams.get('upload_id') ?? session.search)
-  // Only path and query of its address count, so that the token cannot be led to another host.
+  // Only the path and query of the session's address are used, so that the token cannot be sent to another host.
   return sendChunks(file, doing, session.pathname + session.search, context)
 }
 
-/** Chunk after chunk, each in the same bytes of memory; after a failure Drive is asked how much it has. */
+/** Sends one chunk after the other from the same buffer. After a failure Drive is asked how much it has received. */
 async function sendChunks(file: Bun.BunFile, doing: string, session: string, context: DriveContext): Promise<Response> {
   const { size, type } = file
   const handle = await open(file.name!, 'r')
@@ -81,7 +87,9 @@ async function sendChunks(file: Bun.BunFile, doing: string, session: string, con
         const has = Number(/-(\d+)$/.exec(reply.headers.get('range') ?? '')?.[1] ?? -1) + 1
         if (has > received) failures = 0
         else if (!asking && ++failures >= TRIES) {
-          throw new AgentError(`[${context.place}] ${doing}: Drive keeps no byte of it`, { code: 'vendor_error' })
+          throw new AgentError(`[${context.place}] ${doing}: Drive does not store any of the data`, {
+            code: 'vendor_error',
+          })
         }
         received = has
         asking = false
@@ -112,7 +120,7 @@ async function fill(
   return bytes
 }
 
-/** A refusal may come after the last byte, whose own reply was lost: nobody can say that nothing was written. */
+/** A refusal may follow a last chunk whose reply was lost, so it does not prove that nothing was written. */
 async function settled(work: Promise<Response>): Promise<Response | AgentError> {
   try {
     return await work

@@ -1,4 +1,4 @@
-// Google Drive v3: requests as an account, what its refusals mean, and the pauses that it asks for.
+// Google Drive v3: requests with an account, the meaning of refusals, and pauses when the rate limit is reached.
 // https://developers.google.com/workspace/drive/api/guides/handle-errors
 
 import { setTimeout as wait } from 'node:timers/promises'
@@ -9,7 +9,7 @@ import { googleToken } from './access-token.ts'
 
 const SCOPE = 'https://www.googleapis.com/auth/drive'
 const TRIES = 5
-/** Drive says 403, not 429, when an account asks too often. */
+/** Drive answers 403 instead of 429 when an account exceeds its rate limit. */
 const TOO_OFTEN = /"(userRateLimitExceeded|rateLimitExceeded)"/
 
 export interface DriveSettings {
@@ -19,7 +19,10 @@ export interface DriveSettings {
 }
 export type DriveContext = AgentContext<DriveSettings>
 
-/** A reply of 200–299 or 308. Throws what `explain` says of another, once a new token and a pause did not help. */
+/**
+ * Sends a request and returns a reply with status 200–299 or 308. For any other status it throws the error of
+ * `explain`, after a new token or pauses did not help.
+ */
 export async function driveRequest(
   doing: string,
   path: string,
@@ -47,11 +50,11 @@ export async function driveRequest(
   }
 }
 
-/** Before the next try after this many. */
+/** Pauses before the next attempt. `attempt` is the number of attempts so far. */
 export async function pause(attempt: number, { signal, log, waiting }: DriveContext): Promise<void> {
   const ms = Math.round((0.5 + Math.random()) * 250 * 2 ** attempt)
-  log('waiting: Drive asks for patience', { attempt, wait_ms: ms })
-  using _ = waiting('Drive asks for patience')
+  log('waiting: the rate limit of Drive', { attempt, wait_ms: ms })
+  using _ = waiting('the rate limit of Drive')
   await wait(ms, undefined, { signal })
 }
 
@@ -68,7 +71,7 @@ async function failure(reply: Response, doing: string, context: DriveContext): P
     : body.includes('"exportSizeLimitExceeded"')
       ? 'Drive exports at most 10 MB: choose another `export`, or split the document'
       : code === 'not_found'
-        ? 'check the id, and share it with the account of the credentials'
+        ? 'check the id, and that the file is shared with the account of the credentials'
         : undefined
   return hint ? new AgentError(message, { code, hint, sent: 'no' }) : error
 }

@@ -1,4 +1,4 @@
-// The door of Google's clouds: Drive, as an account.
+// The exports of lib/vendors/google: requests to Google Drive with an account.
 
 export { driveRequest } from './drive.ts'
 export { driveUpload } from './drive-upload.ts'

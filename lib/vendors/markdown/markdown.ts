@@ -1,5 +1,5 @@
-// The door of Markdown (GitHub's flavour): its text as a tree, the tree as text, and what the readers of other formats
-// build the tree with.
+// The exports of lib/vendors/markdown, for GitHub Flavored Markdown: parsing, printing, and the functions with which
+// readers of other formats build a tree.
 
 export { parseMarkdown } from './parse.ts'
 export * from './tree.ts'

@@ -1,5 +1,5 @@
-// Markdown (GitHub's flavour) as mdast, the tree between the formats of vendors and people.
-// What Markdown cannot say stands in links with schemes of our own, so that it survives a round trip:
+// GitHub Flavored Markdown as mdast, the tree through which vendors' formats are converted. Content that Markdown
+// cannot express becomes a link with one of our own schemes, so that it survives a round trip:
 // `[@Ada](accountid:5b10a2)` is a mention, `[text](page:KEY/Title)` another page, `attachment:name` a file of the page.
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
@@ -18,13 +18,16 @@ import type {
 export type Block = BlockContent | DefinitionContent
 export type Inline = PhrasingContent
 
-/** Levels of nesting, blocks and marks together; what stands deeper is its text. No page needs more, and stacks end. */
+/**
+ * Maximum nesting of blocks and marks together. Deeper nodes become text. No page needs more, and deep recursion would
+ * overflow the stack.
+ */
 export const DEEPEST = 100
 
-/** Blocks that are printed at once, before others have their turn. */
+/** Number of blocks that are printed before the event loop gets a turn. */
 const SLICE = 200
 
-/** The text of a tree. Ends with a newline, unless it is empty. */
+/** Prints a tree. The text ends with a newline unless it is empty. */
 export async function printMarkdown(blocks: readonly Block[]): Promise<string> {
   const [{ toMarkdown }, { gfmToMarkdown }] = await Promise.all([
     import('mdast-util-to-markdown'),
@@ -35,7 +38,8 @@ export async function printMarkdown(blocks: readonly Block[]): Promise<string> {
   const printed: string[] = []
   for (let at = 0; at < blocks.length; ) {
     let end = at + SLICE
-    // How a list or a code block is printed depends on what stands before it.
+    // A slice ends only before a paragraph or heading, because the output of a list or code block depends on the block
+    // before it.
     while (end < blocks.length && !/^(paragraph|heading)$/.test(blocks[end]!.type)) end++
     printed.push(toMarkdown({ type: 'root', children: blocks.slice(at, end) }, options))
     at = end
@@ -53,12 +57,12 @@ export const link = (url: string, children: Inline[]): Inline => ({ type: 'link'
 export const mention = (id: string, name: string): Inline =>
   link(`accountid:${id}`, [textNode(name.startsWith('@') ? name : `@${name}`)])
 
-/** The account that a link mentions, or null. */
+/** The account that a link mentions; null if it is not a mention. */
 export function mentioned(url: string): string | null {
   return url.startsWith('accountid:') ? url.slice('accountid:'.length) : null
 }
 
-/** `level`: from 1 to 6; what is beyond is the nearest of them. */
+/** A heading. `level` is limited to the range from 1 to 6. */
 export function heading(level: number, children: readonly Inline[]): Heading {
   const depth = Math.min(Math.max(level, 1), 6) as Heading['depth']
   return { type: 'heading', depth, children: trimmed(children) }
@@ -66,7 +70,7 @@ export function heading(level: number, children: readonly Inline[]): Heading {
 
 export const quote = (children: Block[]): Block => ({ type: 'blockquote', children })
 
-/** A paragraph without blanks and breaks at its ends, where Markdown would have to spell them out. */
+/** A paragraph without blanks and breaks at its ends, which Markdown would have to escape. */
 export function paragraph(children: readonly Inline[]): Paragraph {
   return { type: 'paragraph', children: trimmed(children) }
 }
@@ -87,7 +91,10 @@ export function trimmed(children: readonly Inline[]): Inline[] {
   return kept
 }
 
-/** Blocks, with a paragraph for each run of inline content between them; `blockOf` gives null for what is inline. */
+/**
+ * Converts nodes to blocks. `blockOf` returns null for inline content, and each sequence of inline nodes becomes a
+ * paragraph.
+ */
 export function blocksWith<N>(
   nodes: readonly N[],
   blockOf: (node: N) => Block[] | null,
@@ -116,7 +123,10 @@ export function item(children: readonly Block[], checked: boolean | null): ListI
   return { type: 'listItem', spread: false, checked, children: [...children] }
 }
 
-/** An item of another format: a box at its beginning, which the writers put where no task list may stand, is its state. */
+/**
+ * A list item of another format. A box character at its beginning becomes the state of a task; the writers put it there
+ * where task lists are not allowed.
+ */
 export function unboxed(children: readonly Block[]): ListItem {
   const [first, ...rest] = children
   const [line, ...more] = first?.type === 'paragraph' ? first.children : []
@@ -125,7 +135,7 @@ export function unboxed(children: readonly Block[]): ListItem {
   return item([paragraph([textNode(line.value.slice(box[0].length)), ...more]), ...rest], box[1] === '☑')
 }
 
-/** Emphasis with its outer blanks outside, where Markdown wants them; nothing around nothing. */
+/** Emphasis with leading and trailing blanks moved outside, as Markdown requires. Empty content gets no emphasis. */
 export function emphasised(type: 'strong' | 'emphasis' | 'delete', children: Inline[]): Inline[] {
   const before = startsBlank(children[0]) ? [textNode(' ')] : []
   const after = children.length > 0 && endsBlank(children.at(-1)) ? [textNode(' ')] : []
@@ -136,7 +146,7 @@ export function emphasised(type: 'strong' | 'emphasis' | 'delete', children: Inl
 const startsBlank = (node: Inline | undefined) => node?.type === 'text' && /^\s/.test(node.value)
 const endsBlank = (node: Inline | undefined) => node?.type === 'text' && /\s$/.test(node.value)
 
-/** A table of rows of cells. One whose first row is no header gets an empty header, which Markdown cannot do without. */
+/** A table. If the first row is not a header, an empty header is added, because Markdown requires one. */
 export function table(
   rows: readonly (readonly Block[][])[],
   hasHeader: boolean,
@@ -149,7 +159,7 @@ export function table(
   return [{ type: 'table', align: [...align], children }]
 }
 
-/** Whether the first row says nothing: the mark of a table without a header. */
+/** Whether the first row is empty, which marks a table without a header. */
 export function isHeaderless({ children }: Table): boolean {
   return children.length > 1 && children[0]!.children.every(({ children: content }) => content.length === 0)
 }
@@ -160,13 +170,13 @@ function cell(blocks: readonly Block[]): TableCell {
   return { type: 'tableCell', children: children.map(asCellContent) }
 }
 
-/** A cell is one line of text: its breaks are written as HTML. */
+/** A cell is one line of text, so its breaks are written as HTML. */
 function asCellContent(node: Inline): Inline {
   if (node.type === 'break') return { type: 'html', value: '<br>' }
   return 'children' in node ? ({ ...node, children: node.children.map(asCellContent) } as Inline) : node
 }
 
-/** The inline content of a block, for places that hold nothing else. */
+/** The inline content of a block, for places that allow nothing else. */
 export function flat(block: Block): Inline[] {
   switch (block.type) {
     case 'paragraph':

@@ -1,7 +1,7 @@
 // Attacks by publishing: packages that take long to check, packages for a scope of others, names that daemons refuse.
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { PackageChecker } from '../../../lib/hub/package-check.ts'
+import { PackageChecker } from '../../../lib/hub/packages/packages.ts'
 import { startTestHub, type TestHub } from '../../support/hub.ts'
 
 let hub: TestHub

@@ -22,7 +22,7 @@ test('a wait is between the half and the whole of the doubled time, and never ab
   )
 })
 
-test('a wait is a number that a clock can be set to', () => {
+test('a wait is a valid number of milliseconds', () => {
   fc.assert(
     fc.property(base, failures, chance, (backoff, failed, random) => {
       expect(Number.isFinite(retryDelay(backoff, failed, () => random))).toBe(true)
@@ -30,7 +30,7 @@ test('a wait is a number that a clock can be set to', () => {
   )
 })
 
-test('more failures never make it shorter, by the same chance; more chance never either', () => {
+test('a wait grows with the failures and with the random number', () => {
   fc.assert(
     fc.property(base, failures, chance, chance, (backoff, failed, one, other) => {
       expect(retryDelay(backoff, failed + 1, () => one)).toBeGreaterThanOrEqual(retryDelay(backoff, failed, () => one))
@@ -40,7 +40,7 @@ test('more failures never make it shorter, by the same chance; more chance never
   )
 })
 
-test('chance reaches the half, and all but the whole', () => {
+test('the random part reaches one half, and nearly the whole', () => {
   expect(retryDelay(1_000, 3, () => 0)).toBe(4_000)
   expect(retryDelay(1_000, 3, () => 1 - Number.EPSILON)).toBeGreaterThan(7_900)
   expect(retryDelay(1_000, 60, () => 0)).toBe(MOST_MS / 2)

@@ -14,7 +14,7 @@ const spans = fc.array(fc.record({ ms: fc.nat(10_000), stands: fc.boolean() }), 
 const running = (ms: number): Clock => ({ deadline: START + ms, left: null })
 const NONE: Clock = { deadline: null, left: null }
 
-test('it is due when it has run for its time, however often it stood in between', () => {
+test('it is due when it has run for its time, however often it was stopped in between', () => {
   fc.assert(
     fc.property(limit, spans, (ms, passed) => {
       let clock = running(ms)
@@ -36,7 +36,7 @@ test('it is due when it has run for its time, however often it stood in between'
   )
 })
 
-test('one that stands is not due before it goes on, however long that takes', () => {
+test('a stopped clock is not due before it is started again', () => {
   fc.assert(
     fc.property(
       limit.filter(ms => ms > 0),
@@ -48,7 +48,7 @@ test('one that stands is not due before it goes on, however long that takes', ()
   )
 })
 
-test('it either runs or stands, and to say so twice changes nothing', () => {
+test('it either runs or is stopped, and repeated calls change nothing', () => {
   fc.assert(
     fc.property(limit, time, time, (ms, first, second) => {
       const stands = pause(running(ms), START + first)
@@ -62,7 +62,7 @@ test('it either runs or stands, and to say so twice changes nothing', () => {
   )
 })
 
-test('one without a time never stands, never runs out', () => {
+test('a clock without a time is never stopped and never due', () => {
   fc.assert(
     fc.property(time, now => {
       expect([pause(NONE, now), resume(NONE, now), isDue(NONE, now)]).toEqual([NONE, NONE, false])
@@ -70,7 +70,7 @@ test('one without a time never stands, never runs out', () => {
   )
 })
 
-test('what goes back into a row and out of it is the same clock', () => {
+test('a clock is the same after it was stored in a row', () => {
   fc.assert(
     fc.property(limit, time, fc.boolean(), (ms, at, stands) => {
       const clock = stands ? pause(running(ms), START + at) : running(ms)
@@ -81,7 +81,7 @@ test('what goes back into a row and out of it is the same clock', () => {
   )
 })
 
-test('a step of the time moves it by no more than the step', () => {
+test('a jump of the system clock changes it by no more than the jump', () => {
   fc.assert(
     fc.property(limit, time, fc.integer({ min: -86_400_000, max: 86_400_000 }), (ms, at, step) => {
       const stands = pause(running(ms), START + at)

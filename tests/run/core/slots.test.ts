@@ -79,7 +79,7 @@ function compare(model: Model, real: Slots<number>): void {
   expect([real.inUse, real.free]).toEqual([model.inUse, model.limit - model.inUse])
 }
 
-test('slots are never more than there are, and go to those who wait, first come first served in a root', () => {
+test('no more slots are used than exist, and items of a root get them in the order in which they came', () => {
   const step = fc.oneof(
     fc.constantFrom(...ROOTS).map(root => new Want(root)),
     fc.constant(new Next()),
@@ -111,7 +111,7 @@ function turns(counts: readonly number[], limit: number, order: (root: number, n
   }
 }
 
-test('turns go over the roots: while one waits, no other gets two', () => {
+test('roots take turns: while one waits, no other gets two slots', () => {
   fc.assert(
     fc.property(sizes, fc.integer({ min: 1, max: 5 }), fc.boolean(), (counts, limit, mixed) => {
       const given = turns(counts, limit, mixed ? (_, n) => n : root => root)
@@ -132,7 +132,7 @@ test('turns go over the roots: while one waits, no other gets two', () => {
   )
 })
 
-test('one that comes to a long queue has its turn next but one at the latest', () => {
+test('a root that joins a long queue gets one of the next two turns', () => {
   const slots = new Slots<string>(1)
   for (let n = 0; n < 60; n++) slots.want('long', `long ${n}`)
   expect(slots.next()).toBe('long 0')
@@ -144,7 +144,7 @@ test('one that comes to a long queue has its turn next but one at the latest', (
   expect(two).toContain('short')
 })
 
-test('what is dropped gets no slot; what has one cannot be dropped; a root that has nobody left is passed over', () => {
+test('a dropped item gets no slot; an item with a slot cannot be dropped; an empty root is skipped', () => {
   const slots = new Slots<string>(2)
   slots.want('a', 'a1')
   slots.want('b', 'b1')

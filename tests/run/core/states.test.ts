@@ -24,7 +24,7 @@ test('the states are those of the contract', () => {
   expect(new Set<string>(PHASE_STATES)).toEqual(new Set(['pending', 'running', 'awaiting_input', ...PHASE_ENDS]))
 })
 
-test('what has ended has no way out, and nothing else has ended', () => {
+test('ended states have no transitions, and all other states have some', () => {
   fc.assert(
     fc.property(run, run, (from, to) => {
       expect(runEnded(from)).toBe(RUN_ENDS.includes(from))
@@ -67,7 +67,7 @@ test('any walk along the table stops at an end and never before a state without 
   expect(phaseMay('running', 'skipped')).toBe(false)
 })
 
-test('a dependant is held up by what failed or was cancelled, or was itself held up, and by nothing else', () => {
+test('a dependant is blocked only by a failed, cancelled or blocked dependency', () => {
   const reason = fc.constantFrom(null, 'when', 'upstream', 'person', 'retry', 'timeout')
   const onFailure = fc.constantFrom('fail', 'continue', 'escalate')
   fc.assert(

@@ -297,7 +297,7 @@ describe('an agent that never returns and ignores its signal', () => {
     expect(t.engine.load.slots).toBe(1)
   }, 40_000)
 
-  test('is not heard any more once its run has ended, whose secrets are forgotten', async () => {
+  test('cannot write to the log after its run has ended and the secrets are forgotten', async () => {
     const late = Promise.withResolvers<void>()
     const spoken = Promise.withResolvers<void>()
     does = async context => {

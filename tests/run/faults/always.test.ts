@@ -94,7 +94,7 @@ describe.each(ends)('after %s', (how, more, state, reason) => {
     expect(t.engine.record(subRunOf(t, run_id, 'clean'))).toMatchObject({ state: 'completed' })
   })
 
-  test('a map goes on whose items were being evaluated', async () => {
+  test('a map whose items were being evaluated continues', async () => {
     home = folder()
     await open()
     const { run_id } = await t.start({
@@ -121,7 +121,7 @@ describe.each(ends)('after %s', (how, more, state, reason) => {
     expect(stateOf(run_id, 'each')).toBe('completed')
   })
 
-  test('they go on after a restart in the middle of them', async () => {
+  test('they continue after a restart in the middle of them', async () => {
     home = folder()
     await open()
     const held = Promise.withResolvers<void>()

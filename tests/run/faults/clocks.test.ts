@@ -45,7 +45,7 @@ const approve = async () => {
   await t.engine.decide(question!.id, { decision: 'approve', by: 'somebody' })
 }
 
-test('the clock of a team phase goes on after a person has answered, beside work that never waited', async () => {
+test('the clock of a team phase runs again after a person has answered, beside work that never waited', async () => {
   t = await testEngine({ agents })
   const { run_id } = await t.start({
     'team.yml': team([{ name: 'down', type: 'team', team: './child', timeout: '1s' }, act('beside', 'hold')]),
@@ -227,7 +227,7 @@ describe('the backoff of a retry', () => {
     }
   }, 60_000)
 
-  test('is not the same for all that failed at once', async () => {
+  test('differs between phases that failed at the same time', async () => {
     const at = Date.now()
     t = await testEngine({ agents, now: () => at })
     const retry = { attempts: 2, backoff: '1m' }
@@ -283,7 +283,7 @@ describe('a clock that steps', () => {
     checkInvariants(home)
   })
 
-  test('forward by a day does not keep what is due from happening', async () => {
+  test('forward by a day does not prevent what is due', async () => {
     t = await testEngine({ agents, now })
     failures = 2
     const { run_id } = await t.start(
@@ -300,7 +300,7 @@ describe('a clock that steps', () => {
     expect(await ended(run_id)).toMatchObject({ state: 'completed' })
   })
 
-  test('back delays what is due by the step and not by more', async () => {
+  test('back delays what is due by no more than the step', async () => {
     const STEP = 1_500
     t = await testEngine({ agents, now })
     failures = 1
@@ -329,7 +329,7 @@ describe('a clock that steps', () => {
     expect(await ended(subRunOf(t, below.run_id, 'down'))).toMatchObject({ state: 'cancelled' })
   })
 
-  test('back by a day does not keep a cancel from ending what does not heed it', async () => {
+  test('back by a day does not prevent a cancel from ending an agent that ignores it', async () => {
     const { agents } = scripted({ deaf: () => new Promise(() => {}) })
     t = await testEngine({ agents, now })
     const { run_id } = await t.start(team([act('deaf', 'deaf')]))

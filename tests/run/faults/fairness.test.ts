@@ -45,7 +45,7 @@ test.each(cases)('a run of one phase does not wait for the whole run %s before i
   expect(calls.filter(name => name === 'long')).toHaveLength(MANY)
 })
 
-test('runs that came one after the other take turns, however many there are of each', async () => {
+test('runs that were started one after the other get slots in turn', async () => {
   t = await testEngine({ agents, slots: SLOTS })
   calls.length = 0
   const large = [await t.start(wide), await t.start(mapped), await t.start(deep)]

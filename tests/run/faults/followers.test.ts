@@ -17,7 +17,7 @@ const { agents, calls } = scripted({
 let t: TestEngine
 afterEach(() => t.close())
 
-test('one that throws keeps no other from hearing, and no line out of the log', async () => {
+test('one that throws does not affect other followers or the log', async () => {
   t = await testEngine({ agents })
   t.engine.follow(() => {
     throw new Error('broken on purpose')
@@ -44,7 +44,7 @@ test('a call after the stop is refused', async () => {
   expect(answer).toMatchObject({ code: 'unavailable' })
 })
 
-test('who waits for a sub-run that never got its turn hears that it was cancelled', async () => {
+test('a caller that waits for a sub-run that never got its turn learns that it was cancelled', async () => {
   t = await testEngine({ agents })
   const { run_id } = await t.run({
     'team.yml': team([keyed(['a', 'b'], './one', { concurrency: 1, on_item_failure: 'continue' })]),

@@ -101,7 +101,7 @@ describe.skipIf(!probe)('on a full disk', () => {
       expect(await within(t.engine.ended(run_id), 'the end of the run')).toMatchObject({ state: 'cancelled' })
     })
 
-    test('refuses a start at once, in words that help, and goes on when there is space', async () => {
+    test('refuses a start at once with a helpful message, and continues when there is space', async () => {
       const begin = await t.prepare(takesMuch([act('a', 'echo', { value: 1 })]), { text: BIG })
       disk.fill()
       const accepted: string[] = []
@@ -130,7 +130,7 @@ describe.skipIf(!probe)('on a full disk', () => {
       expect(t.engine.load).toMatchObject({ runs: 0, slots: 0, stalled: null })
     }, 60_000)
 
-    test('sets no timer more for each open run and each try to write', async () => {
+    test('sets no additional timer for each open run and each attempt to write', async () => {
       const begin = await t.prepare(team([act('long', 'wait', { timeout: '2h' })], { timeout: '1h' }))
       const runs = await Promise.all(Array.from({ length: 200 }, () => begin({ workspace: disk.path })))
       await until(() => calls.length === 200, '200 phases')
@@ -166,7 +166,7 @@ describe.skipIf(!probe)('on a full disk', () => {
       closing = () => daemon.kill('SIGKILL')
     })
 
-    test('answers 503 to a start, goes on to answer, and starts it when there is space', async () => {
+    test('answers 503 to a start, continues to answer, and starts the run when there is space', async () => {
       const path = files({ 'team.yml': takesMuch([shell('c', 'true')]) })
       const request = { path, inputs: { text: BIG } }
       disk.fill()

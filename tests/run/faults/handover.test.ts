@@ -144,7 +144,7 @@ describe('a file where the folder of a later phase goes', () => {
     await endedWell(run_id)
   })
 
-  test('keeps neither a resume of what failed below it from going on nor a start after that', async () => {
+  test('prevents neither a resume of failed phases below it nor a later start', async () => {
     const home = folder()
     const go = join(folder(), 'go')
     t = await testEngine({ home })
@@ -162,7 +162,7 @@ describe('a file where the folder of a later phase goes', () => {
     await endedWell(run_id)
   })
 
-  test('keeps no start from going on with the run, nor with any other', async () => {
+  test('does not prevent a start from continuing this run or any other', async () => {
     const home = folder()
     const go = join(folder(), 'go')
     t = await testEngine({ home })

@@ -84,7 +84,7 @@ for (const [what, fault] of Object.entries(FAULTS)) {
   })
 }
 
-test('the hub is told of the questions that nobody is asked any more', async () => {
+test('the hub is informed of questions that were closed without an answer', async () => {
   await t.close()
   const told: string[] = []
   const outbox = {

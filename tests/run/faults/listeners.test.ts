@@ -40,7 +40,7 @@ afterEach(async () => {
   await within(t.close(), 'the stop')
 })
 
-test('one that never returns fails its delivery in time, and the next events are told', async () => {
+test('one that never returns fails its delivery at the time-out, and the next events are delivered', async () => {
   await open()
   rings = name => (name === 'on_start' ? never() : undefined)
   const { run_id } = await t.start(
@@ -56,7 +56,7 @@ test('one that never returns fails its delivery in time, and the next events are
   await within(t.engine.told(), 'all that is told')
 })
 
-test('one that never returns holds up no other run, no resume and no next start', async () => {
+test('one that never returns delays no other run, no resume and no later start', async () => {
   const home = folder()
   await open(home)
   rings = never
@@ -114,7 +114,7 @@ test.each(wild)('one that throws %s fails its delivery and nothing else', async 
   expect(deliveries(t, run_id)[0]!.error).toBeString()
 })
 
-test('a review is told once in its run and once in each run above, though it becomes an escalation', async () => {
+test('a review is delivered once in its run and once in each run above, even if it becomes an escalation', async () => {
   const home = folder()
   await open(home)
   rings = () => {}

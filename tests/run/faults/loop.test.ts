@@ -79,3 +79,20 @@ test('a tree of 5,000 sub-runs that is cancelled', async () => {
   expect(rowsOf<{ count: number }>(t.home, open)).toEqual([{ count: 0 }])
   expect(gap).toBeLessThan(LONGEST_GAP_MS)
 }, 180_000)
+
+test('teams that no run needs any more are found beside 100,000 runs', async () => {
+  t = await testEngine({ agents })
+  const { run_id } = await t.run(team([act('work', 'echo')]))
+  const columns = rowsOf<{ name: string }>(t.home, "SELECT name FROM pragma_table_info('runs')").map(({ name }) => name)
+  const copied: Record<string, string> = { id: "id || '-' || n", root_id: "root_id || '-' || n" }
+  t.db.run(
+    `WITH RECURSIVE n(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 100000)
+     INSERT INTO runs (${columns.join(', ')}) SELECT ${columns.map(name => copied[name] ?? name).join(', ')} FROM runs, n
+     WHERE id = '${run_id}'`,
+  )
+  const { bundles } = t.engine.store
+  for (let n = 0; n < 50; n++) bundles.insert(`unused ${n}`, '{}')
+  const gap = await longestGap(async () => bundles.dropUnused())
+  expect(rowsOf(t.home, 'SELECT id FROM bundles')).toHaveLength(1)
+  expect(gap).toBeLessThan(LONGEST_GAP_MS)
+}, 60_000)

@@ -50,7 +50,7 @@ const mapped = (items: string[], concurrency: number) => ({
 })
 
 describe('a sub-run that waits for a person', () => {
-  test('takes no place of `concurrency`, and the limit holds when it goes on again', async () => {
+  test('takes no place of `concurrency`, and the limit holds when it continues', async () => {
     t = await testEngine({ agents })
     holding('a', 'b')
     const { run_id } = await t.start(mapped(['ask 1', 'ask 2', 'a', 'b', 'c'], 1))
@@ -82,7 +82,7 @@ describe('a sub-run that waits for a person', () => {
     expect(most).toBe(1)
   })
 
-  test('keeps a map open that has nothing else to do, and a cancel ends it', async () => {
+  test('keeps a map open that has no other work, and a cancel ends the map', async () => {
     t = await testEngine({ agents })
     const { run_id } = await t.start(mapped(['ask 1', 'a', 'ask 2'], 1))
     await questions(t, 2)
@@ -139,7 +139,7 @@ describe('sub-runs that nest', () => {
     expect(rowsOf(home, 'SELECT id FROM runs WHERE completed_at IS NULL')).toEqual([])
   }, 150_000)
 
-  test('deeper are an error that says so and no crash, and touch no other run', async () => {
+  test('deeper sub-runs are an error instead of a crash, and affect no other run', async () => {
     t = await testEngine({ agents })
     holding('other')
     const other = await t.start(team([act('work', 'work', { value: 'other' })]))

@@ -51,7 +51,7 @@ const stateOf = (runId: string, name: string) => {
 }
 
 describe('`when`', () => {
-  test('is decided anew for what it skipped, and what completed is not repeated', async () => {
+  test('is evaluated again for skipped phases, and completed phases are not repeated', async () => {
     t = await testEngine({ agents })
     broken.add('first').add('other')
     const { run_id } = await t.run(
@@ -74,7 +74,7 @@ describe('`when`', () => {
     expect(calls.sort()).toEqual(['work first', 'work other', 'work second'])
   })
 
-  test('is decided anew inside a sub-run, too', async () => {
+  test('is evaluated again inside a sub-run, too', async () => {
     t = await testEngine({ agents })
     broken.add('first').add('other')
     const { run_id } = await t.run({
@@ -167,7 +167,7 @@ describe('with `failed`', () => {
     expect(calls.sort()).toEqual([...Array(3).fill('work 0 failed'), ...Array(3).fill('work b')])
   })
 
-  test('what failed and what a failed run left open is repeated, too', async () => {
+  test('failed phases and phases that a failed run left open are repeated, too', async () => {
     t = await testEngine({ agents })
     broken.add('b').add('beside')
     const { run_id } = await t.run(map)
@@ -308,7 +308,7 @@ describe('secret inputs', () => {
 })
 
 describe('a reopened phase', () => {
-  test('has no time of an earlier attempt, neither while it waits nor when it has started', async () => {
+  test('does not show times of an earlier attempt, neither while it waits nor after it has started', async () => {
     let offset = 0
     t = await testEngine({ agents, now: () => Date.now() + offset })
     broken.add('a')
@@ -358,7 +358,7 @@ describe('a person', () => {
     return { run_id, question: question! }
   }
 
-  test('who fails an escalated map leaves its data and its files', async () => {
+  test('an escalated map that a person fails keeps its data and files', async () => {
     t = await testEngine({ agents })
     broken.add('b')
     const { run_id, question } = await asked({
@@ -389,7 +389,7 @@ describe('a person', () => {
     expect(files.map(file => file.path)).toEqual(['files/each/a/doc'])
   })
 
-  test('who asks for a retry gives the phase all its attempts again', async () => {
+  test('a retry by a person gives the phase all its attempts again', async () => {
     t = await testEngine({ agents })
     failures = 5
     const retry = { attempts: 3, backoff: '1ms' }

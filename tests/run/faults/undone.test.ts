@@ -106,7 +106,7 @@ test('a disk that is full in the middle of a change holds up nothing once there 
   expect(t.engine.load).toMatchObject({ runs: 0, slots: 0 })
 })
 
-test('an answer that was undone is not what expressions see later', async () => {
+test('expressions do not see an answer that was undone', async () => {
   t = await testEngine({ agents })
   const { run_id } = await t.start(
     team([

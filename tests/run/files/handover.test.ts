@@ -107,7 +107,7 @@ describe('the outputs of a run are there', () => {
     ])
   })
 
-  test('a record that no longer fits the file is not believed', async () => {
+  test('a record that no longer matches the file is not used', async () => {
     const home = newHome({ known: [record('files/p/a.txt', 'before')] })
     put(home.child, 'files/p/a.txt', 'after all')
     expect(await checkOutputs(home.origin, out('files/p/a.txt'))).toEqual([record('files/p/a.txt', 'after all')])
@@ -126,7 +126,7 @@ describe('the outputs of a run are there', () => {
     expect(statSync(join(home.parent, 'files/sub/huge')).ino).toBe(statSync(join(home.child, 'files/p/huge')).ino)
   })
 
-  test('while a large file is hashed, others run; an abort stops it', async () => {
+  test('while a large file is hashed, other work runs; an abort stops the hash', async () => {
     const home = newHome()
     truncateSync(put(home.workspace, 'huge', ''), 5 * 1024 ** 3)
     const stop = new AbortController()
@@ -460,7 +460,7 @@ describe('items.json', () => {
     expect(await writeItems(home.parent, 'sub', [])).toMatchObject({ bytes: 0, sha256: sha256('') })
   })
 
-  test('a folder of that name is named', async () => {
+  test('an existing folder of that name is an error that names it', async () => {
     const home = newHome()
     put(home.parent, 'files/sub/items.json/x')
     expect((await refusal(writeItems(home.parent, 'sub', ['x']))).message).toMatch(
@@ -502,7 +502,7 @@ describe('folders of items', () => {
     expect(foldersOf(keys)).toEqual(folders)
   })
 
-  test('no two share one, whatever the keys are', () => {
+  test('no two items share a folder, whatever their keys are', () => {
     const parts = ['0', '1', '2', '3', 'a', 'A', '~', '/', '.', 'items.json', 'Items.json', ' ']
     const random = randomFrom(seedOf('folders of items'))
     for (let round = 0; round < 2_000; round++) {

@@ -98,7 +98,7 @@ test('files that are missing, cut short or older are made again; the others are 
   expect(await restoreSmall(home.db, home)).toBe(9)
 })
 
-test('more files than a page of rows come back', async () => {
+test('more files than a page of rows are restored', async () => {
   const home = newHome()
   await writeSmall(home, Object.fromEntries(Array.from({ length: 200 }, (_, n) => [`f${n}`, `${n}`])))
   rmSync(home.stateDir, { recursive: true })
@@ -114,12 +114,12 @@ test('a file that cannot be made again is logged once, keeps its row, and stops 
   writeFileSync(join(home.stateDir, 'files/p/a'), 'a file')
   expect(await restoreSmall(home.db, home)).toBe(1)
   expect(readFileSync(join(home.stateDir, 'files/p/b'), 'utf8')).toBe('3')
-  expect(home.lines.filter(line => line.includes('could not be made again')).length).toBe(2)
+  expect(home.lines.filter(line => line.includes('could not be restored')).length).toBe(2)
   expect(home.lines.join('\n')).toContain('files/p/a is a file')
   expect(rows(home.db)).toHaveLength(3)
 })
 
-test('what commands left comes back as well', async () => {
+test('files that commands left are restored as well', async () => {
   const home = newHome()
   mkdirSync(join(home.stateDir, 'files/p/deep'), { recursive: true })
   writeFileSync(join(home.stateDir, 'files/p/deep/a'), 'a')
@@ -186,7 +186,7 @@ test('a file that was written again while it was settled keeps its row', async (
   expect(rows(home.db)).toEqual([['files/p/a', 'second']])
 })
 
-test('what somebody removed or replaced is forgotten; what cannot be synced is kept and holds up no other', async () => {
+test('rows of removed or replaced files are dropped; files that cannot be synced keep their rows and delay no others', async () => {
   const home = newHome()
   const names = Array.from({ length: 250 }, (_, n) => `f${n}`)
   await writeSmall(home, Object.fromEntries(names.map(name => [name, name])))
@@ -221,7 +221,7 @@ test('a tick never throws, and two at once are one', async () => {
   expect(rows(home.db)).toHaveLength(1)
 })
 
-test('only what the result names last is kept', () => {
+test('only the last file of each path is kept', () => {
   const small = (path: string, text: string): SmallFile => ({ path, bytes: Buffer.from(text) })
   const record = (path: string, bytes: number) => ({ name: path, path, bytes, sha256: '' })
   expect(

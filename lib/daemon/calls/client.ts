@@ -1,0 +1,148 @@
+// Calls of the command line to the process that holds the home, with the local token. Answers are held against the wire.
+
+import type { Static, TSchema } from 'typebox'
+import { CadreError } from '../../error.ts'
+import { isObject } from '../../json.ts'
+import { type Answerer, type Call, checkedData, envelopeData, failureOf, plainData } from '../../wire/call.ts'
+import { EVENTS, type RunEvent } from '../../wire/run-records.ts'
+import { readToken } from '../home.ts'
+import { type Holder, holderOf } from '../lock.ts'
+
+/** Who answers calls of the daemon's API: another process, or this one. */
+export interface Callee {
+  call<Body extends TSchema, Data extends TSchema>(call: Call<Body, Data>, body: Static<Body>): Promise<Static<Data>>
+}
+
+export interface Client extends Callee {
+  /** Events of a run until it ends. */
+  events(runId: string, signal: AbortSignal): AsyncGenerator<RunEvent>
+}
+
+/** A process that took the home a moment ago, or is about to let go of it, has no address: so long it is waited for. */
+const PATIENCE_MS = 10_000
+const LOOK_MS = 20
+
+/** A process that was killed is seen to be gone a moment after its connections are. */
+const GONE_MS = 1_000
+
+/**
+ * Calls `over` with the process that holds `home`, or `alone` when none does. Where that process lets go of the home in
+ * between, or dies, the next one is asked: what `over` calls must bear to be called twice. Throws `unavailable` when a
+ * process holds the home and does not serve it.
+ */
+export async function withHome<T>(
+  home: string,
+  over: (client: Client) => Promise<T>,
+  alone: () => Promise<T>,
+): Promise<T> {
+  for (;;) {
+    const holder = await servingHolder(home)
+    if (!holder) return alone()
+    try {
+      return await over(createClient(home, holder.address))
+    } catch (thrown) {
+      if (!(await letGo(home, holder, thrown))) throw thrown
+    }
+  }
+}
+
+async function servingHolder(home: string): Promise<(Holder & { address: string }) | null> {
+  const deadline = performance.now() + PATIENCE_MS
+  for (;;) {
+    const holder = holderOf(home)
+    if (!holder) return null
+    const { pid, command, address } = holder
+    if (address !== null) return { ...holder, address }
+    if (performance.now() > deadline) {
+      throw new CadreError(
+        'unavailable',
+        `process ${pid} (${command}) holds ${home} and does not answer; try again later`,
+      )
+    }
+    await Bun.sleep(LOOK_MS)
+  }
+}
+
+/** Whether a call failed because `holder` does not hold the home any more. */
+async function letGo(home: string, holder: Holder, thrown: unknown): Promise<boolean> {
+  if (!(thrown instanceof CadreError) || thrown.code !== 'unavailable') return false
+  const deadline = performance.now() + GONE_MS
+  while (performance.now() < deadline) {
+    const now = holderOf(home)
+    if (now?.pid !== holder.pid || now.address !== holder.address) return true
+    await Bun.sleep(LOOK_MS)
+  }
+  return false
+}
+
+/** Calls what listens at `address`. */
+export function createClient(home: string, address: string): Client {
+  // What listens on every address is called on loopback.
+  const base = address.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')
+  const headers = { 'content-type': 'application/json', authorization: `Bearer ${readToken(home)}` }
+
+  const from = (path: string): Answerer => {
+    return { url: base + path, kind: 'daemon', advice: `check which program listens at ${base}` }
+  }
+
+  async function post(path: string, body: object): Promise<{ reply: Response; answer: unknown }> {
+    try {
+      // A connection of its own: a kept one may be cut while it is idle, and nobody could tell whether the call arrived.
+      const reply = await fetch(base + path, { method: 'POST', headers, body: JSON.stringify(body), keepalive: false })
+      return { reply, answer: await reply.json() }
+    } catch (cause) {
+      throw new CadreError('unavailable', `the process that serves ${home} at ${base} does not answer`, { cause })
+    }
+  }
+
+  return {
+    async call({ path, data, envelope }, body) {
+      if (envelope === undefined) {
+        const { reply, answer } = await post(path, Object(body))
+        return plainData(data, answer, reply, from(path))
+      }
+      const message = { type: envelope, version: 1, id: crypto.randomUUID(), timestamp: Date.now(), payload: body }
+      const { reply, answer } = await post(path, message)
+      return envelopeData(data, answer, reply, from(path))
+    },
+    async *events(runId, signal) {
+      const path = '/v1/runs/stream'
+      const reply = await fetch(`${base}${path}?run_id=${encodeURIComponent(runId)}`, { headers, signal })
+      if (!reply.ok || !reply.body) {
+        const answer: unknown = await reply.json()
+        throw failureOf(isObject(answer) ? answer.error : undefined, reply, from(path))
+      }
+      yield* parseEvents(reply.body, from(path))
+    },
+  }
+}
+
+/** Server-sent events as this daemon writes them: one `event` and one `data` line each. */
+async function* parseEvents(body: ReadableStream<Uint8Array>, from: Answerer): AsyncGenerator<RunEvent> {
+  let rest = ''
+  const decoder = new TextDecoder()
+  for await (const chunk of body) {
+    const blocks = (rest + decoder.decode(chunk, { stream: true })).split('\n\n')
+    rest = blocks.pop()!
+    for (const block of blocks) {
+      const name = /^event: (.*)$/m.exec(block)?.[1]
+      const data = /^data: (.*)$/m.exec(block)?.[1]
+      if (name && data) yield eventOf(name, JSON.parse(data), from)
+    }
+  }
+}
+
+/** Throws `unavailable` for what is no event of this version. */
+function eventOf(name: string, data: unknown, from: Answerer): RunEvent {
+  switch (name) {
+    case 'run':
+    case 'end':
+      return { event: name, data: checkedData(EVENTS[name], data, from) }
+    case 'phase':
+      return { event: name, data: checkedData(EVENTS[name], data, from) }
+    case 'log':
+      return { event: name, data: checkedData(EVENTS[name], data, from) }
+    default:
+      throw new CadreError('unavailable', `${from.url} sent an event ${name}, which this program does not know`)
+  }
+}

@@ -1,0 +1,154 @@
+// A process that holds the home as long as something runs in it, without being a daemon: `run` and the other commands that
+// make a run go on. It serves the daemon's API on a free loopback port meanwhile, so that other commands work through it.
+
+import { messageOf } from '../../error.ts'
+import type { Listening } from '../../http/listen.ts'
+import type { Log } from '../../log.ts'
+import { Daemon } from '../daemon.ts'
+import { homeIsFull } from '../full-disk.ts'
+import { type Client, createClient } from './client.ts'
+
+/** A run that ends sooner needs no server; until then other commands wait for the address. */
+const SERVE_AFTER_MS = 250
+const LOOK_MS = 50
+
+interface Serving {
+  listening: Listening
+  client: Client
+}
+
+export class CommandHost {
+  readonly daemon: Daemon
+  #serving: Promise<Serving> | null = null
+  #timer: Timer | undefined
+
+  /** Takes the home. Throws `conflict` when another process holds it, `unavailable` on a full disk. */
+  static async open(home: string, command: string, log: Log): Promise<CommandHost> {
+    const opening = heldBack(log)
+    const daemon = await Daemon.open({ home, log: opening.log, command })
+    try {
+      await daemon.recover([])
+      // The engine would wait for space, and nobody would know what for.
+      const { stalled } = daemon.engine.load
+      if (stalled) throw homeIsFull(home, stalled)
+    } catch (error) {
+      await daemon.abandon()
+      throw error
+    }
+    opening.release()
+    return new CommandHost(daemon)
+  }
+
+  private constructor(daemon: Daemon) {
+    this.daemon = daemon
+  }
+
+  /** The API of this process, served from the first call on. */
+  readonly client: Client = {
+    call: async (call, body) => (await this.#serve()).client.call(call, body),
+    events: (runId, signal) => this.#events(runId, signal),
+  }
+
+  /** Serves the API in a moment, if this process is still there then. */
+  serveSoon(): void {
+    this.#timer = setTimeout(() => {
+      this.#serve().catch(error => {
+        this.daemon.log.warn('other commands cannot work through this process', { error: messageOf(error) })
+      })
+    }, SERVE_AFTER_MS)
+  }
+
+  /** Whether something goes on here that does not wait for a person. */
+  get atWork(): boolean {
+    const { engine, db, left } = this.daemon
+    if (engine.load.slots > 0) return true
+    return db
+      .query<{ id: string }, []>(
+        "SELECT id FROM runs WHERE parent_id IS NULL AND completed_at IS NULL AND state <> 'awaiting_input'",
+      )
+      .all()
+      .some(({ id }) => !left.has(id))
+  }
+
+  /** Resolves when nothing is at work here any more and nobody can start anything, or when `signal` fires. */
+  async finish(signal: AbortSignal): Promise<void> {
+    const stopped = new Promise<void>(resolve => signal.addEventListener('abort', () => resolve(), { once: true }))
+    while (!signal.aborted) {
+      while (this.atWork && !signal.aborted) await Bun.sleep(LOOK_MS)
+      await Promise.race([this.daemon.engine.told(), stopped])
+      await this.#stopServing()
+      // A call that was under way may have started something.
+      if (!this.atWork) return
+      if (!signal.aborted) await this.#serve()
+    }
+  }
+
+  /** Interrupts what runs and lets go of the home. */
+  async close(): Promise<void> {
+    await Promise.all([this.#stopServing(), this.daemon.close()])
+  }
+
+  async *#events(runId: string, signal: AbortSignal) {
+    const { runEvents } = await import('../events.ts')
+    yield* runEvents(this.daemon.engine, runId, signal)
+  }
+
+  #serve(): Promise<Serving> {
+    clearTimeout(this.#timer)
+    this.#serving ??= this.#listen().catch(error => {
+      this.#serving = null
+      throw error
+    })
+    return this.#serving
+  }
+
+  async #listen(): Promise<Serving> {
+    const [{ strictFrom }, { daemonApp }, { listen }] = await Promise.all([
+      import('../access.ts'),
+      import('../routes/app.ts'),
+      import('../../http/listen.ts'),
+    ])
+    const { daemon } = this
+    const app = daemonApp(daemon, { strict: strictFrom(process.env.CADRE_LOCAL_AUTH) })
+    const listening = listen(app, { host: '127.0.0.1', port: 0 })
+    try {
+      daemon.lock.announce(listening.url)
+    } catch (error) {
+      // A full disk takes no new lock file: other commands do not find this process, and its own works all the same.
+      daemon.log.warn('other commands cannot find this process', { error: messageOf(error) })
+    }
+    return { listening, client: createClient(daemon.home, listening.url) }
+  }
+
+  /** Calls that are under way are answered; who comes now waits until the home is free, or served again. */
+  async #stopServing(): Promise<void> {
+    clearTimeout(this.#timer)
+    const serving = await this.#serving?.catch(() => null)
+    this.#serving = null
+    if (!serving) return
+    try {
+      this.daemon.lock.announce(null)
+    } catch {
+      // A full disk takes no new lock file. Who comes now is refused, and told to try again.
+    }
+    await serving.listening.stop()
+  }
+}
+
+/** A log that is written once it is released: when the home cannot be taken, the error says all there is to say. */
+function heldBack(log: Log): { log: Log; release(): void } {
+  let waiting: (() => void)[] | null = []
+  const say = (write: () => void) => void (waiting ? waiting.push(write) : write())
+  return {
+    log: {
+      debug: (event, fields) => say(() => log.debug(event, fields)),
+      info: (event, fields) => say(() => log.info(event, fields)),
+      warn: (event, fields) => say(() => log.warn(event, fields)),
+      error: (event, fields) => say(() => log.error(event, fields)),
+    },
+    release() {
+      for (const write of waiting ?? []) write()
+      waiting = null
+    },
+  }
+}

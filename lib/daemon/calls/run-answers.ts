@@ -1,0 +1,84 @@
+// What commands read of runs: from the process that holds the home, or from its database when none does.
+
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
+import { openForReading } from '../../../db/open.ts'
+import { CadreError } from '../../error.ts'
+import { listRuns, readLines, rootOf, runDetail, runPhases, Store, treeEntries, why } from '../../run/engine.ts'
+import type { Field } from '../../team/team.ts'
+import { bundleFromJson } from '../../team/team.ts'
+import {
+  GetLogs,
+  GetPhases,
+  GetRun,
+  GetTree,
+  GetWhy,
+  ListReviews,
+  ListRuns,
+  ListWorkspaces,
+} from '../../wire/daemon-calls.ts'
+import { page } from '../../wire/page.ts'
+import { databaseFile } from '../home.ts'
+import { shown, shownPhases, shownWhy } from '../interrupted.ts'
+import { listReviewRecords } from '../reviews.ts'
+import { Workspaces } from '../workspaces.ts'
+import { answer, answering } from './answers.ts'
+import { type Callee, withHome } from './client.ts'
+
+/** Reads by `work`, which may be called again: a process that holds the home may let go of it in between. */
+export function askAboutRuns<T>(home: string, work: (callee: Callee) => Promise<T>): Promise<T> {
+  return withHome(home, work, async () => {
+    const store = openStore(home)
+    try {
+      return await work(fromDatabase(home, store))
+    } finally {
+      store.db.close()
+    }
+  })
+}
+
+/** The inputs that the team of a run declares. Throws `not_found`. */
+export function inputsOfRun(home: string, runId: string): readonly Field[] {
+  const store = openStore(home)
+  const row = store.runs.get(runId)
+  if (!row) throw new CadreError('not_found', `no run ${runId}`)
+  return bundleFromJson(JSON.parse(store.bundles.get(row.bundle_id)!)).team(row.team_key).inputs
+}
+
+function openStore(home: string): Store {
+  const file = databaseFile(home)
+  if (!existsSync(file)) throw new CadreError('not_found', `nothing has run in ${home} yet`)
+  return new Store(openForReading(file))
+}
+
+/** Nobody holds the home: what has not ended was interrupted. */
+function fromDatabase(home: string, store: Store): Callee {
+  const bundle = (id: string) => bundleFromJson(JSON.parse(store.bundles.get(id)!))
+  return answering(
+    answer(ListRuns, async body => {
+      const { runs, total } = listRuns(store, { ...body, ...page(body) })
+      return { runs: runs.map(shown), total }
+    }),
+    answer(GetRun, async ({ run_id }) => shown(runDetail(store, run_id))),
+    answer(GetTree, async ({ run_id }) => {
+      const root_run_id = rootOf(store.db, run_id)
+      return { root_run_id, runs: [...treeEntries(store.db, root_run_id)].map(shown) }
+    }),
+    answer(GetPhases, async ({ run_id }) => shownPhases(runPhases(store, run_id, bundle))),
+    answer(GetLogs, async ({ run_id, after_seq: afterSeq = 0, limit = 100, phase }) =>
+      readLines(join(home, 'runs', runDetail(store, run_id).run_id), {
+        afterSeq,
+        limit,
+        ...(phase !== undefined && { phase }),
+      }),
+    ),
+    answer(GetWhy, async ({ run_id }) => shownWhy(why(store, run_id, bundle), rootOf(store.db, run_id))),
+    answer(ListReviews, async ({ state, run_id: runId, ...body }) =>
+      listReviewRecords(
+        { store, bundle },
+        { ...page(body), ...(state !== undefined && { state }), ...(runId !== undefined && { runId }) },
+      ),
+    ),
+    answer(ListWorkspaces, async () => ({ workspaces: new Workspaces(store.db).list() })),
+  )
+}

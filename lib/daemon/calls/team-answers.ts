@@ -1,0 +1,40 @@
+// What commands ask about teams: through the process that holds the home, or in this one. Nothing is started here, so
+// the lock of the home is not needed.
+
+import { discover } from '../../agent/catalogue.ts'
+import type { Log } from '../../log.ts'
+import { openSettings } from '../../settings/settings.ts'
+import { PlanTeam, ValidateTeam } from '../../wire/daemon-calls.ts'
+import { Bundles } from '../bundle-cache.ts'
+import { Packages } from '../packages.ts'
+import { namesOf, planRun } from '../plan.ts'
+import { loadTeam, type Stock, secretUsers } from '../start-run.ts'
+import { answer, answering } from './answers.ts'
+import { type Callee, withHome } from './client.ts'
+
+/** Asks by `work`, which may be called again: a process that holds the home may let go of it in between. */
+export function askAboutTeams<T>(home: string, log: Log, work: (callee: Callee) => Promise<T>): Promise<T> {
+  return withHome(home, work, async () => work(await fromThisProcess(home, log)))
+}
+
+async function fromThisProcess(home: string, log: Log): Promise<Callee> {
+  const settings = await openSettings(home, { log })
+  const stock: Stock = {
+    catalogue: await discover({ home, extra: process.env.CADRE_AGENTS }),
+    settings,
+    packages: new Packages(home, { trust: () => settings.packageTrust(), log }),
+    bundles: new Bundles(),
+  }
+  return answering(
+    answer(ValidateTeam, async which => {
+      const bundle = await loadTeam(stock, which)
+      const users = secretUsers(bundle)
+      return {
+        inputs: [...bundle.team(bundle.root).inputs],
+        secrets: namesOf(users),
+        missing_secrets: stock.settings.missingSecrets(users),
+      }
+    }),
+    answer(PlanTeam, request => planRun(stock, request)),
+  )
+}

@@ -1,0 +1,156 @@
+// The daemon's side of its hub: what the environment and the settings say of it, the link, and the jobs that come over it.
+
+import { hostname } from 'node:os'
+import { CadreError, messageOf } from '../error.ts'
+import type { Json } from '../json.ts'
+import { Whoami } from '../wire/hub-calls.ts'
+import { noSession, refuseSessionForm } from './api-key.ts'
+import type { Daemon } from './daemon.ts'
+import { HubClient, type JobHost, Link } from './link/link.ts'
+import { answerReview, findReview } from './reviews.ts'
+import { startRun } from './start-run.ts'
+import { version } from './version.ts'
+
+type Environment = Record<string, string | undefined>
+
+/** Where the daemon is enrolled: by the environment, or as it was remembered. */
+interface Enrolment {
+  url: string
+  realmToken: string
+  /** The token was remembered. */
+  remembered: boolean
+}
+
+/**
+ * Links the daemon to its hub: null without an address and a realm token, which the environment gives, or the settings from
+ * an earlier start. Throws `invalid_request` when a credential is of the wrong kind, and what the hub answers when it refuses
+ * the token.
+ */
+export async function linkHub(daemon: Daemon, env: Environment): Promise<Link | null> {
+  const { settings } = daemon
+  await settings.prepare(['hub'])
+  const apiKey = env.CADRE_API_KEY || textOf(settings.value('hub.api_key'))
+  refuseSessionForm(apiKey ?? undefined)
+  const url = env.CADRE_HUB_URL || textOf(settings.value('hub.url'))
+  if (!url) {
+    if (env.CADRE_REALM_TOKEN) daemon.log.warn('CADRE_REALM_TOKEN is set without CADRE_HUB_URL: the daemon works alone')
+    return null
+  }
+  if (apiKey) await refuseSession(url, apiKey, daemon)
+  daemon.checkSetting = async (key, value) => {
+    if (key === 'hub.api_key' && typeof value === 'string') await refuseSession(url, value, daemon)
+  }
+  const enrolment = enrolmentAt(url, daemon, env)
+  return enrolment && enrol(daemon, enrolment, apiKey, env)
+}
+
+/** Null when there is no realm token for this hub. A remembered one is only for the hub that it was remembered with. */
+function enrolmentAt(url: string, { settings, log }: Daemon, env: Environment): Enrolment | null {
+  if (env.CADRE_REALM_TOKEN) {
+    refuseOtherToken(env.CADRE_REALM_TOKEN, 'CADRE_REALM_TOKEN')
+    return { url, realmToken: env.CADRE_REALM_TOKEN, remembered: false }
+  }
+  const [known, realmToken] = [textOf(settings.value('hub.url')), textOf(settings.value('hub.realm_token'))]
+  if (realmToken && known && sameHub(known, url)) return { url, realmToken, remembered: true }
+  const why = realmToken ? ` (hub.realm_token is for ${known ?? 'another hub'})` : ''
+  log.warn(`CADRE_HUB_URL is set without CADRE_REALM_TOKEN: the daemon takes no jobs and syncs no runs${why}`)
+  return null
+}
+
+const sameHub = (a: string, b: string): boolean => a.replace(/\/+$/, '') === b.replace(/\/+$/, '')
+
+/** Throws `invalid_request` for what is no realm token; `name` says where it comes from. */
+export function refuseOtherToken(token: string, name: string): void {
+  if (token.startsWith('cadre_dt_')) return
+  throw new CadreError('invalid_request', `${name} is no realm token (cadre_dt_…): mint one with type realm`)
+}
+
+async function enrol(
+  daemon: Daemon,
+  { url, realmToken, remembered }: Enrolment,
+  apiKey: string | null,
+  env: Environment,
+) {
+  const link = new Link({
+    hubUrl: url,
+    realmToken,
+    name: env.CADRE_DAEMON_NAME || hostname(),
+    version,
+    log: daemon.log,
+    store: daemon.engine.store,
+    outbox: daemon.outbox,
+    phasesOf: row => daemon.engine.bundle(row.bundle_id).team(row.team_key).phases,
+    pinnedKey: env.CADRE_DISPATCH_PUBLIC_KEY || null,
+    jobs: jobHost(daemon),
+    agents: () => daemon.catalogue.names().map(name => ({ name, version: daemon.catalogue.get(name)!.version })),
+    workspaces: () => daemon.workspaces.names(),
+    enrolled: () => remember(daemon, url, realmToken),
+  })
+  daemon.remote = link
+  daemon.packages.source = { client: link.client, token: apiKey || realmToken }
+  try {
+    await link.start()
+  } catch (error) {
+    const refused = error instanceof CadreError && ['unauthorized', 'forbidden'].includes(error.code)
+    if (!remembered || !refused) throw error
+    const way = '`enrol` stores another, and `settings set hub.realm_token` without a value removes it'
+    throw new CadreError(error.code, `the hub refuses hub.realm_token of settings.yml: ${error.message}; ${way}`)
+  }
+  return link
+}
+
+/** What the hub has accepted is stored, so that the next start needs no environment. */
+async function remember({ settings, catalogue, log }: Daemon, url: string, realmToken: string): Promise<void> {
+  try {
+    for (const [key, value] of [
+      ['hub.url', url],
+      ['hub.realm_token', realmToken],
+    ] as const) {
+      if (settings.value(key) !== value) await settings.set(key, value, catalogue)
+    }
+  } catch (error) {
+    log.warn('the enrolment could not be stored: the next start needs the environment again', {
+      error: messageOf(error),
+    })
+  }
+}
+
+const textOf = (value: Json | undefined): string | null => (typeof value === 'string' && value !== '' ? value : null)
+
+/** Tokens of older hubs do not show by themselves what they are. */
+async function refuseSession(url: string, apiKey: string, daemon: Daemon): Promise<void> {
+  refuseSessionForm(apiKey)
+  try {
+    const { kind } = await new HubClient(url, apiKey).call(Whoami, {})
+    if (kind !== 'session') return
+  } catch (error) {
+    if (error instanceof CadreError && error.code === 'unavailable') {
+      daemon.log.warn('the hub does not answer, so the api key was not checked')
+      return
+    }
+    throw error
+  }
+  throw noSession()
+}
+
+function jobHost(daemon: Daemon): JobHost {
+  const { engine } = daemon
+  return {
+    freeSlots: () => engine.load.free,
+    async start(runId, { team, sha256, inputs, run_name, workspace }) {
+      if (engine.store.runs.get(runId)) return
+      await daemon.packages.require(team, sha256)
+      await startRun(daemon, { team, inputs, run_name, workspace }, { local: false, runId, synced: true })
+    },
+    ended: runId => engine.ended(runId),
+    cancel: runId => engine.cancel(runId),
+    resume: (runId, from) => engine.resume(runId, { from }),
+    async decide(reviewId, { decision, by, comment, values }) {
+      const review = findReview(engine, reviewId)
+      // Delivered twice.
+      if (review.state === 'decided' && review.decision === decision && review.decided_by === by) return
+      const answer = { decision, by, ...(comment !== undefined && { comment }), ...(values && { values }) }
+      await answerReview({ engine, takeUp: runId => daemon.takeUp(runId) }, review, answer)
+    },
+  }
+}

@@ -1,0 +1,70 @@
+// The heartbeat, in a thread of its own: a busy main thread loses no lease. It only speaks for the main thread while
+// that moves: its beat is a counter in shared memory, and past 60 s without a step the daemon reports `stuck` and names
+// no jobs, so that their leases lapse.
+
+import { CadreError, messageOf } from '../../error.ts'
+import { type Bulletin, Heartbeat, PROTOCOL } from '../../wire/protocol.ts'
+import { HubClient } from './hub-client.ts'
+
+declare const self: Worker
+
+export interface HeartbeatSetup {
+  url: string
+  token: string
+  daemonId: string
+  /** One Int32: epoch seconds of the main thread's last beat. */
+  beat: SharedArrayBuffer
+}
+
+export type HeartbeatOrder = { setup: HeartbeatSetup } | { running: string[]; teamsVersion: string | null }
+
+export type HeartbeatReport = { reply: Bulletin } | { code: string; message: string }
+
+const STUCK_SECONDS = 60
+const FIRST_INTERVAL_MS = 15_000
+/** The hub owns the tempo, between these. */
+const SHORTEST_INTERVAL_MS = 100
+const LONGEST_INTERVAL_MS = 60_000
+
+if (!Bun.isMainThread) {
+  let client: HubClient
+  let setup: HeartbeatSetup
+  let running: string[] = []
+  let teamsVersion: string | null = null
+  let interval = FIRST_INTERVAL_MS
+  let timer: Timer
+
+  const beat = async () => {
+    clearTimeout(timer)
+    const age = Date.now() / 1_000 - Atomics.load(new Int32Array(setup.beat), 0)
+    const stuck = age > STUCK_SECONDS
+    try {
+      const reply = await client.call(Heartbeat, {
+        daemon_id: setup.daemonId,
+        protocol: PROTOCOL,
+        clock: Date.now(),
+        running: stuck ? [] : running,
+        ...(stuck && { stuck: true }),
+        ...(teamsVersion && { teams_version: teamsVersion }),
+      })
+      interval = Math.min(Math.max(reply.next_ms, SHORTEST_INTERVAL_MS), LONGEST_INTERVAL_MS)
+      self.postMessage({ reply } satisfies HeartbeatReport)
+    } catch (error) {
+      const code = error instanceof CadreError ? error.code : 'unavailable'
+      self.postMessage({ code, message: messageOf(error) } satisfies HeartbeatReport)
+    }
+    // Jitter keeps a thousand daemons that started together from calling together.
+    timer = setTimeout(beat, interval * (0.85 + Math.random() * 0.3))
+  }
+
+  self.onmessage = async ({ data }: MessageEvent<HeartbeatOrder>) => {
+    if ('running' in data) {
+      running = data.running
+      teamsVersion = data.teamsVersion
+      return
+    }
+    setup = data.setup
+    client = new HubClient(setup.url, setup.token)
+    await beat()
+  }
+}

@@ -1,0 +1,160 @@
+// Credentials of callers from elsewhere: a dispatch token signed by the hub for this daemon, or the token of a user of
+// its realm. What is forged, foreign, used up or expired answers like what is missing.
+
+import type { CryptoKey } from 'jose'
+import { CadreError } from '../error.ts'
+import type { Identity } from '../wire/hub-calls.ts'
+import type { PublicKey } from '../wire/protocol.ts'
+import type { UsedTokens } from './used-tokens.ts'
+
+/** The link to the hub, as far as the daemon needs it. */
+export interface Remote {
+  /** Known once the daemon is enrolled. */
+  readonly daemonId: string | null
+  readonly realmId: string | null
+  /** A heartbeat was answered within the last 45 s. */
+  connected(): boolean
+  /**
+   * In memory: the configured key alone, or the current and the previous one of the hub. An empty `kid`: the key was
+   * configured here and fits any.
+   */
+  keys(): readonly PublicKey[]
+  /** Throws what the hub answers, `unavailable` when it does not. */
+  whoami(token: string): Promise<Identity>
+  /** Whether runs of this team (`@scope/name`) are reported to the hub. */
+  lists(team: string): boolean
+  stop(): Promise<void>
+}
+
+export type RemoteAction = 'access' | 'execute' | 'cancel'
+
+export interface Credential {
+  name: string
+  actions: readonly RemoteAction[]
+  runId: string | null
+  /** Uses up what counts once. Throws `unauthorized` the second time. */
+  spend?(): void
+}
+
+export interface Credentials {
+  connected(): boolean
+  /** Throws `unauthorized`. */
+  check(bearer: string): Promise<Credential>
+  /**
+   * The same for what lasts, such as a stream: as the hub sees it now, and not a second past its end. Answers null when
+   * the hub does not tell.
+   */
+  again(bearer: string): Promise<Credential | null>
+}
+
+export const NO_CREDENTIAL =
+  'from another machine this call needs a dispatch token or the token of a user of the daemon’s realm, as Bearer'
+const BAD_CREDENTIAL = 'the credential is not valid here: it is malformed, unknown, expired, or for another daemon'
+
+const USER_TOKEN = /^cadre_tok_[0-9A-Za-z]{40,}$/
+const WHOAMI_MS = 60_000
+/** What the hub said this lately is new enough for a stream, so that many streams of one token ask once. */
+const AGAIN_MS = 1_000
+const MOST_KNOWN = 1_000
+const TOLERANCE_S = 30
+
+/** `remote` is null as long as the daemon has no hub. */
+export function createCredentials(
+  remote: () => Remote | null,
+  used: UsedTokens,
+  now: () => number = Date.now,
+): Credentials {
+  const known = new Map<string, { asked: number; credential: Credential }>()
+  const imported = new Map<string, Promise<CryptoKey>>()
+
+  return {
+    connected: () => remote()?.connected() ?? false,
+    check: bearer => look(bearer, WHOAMI_MS, TOLERANCE_S),
+    again: bearer =>
+      look(bearer, AGAIN_MS, 0).catch(error => {
+        if (error instanceof CadreError && error.code === 'unavailable') return null
+        throw error
+      }),
+  }
+
+  async function look(bearer: string, maxAge: number, tolerance: number): Promise<Credential> {
+    if (bearer.startsWith('cadre_tok_')) return userToken(bearer, maxAge)
+    if (bearer.split('.').length === 3) return dispatchToken(bearer, tolerance)
+    throw bad()
+  }
+
+  async function userToken(token: string, maxAge: number): Promise<Credential> {
+    if (!USER_TOKEN.test(token)) throw bad()
+    const hub = remote()
+    if (!hub?.connected()) throw new CadreError('unavailable', 'this daemon is not connected to its hub')
+    const hash = new Bun.CryptoHasher('sha256').update(token).digest('hex')
+    const fresh = known.get(hash)
+    if (fresh && now() < fresh.asked + maxAge) return fresh.credential
+    const asked = now()
+    const reply = await hub.whoami(token).catch(refusal)
+    if (reply.type !== 'user' || !reply.user || !reply.realm_role) throw bad()
+    const credential = { name: reply.user.username, actions: actionsOf(reply), runId: null }
+    if (known.size >= MOST_KNOWN) known.clear()
+    known.set(hash, { asked, credential })
+    return credential
+  }
+
+  async function dispatchToken(token: string, tolerance: number): Promise<Credential> {
+    const hub = remote()
+    if (!hub?.daemonId) throw bad()
+    const { jwtVerify } = await import('jose')
+    const keyOf = async ({ kid }: { kid?: string }): Promise<CryptoKey> => {
+      const key = hub
+        .keys()
+        .find(each => (each.kid || kid) === kid && (each.not_after ?? Number.POSITIVE_INFINITY) > now())
+      if (!key) throw bad()
+      return importKey(key.pem)
+    }
+    const { payload } = await jwtVerify(token, keyOf, {
+      algorithms: ['EdDSA'],
+      typ: 'dispatch+jwt',
+      issuer: 'cadre-hub',
+      audience: hub.daemonId,
+      requiredClaims: ['exp', 'jti', 'sub', 'action'],
+      clockTolerance: tolerance,
+      currentDate: new Date(now()),
+    }).catch(() => {
+      throw bad()
+    })
+    const { action, run_id: runId, realm_id: realmId, jti, sub, exp } = payload
+    if (realmId !== hub.realmId || !isAction(action)) throw bad()
+    const credential = { name: sub!, actions: [action], runId: typeof runId === 'string' ? runId : null }
+    if (action !== 'execute') return credential
+    return { ...credential, spend: () => spend(jti!, (exp! + TOLERANCE_S) * 1_000) }
+  }
+
+  /** A token that starts work counts once. */
+  function spend(jti: string, until: number): void {
+    if (!used.use(jti, until, now())) throw bad()
+  }
+
+  async function importKey(pem: string): Promise<CryptoKey> {
+    const { importSPKI } = await import('jose')
+    const key = imported.get(pem) ?? importSPKI(pem, 'EdDSA')
+    imported.set(pem, key)
+    return key
+  }
+}
+
+const bad = () => new CadreError('unauthorized', BAD_CREDENTIAL)
+
+/** The hub's refusal of a token is ours; that the hub is away is no verdict. */
+function refusal(thrown: unknown): never {
+  throw thrown instanceof CadreError && thrown.status < 500 ? bad() : thrown
+}
+
+const isAction = (action: unknown): action is RemoteAction =>
+  action === 'access' || action === 'execute' || action === 'cancel'
+
+/** Reading takes `runs` read; starting and cancelling `runs` write and at least the role of an operator. */
+function actionsOf({ permissions, realm_role }: Identity): RemoteAction[] {
+  const runs = permissions.access?.runs ?? []
+  if (runs.length === 0) return []
+  const writes = runs.includes('write') || runs.includes('admin')
+  return writes && realm_role !== 'member' ? ['access', 'execute', 'cancel'] : ['access']
+}

@@ -1,0 +1,43 @@
+// The daemon's API, one plugin a resource. It is loaded when a process begins to serve: most commands need none of it.
+
+import { Elysia } from 'elysia'
+import { health } from '../../http/health.ts'
+import { root, STRICT } from '../../http/root.ts'
+import { createAccess } from '../access.ts'
+import type { Daemon } from '../daemon.ts'
+import { localToken } from '../home.ts'
+import { daemonKit } from '../kit.ts'
+import { createCredentials } from '../remote-credentials.ts'
+import { UsedTokens } from '../used-tokens.ts'
+import { version } from '../version.ts'
+import { agents } from './agents.ts'
+import { artifacts } from './artifacts.ts'
+import { metrics } from './metrics.ts'
+import { reviews } from './reviews.ts'
+import { runs } from './runs.ts'
+import { settings } from './settings.ts'
+import { stream } from './stream.ts'
+import { teams } from './teams.ts'
+import { workspaces } from './workspaces.ts'
+
+export function daemonApp(daemon: Daemon, { strict }: { strict: boolean }) {
+  const kit = daemonKit(
+    createAccess({
+      localToken: localToken(daemon.home),
+      strict,
+      credentials: createCredentials(() => daemon.remote, new UsedTokens(daemon.db)),
+    }),
+  )
+  return new Elysia(STRICT)
+    .use(root(daemon.log))
+    .use(health(() => ({ version, ...daemon.engine.load })))
+    .use(runs(daemon, kit))
+    .use(stream(daemon, kit))
+    .use(artifacts(daemon, kit))
+    .use(reviews(daemon, kit))
+    .use(workspaces(daemon, kit))
+    .use(teams(daemon, kit))
+    .use(agents(daemon, kit))
+    .use(settings(daemon, kit))
+    .use(metrics(daemon, kit))
+}

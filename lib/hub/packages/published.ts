@@ -1,0 +1,38 @@
+// Published teams as they are kept and found: `@scope/name@version`, immutable.
+
+import { eq } from 'drizzle-orm'
+import type { Tables } from '../../../db/hub/schema.ts'
+import type { Db, Store } from '../../../db/hub/store.ts'
+import type { PackageFile } from '../../wire/packages.ts'
+import { splitReference } from './reference.ts'
+
+export type PackageRow = Tables['packages']['$inferSelect']
+
+/** The newest version that fits; a yanked one only when it is named exactly, for pins do not break. */
+export async function findPackage({ packages }: Store, db: Db, reference: string): Promise<PackageRow | null> {
+  const { name, range } = splitReference(reference)
+  const rows = await db.select().from(packages).where(eq(packages.name, name))
+  const exact = rows.find(row => row.version === range)
+  if (exact) return exact
+  const fitting = rows
+    .filter(row => row.yanked_at === null && fits(row.version, range))
+    .sort((a, b) => Bun.semver.order(b.version, a.version))
+  return fitting[0] ?? null
+}
+
+/** Without a range the newest release, and prereleases only where there is nothing else to want. */
+function fits(version: string, range: string | null): boolean {
+  if (range === null || range === 'latest' || range === '*') return !version.includes('-')
+  return Bun.semver.satisfies(version, range)
+}
+
+export async function filesOf({ packageFiles }: Store, db: Db, id: number): Promise<PackageFile[]> {
+  const [row] = await db.select().from(packageFiles).where(eq(packageFiles.package_id, id))
+  return row!.files
+}
+
+/** Every version, newest first; those that were yanked too. */
+export async function versionsOf({ packages }: Store, db: Db, name: string): Promise<PackageRow[]> {
+  const rows = await db.select().from(packages).where(eq(packages.name, name))
+  return rows.sort((a, b) => Bun.semver.order(b.version, a.version))
+}

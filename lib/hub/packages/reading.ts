@@ -1,0 +1,70 @@
+// What a package must be: bounded, with names that every daemon can store, and right for the daemon's own validator.
+
+import { CadreError } from '../../error.ts'
+import { type AgentLookup, loadBundle, type ResolvePackage } from '../../team/team.ts'
+import { inOrder, inScope, PackagePaths, packageDigest, problemWithPath, TEAM_FILE } from '../../wire/package-files.ts'
+import type { PackageFile } from '../../wire/packages.ts'
+import type { Candidate, Checked } from './check.ts'
+import { splitReference } from './reference.ts'
+
+const MOST_FILES = 2_000
+const MOST_TEAMS = 1_000
+const MOST_BYTES = 10 * 1024 * 1024
+/** A version is a folder's name on daemons. */
+const LONGEST_VERSION = 100
+
+/** Reads and checks a package. Throws `invalid_request` with every problem, `too_large` above a bound. */
+export async function checkPackage(
+  { files: given, scope }: Candidate,
+  { agents, resolve }: { agents: AgentLookup; resolve: ResolvePackage },
+): Promise<Checked> {
+  const files = decodeFiles(given)
+  if (scope !== undefined) for (const [path, content] of files) files.set(path, inScope(path, content, scope))
+  const bundle = await loadBundle(files, { agents, resolve, closed: true })
+  const { name, version, description, inputs } = bundle.team(bundle.root)
+  if (name.startsWith('@local/')) {
+    throw new CadreError('invalid_request', `${name} cannot be published: give its name a scope, or publish with one`)
+  }
+  if (version.length > LONGEST_VERSION) {
+    throw new CadreError('invalid_request', `the version of ${name} is longer than ${LONGEST_VERSION} characters`)
+  }
+  const stored = inOrder(
+    [...files].map(([path, content]) => ({ path, content_base64: Buffer.from(content).toString('base64') })),
+  )
+  const refs = Object.values(bundle.json().teams).flatMap(({ refs }) => Object.keys(refs))
+  return {
+    name,
+    version,
+    description,
+    // As they are stored, and as they pass between threads.
+    inputs: JSON.parse(JSON.stringify(inputs)),
+    files: stored,
+    sha256: packageDigest(stored),
+    bytes: [...files.values()].reduce((sum, content) => sum + content.length, 0),
+    dependencies: [...new Set(refs.filter(ref => ref.startsWith('@')).map(ref => splitReference(ref).name))].sort(),
+  }
+}
+
+function decodeFiles(given: readonly PackageFile[]): Map<string, Uint8Array> {
+  if (given.length > MOST_FILES) throw new CadreError('too_large', `the package has more than ${MOST_FILES} files`)
+  if (given.filter(({ path }) => TEAM_FILE.test(path)).length > MOST_TEAMS) {
+    throw new CadreError('too_large', `the package has more than ${MOST_TEAMS} teams`)
+  }
+  const files = new Map<string, Uint8Array>()
+  const paths = new PackagePaths()
+  let total = 0
+  for (const [index, { path, content_base64 }] of given.entries()) {
+    const problem = (field: string, message: string) =>
+      new CadreError('invalid_request', `file ${index}, ${JSON.stringify(path)}: ${message}`, {
+        details: [{ path: `/files/${index}/${field}`, message }],
+      })
+    const wrong = problemWithPath(path) ?? paths.add(path)
+    if (wrong) throw problem('path', wrong)
+    if (!/^[A-Za-z0-9+/]*={0,2}$/.test(content_base64)) throw problem('content_base64', 'must be base64')
+    const content = Buffer.from(content_base64, 'base64')
+    total += content.length
+    if (total > MOST_BYTES) throw new CadreError('too_large', 'the package is larger than 10 MiB')
+    files.set(path, content)
+  }
+  return files
+}

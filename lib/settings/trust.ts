@@ -1,0 +1,67 @@
+// Whose packages a daemon runs, by the setting `packages.trust`: a list of scopes (`@acme`) and public keys
+// (`ed25519:…`). A package passes when its scope is listed, or when a listed key signed its name, version and files.
+// Without the setting every package passes that the hub gives; one that cannot be read lets nothing pass. Pure.
+
+import type { Json } from '../json.ts'
+import { listed } from '../spelling.ts'
+import { isPublicKey, type SignedPackage, verifyPackage } from '../wire/package-signature.ts'
+import type { PackageSignature } from '../wire/packages.ts'
+
+const SCOPE = /^@[a-z0-9][a-z0-9-]{0,62}$/
+/** Entries that a message names. */
+const MOST_NAMED = 5
+
+/** What is wrong with a value of `packages.trust`; null: nothing. */
+export function trustProblem(value: Json): string | null {
+  const isEntry = (entry: Json) => typeof entry === 'string' && (SCOPE.test(entry) || isPublicKey(entry))
+  if (!Array.isArray(value)) return 'must be a list of scopes ("@acme") and public keys ("ed25519:…")'
+  const wrong = value.find(entry => !isEntry(entry))
+  return wrong === undefined
+    ? null
+    : `${JSON.stringify(wrong)} must be a scope ("@acme") or a public key ("ed25519:…"), as \`bun daemon.ts keys\` prints it`
+}
+
+/** Whether packages of this name pass whoever signed them. */
+export function trustsName(trust: Json | undefined, name: string): boolean {
+  return trust === undefined || entriesOf(trust).includes(scopeOf(name))
+}
+
+/** Why the package does not pass, and what to do about it; null when it does. */
+export function whyUntrusted(
+  trust: Json | undefined,
+  found: SignedPackage,
+  signature: PackageSignature | null,
+): string | null {
+  if (trustsName(trust, found.name)) return null
+  const id = `${found.name}@${found.version}`
+  const problem = trustProblem(trust!)
+  if (problem !== null) return `${id} is not run: packages.trust in settings.yml ${problem}`
+  const entries = entriesOf(trust!)
+  const keys = entries.filter(isPublicKey)
+  const expected = `packages.trust of this daemon lists ${entries.length === 0 ? 'nothing' : named(entries)}`
+  const allow = (entry: string) =>
+    `call: bun daemon.ts settings set packages.trust '${JSON.stringify([...entries, entry])}'`
+  const allowScope = `to run whatever the hub gives of its scope, ${allow(scopeOf(found.name))}`
+  if (keys.length === 0) return `${id} is of no trusted scope: ${expected}; ${allowScope}`
+  if (!signature) {
+    return `${id} is not signed: ${expected}; have a new version published with one of these keys, or, ${allowScope}`
+  }
+  const { key } = signature
+  if (!keys.includes(key)) {
+    const by = isPublicKey(key) ? key : 'no key'
+    const add = isPublicKey(key) ? `; if you know from its publisher that this is the right key, ${allow(key)}` : ''
+    return `${id} is signed with ${by}: ${expected}${add}`
+  }
+  if (verifyPackage(found, signature)) return null
+  return `${id} is not what ${key} signed: its name, version or files were changed, or the signature was; ask its publisher, and those who run the hub`
+}
+
+function named(entries: readonly string[]): string {
+  const more = entries.length - MOST_NAMED
+  return more > 0 ? `${entries.slice(0, MOST_NAMED).join(', ')} and ${more} more` : listed(entries)
+}
+
+const entriesOf = (trust: Json): string[] =>
+  Array.isArray(trust) && trustProblem(trust) === null ? trust.map(String) : []
+
+const scopeOf = (name: string): string => name.split('/', 1)[0]!

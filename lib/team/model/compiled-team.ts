@@ -1,0 +1,193 @@
+// The compiled form of a team, as the engine uses it: team.yml after it was read and checked. It is immutable, and all
+// runs of the team share it.
+
+import type { Json, JsonObject } from '../../json.ts'
+import type { Field, FieldType } from '../../wire/forms.ts'
+
+export type { Field, FieldType }
+
+export interface Output {
+  name: string
+  type: FieldType
+  value: Template
+}
+
+/** The names that an expression can use. A phase is looked up when it is named, so that only what is used is loaded. */
+export interface Scope {
+  inputs: JsonObject
+  /** `started_at` in epoch milliseconds; null until the run starts. */
+  run: { id: string; name: string | null; started_at: number | null }
+  phase(name: string): PhaseValue
+  item?: Json
+  index?: number
+  /** The value of a named secret. Throws when there is none. */
+  secret?(name: string): string
+  /** The absolute path of a file of the run or the workspace. */
+  file?(path: string): string
+}
+
+/** A phase as expressions see it. A type instead of an interface, because an interface is not assignable to Json. */
+export type PhaseValue = {
+  state: string
+  reason: string | null
+  text: string
+  data: Json
+  files: { name: string; path: string; bytes: number; sha256: string }[]
+  error: { code: string; message: string } | null
+}
+
+/** A bare CEL expression. Its value has the type that its place requires, such as a bool in `when`. */
+export interface Expression {
+  readonly source: string
+  /** `<file>:<line>:<column>` of the expression, for errors at run time. */
+  readonly place: string
+  /** The phases that it names. */
+  readonly phases: ReadonlySet<string>
+  /** Throws a CadreError `invalid_request` whose message begins with the place. */
+  evaluate(scope: Scope): Json
+}
+
+/**
+ * A JSON value with `{{ }}` inside its strings, at any depth. A template alone keeps the type of its value. It gives
+ * null where it names a phase that did not complete.
+ */
+export interface Template {
+  readonly place: string
+  readonly phases: ReadonlySet<string>
+  /** The value, when nothing in it is a template. */
+  readonly constant?: Json
+  /** The value as it was written, for people. */
+  readonly source: Json
+  evaluate(scope: Scope): Json
+}
+
+export interface Command {
+  name: string
+  run: string
+  env: Template
+  timeout?: number
+  effect: 'idempotent' | 'once'
+}
+
+export interface Review {
+  prompt: Template
+  reviewers: string[]
+  /** Milliseconds. */
+  timeout?: number
+  inputs: Field[]
+}
+
+interface PhaseBase {
+  name: string
+  /** Its position among the team's phases, from 0. Listeners are not counted. */
+  index: number
+  /** `<file>:<line>:<column>` of the phase. */
+  place: string
+  /** Indices into `Team.phases`. */
+  dependsOn: readonly number[]
+  dependants: readonly number[]
+  when?: Expression
+  always: boolean
+  onFailure: 'fail' | 'continue' | 'escalate'
+  /** `attempts` counts the first one; `backoff` in milliseconds. */
+  retry: { attempts: number; backoff: number }
+  /** Milliseconds, per attempt. */
+  timeout?: number
+}
+
+/** What a phase asks of its agent. */
+export interface AgentCall {
+  /** The reference as written: `issues` or `issues@eu`. */
+  agent: string
+  action?: string
+  /** One template for each entry, in file order. */
+  sources: readonly { name: string; entry: Template }[]
+  targets: readonly { name: string; entry: Template }[]
+  /** The agent's own fields on the phase itself (`title`, `commands`, `project_dir` …). */
+  fields: Template
+}
+
+export interface StandardPhase extends PhaseBase, AgentCall {
+  type: 'standard'
+}
+
+export interface GatePhase extends PhaseBase {
+  type: 'gate'
+  commands: readonly Command[]
+  env: Template
+  review?: Review
+}
+
+export interface TeamPhase extends PhaseBase {
+  type: 'team'
+  /** Key of the sub-team in the bundle. */
+  team: string
+  inputs: Template
+}
+
+export interface MapPhase extends PhaseBase {
+  type: 'map'
+  team: string
+  inputs: Template
+  items: Template
+  key?: Template
+  concurrency: number
+  onItemFailure: 'stop' | 'continue'
+}
+
+export type Phase = StandardPhase | GatePhase | TeamPhase | MapPhase
+
+export type EventName =
+  | 'on_start'
+  | 'on_complete'
+  | 'on_fail'
+  | 'on_cancel'
+  | 'on_escalate'
+  | 'on_phase_start'
+  | 'on_phase_complete'
+  | 'on_phase_fail'
+
+/** A phase that runs only on events. `on` has the options of each event that it listens to. */
+export interface Listener extends Pick<AgentCall, 'agent' | 'fields'> {
+  name: string
+  place: string
+  on: Partial<Record<EventName, { when?: Expression; options: Template }>>
+}
+
+export interface Team {
+  /** `@scope/name`. */
+  name: string
+  version: string
+  description: string
+  inputs: readonly Field[]
+  outputs: readonly Output[]
+  /** How many phases of one run may run at once; null means no limit beyond the daemon's slots. */
+  concurrency: number | null
+  /** Milliseconds for the whole run. */
+  timeout?: number
+  phases: readonly Phase[]
+  listeners: readonly Listener[]
+  /** The named secrets that its expressions use, each once, in file order. */
+  secrets: readonly string[]
+  /** Place of a phase in `phases`; -1 when there is none of that name. */
+  position(phase: string): number
+}
+
+/**
+ * A team with every sub-team that it can reach, frozen. A run executes its bundle, now and after a restart, whatever
+ * happens to the files. `json()` is what is stored, and `id` is its SHA-256.
+ */
+export interface Bundle {
+  readonly id: string
+  readonly root: string
+  /** The team of a key: its folder relative to the root's (`.` for the root), or `@scope/name@version[/folder]`. */
+  team(key: string): Team
+  /** The absolute folder of a team, its default workspace; null for a package and for files in memory. */
+  folder(key: string): string | null
+  json(): BundleJson
+}
+
+export interface BundleJson {
+  root: string
+  teams: Record<string, { file: string; folder: string | null; text: string; refs: Record<string, string> }>
+}

@@ -1,0 +1,37 @@
+// What a team needs from outside: the agents that it calls, and the addresses that are written out in its file.
+
+import { isObject, type Json } from '../../json.ts'
+import type { Bundle, Team, Template } from './compiled-team.ts'
+
+/** The agents that a team names itself, as written (`issues`, `issues@eu`), each once, in file order. */
+export function agentRefs(team: Team): string[] {
+  const phases = team.phases.flatMap(phase => (phase.type === 'standard' ? [phase.agent] : []))
+  return [...new Set([...phases, ...team.listeners.map(listener => listener.agent)])]
+}
+
+/** The teams of a bundle with their keys, the root first. */
+export function teamsOf(bundle: Bundle): [key: string, team: Team][] {
+  return Object.keys(bundle.json().teams).map(key => [key, bundle.team(key)])
+}
+
+/** The origin of each `url` of a team whose scheme, host and port contain no template: `https://status.example.com`. */
+export function literalOrigins(team: Team): Set<string> {
+  const origins = new Set<string>()
+  for (const phase of team.phases) {
+    if (phase.type !== 'standard') continue
+    for (const { entry } of [...phase.sources, ...phase.targets]) addOrigins(entry, origins)
+    addOrigins(phase.fields, origins)
+  }
+  for (const { fields, on } of team.listeners) {
+    addOrigins(fields, origins)
+    for (const event of Object.values(on)) addOrigins(event.options, origins)
+  }
+  return origins
+}
+
+function addOrigins({ source }: Template, origins: Set<string>): void {
+  const url = isObject(source) ? (source.url as Json | undefined) : undefined
+  if (typeof url !== 'string') return
+  const authority = /^https?:\/\/[^/?#{}\s]+(?=[/?#]|$)/.exec(url)?.[0]
+  if (authority && URL.canParse(authority)) origins.add(new URL(authority).origin)
+}

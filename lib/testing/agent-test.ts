@@ -1,0 +1,64 @@
+// The suite that every agent passes. Its author gives the agent, a vendor and one call of each action that succeeds; the
+// suite does to them what teams, vendors and networks will do. Each check needs nothing but the example, so that an
+// agent's own test is left with what only its vendor has.
+
+import { afterAll, describe, expect } from 'bun:test'
+import type { JsonObject } from '../json.ts'
+import { badDays } from './bad-days.ts'
+import { check, trialOf } from './check.ts'
+import type { AgentTest } from './example.ts'
+import type { FakeVendor } from './fake-vendor.ts'
+import { onceWrites } from './once-writes.ts'
+import { results } from './results.ts'
+import { schemas } from './schemas.ts'
+import { secrecy } from './secrecy.ts'
+import { soundness } from './soundness.ts'
+import { type CallOptions, type CallResult, Subject } from './subject.ts'
+
+/**
+ * The agent, for its author's own tests.
+ * @example const { data } = await stock.call(vendor, 'get_item', { name: 'item.json', ref: '1' })
+ */
+export interface TestedAgent<V extends FakeVendor = FakeVendor> {
+  /** Calls an action, or `source`, `target`, `phase`, `notify`. Throws what the agent throws. */
+  call(vendor: V, call: string, entry: JsonObject, options?: CallOptions): Promise<CallResult>
+  /** Asks whose the credential is, with other settings than those of the test if given. */
+  doctor(vendor: V, settings?: JsonObject): ReturnType<Subject<V>['doctor']>
+}
+
+/**
+ * Declares the tests that every agent passes, in the file that calls it, and gives the agent for further ones.
+ * @example
+ * const stock = await testAgent({
+ *   file: join(import.meta.dir, '../agents/stock.ts'),
+ *   vendor: () => fakeVendor({ 'GET /items/:id': () => ({ text: 'first' }) }, { allows }),
+ *   settings: ({ url }) => ({ base_url: url, api_token: 'token-of-the-test' }),
+ *   examples: { get_item: { entry: { name: 'item.json', ref: '1' }, names: 'item 1' } },
+ * })
+ */
+export async function testAgent<V extends FakeVendor>(test: AgentTest<V>): Promise<TestedAgent<V>> {
+  const subject = await Subject.load(test.file, test.settings)
+  afterAll(() => subject.removeFolders())
+  const calls = subject.calls().filter(call => call in test.examples)
+  const trials = await Promise.all(calls.map(call => trialOf(subject, call, test)))
+
+  describe(`${subject.name}, as every agent`, () => {
+    check('has an example of each call', () => {
+      expect(Object.keys(test.examples).sort()).toEqual(subject.calls().sort())
+    })
+    soundness(subject, test.vendor)
+    for (const trial of trials) {
+      describe(trial.call, () => {
+        schemas(trial)
+        results(trial)
+        badDays(trial)
+        secrecy(trial)
+        if (trial.effect === 'once') onceWrites(trial)
+      })
+    }
+  })
+  return {
+    call: (vendor, call, entry, options) => subject.call(vendor, call, entry, options),
+    doctor: (vendor, settings) => subject.doctor(vendor, settings),
+  }
+}

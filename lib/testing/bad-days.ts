@@ -1,0 +1,112 @@
+// What every agent must bear when its vendor has a bad day: refusals, rate limits, faults, replies of somebody else, and
+// no reply at all.
+
+import { describe, expect } from 'bun:test'
+import type { AgentError } from '../agent/define.ts'
+import { attempt, check, failureOf, type Trial, type Tried, timesSent } from './check.ts'
+import { endless, type FakeVendor, halfReply, refusal, silence } from './fake-vendor.ts'
+
+/** What an engine waits for an agent that was stopped. */
+const GRACE_MS = 4_000
+const LONG = 99
+
+const REFUSALS: [status: number, code: string, retryable: boolean][] = [
+  [400, 'rejected', false],
+  [401, 'unauthorized', false],
+  [403, 'forbidden', false],
+  [404, 'not_found', false],
+  [410, 'gone', false],
+  [429, 'rate_limited', true],
+  [500, 'vendor_error', true],
+]
+
+/** JSON that no vendor answers where a record or a list of records was asked for. */
+const FOREIGN = [{ hello: 'from another service' }, [{ hello: 'from another service' }], 'hello', 7, null]
+
+export function badDays<V extends FakeVendor>(trial: Trial<V>): void {
+  const { subject, effect, open, request, names, scope, anyReply, hasSecrets } = trial
+  const isOnce = effect === 'once'
+  /** One call at a vendor whose work fails so, for good. */
+  const failing = async (answer: Parameters<FakeVendor['fail']>[1], signal?: AbortSignal) => {
+    using vendor = open()
+    vendor.fail(request, answer, { times: LONG })
+    const tried = await attempt(trial, vendor, signal && { signal })
+    return { tried, sent: timesSent(trial, vendor) }
+  }
+
+  describe('on a bad day of the vendor', () => {
+    for (const [status, code, retryable] of REFUSALS) {
+      check(`${status} for good is an error that says what failed`, async () => {
+        const { tried, sent } = await failing(() =>
+          refusal(status, { error: 'said by the vendor' }, { 'retry-after': '0' }),
+        )
+        const error = failureOf(tried)
+        expect(error.code).toBe(code)
+        expect(error.message).toContain(names)
+        expect(error.message).toContain(`HTTP ${status}`)
+        expect(error.message).toContain('said by the vendor')
+        if (hasSecrets && (status === 401 || status === 403)) {
+          expect(error.hint).toContain(`agents.${subject.name}.`)
+        }
+        if (status === 403 && scope !== undefined) expect(error.hint).toContain(scope)
+        if (!isOnce || status < 500) expect(error.retryable).toBe(retryable)
+        if (isOnce) expect(error.sent === 'no').toBe(status < 500)
+        if (isOnce && status !== 429) expect(sent).toBe(1)
+      })
+    }
+
+    check('429 with Retry-After is waited out', () => waitedOut(() => refusal(429, '', { 'retry-after': '0' }), 2))
+    check('429 without is waited out', () => waitedOut(() => refusal(429)))
+    if (effect === 'read') {
+      check('503 is waited out', () => waitedOut(() => refusal(503, 'maintenance', { 'retry-after': '0' })))
+    }
+    async function waitedOut(answer: () => Response, times = 1) {
+      using good = open()
+      using vendor = open()
+      vendor.fail(request, answer, { times })
+      const { result, error, files } = await attempt(trial, vendor)
+      if (!result) throw error
+      expect(Object.keys(files)).toEqual(Object.keys((await attempt(trial, good)).files))
+      expect(timesSent(trial, vendor)).toBe(timesSent(trial, good) + times)
+    }
+
+    check('429 until tomorrow is left to a later try', async () => {
+      const { tried, sent } = await failing(() => refusal(429, '', { 'retry-after': '86400' }))
+      expect(failureOf(tried)).toMatchObject({ code: 'rate_limited', retryable: true })
+      expect([sent, tried.ms < GRACE_MS]).toEqual([1, true])
+    })
+
+    if (!anyReply) {
+      for (const reply of FOREIGN) {
+        check(`${JSON.stringify(reply)} with 200 is an error`, async () => {
+          foreign((await failing(() => Response.json(reply))).tried)
+        })
+      }
+      check('a web page with 200 is an error', async () => {
+        const page = () => refusal(200, '<!doctype html><title>Sign in', { 'content-type': 'text/html' })
+        expect(foreign((await failing(page)).tried).code).toBe('no_json')
+      })
+      check('half a reply is an error', async () => {
+        expect(foreign((await failing(halfReply)).tried).code).toBe('network')
+      })
+      check('a reply that never ends is left when the run is stopped', () => stopped(endless))
+    }
+    /** Somebody answered, so that something may have been written. */
+    function foreign(tried: Tried): AgentError {
+      const error = failureOf(tried)
+      if (effect !== 'read') expect(error.sent).not.toBe('no')
+      return error
+    }
+
+    check('no reply is left when the run is stopped', () => stopped(silence))
+    check('no reply is left when the time of the phase is over', () => stopped(silence, AbortSignal.timeout(50)))
+    async function stopped(answer: Parameters<FakeVendor['fail']>[1], given?: AbortSignal) {
+      const controller = new AbortController()
+      const stopping = setTimeout(() => controller.abort(), 50)
+      const { tried } = await failing(answer, given ?? controller.signal)
+      clearTimeout(stopping)
+      expect(failureOf(tried).code).toBe('aborted')
+      expect(tried.ms).toBeLessThan(GRACE_MS)
+    }
+  })
+}

@@ -1,0 +1,103 @@
+// What every check of the suite stands on: a trial of one call at a vendor of its own, and how it went.
+
+import { expect, test } from 'bun:test'
+import { AgentError, type AgentResult, type Effect, type Handler } from '../agent/define.ts'
+import type { JsonObject } from '../json.ts'
+import { leavesOf } from '../settings/settings.ts'
+import type { AgentTest, Example } from './example.ts'
+import type { FakeVendor } from './fake-vendor.ts'
+import type { CallOptions, Subject } from './subject.ts'
+
+/** For a busy machine; what hangs is ended by it. */
+const MOST_MS = 20_000
+
+export function check(what: string, work: () => void | Promise<void>): void {
+  test(what, work, MOST_MS)
+}
+
+export interface Trial<V extends FakeVendor = FakeVendor> {
+  subject: Subject<V>
+  call: string
+  handler: Handler
+  effect: Effect
+  /** Opens a vendor; of this very one the example is, where it depends on it. */
+  open(): V
+  example(vendor: V): Example
+  /** What does not depend on the vendor. */
+  request: RegExp
+  names: string
+  scope: string | undefined
+  anyReply: boolean
+  /** Whether credentials stand in its settings. */
+  hasSecrets: boolean
+}
+
+export async function trialOf<V extends FakeVendor>(
+  subject: Subject<V>,
+  call: string,
+  { vendor: open, examples, settings }: AgentTest<V>,
+): Promise<Trial<V>> {
+  const given = examples[call]!
+  const example = (vendor: V) => (typeof given === 'function' ? given(vendor) : given)
+  using vendor = open()
+  const { entry, request, scope, names, anyReply = false } = example(vendor)
+  const handler = subject.handler(call)
+  const effect = typeof handler.effect === 'function' ? handler.effect(entry) : handler.effect
+  const place = subject.agent.actions?.[call] ? `${subject.name}.${call}` : subject.name
+  return {
+    ...{ subject, call, handler, effect, open, example, scope, anyReply },
+    request: request ?? (effect === 'read' ? /./ : /^(POST|PUT|PATCH|DELETE) /),
+    names: names ?? `[${place}]`,
+    hasSecrets: withOtherSecrets(settings(vendor), await subject.secretsOf(settings(vendor))) !== null,
+  }
+}
+
+/** The same settings with credentials that nobody knows; null where there are none among them. */
+export function withOtherSecrets(settings: JsonObject, secrets: readonly { value: string }[]): JsonObject | null {
+  const values = new Set(secrets.map(({ value }) => value))
+  const isSecret = (value: unknown) => typeof value === 'string' && values.has(value)
+  if (!leavesOf(settings).some(({ value }) => isSecret(value))) return null
+  return JSON.parse(JSON.stringify(settings), (_, value) => (isSecret(value) ? `${value}-of-nobody` : value))
+}
+
+/** How a call went; nothing is masked. */
+export interface Tried {
+  result: AgentResult | null
+  error: unknown
+  files: Record<string, string>
+  lines: string[]
+  mask(text: string): string
+  ms: number
+}
+
+/** Calls the example at this vendor. Never throws what the agent throws. */
+export async function attempt<V extends FakeVendor>(
+  { subject, call, example }: Trial<V>,
+  vendor: V,
+  options: CallOptions = {},
+): Promise<Tried> {
+  const { entry, files, event } = example(vendor)
+  const given = { ...(files && { files }), ...(event && { event }) }
+  const begun = await subject.begin(vendor, call, entry, { ...given, ...options })
+  const began = performance.now()
+  const went = await begun.run().then(
+    result => ({ result, error: null }),
+    (error: unknown) => ({ result: null, error }),
+  )
+  return { ...went, files: begun.files(), lines: begun.lines, mask: begun.mask, ms: performance.now() - began }
+}
+
+/** The error of a call that must have failed by its agent's own words, and have written no file. */
+export function failureOf({ result, error, files }: Tried): AgentError {
+  expect(result, 'the call must fail').toBeNull()
+  if (!(error instanceof AgentError)) throw new Error('the call must fail with an AgentError', { cause: error })
+  expect(error.message.trim()).not.toBe('')
+  expect(error.message).not.toMatch(/\bundefined\b|\[object \w+\]/)
+  expect(files, 'a call that fails writes no file').toEqual({})
+  return error
+}
+
+/** How often the request that does the work was sent. */
+export function timesSent<V extends FakeVendor>({ request }: Trial<V>, { seen }: V): number {
+  return seen.filter(({ method, path }) => request.test(`${method} ${path}`)).length
+}

@@ -1,0 +1,141 @@
+// A vendor for tests: a real server on this machine that answers as its author says, keeps what it was asked, and has bad
+// days on request.
+
+/**
+ * One request that a fake vendor got.
+ * @example const { path, query } = vendor.seen[0]!
+ */
+export interface VendorRequest {
+  method: string
+  /** As it was sent, without the query. */
+  path: string
+  /** What stands for `:name` in the key of a route, decoded. */
+  params: Record<string, string>
+  query: URLSearchParams
+  headers: Headers
+  /** Parsed when it was sent as JSON, else text. */
+  body: unknown
+}
+
+/** A `Response` is sent as it is, `undefined` is a 404, and anything else is sent as JSON. */
+type Answer = (request: VendorRequest) => unknown
+
+/**
+ * The server that `fakeVendor` starts.
+ * @example interface Shop extends FakeVendor { orders: Order[] }
+ */
+export interface FakeVendor {
+  url: string
+  seen: VendorRequest[]
+  /**
+   * The next `times` (default 1) requests whose `METHOD /path` matches get this answer; `done`: after the vendor has done
+   * what was asked, as when its reply is lost.
+   */
+  fail(match: RegExp, answer: Fault['answer'], options?: { done?: boolean; times?: number }): void
+  [Symbol.dispose](): void
+}
+
+interface Fault {
+  match: RegExp
+  answer: (request: VendorRequest) => Response | Promise<Response>
+  done: boolean
+  times: number
+}
+
+/**
+ * Starts a server on a port of its own. It is given routes by method and path, or one function for all requests; `allows`
+ * answers 401 to what it returns false for. It ends with `using`.
+ * @example
+ * using vendor = fakeVendor({ 'GET /items/:id': ({ params }) => items.get(params.id!) })
+ */
+export function fakeVendor(
+  routes: Answer | Record<string, Answer>,
+  { allows = () => true }: { allows?: (request: VendorRequest) => boolean } = {},
+): FakeVendor {
+  const seen: VendorRequest[] = []
+  const faults: Fault[] = []
+  const answerOf = typeof routes === 'function' ? routes : routed(routes)
+  const handle = async (request: VendorRequest): Promise<Response> => {
+    const answer = allows(request) ? await answerOf(request) : refusal(401)
+    if (answer instanceof Response) return answer
+    return answer === undefined ? refusal(404) : Response.json(answer)
+  }
+  const server = Bun.serve({
+    port: 0,
+    hostname: '127.0.0.1',
+    async fetch(raw) {
+      const { pathname, searchParams } = new URL(raw.url)
+      const text = await raw.text()
+      const isJson = raw.headers.get('content-type')?.startsWith('application/json') ?? false
+      const request: VendorRequest = {
+        method: raw.method,
+        path: pathname,
+        params: {},
+        query: searchParams,
+        headers: raw.headers,
+        body: isJson ? JSON.parse(text) : text,
+      }
+      seen.push(request)
+      const fault = faults.find(each => each.times > 0 && each.match.test(`${request.method} ${request.path}`))
+      if (!fault) return handle(request)
+      fault.times--
+      if (fault.done) await handle(request)
+      return fault.answer(request)
+    },
+  })
+  return {
+    url: `http://127.0.0.1:${server.port}`,
+    seen,
+    fail: (match, answer, { done = false, times = 1 } = {}) => faults.push({ match, answer, done, times }),
+    [Symbol.dispose]: () => void server.stop(true),
+  }
+}
+
+/** The answer of the first route that fits; undefined where none does. */
+function routed(routes: Record<string, Answer>): Answer {
+  const patterns = Object.entries(routes).map(([key, answer]) => {
+    const [, method, path] = /^([A-Z]+) (\/.*)$/.exec(key) ?? []
+    if (!method || !path) throw new Error(`the route ${JSON.stringify(key)} must be as 'GET /items/:id'`)
+    return { method, pattern: new URLPattern({ pathname: path }), answer }
+  })
+  return request => {
+    for (const { method, pattern, answer } of patterns) {
+      const groups = pattern.exec({ pathname: request.path })?.pathname.groups
+      if (!groups || method !== request.method) continue
+      const params = Object.entries(groups).map(([name, value]) => [name, decodeURIComponent(value ?? '')])
+      return answer({ ...request, params: Object.fromEntries(params) })
+    }
+    return undefined
+  }
+}
+
+export function refusal(status: number, body: unknown = '', headers: Record<string, string> = {}): Response {
+  return typeof body === 'string' ? new Response(body, { status, headers }) : Response.json(body, { status, headers })
+}
+
+/** The beginning of a reply, and then nothing more. */
+export function halfReply(): Response {
+  const half = Bun.gzipSync(JSON.stringify({ items: 'x'.repeat(10_000) })).subarray(0, 30)
+  return new Response(half, { headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' } })
+}
+
+/** Headers come, and then nothing. */
+export function endless(): Response {
+  return new Response(new ReadableStream({}), { headers: { 'content-type': 'application/json' } })
+}
+
+/** Not even headers come. */
+export function silence(): Promise<Response> {
+  return new Promise(() => {})
+}
+
+/** Says back all that it was sent, credentials included, as vendors do in their errors. */
+export function echo(status: number): Fault['answer'] {
+  return ({ method, path, query, headers, body }) => {
+    const given = headers.get('authorization') ?? ''
+    const plain = given.startsWith('Basic ') ? atob(given.slice(6)) : given
+    const sent = [plain, ...headers.values(), path, query, typeof body === 'string' ? body : JSON.stringify(body)]
+    const message = `${method} with ${sent.join(' ')}`
+    return Response.json({ message, id: plain, name: plain, errors: [message] }, { status })
+  }
+}

@@ -1,0 +1,31 @@
+// What a call gives when all is well: a line for people, and JSON that can be recorded.
+
+import { expect } from 'bun:test'
+import { MAX_DATA_BYTES } from '../agent/define.ts'
+import { notJson } from '../json.ts'
+import { attempt, check, type Trial, timesSent } from './check.ts'
+import type { FakeVendor } from './fake-vendor.ts'
+
+export function results<V extends FakeVendor>(trial: Trial<V>): void {
+  const { effect, open, call, subject } = trial
+
+  check('declares an effect that fits its direction', () => {
+    const direction = subject.agent.actions?.[call]?.direction ?? call
+    const fitting = { source: ['read', 'idempotent', 'once'], target: ['idempotent', 'once'] }[direction]
+    expect(fitting ?? ['read', 'idempotent', 'once']).toContain(effect)
+  })
+
+  check('gives a line for people and plain JSON', async () => {
+    using vendor = open()
+    const { result, error } = await attempt(trial, vendor)
+    if (!result) throw error
+    expect(timesSent(trial, vendor), `requests that match ${trial.request}`).toBeGreaterThan(0)
+    const { text, data, external } = result
+    expect(text).toBeString()
+    expect(text).toMatch(/\S/)
+    expect(text).not.toMatch(/\bundefined\b|\[object \w+\]/)
+    expect([notJson(data, 'data'), notJson(external, 'external')]).toEqual([null, null])
+    expect(Buffer.byteLength(JSON.stringify(data ?? {}))).toBeLessThanOrEqual(MAX_DATA_BYTES)
+    for (const value of Object.values(external ?? {})) expect(value).toMatch(/^(?!undefined$|null$)./)
+  })
+}

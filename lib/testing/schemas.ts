@@ -1,0 +1,49 @@
+// What the schema of an entry refuses, and that it says where.
+
+import { expect } from 'bun:test'
+import type { TSchema } from 'typebox'
+import { problems } from '../schema.ts'
+import { check, type Trial } from './check.ts'
+import type { FakeVendor } from './fake-vendor.ts'
+
+/** No field of an agent is such an object. */
+const NONSENSE = { nonsense_of_the_test: [null] }
+
+export function schemas<V extends FakeVendor>({ handler, open, example }: Trial<V>): void {
+  const { required = [], properties = {} } = handler.entry as { required?: string[]; properties?: Properties }
+  const entryOf = () => {
+    using vendor = open()
+    return example(vendor).entry
+  }
+  const pathsOf = (entry: object) => problems(handler.entry, entry).map(({ path }) => path)
+
+  check('takes the entry of the example', () => {
+    expect(problems(handler.entry, entryOf())).toEqual([])
+  })
+
+  check('refuses an unknown field, by its path', () => {
+    expect(pathsOf({ ...entryOf(), nonsense_of_the_test: 1 })).toEqual(['/nonsense_of_the_test'])
+  })
+
+  for (const field of required) {
+    check(`refuses an entry without ${field}, by its path`, () => {
+      const { [field]: _, ...rest } = entryOf()
+      expect(pathsOf(rest)).toContain(`/${field}`)
+    })
+  }
+
+  for (const [field, schema] of Object.entries(properties)) {
+    if (takesAnything(schema)) continue
+    check(`refuses nonsense as ${field}, by its path`, () => {
+      const paths = pathsOf({ ...entryOf(), [field]: NONSENSE })
+      expect(paths.filter(path => path === `/${field}` || path.startsWith(`/${field}/`))).not.toEqual([])
+    })
+  }
+}
+
+type Properties = Record<string, TSchema>
+
+/** `Type.Unknown()` and `Type.Any()`. */
+function takesAnything(schema: TSchema): boolean {
+  return problems(schema, NONSENSE).length === 0
+}

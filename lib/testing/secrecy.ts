@@ -1,0 +1,82 @@
+// Credentials go to the vendor and nowhere else: no other server is sent them, and nobody is shown them.
+
+import { expect } from 'bun:test'
+import { AgentError } from '../agent/define.ts'
+import { type KnownSecret, variantsOf } from '../redact.ts'
+import { attempt, check, failureOf, type Trial, type Tried, withOtherSecrets } from './check.ts'
+import { echo, type FakeVendor, fakeVendor, refusal } from './fake-vendor.ts'
+
+const LONG = 99
+/** Half of a credential that is shorter may be an ordinary word. */
+const SHORTEST_HALF = 6
+
+export function secrecy<V extends FakeVendor>(trial: Trial<V>): void {
+  const { subject, open, example, hasSecrets } = trial
+  const secretsOf = async (vendor: V): Promise<KnownSecret[]> => {
+    const own = (example(vendor).secrets ?? []).map(value => ({ name: 'a secret of the example', value }))
+    return [...(await subject.secretsOf(subject.settingsAt(vendor))), ...own]
+  }
+
+  check('shows no credential, even before anything is masked', async () => {
+    using vendor = open()
+    const secrets = await secretsOf(vendor)
+    expect(shownIn(shownBy(await attempt(trial, vendor)), secrets)).toEqual([])
+    vendor.fail(/./, () => refusal(400, 'said by the vendor'), { times: LONG })
+    expect(shownIn(shownBy(await attempt(trial, vendor)), secrets)).toEqual([])
+  })
+
+  for (const status of [400, 200]) {
+    check(`leaves nothing of a credential that the vendor says back with ${status}`, async () => {
+      using vendor = open()
+      vendor.fail(/./, echo(status), { times: LONG })
+      const tried = await attempt(trial, vendor)
+      const given = (example(vendor).secrets ?? []).reduce(
+        (text, secret) => text.replaceAll(secret, '***'),
+        shownBy(tried),
+      )
+      expect(shownIn(tried.mask(given), await secretsOf(vendor))).toEqual([])
+    })
+  }
+
+  for (const status of [302, 307]) {
+    check(`sends no credential where the vendor redirects to with ${status}`, async () => {
+      using vendor = open()
+      using other = fakeVendor(() => ({ hello: 'from another service' }))
+      vendor.fail(/./, () => Response.redirect(`${other.url}/elsewhere`, status), { times: LONG })
+      await attempt(trial, vendor, { allow: ['127.0.0.1'] })
+      const sent = other.seen.map(({ path, query, headers, body }) => [path, String(query), [...headers], body])
+      expect(shownIn(JSON.stringify(sent), await secretsOf(vendor))).toEqual([])
+    })
+  }
+
+  if (!hasSecrets) return
+  check('fails with a credential that the vendor does not know, and says which setting it is', async () => {
+    using vendor = open()
+    const secrets = await secretsOf(vendor)
+    const settings = withOtherSecrets(subject.settingsAt(vendor), secrets)!
+    const tried = await attempt(trial, vendor, { settings })
+    expect(failureOf(tried).hint).toContain(`agents.${subject.name}.`)
+    expect(shownIn(shownBy(tried), secrets)).toEqual([])
+  })
+}
+
+/** All of a call that is recorded or shown; files hold what the vendor sent, and are kept as they are. */
+function shownBy({ result, error, files, lines }: Tried): string {
+  const said =
+    error instanceof Error ? [error.message, error instanceof AgentError && error.hint, `${error.cause}`] : []
+  return JSON.stringify([result, ...said, Object.keys(files), lines])
+}
+
+/** The names of the secrets that can be read in a text, whole, in another writing, or by half. */
+export function shownIn(text: string, secrets: readonly KnownSecret[]): string[] {
+  return secrets
+    .filter(({ value }) => [...variantsOf(value), ...halvesOf(value)].some(each => text.includes(each)))
+    .map(({ name }) => name)
+}
+
+/** Of an address only the end: it begins with what everybody may know. */
+function halvesOf(value: string): string[] {
+  const middle = Math.ceil(value.length / 2)
+  const halves = /^https?:/.test(value) ? [value.slice(middle)] : [value.slice(0, middle), value.slice(middle)]
+  return halves.filter(half => half.length >= SHORTEST_HALF)
+}

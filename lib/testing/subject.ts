@@ -1,0 +1,199 @@
+// An agent under test: loaded as the daemon loads it, given settings that were read from a settings.yml, and called as
+// the engine calls it, in folders of its own.
+
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  realpathSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs'
+import { tmpdir } from 'node:os'
+import { basename, dirname, join } from 'node:path'
+import { load } from '../agent/catalogue.ts'
+import type { Agent, AgentResult, Diagnosis, Handler, NotifyEvent } from '../agent/define.ts'
+import type { Detail } from '../error.ts'
+import type { JsonObject } from '../json.ts'
+import { createRedactor, type KnownSecret } from '../redact.ts'
+import { problems } from '../schema.ts'
+import { openSettings, type Settings } from '../settings/settings.ts'
+import { callContext } from './context.ts'
+import type { FakeVendor } from './fake-vendor.ts'
+
+/**
+ * What may be said of one call of an agent.
+ * @example await stock.call(vendor, 'put_item', { name: 'item', ref: '2', file: 'item.md' }, { files: { 'item.md': 'two' } })
+ */
+export interface CallOptions {
+  /** Files of the workspace, by path. */
+  files?: Record<string, string>
+  signal?: AbortSignal
+  /** Instead of those at the vendor. */
+  settings?: JsonObject
+  /** The idempotency key; the same in all calls by default. */
+  key?: string
+  /** Of a call of `notify`. */
+  event?: NotifyEvent
+  /** Addresses and names that may be reached beside those in the settings and in the entry's `url`. */
+  allow?: readonly string[]
+}
+
+/**
+ * What a call gave.
+ * @example expect((await stock.call(vendor, 'get_item', { name: 'a', ref: '1' })).files).toEqual({ a: 'first' })
+ */
+export interface CallResult extends AgentResult {
+  /** What was written, by name. */
+  files: Record<string, string>
+  /** What was logged, each line with its fields as JSON. */
+  lines: string[]
+}
+
+/** One call that is ready to begin. Nothing of what it gives is masked. */
+export interface Call {
+  run(): Promise<AgentResult>
+  /** Masks what the engine would. */
+  mask(text: string): string
+  /** Null where the handler has none. */
+  find: (() => Promise<AgentResult | null>) | null
+  files(): Record<string, string>
+  lines: string[]
+}
+
+export class Subject<V extends FakeVendor> {
+  readonly agent: Agent
+  /** What teams call it. */
+  readonly name: string
+  readonly #settings: (vendor: V) => JsonObject
+  readonly #folders: string[] = []
+
+  private constructor(agent: Agent, name: string, settings: (vendor: V) => JsonObject) {
+    this.agent = agent
+    this.name = name
+    this.#settings = settings
+  }
+
+  /** Throws the reason for which the daemon would skip the file. */
+  static async load<V extends FakeVendor>(file: string, settings: (vendor: V) => JsonObject): Promise<Subject<V>> {
+    const loaded = await load(file)
+    if ('reason' in loaded) throw new Error(loaded.reason)
+    return new Subject(loaded.agent, basename(file, '.ts'), settings)
+  }
+
+  handler(call: string): Handler {
+    const { actions, source, target, phase, notify } = this.agent
+    const handlers: Record<string, Handler | undefined> = { ...actions, source, target, phase, notify }
+    const handler = handlers[call]
+    if (!handler) throw new Error(`${this.name} has no ${call}; it has ${this.calls().join(', ')}`)
+    return handler
+  }
+
+  /** Its actions, or `source`, `target` and `phase`; and `notify`. */
+  calls(): string[] {
+    const direct = (['source', 'target', 'phase', 'notify'] as const).filter(each => this.agent[each])
+    return [...Object.keys(this.agent.actions ?? {}), ...direct]
+  }
+
+  settingsAt(vendor: V): JsonObject {
+    return this.#settings(vendor)
+  }
+
+  /** What is wrong with settings, in the words of the daemon. */
+  async settingProblems(given: JsonObject): Promise<Detail[]> {
+    return this.#opened(given, settings => settings.problems(this.name, this.agent))
+  }
+
+  /** Every secret value of these settings, by the key of the setting. */
+  async secretsOf(given: JsonObject): Promise<KnownSecret[]> {
+    return this.#opened(given, settings => settings.secrets({ get: () => this.agent }))
+  }
+
+  /** Throws for an entry that the schema refuses, as a run does. */
+  async begin(vendor: V, call: string, entry: JsonObject, options: CallOptions = {}): Promise<Call> {
+    const handler = this.handler(call)
+    const wrong = problems(handler.entry, entry).map(({ path, message }) => `${path || 'entry'}: ${message}`)
+    if (wrong.length > 0) throw new Error(`[${this.name}.${call}] ${wrong.join('; ')}`)
+    const { files = {}, allow = [], event, key, signal } = options
+    const [stateDir, workspace] = [this.#folder(), this.#folder()]
+    for (const [path, text] of Object.entries(files)) {
+      mkdirSync(dirname(join(workspace, path)), { recursive: true })
+      writeFileSync(join(workspace, path), text)
+    }
+    const redactor = createRedactor()
+    const lines: string[] = []
+    const { context } = callContext({
+      ...(await this.#bound(vendor, options.settings, redactor)),
+      ...{ stateDir, workspace },
+      log: (message, fields) => lines.push(fields ? `${message} ${JSON.stringify(fields)}` : message),
+      ...(this.agent.actions?.[call] && { action: call }),
+      effect: typeof handler.effect === 'function' ? handler.effect(entry) : handler.effect,
+      network: { allow, literalOrigins: typeof entry.url === 'string' ? [new URL(entry.url).origin] : [] },
+      ...(key !== undefined && { key }),
+      ...(signal && { signal }),
+      ...(event && { event }),
+    })
+    const { find } = handler
+    return {
+      run: async () => handler.run(entry, context),
+      mask: redactor.text,
+      find: find ? async () => find(entry, context) : null,
+      files: () => filesIn(join(stateDir, 'files', 'phase')),
+      lines,
+    }
+  }
+
+  async call(vendor: V, call: string, entry: JsonObject, options?: CallOptions): Promise<CallResult> {
+    const { run, files, lines } = await this.begin(vendor, call, entry, options)
+    return { ...(await run()), files: files(), lines }
+  }
+
+  async doctor(vendor: V, settings?: JsonObject): Promise<Diagnosis> {
+    const folders = { stateDir: this.#folder(), workspace: this.#folder() }
+    const { context } = callContext({
+      ...(await this.#bound(vendor, settings)),
+      ...folders,
+      network: { allow: [], literalOrigins: [] },
+    })
+    if (!this.agent.doctor) throw new Error(`${this.name} has no doctor`)
+    return this.agent.doctor(context)
+  }
+
+  removeFolders(): void {
+    for (const path of this.#folders.splice(0)) rmSync(path, { recursive: true, force: true })
+  }
+
+  /** What a context takes of settings. Throws for those that the daemon would refuse. */
+  async #bound(vendor: V, given = this.#settings(vendor), redactor = createRedactor()) {
+    return this.#opened(given, async settings => {
+      const resolved = await settings.of(this.name, this.agent)
+      for (const each of settings.secrets({ get: () => this.agent })) redactor.add(each)
+      return { agent: this.name, settings: resolved, redactor }
+    })
+  }
+
+  async #opened<T>(given: JsonObject, use: (settings: Settings) => T | Promise<T>): Promise<T> {
+    const home = this.#folder()
+    // YAML is a superset of JSON.
+    writeFileSync(join(home, 'settings.yml'), JSON.stringify({ agents: { [this.name]: given } }), { mode: 0o600 })
+    const settings = await openSettings(home, { log: { warn() {} } })
+    try {
+      return await use(settings)
+    } finally {
+      settings.close()
+    }
+  }
+
+  #folder(): string {
+    const path = realpathSync(mkdtempSync(join(tmpdir(), 'cadre-testing-')))
+    this.#folders.push(path)
+    return path
+  }
+}
+
+function filesIn(folder: string): Record<string, string> {
+  if (!existsSync(folder)) return {}
+  return Object.fromEntries(readdirSync(folder).map(name => [name, readFileSync(join(folder, name), 'utf8')]))
+}

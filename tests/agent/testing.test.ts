@@ -1,0 +1,172 @@
+// The suite of cadre/testing finds what is wrong: the agent of the template with one fault each, and the check that must
+// fail. All of them are tested in one process of their own, as an author would.
+
+import { beforeAll, expect, test } from 'bun:test'
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { REPOSITORY } from '../../lib/agent/imports.ts'
+import { agentSource, homeConfig, testSource } from '../../lib/daemon/commands/agent-template.ts'
+import { folder } from '../support/folder.ts'
+
+interface Fault {
+  /** What stands in the template, and what the fault makes of it. */
+  change: [from: string, to: string][]
+  /** Of checks that must fail, the beginnings of their names. */
+  fails: string[]
+}
+
+const GET = 'await api(context)(`get item ${ref}`, pathOf(ref), { reply: Item })'
+const PUT = "await api(context)(`put item ${ref}`, pathOf(ref), { method: 'PUT', body, reply: Item })"
+const PUT_RESULT = 'return { text: `wrote item ${ref}`, data: { id: ref } }\n      },'
+const once = (find: string): [string, string][] => [
+  ["effect: 'idempotent'", "effect: 'once'"],
+  [PUT_RESULT, `return { text: \`wrote item \${ref}\`, data: { id: ref }, external: { id: ref } }\n      },\n${find}`],
+]
+/** With another key nothing is found: the item's text has it. */
+const FIND = `async find({ ref }, context) {
+  const reply = await context.fetch(context.settings.base_url + pathOf(ref), { headers: { authorization: 'Bearer ' + context.settings.api_token } })
+  if (reply.status === 404 || !(await reply.text()).includes(context.key)) return null
+  return { text: 'found it', external: { id: ref } }
+},`
+const KEYED: [string, string] = [
+  '{ text: await readText(context, file, MOST) }',
+  '{ text: (await readText(context, file, MOST)) + context.key }',
+]
+
+const FAULTS: Record<string, Fault> = {
+  sound: { change: [], fails: [] },
+  once: { change: [...once(FIND), KEYED], fails: [] },
+  'any-reply': {
+    change: [[GET, GET.replace(', { reply: Item }', '')]],
+    fails: ['get_item > on a bad day of the vendor > {"hello"'],
+  },
+  'open-entry': {
+    change: [['entry: entryOf({ ref: Text }),', 'entry: Type.Object({ name: Text, ref: Text }),']],
+    fails: ['get_item > refuses an unknown field'],
+  },
+  'empty-on-failure': {
+    change: [[GET, `${GET}.catch(() => ({}))`]],
+    fails: ['get_item > on a bad day of the vendor > 404', 'get_item > fails with a credential'],
+  },
+  'well-when-stopped': {
+    change: [[GET, `${GET}.catch(error => { if (context.signal.aborted) return { text: '' }; throw error })`]],
+    fails: ['get_item > on a bad day of the vendor > no reply is left when the run is stopped'],
+  },
+  nameless: { change: [['`get item ${ref}`', "'get it'"]], fails: ['get_item > on a bad day of the vendor > 404'] },
+  'shows-token': {
+    change: [['text: `item ${ref}`', 'text: `item ${ref} by ${context.settings.api_token}`']],
+    fails: ['get_item > shows no credential'],
+  },
+  'cuts-token': {
+    change: [['text: `item ${ref}`', 'text: `item ${ref} by ${context.settings.api_token.slice(0, 10)}`']],
+    fails: ['get_item > shows no credential'],
+  },
+  'no-json': {
+    change: [['text: `item ${ref}`, data: { id: ref }', 'text: `item ${ref}`, data: { id: new Date() as never }']],
+    fails: ['get_item > gives a line for people and plain JSON'],
+  },
+  'too-large': {
+    change: [['text: `item ${ref}`, data: { id: ref }', "text: `item ${ref}`, data: { id: 'x'.repeat(1_048_577) }"]],
+    fails: ['get_item > gives a line for people and plain JSON'],
+  },
+  'undefined-text': {
+    change: [['text: `item ${ref}`', 'text: `item ${(item as { id?: string }).id}`']],
+    fails: ['get_item > gives a line for people and plain JSON'],
+  },
+  'reads-target': { change: [["effect: 'idempotent'", "effect: 'read'"]], fails: ['put_item > declares an effect'] },
+  'bare-fetch': {
+    change: [
+      [
+        GET,
+        "await (await fetch(context.settings.base_url + pathOf(ref), { headers: { authorization: `Bearer ${context.settings.api_token}`, 'x-token': context.settings.api_token }, signal: context.signal })).json()",
+      ],
+    ],
+    fails: [
+      'get_item > sends no credential where the vendor redirects',
+      'get_item > on a bad day of the vendor > 404',
+      'get_item > on a bad day of the vendor > 429 with Retry-After',
+    ],
+  },
+  'wrong-hint': {
+    change: [
+      [
+        GET,
+        `${GET}.catch(error => { throw new AgentError(error.message, { code: error.code, retryable: error.retryable }) })`,
+      ],
+      ['type AgentContext, agent', 'type AgentContext, AgentError, agent'],
+    ],
+    fails: ['get_item > on a bad day of the vendor > 401', 'get_item > fails with a credential'],
+  },
+  'silent-doctor': {
+    change: [
+      [
+        'return { who: name, missing: [], text: context.settings.base_url }',
+        "return { who: name, missing: ['read'], text: context.settings.base_url }",
+      ],
+    ],
+    fails: ['doctor says that all is well'],
+  },
+  'sends-again': {
+    change: [...once(''), [PUT, `${PUT}.catch(() => ${PUT.replace('await ', '')})`]],
+    fails: ['put_item > does not send again', 'put_item > on a bad day of the vendor > 500'],
+  },
+  'finds-always': {
+    change: once("async find({ ref }) { return { text: 'found it', external: { id: ref } } },"),
+    fails: ['put_item > finds nothing before', 'put_item > finds what it wrote, and nothing'],
+  },
+  'finds-never': {
+    change: once('async find() { return null },'),
+    fails: ['put_item > finds what it wrote, and nothing', 'put_item > finds what it wrote when the reply was lost'],
+  },
+  'certain-too-early': {
+    change: [
+      ...once(''),
+      [
+        PUT,
+        `${PUT}.catch(error => { throw new AgentError(error.message, { code: error.code, retryable: error.retryable, hint: error.hint, sent: 'no' }) })`,
+      ],
+      ['type AgentContext, agent', 'type AgentContext, AgentError, agent'],
+    ],
+    fails: [
+      'put_item > does not send again what may have been written: its reply is lost',
+      'put_item > on a bad day of the vendor > 500',
+    ],
+  },
+}
+
+const home = folder()
+let said: string[] = []
+beforeAll(async () => {
+  for (const path of ['agents', 'tests']) mkdirSync(join(home, path))
+  writeFileSync(join(home, 'tsconfig.json'), homeConfig(REPOSITORY))
+  for (const [name, { change }] of Object.entries(FAULTS)) {
+    const source = change.reduce((text, [from, to]) => {
+      expect(text).toContain(from)
+      return text.replace(from, () => to)
+    }, agentSource(name))
+    writeFileSync(join(home, 'agents', `${name}.ts`), source)
+    writeFileSync(join(home, 'tests', `${name}.test.ts`), testSource(name, '../agents'))
+  }
+  const readme = readFileSync(join(REPOSITORY, 'README.md'), 'utf8')
+  const [agent, itsTest] = Array.from(readme.matchAll(/```ts\n([\s\S]*?)```/g), ([, code]) => code!)
+  writeFileSync(join(home, 'agents/stock.ts'), agent!)
+  writeFileSync(join(home, 'tests/stock.test.ts'), itsTest!)
+  const child = Bun.spawn([process.execPath, 'test', 'tests'], { cwd: home, stdout: 'ignore', stderr: 'pipe' })
+  said = (await child.stderr.text()).split('\n')
+}, 180_000)
+
+const checks = (went: 'pass' | 'fail', name: string) =>
+  said.filter(line => line.startsWith(`(${went}) ${name}, as every agent > `))
+
+test('the agent and the test of the README', () => {
+  expect(checks('pass', 'stock').length).toBeGreaterThan(30)
+  expect(checks('fail', 'stock')).toEqual([])
+})
+
+test.each(Object.entries(FAULTS))('%s', (name, { fails }) => {
+  expect(checks('pass', name).length).toBeGreaterThan(30)
+  const failed = checks('fail', name)
+  for (const check of fails) expect(failed.join('\n')).toContain(` > ${check}`)
+  expect(failed.length).toBeGreaterThanOrEqual(fails.length)
+  if (fails.length === 0) expect(failed).toEqual([])
+})
