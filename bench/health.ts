@@ -40,7 +40,7 @@ async function call(url: string, path: string, body: object, token?: string): Pr
  */
 const ASKER = `
   let slowest = 0, count = 0, going = true
-  process.stdin.once('data', () => { going = false })
+  for (const event of ['data', 'end']) process.stdin.once(event, () => { going = false })
   await fetch(process.argv[1] + '/health')
   console.log('ready')
   while (going) {

@@ -15,6 +15,8 @@ export async function serve(args: string[], env: Record<string, string> = {}): P
     stdout: 'pipe',
     stderr: 'ignore',
   })
+  // A measurement that fails leaves no process behind.
+  process.on('exit', () => child.kill('SIGKILL'))
   const { value } = await child.stdout.getReader().read()
   const url = /http:\S+/.exec(new TextDecoder().decode(value))?.[0]
   if (!url) throw new Error(`${args.join(' ')} did not start`)

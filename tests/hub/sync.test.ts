@@ -1,6 +1,7 @@
 // runs/sync and what is read of it: exactly once, in order, and nothing that a daemon has no say in.
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
+import { until } from '../support/bounded.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
 import { runChange } from '../support/sync.ts'
 
@@ -44,6 +45,20 @@ async function report(...changes: object[]) {
 
 const done = { state: 'completed', completed_at: 2_000, outputs: { x: 1 } }
 const get = (run_id: string) => hub.ok(hub.admin, 'runs/get', { run_id })
+
+/** What is told of a run. `until` waits for the first event of that name, `end` for everything. */
+async function streamOf(run_id: string) {
+  const reply = await fetch(`${hub.url}/v1/runs/stream?run_id=${run_id}`, {
+    headers: { authorization: `Bearer ${hub.admin}` },
+  })
+  let text = ''
+  const end = (async () => {
+    const decoder = new TextDecoder()
+    for await (const chunk of reply.body!) text += decoder.decode(chunk, { stream: true })
+    return text
+  })()
+  return { end, until: (event: string) => until(() => text.includes(`event: ${event}\n`), `the event ${event}`) }
+}
 
 const phaseChange = (run_id: string, index: number, phase: object = {}) => ({
   kind: 'phase',
@@ -381,13 +396,10 @@ describe('reading', () => {
   test('the stream tells changes and ends with the run', async () => {
     const id = crypto.randomUUID()
     await report(runChange(id))
-    const reply = await fetch(`${hub.url}/v1/runs/stream?run_id=${id}`, {
-      headers: { authorization: `Bearer ${hub.admin}` },
-    })
-    const text = reply.text()
-    await Bun.sleep(50)
+    const stream = await streamOf(id)
+    await stream.until('run')
     await report(phaseChange(id, 0), runChange(id, done))
-    const events = [...(await text).matchAll(/^event: (\w+)$/gm)].map(match => match[1])
+    const events = [...(await stream.end).matchAll(/^event: (\w+)$/gm)].map(match => match[1])
     expect(events).toEqual(['run', 'run', 'phase', 'end'])
   })
   test('the stream follows what is below the run, and nothing beside it', async () => {
@@ -406,19 +418,16 @@ describe('reading', () => {
     const ended = (change: ReturnType<typeof runChange>) => runChange(change.run_id, { ...change.run, ...done })
     const [one, two] = [below(here, root, 1, '000000000'), below(beside, root, 1, '000000001')]
     expect(await report(runChange(root), one, two)).toEqual([])
-    const reply = await fetch(`${hub.url}/v1/runs/stream?run_id=${here}`, {
-      headers: { authorization: `Bearer ${hub.admin}` },
-    })
-    const text = reply.text()
-    await Bun.sleep(50)
+    const stream = await streamOf(here)
+    await stream.until('run')
     const deep = below(under, here, 2, '000000000000000000')
     const line = { seq: 1, phase: 'p0', at: 1, stream: 'out', text: 'hi' }
     expect(await report(deep, phaseChange(under, 0), phaseChange(beside, 0))).toEqual([])
-    await Bun.sleep(50)
+    await stream.until('phase')
     await report({ kind: 'log', run_id: under, lines: [line] }, ended(deep), ended(two))
-    await Bun.sleep(50)
+    await stream.until('log')
     await report(ended(one))
-    const events = (await text)
+    const events = (await stream.end)
       .split('\n\n')
       .filter(block => block.includes('event: '))
       .map(block => {
