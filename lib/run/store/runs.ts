@@ -323,14 +323,23 @@ export class Runs {
 
   /** Newest first. */
   list(filter: RunFilter): { rows: RunRow[]; total: number } {
-    const where = `WHERE (?1 IS NULL OR state = ?1) AND (?2 IS NULL OR team = ?2) ${filter.root_only ? 'AND parent_id IS NULL' : ''}`
-    const given = [filter.state ?? null, filter.team ?? null] as const
+    const { state = null, team = null, root_only, limit, offset } = filter
+    const wanted = [
+      ...(state === null ? [] : [{ column: 'state', value: state }]),
+      ...(team === null ? [] : [{ column: 'team', value: team }]),
+    ]
+    const conditions = [...wanted.map(({ column }) => `${column} = ?`), ...(root_only ? ['parent_id IS NULL'] : [])]
+    const where = conditions.length > 0 ? `WHERE ${conditions.join(' AND ')}` : ''
+    const values = wanted.map(({ value }) => value)
+    // The page is read in the order of ids, whatever index the count takes.
     const rows = this.#db
-      .query<RunRow, Value[]>(`SELECT * FROM runs ${where} ORDER BY id DESC LIMIT ?3 OFFSET ?4`)
-      .all(...given, filter.limit, filter.offset)
+      .query<RunRow, Value[]>(
+        `SELECT * FROM runs ${where.replace('state =', '+state =')} ORDER BY id DESC LIMIT ? OFFSET ?`,
+      )
+      .all(...values, limit, offset)
     const { total } = this.#db
       .query<{ total: number }, Value[]>(`SELECT count(*) AS total FROM runs ${where}`)
-      .get(...given)!
+      .get(...values)!
     return { rows, total }
   }
 
