@@ -5,7 +5,8 @@ import { Type } from '../type.ts'
 import { type AgentContext, AgentError, withSent } from './define.ts'
 
 /**
- * The schema of an entry: `name` and the given fields, and no others. `together` adds rules over several fields.
+ * The schema of an entry of `sources` or `target_entries`: `name` and the given fields, and no others. `together` adds
+ * rules over several fields. An action of direction `phase` takes no entry, so its schema is a plain `Type.Object`.
  * @example entry: entryOf({ ref: Type.String(), limit: Limit })
  */
 export function entryOf<P extends TProperties>(fields: P, together: object = {}) {

@@ -3,13 +3,14 @@
 import { expect } from 'bun:test'
 import type { TSchema } from 'typebox'
 import { problems } from '../schema.ts'
+import { teamJsonSchema } from '../team/team.ts'
 import { check, type Trial } from './check.ts'
 import type { FakeVendor } from './fake-vendor.ts'
 
 /** No field of an agent is such an object. */
 const NONSENSE = { nonsense_of_the_test: [null] }
 
-export function schemas<V extends FakeVendor>({ handler, open, example }: Trial<V>): void {
+export function schemas<V extends FakeVendor>({ subject, call, handler, open, example }: Trial<V>): void {
   const { required = [], properties = {} } = handler.entry as { required?: string[]; properties?: Properties }
   const entryOf = () => {
     using vendor = open()
@@ -25,6 +26,12 @@ export function schemas<V extends FakeVendor>({ handler, open, example }: Trial<
     expect(pathsOf({ ...entryOf(), nonsense_of_the_test: 1 })).toEqual(['/nonsense_of_the_test'])
   })
 
+  if ((subject.agent.actions?.[call]?.direction ?? call) === 'phase') {
+    check('leaves to the phase the fields that every phase has, `name` among them', () => {
+      expect(fieldsOfPhases().filter(field => field in properties)).toEqual([])
+    })
+  }
+
   for (const field of required) {
     check(`refuses an entry without ${field}, by its path`, () => {
       const { [field]: _, ...rest } = entryOf()
@@ -39,6 +46,12 @@ export function schemas<V extends FakeVendor>({ handler, open, example }: Trial<
       expect(paths.filter(path => path === `/${field}` || path.startsWith(`/${field}/`))).not.toEqual([])
     })
   }
+}
+
+/** A phase keeps these for itself: an agent that is called with the phase's own fields never sees them. */
+function fieldsOfPhases(): string[] {
+  const { $defs } = teamJsonSchema({ names: () => [], get: () => undefined }) as { $defs: { phase: TSchema } }
+  return Object.keys(($defs.phase as { properties?: object }).properties ?? {})
 }
 
 type Properties = Record<string, TSchema>

@@ -87,6 +87,10 @@ const FAULTS: Record<string, Fault> = {
       'get_item > on a bad day of the vendor > 429 with Retry-After',
     ],
   },
+  'phase-with-name': {
+    change: [["direction: 'target'", "direction: 'phase'"]],
+    fails: ['put_item > leaves to the phase'],
+  },
   'wrong-hint': {
     change: [
       [
