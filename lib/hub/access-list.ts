@@ -1,4 +1,5 @@
-// Who may call a realm's daemons, and with which keys: what daemons get at register, at every heartbeat and by auth/acl.
+// Who may call a realm's daemons, and which keys those daemons accept. Daemons get this from register, from every
+// heartbeat and from auth/acl.
 
 import { and, eq, inArray, isNull } from 'drizzle-orm'
 import type { AccessList, PublicKey } from '../wire/protocol.ts'
@@ -12,17 +13,17 @@ export async function accessList(hub: Hub, realmId: string, daemonId: string): P
 }
 
 export interface RealmFacts {
-  /** User names of all live members, inherited org owners and admins included, sorted. */
+  /** User names of all live members, sorted. Org owners and admins, who inherit their role, are included. */
   allowed: string[]
-  /** Changes when `allowed` does. */
+  /** A new value whenever `allowed` changes. */
   aclVersion: string
-  /** `@scope/name`, sorted: what the realm may run of its list. */
+  /** The teams on the realm's list that it may run, as `@scope/name`, sorted. */
   teams: string[]
   teamsVersion: string
   keys: PublicKey[]
 }
 
-/** Everything about a realm that its daemons are told. */
+/** Everything about a realm that the hub sends to its daemons. */
 export function realmFacts(hub: Hub, realmId: string): Promise<RealmFacts> {
   return hub.memo.get(`realm ${realmId}`, async () => {
     const { db, realms, realmMembers, orgMembers, users } = hub.store

@@ -1,4 +1,4 @@
-// Accounts: made by an admin, by the first start, or by an invitation. Passwords are kept as argon2id.
+// Accounts. An admin, the first start or an invitation creates them. Passwords are stored as argon2id hashes.
 
 import { and, eq, inArray, isNull, ne } from 'drizzle-orm'
 import { type Db, isDuplicate } from '../../db/hub/store.ts'
@@ -7,7 +7,7 @@ import { rotateKeys } from './dispatch-keys.ts'
 import type { Hub } from './hub.ts'
 import { keepOrgOwner, keepRealmAdmin, keepScopeOwner } from './last-leader.ts'
 
-/** The hash of a password; a fraction of a second of work on purpose. */
+/** The hash of a password. It takes a fraction of a second on purpose, to make guessing slow. */
 export function hashPassword(password: string): Promise<string> {
   return Bun.password.hash(password, 'argon2id')
 }
@@ -24,18 +24,18 @@ export async function addUser(hub: Hub, tx: Db, username: string, passwordHash: 
   }
 }
 
-/** Throws `not_found`. */
+/** The account with that user name. Throws `not_found` when there is none. */
 export async function userNamed({ store }: Hub, tx: Db, username: string) {
   const { users } = store
   const [row] = await tx
     .select()
     .from(users)
     .where(and(eq(users.username, username), isNull(users.deleted_at)))
-  if (!row) throw new CadreError('not_found', `no user ${username}`)
+  if (!row) throw new CadreError('not_found', `there is no user ${username}`)
   return row
 }
 
-/** Revokes the sessions of an account, or all its tokens, but for the token `except`, which asks for it. */
+/** Revokes the sessions of an account, or all its tokens, except the token `except`, which made the request. */
 export async function endTokens(
   { store, now }: Hub,
   tx: Db,
@@ -54,8 +54,8 @@ export async function endTokens(
 }
 
 /**
- * Ends an account: its tokens, sessions and memberships. Its row stays, so that its name is never given again.
- * Throws `conflict` while it is the last owner or admin of something.
+ * Deletes an account with its tokens, sessions and memberships. Its row stays, so that its name is never given to
+ * anybody else. Throws `conflict` while the account is the last owner or admin of something.
  */
 export async function deleteUser(hub: Hub, tx: Db, userId: number): Promise<void> {
   const { users, orgs, orgMembers, scopes, scopeMembers, realms, realmMembers } = hub.store
@@ -85,12 +85,12 @@ export async function addOrg(hub: Hub, tx: Db, org: { slug: string; display_name
     await rotateKeys(hub, tx, row!.id)
     return row!
   } catch (error) {
-    if (isDuplicate(error)) throw new CadreError('conflict', `the org ${org.slug} exists already`)
+    if (isDuplicate(error)) throw new CadreError('conflict', `the org ${org.slug} already exists`)
     throw error
   }
 }
 
-/** Adds a scope with its owner. Throws `conflict` for a slug that is or was another's. */
+/** Adds a scope with its owner. Throws `conflict` when the slug is in use or belonged to a scope that was deleted. */
 export async function addScope(
   hub: Hub,
   tx: Db,
@@ -100,7 +100,7 @@ export async function addScope(
   const { scopes, scopeSlugs, scopeMembers } = hub.store
   const { slug } = scope
   const [there] = await tx.select({ id: scopes.id }).from(scopes).where(eq(scopes.slug, slug))
-  if (there) throw new CadreError('conflict', `the scope @${slug} exists already`)
+  if (there) throw new CadreError('conflict', `the scope @${slug} already exists`)
   try {
     await tx.insert(scopeSlugs).values({ slug })
     const [row] = await tx
@@ -116,7 +116,7 @@ export async function addScope(
   }
 }
 
-/** Adds a realm with its first admin, who is a member of the org from then on. */
+/** Adds a realm with its first admin, who thereby becomes a member of the org. */
 export async function addRealm(
   hub: Hub,
   tx: Db,
@@ -133,14 +133,14 @@ export async function addRealm(
     await tx.insert(orgMembers).values({ org_id: realm.org_id, user_id: userId, role: 'member' }).onConflictDoNothing()
     return row!
   } catch (error) {
-    if (isDuplicate(error)) throw new CadreError('conflict', `the org has a realm ${realm.slug} already`)
+    if (isDuplicate(error)) throw new CadreError('conflict', `the org already has a realm ${realm.slug}`)
     throw error
   }
 }
 
 /**
- * On an empty database: the first account, a site admin, with an org, a scope and a realm of its own name.
- * Returns the password when it was made here; null when nothing had to be done or the password was given.
+ * Fills an empty database with the first account, a site admin, and with an org, a scope and a realm of the same name.
+ * Returns the password when it was generated here, and null when the database was not empty or the password was given.
  */
 export async function firstStart(hub: Hub, admin: { username: string; password?: string | undefined }) {
   const isEmpty = async (db: Db) => (await db.select().from(hub.store.users).limit(1)).length === 0

@@ -1,12 +1,15 @@
-// The audit log: who changed what, with which token, from where, in the transaction that changed it; and passwords that
-// were wrong.
+// The audit log: who changed what, with which token and from which address. An entry is written in the transaction of
+// the change. Sign-ins with a wrong password are recorded too.
 
 import type { Db } from '../../db/hub/store.ts'
 import type { RealmCaller, Stranger, UserCaller } from './callers.ts'
 import type { Hub } from './hub.ts'
 
 export interface Deed {
-  /** The route, `orgs/add_member`, or what is more than a call of it: `session/create_failed`, `daemons/takeover`. */
+  /**
+   * The route, such as `orgs/add_member`, or a name for an event that a route's name does not describe:
+   * `session/create_failed`, `daemons/takeover`.
+   */
   action: string
   target?: string
   org_id?: number

@@ -1,17 +1,19 @@
-// Wakes those who wait for something to change, in every process on the database: polls for jobs (by realm), streams
-// (by root run).
+// Wakes everybody who waits for a change, in every process that uses the database: polls wait for jobs (by realm), and
+// streams wait for events (by root run).
 
 import type { Channel } from '../../db/hub/store.ts'
 import { startPause } from '../wait.ts'
 
 export interface Bell {
   ring(name: string): void
-  /** Hears `name` from now on: a ring between two waits is not missed. */
+  /** Starts listening for `name`. A ring between two waits is remembered. */
   listen(name: string): Ear
 }
 
 export interface Ear extends Disposable {
-  /** Resolves when it rings, at once if it rang since the last wait; after `ms`; or when `signal` fires. */
+  /**
+   * Resolves when the bell rings (immediately if it has rung since the last wait), after `ms`, or when `signal` fires.
+   */
   wait(ms: number, signal: AbortSignal): Promise<void>
 }
 

@@ -1,5 +1,5 @@
-// Who calls the hub, and what routes declare about it. `admit` knows the token and its owner, `permit` its grant; the role
-// on an object is asked through the caller, against the role that the route declared.
+// Who calls the hub, and what routes declare about it. `admit` finds the token and its owner, and `permit` checks its
+// grant. A handler asks the caller for the role on an object, which is compared with the role that the route declared.
 
 import { and, eq, sql } from 'drizzle-orm'
 import type { Db } from '../../db/hub/store.ts'
@@ -10,13 +10,16 @@ import { atLeast, decide, type Kind, ROLES, type Role, roleIn, type Standing } f
 import type { Hub } from './hub.ts'
 import { hashSecret, isSecretForm, PREFIX } from './token-secrets.ts'
 
-/** What a route of user tokens asks: the grant (any entity that is named; none when empty) and the role on its object. */
+/**
+ * What a route requires of user tokens: the grant and the role on its object. If the grant names entities, any one of
+ * them is enough; if it names none, no grant is required.
+ */
 export interface UserRule {
   grant?: Ask
   org?: Role<'org'>
   scope?: Role<'scope'>
   realm?: Role<'realm'>
-  /** Only site admins. */
+  /** Only site admins may call. */
   site?: true
 }
 
@@ -27,15 +30,18 @@ export interface TokenFacts {
   grant: Grant
   expires_at: number | null
   user: { id: number; username: string; siteAdmin: boolean }
-  /** Of a realm token: its realms, and those where its minter still is a member, with their org and the role there. */
+  /**
+   * The realms of a realm token, and of these the ones where its minter is still a member, with the org and the role
+   * there.
+   */
   realmIds: string[]
   live: { realm_id: string; org_id: number; role: Role<'realm'> }[]
 }
 
-/** Somebody without a token. */
+/** A caller without a token. */
 export interface Stranger {
   readonly kind: 'stranger'
-  /** Where the request comes from: the socket’s other end, or what the trusted proxy in between says. */
+  /** The address of the caller: the other end of the socket, or the address that the trusted proxy reports. */
   address(): string
 }
 
@@ -43,9 +49,11 @@ export interface RealmCaller {
   readonly kind: 'realm'
   readonly token: TokenFacts
   address(): string
-  /** Throws 403 when the token does not grant the realm, or its minter has left it. */
+  /** Throws 403 when the token does not grant the realm, or when its minter has left the realm. */
   within(realmId: string): void
-  /** The same caller as of now, for calls that wait: throws as the call would if it were made now. */
+  /**
+   * The same caller with current facts, for calls that wait. Throws whatever the call would throw if it were made now.
+   */
   again(): Promise<RealmCaller>
 }
 
@@ -53,7 +61,9 @@ export class UserCaller {
   readonly kind = 'user'
   readonly token: TokenFacts
   readonly address: () => string
-  /** The same caller as of now, for calls that wait: throws as the call would if it were made now. */
+  /**
+   * The same caller with current facts, for calls that wait. Throws whatever the call would throw if it were made now.
+   */
   readonly again: () => Promise<UserCaller>
   readonly #hub: Hub
   readonly #rule: UserRule
@@ -70,7 +80,7 @@ export class UserCaller {
     return this.token.user
   }
 
-  /** The org, if the grant reaches it and the live role is what the route declared (or `need`). */
+  /** The org, if the grant reaches it and the live role is at least the one that the route declared (or `need`). */
   async org(id: number, need = this.#rule.org, db = this.#hub.store.db) {
     const { orgs, orgMembers } = this.#hub.store
     const [row] = await db
@@ -82,7 +92,7 @@ export class UserCaller {
     return { ...row!.org, role }
   }
 
-  /** The scope, if the live role in it is that: no grant has to reach it. */
+  /** The scope, if the live role in it is high enough. Grants do not matter here, because they do not name scopes. */
   async scope(key: { id: number } | { slug: string }, need = this.#rule.scope, db = this.#hub.store.db) {
     const { scopes, scopeMembers, orgMembers } = this.#hub.store
     const [row] = await db
@@ -97,14 +107,14 @@ export class UserCaller {
     return { ...row!.scope, role }
   }
 
-  /** The realm, if the grant reaches it and the live role is that. */
+  /** The realm, if the grant reaches it and the live role is high enough. */
   async realm(id: string, need = this.#rule.realm, db = this.#hub.store.db) {
     const { row, target, standing } = await this.#realmRow(id, db)
     const role = this.#settle('realm', need, target, standing, `realm ${id}`)
     return { ...row!.realm, role }
   }
 
-  /** Like `realm`, but answers null instead of throwing. */
+  /** Like `realm`, but returns null instead of throwing. */
   async realmRole(id: string): Promise<Role<'realm'> | null> {
     try {
       return (await this.realm(id, 'member')).role
@@ -114,7 +124,7 @@ export class UserCaller {
     }
   }
 
-  /** The role in a realm that memberships alone give. On a daemon a site admin has no more than anyone. */
+  /** The role in a realm that comes from memberships alone. A site admin gets no additional rights on daemons. */
   async membership(id: string): Promise<Role<'realm'> | null> {
     const { target, standing } = await this.#realmRow(id, this.#hub.store.db)
     return target && this.reaches(target) ? roleIn('realm', { ...standing, siteAdmin: false }) : null
@@ -132,12 +142,12 @@ export class UserCaller {
     return { row, target, standing: { org: row?.org ?? null, own: row?.own ?? null } }
   }
 
-  /** The role that these memberships give the caller; for lists, which have them at hand. */
+  /** The role that the given memberships give the caller. For lists, which have already read the memberships. */
   roleIn<K extends Kind>(kind: K, known: Omit<Standing, 'siteAdmin'>): Role<K> | null {
     return roleIn(kind, { ...known, siteAdmin: this.user.siteAdmin })
   }
 
-  /** For what depends on the body: throws like a route whose grant is `ask`. */
+  /** For permissions that depend on the body: throws the same error as a route that declares the grant `ask`. */
   mustAllow(ask: Ask): void {
     if (!allows(this.token.grant, ask)) throw lacksGrant(ask)
   }
@@ -159,7 +169,7 @@ export class UserCaller {
     if (verdict === 'hidden') throw new CadreError('not_found', `no ${name} that you may see`)
     if (verdict === 'too_low') {
       const enough = ROLES[kind].filter(role => atLeast(kind, role as Role<K>, need)).join(' or ')
-      throw new CadreError('forbidden', `your role in ${name} is too low: this takes ${enough}`)
+      throw new CadreError('forbidden', `your role in ${name} is too low: you must be ${enough}`)
     }
     return roleIn(kind, standing)!
   }
@@ -213,7 +223,9 @@ export function createCallers(hub: Hub) {
     }
   }
 
-  /** The token of a request. Missing, malformed, unknown, revoked, expired and suspended answer alike. */
+  /**
+   * The token of a request. A missing, malformed, unknown, revoked, expired or suspended token gives the same status.
+   */
   async function authenticate({ bearer }: Incoming): Promise<TokenFacts> {
     if (bearer === null) throw new CadreError('unauthorized', 'this call needs a token: Authorization: Bearer <token>')
     if (!isSecretForm(bearer) || bearer.startsWith(PREFIX.invitation)) throw invalid()
@@ -225,7 +237,8 @@ export function createCallers(hub: Hub) {
   }
 
   function asUser(incoming: Incoming, token: TokenFacts, rule: UserRule): UserCaller {
-    if (token.type !== 'user') throw new CadreError('forbidden', 'a realm token is not accepted here; use a user token')
+    if (token.type !== 'user')
+      throw new CadreError('forbidden', 'this call does not accept a realm token; use a user token')
     const again = async () => {
       const caller = asUser(incoming, await authenticate(incoming), rule)
       permit(caller, rule)
@@ -234,10 +247,10 @@ export function createCallers(hub: Hub) {
     return new UserCaller(hub, token, rule, { address: () => addressOf(incoming), again })
   }
 
-  /** What a token’s grant lacks is told before any look-up. */
+  /** Checks the grant of a token before anything is looked up. */
   function permit({ token }: UserCaller, rule: UserRule): void {
     if (rule.grant && !allows(token.grant, rule.grant)) throw lacksGrant(rule.grant)
-    if (rule.site && !token.user.siteAdmin) throw new CadreError('forbidden', 'this takes a site admin')
+    if (rule.site && !token.user.siteAdmin) throw new CadreError('forbidden', 'only a site admin may do this')
   }
 
   function addressOf({ request, peer }: Incoming): string {
@@ -261,7 +274,7 @@ export function createCallers(hub: Hub) {
   }
 
   return {
-    /** No credential. */
+    /** Routes that anybody may call, without a credential. */
     stranger(): Access<Stranger> {
       return { rule: 'none', admit: asStranger }
     },
@@ -272,14 +285,14 @@ export function createCallers(hub: Hub) {
         permit: caller => permit(caller, rule),
       }
     },
-    /** Realm tokens only; a user token answers `refusal`. */
+    /** Routes for realm tokens only. A user token is refused with the code `refusal`. */
     realm(refusal: 'unauthorized' | 'forbidden' = 'unauthorized'): Access<RealmCaller> {
       return {
         rule: 'realm token',
         async admit(incoming) {
           const token = await authenticate(incoming)
           if (token.type === 'realm') return asRealm(incoming, token)
-          throw new CadreError(refusal, 'a user token is not accepted here; use a realm token (cadre_dt_…)')
+          throw new CadreError(refusal, 'this call does not accept a user token; use a realm token (cadre_dt_…)')
         },
       }
     },
@@ -293,7 +306,7 @@ export function createCallers(hub: Hub) {
         permit: caller => caller.kind === 'user' && permit(caller, rule),
       }
     },
-    /** A user token where there is one. */
+    /** Routes that use the user token when the request has one, and do not require it. */
     optional(rule: UserRule): Access<UserCaller | Stranger> {
       return {
         rule: `none, or ${describe(rule)}`,

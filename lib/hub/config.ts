@@ -1,4 +1,4 @@
-// How the hub is configured: flags, then the environment, then defaults.
+// The configuration of the hub. Flags come first, then the environment, then the defaults.
 
 import { homedir } from 'node:os'
 import { join } from 'node:path'
@@ -13,7 +13,7 @@ export interface HubFlags {
 export interface HubConfig {
   host: string
   port: number
-  /** Path of a SQLite file, or `postgres://…`. */
+  /** The path of a SQLite file, or `postgres://…`. */
   database: string
   home: string
   agentsFolder: string | undefined
@@ -29,7 +29,10 @@ export function hubConfig(flags: HubFlags, env: Environment = process.env): HubC
   const home = env.CADRE_HOME || join(homedir(), '.cadre')
   const username = env.CADRE_ADMIN_USERNAME || 'admin'
   if (!/^[a-z0-9][a-z0-9._-]{0,62}$/.test(username)) {
-    throw new CadreError('invalid_request', `CADRE_ADMIN_USERNAME: ${username} is no user name: [a-z0-9][a-z0-9._-]*`)
+    throw new CadreError(
+      'invalid_request',
+      `CADRE_ADMIN_USERNAME: ${username} is not a valid user name; it must match [a-z0-9][a-z0-9._-]*`,
+    )
   }
   return {
     host: flags.host || env.CADRE_HUB_HOST || '127.0.0.1',

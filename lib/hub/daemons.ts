@@ -1,4 +1,4 @@
-// Daemons as the hub knows them: bound to the token that registered them, alive as long as they call.
+// Daemons as the hub sees them. A daemon is bound to the token that registered it, and counts as alive while it calls.
 
 import { eq } from 'drizzle-orm'
 import type { Static } from 'typebox'
@@ -15,9 +15,9 @@ export type DaemonRow = Tables['daemons']['$inferSelect']
 
 export const ONLINE_MS = 45_000
 const STALE_MS = 86_400_000
-/** A daemon that is silent for this long leaves its runs `crashed` until it comes back. */
+/** The runs of a daemon that is silent for this long are shown as `crashed` until it calls again. */
 export const CRASHED_MS = 300_000
-/** What daemons are told to wait between heartbeats. */
+/** The interval between heartbeats that the hub asks of daemons. */
 export const BEAT_MS = 15_000
 
 export type DaemonStatus = Static<typeof Daemon>['status']
@@ -40,24 +40,28 @@ export function daemonRecord(hub: Hub, daemon: DaemonRow) {
   }
 }
 
-/** Refuses a protocol that this hub does not speak, and says which side to upgrade. */
+/** Refuses a protocol version that this hub does not speak. The error says which side to upgrade. */
 export function checkProtocol(protocol: number | undefined): void {
   if (protocol === undefined || protocol === PROTOCOL) return
   const side = protocol > PROTOCOL ? 'hub' : 'daemon'
-  throw new CadreError('conflict', `the daemon speaks protocol ${protocol}, this hub ${PROTOCOL}: upgrade the ${side}`)
+  throw new CadreError(
+    'conflict',
+    `the daemon speaks protocol ${protocol}, but this hub speaks ${PROTOCOL}: upgrade the ${side}`,
+  )
 }
 
-/** The daemon that calls. Throws 404 for an unknown one, 403 for one that is bound to another token. */
+/** The daemon that calls. Throws 404 when it is unknown, and 403 when it is bound to another token. */
 export async function callingDaemon(hub: Hub, caller: RealmCaller, id: string): Promise<DaemonRow> {
   const row = await hub.memo.get(`daemon ${id}`, () => findDaemon(hub, hub.store.db, id))
-  if (!row || row.removed_at !== null) throw new CadreError('not_found', `no daemon ${id}; register it`)
+  if (!row || row.removed_at !== null) throw new CadreError('not_found', `there is no daemon ${id}; register it`)
   if (row.token_id !== caller.token.id) {
     throw new CadreError('forbidden', `daemon ${id} is registered with another token; register it with this one`)
   }
   caller.within(row.realm_id)
   const wasSilent = statusOf(hub, row) !== 'online'
   hub.lastSeen.daemon(id)
-  // Other hubs have it from the database: that it is back is told at once, that it is still there every few seconds.
+  // Other hubs read this from the database. That a daemon is back is written at once; that it is still there, every few
+  // seconds.
   if (wasSilent) await hub.lastSeen.flush()
   return row
 }
@@ -67,7 +71,9 @@ export async function findDaemon({ store }: Hub, db: Db, id: string): Promise<Da
   return row
 }
 
-/** What register and heartbeat both tell: keys, whether it is given jobs, and the team list when it has another. */
+/**
+ * What register and heartbeat both return: the keys, whether the daemon gets jobs, and the team list if it has changed.
+ */
 export async function bulletin(
   hub: Hub,
   { realm_id, approved_at }: Pick<DaemonRow, 'realm_id' | 'approved_at'>,
@@ -84,15 +90,15 @@ export async function bulletin(
   }
 }
 
-/** What has to happen before a daemon that is not approved is given jobs. */
+/** What has to happen before a daemon that is not approved gets jobs. It completes a sentence that says what waits. */
 export const awaitsApproval = (name: string): string =>
   `daemon ${name} to be approved by an operator of its realm (daemons/approve)`
 
-/** The realm of a token that grants one; a body that names none is enough then. */
+/** The only realm of a token, for bodies that name no realm. Throws when the token grants none or several. */
 export function onlyRealm(realmIds: string[]): string {
   if (realmIds.length === 1) return realmIds[0]!
   if (realmIds.length === 0) throw new CadreError('forbidden', 'the realm of this token was deleted; mint a new one')
-  throw new CadreError('invalid_request', 'name the realm: this token grants several', {
+  throw new CadreError('invalid_request', 'set `realm_id`: this token grants several realms', {
     details: [{ path: '/realm_id', message: 'is required' }],
   })
 }

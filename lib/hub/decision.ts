@@ -1,9 +1,10 @@
-// The one decision of the hub: may a token, through its grant and its owner's live roles, do this here? Pure.
-// A foreign object and a missing one look alike; a role that is too low on a visible object is told.
+// The one access decision of the hub: may a token do this here, given its grant and the live roles of its owner? Pure.
+// An object that the caller may not see looks like a missing one. A role that is too low on a visible object is
+// reported as such.
 
 import { type Grant, reaches, type Target } from '../wire/grants.ts'
 
-/** Roles, lowest first. */
+/** Roles, from lowest to highest. */
 export const ROLES = {
   org: ['member', 'admin', 'owner'],
   scope: ['org', 'member', 'owned'],
@@ -13,15 +14,15 @@ export const ROLES = {
 export type Kind = keyof typeof ROLES
 export type Role<K extends Kind> = (typeof ROLES)[K][number]
 
-/** What the owner of a token is, here and now. */
+/** The memberships of a token's owner that matter for one object. */
 export interface Standing {
   siteAdmin: boolean
   org: Role<'org'> | null
-  /** The role given in the scope or realm itself. */
+  /** The role that the scope or realm itself gives. */
   own?: string | null
 }
 
-/** The role that counts: org owners and admins are admin in the org's realms and own its scopes. */
+/** The effective role. Owners and admins of an org are admins of its realms and owners of its scopes. */
 export function roleIn<K extends Kind>(kind: K, { siteAdmin, org, own = null }: Standing): Role<K> | null {
   const highest = ROLES[kind].at(-1) as Role<K>
   if (siteAdmin) return highest
@@ -39,8 +40,8 @@ export function atLeast<K extends Kind>(kind: K, role: Role<K>, need: Role<K>): 
 export type Verdict = 'allowed' | 'hidden' | 'too_low'
 
 /**
- * Whether `grant` and `standing` admit what needs `need` on an object of `kind` at `target`. Namespaces are no domain of
- * tokens: on a scope only the role counts.
+ * Whether `grant` and `standing` allow what requires `need` on an object of `kind` at `target`. Grants do not name
+ * scopes, so for a scope only the role counts.
  */
 export function decide<K extends Kind>(
   kind: K,

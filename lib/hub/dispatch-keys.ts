@@ -1,5 +1,5 @@
-// Dispatch keys: Ed25519, one current a org, the previous one accepted for a day after a rotation. Private keys are
-// stored sealed (sealer.ts).
+// Dispatch keys (Ed25519). Each org has one current key, and the previous key is accepted for one day after a rotation.
+// Private keys are stored encrypted (sealer.ts).
 
 import { createHash, generateKeyPairSync } from 'node:crypto'
 import { and, asc, desc, eq, gt, isNull, or } from 'drizzle-orm'
@@ -7,10 +7,10 @@ import type { Db, Store } from '../../db/hub/store.ts'
 import type { PublicKey } from '../wire/protocol.ts'
 import type { Hub } from './hub.ts'
 
-/** How long a rotated key is still accepted. */
+/** How long the previous key is accepted after a rotation. */
 const OVERLAP_MS = 86_400_000
 
-/** Makes a new current key for the org and lets the former one lapse after a day. */
+/** Creates a new current key for the org. The previous key expires after a day. */
 export async function rotateKeys({ store, sealer, now }: Hub, tx: Db, orgId: number) {
   const { dispatchKeys } = store
   const at = now()
@@ -31,7 +31,7 @@ export async function rotateKeys({ store, sealer, now }: Hub, tx: Db, orgId: num
   return row
 }
 
-/** The keys to accept now, current first. */
+/** The keys that are accepted now, the current one first. */
 export async function publicKeys({ store, now }: Pick<Hub, 'store' | 'now'>, orgId: number): Promise<PublicKey[]> {
   const { dispatchKeys } = store
   const rows = await store.db
@@ -46,7 +46,7 @@ export async function publicKeys({ store, now }: Pick<Hub, 'store' | 'now'>, org
   }))
 }
 
-/** The current key pair's row. */
+/** The row of the current key pair. */
 export async function currentKey(store: Store, orgId: number) {
   const { dispatchKeys } = store
   const [row] = await store.db

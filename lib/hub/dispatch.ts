@@ -1,5 +1,5 @@
-// How a run gets into the queue, and the orders about it afterwards. The run id is made here, so that a second delivery
-// starts nothing twice.
+// How a run gets into the queue, and how later orders about it do. The run id is created here, so that a second
+// delivery of the same job cannot start a second run.
 
 import { and, eq, isNull } from 'drizzle-orm'
 import { type Db, isDuplicate } from '../../db/hub/store.ts'
@@ -31,7 +31,7 @@ export interface DispatchRequest {
   idempotency_key?: string
 }
 
-/** Queues a run. Throws 409 when the team is not on the realm's list, 400 for inputs that it does not take. */
+/** Queues a run. Throws 409 when the team is not on the realm's list, and 400 when the inputs do not fit the team. */
 export async function dispatchRun(hub: Hub, caller: UserCaller, request: DispatchRequest): Promise<Dispatched> {
   const { store } = hub
   const wait = request.queue_timeout === undefined ? null : durationOf(request.queue_timeout)
@@ -57,7 +57,8 @@ export async function dispatchRun(hub: Hub, caller: UserCaller, request: Dispatc
       idempotencyKey: request.idempotency_key ?? null,
       action: 'dispatch/run',
     })
-  // Two calls with one key at the same moment: the loser of the unique index finds the other's run.
+  // Two calls with the same key at the same moment: the one that violates the unique index returns the run of the
+  // other.
   const { job, state } = await store.write(queueOnce).catch(error => {
     if (request.idempotency_key === undefined || !isDuplicate(error)) throw error
     return store.write(queueOnce)
@@ -67,9 +68,9 @@ export async function dispatchRun(hub: Hub, caller: UserCaller, request: Dispatc
   return { run_id: job.run_id, job_id: job.id, state, ...(waiting !== null && { waiting_for: waiting }) }
 }
 
-/** `by`: who put it on the list and does not belong to its scope any more. */
+/** `by` is the user who put the team on the list and no longer belongs to its scope. */
 function notListed(name: string, realm: string, by: string | null | undefined): CadreError {
-  const lapsed = by ? ` any more, because ${by}, who put it there, does not belong to its scope now` : ''
+  const lapsed = by ? ` any more, because ${by}, who put it there, has left its scope` : ''
   const route = 'realms/add_team, as somebody who belongs to its scope'
   return new CadreError('conflict', `${name} is not on the team list of realm ${realm}${lapsed}; add it with ${route}`)
 }
@@ -131,7 +132,10 @@ async function queueRun(hub: Hub, tx: Db, caller: UserCaller, queued: Queued): P
   return { job, state: 'queued' }
 }
 
-/** Cancels or resumes a run, or has a review decided: at once where the queue still holds it, else by its daemon. */
+/**
+ * Cancels or resumes a run, or has a review decided. This happens here while the run is still in the queue, and on its
+ * daemon afterwards.
+ */
 export async function orderRun(
   hub: Hub,
   caller: UserCaller,
@@ -168,7 +172,10 @@ export async function orderRun(
   return { id: runId, run_id: runId, job_id: done.job.id, state: done.state }
 }
 
-/** A new run of the same team and inputs on another daemon. The old one is cancelled when its daemon comes back. */
+/**
+ * Starts a new run of the same team with the same inputs on another daemon. The old run is cancelled when its daemon
+ * comes back.
+ */
 export async function moveRun(
   hub: Hub,
   caller: UserCaller,
@@ -178,14 +185,15 @@ export async function moveRun(
   const { receipts, runs, jobs } = store
   const queued = await store.write(async tx => {
     const { row, realm } = await readableRun(hub, caller, request.run_id, tx)
-    if (row.run_id !== row.root_run_id) throw new CadreError('invalid_state', 'only a top run can be moved')
+    if (row.run_id !== row.root_run_id)
+      throw new CadreError('invalid_state', 'only a root run can be moved; move the root run of this tree instead')
     if (ENDED_RUN_STATES.includes(row.state))
-      throw new CadreError('invalid_state', `run ${row.run_id} is ${row.state} already`)
+      throw new CadreError('invalid_state', `run ${row.run_id} is already ${row.state}`)
     const daemon = await findDaemon(hub, tx, request.daemon_id)
     if (!daemon || daemon.removed_at !== null || daemon.realm_id !== realm.id) {
       throw new CadreError('not_found', `no daemon ${request.daemon_id} in the realm of the run`)
     }
-    if (daemon.id === row.daemon_id) throw new CadreError('conflict', 'the run is on that daemon already')
+    if (daemon.id === row.daemon_id) throw new CadreError('conflict', 'the run is already on that daemon')
     const written = await tx
       .select({ entry: receipts.entry })
       .from(receipts)
@@ -193,7 +201,10 @@ export async function moveRun(
       .where(eq(runs.root_run_id, row.run_id))
       .limit(1)
     if (written.length > 0 && !request.force) {
-      throw new CadreError('conflict', 'the run has written outside, which would happen again: move it with `force`')
+      throw new CadreError(
+        'conflict',
+        'the run has already written to outside systems and would do so again; to accept that, move it with `force`',
+      )
     }
     const [first] = await tx
       .select()
@@ -222,7 +233,7 @@ export async function moveRun(
   return { run_id, job_id, state: 'queued', moved_from: request.run_id }
 }
 
-/** What a waiting job waits for, in words; null when a daemon that may take it is online. */
+/** What a waiting job waits for, as words for people. Null when a daemon that may take the job is online. */
 export async function waitingFor(
   hub: Hub,
   job: Pick<JobRow, 'realm_id' | 'daemon_id' | 'workspace'>,
@@ -250,7 +261,7 @@ export async function waitingFor(
 async function realmOf(hub: Hub, caller: UserCaller, { realm_id, daemon_id }: DispatchRequest): Promise<string> {
   if (daemon_id === undefined) {
     if (realm_id !== undefined) return realm_id
-    throw new CadreError('invalid_request', 'name a realm or a daemon', {
+    throw new CadreError('invalid_request', 'set `realm_id` or `daemon_id`', {
       details: [{ path: '/realm_id', message: 'is required without a daemon_id' }],
     })
   }

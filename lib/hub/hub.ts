@@ -1,4 +1,4 @@
-// What the hub's routes share: the database, the clock, and the few things that live in memory beside it.
+// What the hub's routes share: the database, the clock, and the little state that is kept in memory.
 
 import type { Store } from '../../db/hub/store.ts'
 import type { Log } from '../log.ts'
@@ -12,14 +12,14 @@ import { createThrottle, type Throttle } from './throttle.ts'
 export interface Hub {
   readonly store: Store
   readonly log: Log
-  /** Epoch milliseconds. */
+  /** The current time in epoch milliseconds. */
   readonly now: () => number
   readonly memo: Memo
   readonly lastSeen: LastSeen
   readonly bell: Bell
   readonly throttle: Throttle
   readonly sealer: Sealer
-  /** Take the caller's address from `X-Forwarded-For` (`CADRE_TRUST_PROXY`). */
+  /** Whether the caller's address is read from `X-Forwarded-For` (`CADRE_TRUST_PROXY`). */
   readonly trustProxy: boolean
   readonly checker: PackageChecker
   close(): Promise<void>
@@ -32,7 +32,7 @@ export interface HubOptions {
   /** Encrypts private dispatch keys at rest (`CADRE_HUB_KEY`). */
   key?: string | undefined
   trustProxy?: boolean
-  /** Where dropped-in agents lie: the hub's home, and the folder `CADRE_AGENTS`. */
+  /** Where agents that the user added lie: in the hub's home, and in the folder `CADRE_AGENTS`. */
   home: string
   agentsFolder?: string | undefined
 }

@@ -1,4 +1,4 @@
-// The kit of the hub's routes: who may call, as options of a route.
+// The plugin of the hub's routes: it adds the options with which a route declares who may call it.
 
 import { Elysia } from 'elysia'
 import { admission } from '../http/admission.ts'
@@ -11,14 +11,14 @@ export function hubKit(hub: Hub) {
   return new Elysia({ name: 'hub' }).use(httpKit()).macro({
     /** Anybody, without a credential. */
     stranger: (_: true) => admission(callers.stranger()),
-    /** Who has a user token; with this grant and this role. */
+    /** Callers with a user token that has this grant, and with this role. */
     user: (rule: true | UserRule) => admission(callers.user(rule === true ? {} : rule)),
-    /** Who has a realm token; `refusal` is what a user token answers instead of 401. */
+    /** Callers with a realm token. `refusal` is the code that a user token gets instead of 401. */
     realm: (rule: true | { refusal: 'forbidden' }) =>
       admission(callers.realm(rule === true ? undefined : rule.refusal)),
-    /** Who has a realm token, or a user token with this grant and this role. */
+    /** Callers with a realm token, or with a user token that has this grant and with this role. */
     either: (rule: UserRule) => admission(callers.either(rule)),
-    /** Who has a user token, or no credential. */
+    /** Callers with a user token or without a credential. */
     optional: (_: true) => admission(callers.optional({})),
   })
 }

@@ -1,13 +1,14 @@
-// The last one stays: nobody is removed or demoted who alone owns an org or a scope, or is admin of a realm. Suspended
-// accounts do not count. Suspending is another matter: it has to stop an account at once, whatever the account leads, and
-// what is left without a head then is still in reach of the org's owners and the site admins.
+// Keeps the last leader of a place: the only owner of an org or scope and the only admin of a realm can be neither
+// removed nor demoted. Suspended accounts do not count as leaders. Suspending is not restricted, because it must stop
+// an account at once, whatever the account leads. A place that has no leader afterwards can still be managed by the
+// org's owners and the site admins.
 
 import { and, eq, type SQL } from 'drizzle-orm'
 import type { Db, Store } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
 import type { Hub } from './hub.ts'
 
-/** Where people lead: the place, its members, and the role that leads. */
+/** The places that people lead: the table of the place, that of its members, and the role that leads. */
 function placesOf({ orgs, orgMembers, scopes, scopeMembers, realms, realmMembers }: Store) {
   return {
     org: { place: orgs, members: orgMembers, of: orgMembers.org_id, role: 'owner' },
@@ -16,14 +17,14 @@ function placesOf({ orgs, orgMembers, scopes, scopeMembers, realms, realmMembers
   } as const
 }
 
-/** How an error names the role, and the route that makes another. */
+/** The name of the leading role in errors, and the route that appoints another leader. */
 const LEADERS = {
   org: { what: 'owner of org', route: 'orgs/add_member' },
   scope: { what: 'owner of scope', route: 'scopes/add_member' },
   realm: { what: 'admin of realm', route: 'realms/add_member' },
 } as const
 
-/** Throws `conflict` when `userId` is the last leader of one of the places that `where` chooses. */
+/** Throws `conflict` when `userId` is the last leader of one of the places that `where` selects. */
 async function keepLeader(kind: keyof typeof LEADERS, { store }: Hub, tx: Db, where: SQL, userId: number) {
   const { users } = store
   const { place, members, of, role } = placesOf(store)[kind]

@@ -1,5 +1,5 @@
-// Times that change with every call and are worth no commit of their own: when a token was last used, when a daemon was
-// last heard. Kept in memory, written together every two seconds and at the end.
+// Times that change with every call and do not deserve a commit each: when a token was last used, and when a daemon
+// last called. They are kept in memory and written together, every two seconds and at the end.
 
 import { eq, sql } from 'drizzle-orm'
 import type { Store } from '../../db/hub/store.ts'
@@ -7,7 +7,7 @@ import { messageOf } from '../error.ts'
 import type { Log } from '../log.ts'
 
 const FLUSH_MS = 2_000
-/** A session lives this long after its last use. */
+/** A session expires this long after its last use. */
 export const SESSION_MS = 30 * 86_400_000
 
 export class LastSeen {
@@ -34,7 +34,7 @@ export class LastSeen {
     this.#daemons.set(id, this.#now())
   }
 
-  /** When the daemon was last heard, `stored` being what its row says. */
+  /** When the daemon last called. `stored` is the time in its row. */
   heard(id: string, stored: number): number {
     return Math.max(stored, this.#daemons.get(id) ?? 0)
   }
@@ -44,13 +44,13 @@ export class LastSeen {
     const [used, heard] = [this.#tokens, this.#daemons]
     this.#tokens = new Map()
     const { tokens, daemons } = this.#store
-    // At most once a day: a later end of a session is all that the use changes.
+    // A session's expiry is moved at most once a day, so that not every use changes its row.
     const slid = (at: number) =>
       sql`CASE WHEN ${tokens.kind} = 'session' AND ${tokens.expires_at} < ${at + SESSION_MS - 86_400_000}
         THEN ${at + SESSION_MS} ELSE ${tokens.expires_at} END`
     try {
       await this.#store.write(async tx => {
-        // By id: hubs that write the same rows in different orders would lock each other out.
+        // Sorted by id, because hubs that update the same rows in different orders would deadlock.
         for (const [id, at] of [...used].sort(([a], [b]) => a - b)) {
           await tx
             .update(tokens)
@@ -63,7 +63,7 @@ export class LastSeen {
       })
       for (const [id, at] of heard) if (this.#daemons.get(id) === at) this.#daemons.delete(id)
     } catch (error) {
-      this.#log.warn('times of use were not written', { error: messageOf(error).split('\n', 1)[0] })
+      this.#log.warn('the times of last use could not be written', { error: messageOf(error).split('\n', 1)[0] })
     }
   }
 

@@ -1,4 +1,4 @@
-// The total of a list, whatever its page.
+// The total number of entries in a list, whichever page is read.
 
 import { type SQL, sql } from 'drizzle-orm'
 import type { SQLiteTable } from 'drizzle-orm/sqlite-core'

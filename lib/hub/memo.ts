@@ -1,12 +1,12 @@
-// What was read from the database and is still true: kept until any commit of any process changes the database's epoch.
-// Without an epoch (PostgreSQL) nothing is kept.
+// A cache of values that were read from the database. It is emptied when a commit of any process changes the database's
+// epoch. PostgreSQL has no epoch, so nothing is kept there.
 
 export interface Memo {
-  /** The value of `key`, loaded when it is not known. Values are shared: nobody changes them. */
+  /** The value of `key`, loaded when it is not cached. Callers share the value and must not change it. */
   get<T>(key: string, load: () => Promise<T>): Promise<T>
 }
 
-/** Keys kept at most; past that all are forgotten. */
+/** The maximum number of keys. When it is exceeded, all are dropped. */
 const MOST = 5_000
 
 export function createMemo(epoch: () => number | null): Memo {

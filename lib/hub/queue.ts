@@ -1,6 +1,6 @@
-// The queue of jobs. A job waits, is leased to one daemon at a time, and is over for the queue once it was accepted:
-// from then on the run lives on that daemon, and later jobs of the run go only there.
-// Time enters by parameter; every change is one transaction of the caller's.
+// The queue of jobs. A job waits, is then leased to one daemon at a time, and leaves the queue when a daemon accepts
+// it. From then on the run belongs to that daemon, and later jobs of the run go only there. The time is a parameter,
+// and every change happens in a transaction of the caller.
 
 import { and, asc, desc, eq, inArray, isNotNull, isNull, lte, or, type SQL } from 'drizzle-orm'
 import type { Tables } from '../../db/hub/schema.ts'
@@ -12,9 +12,9 @@ import type { Answer } from '../wire/protocol.ts'
 export type JobRow = Tables['jobs']['$inferSelect']
 
 export const LEASE_MS = 60_000
-/** Deliveries of one job before it is given up. */
+/** A job is given up after this many deliveries. */
 export const MOST_DELIVERIES = 5
-/** Jobs about runs that exist already take no slot; this many go out at once. */
+/** Jobs about existing runs take no slot. At most this many are delivered at once. */
 const MOST_ORDERS = 50
 
 export interface NewJob {
@@ -30,14 +30,14 @@ export interface NewJob {
   idempotency_key?: string | null
 }
 
-/** Who asks for jobs. */
+/** The daemon that asks for jobs. */
 export interface Taker {
   id: string
   realm_id: string
   workspaces: readonly string[]
 }
 
-/** A run's job that will never be accepted, with the reason for its run. */
+/** The job of a run that will never be accepted, with the reason to store in the run. */
 export interface Lost {
   job: JobRow
   reason: string
@@ -52,7 +52,10 @@ export async function enqueue({ jobs }: Store, tx: Db, job: NewJob, now: number)
   return row!
 }
 
-/** Jobs that `taker` may have: its realm's, waiting or with a lapsed lease, meant for it or for anyone. */
+/**
+ * The jobs that `taker` may have: jobs of its realm that wait or whose lease has expired, meant for it or for any
+ * daemon.
+ */
 function eligible({ jobs }: Store, taker: Taker, now: number): SQL {
   const { workspaces } = taker
   return and(
@@ -63,7 +66,7 @@ function eligible({ jobs }: Store, taker: Taker, now: number): SQL {
   )!
 }
 
-/** Whether a claim could give something: a cheap look before the transaction. */
+/** Whether a claim could find a job: a cheap check before the transaction. */
 export async function hasWork(store: Store, taker: Taker, now: number): Promise<boolean> {
   const { jobs, db } = store
   const rows = await db
@@ -74,7 +77,9 @@ export async function hasWork(store: Store, taker: Taker, now: number): Promise<
   return rows.length > 0
 }
 
-/** Leases what `taker` may have: runs and resumptions up to `slots`, orders about its runs besides. */
+/**
+ * Leases the jobs that `taker` may have: at most `slots` runs and resumptions, and in addition orders about its runs.
+ */
 export async function claim(store: Store, tx: Db, taker: Taker, slots: number, now: number): Promise<JobRow[]> {
   const { jobs } = store
   const pick = (kinds: JobRow['kind'][], limit: number) =>
@@ -104,7 +109,7 @@ export async function claim(store: Store, tx: Db, taker: Taker, slots: number, n
   return leased
 }
 
-/** Gives more time to jobs that `daemonId` holds and still works on accepting. */
+/** Extends the leases of jobs that `daemonId` holds and has not accepted yet. */
 export async function renew({ jobs }: Store, tx: Db, daemonId: string, ids: string[], now: number): Promise<void> {
   await tx
     .update(jobs)
@@ -119,8 +124,8 @@ const MOVES: Record<Answer, JobRow['state'][]> = {
 }
 
 /**
- * What a daemon says of a job that it holds. Saying it twice is the same as once. Throws `conflict` for an old lease or
- * an answer that comes too late, `not_found` for a job of another realm.
+ * Records a daemon's answer about a job that it holds. Repeating an answer has no further effect. Throws `conflict`
+ * when the lease has been replaced or the answer comes too late, and `not_found` for a job of another realm.
  */
 export async function answer(
   { jobs }: Store,
@@ -136,12 +141,12 @@ export async function answer(
   now: number,
 ): Promise<JobRow> {
   const [job] = await tx.select().from(jobs).where(eq(jobs.id, given.jobId))
-  if (!job || job.realm_id !== given.realmId) throw new CadreError('not_found', `no job ${given.jobId}`)
+  if (!job || job.realm_id !== given.realmId) throw new CadreError('not_found', `there is no job ${given.jobId}`)
   if (job.lease_id !== given.leaseId || job.leased_to !== given.daemonId) {
     throw new CadreError('conflict', `lease ${given.leaseId} of job ${job.id} is over`)
   }
   if (!MOVES[given.status].includes(job.state)) {
-    throw new CadreError('conflict', `job ${job.id} is ${job.state} already`)
+    throw new CadreError('conflict', `job ${job.id} is already ${job.state}`)
   }
   const [row] = await tx
     .update(jobs)
@@ -160,8 +165,9 @@ export async function answer(
 }
 
 /**
- * Gives up jobs of the realm that waited longer than their `queue_timeout`, were delivered too often, or whose run is
- * to be cancelled and was never accepted. Answers the run jobs among them: their runs are over.
+ * Gives up the jobs of a realm that waited longer than their `queue_timeout`, were delivered too often, or belong to a
+ * run that was cancelled before any daemon accepted it. Returns the jobs among them that start a run, because those
+ * runs are over.
  */
 export async function sweep({ jobs }: Store, tx: Db, realmId: string, now: number): Promise<Lost[]> {
   const idle = or(eq(jobs.state, 'waiting'), and(eq(jobs.state, 'leased'), lte(jobs.lease_until, now)))
@@ -193,7 +199,7 @@ function verdictOn(job: JobRow, cancelled: Set<string>, now: number): { reason: 
   return { reason: `not accepted after ${MOST_DELIVERIES} deliveries`, cancelled: false }
 }
 
-/** When the next job of the realm may change by time alone; null when none. */
+/** The time at which the next job of the realm can change because time passes, or null when there is none. */
 export async function nextDeadline({ jobs, db }: Store, realmId: string): Promise<number | null> {
   const open = and(eq(jobs.realm_id, realmId), inArray(jobs.state, ['waiting', 'leased']))
   const timed = or(isNotNull(jobs.lease_until), isNotNull(jobs.expires_at))

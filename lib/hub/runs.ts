@@ -1,5 +1,5 @@
-// Runs as the hub tells them. Their state comes from the daemons; what the hub itself knows is the queue before, and
-// that a silent daemon's runs have crashed, which is not final.
+// Runs as the hub shows them. Their state comes from the daemons. The hub itself knows only the queue before that, and
+// that the runs of a silent daemon count as crashed, which is not final.
 
 import { and, eq, exists, gte, inArray, lt, lte, notInArray, or, type SQL, type SQLWrapper, sql } from 'drizzle-orm'
 import type { Tables } from '../../db/hub/schema.ts'
@@ -15,7 +15,7 @@ import { behind, below, treeOrder } from './tree-order.ts'
 
 export type ReportedRun = Tables['runs']['$inferSelect']
 
-/** The state that is told: `crashed` while the daemon of a run that is not over is silent. */
+/** The state that is shown: `crashed` while a run has not ended and its daemon is silent. */
 export function stateColumn({ runs, daemons }: Store, now: number): SQL<string> {
   const live = and(
     sql`${runs.state} NOT IN ('completed', 'failed', 'cancelled')`,
@@ -24,12 +24,12 @@ export function stateColumn({ runs, daemons }: Store, now: number): SQL<string> 
   return sql<string>`CASE WHEN ${live} THEN 'crashed' ELSE ${runs.state} END`
 }
 
-/** The run record of decisions: a row without what is the hub's own business. */
+/** The public record of a run: its row without the columns that only the hub uses. */
 export function runRecord({ tree_key: _, deliveries: __, rev: ___, job_id, ...row }: ReportedRun, state = row.state) {
   return { ...row, job_id, state }
 }
 
-/** A run that the caller may read. A foreign one looks like a missing one. */
+/** A run that the caller may read. A run that the caller may not see gives the same error as a missing one. */
 export async function readableRun({ store, now }: Hub, caller: UserCaller, runId: string, db = store.db) {
   const { runs, daemons } = store
   const [found] = await db
@@ -47,7 +47,7 @@ export async function readableRun({ store, now }: Hub, caller: UserCaller, runId
   }
 }
 
-/** Gives up what the queue of a realm cannot deliver, and ends the runs that waited for it. */
+/** Gives up the jobs of a realm that cannot be delivered, and ends the runs that waited for them. */
 export async function loseRuns({ store, now, bell }: Hub, tx: Db, realmId: string): Promise<void> {
   for (const { job, reason, cancelled } of await sweep(store, tx, realmId, now())) {
     const state = cancelled ? 'cancelled' : 'failed'
@@ -57,7 +57,7 @@ export async function loseRuns({ store, now, bell }: Hub, tx: Db, realmId: strin
   }
 }
 
-/** The same in every realm where time alone decides, for those that no daemon asks for jobs. */
+/** Does the same in every realm where a deadline has passed, for realms whose daemons do not ask for jobs. */
 export async function loseOverdueRuns(hub: Hub): Promise<void> {
   const { realms, jobs, db } = hub.store
   const now = hub.now()
@@ -79,7 +79,7 @@ export async function loseOverdueRuns(hub: Hub): Promise<void> {
   for (const { id } of rows) await hub.store.write(tx => loseRuns(hub, tx, id))
 }
 
-/** Ends the run of a job that its daemon refused, unless the run was started and has a story of its own. */
+/** Ends the run of a job that its daemon refused, unless the run was already started and has changes of its own. */
 export async function refuseRun({ store, now, bell }: Hub, tx: Db, job: JobRow): Promise<void> {
   const error = { code: 'refused', message: job.error ?? 'the daemon refused the run' }
   await endQueued(store, tx, job.run_id, { state: 'failed', reason: 'refused', error, completed_at: now() })
@@ -94,7 +94,7 @@ async function endQueued({ runs }: Store, tx: Db, runId: string, end: Partial<Re
     .where(queued)
 }
 
-/** The greatest number of a change in a tree. */
+/** The highest revision of a change in a tree. */
 export async function lastRev({ runs }: Store, db: Db, rootId: string): Promise<number> {
   const [row] = await db
     .select({ rev: sql<number>`coalesce(max(${runs.rev}), 0)`.mapWith(Number) })
@@ -105,7 +105,7 @@ export async function lastRev({ runs }: Store, db: Db, rootId: string): Promise<
 
 const TREE_PAGE = 500
 
-/** Every run of a tree, depth first: a range scan of (root_run_id, tree_key), a page at a time. */
+/** Every run of a tree, depth first. Reads a range of the index (root_run_id, tree_key), one page at a time. */
 export async function* treeEntries({ store, now }: Hub, rootId: string): AsyncGenerator<TreeEntry> {
   const { runs, daemons, db } = store
   for (let after: string | null = null; ; ) {
@@ -132,7 +132,7 @@ export async function* treeEntries({ store, now }: Hub, rootId: string): AsyncGe
   }
 }
 
-/** The runs that `parent`'s phases started, in order. */
+/** The runs that the phases of `parent` started, in order. */
 export function subRuns(store: Store, parent: ReportedRun, now: number) {
   const { runs, daemons, db } = store
   return db
@@ -154,7 +154,7 @@ export function subRuns(store: Store, parent: ReportedRun, now: number) {
     .orderBy(...treeOrder(store))
 }
 
-/** Deletes root runs that ended before `before`, with their trees. Answers how many runs went. */
+/** Deletes the root runs that ended before `before`, with their trees. Returns the number of deleted runs. */
 export async function forgetRuns({ store }: Hub, before: number): Promise<number> {
   const { runs } = store
   return store.write(async tx => {
@@ -176,7 +176,9 @@ export async function forgetRuns({ store }: Hub, before: number): Promise<number
   })
 }
 
-/** Whether runs of these realms have not ended, which keeps the realms from being deleted. `realmIds`: ids, or a query. */
+/**
+ * Whether a run of these realms has not ended; such a realm cannot be deleted. `realmIds` is a list of ids or a query.
+ */
 export async function hasLiveRuns({ store }: Hub, tx: Db, realmIds: string[] | SQLWrapper): Promise<boolean> {
   const { runs } = store
   const live = and(inArray(runs.realm_id, realmIds as string[]), notInArray(runs.state, [...ENDED_RUN_STATES]))
@@ -185,5 +187,8 @@ export async function hasLiveRuns({ store }: Hub, tx: Db, realmIds: string[] | S
 }
 
 export function endLiveRuns(what: string): CadreError {
-  return new CadreError('conflict', `${what} has runs that are not over; cancel them or wait, then delete it`)
+  return new CadreError(
+    'conflict',
+    `${what} has runs that have not ended; cancel them or wait for them, then delete it`,
+  )
 }

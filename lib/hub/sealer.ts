@@ -1,12 +1,12 @@
-// How private dispatch keys are stored: encrypted with AES-256-GCM when the hub has a key of its own (`CADRE_HUB_KEY`),
-// else as they are.
+// How private dispatch keys are stored: encrypted with AES-256-GCM when the hub has a key (`CADRE_HUB_KEY`), and as
+// plain text otherwise.
 
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
 import { CadreError } from '../error.ts'
 
 export interface Sealer {
   seal(text: string): string
-  /** Throws `unavailable` when the text was sealed under another key. */
+  /** Decrypts a text. Throws `unavailable` when it was encrypted with another key. */
   open(text: string): string
 }
 
@@ -18,7 +18,10 @@ export function createSealer(secret: string | undefined): Sealer {
       seal: text => text,
       open(text) {
         if (!text.startsWith(SEALED)) return text
-        throw new CadreError('unavailable', 'the dispatch keys are encrypted: start the hub with its CADRE_HUB_KEY')
+        throw new CadreError(
+          'unavailable',
+          'the dispatch keys are encrypted: start the hub with the CADRE_HUB_KEY that they were encrypted with',
+        )
       },
     }
   }

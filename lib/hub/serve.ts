@@ -1,4 +1,5 @@
-// What a hub that serves does beside answering: it opens the database, makes the first account, and keeps the chores.
+// What a serving hub does besides answering calls: it opens the database, creates the first account, and runs the
+// chores.
 
 import { openStore } from '../../db/hub/store.ts'
 import { messageOf } from '../error.ts'
@@ -9,7 +10,7 @@ import { createHub, type Hub } from './hub.ts'
 import { forgetRuns, loseOverdueRuns } from './runs.ts'
 
 const HOUR_MS = 3_600_000
-/** Runs that no daemon asks for end at most this much later than they should. */
+/** A run that no daemon asks for ends at most this much later than its deadline. */
 const LOOK_MS = 2_000
 
 export async function openHub(config: HubConfig, log: Log): Promise<Hub> {
@@ -22,17 +23,17 @@ export async function openHub(config: HubConfig, log: Log): Promise<Hub> {
   return hub
 }
 
-/** Ends overdue runs every two seconds and deletes old ones every hour, until the function that it returns is called. */
+/** Ends overdue runs every two seconds and deletes old runs every hour, until the returned function is called. */
 export function keepChores(hub: Hub, { keepRunsDays }: Pick<HubConfig, 'keepRunsDays'>): () => void {
   let busy = false
   let next = 0
   const work = async () => {
     if (busy) return
     busy = true
-    await chore(hub, 'overdue runs were not ended', () => loseOverdueRuns(hub))
+    await chore(hub, 'overdue runs could not be ended', () => loseOverdueRuns(hub))
     if (Date.now() >= next) {
       next = Date.now() + HOUR_MS
-      await chore(hub, 'old runs were not deleted', () => forgetOldRuns(hub, keepRunsDays))
+      await chore(hub, 'old runs could not be deleted', () => forgetOldRuns(hub, keepRunsDays))
     }
     busy = false
   }

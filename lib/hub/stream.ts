@@ -1,5 +1,6 @@
-// What happens in a run and all below it, as the daemon reports it: first how things stand, then every change, until
-// the run has ended. Of sub-runs that ended before, only that they did: the rest is for `runs/phases` and `runs/logs`.
+// The events of a run and of all runs below it, as its daemon reports them: first the present state, then every change
+// until the run has ended. For a sub-run that had already ended, the stream says only that it ended; `runs/phases` and
+// `runs/logs` have the rest.
 
 import { and, asc, eq, gt } from 'drizzle-orm'
 import type { ServerEvent } from '../http/stream.ts'
@@ -8,12 +9,15 @@ import type { Hub } from './hub.ts'
 import { lastRev, type ReportedRun, runRecord, stateColumn } from './runs.ts'
 import { behind, below, treeOrder } from './tree-order.ts'
 
-/** Without a ring (a run whose daemon fell silent, a lost word) the database is asked this often. */
+/**
+ * The database is read this often even when no bell rings, because a daemon may have fallen silent or a ring may be
+ * lost.
+ */
 const LOOK_MS = 2_000
 const LINES = 1_000
 const PAGE = 200
 
-/** `readable` throws once the reader has lost the run: a token that was revoked, a membership that ended. */
+/** `readable` throws when the reader may no longer read the run, because a token was revoked or a membership ended. */
 export async function* runEvents(
   hub: Hub,
   top: ReportedRun,
@@ -22,7 +26,7 @@ export async function* runEvents(
 ): AsyncGenerator<ServerEvent> {
   const { store } = hub
   const { phases, logs, db } = store
-  /** What was told of runs that have not ended, and the last line of each. */
+  /** For each run that has not ended, what has been sent, and its last log line. */
   const told = new Map<string, Map<string, string>>()
   const lines = new Map<string, number>()
   let id = 0
@@ -57,7 +61,7 @@ export async function* runEvents(
 
   using ear = hub.bell.listen(`run ${top.root_run_id}`)
   for (let seen = -1; !signal.aborted; ) {
-    // Before the rows: what changes while they are read is read again.
+    // This is read before the rows, so that whatever changes while they are read is read again.
     const upTo = await lastRev(store, db, top.root_run_id)
     const [now] = await runsBelow(hub, top, { limit: 1 })
     if (!now) return
@@ -82,7 +86,7 @@ export async function* runEvents(
   }
 }
 
-/** `top` and the runs below it, depth first; of those that changed after `since`, from behind `after` on. */
+/** `top` and the runs below it, depth first, starting behind `after`: only those that changed after `since`. */
 function runsBelow(
   hub: Hub,
   top: ReportedRun,

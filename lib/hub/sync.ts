@@ -1,6 +1,6 @@
-// runs/sync: what a daemon's runs did, applied exactly once and in order. The batch and how far it went are one
-// transaction. The hub distrusts what it is told: a daemon speaks for its own runs only, of teams on the realm's list,
-// and a change that does not fit is refused without holding up the rest.
+// runs/sync: applies what a daemon reports about its runs, exactly once and in order. A batch and the number of its
+// last change are stored in one transaction. The hub does not trust the daemon: a daemon may report only its own runs,
+// of teams on the realm's list. A change that does not fit is refused without delaying the others.
 
 import { setImmediate as nextTurn } from 'node:timers/promises'
 import { and, eq, inArray } from 'drizzle-orm'
@@ -16,9 +16,9 @@ import type { Hub } from './hub.ts'
 import { lastRev, type ReportedRun } from './runs.ts'
 import { listedTeams } from './team-list.ts'
 
-/** Bytes of a name that rows are found by: PostgreSQL's indexes take no keys above 2,704. */
+/** The maximum length in bytes of a name in an index. PostgreSQL's index keys are limited to 2,704 bytes. */
 const MAX_KEY = 2_400
-/** How long a batch may hold the event loop, before other calls are answered. */
+/** How long a batch may occupy the event loop before other calls get their turn. */
 const TURN_MS = 10
 
 export type Refusal = 'invalid_request' | 'forbidden' | 'conflict' | 'too_large' | 'not_found'
@@ -32,16 +32,16 @@ export interface Batch {
 export interface Applied {
   acked_seq: number
   rejected: { seq: number; code: Refusal }[]
-  /** Runs that something happened in, by their root. */
+  /** The runs that changed, by their root run. */
   touched: Map<string, Set<string>>
 }
 
-/** Applies what is new of `batch`. Throws `conflict` for a gap. */
+/** Applies the changes of `batch` that are new. Throws `conflict` when changes are missing in between. */
 export async function applyBatch(hub: Hub, tx: Db, daemonId: string, batch: Batch): Promise<Applied> {
   const { daemons } = hub.store
   const [daemon] = await tx.select().from(daemons).where(eq(daemons.id, daemonId))
   if (!daemon || daemon.removed_at !== null) {
-    throw new CadreError('not_found', `no daemon ${daemonId}; register it`)
+    throw new CadreError('not_found', `there is no daemon ${daemonId}; register it`)
   }
   let acked = daemon.epoch === batch.epoch ? daemon.acked_seq : 0
   if (batch.from_seq > acked + 1) throw gap(acked, batch.from_seq)
@@ -69,7 +69,9 @@ export async function applyBatch(hub: Hub, tx: Db, daemonId: string, batch: Batc
   return { acked_seq: acked, rejected, touched }
 }
 
-/** One number for all that changed in a tree: who follows it finds these runs by it. */
+/**
+ * Gives one new revision to everything that changed in a tree. A stream that follows the tree finds these runs by it.
+ */
 async function renumber({ store }: Hub, tx: Db, rootId: string, ids: string[]): Promise<void> {
   const { runs } = store
   const next = (await lastRev(store, tx, rootId)) + 1
@@ -108,7 +110,10 @@ async function apply(
   return refusal
 }
 
-/** A change that has the form of its kind, and the run that it is about, if there is one; or why it is refused. */
+/**
+ * Checks a change. Returns it with the form of its kind and the run that it is about, if the run exists, or the reason
+ * why it is refused.
+ */
 async function admit<K extends ChangeKind>(
   hub: Hub,
   tx: Db,
@@ -118,7 +123,7 @@ async function admit<K extends ChangeKind>(
 ): Promise<{ clean: SyncChange<K>; known: ReportedRun | undefined } | Refusal> {
   const form = CHANGES[kind]
   const text = JSON.stringify(change)
-  // PostgreSQL has no NUL in text.
+  // PostgreSQL cannot store NUL in text.
   const clean = text.includes('\\u0000') ? withoutNul(change) : change
   if (!matches(form, clean)) return 'invalid_request'
   if (Buffer.byteLength(text) > MAX_CHANGE_BYTES) return 'too_large'
@@ -132,12 +137,12 @@ async function admit<K extends ChangeKind>(
   return { clean, known }
 }
 
-/** Of a run that is not known yet. */
+/** The root run that a change names for a run that is not stored yet. */
 const rootIn = (change: Partial<SyncChange<'run'>>): string | undefined => change.run?.root_run_id
 
 /**
- * Holds up what a daemon that is not approved says of runs that the hub gave to it: another may have taken over its id.
- * What is true of that is still in its outbox when it is approved.
+ * Refuses for now what a daemon that is not approved reports about runs that the hub dispatched, because another
+ * machine may have taken over its id. The daemon keeps these changes in its outbox and sends them once it is approved.
  */
 async function refuseDispatched(
   { store: { runs } }: Hub,
@@ -154,7 +159,7 @@ async function refuseDispatched(
   )
 }
 
-/** A run is its daemon's: the one that it is pinned to, or that holds the job while it is not pinned. */
+/** Whether the run belongs to this daemon: the run is pinned to it, or is not pinned and the daemon holds its job. */
 async function speaksFor({ store }: Hub, tx: Db, daemon: DaemonRow, run: ReportedRun): Promise<boolean> {
   if (run.realm_id !== daemon.realm_id) return false
   if (run.daemon_id !== null) return run.daemon_id === daemon.id
@@ -188,7 +193,7 @@ async function applyRun(
     workspace: run.workspace,
     attempt,
     started_at,
-    // Clocks step back; time in a record does not.
+    // A clock may be set back, but in a record a run must not end before it starts.
     completed_at: completed_at !== null && started_at !== null ? Math.max(completed_at, started_at) : completed_at,
     ...(run.deliveries && { deliveries: run.deliveries }),
     daemon_id: daemon.id,
@@ -221,7 +226,7 @@ async function applyRun(
   return null
 }
 
-/** A run stays below its parent, and a run of its team. Its item may get another place among those of its map. */
+/** Whether the run has kept its parent and its team. Its item may move to another position in its map. */
 function sameIdentity(known: ReportedRun, run: SyncChange<'run'>['run']): boolean {
   return (
     known.root_run_id === run.root_run_id &&
@@ -231,7 +236,7 @@ function sameIdentity(known: ReportedRun, run: SyncChange<'run'>['run']): boolea
   )
 }
 
-/** A run that was started on the daemon itself: only of a team on the realm's list. */
+/** Admits a run that was started on the daemon itself. Its team must be on the realm's list. */
 async function admitRoot(
   { store }: Hub,
   tx: Db,
@@ -244,7 +249,7 @@ async function admitRoot(
   return listed?.lent ? null : 'forbidden'
 }
 
-/** A sub-run stands right below its parent, in the same tree, on the same daemon. */
+/** Admits a sub-run. It must be directly below its parent, in the same tree and on the same daemon. */
 async function admitSubRun(
   { store }: Hub,
   tx: Db,

@@ -1,6 +1,6 @@
-// The teams that a realm may run: those on its list, and what they call. A team of another org is lent by the membership
-// of one person, who put it on the list or published what calls it, and is the realm's no longer once that person does not
-// belong to its scope.
+// The teams that a realm may run: those on its list, and the teams that they call. A team of another org is lent
+// through the membership of one person, who put it on the list or published the team that calls it. The realm may no
+// longer run it once that person has left its scope.
 
 import { and, eq } from 'drizzle-orm'
 import type { Db, Store } from '../../db/hub/store.ts'
@@ -9,13 +9,13 @@ import { scopeSlugOf } from './packages/packages.ts'
 
 interface ListedTeam {
   team: string
-  /** The user name by whose membership it is there, or was. */
+  /** The name of the user whose membership lends the team, or lent it. */
   by: string | null
-  /** False: it is on the list, but may not be run any more. */
+  /** False when the team is on the list but may no longer be run. */
   lent: boolean
 }
 
-/** The list of a realm; or what it says of one team. */
+/** The list of a realm, or only the entry of one team. */
 export async function listedTeams(store: Store, db: Db, realmId: string, team?: string): Promise<ListedTeam[]> {
   const { realms, realmTeams, scopes, scopeMembers, orgMembers, users } = store
   const rows = await db
@@ -40,7 +40,7 @@ export async function listedTeams(store: Store, db: Db, realmId: string, team?: 
   return rows.map(row => ({ team: row.team, by: row.by, lent: row.scope_org === row.realm_org || belongs(row) }))
 }
 
-/** Whether a realm that may run the teams `roots` needs `name`: it is one of them, or called by one. */
+/** Whether a realm that may run the teams `roots` needs `name`, because it is one of them or is called by one. */
 export async function needs(store: Store, db: Db, roots: readonly string[], name: string): Promise<boolean> {
   const seen = new Set<string>()
   for (let next = [...roots]; next.length > 0; ) {
@@ -53,7 +53,7 @@ export async function needs(store: Store, db: Db, roots: readonly string[], name
   return false
 }
 
-/** The teams that the versions of a package call, but for those that its org has been lent no longer. */
+/** The teams that the versions of a package call, without those that its org may no longer use. */
 async function calledBy(store: Store, db: Db, name: string): Promise<string[]> {
   const { packages, scopes } = store
   const versions = await db
@@ -74,7 +74,7 @@ async function calledBy(store: Store, db: Db, name: string): Promise<string[]> {
   return [...called]
 }
 
-/** Whether an org has the teams of `@slug`: by itself, or by the membership of `userId`. */
+/** Whether an org may use the teams of `@slug`, as its owner or through the membership of `userId`. */
 async function isLent(store: Store, db: Db, slug: string, userId: number, orgId: number): Promise<boolean> {
   const { scopes, scopeMembers, orgMembers, users } = store
   const [row] = await db

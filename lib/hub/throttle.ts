@@ -1,8 +1,8 @@
-// Guessing of passwords. An attempt is counted before the password is checked, so that guesses sent together get no
-// further than guesses sent one by one: ten failures in ten minutes of an (account, address) pair, or fifty of an address,
-// and the next attempt is refused unchecked. Failures of an account, from wherever, delay its next answer.
-// Kept in the database, so that all hubs on it count together and a restart forgets nothing; what was right is forgotten.
-// A name without an account counts alike.
+// Limits the guessing of passwords. An attempt is counted before the password is checked, so that guesses sent together
+// get no further than guesses sent one after the other. After ten failures in ten minutes for a pair of account and
+// address, or fifty for an address, the next attempt is refused without a check. Failures of an account from any
+// address delay its next answer. The counts are stored in the database, so that all hubs count together and a restart
+// forgets nothing. A correct password clears its counts. A name without an account is counted in the same way.
 
 import { and, count, desc, eq, gt, inArray, lt, lte, or } from 'drizzle-orm'
 import ipaddr from 'ipaddr.js'
@@ -12,18 +12,18 @@ import { CadreError } from '../error.ts'
 const WINDOW_MS = 600_000
 const MOST_OF_PAIR = 10
 const MOST_OF_ADDRESS = 50
-/** Failures of one account that are counted, enough for the longest delay. */
+/** The number of failures of one account that are counted. It is enough for the longest delay. */
 const MOST_OF_ACCOUNT = 20
 const LONGEST_DELAY_MS = 4_000
-/** Rows that stay when the table is trimmed, which a hub does at most this often. */
+/** The number of rows that are kept when the table is trimmed. A hub trims it at most this often. */
 const MOST_KEPT = 50_000
 const TRIM_MS = 60_000
 
 export interface Throttle {
   /**
-   * Answers what `check` answers: whether the password was right. Throws `rate_limited` without asking it when too many
-   * have failed, and waits while attempts that are still being checked could use up the limit. When other hubs turn out
-   * to have used it up meanwhile, right and wrong are refused alike.
+   * Returns the result of `check`, which says whether the password was right. Throws `rate_limited` without calling it
+   * when too many attempts have failed, and waits while attempts that are still being checked could use up the limit.
+   * If other hubs have used up the limit meanwhile, a right password is refused like a wrong one.
    */
   attempt(account: string, address: string, check: () => Promise<boolean>): Promise<boolean>
 }
@@ -42,14 +42,16 @@ interface Keys {
 export function createThrottle(store: Store, now: () => number, options: ThrottleOptions = {}): Throttle {
   const { sleep = Bun.sleep, mostKept = MOST_KEPT } = options
   const { db, signInFailures: failures } = store
-  /** How many attempts under a key this hub is checking. Their rows count as failures only once they have failed. */
+  /**
+   * The number of attempts that this hub is checking, by key. Their rows count as failures only once they have failed.
+   */
   const checking = new Map<string, number>()
-  /** The last attempt of each address to wait for its turn. */
+  /** The last attempt of each address in the line of those that wait. */
   const turns = new Map<string, Promise<void>>()
   let settled = Promise.withResolvers<void>()
   let trimmed = Number.NEGATIVE_INFINITY
 
-  /** Attempts under `key` within the window, the newest first: those being checked, then `most` failures. */
+  /** The attempts under `key` within the window, newest first: those that are being checked, then `most` failures. */
   async function recent(key: string, most: number) {
     const open = checking.get(key) ?? 0
     const rows = await db
@@ -61,7 +63,10 @@ export function createThrottle(store: Store, now: () => number, options: Throttl
     return { open, failed: rows.slice(open), full: rows.length >= most }
   }
 
-  /** Counts one more attempt, or answers null while those being checked decide. Throws when too many have failed. */
+  /**
+   * Counts one more attempt. Returns null while attempts that are being checked decide. Throws when too many have
+   * failed.
+   */
   async function enter(keys: Keys): Promise<{ id: string; failedBefore: number } | null> {
     const [pair, address, account] = await Promise.all([
       recent(keys.pair, MOST_OF_PAIR),
@@ -79,7 +84,7 @@ export function createThrottle(store: Store, now: () => number, options: Throttl
     return { id, failedBefore: account.failed.length }
   }
 
-  /** `enter`, one attempt of an address after the other, in the order in which they came. */
+  /** Calls `enter` for one attempt of an address after the other, in the order of their arrival. */
   async function enterInTurn(keys: Keys) {
     const before = turns.get(keys.address)
     const { promise: turn, resolve: pass } = Promise.withResolvers<void>()
@@ -120,13 +125,19 @@ export function createThrottle(store: Store, now: () => number, options: Throttl
     }
   }
 
-  /** A right password forgives the pair and the account, but not the address, which may have tried other accounts. */
+  /**
+   * Clears the failures of the pair and of the account after a right password. Those of the address stay, because it
+   * may have tried other accounts.
+   */
   async function forget({ account, pair }: Keys, id: string): Promise<void> {
     const forgiven = and(inArray(failures.key, [account, pair]), lte(failures.attempt, id))
     await store.write(tx => tx.delete(failures).where(or(forgiven, eq(failures.attempt, id))))
   }
 
-  /** Deletes what is past and, should someone try to fill the table, the oldest beyond `mostKept`. */
+  /**
+   * Deletes rows that have expired. If somebody tries to fill the table, it also deletes the oldest rows beyond
+   * `mostKept`.
+   */
   async function trim(): Promise<void> {
     const at = now()
     if (at < trimmed + TRIM_MS) return
@@ -159,13 +170,13 @@ export function createThrottle(store: Store, now: () => number, options: Throttl
   }
 }
 
-/** Digests, because people type passwords where names belong. */
+/** The keys are digests, because people sometimes type a password into the field for the name. */
 function keysOf(account: string, address: string): Keys {
   const place = placeOf(address)
   return { account: digest(account), pair: digest(`${account}\n${place}`), address: digest(`\n${place}`) }
 }
 
-/** What counts as one address: an IPv4 address, with or without the port that some proxies add, or an IPv6 /64. */
+/** The network that counts as one address: an IPv4 address, without the port that some proxies add, or an IPv6 /64. */
 export function placeOf(address: string): string {
   const bare = address.replace(/^\[(.*)\](:\d+)?$/, '$1').replace(/^(\d+\.\d+\.\d+\.\d+):\d+$/, '$1')
   if (!ipaddr.isValid(bare)) return address

@@ -1,11 +1,11 @@
-// What a user token reaches, as conditions of lists: inside the grant's domains (which scopes are not in), and with a
-// live role.
+// Conditions that limit a list to what a user token reaches: objects within the grant's domains in which the owner has
+// a live role. The domains do not include scopes.
 
 import { and, eq, inArray, or, type SQL } from 'drizzle-orm'
 import type { Store } from '../../db/hub/store.ts'
 import type { UserCaller } from './callers.ts'
 
-/** Scopes of which the caller is a member, by itself or through the org. */
+/** The scopes of which the caller is a member, directly or through the org. */
 export function scopesReached({ db, scopes, scopeMembers, orgMembers }: Store, caller: UserCaller): SQL | undefined {
   if (caller.user.siteAdmin) return undefined
   const mine = db.select({ id: orgMembers.org_id }).from(orgMembers).where(eq(orgMembers.user_id, caller.user.id))
@@ -16,7 +16,7 @@ export function scopesReached({ db, scopes, scopeMembers, orgMembers }: Store, c
   return or(inArray(scopes.org_id, mine), inArray(scopes.id, own))
 }
 
-/** Realms that the grant reaches and that are the caller's, by themselves or as an owner or admin of the org. */
+/** The realms that the grant reaches and to which the caller belongs, directly or as an owner or admin of the org. */
 export function realmsReached({ db, realms, realmMembers, orgMembers }: Store, caller: UserCaller): SQL | undefined {
   const { orgs = [], realms: listed = [] } = caller.token.grant.domains
   const domain =

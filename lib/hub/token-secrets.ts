@@ -1,10 +1,10 @@
-// Secrets of tokens and invitations: 32 random bytes behind a prefix, of which only the SHA-256 is kept.
+// Secrets of tokens and invitations: a prefix and 32 random bytes. Only the SHA-256 is stored.
 
 import { BODY_LENGTH, base62, checksumOf } from '../secret-form.ts'
 
 export { isSecretForm } from '../secret-form.ts'
 
-/** User tokens (sessions too), realm tokens, invitations. */
+/** Prefixes of user tokens (sessions included), realm tokens and invitations. */
 export const PREFIX = { user: 'cadre_tok_', realm: 'cadre_dt_', invitation: 'cadre_inv_' } as const
 
 export function mintSecret(type: keyof typeof PREFIX, kind: 'durable' | 'session' = 'durable'): string {
@@ -13,7 +13,7 @@ export function mintSecret(type: keyof typeof PREFIX, kind: 'durable' | 'session
   return text + checksumOf(text, kind === 'session')
 }
 
-/** What is stored of a secret, hex. */
+/** The hash under which a secret is stored, in hex. */
 export function hashSecret(secret: string): string {
   return new Bun.CryptoHasher('sha256').update(secret).digest('hex')
 }

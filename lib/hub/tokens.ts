@@ -1,4 +1,4 @@
-// Tokens: minting, listing, revoking and rotating. The plaintext exists only in the reply that made it.
+// Tokens: minting, listing, revoking and rotating. The plain text exists only in the reply that creates it.
 
 import { eq, inArray } from 'drizzle-orm'
 import type { Tables } from '../../db/hub/schema.ts'
@@ -21,7 +21,7 @@ export interface Minting {
   expiresAt: number | null
 }
 
-/** Adds a token of `userId`; `token` is its plaintext, seen here and never again. */
+/** Adds a token of `userId`. The result's `token` is the plain text, which is not stored and cannot be read later. */
 export async function mint({ store, now }: Hub, tx: Db, userId: number, minting: Minting) {
   const { type, kind = 'durable', name, grant, realmIds = [], expiresAt } = minting
   const token = mintSecret(type, kind)
@@ -47,7 +47,7 @@ export function mintSession(hub: Hub, tx: Db, userId: number) {
   return mint(hub, tx, userId, { type: 'user', kind: 'session', name: 'session', grant: FULL_GRANT, expiresAt })
 }
 
-/** Replaces the secret of a token: the old one is dead at once. */
+/** Replaces the secret of a token. The old secret is invalid immediately. */
 export async function renewSecret({ store }: Hub, tx: Db, row: TokenRow): Promise<string> {
   const token = mintSecret(row.type, row.kind)
   await tx
@@ -65,7 +65,7 @@ export async function realmsOfTokens({ tokenRealms }: Store, db: Db, ids: number
   return found
 }
 
-/** Listing records: never a secret or a hash. */
+/** The records of a listing. They never contain a secret or a hash. */
 export async function tokenRecords({ store }: Hub, owner: UserCaller['user'], rows: TokenRow[]) {
   const { orgs, orgMembers, realms, db } = store
   const realmsOf = await realmsOfTokens(

@@ -1,11 +1,12 @@
-// The runs of a tree in their order, depth first: that of their keys, each of which begins with its parent's. A key is as
-// long as its run is deep. PostgreSQL's index holds the starts of keys, so there every condition is told of the starts too.
+// The order of the runs in a tree, depth first. It is the order of their keys, because each key begins with that of its
+// parent. A key grows with the depth of its run. PostgreSQL indexes only the start of a key, so on PostgreSQL every
+// condition also names the start.
 
 import { and, asc, gt, gte, lt, type SQL, sql } from 'drizzle-orm'
 import { KEY_START } from '../../db/hub/columns.ts'
 import type { Store } from '../../db/hub/store.ts'
 
-/** Sorts after every character of keys. */
+/** Sorts after every character that keys contain. */
 const END = '~'
 
 export function treeOrder(store: Store): SQL[] {
@@ -18,7 +19,7 @@ export function behind(store: Store, key: string): SQL {
   return and(gt(store.runs.tree_key, key), from(store, key))!
 }
 
-/** The runs below the one with this key; `itself`: and that run. */
+/** The runs below the one with this key. With `itself`, that run is included. */
 export function below(store: Store, key: string, itself: boolean): SQL {
   const { tree_key } = store.runs
   const end = key + END
@@ -26,10 +27,13 @@ export function below(store: Store, key: string, itself: boolean): SQL {
   return and((itself ? gte : gt)(tree_key, key), lt(tree_key, end), from(store, key), until)!
 }
 
-/** Gives nothing away, and finds the place in PostgreSQL's index. */
+/** A condition that excludes nothing, but lets PostgreSQL find the position in its index. */
 function from(store: Store, key: string): SQL | undefined {
   return store.dialect === 'postgres' ? sql`${startOf(store)} >= ${key.slice(0, KEY_START)}` : undefined
 }
 
-/** As the index says it: a parameter in place of the number would be another expression. */
+/**
+ * The same expression as in the index. The number is written out, because a parameter would make it a different
+ * expression.
+ */
 const startOf = ({ runs }: Store): SQL => sql`left(${runs.tree_key}, ${sql.raw(String(KEY_START))})`

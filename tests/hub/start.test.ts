@@ -90,8 +90,8 @@ test.each([
   [['frob'], 2, 'frob'],
   [['user', 'frob'], 2, 'unknown'],
   [['serve', '--port', 'many'], 2, 'whole number'],
-  [['user', 'add', 'UPPER'], 2, 'no user name'],
-  [['user', 'suspend', 'nobody'], 2, 'no user nobody'],
+  [['user', 'add', 'UPPER'], 2, 'UPPER is not a valid user name; it must match '],
+  [['user', 'suspend', 'nobody'], 2, 'there is no user nobody'],
   [['--help'], 0, ''],
 ] as [string[], number, string][])('%j exits %p', async (args, code, text) => {
   const result = await command(args)

@@ -1,4 +1,4 @@
-// `bun hub.ts user …`: accounts, straight in the database. There is no public sign-up.
+// `bun hub.ts user …`: commands that manage accounts directly in the database. There is no public sign-up.
 
 import { and, eq, isNull } from 'drizzle-orm'
 import { openStore } from '../../../db/hub/store.ts'
@@ -12,7 +12,7 @@ import { createHub, type Hub } from '../hub.ts'
 const NAME = /^[a-z0-9][a-z0-9._-]{0,62}$/
 const SHORTEST_PASSWORD = 8
 
-/** Runs `command` on the hub of `config`; prints what it answers. */
+/** Runs `command` on the hub of `config` and prints the text that it returns. */
 export async function onHub(config: HubConfig, command: (hub: Hub) => Promise<string>): Promise<void> {
   const { key, home } = config
   const log = createLog({ level: 'error' })
@@ -25,7 +25,8 @@ export async function onHub(config: HubConfig, command: (hub: Hub) => Promise<st
 }
 
 export async function addAccount(hub: Hub, name: string, options: { admin?: boolean; passwordStdin?: boolean }) {
-  if (!NAME.test(name)) throw new CadreError('invalid_request', `${name} is no user name: [a-z0-9][a-z0-9._-]*`)
+  if (!NAME.test(name))
+    throw new CadreError('invalid_request', `${name} is not a valid user name; it must match [a-z0-9][a-z0-9._-]*`)
   const { password, shown } = await choosePassword(options.passwordStdin)
   const hash = await hashPassword(password)
   await hub.store.write(async tx => {
@@ -45,7 +46,10 @@ export async function listAccounts({ store }: Hub): Promise<string> {
     .join('\n')
 }
 
-/** Also the last site admin, unlike users/suspend: whoever holds the machine can make another. */
+/**
+ * Suspends an account. Unlike users/suspend, it also suspends the last site admin, because whoever controls the machine
+ * can create another.
+ */
 export async function suspendAccount(hub: Hub, name: string): Promise<string> {
   const { users } = hub.store
   const [admin] = await hub.store.write(async tx => {
@@ -75,10 +79,10 @@ export async function setPassword(hub: Hub, name: string, options: { passwordStd
     await endTokens(hub, tx, row.id, 'sessions')
     await record(hub, tx, null, { action: 'user passwd', target: name })
   })
-  return `changed the password of ${name}, which ends its sessions${shown}`
+  return `changed the password of ${name} and ended its sessions${shown}`
 }
 
-/** From stdin when asked, and then not shown; else a random one, shown once. */
+/** The password from stdin if that was requested, and otherwise a random one, which is shown once. */
 async function choosePassword(fromStdin = false): Promise<{ password: string; shown: string }> {
   if (!fromStdin) {
     const password = Buffer.from(crypto.getRandomValues(new Uint8Array(15))).toString('base64url')

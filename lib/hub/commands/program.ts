@@ -1,4 +1,5 @@
-// The command line of the hub: `bun hub.ts` serves, `user …` keeps accounts, `backup` and `restore` the database.
+// The command line of the hub: `bun hub.ts` serves, `user …` manages accounts, `backup` and `restore` copy the
+// database.
 
 import { Command } from 'commander'
 import { backup, restore } from '../../../db/hub/backup.ts'
@@ -7,7 +8,7 @@ import { type HubFlags, hubConfig } from '../config.ts'
 import { addAccount, listAccounts, onHub, setPassword, suspendAccount } from './accounts.ts'
 
 const database = ['--database <location>', 'a SQLite file, or postgres://…'] as const
-const passwordStdin = ['--password-stdin', 'read the password from stdin instead of making one'] as const
+const passwordStdin = ['--password-stdin', 'read the password from stdin instead of generating one'] as const
 
 /** Runs the command that the process was called with, and sets its exit code. */
 export async function runCommand(serve: (flags: HubFlags) => Promise<void>): Promise<void> {
@@ -29,7 +30,7 @@ function program(serve: (flags: HubFlags) => Promise<void>): Command {
     .command('serve', { isDefault: true })
     .description('serve the API until SIGTERM or SIGINT')
     .option('--host <address>', 'address to listen on (CADRE_HUB_HOST, default 127.0.0.1)')
-    .option('--port <number>', 'port to listen on, 0 for any (CADRE_HUB_PORT, default 7400)')
+    .option('--port <number>', 'port to listen on, 0 for any free port (CADRE_HUB_PORT, default 7400)')
     .option(...database)
     .action(serve)
 
@@ -53,7 +54,7 @@ function program(serve: (flags: HubFlags) => Promise<void>): Command {
 
   user
     .command('suspend <name>')
-    .description('refuse an account and all its tokens')
+    .description('suspend an account, so that it and all its tokens are refused')
     .option(...database)
     .action((name: string, flags: HubFlags) => onHub(hubConfig(flags), hub => suspendAccount(hub, name)))
 
@@ -68,7 +69,7 @@ function program(serve: (flags: HubFlags) => Promise<void>): Command {
 
   program
     .command('backup <file>')
-    .description('copy the SQLite database to a new file, also while a hub serves it')
+    .description('copy the SQLite database to a new file, even while a hub serves it')
     .option(...database)
     .action((file: string, flags: HubFlags) => {
       const from = hubConfig(flags).database
@@ -77,8 +78,8 @@ function program(serve: (flags: HubFlags) => Promise<void>): Command {
 
   program
     .command('restore <file>')
-    .description('make a backup the SQLite database; the hub must be stopped')
-    .option('--replace', 'replace the database that is there')
+    .description('replace the SQLite database by a backup; the hub must be stopped')
+    .option('--replace', 'allow the restore to overwrite an existing database')
     .option(...database)
     .action(async (file: string, flags: HubFlags & { replace?: boolean }) => {
       const to = hubConfig(flags).database

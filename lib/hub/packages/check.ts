@@ -1,11 +1,11 @@
-// Packages are checked in a thread of its own, one after the other: the thread that answers calls never waits for it.
-// What takes too long is refused, and whoever has many packages waiting is told to come back.
+// Packages are checked one after the other in a separate thread, so that the thread that answers calls never waits. A
+// package that takes too long is refused, and a user with too many waiting packages is asked to try again later.
 
 import { CadreError, type Detail, type ErrorCode } from '../../error.ts'
 import type { Field } from '../../team/team.ts'
 import type { PackageFile } from '../../wire/packages.ts'
 
-/** A package that was found good. */
+/** The facts about a package that passed the check. */
 export interface Checked {
   name: string
   version: string
@@ -14,18 +14,18 @@ export interface Checked {
   files: PackageFile[]
   sha256: string
   bytes: number
-  /** Names of the packages that it calls. */
+  /** The names of the packages that it calls. */
   dependencies: string[]
 }
 
-/** A published package, for a team that calls it. */
+/** A published package that is read for a team that calls it. */
 export interface Found {
   name: string
   version: string
   files: PackageFile[]
 }
 
-/** What is to be checked. `scope`, when given, takes the place of `@local` in every team.yml. */
+/** A package to check. If `scope` is given, it replaces `@local` in every team.yml. */
 export interface Candidate {
   files: readonly PackageFile[]
   scope: string | undefined
@@ -43,11 +43,11 @@ export type FromWorker =
   | { refused: { code: ErrorCode; message: string; details: Detail[] | undefined } }
   | { failed: string }
 
-/** A package of 10 MiB of teams takes some seconds. */
+/** A package of 10 MiB of teams takes several seconds. */
 const LONGEST_MS = 60_000
-/** Packages of one account that may wait at once. */
+/** The maximum number of waiting packages of one account. */
 const MOST_WAITING = 4
-/** All that the packages add up to which one package calls. */
+/** The maximum total size of the packages that one package calls. */
 const MOST_FOUND_BYTES = 40 * 1024 * 1024
 
 export class PackageChecker {
@@ -57,22 +57,26 @@ export class PackageChecker {
   #worker: Promise<Worker> | null = null
   #last: Promise<unknown> = Promise.resolve()
 
-  /** `home` and `extra`: where dropped-in agents lie, which teams may name. */
+  /** `home` and `extra` are the folders with the agents that the user added. Teams may name these agents. */
   constructor(setup: { home: string; extra: string | undefined }, longest = LONGEST_MS) {
     this.#setup = setup
     this.#longest = longest
   }
 
   /**
-   * Throws `invalid_request` with every problem, `too_large` above a bound, `rate_limited` when the account has too many
-   * waiting. `find` looks a package up that a team names.
+   * Throws `invalid_request` with every problem, `too_large` when a limit is exceeded, and `rate_limited` when too many
+   * packages of the account are waiting. `find` looks up a package that a team names.
    */
   async check(account: number, candidate: Candidate, find: (reference: string) => Promise<Found | null>) {
     const waiting = this.#waiting.get(account) ?? 0
     if (waiting >= MOST_WAITING) {
-      throw new CadreError('rate_limited', `${waiting} packages of yours are being checked; wait for them`, {
-        retryAfter: 5,
-      })
+      throw new CadreError(
+        'rate_limited',
+        `${waiting} of your packages are still being checked; wait until they are done`,
+        {
+          retryAfter: 5,
+        },
+      )
     }
     this.#waiting.set(account, waiting + 1)
     const turn = this.#last.then(() => this.#check(candidate, find))
@@ -104,7 +108,7 @@ export class PackageChecker {
       reject(new CadreError('too_large', `the package takes longer than ${seconds} s to check: split it`))
     }, this.#longest)
     let bytes = 0
-    /** The worker is done with this one; one that is not is ended, whatever it is at. */
+    /** Ends this check. A worker that is still busy is terminated, whatever it is doing. */
     let over = false
     worker.onmessage = async ({ data }: MessageEvent<FromWorker>) => {
       if (data === 'ready') return
@@ -118,7 +122,8 @@ export class PackageChecker {
       try {
         const found = await find(data.find)
         bytes += found?.files.reduce((sum, each) => sum + each.content_base64.length, 0) ?? 0
-        if (bytes > MOST_FOUND_BYTES) throw new CadreError('too_large', 'the packages that it calls are too large')
+        if (bytes > MOST_FOUND_BYTES)
+          throw new CadreError('too_large', 'the packages that this package calls are too large together')
         worker.postMessage({ found, ask: data.ask } satisfies ToWorker)
       } catch (error) {
         reject(error)

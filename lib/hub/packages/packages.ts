@@ -1,5 +1,5 @@
-// Published teams: immutable packages `@scope/name@version`. This is the door of the room: how they are named, how they
-// are found, and how one is checked before it is published.
+// Published teams: immutable packages `@scope/name@version`. This module is the entry of the folder. It covers how
+// packages are named, how they are found, and how one is checked before it is published.
 
 export { type Found, PackageChecker } from './check.ts'
 export { filesOf, findPackage, type PackageRow, versionsOf } from './published.ts'

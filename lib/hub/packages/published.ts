@@ -1,4 +1,4 @@
-// Published teams as they are kept and found: `@scope/name@version`, immutable.
+// How published teams are stored and found: `@scope/name@version`, immutable.
 
 import { eq } from 'drizzle-orm'
 import type { Tables } from '../../../db/hub/schema.ts'
@@ -8,7 +8,10 @@ import { splitReference } from './reference.ts'
 
 export type PackageRow = Tables['packages']['$inferSelect']
 
-/** The newest version that fits; a yanked one only when it is named exactly, for pins do not break. */
+/**
+ * The newest version that fits. A yanked version is found only by its exact number, because pins to it must keep
+ * working.
+ */
 export async function findPackage({ packages }: Store, db: Db, reference: string): Promise<PackageRow | null> {
   const { name, range } = splitReference(reference)
   const rows = await db.select().from(packages).where(eq(packages.name, name))
@@ -20,7 +23,7 @@ export async function findPackage({ packages }: Store, db: Db, reference: string
   return fitting[0] ?? null
 }
 
-/** Without a range the newest release, and prereleases only where there is nothing else to want. */
+/** Whether a version fits a range. Without a range only releases fit. */
 function fits(version: string, range: string | null): boolean {
   if (range === null || range === 'latest' || range === '*') return !version.includes('-')
   return Bun.semver.satisfies(version, range)
@@ -31,7 +34,7 @@ export async function filesOf({ packageFiles }: Store, db: Db, id: number): Prom
   return row!.files
 }
 
-/** Every version, newest first; those that were yanked too. */
+/** Every version, newest first, including yanked ones. */
 export async function versionsOf({ packages }: Store, db: Db, name: string): Promise<PackageRow[]> {
   const rows = await db.select().from(packages).where(eq(packages.name, name))
   return rows.sort((a, b) => Bun.semver.order(b.version, a.version))

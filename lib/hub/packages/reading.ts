@@ -1,4 +1,5 @@
-// What a package must be: bounded, with names that every daemon can store, and right for the daemon's own validator.
+// What is required of a package: limited size, names that every daemon can store, and teams that the daemon's own
+// validator accepts.
 
 import { CadreError } from '../../error.ts'
 import { type AgentLookup, loadBundle, type ResolvePackage } from '../../team/team.ts'
@@ -10,10 +11,12 @@ import { splitReference } from './reference.ts'
 const MOST_FILES = 2_000
 const MOST_TEAMS = 1_000
 const MOST_BYTES = 10 * 1024 * 1024
-/** A version is a folder's name on daemons. */
+/** A version becomes the name of a folder on daemons, so its length is limited. */
 const LONGEST_VERSION = 100
 
-/** Reads and checks a package. Throws `invalid_request` with every problem, `too_large` above a bound. */
+/**
+ * Reads and checks a package. Throws `invalid_request` with every problem, and `too_large` when a limit is exceeded.
+ */
 export async function checkPackage(
   { files: given, scope }: Candidate,
   { agents, resolve }: { agents: AgentLookup; resolve: ResolvePackage },
@@ -23,7 +26,10 @@ export async function checkPackage(
   const bundle = await loadBundle(files, { agents, resolve, closed: true })
   const { name, version, description, inputs } = bundle.team(bundle.root)
   if (name.startsWith('@local/')) {
-    throw new CadreError('invalid_request', `${name} cannot be published: give its name a scope, or publish with one`)
+    throw new CadreError(
+      'invalid_request',
+      `${name} cannot be published without a scope: put one in its name, or publish with one`,
+    )
   }
   if (version.length > LONGEST_VERSION) {
     throw new CadreError('invalid_request', `the version of ${name} is longer than ${LONGEST_VERSION} characters`)
@@ -36,7 +42,7 @@ export async function checkPackage(
     name,
     version,
     description,
-    // As they are stored, and as they pass between threads.
+    // The copy has the form in which inputs are stored and passed between threads.
     inputs: JSON.parse(JSON.stringify(inputs)),
     files: stored,
     sha256: packageDigest(stored),

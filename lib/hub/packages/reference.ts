@@ -1,4 +1,4 @@
-// How published teams are named: `@scope/name`, and after another `@` a version or a range.
+// How published teams are named: `@scope/name`, optionally followed by `@` and a version or range.
 
 export function splitReference(reference: string): { name: string; range: string | null } {
   const at = reference.indexOf('@', 1)

@@ -1,11 +1,11 @@
-// The thread that checks packages (check.ts). It asks the other one for the packages that a team names.
+// The thread that checks packages (check.ts). It asks the main thread for the packages that a team names.
 
 import type { AgentLookup, TeamPackage } from '../../team/team.ts'
 import type { Found, FromWorker, ToWorker } from './check.ts'
 
 declare const self: Worker
 
-/** Problems that are told of one package; a hostile one has millions. */
+/** The maximum number of problems that are reported for one package. A hostile package can have millions. */
 const MOST_PROBLEMS = 1_000
 
 if (!Bun.isMainThread) {

@@ -1,4 +1,4 @@
-// The audit log over the wire.
+// The routes of the audit log.
 
 import { and, desc, eq, gte, inArray, lt } from 'drizzle-orm'
 import { Elysia } from 'elysia'
@@ -43,7 +43,10 @@ export function audit(hub: Hub) {
     },
   )
 
-  /** Without an org: those that the grant reaches and the caller administers; for site admins, what belongs to none too. */
+  /**
+   * The condition for calls that name no org: the orgs that the grant reaches and the caller administers. Site admins
+   * also get the entries that belong to no org.
+   */
   function administered(caller: UserCaller) {
     const { orgs = [] } = caller.token.grant.domains
     const reached = orgs === '*' ? undefined : inArray(audit.org_id, orgs)

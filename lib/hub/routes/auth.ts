@@ -1,4 +1,4 @@
-// Tokens over the wire, and who a token is.
+// The routes for tokens, and the route that says whose token is calling.
 
 import { desc, eq, inArray } from 'drizzle-orm'
 import { Elysia } from 'elysia'
@@ -97,7 +97,7 @@ export function auth(hub: Hub) {
         user: { grant: { tokens: 'read' }, realm: 'admin' },
         body: listBody({ realm_id: Type.Optional(Uuid) }),
         data: listOf('tokens', Token),
-        detail: { summary: 'List tokens: one’s own, or those of a realm' },
+        detail: { summary: 'List your own tokens, or those of a realm' },
       },
     )
     .post(
@@ -125,7 +125,7 @@ export function auth(hub: Hub) {
         const row = await ownToken(caller, body.id)
         if (row.revoked_at !== null) throw new CadreError('invalid_state', `token ${row.id} is revoked; mint a new one`)
         const places = await placesOf(row.id)
-        // A new secret is a new way in: it must not open more than the caller's own.
+        // Whoever learns the new secret can use the token, so its grant must not reach further than the caller's own.
         if (row.id !== caller.token.id && row.type === 'user') await mustCover(caller, row.grant)
         if (!places.every(({ id, org_id }) => caller.reaches({ org_id, realm_id: id }))) {
           throw new CadreError('forbidden', `the token’s grant does not reach every realm of token ${row.id}`)
@@ -160,7 +160,7 @@ export function auth(hub: Hub) {
         either: { realm: 'member' },
         body: closed({ realm_id: Type.Optional(nullable(Uuid)) }),
         data: Identity,
-        detail: { summary: 'Who a token is' },
+        detail: { summary: 'Who the calling token belongs to and what it grants' },
       },
     )
     .post(
@@ -185,11 +185,11 @@ export function auth(hub: Hub) {
         realm: { refusal: 'forbidden' },
         body: closed({ daemon_id: Uuid, realm_id: Type.Optional(Uuid) }),
         data: AccessList,
-        detail: { summary: 'Who may call a daemon from elsewhere' },
+        detail: { summary: 'Who may call a daemon over the network' },
       },
     )
 
-  /** Of a realm token: its realms, whose admins see in the audit log what becomes of it. */
+  /** The realms of a realm token. Their admins see in the audit log what happens to the token. */
   function placesOf(id: number) {
     return store.db
       .select({ id: realms.id, org_id: realms.org_id })
@@ -214,7 +214,10 @@ export function auth(hub: Hub) {
     return store.db.select({ id: tokenRealms.token_id }).from(tokenRealms).where(eq(tokenRealms.realm_id, realmId))
   }
 
-  /** Minting and rotating never give more than the caller has. */
+  /**
+   * Refuses a grant that reaches further than the caller's own, so that neither minting nor rotating gives anybody more
+   * than the caller has.
+   */
   async function mustCover(caller: UserCaller, grant: Grant): Promise<void> {
     const listed = Array.isArray(grant.domains.realms) ? grant.domains.realms : []
     const rows = listed.length
@@ -222,7 +225,7 @@ export function auth(hub: Hub) {
       : []
     const orgOf = new Map(rows.map(row => [row.id, row.org_id]))
     if (within(grant, caller.token.grant, id => orgOf.get(id))) return
-    throw new CadreError('forbidden', 'a token cannot be given more than the token that mints it: narrow `permissions`')
+    throw new CadreError('forbidden', 'a token cannot grant more than the token that mints it: narrow `permissions`')
   }
 
   async function ownToken(caller: UserCaller, id: number, { orOfRealms = false } = {}) {
@@ -233,7 +236,7 @@ export function auth(hub: Hub) {
       const roles = await Promise.all(reach.map(each => caller.realmRole(each)))
       if (roles.includes('admin')) return row
     }
-    throw new CadreError('not_found', `no token ${id} of yours`)
+    throw new CadreError('not_found', `you have no token ${id}`)
   }
 }
 
@@ -249,12 +252,12 @@ function checkForm({
   const wrong =
     type === 'realm'
       ? permissions !== undefined
-        ? { path: '/permissions', message: 'a realm token’s grant is fixed; leave this out' }
+        ? { path: '/permissions', message: 'must be absent, because the grant of a realm token is fixed' }
         : realm_ids === undefined
           ? { path: '/realm_ids', message: 'is required for a realm token' }
           : null
       : realm_ids !== undefined
-        ? { path: '/realm_ids', message: 'only a realm token takes realms; use permissions.domains.realms' }
+        ? { path: '/realm_ids', message: 'is for realm tokens only; use permissions.domains.realms' }
         : null
   if (wrong) throw new CadreError('invalid_request', `${wrong.path.slice(1)} ${wrong.message}`, { details: [wrong] })
 }

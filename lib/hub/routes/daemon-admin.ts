@@ -1,4 +1,4 @@
-// Daemons as people see them.
+// Daemons: the routes for people who manage them.
 
 import { and, eq, inArray, isNull } from 'drizzle-orm'
 import { Elysia } from 'elysia'
@@ -46,7 +46,7 @@ export function daemonAdmin(hub: Hub) {
         user: { grant: { daemons: 'read' }, realm: 'member' },
         body: listBody({ realm_id: Type.Optional(Uuid) }),
         data: listOf('daemons', Daemon),
-        detail: { summary: 'Daemons, with their status' },
+        detail: { summary: 'List daemons with their status' },
       },
     )
     .post(
@@ -56,7 +56,7 @@ export function daemonAdmin(hub: Hub) {
         user: { grant: { daemons: 'read' }, realm: 'member' },
         body: OneDaemon,
         data: Daemon,
-        detail: { summary: 'A daemon' },
+        detail: { summary: 'Get a daemon' },
       },
     )
     .post(
@@ -65,10 +65,7 @@ export function daemonAdmin(hub: Hub) {
         const row = await store.write(async tx => {
           const row = await visible(caller, daemon_id, 'operator', tx)
           if (row.removed_at !== null) {
-            throw new CadreError(
-              'conflict',
-              `daemon ${row.name} was removed: have it registered again, then approve it`,
-            )
+            throw new CadreError('conflict', `daemon ${row.name} was removed: register it again, then approve it`)
           }
           if (row.approved_at !== null) return row
           const approved_at = hub.now()
@@ -85,7 +82,7 @@ export function daemonAdmin(hub: Hub) {
         user: { grant: { daemons: 'write' }, realm: 'operator' },
         body: OneDaemon,
         data: Daemon,
-        detail: { summary: 'Let a daemon that a plain member enrolled take jobs' },
+        detail: { summary: 'Approve a daemon that a plain member enrolled, so that it gets jobs' },
       },
     )
     .post(
@@ -104,7 +101,7 @@ export function daemonAdmin(hub: Hub) {
         user: { grant: { daemons: 'admin' }, realm: 'admin' },
         body: OneDaemon,
         data: Daemon,
-        detail: { summary: 'Remove a daemon; what runs there has crashed for the hub' },
+        detail: { summary: 'Remove a daemon; the hub then shows its runs as crashed' },
       },
     )
 

@@ -1,5 +1,5 @@
-// The protocol of daemons (realm tokens): enrolment, heartbeat, the long poll for jobs, answers. The daemon always calls.
-// Bodies ignore unknown properties, so that either side may be newer.
+// The routes that daemons call with a realm token: enrolment, heartbeat, the long poll for jobs, and answers. The hub
+// never calls a daemon. Bodies may contain unknown properties, so that either side may be newer.
 
 import { and, eq, inArray } from 'drizzle-orm'
 import { Elysia } from 'elysia'
@@ -27,10 +27,12 @@ import { hubKit } from '../kit.ts'
 import { answer, claim, hasWork, nextDeadline, renew } from '../queue.ts'
 import { loseRuns, refuseRun } from '../runs.ts'
 
-/** Polls look again this often, whatever wakes them. */
+/** A poll looks for jobs this often even when nothing wakes it. */
 const LOOK_MS = 5_000
 
-/** `Poll.data` leaves room for kinds of jobs that a daemon does not know; this hub sends those that it knows. */
+/**
+ * The jobs that this hub sends. `Poll.data` is wider, because a daemon may meet kinds of jobs that it does not know.
+ */
 const Leased = Type.Object({ jobs: Type.Array(LeasedJob) })
 
 export function daemonProtocol(hub: Hub) {
@@ -115,7 +117,7 @@ export function daemonProtocol(hub: Hub) {
         realm: true,
         body: standard(Heartbeat.body),
         data: Heartbeat.data,
-        detail: { summary: 'Say that a daemon is alive' },
+        detail: { summary: 'Report that a daemon is alive' },
       },
     )
     .post(
@@ -135,7 +137,7 @@ export function daemonProtocol(hub: Hub) {
           const deadline = (await nextDeadline(store, daemon.realm_id)) ?? Number.POSITIVE_INFINITY
           const ms = Math.min(LOOK_MS, end - hub.now(), Math.max(50, deadline - hub.now()))
           await ear.wait(ms, until)
-          // Meanwhile its token may have been revoked, or the daemon removed.
+          // During the wait the token may have been revoked or the daemon removed.
           daemon = await callingDaemon(hub, await caller.again(), body.daemon_id)
         }
       },
@@ -179,7 +181,7 @@ export function daemonProtocol(hub: Hub) {
         realm: true,
         body: standard(Ack.body),
         data: Ack.data,
-        detail: { summary: 'Answer for a job' },
+        detail: { summary: 'Report what became of a job' },
       },
     )
     .post(
@@ -202,7 +204,10 @@ export function daemonProtocol(hub: Hub) {
       },
     )
 
-  /** The realm to enrol in: as asked, else the one that the daemon is in, else the token's only one. */
+  /**
+   * The realm to enrol in: the one that is asked for, else the one that the daemon is in, else the only one of the
+   * token.
+   */
   async function realmOf(body: { realm_id?: string; daemon_id?: string }, caller: RealmCaller): Promise<string> {
     const { realmIds } = caller.token
     const known = body.daemon_id && !body.realm_id ? await findDaemon(hub, store.db, body.daemon_id) : undefined
@@ -213,8 +218,8 @@ export function daemonProtocol(hub: Hub) {
   }
 
   /**
-   * A known id may come with another token of the same owner, or when the old token is dead; never from elsewhere. Answers
-   * the owner of the token that it had.
+   * Throws unless this token may register a known daemon id: a token of the same owner may, and so may a token for the
+   * same realm when the old token is dead. Returns the owner of the token that the daemon had.
    */
   async function mayTakeOver(
     tx: typeof store.db,
@@ -250,7 +255,7 @@ export function daemonProtocol(hub: Hub) {
     const rows = await store.write(async tx => {
       await loseRuns(hub, tx, daemon.realm_id)
       const now = await findDaemon(hub, tx, daemon.id)
-      // Meanwhile it may have been taken over.
+      // During the wait another token may have taken the daemon over.
       if (now?.approved_at == null || now.token_id !== daemon.token_id) return []
       return claim(store, tx, daemon, slots, hub.now())
     })
@@ -266,7 +271,10 @@ export function daemonProtocol(hub: Hub) {
   }
 }
 
-/** Whether who minted the token is at least an operator of the realm: what it enrols is approved with that. */
+/**
+ * Whether the minter of the token is at least an operator of the realm. If so, a daemon that the token enrols is
+ * approved.
+ */
 function operates(caller: RealmCaller, realmId: string): boolean {
   const { role } = caller.token.live.find(each => each.realm_id === realmId)!
   return atLeast('realm', role, 'operator')

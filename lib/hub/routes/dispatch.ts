@@ -1,4 +1,5 @@
-// Dispatch: runs are queued for the daemons of a realm, cancelled, resumed and moved; orgs' keys; dispatch tokens.
+// Dispatch: the routes that queue runs for the daemons of a realm, cancel, resume and move them; the keys of orgs; and
+// dispatch tokens.
 
 import { and, asc, eq, inArray } from 'drizzle-orm'
 import { Elysia } from 'elysia'
@@ -19,7 +20,7 @@ import { countOf } from '../list-total.ts'
 import { readableRun } from '../runs.ts'
 
 const WRITE = { grant: { runs: 'write', dispatch: 'write' }, realm: 'operator' } as const
-/** Seconds that a dispatch token lives. */
+/** The lifetime of a dispatch token in seconds. */
 const TOKEN_SECONDS = 300
 
 export function dispatch(hub: Hub) {
@@ -66,7 +67,7 @@ export function dispatch(hub: Hub) {
       user: WRITE,
       body: closed({ run_id: Uuid, daemon_id: Uuid, force: Type.Optional(Type.Boolean()) }),
       data: withMore(Dispatched, { moved_from: Type.String() }),
-      detail: { summary: 'Start a run anew on another daemon' },
+      detail: { summary: 'Start a run again on another daemon' },
     })
     .post(
       '/queue',
@@ -108,7 +109,7 @@ export function dispatch(hub: Hub) {
         user: { grant: { dispatch: 'read', runs: 'read' }, realm: 'member' },
         body: listBody({ realm_id: Uuid }),
         data: listOf('jobs', QueuedJob),
-        detail: { summary: 'Jobs that wait, and what they wait for' },
+        detail: { summary: 'List the jobs that wait, and what they wait for' },
       },
     )
     .post(
@@ -121,7 +122,7 @@ export function dispatch(hub: Hub) {
         user: { grant: { dispatch: 'read' }, org: 'member' },
         body: closed({ org_id: OrgId }),
         data: Keys,
-        detail: { summary: 'The public dispatch keys of an org' },
+        detail: { summary: 'List the public dispatch keys of an org' },
       },
     )
     .post(
@@ -139,7 +140,7 @@ export function dispatch(hub: Hub) {
         user: { grant: { dispatch: 'admin', orgs: 'admin' }, org: 'admin' },
         body: closed({ org_id: OrgId }),
         data: Keys,
-        detail: { summary: 'Make a new dispatch key; the present one is accepted for another 24 hours' },
+        detail: { summary: 'Create a new dispatch key; the previous one is accepted for another 24 hours' },
       },
     )
     .post(
@@ -179,7 +180,7 @@ export function dispatch(hub: Hub) {
           run_id: Type.Optional(Uuid),
         }),
         data: Type.Object({ token: Type.String(), expires_at: Time }),
-        detail: { summary: 'A token for calling a daemon, valid for five minutes' },
+        detail: { summary: 'Mint a token for calls to a daemon, valid for five minutes' },
       },
     )
 

@@ -1,4 +1,4 @@
-// Orgs: the tenants. Each has members, scopes, realms and its dispatch keys.
+// Orgs are the tenants. Each has members, scopes, realms and a dispatch key.
 
 import { and, eq, inArray, sql } from 'drizzle-orm'
 import { Elysia } from 'elysia'
@@ -21,7 +21,7 @@ import { endLiveRuns, hasLiveRuns } from '../runs.ts'
 
 const Role = Type.Enum(['owner', 'admin', 'member'])
 const Membership = memberOf('org_id', Type.Integer())
-/** Of interface.md 2.6. */
+/** An org with its members and scopes, as `orgs/get` returns it. */
 const Detail = withMore(Org, {
   members: Type.Array(Member),
   scopes: Type.Array(
@@ -80,7 +80,7 @@ export function orgs(hub: Hub) {
         user: { grant: { orgs: 'read' }, org: 'member' },
         body: listBody({}),
         data: listOf('orgs', Org),
-        detail: { summary: 'List one’s orgs' },
+        detail: { summary: 'List your orgs' },
       },
     )
     .post(
@@ -99,7 +99,7 @@ export function orgs(hub: Hub) {
         user: { grant: { orgs: 'read' }, org: 'member' },
         body: closed({ org_id: OrgId }),
         data: Detail,
-        detail: { summary: 'An org with its members and scopes' },
+        detail: { summary: 'Get an org with its members and scopes' },
       },
     )
     .post(
@@ -136,7 +136,7 @@ export function orgs(hub: Hub) {
         user: { grant: { orgs: 'admin' }, org: 'owner' },
         body: closed({ org_id: OrgId }),
         data: Type.Object({ id: Type.Integer() }),
-        detail: { summary: 'Delete an org with all that it holds' },
+        detail: { summary: 'Delete an org with everything in it' },
       },
     )
     .post(
@@ -161,7 +161,7 @@ export function orgs(hub: Hub) {
         user: { grant: { orgs: 'admin' }, org: 'admin' },
         body: closed({ org_id: OrgId, username: Username, role: Role }),
         data: Membership.set,
-        detail: { summary: 'Set the role of an account in an org, adding it' },
+        detail: { summary: 'Set the role of an account in an org, adding the account if needed' },
       },
     )
     .post(
@@ -185,7 +185,7 @@ export function orgs(hub: Hub) {
             .delete(orgMembers)
             .where(and(eq(orgMembers.org_id, org.id), eq(orgMembers.user_id, account.id)))
             .returning()
-          if (gone.length === 0) throw new CadreError('not_found', `${body.username} is no member of ${org.slug}`)
+          if (gone.length === 0) throw new CadreError('not_found', `${body.username} is not a member of ${org.slug}`)
           await record(hub, tx, caller, { action: 'orgs/remove_member', target: body.username, org_id: org.id })
           return { id: account.id, org_id: org.id, user_id: account.id, username: body.username }
         }),
@@ -197,7 +197,9 @@ export function orgs(hub: Hub) {
       },
     )
 
-  /** Only owners make or unmake owners, and one always remains. */
+  /**
+   * Throws unless the caller may make this change: only owners appoint or remove owners, and one owner always remains.
+   */
   async function mayChange(
     tx: Db,
     org: { id: number; slug: string; role: string },
@@ -207,13 +209,14 @@ export function orgs(hub: Hub) {
     const one = and(eq(orgMembers.org_id, org.id), eq(orgMembers.user_id, userId))
     const [current] = await tx.select().from(orgMembers).where(one)
     if ((current?.role === 'owner' || role === 'owner') && org.role !== 'owner') {
-      throw new CadreError('forbidden', `only an owner of ${org.slug} changes its owners`)
+      throw new CadreError('forbidden', `only an owner of ${org.slug} may change its owners`)
     }
     if (role !== 'owner') await keepOrgOwner(hub, tx, eq(orgMembers.org_id, org.id), userId)
   }
 
   function scopesOf(id: number) {
-    // Columns of a query on one table are written without its name, which would mean the inner table here.
+    // In a query on one table, columns are written without the table's name. The name is needed here, because the
+    // column would otherwise be that of the inner table.
     const scope = sql`${scopes}.${sql.identifier('id')}`
     const members = sql<number>`(SELECT count(*) FROM ${scopeMembers} WHERE ${scopeMembers.scope_id} = ${scope})`
     const teams = sql<number>`(SELECT count(DISTINCT ${packages.name}) FROM ${packages} WHERE ${packages.scope_id} = ${scope} AND ${packages.yanked_at} IS NULL)`
@@ -230,7 +233,7 @@ export function orgs(hub: Hub) {
       .orderBy(scopes.slug)
   }
 
-  /** Orgs that the grant reaches and where the caller has a role; undefined: all. */
+  /** The orgs that the grant reaches and in which the caller has a role. Undefined means all orgs. */
   function visibleOrgs(caller: UserCaller) {
     const { orgs: listed = [] } = caller.token.grant.domains
     const reached = listed === '*' ? undefined : inArray(orgs.id, listed)

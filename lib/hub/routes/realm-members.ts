@@ -1,4 +1,4 @@
-// Who belongs to a realm: by invitation, or set by an admin of the realm.
+// The members of a realm. They join by invitation, or an admin of the realm adds them.
 
 import { and, desc, eq, gt, inArray, isNull, or, type SQL } from 'drizzle-orm'
 import { Elysia } from 'elysia'
@@ -68,7 +68,7 @@ export function realmMembers(hub: Hub) {
         user: { grant: { realms: 'read' }, realm: 'member' },
         body: listBody({ realm_id: Uuid }),
         data: listOf('members', Member),
-        detail: { summary: 'The members of a realm' },
+        detail: { summary: 'List the members of a realm' },
       },
     )
     .post(
@@ -97,7 +97,7 @@ export function realmMembers(hub: Hub) {
         user: { grant: { realms: 'admin' }, realm: 'admin' },
         body: closed({ realm_id: Uuid, role: Type.Optional(RealmRole), username: Type.Optional(Username) }),
         data: Made,
-        detail: { summary: 'Make an invitation, for one use within 14 days' },
+        detail: { summary: 'Create an invitation that can be used once within 14 days' },
       },
     )
     .post(
@@ -105,17 +105,20 @@ export function realmMembers(hub: Hub) {
       async ({ body: { token, username, password }, caller }) => {
         const signedIn = caller.kind === 'user' ? caller.user : null
         if (signedIn && (username !== undefined || password !== undefined)) {
-          throw new CadreError('invalid_request', 'either sign in, or give user name and password of a new account')
+          throw new CadreError(
+            'invalid_request',
+            'either sign in, or give the user name and password of a new account, not both',
+          )
         }
         if (!signedIn && (username === undefined || password === undefined)) {
-          throw new CadreError('invalid_request', 'sign in, or give user name and password of a new account', {
+          throw new CadreError('invalid_request', 'sign in, or give the user name and password of a new account', {
             details: ['username', 'password'].map(name => ({
               path: `/${name}`,
               message: 'is required without a token',
             })),
           })
         }
-        // Hashing costs, on purpose: not for whoever has no invitation.
+        // Hashing is expensive on purpose, so the invitation is checked before.
         await openInvitation(store.db, token, signedIn?.username ?? username!)
         const passwordHash = password === undefined ? '' : await hashPassword(password)
         return store.write(async tx => {
@@ -138,7 +141,7 @@ export function realmMembers(hub: Hub) {
         optional: true,
         body: closed({ token: Secret, username: Type.Optional(Username), password: Type.Optional(Password) }),
         data: Joined,
-        detail: { summary: 'Join a realm, signed in or with the new account that the invitation admits' },
+        detail: { summary: 'Join a realm, either signed in or with a new account that the invitation allows' },
       },
     )
     .post(
@@ -157,7 +160,7 @@ export function realmMembers(hub: Hub) {
         user: { grant: { realms: 'admin' }, realm: 'admin' },
         body: closed({ realm_id: Uuid, username: Username, role: RealmRole }),
         data: Membership.set,
-        detail: { summary: 'Set the role of an account in a realm, adding it' },
+        detail: { summary: 'Set the role of an account in a realm, adding the account if needed' },
       },
     )
     .post(
@@ -171,7 +174,7 @@ export function realmMembers(hub: Hub) {
             .delete(realmMembers)
             .where(and(eq(realmMembers.realm_id, realm_id), eq(realmMembers.user_id, account.id)))
             .returning()
-          if (gone.length === 0) throw new CadreError('not_found', `${username} is no member of realm ${realm.slug}`)
+          if (gone.length === 0) throw new CadreError('not_found', `${username} is not a member of realm ${realm.slug}`)
           const deed = { action: 'realms/remove_member', target: username, org_id: realm.org_id, realm_id }
           await record(hub, tx, caller, deed)
           return { id: account.id, realm_id, user_id: account.id, username }
@@ -180,7 +183,7 @@ export function realmMembers(hub: Hub) {
         user: { grant: { realms: 'admin' }, realm: 'admin' },
         body: closed({ realm_id: Uuid, username: Username }),
         data: Membership.gone,
-        detail: { summary: 'Take an account out of a realm' },
+        detail: { summary: 'Remove an account from a realm' },
       },
     )
     .post(
@@ -222,7 +225,7 @@ export function realmMembers(hub: Hub) {
         user: { grant: { realms: 'admin' }, realm: 'admin' },
         body: listBody({ realm_id: Uuid }),
         data: listOf('invitations', Invitation),
-        detail: { summary: 'The invitations to a realm that can still be accepted, newest first' },
+        detail: { summary: 'List the invitations to a realm that can still be accepted, newest first' },
       },
     )
     .post(
@@ -230,7 +233,8 @@ export function realmMembers(hub: Hub) {
       ({ body: { id }, caller }) =>
         store.write(async tx => {
           const [found] = await tx.select().from(invitations).where(eq(invitations.id, id))
-          // A realm that does not exist, so that an invitation that is missing and one of elsewhere are told alike.
+          // For a missing invitation the realm id is empty, so that the error is the same as for an invitation to a
+          // realm that the caller may not see.
           const realm = await caller.realm(found?.realm_id ?? '', 'admin', tx).catch(error => {
             if (!(error instanceof CadreError && error.code === 'not_found')) throw error
             throw new CadreError('not_found', `no invitation ${id} that you may see`)
@@ -238,7 +242,7 @@ export function realmMembers(hub: Hub) {
           if (found!.accepted_at !== null) {
             throw new CadreError(
               'invalid_state',
-              'this invitation has been used: take the member out with realms/remove_member',
+              'this invitation has been used: remove the member with realms/remove_member',
             )
           }
           if (found!.revoked_at === null) {
@@ -256,7 +260,10 @@ export function realmMembers(hub: Hub) {
       },
     )
 
-  /** Ids of the invitations among `where` whose maker may still invite: not suspended, and admin of the realm. */
+  /**
+   * The ids of the invitations among `where` whose creator may still invite: a user who is not suspended and still is
+   * an admin of the realm.
+   */
   function alive(db: Db, where: SQL | undefined) {
     const { created_by: maker } = invitations
     const leads = or(
@@ -274,22 +281,25 @@ export function realmMembers(hub: Hub) {
       .where(and(where, isNull(users.suspended_at), leads))
   }
 
-  /** The invitation that `name` may accept. An unknown one is 404; the others say what to do. */
+  /** The invitation that `name` may accept. An unknown one gives 404. The other errors say what to do. */
   async function openInvitation(tx: Db, token: string, name: string) {
     const [found] = await tx
       .select()
       .from(invitations)
       .where(eq(invitations.hash, hashSecret(token)))
-    if (!found) throw new CadreError('not_found', 'no such invitation; ask for a new one')
+    if (!found) throw new CadreError('not_found', 'there is no such invitation; ask for a new one')
     if (found.accepted_at !== null) throw new CadreError('expired', 'this invitation has been used; ask for a new one')
     if (found.revoked_at !== null) throw new CadreError('expired', 'this invitation was revoked; ask for a new one')
-    if (found.expires_at <= hub.now()) throw new CadreError('expired', 'this invitation is over; ask for a new one')
+    if (found.expires_at <= hub.now()) throw new CadreError('expired', 'this invitation has expired; ask for a new one')
     if (found.username !== null && found.username !== name) {
       throw new CadreError('forbidden', 'this invitation is for another user name')
     }
     const [live] = await alive(tx, eq(invitations.id, found.id))
     if (!live) {
-      throw new CadreError('expired', 'whoever made this invitation is no longer admin of the realm; ask for a new one')
+      throw new CadreError(
+        'expired',
+        'the user who made this invitation is no longer an admin of the realm; ask an admin for a new one',
+      )
     }
     return found
   }

@@ -1,4 +1,4 @@
-// Realms: what daemons enrol in. Each belongs to an org and has its own members and list of teams.
+// Realms, in which daemons enrol. Each belongs to an org and has its own members and its own list of teams.
 
 import { and, eq } from 'drizzle-orm'
 import { Elysia } from 'elysia'
@@ -49,7 +49,7 @@ export function realms(hub: Hub) {
         user: { grant: { realms: 'write' }, org: 'admin' },
         body: closed({ org_id: OrgId, slug: Slug, name: Title }),
         data: Realm,
-        detail: { summary: 'Create a realm; its creator is its admin' },
+        detail: { summary: 'Create a realm; its creator becomes its admin' },
       },
     )
     .post(
@@ -74,7 +74,7 @@ export function realms(hub: Hub) {
         user: { grant: { realms: 'read' }, realm: 'member' },
         body: listBody({ org_id: Type.Optional(OrgId) }),
         data: listOf('realms', Realm),
-        detail: { summary: 'List the realms that one belongs to' },
+        detail: { summary: 'List the realms that you belong to' },
       },
     )
     .post(
@@ -87,7 +87,7 @@ export function realms(hub: Hub) {
         user: { grant: { realms: 'read' }, realm: 'member' },
         body: OneRealm,
         data: Realm,
-        detail: { summary: 'A realm' },
+        detail: { summary: 'Get a realm' },
       },
     )
     .post(
@@ -149,7 +149,7 @@ export function realms(hub: Hub) {
         user: { grant: { realms: 'read' }, realm: 'member' },
         body: listBody({ realm_id: Uuid }),
         data: listOf('teams', Type.Object({ team: Type.String(), added_at: Time })),
-        detail: { summary: 'The teams that a realm runs' },
+        detail: { summary: 'List the teams that a realm may run' },
       },
     )
     .post(
@@ -157,7 +157,8 @@ export function realms(hub: Hub) {
       ({ body: { realm_id, team }, caller }) =>
         store.write(async tx => {
           const realm = await caller.realm(realm_id, 'operator', tx)
-          // The namespace must be one of the caller's; the team itself may be published later, or run from a folder only.
+          // The caller must belong to the scope. The team itself need not be published: it may follow later, or be run
+          // from a folder.
           const { id: scope_id } = await caller.scope({ slug: scopeSlugOf(team) }, 'org', tx)
           const [listed] = await listedTeams(store, tx, realm_id, team)
           if (!listed?.lent) {
@@ -194,7 +195,7 @@ export function realms(hub: Hub) {
         user: { grant: { realms: 'write' }, realm: 'operator' },
         body: RealmTeam,
         data: Listed,
-        detail: { summary: 'Take a team off the list of a realm' },
+        detail: { summary: 'Remove a team from the list of a realm' },
       },
     )
 }

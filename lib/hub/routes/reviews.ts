@@ -1,4 +1,4 @@
-// Reviews: what runs ask people. A decision goes to the daemon that the run lives on.
+// Reviews: the questions that runs ask people. The decision is sent to the daemon that has the run.
 
 import { and, desc, eq, inArray } from 'drizzle-orm'
 import { Elysia } from 'elysia'
@@ -56,7 +56,7 @@ export function reviews(hub: Hub) {
           state: Type.Optional(Type.Enum(['pending', 'decided'])),
         }),
         data: listOf('reviews', Review),
-        detail: { summary: 'Reviews, newest first' },
+        detail: { summary: 'List reviews, newest first' },
       },
     )
     .post(
@@ -96,11 +96,11 @@ export function reviews(hub: Hub) {
 
 function checkAnswer(review: ReviewRow, decision: string, username: string): void {
   if (review.state === 'decided') {
-    throw new CadreError('invalid_state', `the review is decided already: ${review.decision} by ${review.decided_by}`)
+    throw new CadreError('invalid_state', `the review is already decided: ${review.decision} by ${review.decided_by}`)
   }
   const allowed: readonly string[] = CHOICES[review.kind]
   if (!allowed.includes(decision)) {
-    throw new CadreError('invalid_request', `a ${review.kind} takes ${allowed.join(', ')}`, {
+    throw new CadreError('invalid_request', `the decision of a ${review.kind} must be one of ${allowed.join(', ')}`, {
       details: [{ path: '/decision', message: `must be one of ${allowed.join(', ')}` }],
     })
   }
@@ -109,10 +109,13 @@ function checkAnswer(review: ReviewRow, decision: string, username: string): voi
   throw new CadreError('forbidden', `this review is for ${reviewers.join(', ')}`)
 }
 
-/** What a gate asks, as this hub knows forms. */
+/** The form of a gate, with the kinds of fields that this hub knows. */
 const Form = Type.Array(Field)
 
-/** Throws for what the daemon would refuse. A form that only the daemon knows is left to it: it checks again anyway. */
+/**
+ * Throws for answers that the daemon would refuse. A form that only the daemon understands is not checked here, because
+ * the daemon checks the answer anyway.
+ */
 function checkForm({ reviewers, inputs }: ReviewRow, given: JsonObject): void {
   const told = reviewers.length > 0 || inputs.length > 0
   if (!told || !matches(Form, inputs)) return

@@ -1,4 +1,4 @@
-// Runs: what daemons report (runs/sync), and what people read of it.
+// Runs: the route where daemons report them (runs/sync), and the routes where people read them.
 
 import { and, asc, eq, gt, inArray, type SQL, sql } from 'drizzle-orm'
 import { Elysia } from 'elysia'
@@ -87,7 +87,7 @@ export function runs(hub: Hub) {
           root_only: Type.Optional(Type.Boolean()),
         }),
         data: listOf('runs', Run),
-        detail: { summary: 'Runs, newest first' },
+        detail: { summary: 'List runs, newest first' },
       },
     )
     .post(
@@ -96,7 +96,7 @@ export function runs(hub: Hub) {
         const { row, state } = await readableRun(hub, caller, body.run_id)
         return { ...runRecord(row, state), deliveries: row.deliveries ?? [] }
       },
-      { user: READ, body: OneRun, data: withMore(Run, { deliveries: Deliveries }), detail: { summary: 'A run' } },
+      { user: READ, body: OneRun, data: withMore(Run, { deliveries: Deliveries }), detail: { summary: 'Get a run' } },
     )
     .post(
       '/tree',
@@ -109,7 +109,7 @@ export function runs(hub: Hub) {
         user: READ,
         body: OneRun,
         data: Type.Object({ root_run_id: Type.String(), runs: Type.Array(TreeEntry) }),
-        detail: { summary: 'The whole tree that a run is in' },
+        detail: { summary: 'Get the whole tree of a run' },
       },
     )
     .post(
@@ -133,7 +133,7 @@ export function runs(hub: Hub) {
         user: READ,
         body: OneRun,
         data: withMore(Type.Pick(Run, ['run_id', 'state']), { phases: Type.Array(Phase) }),
-        detail: { summary: 'The phases of a run, in file order' },
+        detail: { summary: 'List the phases of a run, in the order of its team.yml' },
       },
     )
     .post(
@@ -158,7 +158,7 @@ export function runs(hub: Hub) {
           limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000 })),
         }),
         data: Type.Object({ lines: Type.Array(Line), next: Type.Integer() }),
-        detail: { summary: 'Log lines of a run; `next` is the `after_seq` to go on with' },
+        detail: { summary: 'Read log lines of a run; `next` is the `after_seq` of the next call' },
       },
     )
     .post(
@@ -171,7 +171,7 @@ export function runs(hub: Hub) {
           .where(eq(artifacts.run_id, body.run_id))
           .orderBy(artifacts.path)
         if (rows.length > 0) return { artifacts: rows.map(({ run_id: _, ...row }) => row), total: rows.length }
-        // Daemons that send no artifact records still report the files of each phase.
+        // Daemons that send no artifact records still report the files of each phase, so these are read too.
         const reported = await store.db
           .select()
           .from(phases)
@@ -184,7 +184,7 @@ export function runs(hub: Hub) {
         user: READ,
         body: OneRun,
         data: listOf('artifacts', Artifact),
-        detail: { summary: 'The files that a run wrote; they lie on its daemon' },
+        detail: { summary: 'List the files that a run wrote; the files themselves are on its daemon' },
       },
     )
     .get(
@@ -199,7 +199,7 @@ export function runs(hub: Hub) {
         user: READ,
         query: OneRun,
         media: 'text/event-stream',
-        detail: { summary: 'Events of a run and all below it: run, phase, log, end' },
+        detail: { summary: 'Stream the events of a run and all runs below it: run, phase, log, end' },
       },
     )
 }

@@ -1,4 +1,4 @@
-// Scopes: the namespaces that teams are published in (`@slug/…`), each of one org.
+// Scopes: the namespaces in which teams are published (`@slug/…`). Each belongs to one org.
 
 import { and, eq } from 'drizzle-orm'
 import { Elysia } from 'elysia'
@@ -68,7 +68,7 @@ export function scopes(hub: Hub) {
         user: { grant: { scopes: 'read' }, scope: 'org' },
         body: listBody({ org_id: Type.Optional(OrgId) }),
         data: listOf('scopes', Scope),
-        detail: { summary: 'List the scopes that one belongs to' },
+        detail: { summary: 'List the scopes that you belong to' },
       },
     )
     .post(
@@ -87,7 +87,7 @@ export function scopes(hub: Hub) {
         user: { grant: { scopes: 'read' }, scope: 'org' },
         body: OneScope,
         data: withMore(Scope, { members: Type.Array(Member) }),
-        detail: { summary: 'A scope with its members' },
+        detail: { summary: 'Get a scope with its members' },
       },
     )
     .post(
@@ -101,7 +101,10 @@ export function scopes(hub: Hub) {
             .where(eq(packages.scope_id, scope.id))
             .limit(1)
           if (published) {
-            throw new CadreError('conflict', `@${scope.slug} has published teams, which runs may be pinned to`)
+            throw new CadreError(
+              'conflict',
+              `@${scope.slug} has published teams, which runs may be pinned to, so it cannot be deleted`,
+            )
           }
           await tx.delete(scopes).where(eq(scopes.id, scope.id))
           await record(hub, tx, caller, { action: 'scopes/delete', target: scope.slug, org_id: scope.org_id })
@@ -133,7 +136,7 @@ export function scopes(hub: Hub) {
         user: { grant: { scopes: 'admin' }, scope: 'owned' },
         body: closed({ scope_id: Id, username: Username, role: Type.Optional(Type.Enum(['owned', 'member'])) }),
         data: Membership.set,
-        detail: { summary: 'Let an account publish in a scope' },
+        detail: { summary: 'Set the role of an account in a scope, adding the account if needed' },
       },
     )
     .post(
@@ -147,7 +150,7 @@ export function scopes(hub: Hub) {
             .delete(scopeMembers)
             .where(and(eq(scopeMembers.scope_id, scope_id), eq(scopeMembers.user_id, account.id)))
             .returning()
-          if (gone.length === 0) throw new CadreError('not_found', `${username} is no member of @${scope.slug}`)
+          if (gone.length === 0) throw new CadreError('not_found', `${username} is not a member of @${scope.slug}`)
           const target = `${username} of @${scope.slug}`
           await record(hub, tx, caller, { action: 'scopes/remove_member', target, org_id: scope.org_id })
           return { id: account.id, scope_id, user_id: account.id, username }
@@ -156,7 +159,7 @@ export function scopes(hub: Hub) {
         user: { grant: { scopes: 'admin' }, scope: 'owned' },
         body: closed({ scope_id: Id, username: Username }),
         data: Membership.gone,
-        detail: { summary: 'Take an account out of a scope' },
+        detail: { summary: 'Remove an account from a scope' },
       },
     )
 }

@@ -27,7 +27,8 @@ const Session = Type.Object({
 export function session(hub: Hub) {
   const { store, throttle } = hub
   const { users, tokens } = store
-  // Checked where there is no account, so that the time tells nothing.
+  // This hash is checked when there is no account, so that the time of the reply does not reveal whether the name
+  // exists.
   const decoy = hashPassword(crypto.randomUUID())
 
   return new Elysia({ name: 'session', prefix: '/v1/session' })
@@ -45,13 +46,13 @@ export function session(hub: Hub) {
           return matches && account?.suspended_at === null
         })
         if (!right || !account) {
-          // People type passwords where names belong: only a name that is one is written down.
+          // The name is logged only if it belongs to an account, because people sometimes type a password in its place.
           const target = account?.username ?? 'no such account'
           await store.write(tx => record(hub, tx, caller, { action: 'session/create_failed', target }))
           throw wrong()
         }
         const { row, token } = await store.write(async tx => {
-          // While the password was checked it may have been changed, or the account suspended.
+          // During the check the password may have been changed or the account suspended.
           const same = and(eq(users.id, account.id), eq(users.password_hash, account.password_hash))
           const [live] = await tx
             .select({ id: users.id })
@@ -72,7 +73,7 @@ export function session(hub: Hub) {
       async ({ caller }) => {
         const { id, kind } = caller.token
         if (kind !== 'session') {
-          throw new CadreError('invalid_state', 'this token is no session; use auth/revoke_token to revoke it')
+          throw new CadreError('invalid_state', 'this token is not a session; use auth/revoke_token to revoke it')
         }
         await store.write(async tx => {
           await tx.update(tokens).set({ revoked_at: hub.now() }).where(eq(tokens.id, id))

@@ -1,4 +1,4 @@
-// Published teams: publish, find, download, yank.
+// The routes for published teams: publish, find, download and yank.
 
 import { and, eq, inArray, isNull, like, or, sql } from 'drizzle-orm'
 import { Elysia } from 'elysia'
@@ -43,7 +43,7 @@ const Publish = closed({
 
 const NAMED_SCOPES = /\bname["']?\s*:\s*["']?@[a-z0-9-]{1,63}\//g
 const scopeIn = (named: string) => named.slice(named.indexOf('@') + 1, -1)
-/** Of those that team.yml seems to name. */
+/** The maximum number of names that are looked up of those that team.yml seems to contain. */
 const MOST_NAMED = 10
 
 export function teams(hub: Hub) {
@@ -56,12 +56,13 @@ export function teams(hub: Hub) {
       '/publish',
       async ({ body, caller, request, server }) => {
         await mayPublish(caller, body)
-        // Others may be before it, and a large one takes its time.
+        // Other packages may wait before this one, and a large one takes long, so this request has no time limit.
         server?.timeout(request, 0)
         const { files, scope, signature } = body
         const checked = await hub.checker.check(caller.user.id, { files, scope }, ref => visiblePackage(caller, ref))
         const { name, version } = checked
-        // Daemons judge for themselves. Here it keeps a version from being published with a signature that none takes.
+        // Daemons verify signatures themselves. The check here only prevents a version from being published with a
+        // signature that no daemon would accept.
         if (signature && !verifyPackage(checked, signature)) throw unfitting(checked)
         return store.write(async tx => {
           const scope = await caller.scope({ slug: scopeSlugOf(name) }, 'member', tx)
@@ -83,7 +84,7 @@ export function teams(hub: Hub) {
             .returning()
             .catch(error => {
               if (!isDuplicate(error)) throw error
-              throw new CadreError('conflict', `${name}@${version} is published already; give it another version`)
+              throw new CadreError('conflict', `${name}@${version} is already published; give it another version`)
             })
           await tx.insert(packageFiles).values({ package_id: row!.id, files: checked.files })
           const deed = { action: 'teams/publish', target: `${name}@${version}`, org_id: scope.org_id }
@@ -130,7 +131,7 @@ export function teams(hub: Hub) {
         user: READ,
         body: listBody({ scope: Type.Optional(Slug), query: Type.Optional(Text(200)) }),
         data: listOf('teams', Package),
-        detail: { summary: 'Published teams, each with its newest version' },
+        detail: { summary: 'Search published teams, each shown with its newest version' },
       },
     )
     .post(
@@ -146,7 +147,7 @@ export function teams(hub: Hub) {
           inputs: Type.Array(Type.Record(Type.String(), Type.Unknown())),
           dependencies: Type.Array(Type.String()),
         }),
-        detail: { summary: 'A version of a team, and its inputs' },
+        detail: { summary: 'Get a version of a team, and its inputs' },
       },
     )
     .post(
@@ -163,7 +164,7 @@ export function teams(hub: Hub) {
         user: READ,
         body: listBody({ team: TeamName }),
         data: listOf('versions', Package),
-        detail: { summary: 'The versions of a team that may be chosen, newest first' },
+        detail: { summary: 'List the versions of a team that are not yanked, newest first' },
       },
     )
     .post(
@@ -173,14 +174,20 @@ export function teams(hub: Hub) {
         const { name, version, sha256, signature } = row
         return { name, version, sha256, signature, files: await filesOf(store, store.db, row.id) }
       },
-      { either: READ, body: closed({ team: TeamRef }), data: Download, detail: { summary: 'The files of a version' } },
+      {
+        either: READ,
+        body: closed({ team: TeamRef }),
+        data: Download,
+        detail: { summary: 'Download the files of a version' },
+      },
     )
     .post(
       '/yank',
       ({ body: { team }, caller }) =>
         store.write(async tx => {
           const { name, range } = splitReference(team)
-          if (range === null) throw new CadreError('invalid_request', 'name one version: @scope/name@version')
+          if (range === null)
+            throw new CadreError('invalid_request', '`team` must name one version: @scope/name@version')
           const scope = await caller.scope({ slug: scopeSlugOf(name) }, 'member', tx).catch(asMissing(team))
           const [row] = await tx
             .update(packages)
@@ -195,7 +202,7 @@ export function teams(hub: Hub) {
         user: WRITE,
         body: closed({ team: TeamRef }),
         data: Package,
-        detail: { summary: 'Hide a version; what is pinned to it still works' },
+        detail: { summary: 'Hide a version; runs and teams that are pinned to it still work' },
       },
     )
 
@@ -204,7 +211,7 @@ export function teams(hub: Hub) {
     return rows.find(row => row.yanked_at === null && !row.version.includes('-')) ?? rows.find(row => !row.yanked_at)!
   }
 
-  /** Throws 404 for a package of a scope that the caller does not belong to, as for a missing one. */
+  /** The package, if the caller belongs to its scope. Otherwise throws 404, as for a missing package. */
   async function readable(caller: UserCaller, reference: string): Promise<PackageRow> {
     await caller.scope({ slug: scopeSlugOf(reference) }, 'org').catch(asMissing(reference))
     const row = await findPackage(store, store.db, reference)
@@ -213,8 +220,8 @@ export function teams(hub: Hub) {
   }
 
   /**
-   * Throws for a caller who may not publish this, before anything is read for long. It is a first look at names that stand
-   * in team.yml as they mostly do; what the package really is called is checked again when it is kept.
+   * Throws when the caller may not publish this package, before the expensive reading begins. It looks only at names in
+   * the form in which team.yml usually has them. The real name of the package is checked again before it is stored.
    */
   async function mayPublish(caller: UserCaller, { scope, files }: Static<typeof Publish>): Promise<void> {
     if (scope) return void (await caller.scope({ slug: scope }))
@@ -234,7 +241,10 @@ export function teams(hub: Hub) {
     throw refused
   }
 
-  /** For a package that seems to name no scope, so that nobody has one read who could not publish any. */
+  /**
+   * The check for a package that seems to name no scope: a caller who cannot publish anywhere must not cause the work
+   * of reading it.
+   */
   async function publishesSomewhere({ user }: UserCaller): Promise<void> {
     if (user.siteAdmin) return
     const { scopeMembers, orgMembers, db } = store
@@ -245,7 +255,7 @@ export function teams(hub: Hub) {
       .leftJoin(orgMembers, and(eq(orgMembers.org_id, scopes.org_id), eq(orgMembers.user_id, user.id)))
       .where(or(eq(scopeMembers.user_id, user.id), inArray(orgMembers.role, ['owner', 'admin'])))
     if ((await own.limit(1)).length > 0) return
-    throw new CadreError('forbidden', 'you publish in no scope: be added to one, or have one created')
+    throw new CadreError('forbidden', 'you may not publish in any scope: ask an owner to add you to a scope')
   }
 
   async function visiblePackage(caller: UserCaller, reference: string): Promise<Found | null> {
@@ -258,7 +268,7 @@ export function teams(hub: Hub) {
     }
   }
 
-  /** A realm token downloads what its realms' lists need. */
+  /** The package, if the list of one of the token's realms needs it. */
   async function listed(caller: RealmCaller, reference: string): Promise<PackageRow> {
     const { name } = splitReference(reference)
     for (const { realm_id } of caller.token.live) {

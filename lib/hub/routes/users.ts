@@ -1,4 +1,4 @@
-// Accounts. They are made by site admins; there is no public sign-up.
+// Accounts. Site admins create them; there is no public sign-up.
 
 import { and, eq, exists, inArray, isNull, or, sql } from 'drizzle-orm'
 import { Elysia } from 'elysia'
@@ -74,7 +74,8 @@ export function users(hub: Hub) {
         const given = own ? { user_id: caller.user.id } : body
         const { id, siteAdmin } = caller.user
         const seen = siteAdmin ? undefined : or(eq(users.id, id), exists(sharedOrg(id)))
-        // One statement that finds no foreign account either, so that the time does not tell it from a missing one.
+        // One statement finds the account and checks that the caller may see it, so that the time of the reply does not
+        // reveal whether a hidden account exists.
         const [row] = await store.db
           .select()
           .from(users)
@@ -87,7 +88,7 @@ export function users(hub: Hub) {
         user: { grant: { users: 'read' } },
         body: ByUser,
         data: Type.Union([User, Type.Pick(User, ['id', 'username', 'created_at'])]),
-        detail: { summary: 'An account: one’s own, one of a shared org, or any for a site admin' },
+        detail: { summary: 'Get an account: your own, one of an org that you share, or any for a site admin' },
       },
     )
     .post(
@@ -105,7 +106,7 @@ export function users(hub: Hub) {
           }
           const set = { ...changes, ...hash }
           if (Object.keys(set).length === 0 && !revoke_tokens) return userRecord(row)
-          // Set to what it is where nothing else is asked: an update has to set something.
+          // An update has to set at least one column, so the name is set to what it is when nothing else changes.
           const [updated] = await tx
             .update(users)
             .set({ username: row.username, ...set })
@@ -156,7 +157,7 @@ export function users(hub: Hub) {
         user: { grant: { users: 'admin' }, site: true },
         body: closed({ user_id: Id, suspended: Type.Optional(Type.Boolean()) }),
         data: User,
-        detail: { summary: 'Suspend an account, or let it in again' },
+        detail: { summary: 'Suspend an account, or end its suspension' },
       },
     )
     .post(
@@ -193,7 +194,7 @@ export function users(hub: Hub) {
         }
         const password_hash = await hashPassword(body.new_password)
         return store.write(async tx => {
-          // Unless somebody else has changed it since it was checked.
+          // The condition keeps a change that somebody else made after the check.
           const same = and(eq(users.id, id), eq(users.password_hash, row.password_hash))
           const changed = await tx.update(users).set({ password_hash }).where(same).returning({ id: users.id })
           if (changed.length === 0) throw wrongPassword()
@@ -213,7 +214,7 @@ export function users(hub: Hub) {
           revoke_tokens: Type.Optional(Type.Boolean()),
         }),
         data: User,
-        detail: { summary: 'Change one’s own password; other sessions end, and other tokens where that is asked' },
+        detail: { summary: 'Change your own password; other sessions end, and other tokens too if requested' },
       },
     )
 
@@ -223,7 +224,7 @@ export function users(hub: Hub) {
     return row
   }
 
-  /** The account of this id and this name, of what is given. */
+  /** The condition that finds the account with the given id and name; either may be absent. */
   function named({ user_id, username }: { user_id?: number | undefined; username?: string | undefined }) {
     return and(
       user_id === undefined ? undefined : eq(users.id, user_id),
@@ -232,7 +233,7 @@ export function users(hub: Hub) {
     )
   }
 
-  /** Memberships of the account in hand, in the orgs of `userId`. */
+  /** A subquery for memberships of the outer query's account in the orgs of `userId`. */
   function sharedOrg(userId: number) {
     const mine = store.db.select({ id: orgMembers.org_id }).from(orgMembers).where(eq(orgMembers.user_id, userId))
     const theirs = sql`${orgMembers}.${sql.identifier('user_id')} = ${users}.${sql.identifier('id')}`
