@@ -1,9 +1,9 @@
-// Who may call the daemon. A caller on this machine needs no credential for runs and workspaces; settings and decisions
-// need the local token. A caller from elsewhere brings a dispatch token or a user token, and may do what it says; one that
-// counts once is used up by a call whose body is right, not by a misspelt one.
-//
-// "On this machine" is the socket's peer address and the Host header together: any web page can make a browser connect
-// to loopback under a name of its own (DNS rebinding), and a proxy here would lend its address to strangers.
+// Who may call the daemon. A caller on this machine needs no credential for runs and workspaces, and needs the local
+// token for settings and decisions. A caller from another machine sends a dispatch token or a user token, and may do
+// what that credential allows. A token that counts once is used up only by a call whose body is valid. A caller is "on
+// this machine" if both the peer address of the socket and the Host header say so. The address alone is not enough: any
+// web page can make a browser connect to loopback under a name of its own (DNS rebinding), and a proxy on this machine
+// calls from loopback for strangers.
 
 import { timingSafeEqual } from 'node:crypto'
 import { userInfo } from 'node:os'
@@ -15,32 +15,38 @@ export interface Caller {
   /** `local:<os user>`, or the user name that the hub vouches for. */
   name: string
   local: boolean
-  /** The one run that a dispatch token is for, with the runs of its tree; null: any. */
+  /** The only run that a dispatch token is for, together with the runs of its tree. Null means any run. */
   runId: string | null
-  /** Whether the call would be allowed now, for calls that last. A hub that does not answer changes nothing. */
+  /**
+   * Whether the call would be allowed now, for calls that last. When the hub does not answer, the previous decision
+   * stands.
+   */
   stillAllowed(): Promise<boolean>
 }
 
-/** A caller as the guard knows it: from elsewhere with its credential. */
+/** A caller as the guard sees it: one from another machine has its credential. */
 type Admitted = Caller & { credential: Credential | null }
 
 export interface Rule {
-  /** What a caller on this machine shows: nothing, or the local token. */
+  /** What a caller on this machine must present: nothing, or the local token. */
   local: 'open' | 'token'
-  /** What a caller from elsewhere must be allowed; null: never. */
+  /** What a caller from another machine must be allowed to do. Null means that such callers are always refused. */
   remote: RemoteAction | null
-  /** The call is about a run, which the route checks; others are not for a credential that is bound to one run. */
+  /**
+   * The call is about a run, and the route checks which. Calls without this mark refuse a credential that is bound to
+   * one run.
+   */
   ofRun?: true
 }
 
 export interface AccessOptions {
   localToken: string
-  /** `CADRE_LOCAL_AUTH=strict`: the local token is needed for everything. */
+  /** `CADRE_LOCAL_AUTH=strict`: every call needs the local token. */
   strict: boolean
   credentials: Credentials
 }
 
-/** `CADRE_LOCAL_AUTH`: `strict`, or nothing. */
+/** Reads `CADRE_LOCAL_AUTH`, which is `strict` or empty. */
 export function strictFrom(value: string | undefined): boolean {
   if (!value || value === 'open') return false
   if (value === 'strict') return true
@@ -97,7 +103,8 @@ export function createAccess({ localToken, strict, credentials }: AccessOptions)
   }
 
   function judge({ actions, runId }: Credential, rule: Rule): void {
-    if (rule.remote === null) throw new CadreError('forbidden', 'this call is only taken on the daemon’s own machine')
+    if (rule.remote === null)
+      throw new CadreError('forbidden', 'this call is only accepted on the daemon’s own machine')
     if (!actions.includes(rule.remote)) {
       throw new CadreError('forbidden', `this call needs ${rule.remote}; the credential allows ${list(actions)}`)
     }
@@ -105,7 +112,7 @@ export function createAccess({ localToken, strict, credentials }: AccessOptions)
   }
 }
 
-/** Who this process belongs to. `userInfo()` tells what the environment says, which in a container is often nothing. */
+/** The user that this process belongs to. `userInfo()` reads the environment, which in a container is often empty. */
 export function localName(): string {
   const { success, stdout } = Bun.spawnSync(['id', '-un'], { stderr: 'ignore' })
   return `local:${(success && stdout.toString().trim()) || userInfo().username}`
@@ -117,7 +124,7 @@ function inWords({ local, remote }: Rule): string {
 
 const list = (actions: readonly string[]): string => actions.join(', ') || 'nothing here'
 
-/** 127.0.0.0/8 and ::1, also as IPv4 mapped into IPv6. */
+/** Whether the address is in 127.0.0.0/8 or is ::1, also when IPv4 is mapped into IPv6. */
 export function isLoopback(address: string | null): boolean {
   return address !== null && /^(::ffff:)?127\.\d+\.\d+\.\d+$|^::1$/.test(address)
 }
@@ -129,14 +136,14 @@ function isLoopbackHost(hostname: string): boolean {
 
 const PROXY_HEADERS = ['x-forwarded-for', 'forwarded', 'via', 'x-real-ip']
 
-/** A proxy on this machine calls from here for people elsewhere. */
+/** Refuses calls through a proxy on this machine, because they look local but may come from people elsewhere. */
 function refuseProxied({ headers }: Request): void {
   const name = PROXY_HEADERS.find(each => headers.has(each))
   if (name === undefined) return
   throw new CadreError('forbidden', `a call that came through a proxy (${name}) needs a token, on this machine too`)
 }
 
-/** Refuses what a web page of another origin made a browser send. */
+/** Refuses what a browser sends on behalf of a web page of another origin. */
 function refuseForeign({ headers }: Request): void {
   const host = parsed(`http://${headers.get('host') ?? ''}`)
   if (!host || !isLoopbackHost(host.hostname)) {
@@ -146,7 +153,7 @@ function refuseForeign({ headers }: Request): void {
   const origin = headers.get('origin')
   const from = origin === null ? host : parsed(origin)
   const sameOrigin = from?.protocol === 'http:' && isLoopbackHost(from.hostname) && from.port === host.port
-  // Browsers leave Origin out of plain GETs, and tell the relation of page and target here.
+  // Browsers send no Origin with plain GETs. This header says how the page relates to the target.
   const site = headers.get('sec-fetch-site')
   if (sameOrigin && (site === null || site === 'same-origin' || site === 'none')) return
   throw new CadreError('forbidden', `pages of ${origin ?? 'another site'} may not call this daemon without its token`)
@@ -156,7 +163,7 @@ function parsed(url: string): URL | null {
   return URL.parse(url)
 }
 
-/** In a time that says nothing about where they differ. */
+/** Compares in constant time, so that the time does not reveal where the texts differ. */
 function sameSecret(given: string, known: string): boolean {
   const [a, b] = [given, known].map(text => new Bun.CryptoHasher('sha256').update(text).digest())
   return timingSafeEqual(a!, b!)

@@ -1,5 +1,5 @@
-// What must not be an API key: the token of a session, which ends with the session. What works unattended needs a
-// durable one.
+// Refuses the token of a session as an API key. It ends with the session, but unattended work needs a durable
+// credential.
 
 import { CadreError } from '../error.ts'
 import type { Json } from '../json.ts'
@@ -12,7 +12,7 @@ export function noSession(): CadreError {
   )
 }
 
-/** Throws `invalid_request` for a key that shows by itself that it is a session's. */
+/** Throws `invalid_request` when the key has the form of a session token. */
 export function refuseSessionForm(key: Json | undefined): void {
   if (typeof key === 'string' && isSessionForm(key.trim())) throw noSession()
 }

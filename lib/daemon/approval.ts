@@ -1,5 +1,5 @@
-// Whether the hub gives this daemon jobs, as it last said: it gives none to a daemon that a plain member of the realm
-// enrolled until an operator approves it.
+// Whether the hub gives this daemon jobs, as it last reported. A daemon that a plain member of the realm enrolled gets
+// none until an operator approves it.
 
 import { SQLiteError } from 'bun:sqlite'
 import { existsSync } from 'node:fs'
@@ -8,7 +8,7 @@ import { Store } from '../run/engine.ts'
 import { databaseFile } from './home.ts'
 import { APPROVED, WAITS_FOR_APPROVAL } from './link/link.ts'
 
-/** Why a home takes no jobs; null when nobody said that it does not. */
+/** The reason why the daemon of this home gets no jobs, or null when the hub has not said so. */
 export function whyNoJobs(home: string): string | null {
   const file = databaseFile(home)
   if (!existsSync(file)) return null
@@ -17,7 +17,7 @@ export function whyNoJobs(home: string): string | null {
     const { facts } = new Store(db)
     return facts.get(APPROVED) === 'no' ? `daemon ${facts.get('daemon_id')}: ${WAITS_FOR_APPROVAL}` : null
   } catch (error) {
-    // Held by another process, or not to be read at all, which is for other commands to tell.
+    // The database is held by another process or cannot be read. Other commands report that.
     if (error instanceof SQLiteError) return null
     throw error
   }

@@ -1,4 +1,5 @@
-// Teams as they were last read: one whose files still say the same is not parsed, compiled and checked again.
+// A cache of teams. A team whose files have not changed since it was last read is not parsed, compiled and checked
+// again.
 
 import { readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
@@ -7,12 +8,12 @@ import type { Bundle } from '../team/team.ts'
 import { type LoadOptions, loadBundle, type TeamPackage } from '../team/team.ts'
 import type { ResolvedPackage } from './packages.ts'
 
-/** Bundles kept at most. */
+/** The maximum number of bundles. */
 const MOST = 200
 
 export class Bundles {
   readonly #known = new Recent<string, Bundle>(MOST)
-  /** Teams that are being read now. */
+  /** The teams that are being read now. */
   readonly #reading = new Map<string, Promise<Bundle>>()
 
   /** Like `loadBundle`: throws `invalid_request` with every problem. */
@@ -21,7 +22,8 @@ export class Bundles {
     for (;;) {
       const known = this.#known.get(key)
       if (known && (await isCurrent(known))) return known
-      // A thousand starts of a new team wait for the first one, and then see whether the files still say the same.
+      // When a new team is started many times at once, all wait for the first read and then check whether the files
+      // have changed.
       const other = this.#reading.get(key)
       const read = other && (await other.catch(() => null))
       if (!read || !isChecked(read, from)) break
@@ -39,21 +41,24 @@ export class Bundles {
   }
 }
 
-/** By its hash where that is known: what was read of a version before it was judged may have been something else. */
+/**
+ * The key of a package contains its hash where that is known, because a version that was read before its signature was
+ * checked may have had other content.
+ */
 function keyOf(from: string | ResolvedPackage): string {
   if (typeof from === 'string') return from
   const { name, version, sha256 = '' } = from
   return `${name}@${version} ${sha256}`
 }
 
-/** What a team names in another package is looked up each time, for a range may have got a newer version. */
+/** Looks up again what a team names in other packages, because a range may match a newer version now. */
 function isChecked(bundle: Bundle, from: string | TeamPackage): boolean {
   const { teams } = bundle.json()
   if (typeof from === 'string') return Object.values(teams).every(({ folder }) => folder !== null)
   return Object.keys(teams).every(key => !key.startsWith('@'))
 }
 
-/** Files of a package never change. */
+/** Whether the files are unchanged. Files of a package never change. */
 async function isCurrent(bundle: Bundle): Promise<boolean> {
   const same = Object.values(bundle.json().teams).map(async ({ folder, file, text }) => {
     if (folder === null) return true

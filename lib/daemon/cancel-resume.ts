@@ -1,4 +1,4 @@
-// Cancelling and resuming, also of runs that were interrupted: a process that left them goes on with them first.
+// Cancels and resumes runs. An interrupted run, which no process executes any more, is first taken up by this process.
 
 import { CadreError, type Detail } from '../error.ts'
 import type { JsonObject } from '../json.ts'
@@ -7,14 +7,16 @@ import { didYouMean } from '../spelling.ts'
 import { problemWith } from '../team/team.ts'
 import type { Daemon } from './daemon.ts'
 
-/** `cleanup`: names of the `always` phases that go on. */
+/** Cancels a run. `cleanup` has the names of the `always` phases that continue. */
 export async function cancelRun(daemon: Daemon, runId: string): Promise<RunRecord & { cleanup: string[] }> {
-  // Both go into one commit, so that what was interrupted is not begun anew.
+  // Both changes go into one commit, so that no phase of an interrupted run is started again before the cancel.
   const [, record] = await Promise.all([daemon.takeUp(runId), daemon.engine.cancel(runId)])
   return { ...record, cleanup: cleanupOf(daemon, runId) }
 }
 
-/** Phases of a run, and of all below it, that run to their end after a cancel; a second cancel stops these too. */
+/**
+ * The phases of a run and of all runs below it that run to their end after a cancel. A second cancel stops these too.
+ */
 function cleanupOf({ db, engine }: Daemon, runId: string): string[] {
   const open = db
     .query<{ position: number; bundle_id: string; team_key: string }, [string]>(
@@ -35,13 +37,16 @@ function cleanupOf({ db, engine }: Daemon, runId: string): string[] {
 interface Request {
   from: string | null
   failed: boolean
-  /** Secret inputs, which are gone since the run ended. */
+  /** Secret inputs, given again because they are deleted when a run ends. */
   inputs?: JsonObject
 }
 
 type Resumed = RunRecord & Pick<ResumePlan, 'repeats' | 'written'> & { continued: boolean }
 
-/** `continued`: it had been interrupted, and goes on as it is. Throws `not_found`, `invalid_state`, `invalid_request`. */
+/**
+ * Resumes a run. `continued` means that it had been interrupted and continues unchanged. Throws `not_found`,
+ * `invalid_state`, `invalid_request`.
+ */
 export async function resumeRun(daemon: Daemon, runId: string, request: Request): Promise<Resumed> {
   const { engine, left } = daemon
   const row = engine.store.runs.get(runId)!

@@ -1,6 +1,6 @@
-// The daemon: one object that owns a home and wires what lives in it — database, agents, settings, secrets, engine.
-// `serve` puts HTTP around it for good, other commands as long as something runs (calls/command-host.ts); both hold the
-// lock of the home.
+// The daemon: one object that owns a home and connects what is in it: database, agents, settings, secrets and engine.
+// `serve` adds HTTP for as long as the process lives, and other commands add it while something runs
+// (calls/command-host.ts). Both hold the lock of the home.
 
 import type { Database } from 'bun:sqlite'
 import { join } from 'node:path'
@@ -36,11 +36,11 @@ export interface DaemonOptions {
   home: string
   log: Log
   env?: Environment
-  /** The command that this process is, as the lock names it. */
+  /** The command of this process, as the lock names it. */
   command?: string
 }
 
-/** How long the first write of a start is waited for when the disk is full. */
+/** How long a start waits for its first write before it reports that the disk is full. */
 const FULL_MS = 2_000
 const ABANDON_MS = 500
 
@@ -55,13 +55,13 @@ export class Daemon {
   readonly workspaces: Workspaces
   readonly packages: Packages
   readonly bundles = new Bundles()
-  /** Top runs that had not ended when this process took the home, and that it does not go on with. */
+  /** Root runs that had not ended when this process took the home, and that it does not continue. */
   readonly left = new Set<string>()
-  /** What the hub has to hear of synced runs. */
+  /** The changes of synced runs that have to be sent to the hub. */
   readonly outbox: SyncOutbox
-  /** Born with the database, the same over restarts. */
+  /** Created with the database, and the same after restarts. */
   readonly instanceId: string
-  /** Where it listens, while it does. */
+  /** The address where it listens, or null while it does not. */
   address: string | null = null
   /** The link to the hub, when there is one. */
   remote: Remote | null = null
@@ -80,7 +80,8 @@ export class Daemon {
         openSettings(home, { log: options.log, env, processes: processesFolder(home) }),
         endLeftGroups(processesFolder(home), options.log),
       ])
-      // Who serves for long commits often; a command that runs one team does not earn a long log back.
+      // A long-running process commits often and gains from a long write-ahead log. A command that runs one team does
+      // not.
       const db = openRunDatabase(file, migrations, command === 'serve')
       return new Daemon(options, { lock, db, catalogue, settings, slots: slotsOf(env), env })
     } catch (error) {
@@ -112,22 +113,22 @@ export class Daemon {
   }
 
   /**
-   * Goes on with every run that has not ended, or with none (`[]`): then they are `left` until somebody asks for them.
-   * Throws `unavailable` on a full disk.
+   * Continues every run that has not ended, or only those in `only`. The others are `left` until somebody asks for
+   * them. Throws `unavailable` when the disk is full.
    */
   async recover(only?: readonly string[]): Promise<void> {
     if (only) for (const id of this.#openRoots()) if (!only.includes(id)) this.left.add(id)
     const recovered = this.engine.recover(only)
     const late = Promise.withResolvers<void>()
     const timer = setTimeout(() => {
-      // Slow is not full: a home with many open runs takes longer than this.
+      // A slow start does not mean a full disk: a home with many open runs takes longer than the limit.
       const { stalled } = this.engine.load
       if (stalled) late.reject(homeIsFull(this.home, stalled))
     }, FULL_MS)
     await Promise.race([recovered, late.promise]).finally(() => clearTimeout(timer))
   }
 
-  /** Goes on with the tree of a run that was left. False when it was not left. */
+  /** Continues the tree of a run that was left. Returns false when the run was not left. */
   async takeUp(runId: string): Promise<boolean> {
     const root = this.engine.store.runs.get(runId)?.root_id
     if (root === undefined || !this.left.delete(root)) return false
@@ -147,12 +148,15 @@ export class Daemon {
       .map(({ id }) => id)
   }
 
-  /** Refuses a value that must not be stored, such as a session token as `hub.api_key`. The link asks the hub, too. */
+  /** Refuses a value that must not be stored, such as a session token as `hub.api_key`. The link also asks the hub. */
   checkSetting: (key: string, value: Json) => Promise<void> = async (key, value) => {
     if (key === 'hub.api_key') refuseSessionForm(value)
   }
 
-  /** Reads settings.yml and everything that it refers to anew; what cannot be read is logged and changes nothing. */
+  /**
+   * Reads settings.yml and everything that it refers to again. When this fails, the error is logged and nothing
+   * changes.
+   */
   async reloadSettings(): Promise<void> {
     try {
       await this.settings.reload()
@@ -163,22 +167,22 @@ export class Daemon {
     }
   }
 
-  /** Logs what stands in settings.yml and nothing reads. */
+  /** Logs the keys of settings.yml that nothing reads. */
   tellUnknownSettings(): void {
     for (const { message } of this.settings.unknown(this.catalogue)) this.log.warn('unknown setting', { message })
   }
 
-  /** Interrupts what runs (the next start continues it) and lets go of the home. */
+  /** Interrupts what runs, which the next start continues, and releases the home. */
   async close(): Promise<void> {
     const stopped = Promise.all([this.remote?.stop(), this.engine.stop()])
-    // The engine knows by now that it stops: no phase fails because its command is ended.
+    // The engine is stopping by now, so no phase fails because its command is terminated.
     this.settings.close()
     await stopped
     this.db.close()
     this.lock.release()
   }
 
-  /** Closes after a start that failed. Nothing runs yet; what waits for a full disk is not waited for. */
+  /** Closes after a failed start. Nothing runs yet, and writes that wait for a full disk are not waited for. */
   async abandon(): Promise<void> {
     await Promise.race([this.close(), Bun.sleep(ABANDON_MS)])
   }
@@ -234,7 +238,10 @@ export class Daemon {
 
 const origins = new WeakMap<Bundle, readonly string[]>()
 
-/** Who starts a team from a path on this machine has read the addresses that stand in it: they pass the guard. */
+/**
+ * The addresses that a team names and the guard then lets pass. Whoever starts a team from a path on this machine is
+ * assumed to have read them.
+ */
 function originsOf(bundle: Bundle): readonly string[] {
   const known = origins.get(bundle) ?? teamsOf(bundle).flatMap(([, team]) => [...literalOrigins(team)])
   origins.set(bundle, known)

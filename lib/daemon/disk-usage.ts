@@ -1,4 +1,5 @@
-// How much of the disk runs take. The files of a tree are counted once after its end and remembered: they do not change.
+// The disk space of runs. The files of a tree do not change after its end, so they are counted once and the result is
+// kept.
 
 import type { Database } from 'bun:sqlite'
 import { lstat, readdir } from 'node:fs/promises'
@@ -14,7 +15,7 @@ export class TreeSizes {
     this.#stateDir = stateDir
   }
 
-  /** Bytes on the disk of all files of an ended tree. One that was resumed and ended again is counted anew. */
+  /** Bytes on the disk of all files of an ended tree. A tree that was resumed and has ended again is counted again. */
   async of(rootId: string, endedAt: number): Promise<number> {
     const known = this.#known.get(rootId)
     if (known?.endedAt === endedAt) return known.bytes
@@ -29,19 +30,19 @@ export class TreeSizes {
     return bytes
   }
 
-  /** Forgets all others. */
+  /** Drops the results of all other trees. */
   keep(rootIds: ReadonlySet<string>): void {
     for (const id of this.#known.keys()) if (!rootIds.has(id)) this.#known.delete(id)
   }
 }
 
-/** What the run database holds; pages that are free already are not counted. */
+/** The size of the content of the run database. Free pages are not counted. */
 export function databaseBytes(db: Database): number {
   const number = (pragma: string) => Object.values(db.query<Record<string, number>, []>(`PRAGMA ${pragma}`).get()!)[0]!
   return (number('page_count') - number('freelist_count')) * number('page_size')
 }
 
-/** Files that sub-runs handed over have several names in a tree, and are counted once. */
+/** The size of a folder. A file that a sub-run handed over has several names in a tree and is counted once. */
 async function folderBytes(folder: string, seen: Set<number>): Promise<number> {
   const entries = await readdir(folder, { withFileTypes: true }).catch(() => [])
   let bytes = 0

@@ -1,5 +1,6 @@
-// Whether agents could do their work: their settings, and what the other side says of the credential. Also what stands in
-// settings.yml and nothing reads, named secrets that cannot be had, and whether the hub gives jobs. Writes nothing.
+// Checks whether agents could do their work: their settings, and what the other system says about the credential. It
+// also reports keys of settings.yml that nothing reads, named secrets that cannot be read, and whether the hub gives
+// jobs. Writes nothing.
 
 import type { Catalogue } from '../agent/catalogue.ts'
 import { createContext } from '../agent/context.ts'
@@ -12,13 +13,16 @@ import type { Settings } from '../settings/settings.ts'
 import { whyNoJobs } from './approval.ts'
 
 export interface Finding {
-  /** `issues`, or `issues@eu` for another account; a key of settings.yml, or `hub`, where something else is wrong. */
+  /** `issues`, or `issues@eu` for another account. For other findings a key of settings.yml, or `hub`. */
   agent: string
-  /** `fine`; `wrong`: settings, the reply or permissions; `unset`: nothing is configured; `settings`: there is nobody to ask. */
+  /**
+   * `fine`; `wrong`: the settings, the reply or the permissions; `unset`: nothing is configured; `settings`: the
+   * settings are valid, and there is no system to ask.
+   */
   state: 'fine' | 'wrong' | 'unset' | 'settings'
-  /** Whose the credential is. */
+  /** The owner of the credential. */
   who: string | null
-  /** Permissions that it lacks. */
+  /** Permissions that the credential lacks. */
   missing: string[]
   text: string
 }
@@ -32,7 +36,7 @@ export interface Patient {
 
 const TIMEOUT = 60_000
 
-/** The findings of one agent, or of all that there are, by name. Throws `invalid_request` for an agent that is not there. */
+/** The findings of one agent, or of all agents by name. Throws `invalid_request` for an agent that does not exist. */
 export async function examine(patient: Patient, only: string | undefined): Promise<Finding[]> {
   const { catalogue, settings } = patient
   if (only !== undefined && !catalogue.get(only)) {
@@ -50,7 +54,7 @@ export async function examine(patient: Patient, only: string | undefined): Promi
   return [...findings, ...(await ofFile(patient, only)), ...(await ofHub(patient, only))]
 }
 
-/** That the hub gives this daemon no jobs, as long as it is enrolled there. */
+/** The finding that the hub gives this daemon no jobs, if the daemon is enrolled there. */
 async function ofHub({ home, settings }: Patient, only: string | undefined): Promise<Finding[]> {
   if (only !== undefined) return []
   await settings.prepare(['hub'])
@@ -58,7 +62,7 @@ async function ofHub({ home, settings }: Patient, only: string | undefined): Pro
   return text === null ? [] : [{ agent: 'hub', state: 'wrong', who: null, missing: [], text }]
 }
 
-/** What is wrong with settings.yml itself; asked for one agent, only what concerns that agent. */
+/** What is wrong with settings.yml itself. When one agent is asked for, only what concerns that agent. */
 async function ofFile({ settings, catalogue }: Patient, only: string | undefined): Promise<Finding[]> {
   if (only === undefined) await settings.prepare(['secrets'])
   const problems = [...settings.unknown(catalogue), ...settings.brokenSecrets()]
@@ -73,7 +77,7 @@ async function ofFile({ settings, catalogue }: Patient, only: string | undefined
   }))
 }
 
-/** Nothing is wrong with an agent that nobody has set up, unless it is asked for. */
+/** Examines one agent. An agent without settings is only a problem if the user asked for that agent. */
 async function look(agent: string, definition: AgentDefinition, isUnset: boolean, patient: Patient): Promise<Finding> {
   const { settings, catalogue } = patient
   const finding = { agent, who: null, missing: [] }
@@ -85,7 +89,11 @@ async function look(agent: string, definition: AgentDefinition, isUnset: boolean
   }
   if (!definition.doctor) {
     const bare = Object.keys(definition.settings.properties).length === 0
-    return { ...finding, state: 'settings', text: bare ? 'needs no settings' : 'settings are there; nobody was asked' }
+    return {
+      ...finding,
+      state: 'settings',
+      text: bare ? 'needs no settings' : 'the settings are valid; no system was asked',
+    }
   }
   const redactor = createRedactor(settings.secrets(catalogue))
   try {
@@ -98,7 +106,7 @@ async function look(agent: string, definition: AgentDefinition, isUnset: boolean
   }
 }
 
-/** There is no run: what a doctor may use is settings, signal and fetch. */
+/** The context for a doctor. There is no run, so it may only use the settings, the signal and fetch. */
 function contextOf(agent: string, settings: JsonObject, redactor: Redactor, { home, settings: all, log }: Patient) {
   return createContext({
     agent,

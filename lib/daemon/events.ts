@@ -1,5 +1,6 @@
-// What happens in a run and below it, as it happens: first how things stand, then every change, until the run has ended.
-// Changes that pile up behind a slow reader are merged: it gets the newest state of each run and phase, and every line.
+// The events of a run and of all runs below it: first the present state, then every change until the run has ended.
+// Changes that pile up behind a slow reader are merged: it gets the newest state of each run and phase, and every log
+// line.
 
 import type { Engine, Notice } from '../run/engine.ts'
 import { phaseRecord, type RunRow, readLines, runRecord } from '../run/engine.ts'
@@ -7,7 +8,7 @@ import type { RunEvent } from '../wire/run-records.ts'
 
 const PAGE = 200
 
-/** Lines reach their followers a moment after they were said; what was said this long before is sent again. */
+/** Log lines reach followers with a short delay, so lines that are at most this old are sent again. */
 const LATE_MS = 5_000
 
 /**
@@ -41,7 +42,7 @@ export async function* runEvents(
         const row = engine.store.runs.get(notice.runId)
         if (row?.tree_key.startsWith(root)) yield* eventsOf(engine, row, notice)
       }
-      // Deleted meanwhile: there is no end to tell.
+      // The run was deleted meanwhile, so there is no end to report.
       if (!engine.store.runs.get(runId)) return
       const record = engine.record(runId)
       if (record.completed_at !== null && changed.size === 0) return yield { event: 'end', data: record }
@@ -58,7 +59,7 @@ export async function* runEvents(
   }
 }
 
-/** Every run of the tree below `root`; phases of the top one and of those that have not ended. */
+/** Every run of the tree below `root`, with the phases of the first run and of runs that have not ended. */
 function* standing(engine: Engine, runId: string, root: string, rootId: string): Generator<RunEvent> {
   const top = rowOf(engine, runId)
   yield* withPhases(engine, top)
@@ -73,7 +74,7 @@ function* standing(engine: Engine, runId: string, root: string, rootId: string):
   }
 }
 
-/** Log lines of the runs that were open at `since` or later. */
+/** The log lines of the runs that were open at `since` or later. */
 async function* saidSince(engine: Engine, root: string, rootId: string, since: number): AsyncGenerator<RunEvent> {
   engine.logs.flush()
   for (const id of engine.store.runs.openSince(rootId, root, since)) {

@@ -1,4 +1,4 @@
-// What a full disk makes of a command: whatever failed on it, however deep, is told as one sentence that names the home.
+// Turns every error that a full disk caused, however deep, into one sentence that names the home.
 
 import { existsSync, statfsSync } from 'node:fs'
 import { dirname } from 'node:path'
@@ -7,14 +7,14 @@ import { CadreError } from '../error.ts'
 import { sizeText } from '../size.ts'
 
 const FULL = ['ENOSPC', 'EDQUOT', 'SQLITE_FULL']
-/** With less than this the run database cannot be opened for writing. */
+/** With less free space than this, the run database cannot be opened for writing. */
 const ROOM_BYTES = 1_048_576
 
-/** The sentence for an error that a full disk caused; null for any other. */
+/** The error to report if a full disk caused `thrown`, and null otherwise. */
 export function fullDisk(thrown: unknown, home: string): CadreError | null {
   const causes = [...causesOf(thrown)]
   const isFull = causes.some(cause => FULL.includes((cause as NodeJS.ErrnoException).code ?? ''))
-  // SQLite calls the same an input or output error where it wants to grow a file.
+  // When SQLite cannot extend a file, it reports the full disk as an input or output error.
   if (!isFull && !causes.some(isDiskError)) return null
   const free = freeBytes(home)
   if (free !== null && free < ROOM_BYTES) return homeIsFull(home, `${sizeText(free)} are free`, thrown)
@@ -25,7 +25,7 @@ export function fullDisk(thrown: unknown, home: string): CadreError | null {
   })
 }
 
-/** `how`: what is known of the free space, in words. */
+/** `how` says in words what is known about the free space. */
 export function homeIsFull(home: string, how: string, cause?: unknown): CadreError {
   return new CadreError('unavailable', `the disk of ${home} is full: ${how}; free some space`, { cause })
 }
@@ -34,7 +34,7 @@ function* causesOf(thrown: unknown): Generator<Error> {
   for (let error = thrown; error instanceof Error; error = error.cause) yield error
 }
 
-/** Of the disk that holds `home`, or would. 0 where it has no room for another file. */
+/** Free bytes on the disk that contains `home` or would contain it. 0 when there is no room for another file. */
 function freeBytes(home: string): number | null {
   try {
     let folder = home

@@ -1,5 +1,5 @@
-// The daemon's home: one folder, readable by its owner only, that holds all of its state. Also its local token, the
-// proof that a caller on this machine may read the owner's files.
+// The daemon's home: one folder, readable only by its owner, that holds all of its state. It also contains the local
+// token, which proves that a caller on this machine may read the owner's files.
 
 import { randomBytes } from 'node:crypto'
 import {
@@ -19,14 +19,17 @@ import { CadreError } from '../error.ts'
 
 type Environment = Record<string, string | undefined>
 
-/** `--home`, else `CADRE_HOME`, else `~/.cadre`; absolute. Throws `invalid_request` for what can be no home of this user. */
+/**
+ * The absolute path of the home: `--home`, else `CADRE_HOME`, else `~/.cadre`. Throws `invalid_request` for a path that
+ * cannot be a home of this user.
+ */
 export function homeFolder(given: string | undefined, env: Environment = process.env): string {
   const home = resolve(given ?? (env.CADRE_HOME || join(homedir(), '.cadre')))
   const found = usable(home, () => statSync(home, { throwIfNoEntry: false }))
   if (!found) return home
   if (!found.isDirectory()) throw unusable(home, 'is a file, but the home must be a folder')
   const user = process.getuid?.()
-  // Files that root leaves in somebody's home are files that its owner can neither read nor remove.
+  // If root wrote into the home of another user, that user could neither read nor remove the files.
   if (user !== undefined && found.uid !== user) {
     throw unusable(home, `belongs to another user (uid ${found.uid}, you are ${user})`)
   }
@@ -39,10 +42,13 @@ function unusable(home: string, why: string, cause?: unknown): CadreError {
 
 export const databaseFile = (home: string): string => join(home, 'daemon.db')
 
-/** Where the processes that agents start are remembered while they run. */
+/** The folder that records the processes that agents have started, while they run. */
 export const processesFolder = (home: string): string => join(home, 'processes')
 
-/** Makes the folder, mode 0700. One that others can look into is closed to them. Throws `invalid_request`. */
+/**
+ * Creates the folder with mode 0700. An existing folder that others can read is closed to them. Throws
+ * `invalid_request`.
+ */
 export function makeHome(home: string): void {
   usable(home, () => {
     mkdirSync(home, { recursive: true, mode: 0o700 })
@@ -51,7 +57,7 @@ export function makeHome(home: string): void {
   })
 }
 
-/** Tells why a folder cannot be used where that is plain. */
+/** Says why a folder cannot be used, if the error shows it. */
 function usable<T>(home: string, work: () => T): T {
   try {
     return work()
@@ -66,10 +72,10 @@ const REASONS: Record<string, string> = {
   EPERM: 'cannot be written by this user',
   EROFS: 'is on a disk that is read-only',
   EEXIST: 'is a file, but the home must be a folder',
-  ENOTDIR: 'lies below a file, not below a folder',
+  ENOTDIR: 'is below a file, but must be below a folder',
 }
 
-/** The local token in `<home>/token` (mode 0600), made when there is none. */
+/** The local token in `<home>/token` (mode 0600), created if it is missing. */
 export function localToken(home: string): string {
   const known = readToken(home)
   if (known) return known
@@ -86,7 +92,7 @@ export function localToken(home: string): string {
   return readToken(home)!
 }
 
-/** The local token, or null where no daemon has run yet. */
+/** The local token, or null when no daemon has run yet. */
 export function readToken(home: string): string | null {
   try {
     return readFileSync(join(home, 'token'), 'utf8').trim() || null

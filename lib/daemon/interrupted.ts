@@ -1,14 +1,14 @@
-// Interrupted runs: they have not ended, and no process goes on with them. The database has them as `running`, for that is
-// what they do again once a process takes them up; people are told what is so now.
+// Interrupted runs: runs that have not ended and that no process executes. The database has them as `running`, which
+// they will be again when a process takes them up. People are shown `interrupted`.
 
 import type { RunPhases, Why } from '../run/engine.ts'
 
-/** A record with the state that people are told. */
+/** A record with the state that is shown to people. */
 export type Shown<T extends { state: string }> = Omit<T, 'state'> & { state: T['state'] | 'interrupted' }
 
 export type ShownPhases = Omit<Shown<RunPhases>, 'phases'> & { phases: Shown<RunPhases['phases'][number]>[] }
 
-/** A record of a tree that no process goes on with. */
+/** A record of a tree that no process executes. */
 export function shown<T extends { state: string }>(record: T): Shown<T> {
   return record.state === 'running' ? { ...record, state: 'interrupted' } : record
 }
@@ -17,7 +17,7 @@ export function shownPhases(found: RunPhases): ShownPhases {
   return { ...shown(found), phases: found.phases.map(shown) }
 }
 
-/** `rootId`: the top run, which is the one to continue. */
+/** `rootId` is the top run, which is the one to continue. */
 export function shownWhy(found: Why, rootId: string): Why {
   const chain = found.chain.map(shown)
   if (chain[0]?.state !== 'interrupted') return found

@@ -1,4 +1,4 @@
-// The kit of the daemon's routes: who may call, as an option of a route.
+// The plugin of the daemon's routes: it adds the option with which a route declares who may call it.
 
 import { Elysia } from 'elysia'
 import { admission } from '../http/admission.ts'

@@ -1,4 +1,5 @@
-// The daemon's side of its hub: what the environment and the settings say of it, the link, and the jobs that come over it.
+// The daemon's side of the hub: the enrolment from the environment or the settings, the link, and the jobs that come
+// over it.
 
 import { hostname } from 'node:os'
 import { CadreError, messageOf } from '../error.ts'
@@ -13,18 +14,18 @@ import { version } from './version.ts'
 
 type Environment = Record<string, string | undefined>
 
-/** Where the daemon is enrolled: by the environment, or as it was remembered. */
+/** The hub and token with which the daemon is enrolled, from the environment or from the settings. */
 interface Enrolment {
   url: string
   realmToken: string
-  /** The token was remembered. */
+  /** Whether the token comes from the settings. */
   remembered: boolean
 }
 
 /**
- * Links the daemon to its hub: null without an address and a realm token, which the environment gives, or the settings from
- * an earlier start. Throws `invalid_request` when a credential is of the wrong kind, and what the hub answers when it refuses
- * the token.
+ * Links the daemon to its hub. Returns null without an address and a realm token, which come from the environment, or
+ * from the settings if an earlier start stored them. Throws `invalid_request` when a credential is of the wrong kind,
+ * and the hub's error when the hub refuses the token.
  */
 export async function linkHub(daemon: Daemon, env: Environment): Promise<Link | null> {
   const { settings } = daemon
@@ -44,7 +45,7 @@ export async function linkHub(daemon: Daemon, env: Environment): Promise<Link | 
   return enrolment && enrol(daemon, enrolment, apiKey, env)
 }
 
-/** Null when there is no realm token for this hub. A remembered one is only for the hub that it was remembered with. */
+/** Null when there is no realm token for this hub. A stored token is used only for the hub that it was stored with. */
 function enrolmentAt(url: string, { settings, log }: Daemon, env: Environment): Enrolment | null {
   if (env.CADRE_REALM_TOKEN) {
     refuseOtherToken(env.CADRE_REALM_TOKEN, 'CADRE_REALM_TOKEN')
@@ -59,10 +60,10 @@ function enrolmentAt(url: string, { settings, log }: Daemon, env: Environment): 
 
 const sameHub = (a: string, b: string): boolean => a.replace(/\/+$/, '') === b.replace(/\/+$/, '')
 
-/** Throws `invalid_request` for what is no realm token; `name` says where it comes from. */
+/** Throws `invalid_request` for anything but a realm token. `name` says where the value comes from. */
 export function refuseOtherToken(token: string, name: string): void {
   if (token.startsWith('cadre_dt_')) return
-  throw new CadreError('invalid_request', `${name} is no realm token (cadre_dt_…): mint one with type realm`)
+  throw new CadreError('invalid_request', `${name} must be a realm token (cadre_dt_…): mint one with type realm`)
 }
 
 async function enrol(
@@ -99,7 +100,7 @@ async function enrol(
   return link
 }
 
-/** What the hub has accepted is stored, so that the next start needs no environment. */
+/** Stores what the hub has accepted, so that the next start needs no environment. */
 async function remember({ settings, catalogue, log }: Daemon, url: string, realmToken: string): Promise<void> {
   try {
     for (const [key, value] of [
@@ -117,7 +118,7 @@ async function remember({ settings, catalogue, log }: Daemon, url: string, realm
 
 const textOf = (value: Json | undefined): string | null => (typeof value === 'string' && value !== '' ? value : null)
 
-/** Tokens of older hubs do not show by themselves what they are. */
+/** Asks the hub whether a key is a session token, because the tokens of older hubs have no form that shows it. */
 async function refuseSession(url: string, apiKey: string, daemon: Daemon): Promise<void> {
   refuseSessionForm(apiKey)
   try {
@@ -147,7 +148,7 @@ function jobHost(daemon: Daemon): JobHost {
     resume: (runId, from) => engine.resume(runId, { from }),
     async decide(reviewId, { decision, by, comment, values }) {
       const review = findReview(engine, reviewId)
-      // Delivered twice.
+      // The order was delivered twice.
       if (review.state === 'decided' && review.decision === decision && review.decided_by === by) return
       const answer = { decision, by, ...(comment !== undefined && { comment }), ...(values && { values }) }
       await answerReview({ engine, takeUp: runId => daemon.takeUp(runId) }, review, answer)

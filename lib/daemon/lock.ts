@@ -1,5 +1,6 @@
-// One process holds a home: `<home>/daemon.lock` names it by pid, start and boot, and says where it serves the API.
-// A lock whose process is gone, a zombie, or another program under that pid is taken over; a live one is refused by name.
+// One process at a time holds a home. `<home>/daemon.lock` names it by pid, start time and boot, and says where it
+// serves the API. A lock is taken over if its process is gone, is a zombie, or its pid belongs to another program. If
+// the process is alive, the error names it.
 
 import { linkSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,18 +9,21 @@ import { bootId, isRunning, startOf } from '../process.ts'
 
 export interface Holder {
   pid: number
-  /** Of the machine: changes when it restarts. */
+  /** The id of the machine's boot. It changes when the machine restarts. */
   boot: string
-  /** When the process began, as the system tells it: process ids are used again, above all in containers. */
+  /**
+   * The start time of the process as the system reports it. Process ids alone are not enough, because they are reused,
+   * above all in containers.
+   */
   started: string
-  /** The command that it is: `serve` stays, any other ends with its last run. */
+  /** The command of the process. `serve` stays, and any other command ends with its last run. */
   command: string
-  /** Where it serves the API; null before it does, and once it is about to end. */
+  /** The address where it serves the API. Null before it serves, and when it is about to end. */
   address: string | null
 }
 
 export interface Lock {
-  /** Tells where the holder serves; null: nowhere, for it is about to let go. */
+  /** Records where the holder serves. Null means that it is about to release the home. */
   announce(address: string | null): void
   release(): void
 }
@@ -76,7 +80,10 @@ function held(home: string, { pid, command = 'serve', address }: Holder): CadreE
   return new CadreError('conflict', `${home} is held by process ${pid}, ${doing}, or choose another folder with --home`)
 }
 
-/** A link is made whole or not at all, unlike a file that is created and then written. */
+/**
+ * Creates the lock as a link, because a link appears with its whole content or not at all, unlike a file that is
+ * created and then written.
+ */
 function linked(draft: string, file: string): boolean {
   try {
     linkSync(draft, file)
@@ -87,7 +94,7 @@ function linked(draft: string, file: string): boolean {
   }
 }
 
-/** Moves a dead lock away. Where another start was quicker, what was moved is its live lock and goes back. */
+/** Moves a dead lock away. If another start was quicker, the moved file is its live lock and is moved back. */
 function displace(home: string, dead: Holder | null): void {
   const file = fileOf(home)
   const aside = `${file}.${crypto.randomUUID()}`

@@ -1,26 +1,28 @@
-// One masker for each set of secrets: those of the settings, the daemon's own and what agents concealed, alone or with
-// the secret inputs of a tree. Promises that a value which was once known stays masked while runs may still hold it.
+// The maskers of secrets: those of the settings, the daemon's own and those that agents concealed, optionally with the
+// secret inputs of a tree. A value that was once known stays masked while runs may still use it.
 
 import type { Log } from '../log.ts'
 import { Recent } from '../recent.ts'
 import { createRedactor, type KnownSecret, type Redactor } from '../redact.ts'
 
-/** Trees with secret inputs whose maskers are kept ready. */
+/** The maximum number of trees with secret inputs whose maskers are kept. */
 const MOST = 64
-/** Concealed values that are remembered: a few of each account, and access tokens of some days. */
+/**
+ * The maximum number of concealed values. It is enough for a few of each account and the access tokens of some days.
+ */
 const MOST_CONCEALED = 256
 
 export class Mask {
   readonly #secrets: () => readonly KnownSecret[]
   readonly #log: Log
-  /** Maskers that are kept ready. */
+  /** Maskers that are kept for reuse. */
   readonly #known = new Map<string, Redactor>()
-  /** Every masker that somebody may still use. */
+  /** Every masker that may still be in use. */
   readonly #given = new Set<WeakRef<Redactor>>()
   readonly #concealed = new Recent<string, string>(MOST_CONCEALED)
   readonly #warned = new Set<string>()
   #current: readonly KnownSecret[]
-  /** Values that the maskers were told of since they were made. */
+  /** The number of values that were added to the maskers since they were created. */
   #told = 0
 
   constructor(secrets: () => readonly KnownSecret[], log: Log) {
@@ -44,7 +46,9 @@ export class Mask {
     return redactor
   }
 
-  /** Secrets were added or replaced: every masker knows the new ones from now on, and the old ones too. */
+  /**
+   * Called when secrets were added or replaced: every masker then knows the new values, and still knows the old ones.
+   */
   learn(): void {
     const before = this.#current
     this.#current = this.#secrets()
@@ -56,11 +60,12 @@ export class Mask {
     for (const { value } of before) if (!values.has(value)) this.conceal(value)
   }
 
-  /** A secret that is in no setting: every masker knows it from now on. */
+  /** Adds a secret that is in no setting to every masker. */
   conceal(value: string): void {
     if (this.#concealed.get(value) !== undefined) return
     this.#concealed.set(value, value)
-    // Maskers never unlearn: new ones hold no more than what is remembered.
+    // Maskers never forget a value, so from time to time new ones are created, which hold only what is still
+    // remembered.
     if (++this.#told > MOST_CONCEALED) this.#renew()
     for (const redactor of this.#inUse()) redactor.add(value)
   }
@@ -78,7 +83,7 @@ export class Mask {
     this.#told = 0
   }
 
-  /** Once for each value that is too short. */
+  /** Warns once for each value that is too short to be masked. */
   #warn({ warnings }: Redactor): void {
     for (const warning of warnings) {
       if (this.#warned.has(warning)) continue

@@ -1,6 +1,6 @@
-// The environment as it was given to this process, told apart from what Bun took from files of the current folder: it reads
-// `.env`, and runs the preload of `bunfig.toml`, before our first line. A folder that was downloaded could so choose the
-// home, the hub or the proxy. Only Linux shows what a process was given; elsewhere nothing can be told.
+// Separates the environment that this process was given from what Bun added from files of the current folder. Before
+// our first line, Bun reads `.env` and runs the preload of `bunfig.toml`, so a downloaded folder could choose the home,
+// the hub or the proxy. Only Linux shows what a process was given, so there is no check elsewhere.
 
 import { readFileSync, realpathSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,13 +10,14 @@ const REPOSITORY = join(import.meta.dir, '..', '..')
 
 type Environment = Record<string, string | undefined>
 
-/** Variables that say where state lies, what code is loaded, and who gets credentials. */
+/** Variables that decide where state is stored, what code is loaded, and who gets credentials. */
 const LEADING =
   /^(CADRE_.*|HOME|(HTTPS?|ALL|NO)_PROXY|NODE_EXTRA_CA_CERTS|NODE_TLS_REJECT_UNAUTHORIZED|SSL_CERT_(FILE|DIR)|(AWS|S3)_.*)$/i
 
 /**
- * Throws `invalid_request` when a file of the current folder set such a variable. Others that come from there are removed,
- * so that no setting reads them by `${env:NAME}`. In the repository's own folder, and with `--env-file`, files are meant.
+ * Throws `invalid_request` when a file of the current folder set such a variable. Other variables from such files are
+ * removed, so that no setting reads them through `${env:NAME}`. In the repository's own folder, and with `--env-file`,
+ * files are allowed.
  */
 export function refuseForeignEnvironment(env: Environment = process.env, given = givenEnvironment()): void {
   if (given === null || isOwnFolder() || process.execArgv.some(flag => flag.startsWith('--env-file'))) return
@@ -36,7 +37,7 @@ function isOwnFolder(): boolean {
   return realpathSync(process.cwd()) === realpathSync(REPOSITORY)
 }
 
-/** What this process was started with; null where the system does not say. */
+/** The environment that this process was started with, or null where the system does not show it. */
 function givenEnvironment(): ReadonlyMap<string, string> | null {
   try {
     const lines = readFileSync('/proc/self/environ', 'utf8').split('\0').filter(Boolean)

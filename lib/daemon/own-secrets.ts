@@ -1,5 +1,5 @@
-// What the daemon itself holds and a command of a run can come by: its environment (`/proc/$PPID/environ`), the local
-// token, the session and the keys of publishers in its home. It is masked as secrets of the settings are.
+// The daemon's own secrets that a command of a run could read: its environment (`/proc/$PPID/environ`), the local
+// token, the session, and the keys of publishers in its home. They are masked like the secrets of the settings.
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import { looksSecret, soundsSecret } from '../settings/settings.ts'
 import { localToken } from './home.ts'
 import { publishKeys } from './publish-keys.ts'
 
-/** Shorter values cannot be masked, and no credential of cadre is that short. */
+/** Shorter values cannot be masked. No credential of cadre is that short. */
 const SHORTEST = 6
 
 export function ownSecrets(home: string, env: Record<string, string | undefined>): KnownSecret[] {
@@ -22,8 +22,8 @@ export function ownSecrets(home: string, env: Record<string, string | undefined>
 }
 
 /**
- * Cadre's own credentials, whatever they look like. Other variables belong to the machine and may hold ordinary words:
- * of these, what is named like a credential and looks like one, and the passwords of addresses.
+ * Cadre's own credentials are always secrets. Other variables belong to the machine and may hold ordinary words, so
+ * only those count that are named like a credential and look like one, and the passwords in addresses.
  */
 function inVariable(name: string, value: string): KnownSecret[] {
   const isCredential = soundsSecret(name) && !/PUBLIC/i.test(name) && value.length >= SHORTEST
@@ -40,7 +40,7 @@ function decoded(text: string): string {
   }
 }
 
-/** What `login` left. */
+/** The token of the session that `login` stored. */
 function sessionOf(home: string): KnownSecret[] {
   try {
     const session: unknown = JSON.parse(readFileSync(join(home, 'session'), 'utf8'))

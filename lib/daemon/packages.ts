@@ -1,6 +1,7 @@
-// Installed packages: `<home>/packages/@scope/name/<version>/`, immutable once there. Where the daemon has a hub, the hub
-// is asked for what is not pinned, for it knows of newer versions; what it sends is installed, so later runs need no hub.
-// What `packages.trust` does not let pass is neither installed nor given to anybody, however long it has been here.
+// Installed packages: `<home>/packages/@scope/name/<version>/`, which never change once they are installed. If the
+// daemon has a hub, it asks the hub for every reference that is not pinned, because the hub may have newer versions.
+// What the hub sends is installed, so later runs need no hub. A package that `packages.trust` does not accept is
+// neither installed nor used, even if it was installed before.
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { readdir } from 'node:fs/promises'
@@ -20,7 +21,7 @@ import type { HubClient } from './link/link.ts'
 const REFERENCE = /^(@[a-z0-9][a-z0-9-]{0,62}\/[a-z0-9][a-z0-9-]{0,62})(?:@([^@/\s]+))?$/
 const VERSION = /^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$/
 
-/** A package to load. `sha256` of its content, where that was looked at. */
+/** A package to load. `sha256` is the digest of its content, if that was computed. */
 export type ResolvedPackage = TeamPackage & { sha256?: string }
 
 interface Installed {
@@ -30,20 +31,23 @@ interface Installed {
 }
 
 export class Packages {
-  /** Where packages come from, once the daemon has a hub. */
+  /** Where packages come from. Null as long as the daemon has no hub. */
   source: { client: HubClient; token: string } | null = null
   readonly #folder: string
   readonly #trust: () => Json | undefined
   readonly #log: Log
 
-  /** `trust`: the setting `packages.trust` as it is now. */
+  /** `trust` reads the present value of the setting `packages.trust`. */
   constructor(home: string, { trust, log }: { trust: () => Json | undefined; log: Log }) {
     this.#folder = join(home, 'packages')
     this.#trust = trust
     this.#log = log
   }
 
-  /** The newest version that fits `@scope/name[@range]`; null when there is none. Throws `forbidden` for one not trusted. */
+  /**
+   * The newest version that fits `@scope/name[@range]`, or null when there is none. Throws `forbidden` if it is not
+   * trusted.
+   */
   async resolve(reference: string): Promise<ResolvedPackage | null> {
     const { name, range } = parse(reference)
     const pinned = VERSION.test(range) && this.#installed(name, range)
@@ -58,8 +62,8 @@ export class Packages {
   }
 
   /**
-   * Has `@scope/name@version` in place with the content that was dispatched. Throws `conflict` when it differs,
-   * `forbidden` when it is not trusted.
+   * Makes sure that `@scope/name@version` is installed with the content that was dispatched. Throws `conflict` when the
+   * content differs, and `forbidden` when it is not trusted.
    */
   async require(reference: string, sha256: string): Promise<void> {
     const { name, range: version } = parse(reference)
@@ -74,7 +78,7 @@ export class Packages {
     )
   }
 
-  /** What the hub has; null where it has nothing, is away or sends something else. */
+  /** The package that the hub sends. Null when the hub has none, does not answer or sends something else. */
   async #sent(reference: string): Promise<Download | null> {
     try {
       return this.source && (await this.#download(reference))
@@ -94,8 +98,9 @@ export class Packages {
   }
 
   /**
-   * The package as it may be used now. Where a signature decides, what is used are the very bytes that were held against
-   * it, whatever happens to the files; what does not pass gives way to what the hub has, if that does. Throws `forbidden`.
+   * The package as it may be used now. If a signature decides, the bytes that are used are the bytes that were
+   * verified, even if the files change. A package that fails is replaced by that of the hub, if that passes. Throws
+   * `forbidden`.
    */
   async #judged({ name, version, folder }: Installed): Promise<ResolvedPackage> {
     if (trustsName(this.#trust(), name)) return { name, version, folder }
@@ -114,7 +119,7 @@ export class Packages {
     return whyUntrusted(this.#trust(), content, signature)
   }
 
-  /** Puts a checked package in its place. What is there already stays as it is. Throws `forbidden`. */
+  /** Installs a checked package. A package that is already installed stays as it is. Throws `forbidden`. */
   #install(sent: Download): Installed {
     const { name, version } = sent
     const known = this.#installed(name, version)
@@ -125,7 +130,7 @@ export class Packages {
     return { name, version, folder: this.#path(name, version) }
   }
 
-  /** Whole or not at all. */
+  /** Writes a package completely or not at all. */
   #put({ name, version, sha256, files, signature }: Download): void {
     const folder = this.#path(name, version)
     const draft = `${folder}.${crypto.randomUUID()}`
@@ -158,7 +163,7 @@ export class Packages {
     return join(this.#folder, name, version)
   }
 
-  /** The hub's digest of a package, beside its folder. */
+  /** The file beside a package's folder that holds the digest from the hub. */
   #digestFile(name: string, version: string): string {
     return `${this.#path(name, version)}.sha256`
   }
@@ -167,7 +172,7 @@ export class Packages {
     return `${this.#path(name, version)}.signature`
   }
 
-  /** Null for none, and for what is none. */
+  /** The stored signature. Null when there is none, or when the file does not contain one. */
   #signature(name: string, version: string): PackageSignature | null {
     try {
       const found: unknown = JSON.parse(readFileSync(this.#signatureFile(name, version), 'utf8'))
@@ -200,23 +205,23 @@ function parse(reference: string): { name: string; range: string } {
   throw new CadreError('invalid_request', `${reference}: expected @scope/name or @scope/name@range`)
 }
 
-/** Throws `conflict` for what is not the package that was asked for, byte for byte as the hub published it. */
+/** Throws `conflict` unless the download is the package that was asked for, byte for byte as the hub published it. */
 function checkDownload(
   asked: { name: string; range: string },
   { name: given, version, sha256, files }: Download,
 ): void {
   const { name, range } = asked
-  const refuse = (why: string) => new CadreError('conflict', `the hub sent ${name} wrongly: ${why}`)
+  const refuse = (why: string) => new CadreError('conflict', `the hub sent a wrong package for ${name}: ${why}`)
   if (given !== name) throw refuse(`it is ${given}`)
   if (!VERSION.test(version)) throw refuse(`its version is ${version}`)
-  // Else a hub could have any signed version run in the place of the one that was asked for.
+  // Without this check a hub could send any other signed version instead of the one that was asked for.
   if (!isIn(version, range)) throw refuse(`${range} was asked for, and it is ${version}`)
   const paths = new PackagePaths()
   for (const { path } of files) {
     const problem = problemWithPath(path) ?? paths.add(path)
     if (problem) throw refuse(`${path} ${problem}`)
   }
-  // Of the bytes that will be written, whatever text stood for them.
+  // The digest is that of the bytes that will be written, not of their base64 text.
   const bytes = files.map(({ path, content_base64 }) => {
     return { path, content_base64: Buffer.from(content_base64, 'base64').toString('base64') }
   })

@@ -1,5 +1,5 @@
-// What a run would do, without doing it: every phase at every depth, the inputs as they would be passed, the settings
-// and secrets that are missing, and each write to the outside with the phase that makes it and the credential it uses.
+// Describes what a run would do without doing it: every phase at every depth, the inputs that would be passed, the
+// settings and secrets that are missing, and each write to another system with its phase and credential.
 
 import type { AgentDefinition, Effect, Handler } from '../agent/define.ts'
 import { isSecret } from '../agent/define.ts'
@@ -110,7 +110,10 @@ function addWrite(
   })
 }
 
-/** A handler whose effect depends on the entry may stumble over a template that stands where a value will. */
+/**
+ * A handler whose effect depends on the entry may fail here, because the entry still has a template in place of a
+ * value.
+ */
 function effectOf({ effect }: Handler, entry: Json | undefined): Effect | 'by entry' {
   if (typeof effect !== 'function') return effect
   try {

@@ -1,5 +1,5 @@
-// The keys that packages are signed with, in `<home>/publish-keys.json`, readable by its owner only. The first is the one
-// that `publish` uses; the others are kept for publishers who go back to one while not everybody trusts the new one yet.
+// The keys that sign packages, in `<home>/publish-keys.json`, readable only by its owner. `publish` uses the first. The
+// others are kept for publishers who go back to an older key while some daemons do not trust the new one yet.
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -17,7 +17,10 @@ type StoredKey = Static<typeof StoredKey>
 
 const fileOf = (home: string) => join(home, 'publish-keys.json')
 
-/** Throws `invalid_request` for a file that holds something else: publishing without its key would pass unnoticed. */
+/**
+ * The stored keys. Throws `invalid_request` when the file has another content, because otherwise packages would
+ * silently be published unsigned.
+ */
 export function publishKeys(home: string): StoredKey[] {
   const file = fileOf(home)
   let text: string
@@ -29,10 +32,13 @@ export function publishKeys(home: string): StoredKey[] {
   }
   const found = fromJson(text)
   if (matches(StoredKeys, found) && found.every(({ key }) => isPublicKey(key))) return found
-  throw new CadreError('invalid_request', `${file} does not hold keys any more: restore it, or move it away`)
+  throw new CadreError(
+    'invalid_request',
+    `${file} must contain publish keys, but does not: restore it, or move it away`,
+  )
 }
 
-/** Makes a key, which is used from now on. Resolves when it is on disk. */
+/** Creates a key and makes it the one in use. Resolves when it is on disk. */
 export async function addPublishKey(home: string): Promise<StoredKey> {
   const known = publishKeys(home)
   const key = { ...newSigningKey(), created_at: Date.now() }
@@ -41,7 +47,9 @@ export async function addPublishKey(home: string): Promise<StoredKey> {
   return key
 }
 
-/** The key that begins with `beginning` is used from now on. Throws `not_found` when none does, or several do. */
+/**
+ * Makes the key that begins with `beginning` the one in use. Throws `not_found` when no key or several keys begin so.
+ */
 export async function usePublishKey(home: string, beginning: string): Promise<StoredKey> {
   const known = publishKeys(home)
   const [found, ...more] = known.filter(({ key }) => key.startsWith(beginning))

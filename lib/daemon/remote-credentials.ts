@@ -1,5 +1,5 @@
-// Credentials of callers from elsewhere: a dispatch token signed by the hub for this daemon, or the token of a user of
-// its realm. What is forged, foreign, used up or expired answers like what is missing.
+// Credentials of callers from other machines: a dispatch token that the hub signed for this daemon, or the token of a
+// user of its realm. A forged, foreign, used or expired credential gets the same reply as a missing one.
 
 import type { CryptoKey } from 'jose'
 import { CadreError } from '../error.ts'
@@ -7,19 +7,19 @@ import type { Identity } from '../wire/hub-calls.ts'
 import type { PublicKey } from '../wire/protocol.ts'
 import type { UsedTokens } from './used-tokens.ts'
 
-/** The link to the hub, as far as the daemon needs it. */
+/** The part of the link to the hub that the daemon needs. */
 export interface Remote {
   /** Known once the daemon is enrolled. */
   readonly daemonId: string | null
   readonly realmId: string | null
-  /** A heartbeat was answered within the last 45 s. */
+  /** Whether a heartbeat was answered within the last 45 s. */
   connected(): boolean
   /**
-   * In memory: the configured key alone, or the current and the previous one of the hub. An empty `kid`: the key was
-   * configured here and fits any.
+   * The keys in memory: only the configured key, or the current and the previous key of the hub. An empty `kid` means
+   * that the key was configured here and fits any token.
    */
   keys(): readonly PublicKey[]
-  /** Throws what the hub answers, `unavailable` when it does not. */
+  /** Throws the hub's error, or `unavailable` when the hub does not answer. */
   whoami(token: string): Promise<Identity>
   /** Whether runs of this team (`@scope/name`) are reported to the hub. */
   lists(team: string): boolean
@@ -32,7 +32,7 @@ export interface Credential {
   name: string
   actions: readonly RemoteAction[]
   runId: string | null
-  /** Uses up what counts once. Throws `unauthorized` the second time. */
+  /** Marks a token that counts once as used. Throws `unauthorized` the second time. */
   spend?(): void
 }
 
@@ -41,8 +41,8 @@ export interface Credentials {
   /** Throws `unauthorized`. */
   check(bearer: string): Promise<Credential>
   /**
-   * The same for what lasts, such as a stream: as the hub sees it now, and not a second past its end. Answers null when
-   * the hub does not tell.
+   * The same check for calls that last, such as a stream: the credential as the hub sees it now, and never past its
+   * expiry. Returns null when the hub does not answer.
    */
   again(bearer: string): Promise<Credential | null>
 }
@@ -53,12 +53,12 @@ const BAD_CREDENTIAL = 'the credential is not valid here: it is malformed, unkno
 
 const USER_TOKEN = /^cadre_tok_[0-9A-Za-z]{40,}$/
 const WHOAMI_MS = 60_000
-/** What the hub said this lately is new enough for a stream, so that many streams of one token ask once. */
+/** A reply of the hub that is at most this old is used for streams, so that many streams of one token ask once. */
 const AGAIN_MS = 1_000
 const MOST_KNOWN = 1_000
 const TOLERANCE_S = 30
 
-/** `remote` is null as long as the daemon has no hub. */
+/** `remote` returns null as long as the daemon has no hub. */
 export function createCredentials(
   remote: () => Remote | null,
   used: UsedTokens,
@@ -128,7 +128,7 @@ export function createCredentials(
     return { ...credential, spend: () => spend(jti!, (exp! + TOLERANCE_S) * 1_000) }
   }
 
-  /** A token that starts work counts once. */
+  /** Marks a token that starts work as used, because it counts only once. */
   function spend(jti: string, until: number): void {
     if (!used.use(jti, until, now())) throw bad()
   }
@@ -143,7 +143,7 @@ export function createCredentials(
 
 const bad = () => new CadreError('unauthorized', BAD_CREDENTIAL)
 
-/** The hub's refusal of a token is ours; that the hub is away is no verdict. */
+/** Passes on the hub's refusal of a token. A hub that does not answer has not refused it. */
 function refusal(thrown: unknown): never {
   throw thrown instanceof CadreError && thrown.status < 500 ? bad() : thrown
 }
@@ -151,7 +151,7 @@ function refusal(thrown: unknown): never {
 const isAction = (action: unknown): action is RemoteAction =>
   action === 'access' || action === 'execute' || action === 'cancel'
 
-/** Reading takes `runs` read; starting and cancelling `runs` write and at least the role of an operator. */
+/** Reading needs `runs` read. Starting and cancelling need `runs` write and at least the role of an operator. */
 function actionsOf({ permissions, realm_role }: Identity): RemoteAction[] {
   const runs = permissions.access?.runs ?? []
   if (runs.length === 0) return []

@@ -1,5 +1,6 @@
-// Runs that are over go with all that belongs to them — rows, logs, artifacts — once they are old, and the oldest of them
-// where all together take too much. A tree goes as a whole, and never one that runs.
+// Deletes ended runs with everything that belongs to them: rows, logs and artifacts. Runs are deleted when they are
+// old, and the oldest also when all together take too much space. A tree is deleted as a whole, and never while it
+// runs.
 
 import { rm } from 'node:fs/promises'
 import { isDiskError } from '../../db/open.ts'
@@ -13,11 +14,11 @@ const DAY_MS = 24 * 3_600_000
 const DEFAULT_DAYS = 30
 const GB = 1_000_000_000
 const SWEEP_MS = 3_600_000
-/** Runs that end one after the other are measured together. */
+/** Runs that end shortly after each other are measured together. */
 const SETTLE_MS = 1_000
-/** Pages that are given back at once, so that other calls run in between. */
+/** The number of pages that are freed at once, so that other calls run in between. */
 const VACUUM_PAGES = 2_000
-/** Runs that are removed at once. */
+/** The number of runs that are removed at once. */
 const BATCH = 200
 
 /** Deletes the tree of an ended top run. Throws `not_found`, `invalid_state`. */
@@ -31,8 +32,8 @@ async function deleteAll({ db, engine }: Pick<Daemon, 'db' | 'engine'>, runId: s
     throw new CadreError('invalid_state', `run ${runId} is a sub-run: delete its top run ${root_run_id}`)
   }
   if (!runEnded(state)) throw new CadreError('invalid_state', `run ${runId} is ${state}: cancel it first`)
-  // Leaves first, files before rows, a batch at a time: were this cut short, what is left is still a tree that can be
-  // deleted, and other calls run in between.
+  // Leaves are deleted first, files before rows, one batch at a time. If this is interrupted, what is left is still a
+  // tree that can be deleted. Other calls run between the batches.
   for (;;) {
     const batch = db
       .query<{ id: string }, [string, number]>('SELECT id FROM runs WHERE root_id = ? ORDER BY tree_key DESC LIMIT ?')
@@ -45,7 +46,7 @@ async function deleteAll({ db, engine }: Pick<Daemon, 'db' | 'engine'>, runId: s
       }).immediate()
     } catch (cause) {
       if (!isDiskError(cause)) throw cause
-      // The rows that are left are still a tree that can be deleted.
+      // The remaining rows are still a tree that can be deleted.
       throw new CadreError('unavailable', 'the disk takes no more writes: free some space, then delete the run again', {
         cause,
       })
@@ -53,7 +54,7 @@ async function deleteAll({ db, engine }: Pick<Daemon, 'db' | 'engine'>, runId: s
   }
 }
 
-/** Gives the space of deleted rows back to the file system. */
+/** Returns the space of deleted rows to the file system. */
 async function reclaim({ db, engine }: Daemon): Promise<void> {
   engine.store.bundles.dropUnused()
   while (db.query<{ freelist_count: number }, []>('PRAGMA freelist_count').get()!.freelist_count > 0) {
@@ -69,8 +70,8 @@ interface EndedRoot {
 }
 
 /**
- * Top runs that are over and whose listeners have been told, oldest first. What the hub has still to hear of comes last: a
- * hub that is gone for good must not fill the disk.
+ * Root runs that have ended and whose listeners have been notified, oldest first. Runs with changes that the hub has
+ * not received come last. They are not excluded, because a hub that never comes back must not fill the disk.
  */
 function endedRoots({ db }: Daemon): EndedRoot[] {
   return db
@@ -84,11 +85,14 @@ function endedRoots({ db }: Daemon): EndedRoot[] {
 
 export interface Limits {
   days: number
-  /** Of the files of ended runs and the run database together; null: no limit. */
+  /** The limit for the files of ended runs and the run database together. Null means no limit. */
   bytes: number | null
 }
 
-/** Deletes what ended more than `days` ago, and the oldest beyond `bytes`: now, every hour, and soon after a run ended. */
+/**
+ * Deletes runs that ended more than `days` ago, and the oldest ones beyond `bytes`: now, every hour, and soon after a
+ * run has ended.
+ */
 export function keepRuns(daemon: Daemon, limits: Limits): () => void {
   const { db, engine, log } = daemon
   const sizes = new TreeSizes(db, runId => engine.stateDir(runId))
@@ -104,7 +108,7 @@ export function keepRuns(daemon: Daemon, limits: Limits): () => void {
         await deleteTree(daemon, id)
         deleted++
       } catch (error) {
-        // Somebody resumed it a moment ago, or its files cannot be removed: the others go all the same.
+        // The run was just resumed, or its files cannot be removed. The others are deleted nevertheless.
         log.warn('an old run could not be deleted', { run: id, error: messageOf(error) })
       }
     }

@@ -1,4 +1,4 @@
-// Reviews as people see them: with the name of their phase, answered only by those whom the team asks.
+// Reviews as they are shown to people: with the name of their phase. Only those whom the team names may answer.
 
 import { CadreError } from '../error.ts'
 import type { Engine, Store } from '../run/engine.ts'
@@ -6,7 +6,7 @@ import { type Decision, type ReviewRecord, type ReviewRow, reviewRecord } from '
 import type { Bundle, GatePhase, Phase } from '../team/team.ts'
 import { inputsFor } from '../team/team.ts'
 
-/** What is asked of an engine, or of a database without one. */
+/** What a review needs from an engine, or from a database without one. */
 export interface ReviewSource {
   readonly store: Store
   bundle(id: string): Bundle
@@ -19,16 +19,17 @@ export function listReviewRecords(source: ReviewSource, filter: Filter): { revie
   return { reviews: rows.map(row => reviewRecord(row, phaseOf(source, row).name, row.run_name)), total }
 }
 
-/** Throws `not_found`. */
+/** The review with this id. Throws `not_found`. */
 export function findReview({ store }: Pick<ReviewSource, 'store'>, id: string): ReviewRow {
   const row = store.reviews.get(id)
-  if (!row) throw new CadreError('not_found', `no review ${id}`)
+  if (!row) throw new CadreError('not_found', `there is no review ${id}`)
   return row
 }
 
 /**
- * Applies an answer, once its run is taken up, and tells the review as it stands then. Throws `forbidden` for a gate that asks others,
- * `invalid_request` where the form is not filled in as the gate wants it, and what the engine throws.
+ * Applies an answer after its run has been taken up, and returns the review as it is then. Throws `forbidden` for a
+ * gate that asks other people, `invalid_request` when the answer does not fit the form of the gate, and whatever the
+ * engine throws.
  */
 export async function answerReview(
   { engine, takeUp }: { engine: Engine; takeUp(runId: string): Promise<unknown> },

@@ -1,4 +1,4 @@
-// `bun daemon.ts serve`: its configuration, and the daemon from opening its home to SIGTERM or SIGINT.
+// `bun daemon.ts serve`: its configuration, and the life of the daemon from opening its home to SIGTERM or SIGINT.
 
 import { CadreError, messageOf } from '../error.ts'
 import { type Listening, stopOnSignal } from '../http/listen.ts'
@@ -22,20 +22,23 @@ type ServeConfig = ReturnType<typeof serveConfig>
 const DEFAULT_PORT = '7401'
 const PATIENCE_MS = 3_000
 
-/** Flags, then the environment, then defaults. */
+/** The configuration: flags first, then the environment, then the defaults. */
 export function serveConfig(flags: ServeFlags, env: Environment) {
   return {
     home: homeFolder(flags.home),
     host: flags.host ?? (env.CADRE_DAEMON_HOST || '127.0.0.1'),
     port: portOf(flags.port ?? (env.CADRE_DAEMON_PORT || DEFAULT_PORT)),
-    /** Whether callers on this machine need the local token for everything. */
+    /** Whether callers on this machine need the local token for every call. */
     strict: strictFrom(env.CADRE_LOCAL_AUTH),
     keep: { days: daysToKeep(env.CADRE_KEEP_RUNS_DAYS), bytes: bytesToKeep(env.CADRE_KEEP_RUNS_GB) },
     env,
   }
 }
 
-/** Opens the home, continues what was interrupted, links to the hub, and has `serve` listen; lets go of the home if that fails. */
+/**
+ * Opens the home, continues interrupted runs, links to the hub, and listens with `serve`. Releases the home if that
+ * fails.
+ */
 export async function startDaemon(config: ServeConfig, serve: (daemon: Daemon) => Listening): Promise<void> {
   const log = logFromEnvironment()
   const daemon = await Daemon.open({ home: config.home, log })
@@ -46,7 +49,8 @@ export async function startDaemon(config: ServeConfig, serve: (daemon: Daemon) =
     await withinPatience(linkHub(daemon, config.env), log)
     const stopSweeping = keepRuns(daemon, config.keep)
     const listening = serve(daemon)
-    // The lock first: who reads the line may call a command, which looks there.
+    // The address goes into the lock before the line is printed: whoever reads the line may call a command, which reads
+    // the lock.
     daemon.lock.announce(listening.url)
     daemon.address = listening.url
     process.on('SIGHUP', () => void daemon.reloadSettings())
@@ -61,7 +65,10 @@ export async function startDaemon(config: ServeConfig, serve: (daemon: Daemon) =
   }
 }
 
-/** A hub that is slow to answer does not hold up the local API; one that refuses this daemon ends the start. */
+/**
+ * Waits for the hub only for a short time, so that a slow hub does not delay the local API. A hub that refuses this
+ * daemon ends the start.
+ */
 async function withinPatience(linking: Promise<unknown>, log: Log): Promise<void> {
   const { promise: patience, resolve } = Promise.withResolvers<void>()
   let late = false

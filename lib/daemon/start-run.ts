@@ -1,5 +1,5 @@
-// From "run this" to a run: the team is read and checked with all that it reaches, and everything that is missing —
-// inputs, settings of every agent at any depth, the workspace — is told at once, before anything starts.
+// Starts a run: the team is read and checked with everything that it reaches. Everything that is missing (inputs,
+// settings of every agent at any depth, the workspace) is reported at once, before anything starts.
 
 import { isAbsolute } from 'node:path'
 import { CadreError, type Detail } from '../error.ts'
@@ -16,29 +16,29 @@ export interface RunRequest {
   path?: string
   inputs?: JsonObject
   run_name?: string | null
-  /** Id, name or absolute path of a workspace; default the team's folder. */
+  /** The id, name or absolute path of a workspace. The default is the team's folder. */
   workspace?: string | null
 }
 
-/** What it takes to read a team and tell what it lacks. */
+/** What is needed to read a team and to say what it lacks. */
 export type Stock = Pick<Daemon, 'catalogue' | 'settings' | 'packages' | 'bundles'>
 
 export interface Origin {
-  /** Started on this machine: paths may be named. */
+  /** Started on this machine, so paths are allowed. */
   local: boolean
-  /** Made at dispatch, or by the command that starts it: the same run is started once only. */
+  /** The id from dispatch, or from the command that starts the run, so that the same run is started only once. */
   runId?: string
-  /** Reported to the hub; default when the realm lists the team. */
+  /** Whether the run is reported to the hub. By default it is if the realm lists the team. */
   synced?: boolean
 }
 
-/** Throws `invalid_request` with all that is wrong. */
+/** Starts a run. Throws `invalid_request` with everything that is wrong. */
 export async function startRun(daemon: Daemon, request: RunRequest, origin: Origin): Promise<RunRecord> {
   const besides = (teams: readonly Team[]) => lacking(daemon, request, teams)
   return startBundle(daemon, await loadTeam(daemon, request, besides), request, origin)
 }
 
-/** The same for a team that was loaded already. */
+/** Starts a run of a team that has already been loaded. */
 export async function startBundle(
   daemon: Daemon,
   bundle: Bundle,
@@ -78,31 +78,33 @@ export async function loadTeam(
   const options = { agents: stock.catalogue, resolve, ...(besides && { besides }) }
   if ((team === undefined) === (path === undefined)) {
     throw new CadreError('invalid_request', 'expected either `team` (@scope/name) or `path`', {
-      details: [{ path: '/team', message: 'give this, or `path`' }],
+      details: [{ path: '/team', message: 'set this, or `path`' }],
     })
   }
   if (path !== undefined) {
     if (isAbsolute(path)) return stock.bundles.load(path, options)
-    throw new CadreError('invalid_request', `${path} is no absolute path`, {
+    throw new CadreError('invalid_request', `${path} must be an absolute path`, {
       details: [{ path: '/path', message: 'must be an absolute path' }],
     })
   }
   const found = await stock.packages.resolve(team!)
-  if (!found) throw new CadreError('not_found', `there is no team ${team} here, and no hub that has it`)
+  if (!found) throw new CadreError('not_found', `there is no team ${team} on this daemon or on its hub`)
   return stock.bundles.load(found, options)
 }
 
-/** What a run needs beside its team: inputs of the root, which is the first of `teams`, and settings of every agent. */
+/**
+ * What a run needs besides its team: inputs of the root, which is the first of `teams`, and settings of every agent.
+ */
 function lacking(stock: Stock, { inputs = {} }: RunRequest, teams: readonly Team[]): Detail[] {
   return [...inputsFor(teams[0]?.inputs ?? [], inputs).problems, ...missingOf(stock, teams)]
 }
 
-/** One line for each setting that some agent of the bundle lacks. */
+/** One line for each setting that an agent of the bundle lacks. */
 export function missingSettings(stock: Stock, bundle: Bundle): Detail[] {
   return missingOf(stock, teamsIn(bundle))
 }
 
-/** The teams of a bundle with the named secrets that they use. A team that lies in no folder is a package. */
+/** The teams of a bundle with the named secrets that they use. A team without a folder is a package. */
 export function secretUsers(bundle: Bundle): SecretUser[] {
   return teamsOf(bundle).map(([key, team]) => ({
     name: team.name,
@@ -115,7 +117,10 @@ function secretsOf(team: Team): readonly string[] {
   return 'secrets' in team ? (team.secrets as readonly string[]) : []
 }
 
-/** A command that fails is told before the run starts, with everything else that is missing. */
+/**
+ * Runs the commands that read secrets, so that a failing one is reported before the run starts, with everything else
+ * that is missing.
+ */
 async function askCommands(stock: Stock, bundle: Bundle): Promise<void> {
   const agents = teamsIn(bundle).flatMap(agentRefs)
   await Promise.all([
@@ -134,7 +139,7 @@ function missingOf(stock: Stock, teams: readonly Team[]): Detail[] {
   })
 }
 
-/** The folder to work in, registered; null: the run gets an empty one of its own. */
+/** The folder to work in, registered as a workspace. Null means that the run gets an empty folder of its own. */
 function workspaceOf(daemon: Daemon, bundle: Bundle, reference: string | null, { local }: Origin): string | null {
   const folder = reference === null ? bundle.folder(bundle.root) : daemon.workspaces.folder(reference, { paths: local })
   return folder === null ? null : daemon.workspaces.use(folder)

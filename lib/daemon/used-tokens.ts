@@ -1,4 +1,4 @@
-// Dispatch tokens that count once: which of them have been used. They stay used over a restart.
+// Remembers which dispatch tokens that count once have been used, also over a restart.
 
 import type { Database } from 'bun:sqlite'
 
@@ -10,7 +10,9 @@ export class UsedTokens {
     this.#db = db
   }
 
-  /** Marks the token as used; `until` (epoch milliseconds) is when it is over anyway. False: it was used before. */
+  /**
+   * Marks the token as used. `until` (epoch milliseconds) is when it expires. Returns false when it was used before.
+   */
   use(jti: string, until: number, now: number): boolean {
     this.#db.query('DELETE FROM used_tokens WHERE until < ?').run(now)
     return (

@@ -1,4 +1,4 @@
-// The version of this program, as /health and `--version` tell it.
+// The version of this program, as /health and `--version` report it.
 
 import manifest from '../../package.json'
 

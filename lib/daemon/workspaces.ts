@@ -28,7 +28,7 @@ export class Workspaces {
       .map(row => this.#record(row))
   }
 
-  /** Registers a folder, or names a registered one anew. Throws `invalid_request`, `conflict` for a name in use. */
+  /** Registers a folder, or renames a registered one. Throws `invalid_request`, and `conflict` for a name in use. */
   add(path: string, name?: string): WorkspaceRecord {
     const folder = existingFolder(path, '/path')
     const known = this.#byPath(folder)
@@ -40,17 +40,17 @@ export class Workspaces {
     return this.#record(this.#byPath(folder)!)
   }
 
-  /** The real path of a folder that a run works in, registered from now on. Throws `invalid_request`. */
+  /** The real path of a folder for a run, which is registered as a workspace. Throws `invalid_request`. */
   use(path: string): string {
     const folder = existingFolder(path)
     if (!this.#byPath(folder)) this.#insert(folder)
     return folder
   }
 
-  /** Forgets a workspace; the folder stays. Throws `not_found`, `conflict` while runs use it. */
+  /** Removes a workspace from the list; the folder stays. Throws `not_found`, and `conflict` while runs use it. */
   remove(reference: string): WorkspaceRecord {
     const row = this.#find(reference)
-    if (!row) throw new CadreError('not_found', `no workspace ${reference}`)
+    if (!row) throw new CadreError('not_found', `there is no workspace ${reference}`)
     const record = this.#record(row)
     if (record.active_runs > 0) {
       throw new CadreError(
@@ -62,7 +62,7 @@ export class Workspaces {
     return record
   }
 
-  /** The folder that `reference` means. A path that is not registered yet counts only where `paths` is true. */
+  /** The folder that `reference` means. A path that is not registered is accepted only if `paths` is true. */
   folder(reference: string, { paths }: { paths: boolean }): string {
     const row = this.#find(reference)
     if (row) return row.path
@@ -104,7 +104,7 @@ export class Workspaces {
 
   #checkName(name: string, own: string | undefined): void {
     const other = this.#db.query<Row, [string]>('SELECT * FROM workspaces WHERE name = ?').get(name)
-    if (other && other.id !== own) throw new CadreError('conflict', `workspace ${name} exists already: ${other.path}`)
+    if (other && other.id !== own) throw new CadreError('conflict', `workspace ${name} already exists: ${other.path}`)
   }
 
   #freeName(wish: string): string {
@@ -137,9 +137,9 @@ export class Workspaces {
 function existingFolder(path: string, field = '/workspace'): string {
   const wrong = (message: string) =>
     new CadreError('invalid_request', `workspace ${path} ${message}`, { details: [{ path: field, message }] })
-  if (!isAbsolute(path)) throw wrong('is no absolute path')
+  if (!isAbsolute(path)) throw wrong('must be an absolute path')
   const found = real(path)
-  if (!statSync(found, { throwIfNoEntry: false })?.isDirectory()) throw wrong('is no folder')
+  if (!statSync(found, { throwIfNoEntry: false })?.isDirectory()) throw wrong('must be a folder')
   return found
 }
 

@@ -169,7 +169,7 @@ export class UserCaller {
     if (verdict === 'hidden') throw new CadreError('not_found', `no ${name} that you may see`)
     if (verdict === 'too_low') {
       const enough = ROLES[kind].filter(role => atLeast(kind, role as Role<K>, need)).join(' or ')
-      throw new CadreError('forbidden', `your role in ${name} is too low: you must be ${enough}`)
+      throw new CadreError('forbidden', `your role in ${name} is too low: this call takes ${enough}`)
     }
     return roleIn(kind, standing)!
   }

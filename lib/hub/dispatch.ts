@@ -186,7 +186,7 @@ export async function moveRun(
   const queued = await store.write(async tx => {
     const { row, realm } = await readableRun(hub, caller, request.run_id, tx)
     if (row.run_id !== row.root_run_id)
-      throw new CadreError('invalid_state', 'only a root run can be moved; move the root run of this tree instead')
+      throw new CadreError('invalid_state', 'only a top run can be moved; move the top run of this tree instead')
     if (ENDED_RUN_STATES.includes(row.state))
       throw new CadreError('invalid_state', `run ${row.run_id} is already ${row.state}`)
     const daemon = await findDaemon(hub, tx, request.daemon_id)

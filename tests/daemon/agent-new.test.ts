@@ -65,11 +65,11 @@ test('into the repository, where the linter has nothing to say', async () => {
 })
 
 test.each([
-  ['Stock', 2, 'the name of an agent is'],
-  ['../stock', 2, 'the name of an agent is'],
-  ['wiki', 2, 'another agent wiki is there already'],
-  ['mine', 2, 'agents/mine.ts is there already'],
-  ['tested', 2, 'tests/tested.test.ts is there already'],
+  ['Stock', 2, 'Stock is not a valid name of an agent'],
+  ['../stock', 2, '../stock is not a valid name of an agent'],
+  ['wiki', 2, 'another agent wiki already exists'],
+  ['mine', 2, 'agents/mine.ts already exists'],
+  ['tested', 2, 'tests/tested.test.ts already exists'],
 ])('%s is refused, and nothing written', async (name, exit, why) => {
   const home = files({ 'agents/mine.ts': 'export default 1\n', 'tests/tested.test.ts': 'mine\n' })
   const { code, stderr } = await command(['agent', 'new', name], { home })

@@ -37,7 +37,7 @@ test('a home that is a file is told in one sentence', async () => {
   const below = join(home, 'below')
   const { code, stderr } = await command(['run', files({ 'team.yml': HELLO })], { home: below, cwd: folder() })
   expect(code).toBe(2)
-  expect(stderr).toMatch(/^error {2}\S+ lies below a file, not below a folder: [^\n]+\n$/)
+  expect(stderr).toMatch(/^error {2}\S+ is below a file, but must be below a folder: [^\n]+\n$/)
 })
 
 test.skipIf(process.getuid?.() !== 0)('a home that belongs to another user is told in one sentence', async () => {

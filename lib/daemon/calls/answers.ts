@@ -1,4 +1,4 @@
-// The calls of the daemon's API that this process answers by itself, where no process holds the home. Commands make a call
+// The calls of the daemon's API that this process answers itself when no process holds the home. A command makes a call
 // and need not know who answers it.
 
 import type { Static, TSchema } from 'typebox'

@@ -1,4 +1,5 @@
-// Calls of the command line to the process that holds the home, with the local token. Answers are held against the wire.
+// Calls of the command line to the process that holds the home, with the local token. Replies are checked against the
+// wire.
 
 import type { Static, TSchema } from 'typebox'
 import { CadreError } from '../../error.ts'
@@ -18,16 +19,16 @@ export interface Client extends Callee {
   events(runId: string, signal: AbortSignal): AsyncGenerator<RunEvent>
 }
 
-/** A process that took the home a moment ago, or is about to let go of it, has no address: so long it is waited for. */
+/** How long to wait for an address. A process that has just taken the home, or is about to release it, has none. */
 const PATIENCE_MS = 10_000
 const LOOK_MS = 20
 
-/** A process that was killed is seen to be gone a moment after its connections are. */
+/** After a process is killed, its connections break a moment before its pid is seen to be gone. */
 const GONE_MS = 1_000
 
 /**
- * Calls `over` with the process that holds `home`, or `alone` when none does. Where that process lets go of the home in
- * between, or dies, the next one is asked: what `over` calls must bear to be called twice. Throws `unavailable` when a
+ * Calls `over` with the process that holds `home`, or `alone` when none does. If that process releases the home in
+ * between, or dies, the next holder is asked, so `over` may be called more than once. Throws `unavailable` when a
  * process holds the home and does not serve it.
  */
 export async function withHome<T>(
@@ -63,7 +64,7 @@ async function servingHolder(home: string): Promise<(Holder & { address: string 
   }
 }
 
-/** Whether a call failed because `holder` does not hold the home any more. */
+/** Whether a call failed because `holder` no longer holds the home. */
 async function letGo(home: string, holder: Holder, thrown: unknown): Promise<boolean> {
   if (!(thrown instanceof CadreError) || thrown.code !== 'unavailable') return false
   const deadline = performance.now() + GONE_MS
@@ -75,9 +76,9 @@ async function letGo(home: string, holder: Holder, thrown: unknown): Promise<boo
   return false
 }
 
-/** Calls what listens at `address`. */
+/** A client for the process that listens at `address`. */
 export function createClient(home: string, address: string): Client {
-  // What listens on every address is called on loopback.
+  // A process that listens on every address is called on loopback.
   const base = address.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')
   const headers = { 'content-type': 'application/json', authorization: `Bearer ${readToken(home)}` }
 
@@ -87,7 +88,8 @@ export function createClient(home: string, address: string): Client {
 
   async function post(path: string, body: object): Promise<{ reply: Response; answer: unknown }> {
     try {
-      // A connection of its own: a kept one may be cut while it is idle, and nobody could tell whether the call arrived.
+      // Each call has its own connection. A kept connection may be cut while idle, and then nobody knows whether the
+      // call arrived.
       const reply = await fetch(base + path, { method: 'POST', headers, body: JSON.stringify(body), keepalive: false })
       return { reply, answer: await reply.json() }
     } catch (cause) {
@@ -132,7 +134,7 @@ async function* parseEvents(body: ReadableStream<Uint8Array>, from: Answerer): A
   }
 }
 
-/** Throws `unavailable` for what is no event of this version. */
+/** Throws `unavailable` for an event that this version does not know. */
 function eventOf(name: string, data: unknown, from: Answerer): RunEvent {
   switch (name) {
     case 'run':

@@ -1,5 +1,6 @@
-// A process that holds the home as long as something runs in it, without being a daemon: `run` and the other commands that
-// make a run go on. It serves the daemon's API on a free loopback port meanwhile, so that other commands work through it.
+// A process that holds the home as long as something runs in it, without being a daemon: `run` and the other commands
+// that start or continue a run. Meanwhile it serves the daemon's API on a free loopback port, so that other commands
+// work through it.
 
 import { messageOf } from '../../error.ts'
 import type { Listening } from '../../http/listen.ts'
@@ -8,7 +9,7 @@ import { Daemon } from '../daemon.ts'
 import { homeIsFull } from '../full-disk.ts'
 import { type Client, createClient } from './client.ts'
 
-/** A run that ends sooner needs no server; until then other commands wait for the address. */
+/** A run that ends sooner needs no server. Until then other commands wait for the address. */
 const SERVE_AFTER_MS = 250
 const LOOK_MS = 50
 
@@ -28,7 +29,7 @@ export class CommandHost {
     const daemon = await Daemon.open({ home, log: opening.log, command })
     try {
       await daemon.recover([])
-      // The engine would wait for space, and nobody would know what for.
+      // The engine would wait for free space without saying so.
       const { stalled } = daemon.engine.load
       if (stalled) throw homeIsFull(home, stalled)
     } catch (error) {
@@ -43,13 +44,13 @@ export class CommandHost {
     this.daemon = daemon
   }
 
-  /** The API of this process, served from the first call on. */
+  /** The API of this process, which is served from the first call on. */
   readonly client: Client = {
     call: async (call, body) => (await this.#serve()).client.call(call, body),
     events: (runId, signal) => this.#events(runId, signal),
   }
 
-  /** Serves the API in a moment, if this process is still there then. */
+  /** Starts serving the API after a short delay, if this process is still open then. */
   serveSoon(): void {
     this.#timer = setTimeout(() => {
       this.#serve().catch(error => {
@@ -58,7 +59,7 @@ export class CommandHost {
     }, SERVE_AFTER_MS)
   }
 
-  /** Whether something goes on here that does not wait for a person. */
+  /** Whether something runs here that does not wait for a person. */
   get atWork(): boolean {
     const { engine, db, left } = this.daemon
     if (engine.load.slots > 0) return true
@@ -70,20 +71,20 @@ export class CommandHost {
       .some(({ id }) => !left.has(id))
   }
 
-  /** Resolves when nothing is at work here any more and nobody can start anything, or when `signal` fires. */
+  /** Resolves when nothing runs here and nobody can start anything any more, or when `signal` fires. */
   async finish(signal: AbortSignal): Promise<void> {
     const stopped = new Promise<void>(resolve => signal.addEventListener('abort', () => resolve(), { once: true }))
     while (!signal.aborted) {
       while (this.atWork && !signal.aborted) await Bun.sleep(LOOK_MS)
       await Promise.race([this.daemon.engine.told(), stopped])
       await this.#stopServing()
-      // A call that was under way may have started something.
+      // A call that was in progress may have started something.
       if (!this.atWork) return
       if (!signal.aborted) await this.#serve()
     }
   }
 
-  /** Interrupts what runs and lets go of the home. */
+  /** Interrupts what runs and releases the home. */
   async close(): Promise<void> {
     await Promise.all([this.#stopServing(), this.daemon.close()])
   }
@@ -114,13 +115,14 @@ export class CommandHost {
     try {
       daemon.lock.announce(listening.url)
     } catch (error) {
-      // A full disk takes no new lock file: other commands do not find this process, and its own works all the same.
+      // On a full disk no lock file can be written, so other commands do not find this process. Its own work is not
+      // affected.
       daemon.log.warn('other commands cannot find this process', { error: messageOf(error) })
     }
     return { listening, client: createClient(daemon.home, listening.url) }
   }
 
-  /** Calls that are under way are answered; who comes now waits until the home is free, or served again. */
+  /** Answers the calls that are in progress. A new caller waits until the home is free or served again. */
   async #stopServing(): Promise<void> {
     clearTimeout(this.#timer)
     const serving = await this.#serving?.catch(() => null)
@@ -129,13 +131,16 @@ export class CommandHost {
     try {
       this.daemon.lock.announce(null)
     } catch {
-      // A full disk takes no new lock file. Who comes now is refused, and told to try again.
+      // On a full disk no lock file can be written. New callers are refused and told to try again.
     }
     await serving.listening.stop()
   }
 }
 
-/** A log that is written once it is released: when the home cannot be taken, the error says all there is to say. */
+/**
+ * A log that is written when it is released. If the home cannot be taken, the error alone is enough and the log is
+ * dropped.
+ */
 function heldBack(log: Log): { log: Log; release(): void } {
   let waiting: (() => void)[] | null = []
   const say = (write: () => void) => void (waiting ? waiting.push(write) : write())

@@ -1,4 +1,4 @@
-// What commands read of runs: from the process that holds the home, or from its database when none does.
+// What commands read about runs: from the process that holds the home, or from its database when no process does.
 
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -25,7 +25,10 @@ import { Workspaces } from '../workspaces.ts'
 import { answer, answering } from './answers.ts'
 import { type Callee, withHome } from './client.ts'
 
-/** Reads by `work`, which may be called again: a process that holds the home may let go of it in between. */
+/**
+ * Reads with `work`, which may be called more than once, because a process that holds the home may release it in
+ * between.
+ */
 export function askAboutRuns<T>(home: string, work: (callee: Callee) => Promise<T>): Promise<T> {
   return withHome(home, work, async () => {
     const store = openStore(home)
@@ -41,7 +44,7 @@ export function askAboutRuns<T>(home: string, work: (callee: Callee) => Promise<
 export function inputsOfRun(home: string, runId: string): readonly Field[] {
   const store = openStore(home)
   const row = store.runs.get(runId)
-  if (!row) throw new CadreError('not_found', `no run ${runId}`)
+  if (!row) throw new CadreError('not_found', `there is no run ${runId}`)
   return bundleFromJson(JSON.parse(store.bundles.get(row.bundle_id)!)).team(row.team_key).inputs
 }
 
@@ -51,7 +54,7 @@ function openStore(home: string): Store {
   return new Store(openForReading(file))
 }
 
-/** Nobody holds the home: what has not ended was interrupted. */
+/** Answers from the database. No process holds the home, so a run that has not ended was interrupted. */
 function fromDatabase(home: string, store: Store): Callee {
   const bundle = (id: string) => bundleFromJson(JSON.parse(store.bundles.get(id)!))
   return answering(

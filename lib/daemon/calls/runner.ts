@@ -1,4 +1,4 @@
-// What commands do to runs: through the process that holds the home, or through this one, which holds it meanwhile.
+// What commands do with runs: through the process that holds the home, or through this process, which then holds it.
 
 import type { Static } from 'typebox'
 import { CadreError } from '../../error.ts'
@@ -31,9 +31,9 @@ interface Prepared {
 }
 
 export interface ResumeRequest {
-  /** Repeat this phase and all that depends on it. */
+  /** Repeat this phase and all phases that depend on it. */
   from_phase?: string
-  /** Repeat the failed items of maps that completed all the same. */
+  /** Repeat the failed items of maps that completed nevertheless. */
   failed?: boolean
   /** Secret inputs. */
   inputs?: JsonObject
@@ -44,20 +44,23 @@ export interface Runner {
   prepare(which: Which): Promise<Prepared>
   /** `cleanup`: names of `always` phases that go on. */
   cancel(runId: string): Promise<Static<typeof CancelRun.data>>
-  /** Tells what runs again, and what was written outside and is not sent again. `continued`: it was interrupted. */
+  /**
+   * Returns what runs again, and what was already written and is not sent again. `continued` means that it was
+   * interrupted.
+   */
   resume(runId: string, request: ResumeRequest): Promise<Static<typeof ResumeRun.data>>
-  /** Tells the run that goes on. */
+  /** Returns the run that continues. */
   decide(reviewId: string, answer: Answer): Promise<{ run_id: string }>
   events(runId: string, signal: AbortSignal): AsyncGenerator<RunEvent>
   /** Reviews that nobody has answered, newest first, at most 100. */
   pending(): Promise<ReviewRecord[]>
-  /** This process, when it holds the home: what runs stops with it. */
+  /** This process, if it holds the home. What runs in it stops with it. */
   readonly host: CommandHost | null
 }
 
 /**
- * Opens a runner and does `first` with it, which may be called again: a process that holds the home may let go of it, or
- * die, in between. A host is left to the caller, who closes it. `command` is how the lock names this process.
+ * Opens a runner and calls `first` with it. `first` may be called more than once, because a process that holds the home
+ * may release it, or die, in between. The caller closes the host. `command` is the name of this process in the lock.
  */
 export function openRunner<T>(
   home: string,
@@ -107,7 +110,7 @@ function through(client: Client): Runner {
   }
 }
 
-/** A new run begins at once; everything else, and what others ask, waits for the server. */
+/** Starts a new run at once. Everything else, and the calls of others, wait for the server. */
 async function inProcess(host: CommandHost): Promise<Runner> {
   const { loadTeam, startBundle } = await import('../start-run.ts')
   const { daemon } = host

@@ -1,4 +1,4 @@
-// What commands ask about teams: through the process that holds the home, or in this one. Nothing is started here, so
+// What commands ask about teams: through the process that holds the home, or in this process. Nothing is started, so
 // the lock of the home is not needed.
 
 import { discover } from '../../agent/catalogue.ts'
@@ -12,7 +12,10 @@ import { loadTeam, type Stock, secretUsers } from '../start-run.ts'
 import { answer, answering } from './answers.ts'
 import { type Callee, withHome } from './client.ts'
 
-/** Asks by `work`, which may be called again: a process that holds the home may let go of it in between. */
+/**
+ * Asks with `work`, which may be called more than once, because a process that holds the home may release it in
+ * between.
+ */
 export function askAboutTeams<T>(home: string, log: Log, work: (callee: Callee) => Promise<T>): Promise<T> {
   return withHome(home, work, async () => work(await fromThisProcess(home, log)))
 }

@@ -65,7 +65,7 @@ function pathOf(ref: string): string {
 `
 }
 
-/** `agents`: the folder of the agent, from the test's. */
+/** `agents` is the path of the agent's folder as seen from the test. */
 export function testSource(name: string, agents: string): string {
   return `// The agent ${name} against a vendor of this test's own: what every agent owes, and what only this one does.
 
@@ -127,7 +127,7 @@ test('doctor tells whose the credential is', async () => {
 `
 }
 
-/** The tsconfig.json of a home: that of cadre, whose paths say where `cadre` is. Bun follows them too. */
+/** The tsconfig.json of a home. It extends that of cadre, whose paths say where `cadre` is. Bun follows them too. */
 export function homeConfig(repository: string): string {
   const config = {
     extends: `${repository}/tsconfig.json`,

@@ -1,4 +1,4 @@
-// `agent new NAME`: writes an agent that works, and a test of it, for its author to change.
+// `agent new NAME`: writes a working agent and its test, which the author then changes.
 
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative, resolve, sep } from 'node:path'
@@ -14,13 +14,15 @@ interface Surroundings {
   repository?: string
 }
 
-/** Prints the two files. Throws `invalid_request` for a name that none can have, `conflict` for one that is taken. */
+/**
+ * Prints the two files. Throws `invalid_request` for a name that is not valid, and `conflict` for one that is taken.
+ */
 export async function agentNew(
   name: string,
   { home: given, cwd = process.cwd(), repository = REPOSITORY }: Surroundings,
 ): Promise<void> {
   if (!AGENT_NAME.test(name) || name.length > 100) {
-    throw new CadreError('invalid_request', `${name}: the name of an agent is [a-z][a-z0-9_-]*`)
+    throw new CadreError('invalid_request', `${name} is not a valid name of an agent; it must match [a-z][a-z0-9_-]*`)
   }
   const home = homeFolder(given)
   const inRepository = `${resolve(cwd)}${sep}`.startsWith(`${resolve(repository)}${sep}`)
@@ -30,7 +32,7 @@ export async function agentNew(
   const test = join(root, inRepository ? 'tests/agents' : 'tests', `${name}.test.ts`)
   const known = (await discover({ home, extra: process.env.CADRE_AGENTS })).get(name)
   const taken = [agent, test].find(existsSync) ?? (known && `another agent ${name}`)
-  if (taken) throw new CadreError('conflict', `${taken} is there already: choose another name`)
+  if (taken) throw new CadreError('conflict', `${taken} already exists: choose another name`)
 
   if (!inRepository) configure(join(home, 'tsconfig.json'), repository)
   write(agent, agentSource(name))
@@ -38,12 +40,12 @@ export async function agentNew(
   process.stdout.write(`${agent}\n${test}\n`)
 }
 
-/** Leaves a file that is there as it is, and says what it lacks. */
+/** Leaves an existing file as it is, and says what it lacks. */
 function configure(file: string, repository: string): void {
   if (!existsSync(file)) return write(file, homeConfig(repository))
   const line = `"extends": "${repository}/tsconfig.json"`
   if (readFileSync(file, 'utf8').includes(line)) return
-  process.stderr.write(`${file} is kept as it is; tests and editors find cadre when it has ${line}\n`)
+  process.stderr.write(`${file} was not changed; for tests and editors to find cadre, it must contain ${line}\n`)
 }
 
 function write(file: string, text: string): void {

@@ -15,7 +15,7 @@ import { watch } from './watch.ts'
 const open = <T>(home: string, command: string, first: (runner: Runner) => Promise<T>) =>
   openRunner(home, command, createLog({ level: 'warn' }), first)
 
-/** Where no process holds the home, this one ends what the run has begun. */
+/** Cancels a run. If no process holds the home, this process takes the run up and ends it. */
 export async function cancel(runId: string, options: { home?: string }): Promise<void> {
   const { runner, result } = await open(homeFolder(options.home), 'cancel', runner => runner.cancel(runId))
   if (result.cleanup.length > 0) {
@@ -58,7 +58,7 @@ export async function resume(runId: string, options: ResumeOptions): Promise<num
       .slice(0, 10)
       .map(({ phase, entry, url, id }) => `${phase}/${entry}${(url ?? id) ? ` (${url ?? id})` : ''}`)
     const more = written.length > 10 ? `, and ${written.length - 10} more` : ''
-    process.stderr.write(`was written, and is not sent again: ${shown.join('; ')}${more}\n`)
+    process.stderr.write(`already written, and not sent again: ${shown.join('; ')}${more}\n`)
   }
   return watch(runner, runId, { home, json: options.json ?? false })
 }
@@ -69,7 +69,7 @@ export interface DecideOptions {
   values?: string
 }
 
-/** Without a daemon the run goes on in this process, so it is followed. Returns the exit code. */
+/** Answers a review. Without a daemon the run continues in this process, so it is followed. Returns the exit code. */
 export async function decide(reviewId: string, decision: string, options: DecideOptions): Promise<number> {
   const answer = {
     decision: decisionOf(decision),

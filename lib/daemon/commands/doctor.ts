@@ -1,4 +1,5 @@
-// `doctor [AGENT]`: what each agent's settings are good for, one line an agent. In this process, with its environment.
+// `doctor [AGENT]`: checks the settings of each agent and prints one line for each. It runs in this process, with its
+// environment.
 
 import { discover } from '../../agent/catalogue.ts'
 import { createLog } from '../../log.ts'

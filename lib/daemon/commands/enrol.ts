@@ -8,12 +8,12 @@ import { refuseOtherToken } from '../link-hub.ts'
 import { type HubOptions, hubAddress, typedSecret } from './hub.ts'
 import { storeSetting } from './settings.ts'
 
-/** The token is typed unseen, or read from stdin. */
+/** Reads the token without showing it, or from stdin. */
 export async function enrol(options: HubOptions): Promise<void> {
   const home = homeFolder(options.home)
   const url = await hubAddress(home, options)
   const token = (await typedSecret('realm token: ')).trim()
-  refuseOtherToken(token, 'what was given')
+  refuseOtherToken(token, 'the token')
   const { type } = await new HubClient(url, token).call(Whoami, {})
   if (type !== 'realm') throw new CadreError('invalid_request', `${url} does not know this as a realm token`)
   await storeSetting(home, 'hub.url', url)

@@ -1,4 +1,4 @@
-// How a command tells that it could not do what it was asked: on stderr, with the quoted line for mistakes in team.yml.
+// How a command reports a failure: on stderr, with the quoted line for mistakes in team.yml.
 
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
@@ -24,7 +24,7 @@ export function tellFailure(thrown: unknown, { home, path }: Told): number {
   const error = fullDiskOf(thrown, home) ?? thrown
   if (!(error instanceof CadreError) || error.code === 'internal') {
     const isDebug = process.env.CADRE_LOG_LEVEL === 'debug'
-    const hint = isDebug ? '' : ' (a fault of this program; CADRE_LOG_LEVEL=debug prints where)'
+    const hint = isDebug ? '' : ' (a fault of this program; set CADRE_LOG_LEVEL=debug to print the stack)'
     say(`${paint.red('error')}  ${printable(messageOf(error).split('\n', 1)[0]!)}${hint}`)
     if (isDebug && error instanceof Error) say(error.stack ?? '')
     return EXIT.failed
@@ -49,14 +49,14 @@ function fullDiskOf(thrown: unknown, home: string | undefined): CadreError | nul
   }
 }
 
-/** A message that ends with all of its details, without them: each gets a line of its own. */
+/** Removes the details from the end of a message, because each gets a line of its own. */
 function withoutList(message: string, details: readonly Detail[]): string {
   const list = details.map(detail => detail.message).join('; ')
   if (details.length < 2 || !message.endsWith(list)) return message
   return message.slice(0, -list.length).trimEnd() || 'the request is not valid:'
 }
 
-/** A detail that names a place, with the line as it stands in the file. */
+/** A detail that names a place, with the line of the file. */
 function placed(detail: string, path: string | undefined, color: boolean): string | null {
   const [, file, line, column, message] = PLACE.exec(detail) ?? []
   if (!file || !message) return null

@@ -37,11 +37,11 @@ interface Session {
 
 const sessionFile = (home: string) => join(home, 'session')
 
-/** The password is typed unseen, or read from stdin. */
+/** Signs in. The password is typed without being shown, or read from stdin. */
 export async function login(username: string, { home: given, hub }: HubOptions): Promise<void> {
   const home = homeFolder(given)
   const url = hub ?? process.env.CADRE_HUB_URL
-  if (!url) throw new CadreError('invalid_request', 'which hub? give --hub, or set CADRE_HUB_URL')
+  if (!url) throw new CadreError('invalid_request', 'the hub is not known: give --hub, or set CADRE_HUB_URL')
   const password = await typedSecret(`password of ${username}: `)
   const { token } = await new HubClient(url, null).call(CreateSession, { username, password })
   makeHome(home)
@@ -50,7 +50,7 @@ export async function login(username: string, { home: given, hub }: HubOptions):
   process.stdout.write(`signed in at ${url} as ${username}\n`)
 }
 
-/** What is typed up to Enter, without showing it; without a terminal, what stdin has. */
+/** Reads what is typed up to Enter, without showing it. Without a terminal, reads stdin. */
 export async function typedSecret(prompt: string): Promise<string> {
   if (!process.stdin.isTTY) return (await Bun.stdin.text()).replace(/\r?\n$/, '')
   process.stderr.write(prompt)
@@ -86,7 +86,7 @@ export async function realmToken(
   process.stdout.write(`${options.json ? JSON.stringify(minted) : minted.token}\n`)
 }
 
-/** Revokes the session. The daemon keeps its realm. */
+/** Revokes the session. The enrolment of the daemon is not affected. */
 export async function logout({ home: given }: HubOptions): Promise<void> {
   const home = homeFolder(given)
   const session = readSession(home)
@@ -94,7 +94,7 @@ export async function logout({ home: given }: HubOptions): Promise<void> {
   try {
     await new HubClient(session.hub, session.token).call(DeleteSession, {})
   } catch (error) {
-    // A session that the hub does not know any more is over already.
+    // If the hub no longer knows the session, it has already ended.
     if (!(error instanceof CadreError) || error.code !== 'unauthorized') throw error
   }
   rmSync(sessionFile(home))
@@ -103,7 +103,7 @@ export async function logout({ home: given }: HubOptions): Promise<void> {
 
 export interface PublishOptions extends HubOptions {
   scope?: string
-  /** Puts the team on this realm's list too, so that it can be dispatched there. */
+  /** Also put the team on this realm's list, so that it can be dispatched there. */
   realm?: string
   json?: boolean
 }
@@ -148,30 +148,36 @@ export async function dispatch(team: string, options: DispatchOptions): Promise<
   process.stdout.write(`${job.run_id}  ${job.state}${job.waiting_for ? `, waiting for ${job.waiting_for}` : ''}\n`)
 }
 
-/** `-i` is text until the team's own declaration says what it is. */
+/** The inputs of `-i`. They are text until the team's declaration says what type they have. */
 async function givenInputs(client: HubClient, team: string, options: InputOptions): Promise<JsonObject> {
   if (!options.input) return readInputs([], options)
   const { files } = await client.call(DownloadTeam, { team })
   return readInputs(inputsOf(files), options)
 }
 
-/** The hub that is meant, with the credential for it. */
+/** A client for the hub in question, with the credential for it. */
 export async function hubOf(home: string, options: HubOptions): Promise<HubClient> {
   const session = readSession(home)
   const url = await hubAddress(home, options)
   const key = process.env.CADRE_API_KEY || (await stored(home, 'hub.api_key'))
   refuseSessionForm(key)
-  // A session is only shown to the hub that gave it.
+  // A session is sent only to the hub that issued it.
   const token = key ?? (session?.hub === url ? session.token : null)
   if (token) return new HubClient(url, token)
   throw new CadreError('unauthorized', `no credential for ${url}: set CADRE_API_KEY, or sign in with \`login\``)
 }
 
-/** As given, else of the session, else that where the daemon is enrolled. Throws `invalid_request`. */
+/**
+ * The address that was given, else that of the session, else that where the daemon is enrolled. Throws
+ * `invalid_request`.
+ */
 export async function hubAddress(home: string, { hub }: HubOptions): Promise<string> {
   const url = hub ?? (process.env.CADRE_HUB_URL || (readSession(home)?.hub ?? (await stored(home, 'hub.url'))))
   if (url) return url
-  throw new CadreError('invalid_request', 'which hub? give --hub, set CADRE_HUB_URL, or sign in with `login`')
+  throw new CadreError(
+    'invalid_request',
+    'the hub is not known: give --hub, set CADRE_HUB_URL, or sign in with `login`',
+  )
 }
 
 async function stored(home: string, key: string): Promise<string | null> {
@@ -197,6 +203,6 @@ async function realmOf(client: HubClient, wanted: string): Promise<string> {
     })
     const found = realms.find(({ slug, name }) => slug === wanted || name === wanted)
     if (found) return found.id
-    if (offset + limit >= total) throw new CadreError('not_found', `no realm ${wanted} at ${client.url}`)
+    if (offset + limit >= total) throw new CadreError('not_found', `there is no realm ${wanted} at ${client.url}`)
   }
 }

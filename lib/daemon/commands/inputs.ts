@@ -1,5 +1,5 @@
-// The inputs of a run as the command line gives them: `--inputs file.json`, then `-i name=value`, which win. The value of
-// `-i name=@-` is read from stdin, so that a secret stands in no shell history.
+// The inputs of a run on the command line: `--inputs file.json`, then `-i name=value`, which takes precedence. The
+// value of `-i name=@-` is read from stdin, so that a secret does not appear in the shell history.
 
 import { CadreError } from '../../error.ts'
 import { isObject, type JsonObject } from '../../json.ts'
@@ -27,7 +27,7 @@ function partition(input: string[]): [piped: string[], others: string[]] {
 
 let stdin: Promise<string> | undefined
 
-/** Stdin is read once, also when the command is tried again. The end of the line is not part of the value. */
+/** Stdin is read once, even if the command is tried again. The final line break is not part of the value. */
 async function pipedInput(fields: readonly Field[], argument: string): Promise<JsonObject> {
   const name = argument.slice(0, -3)
   const field = fields.find(each => each.name === name)

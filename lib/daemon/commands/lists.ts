@@ -26,7 +26,7 @@ export interface ListOptions {
   all?: boolean
 }
 
-/** A terminal of this width has room for the state of a run as a word, too. */
+/** A terminal of at least this width also shows the state of a run as a word. */
 const ROOMY = 100
 const LOG_PAGE = 1_000
 const FOLLOW_MS = 300
@@ -51,7 +51,7 @@ async function treeOfHub(runId: string, home: string | undefined, hub: string | 
   return client.call(GetTreeOfHub, { run_id: runId })
 }
 
-/** `hub`: as the hub has it; a text is its address. */
+/** `hub` shows the tree as the hub has it. A text is the address of the hub. */
 export async function tree(runId: string, options: ListOptions & { hub?: string | true }): Promise<void> {
   const { home, json, hub } = options
   const found = hub
@@ -118,7 +118,7 @@ export async function logs(runId: string, options: ListOptions & { phase?: strin
   const paint = createPaint(process.stdout)
   let afterSeq = 0
   for (;;) {
-    // Asked before the lines are read: what an ended run said is there by then.
+    // The state is read before the lines, so that for an ended run the lines are complete.
     const { state } = await askAboutRuns(home, runs => runs.call(GetRun, { run_id: runId }))
     afterSeq = await printLines(home, runId, afterSeq, options, paint)
     if (!options.follow || state === 'interrupted' || runEnded(state)) return
@@ -147,7 +147,7 @@ function plainLine({ at, phase, stream, text, fields }: LogLine, paint: Paint): 
   const time = paint.dim(new Date(at).toTimeString().slice(0, 8))
   const extra =
     fields && Object.keys(fields).length > 0 && stream === 'log' ? paint.dim(` ${JSON.stringify(fields)}`) : ''
-  // Lines of ours begin with a time.
+  // A line of the log begins with a time, so continuation lines are indented to tell them apart.
   const indented = printable(text).replaceAll('\n', '\n          ')
   return `${time}  ${paint.dim(phase ?? '')}  ${indented}${extra}`
 }
@@ -159,7 +159,7 @@ function show(json: boolean | undefined, data: unknown, rows: (paint: Paint) => 
   for (const line of lines) process.stdout.write(`${line}\n`)
 }
 
-/** Width of the terminal; no bound elsewhere. */
+/** The width of the terminal. No limit when the output is not a terminal. */
 function columns(): number {
   return process.stdout.isTTY ? process.stdout.columns : Number.POSITIVE_INFINITY
 }

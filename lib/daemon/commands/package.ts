@@ -1,4 +1,4 @@
-// A team as a package: its folder on the way to the hub, and the inputs of one that comes from there.
+// A team as a package: reads its folder before it is sent to the hub, and reads the inputs of a package from the hub.
 
 import { existsSync, lstatSync, readdirSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
@@ -10,12 +10,12 @@ import { signPackage } from '../../wire/package-signature.ts'
 import type { PackageFile, PackageSignature } from '../../wire/packages.ts'
 import { publishKeys } from '../publish-keys.ts'
 
-/** What the hub takes. */
+/** The limit of the hub. */
 const MOST_BYTES = 10 * 1024 * 1024
 
 /**
- * The files of a package: team.yml and all that lies beside and below it. Dot files, links and node_modules stay behind.
- * `scope`, when given, takes the place of `@local`. Throws `invalid_request`, `too_large`.
+ * The files of a package: team.yml and everything beside and below it, except dot files, links and node_modules. If
+ * `scope` is given, it replaces `@local`. Throws `invalid_request`, `too_large`.
  */
 export async function readPackage(path: string, scope?: string): Promise<PackageFile[]> {
   const folder = path.endsWith('team.yml') ? dirname(resolve(path)) : resolve(path)
@@ -47,7 +47,7 @@ export function signed(home: string, files: readonly PackageFile[]): PackageSign
   return signPackage({ name, version, sha256: packageDigest(inOrder(files)) }, key)
 }
 
-/** What the root team of a package asks for. */
+/** The inputs that the root team of a package declares. */
 export function inputsOf(files: readonly PackageFile[]): readonly Field[] {
   return rootOf(files).inputs
 }

@@ -1,4 +1,4 @@
-// `plan PATH|TEAM`: prints what a run would do, and does none of it.
+// `plan PATH|TEAM`: prints what a run would do, without doing it.
 
 import { createLog } from '../../log.ts'
 import { PlanTeam, ValidateTeam } from '../../wire/daemon-calls.ts'

@@ -1,4 +1,4 @@
-// The command line of the daemon. Each command loads what it needs when it is called, so that `run` starts fast.
+// The command line of the daemon. Each command loads its modules when it is called, so that `run` starts fast.
 
 import { Command, CommanderError, InvalidArgumentError } from 'commander'
 import { didYouMean } from '../../spelling.ts'
@@ -8,29 +8,29 @@ import type { ServeFlags } from '../serve.ts'
 import { version } from '../version.ts'
 import { tellFailure } from './failure.ts'
 
-/** How long what a failed command had begun may take to end. */
+/** How long the work of a failed command may take to end. */
 const LEAVE_MS = 500
 
 const program = new Command('bun daemon.ts')
   .description('Runs teams: pipelines in one YAML file, on this machine.')
   .version(version)
-  .option('--home <folder>', 'where state lies (CADRE_HOME, ~/.cadre)')
+  .option('--home <folder>', 'folder for all state (CADRE_HOME, default ~/.cadre)')
   .exitOverride()
-  .showHelpAfterError('(--help tells more)')
+  .showHelpAfterError('(use --help for more information)')
 
 program.hook('preAction', () => refuseForeignEnvironment())
 
-// Whatever the command is: a key that ends with somebody's session fails one day for a reason that nobody sees.
+// This applies to every command: a key that ends with somebody's session would fail one day for no visible reason.
 program.hook('preAction', () => refuseSessionForm(process.env.CADRE_API_KEY))
 
 /** Runs the command that the process was called with, and sets its exit code. `serve` is the default command. */
 export async function runCommand(serve: (flags: ServeFlags) => Promise<void>): Promise<void> {
-  // What nobody waited for.
+  // Errors that no code has handled.
   for (const event of ['uncaughtException', 'unhandledRejection']) {
     process.on(event, (thrown: unknown) => process.exit(fail(thrown)))
   }
 
-  // `… | head` has read enough: that is no failure.
+  // The reader of a pipe such as `… | head` has read enough, which is not a failure.
   process.stdout.on('error', error => {
     if ((error as NodeJS.ErrnoException).code !== 'EPIPE') throw error
     process.exit()
@@ -45,7 +45,7 @@ export async function runCommand(serve: (flags: ServeFlags) => Promise<void>): P
   }
 }
 
-/** Runs `work`; a number that it returns is the exit code. `path`: the team that the command was given. */
+/** Runs `work`. If it returns a number, that is the exit code. `path` is the team that the command was given. */
 function act(work: () => Promise<unknown>, path?: string): Promise<void> {
   return work().then(
     code => {
@@ -53,7 +53,7 @@ function act(work: () => Promise<unknown>, path?: string): Promise<void> {
     },
     thrown => {
       process.exitCode = fail(thrown, path)
-      // What it had begun may wait for a disk or a peer that never answers.
+      // The work may still wait for a disk or a peer that never answers.
       setTimeout(() => process.exit(), LEAVE_MS).unref()
     },
   )
@@ -67,11 +67,11 @@ function serveWith(serve: (flags: ServeFlags) => Promise<void>): void {
   program
     .command('serve', { isDefault: true })
     .description('serve the API (default)')
-    .option('--host <address>', 'where to listen (CADRE_DAEMON_HOST, 127.0.0.1)')
-    .option('--port <number>', 'port, 0 for any (CADRE_DAEMON_PORT, 7401)')
+    .option('--host <address>', 'address to listen on (CADRE_DAEMON_HOST, default 127.0.0.1)')
+    .option('--port <number>', 'port to listen on, 0 for any free port (CADRE_DAEMON_PORT, default 7401)')
     .allowExcessArguments()
     .action((_, command: Command) => {
-      // As the default it is given what is no command, too.
+      // As the default command, `serve` also receives words that are not commands.
       const [word] = command.args
       if (word !== undefined) {
         const names = program.commands.map(each => each.name())
@@ -83,7 +83,7 @@ function serveWith(serve: (flags: ServeFlags) => Promise<void>): void {
 
 const collect = (value: string, all: string[] = []) => [...all, value]
 
-/** How many items a list shows. */
+/** The number of items that a list shows. */
 function count(text: string): number {
   const value = Number(text)
   if (/^\d+$/.test(text) && value >= 1 && value <= 100) return value
@@ -104,7 +104,7 @@ program
 
 program
   .command('validate <team>')
-  .description('check a team and all that it reaches')
+  .description('check a team and everything that it uses')
   .option('--json')
   .action((team: string, _, command: Command) =>
     act(async () => (await import('./teams.ts')).validate(team, command.optsWithGlobals()), team),
@@ -112,7 +112,7 @@ program
 
 program
   .command('plan <team>')
-  .description('print what a run would do')
+  .description('print what a run would do, without doing it')
   .option('-i, --input <name=value>', 'an input; name=@file reads a file, name=@- stdin', collect)
   .option('--inputs <file>', 'inputs as a JSON object')
   .option('--json')
@@ -133,7 +133,7 @@ program
 
 program
   .command('agent')
-  .description('agents of your own')
+  .description('manage your own agents')
   .command('new <name>')
   .description('write an agent and its test: into the repository when called there, else into the home')
   .action((name: string, _, command: Command) =>
@@ -142,7 +142,7 @@ program
 
 program
   .command('doctor [agent]')
-  .description('check settings, and ask the other side who the credential is and what it lacks')
+  .description('check settings, and ask each system whose the credential is and which permissions it lacks')
   .option('--json')
   .action((agent: string | undefined, _, command: Command) =>
     act(async () => (await import('./doctor.ts')).doctor(agent, command.optsWithGlobals())),
@@ -153,7 +153,7 @@ const lists = () => import('./lists.ts')
 program
   .command('runs')
   .description('list runs, newest first')
-  .option('--all', 'sub-runs too')
+  .option('--all', 'include sub-runs')
   .option('--limit <number>', 'how many (20)', count)
   .option('--json')
   .action((_, command: Command) => act(async () => (await lists()).runs(command.optsWithGlobals())))
@@ -161,7 +161,7 @@ program
 program
   .command('tree <run>')
   .description('show the whole tree of a run')
-  .option('--hub [url]', 'as the hub has it')
+  .option('--hub [url]', 'show the tree as the hub has it')
   .option('--json')
   .action((run: string, _, command: Command) => act(async () => (await lists()).tree(run, command.optsWithGlobals())))
 
@@ -174,14 +174,14 @@ program
 program
   .command('logs <run>')
   .description('print the log of a run')
-  .option('-f, --follow', 'until it ends')
+  .option('-f, --follow', 'print new lines until the run ends')
   .option('--phase <name>')
   .option('--json')
   .action((run: string, _, command: Command) => act(async () => (await lists()).logs(run, command.optsWithGlobals())))
 
 program
   .command('why <run>')
-  .description('tell why a run ended as it did')
+  .description('say why a run ended as it did')
   .option('--json')
   .action((run: string, _, command: Command) => act(async () => (await lists()).why(run, command.optsWithGlobals())))
 
@@ -189,8 +189,8 @@ program
   .command('resume <run>')
   .description('continue a run that was interrupted, or that has ended; what completed stays')
   .option('--from <phase>', 'repeat this phase and what depends on it')
-  .option('--failed', 'repeat the failed items of maps that completed all the same, too')
-  .option('-i, --input <name=value>', 'a secret input again; name=@- reads stdin, name=@file a file', collect)
+  .option('--failed', 'also repeat the failed items of maps that completed nevertheless')
+  .option('-i, --input <name=value>', 'give a secret input again; name=@- reads stdin, name=@file a file', collect)
   .option('--json', 'print the run record')
   .action((run: string, _, command: Command) =>
     act(async () => (await import('./change.ts')).resume(run, command.optsWithGlobals())),
@@ -198,15 +198,15 @@ program
 
 program
   .command('cancel <run>')
-  .description('cancel a run and all below it; a second time also its cleanup phases')
+  .description('cancel a run and all runs below it; a second cancel also stops its cleanup phases')
   .action((run: string, _, command: Command) =>
     act(async () => (await import('./change.ts')).cancel(run, command.optsWithGlobals())),
   )
 
 program
   .command('reviews')
-  .description('list what people are asked')
-  .option('--all', 'decided ones too')
+  .description('list the reviews that wait for people')
+  .option('--all', 'include decided reviews')
   .option('--limit <number>', 'how many (20)', count)
   .option('--json')
   .action((_, command: Command) => act(async () => (await lists()).reviews(command.optsWithGlobals())))
@@ -236,7 +236,7 @@ settings
 
 settings
   .command('set <key> [value]')
-  .description('a value of - is read from stdin; none removes the setting')
+  .description('set a setting; the value - reads it from stdin, and no value removes the setting')
   .action((key: string, value: string | undefined, _, command: Command) =>
     act(async () => (await settingCommands()).setSetting(key, value, command.optsWithGlobals())),
   )
@@ -295,7 +295,7 @@ keys
 
 keys
   .command('use <key>')
-  .description('go back to a key that begins with this')
+  .description('sign with the key that begins with this text')
   .action((key: string, _, command: Command) =>
     act(async () => (await keyCommands()).useKey(key, command.optsWithGlobals())),
   )

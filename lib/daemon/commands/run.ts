@@ -1,4 +1,4 @@
-// `run PATH|TEAM`: starts a run, shows it while it goes on, prints its outputs.
+// `run PATH|TEAM`: starts a run, shows its progress, and prints its outputs.
 
 import { resolve } from 'node:path'
 import type { JsonObject } from '../../json.ts'
@@ -18,17 +18,17 @@ export interface RunOptions extends InputOptions {
   json?: boolean
 }
 
-/** What stands after `run`: a package is named, a path is made absolute. */
+/** Reads the argument of `run`: a package is named, and a path is made absolute. */
 export function whichTeam(reference: string): Pick<RunRequest, 'team' | 'path'> {
   return /^@[^/]+\/[^/]+$/.test(reference) ? { team: reference } : { path: resolve(reference) }
 }
 
-/** A name stands for itself; what begins like a path, or has a slash, is made absolute. */
+/** Reads the argument of `--workspace`: a name is used as it is, and text that looks like a path is made absolute. */
 function workspaceOf(reference: string): string {
   return /^\.{1,2}$|\//.test(reference) ? resolve(reference) : reference
 }
 
-/** Files are named as the caller sees them; the run would look for them in its workspace. */
+/** Makes paths of files absolute. They are relative to the caller's folder, but the run would look in its workspace. */
 function filesFromHere(fields: readonly Field[], given: JsonObject): JsonObject {
   const files = new Set(fields.filter(({ type }) => type === 'file').map(({ name }) => name))
   const entries = Object.entries(given).map(([name, value]) => {
@@ -54,7 +54,7 @@ export async function run(reference: string, options: RunOptions): Promise<numbe
   return watch(runner, runId, { home, json: options.json ?? false })
 }
 
-/** Runs that were interrupted are not restarted by the way, nor passed over in silence. */
+/** Mentions interrupted runs, which are not restarted here. */
 function tellLeft({ daemon }: CommandHost): void {
   const interrupted = [...daemon.left].filter(id => daemon.engine.record(id).state === 'running')
   const [first, ...more] = interrupted

@@ -29,7 +29,10 @@ export async function getSetting(key: string, { home }: Options): Promise<void> 
   process.stdout.write(`${shown(value)}\n`)
 }
 
-/** `-` reads the value from stdin, so that a secret stands in no shell history; without a value the setting is removed. */
+/**
+ * Sets a setting. `-` reads the value from stdin, so that a secret does not appear in the shell history. Without a
+ * value the setting is removed.
+ */
 export async function setSetting(key: string, value: string | undefined, { home }: Options): Promise<void> {
   if (value === undefined) return void (await access(home, daemon => daemon.call(SetSetting, { key, value: null })))
   const text = value === '-' ? (await Bun.stdin.text()).replace(/\r?\n$/, '') : value
@@ -42,8 +45,9 @@ export async function storeSetting(home: string | undefined, key: string, value:
 }
 
 /**
- * JSON where it is a list, an object, true or false; else text. A number stays text: it may be a credential. So does a
- * named secret, which may be JSON itself, unless it is `{"value": …, "teams": […]}`.
+ * The value of a text: JSON if it is a list, an object, true or false, and otherwise text. A number stays text, because
+ * it may be a credential. A named secret, which may itself be JSON, stays text unless it has the form `{"value": …,
+ * "teams": […]}`.
  */
 function fromText(key: string, text: string): Json {
   if (/^secrets\.[^.]+(\.value)?$/.test(key)) return isEntryText(text) ? JSON.parse(text) : text
@@ -57,7 +61,7 @@ function fromText(key: string, text: string): Json {
 
 const shown = (value: Json): string => (typeof value === 'string' ? value : JSON.stringify(value))
 
-/** `work` may be called again: a process that holds the home may let go of it in between. */
+/** `work` may be called more than once, because a process that holds the home may release it in between. */
 function access<T>(given: string | undefined, work: (daemon: Callee) => Promise<T>): Promise<T> {
   const home = homeFolder(given)
   return withHome(home, work, async () => {

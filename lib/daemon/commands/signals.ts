@@ -1,16 +1,17 @@
-// What SIGINT and SIGTERM ask of a command that runs something. SIGINT cancels the run, a second one its cleanup phases
-// too; SIGTERM, a third SIGINT, or a cancel that gets nowhere leaves. Who leaves has left within ten seconds, whatever hangs.
+// What SIGINT and SIGTERM do to a command that runs something. The first SIGINT cancels the run, and the second also
+// cancels its cleanup phases. SIGTERM, a third SIGINT, or a cancel without effect makes the command leave. It has left
+// within ten seconds, whatever hangs.
 
 import { EXIT } from './exit.ts'
 
 /** What a cancel did: `cleanup` names phases that still run because they always do. */
 type Cancel = () => Promise<{ cleanup: string[] }>
 
-/** A full disk takes no cancel: so long it is waited for. */
+/** On a full disk no cancel can be stored. The command waits this long for it. */
 const ANSWER_MS = 3_000
-/** Whatever runs has ended 5 s after it was cancelled. */
+/** Every process of a run has ended 5 s after it was cancelled. */
 const END_MS = 6_000
-/** Since the signal. */
+/** The command has left this long after the signal. */
 const LEFT_MS = 9_500
 
 export class Signals implements Disposable {
@@ -58,7 +59,7 @@ export class Signals implements Disposable {
         clearTimeout(last)
         process.stderr.write(`cancelling; cleanup phases still run (${cleanup.join(', ')}): Ctrl-C again stops them\n`)
       },
-      // It has ended already, or nobody is there to cancel it.
+      // The run has already ended, or nobody is there to cancel it.
       this.leave,
     )
   }

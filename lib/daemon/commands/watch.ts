@@ -1,4 +1,4 @@
-// Follows a run to its end, or to the point where only a person can help it on. Ctrl-C cancels it.
+// Follows a run to its end, or to the point where only a person can continue it. Ctrl-C cancels it.
 
 import { join } from 'node:path'
 import type { JsonObject } from '../../json.ts'
@@ -21,12 +21,12 @@ export interface WatchOptions {
   json: boolean
 }
 
-/** Nothing is at work for this long and a person is asked: the run waits. */
+/** If nothing has been running for this long and a person is asked, the run counts as waiting. */
 const QUIET_MS = 150
 
 /**
- * Follows a run and returns the exit code. Where this process holds the home, it stays until everything that runs in it has
- * ended, and lets go of the home.
+ * Follows a run and returns the exit code. If this process holds the home, it stays until everything that runs in it
+ * has ended, and then releases the home.
  */
 export async function watch(runner: Runner, runId: string, options: WatchOptions): Promise<number> {
   using signals = new Signals(() => runner.cancel(runId))
@@ -39,7 +39,7 @@ export async function watch(runner: Runner, runId: string, options: WatchOptions
   }
 }
 
-/** What other commands started through this process goes on in it. */
+/** Waits for runs that other commands started through this process. */
 export async function stay({ host }: Runner, { leaving }: Pick<Signals, 'leaving'>): Promise<void> {
   if (!host || leaving.aborted) return
   if (host.atWork) {
@@ -68,11 +68,11 @@ async function follow(runner: Runner, runId: string, signals: Signals, { home, j
     clearTimeout(quiet)
     screen.close()
   }
-  // The process that it ran in is gone: with its last run, or too early.
+  // The process that executed the run is gone, after its last run or too early.
   if (!until.aborted && record?.completed_at == null)
     record = await askAboutRuns(home, runs => runs.call(GetRun, { run_id: runId }))
   if (!record) return EXIT.interrupted
-  // It stops with this process.
+  // The run stops with this process.
   if (runner.host && signals.leaving.aborted) record = shown(record)
   if (json) process.stdout.write(`${JSON.stringify(record, null, 2)}\n`)
   else tellEnd(record, home)
@@ -101,7 +101,7 @@ function tellEnd(record: Shown<RunRecord>, home: string): void {
   say(paint.dim(`  bun daemon.ts resume ${run_id}`))
 }
 
-/** What people are asked, each with the command that answers it. */
+/** Prints the questions to people, each with the command that answers it. */
 async function tellQuestions(runner: Runner, model: RunModel): Promise<void> {
   const paint = createPaint(process.stderr)
   for (const { id, run_id, phase, kind, reason, prompt } of await runner.pending()) {

@@ -1,6 +1,6 @@
-// The heartbeat, in a thread of its own: a busy main thread loses no lease. It only speaks for the main thread while
-// that moves: its beat is a counter in shared memory, and past 60 s without a step the daemon reports `stuck` and names
-// no jobs, so that their leases lapse.
+// The heartbeat runs in its own thread, so that a busy main thread loses no lease. It speaks for the main thread only
+// while that works: the main thread counts a beat in shared memory, and after 60 s without one the daemon reports
+// `stuck` and names no jobs, so that their leases expire.
 
 import { CadreError, messageOf } from '../../error.ts'
 import { type Bulletin, Heartbeat, PROTOCOL } from '../../wire/protocol.ts'
@@ -22,7 +22,7 @@ export type HeartbeatReport = { reply: Bulletin } | { code: string; message: str
 
 const STUCK_SECONDS = 60
 const FIRST_INTERVAL_MS = 15_000
-/** The hub owns the tempo, between these. */
+/** The hub chooses the interval, between these limits. */
 const SHORTEST_INTERVAL_MS = 100
 const LONGEST_INTERVAL_MS = 60_000
 

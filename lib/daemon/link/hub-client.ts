@@ -1,5 +1,5 @@
-// Calls of the hub: one JSON post with a deadline, answers held against the wire, failures as the CadreError that the
-// hub meant.
+// Calls of the hub: one JSON request with a deadline. Replies are checked against the wire, and failures become the
+// CadreError that the hub sent.
 
 import type { Static, TSchema } from 'typebox'
 import { CadreError, messageOf } from '../../error.ts'
@@ -25,8 +25,8 @@ export class HubClient {
   }
 
   /**
-   * `data` of a call. Throws the hub's own error, or `unavailable` when the hub was not reached, when what answered is
-   * no hub (a login page, a proxy), or when the answer is not what this call answers.
+   * Returns the `data` of a call. Throws the hub's own error, or `unavailable` when the hub was not reached, when
+   * something else answered (a login page, a proxy), or when the reply does not have the form of this call.
    */
   async call<Body extends TSchema, Data extends TSchema>(
     { path, data }: Call<Body, Data>,

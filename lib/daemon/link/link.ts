@@ -1,5 +1,6 @@
-// The link to the hub. The daemon always calls: it enrols, beats, polls for jobs and sends what its runs did. The hub
-// may be away at any time; runs go on, changes wait in the outbox, and every loop comes back with backoff and jitter.
+// The link to the hub. The daemon always calls: it enrols, sends heartbeats, polls for jobs and sends what its runs
+// did. The hub may be away at any time. Runs continue then, changes wait in the outbox, and every loop tries again with
+// backoff and jitter.
 
 import type { Static } from 'typebox'
 import { CadreError, messageOf } from '../../error.ts'
@@ -26,7 +27,7 @@ import { HubClient } from './hub-client.ts'
 
 export { HubClient }
 
-/** A fact of the run database, as the hub last said: `no`, else `yes`. */
+/** The name of a fact in the run database: whether the hub has approved this daemon, `no` or `yes`. */
 export const APPROVED = 'approved'
 
 export const WAITS_FOR_APPROVAL =
@@ -42,20 +43,20 @@ export interface LinkOptions {
   outbox: SyncOutbox
   /** Of a run, in file order. */
   phasesOf: (row: RunRow) => readonly Phase[]
-  /** Only this dispatch key is trusted when it is set (PEM). */
+  /** When this is set (PEM), no other dispatch key is trusted. */
   pinnedKey: string | null
   jobs: JobHost
   agents: () => { name: string; version: string }[]
   workspaces: () => string[]
-  /** The hub has accepted the token. */
+  /** Called when the hub has accepted the token. */
   enrolled: () => Promise<void>
 }
 
-/** What jobs do to this daemon. Each throws a CadreError that the hub is told. */
+/** What jobs do to this daemon. Each method throws a CadreError, which is reported to the hub. */
 export interface JobHost {
   /** Leaf phases that could start now. */
   freeSlots(): number
-  /** Starts the dispatched run, once however often it is asked. Resolves when it is durable. */
+  /** Starts the dispatched run, only once however often it is called. Resolves when the start is durable. */
   start(runId: string, order: RunOrder): Promise<void>
   ended(runId: string): Promise<unknown>
   cancel(runId: string): Promise<unknown>
@@ -63,12 +64,12 @@ export interface JobHost {
   decide(reviewId: string, decision: Decision): Promise<unknown>
 }
 
-/** A heartbeat that was answered this long ago means that the hub is away. */
+/** If the last answered heartbeat is older than this, the hub counts as away. */
 const CONNECTED_MS = 45_000
 const POLL_MS = 25_000
 const BATCH_BYTES = 3_500_000
 const LONGEST_PAUSE_MS = 30_000
-/** How often it is looked whether a slot is free, or the daemon enrolled. */
+/** How often to check whether a slot is free or the daemon is enrolled. */
 const BUSY_MS = 200
 
 export class Link {
@@ -109,7 +110,7 @@ export class Link {
     return this.#realmId
   }
 
-  /** The hub answered a heartbeat lately. */
+  /** Whether the hub has answered a heartbeat recently. */
   connected(): boolean {
     return Date.now() - this.#answeredAt < CONNECTED_MS
   }
@@ -121,14 +122,14 @@ export class Link {
     return this.#keys.filter(key => key.not_after === undefined || key.not_after > Date.now())
   }
 
-  /** Whether runs of this team (`@scope/name`) are the realm's business. */
+  /** Whether runs of this team (`@scope/name`) are reported to the realm. */
   lists(team: string): boolean {
     return this.#teams.has(team)
   }
 
   /**
-   * Enrols and starts the loops. A hub that is away is tried again for as long as it takes; one that refuses this token
-   * throws, so that a wrong token is seen at start.
+   * Enrols and starts the loops. If the hub is away, it is tried again until it answers. If the hub refuses the token,
+   * this throws, so that a wrong token is noticed at the start.
    */
   async start(): Promise<void> {
     try {
@@ -148,7 +149,7 @@ export class Link {
     await Promise.all(this.#loops)
   }
 
-  /** Who a user PAT belongs to, and the role in this daemon's realm. Throws what the hub answers. */
+  /** The owner of a user token, and the role in this daemon's realm. Throws the hub's error. */
   whoami(pat: string): Promise<Identity> {
     return this.client.call(Whoami, { realm_id: this.#realmId }, { token: pat })
   }
@@ -177,7 +178,7 @@ export class Link {
     this.#options.log.info('enrolled', { hub: this.client.url, daemon: enrolled.daemon_id, realm: enrolled.realm_id })
   }
 
-  /** What register and heartbeat replies tell. */
+  /** Stores what replies to register and heartbeat contain. */
   #learn({ dispatch_keys, teams, teams_version, approved }: Bulletin): void {
     this.#keys = dispatch_keys
     this.#learnApproval(approved !== false)
@@ -193,7 +194,7 @@ export class Link {
     this.#tellRunning()
   }
 
-  /** Told once, and kept for `doctor`. */
+  /** Logs the approval when it changes, and stores it for `doctor`. */
   #learnApproval(approved: boolean): void {
     const before = this.#approved
     if (approved === before) return
@@ -266,13 +267,13 @@ export class Link {
         this.#options.log.warn('a job was refused', { job: job.job_id, kind: job.kind, error: messageOf(error) })
         return await this.#ack(job, 'failed', explain(error))
       }
-      // An answer that does not get through is no refusal: the hub delivers the job again, and it changes nothing then.
+      // A lost answer is not a refusal: the hub delivers the job again, and accepting it again changes nothing.
       await this.#ack(job, 'accepted')
       if (job.kind !== 'run') return await this.#ack(job, 'done')
       void this.#options.jobs
         .ended(job.run_id)
         .then(() => this.#ack(job, 'done'))
-        // The run was deleted meanwhile, or the hub is away: what it was sent of the run says that it has ended.
+        // The run was deleted meanwhile, or the hub is away. The hub learns the end of the run from its synced changes.
         .catch(() => {})
     } finally {
       this.#running.delete(job.job_id)
@@ -313,7 +314,7 @@ export class Link {
     this.#order({ running: [...this.#running], teamsVersion: this.#teamsVersion })
   }
 
-  /** Sends the oldest changes; waits for new ones when there are none. */
+  /** Sends the oldest changes, or waits for new ones when there are none. */
   async #sync(): Promise<void> {
     const { outbox, phasesOf, store, log } = this.#options
     const daemon_id = this.#answeredAt === 0 ? null : this.#daemonId
@@ -336,7 +337,7 @@ export class Link {
   }
 
   async #nextChange(): Promise<void> {
-    // What was queued between the look and here is found by the next look, at the latest after this pause.
+    // A change that was queued since the last check is found by the next one, after this pause at the latest.
     const pause = startPause(1_000, this.#stop.signal)
     this.#wakeSync = pause.end
     await pause.over
@@ -361,7 +362,7 @@ export class Link {
   }
 }
 
-/** The payload of a job of `kind`. Throws `invalid_request` for one that has not the form of its kind. */
+/** The payload of a job of `kind`. Throws `invalid_request` when it does not have the form of that kind. */
 function order<K extends JobKind>(kind: K, payload: unknown): Static<(typeof ORDERS)[K]> {
   const form = ORDERS[kind]
   if (matches(form, payload)) return payload
@@ -373,7 +374,7 @@ function order<K extends JobKind>(kind: K, payload: unknown): Static<(typeof ORD
 
 const samePem = (a: string, b: string): boolean => a.replace(/\s/g, '') === b.replace(/\s/g, '')
 
-/** An error as the hub keeps it with the job: the message and what was wrong in detail. */
+/** An error as the hub stores it with the job: the message and its details. */
 function explain(error: unknown): string {
   if (!(error instanceof CadreError)) return 'internal error; see the log of the daemon'
   return [error.message, ...(error.details ?? []).map(detail => `${detail.path} ${detail.message}`)].join('; ')

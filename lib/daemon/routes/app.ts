@@ -1,4 +1,5 @@
-// The daemon's API, one plugin a resource. It is loaded when a process begins to serve: most commands need none of it.
+// The daemon's API, with one plugin for each resource. It is loaded when a process begins to serve, because most
+// commands do not need it.
 
 import { Elysia } from 'elysia'
 import { health } from '../../http/health.ts'

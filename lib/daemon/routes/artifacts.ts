@@ -1,4 +1,4 @@
-// artifacts/*: the files that phases wrote. They are given as downloads that no browser renders or runs.
+// artifacts/*: the files that phases wrote. They are sent as downloads, so that no browser renders or runs them.
 
 import { realpath } from 'node:fs/promises'
 import { basename, join, sep } from 'node:path'
@@ -54,7 +54,10 @@ export const artifacts = (daemon: Daemon, kit: DaemonKit) =>
       },
     )
 
-/** Absolute path of `files/<phase>/<name>` of a run. What is no safe name, or leads out by a link, is not there. */
+/**
+ * The absolute path of `files/<phase>/<name>` of a run. An unsafe name, or one that leads outside through a link, is
+ * answered like a missing file.
+ */
 async function artifactFile(daemon: Daemon, runId: string, path: string): Promise<string> {
   const missing = () => new CadreError('not_found', `run ${runId} has no file ${path}`)
   if (!path.startsWith('files/') || !isSafeName(path)) throw missing()
@@ -64,12 +67,12 @@ async function artifactFile(daemon: Daemon, runId: string, path: string): Promis
     const stat = await Bun.file(real).stat()
     if (real.startsWith(realBase + sep) && stat.isFile()) return real
   } catch {
-    // Told below, like everything that cannot be had.
+    // The error is thrown below, as for every file that cannot be read.
   }
   throw missing()
 }
 
-/** As `filename*` takes it (RFC 8187): every character that is not an attr-char is percent-encoded. */
+/** Encodes a name for `filename*` (RFC 8187): every character that is not an attr-char is percent-encoded. */
 function encodeRfc8187(name: string): string {
   return encodeURIComponent(name.toWellFormed()).replace(
     /['()*]/g,

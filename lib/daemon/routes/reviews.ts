@@ -1,4 +1,4 @@
-// reviews/*: questions that runs put to people, and their answers.
+// reviews/*: the questions that runs ask people, and their answers.
 
 import { Elysia } from 'elysia'
 import { CadreError } from '../../error.ts'

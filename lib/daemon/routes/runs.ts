@@ -1,4 +1,4 @@
-// runs/*: start, cancel, resume, delete, and everything that is recorded of a run.
+// runs/*: start, cancel, resume and delete runs, and read everything that is recorded about them.
 
 import { Elysia } from 'elysia'
 import type { Static } from 'typebox'
@@ -25,7 +25,7 @@ const Start = closed({
   inputs: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
   run_name: Type.Optional(Type.Union([Name, Type.Null()])),
   workspace: Type.Optional(Type.Union([Type.String({ minLength: 1, maxLength: 4_096 }), Type.Null()])),
-  // Of a caller on this machine, who may have to ask again: the same id is started once only.
+  // A caller on this machine may choose the id, so that it can repeat the call: the same id is started only once.
   run_id: Type.Optional(Type.String({ pattern: UUID })),
 })
 const List = closed({
@@ -48,7 +48,7 @@ const Logs = closed({
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000 })),
 })
 
-/** Who may read a run, and so on; a call about a run also asks `target`. */
+/** Who may read runs, and so on. A call about a run also calls `target`. */
 const READ = { local: 'open', remote: 'access', ofRun: true } as const
 const HERE = { local: 'open', remote: null } as const
 
@@ -89,7 +89,7 @@ export function runs(daemon: Daemon, kit: DaemonKit) {
       ({ body, caller }) => {
         const { run_id, from_phase: from = null, failed = false, inputs } = body
         if (inputs && !caller.local) {
-          throw new CadreError('forbidden', 'secret inputs are only taken on the daemon’s own machine')
+          throw new CadreError('forbidden', 'secret inputs are only accepted on the daemon’s own machine')
         }
         const request = { from, failed, ...(inputs && { inputs: inputs as JsonObject }) }
         return resumeRun(daemon, target(daemon, caller, run_id), request)
@@ -163,10 +163,10 @@ export function runs(daemon: Daemon, kit: DaemonKit) {
 
 async function start(daemon: Daemon, body: Static<typeof Start>, caller: Caller) {
   if (!caller.local && body.path !== undefined) {
-    throw new CadreError('forbidden', 'from another machine a run starts from a `team`, never from a `path`')
+    throw new CadreError('forbidden', 'a call from another machine must name a `team`, not a `path`')
   }
   if (!caller.local && body.run_id !== undefined) {
-    throw new CadreError('forbidden', 'from another machine a run gets its id here, or at dispatch')
+    throw new CadreError('forbidden', 'a call from another machine must not set the id of the run')
   }
   const { inputs, run_id: runId, ...request } = body
   const given = { ...request, ...(inputs && { inputs: inputs as JsonObject }) }
@@ -177,7 +177,7 @@ async function start(daemon: Daemon, body: Static<typeof Start>, caller: Caller)
   return { run_id, state }
 }
 
-/** The run that a call names. It exists, and the caller's token is for it, or for any run. */
+/** The run that a call names. Throws unless it exists and the caller's credential is for it or for any run. */
 export function target(daemon: Daemon, caller: Caller, runId: string): string {
   if (caller.runId !== null && !sameTree(daemon, caller.runId, runId)) {
     throw new CadreError('forbidden', `the credential is for run ${caller.runId} only`)

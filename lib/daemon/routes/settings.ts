@@ -1,4 +1,4 @@
-// settings/*: always with the local token, never from elsewhere, secrets always masked.
+// settings/*: requires the local token, is never available from other machines, and always masks secrets.
 
 import { Elysia } from 'elysia'
 import type { Json } from '../../json.ts'
@@ -30,7 +30,7 @@ export function settings(daemon: Daemon, kit: DaemonKit) {
       async ({ body }) => {
         const { key } = body
         const value = body.value as Json
-        // What the hub is asked about is the credential, not where it is kept.
+        // The hub is asked about the credential itself, not about the reference that names it.
         if (key.startsWith('hub.')) await daemon.checkSetting(key, await settings.lookUp(value))
         await settings.set(key, value, catalogue)
         return value === null ? { key, value } : settings.get(key, catalogue)

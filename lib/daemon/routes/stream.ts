@@ -1,6 +1,6 @@
-// runs/stream: what happens in a run and below it, as server-sent events. Each connection begins with how things stand.
-// Ids are epoch milliseconds, counted up where two would be the same: a reader that comes back (Last-Event-ID) gets the
-// log lines since then again; those that it had already are told by their numbers.
+// runs/stream: the events of a run and of all runs below it, as server-sent events. Each connection begins with the
+// present state. Event ids are epoch milliseconds, increased where two would be equal. A reader that reconnects
+// (Last-Event-ID) gets the log lines since then again, and recognizes lines that it already has by their numbers.
 
 import { Elysia } from 'elysia'
 import { eventStream } from '../../http/stream.ts'

@@ -1,4 +1,4 @@
-// teams/validate, teams/plan: read a team with all that it reaches and tell every problem; start nothing.
+// teams/validate and teams/plan: read a team with everything that it uses and report every problem. They start nothing.
 
 import { Elysia } from 'elysia'
 import type { JsonObject } from '../../json.ts'

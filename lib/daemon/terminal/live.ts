@@ -1,5 +1,5 @@
-// Shows a run while it goes on: a tree that is redrawn in place on a terminal, one line an event elsewhere.
-// Everything goes to stderr; stdout is for what was asked for.
+// Shows the progress of a run: a tree that is redrawn in place on a terminal, and one line for each event elsewhere.
+// Everything goes to stderr, because stdout is for the result.
 
 import { formatDuration } from '../../duration.ts'
 import type { RunEvent } from '../../wire/run-records.ts'
@@ -10,7 +10,7 @@ import { drawRun } from './tree.ts'
 export interface Screen {
   readonly model: RunModel
   show(event: RunEvent): void
-  /** Draws the last state for good. */
+  /** Draws the last state, which stays. */
   close(): void
 }
 
@@ -29,7 +29,7 @@ function createLiveTree(runId: string, stream: NodeJS.WriteStream): Screen {
     const { columns = 80, rows = 24 } = stream
     const lines = drawRun(model.root, { paint, now: Date.now(), live, columns, ...(live && { rows: rows - 1 }) })
     const up = drawn > 0 ? `\r\x1b[${drawn}A` : ''
-    // One synchronized update, so that no half of a picture is ever seen.
+    // One synchronized update, so that a half-drawn picture is never visible.
     stream.write(`\x1b[?2026h${up}\x1b[0J${lines.join('\n')}\n\x1b[?2026l`)
     drawn = lines.length
   }

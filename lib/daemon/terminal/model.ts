@@ -1,4 +1,4 @@
-// A run with all below it, put together from its events.
+// A run with all runs below it, built from its events.
 
 import type { PhaseEvent, RunEvent, RunRecord } from '../../wire/run-records.ts'
 import { ENDED_RUN_STATES } from '../../wire/states.ts'
@@ -38,7 +38,7 @@ export class RunModel {
     }
   }
 
-  /** `folders/lib/measure`: the way from the root to a run. */
+  /** The path from the root to a run, such as `folders/lib/measure`. */
   path(runId: string): string[] {
     const record = this.#runs.get(runId)?.record
     if (!record || runId === this.#rootId || record.parent_run_id === null) return []
@@ -46,7 +46,7 @@ export class RunModel {
     return [...this.path(record.parent_run_id), record.parent_phase ?? '', ...name]
   }
 
-  /** A leaf is at work, or waits for its next attempt. */
+  /** Whether a leaf is running or waits for its next attempt. */
   get atWork(): boolean {
     for (const { phases } of this.#runs.values()) {
       for (const { type, state, reason } of phases) {
@@ -61,7 +61,7 @@ export class RunModel {
     const known = this.#runs.get(record.run_id)
     if (known) {
       known.record = record
-      // What a map has finished is only counted from here on.
+      // Completed items of a map are only counted from here on.
       if (hasEnded(known) && record.state === 'completed' && record.run_id !== this.#rootId) this.#forget(known)
       return
     }
@@ -74,7 +74,7 @@ export class RunModel {
     else parent.below.set(record.parent_phase, [node])
   }
 
-  /** A tree may have 100,000 runs: what is completed is never drawn open again. */
+  /** Drops a completed run, which is never drawn in detail again. A tree may have 100,000 runs. */
   #forget(node: RunNode): void {
     for (const runs of node.below.values()) {
       for (const run of runs) {

@@ -1,4 +1,4 @@
-// How states look: one symbol and one colour each. Colour is for state only; everything else is plain or dim.
+// How states look: each has one symbol and one colour. Colour is used only for states; everything else is plain or dim.
 
 import pc from 'picocolors'
 import { oneLine } from '../../one-line.ts'
@@ -12,7 +12,7 @@ export function createPaint(stream: { isTTY?: boolean }): Paint {
   return pc.createColors(pc.isColorSupported && stream.isTTY === true)
 }
 
-/** The symbol of a run's or a phase's state. With `now` what runs turns. */
+/** The symbol of the state of a run or phase. If `now` is given, the symbol of a running one turns. */
 export function symbol(paint: Paint, state: string, now?: number): string {
   switch (state) {
     case 'completed':
@@ -51,12 +51,12 @@ export function stateWord(paint: Paint, state: string): string {
   }
 }
 
-/** A name on a line of ours, on which it cannot begin another. */
+/** A name for use within a line. Line breaks are removed, so that it cannot begin another line. */
 export function inline(text: string): string {
   return printable(oneLine(text))
 }
 
-/** Nothing that a run says may steer the terminal that shows it. */
+/** Removes control characters, so that nothing that a run prints can control the terminal. */
 export function printable(text: string): string {
   return text.replace(/[\u0000-\u0008\u000b-\u001f\u007f-\u009f]/g, '·').replaceAll('\t', '  ')
 }

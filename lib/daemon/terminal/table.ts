@@ -1,4 +1,4 @@
-// Columns for lists: aligned by what is seen, two spaces apart, the last one as long as it is.
+// Columns for lists, aligned by visible width and two spaces apart. The last column is not padded.
 
 /** One line a row. Cells may carry colour. */
 export function table(rows: readonly (readonly string[])[]): string[] {

@@ -1,5 +1,5 @@
-// A run drawn as a tree: phases in file order, sub-runs below the phase that started them. What is completed is one line,
-// a map with many items is its counts, the items at work and the failed ones.
+// A run drawn as a tree: phases in file order, and sub-runs below the phase that started them. A completed phase is one
+// line. A map with many items shows counts, its running items and its failed items.
 
 import { formatDuration } from '../../duration.ts'
 import type { RunError } from '../../run/engine.ts'
@@ -11,14 +11,14 @@ import { pad } from './table.ts'
 export interface DrawOptions {
   paint: Paint
   now: number
-  /** The symbol of what runs turns. */
+  /** Whether the symbols of running phases turn. */
   live: boolean
   columns: number
-  /** Most lines; default all. */
+  /** The maximum number of lines. By default all are drawn. */
   rows?: number
 }
 
-/** Maps with more items are summed up. */
+/** A map with more items shows counts instead of all items. */
 const SHOWN_ITEMS = 8
 const SHOWN_OF_MANY = 5
 const INDENT = '  '
@@ -88,15 +88,15 @@ function noteOf(phase: PhaseEvent, runs: readonly RunNode[], paint: Paint): stri
   return parts.join(' ')
 }
 
-/** Only where it began: those above say the same. */
+/** The lines of an error. They are drawn only where it began, because the phases above repeat it. */
 function errorLines(phase: PhaseEvent, depth: number, options: DrawOptions): Line[] {
   if (!phase.error || phase.state === 'completed' || phase.type === 'team') return []
-  // A map that could not evaluate its items has no sub-run to blame.
+  // If a map could not evaluate its items, no sub-run failed, so the error is drawn here.
   if (phase.type === 'map' && phase.items) return []
   return asides(phase.error, depth, options)
 }
 
-/** A run can fail by itself: its outputs, its time-out. */
+/** A run can fail by itself, because of its outputs or its time-out. */
 function ownErrorLines({ record, phases }: RunNode, depth: number, options: DrawOptions): Line[] {
   if (!record.error || phases.some(phase => phase?.state === 'failed')) return []
   return asides(record.error, depth, options)
@@ -146,7 +146,10 @@ function itemLines(run: RunNode, depth: number, options: DrawOptions): Line[] {
   return [line, ...ownErrorLines(run, depth, options), ...phaseLines(run, depth + 1, options)]
 }
 
-/** Drops what says least, deepest first, until the lines fit: completed and waiting phases, then whatever is last. */
+/**
+ * Removes lines until the rest fits. Completed and waiting phases go first, the deepest before others, and then the
+ * last lines.
+ */
 function fitted(lines: Line[], rows: number | undefined): Line[] {
   if (rows === undefined || lines.length <= rows) return lines
   const quiet = ['completed', 'pending', 'skipped', 'queued']
@@ -170,7 +173,7 @@ function clip(text: string, width: number): string {
   return Bun.stringWidth(text) <= width ? text : `${Bun.sliceAnsi(text, 0, width - 1)}…`
 }
 
-/** What still runs is told in tenths of seconds: calmer to look at than milliseconds. */
+/** Shows the time of what still runs in tenths of a second, which is calmer to look at than milliseconds. */
 function elapsed(times: { started_at: number | null; completed_at: number | null }, now: number): string {
   if (times.started_at === null) return ''
   const ms = Math.max(0, (times.completed_at ?? now) - times.started_at)
