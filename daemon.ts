@@ -1,10 +1,12 @@
-// The daemon: runs teams, and answers for them over HTTP. Its API is put together in lib/daemon/routes/app.ts, the
-// command line is in lib/daemon/commands, the run executor in lib/run.
+// The daemon: executes teams and serves an API for them over HTTP. The API is assembled in lib/daemon/routes/app.ts,
+// the command line is in lib/daemon/commands, and the run executor is in lib/run.
 
 import { runCommand } from './lib/daemon/commands/program.ts'
 import type { ServeFlags } from './lib/daemon/serve.ts'
 
-/** Serves until SIGTERM or SIGINT. Elysia and the routes are loaded here: `run` and other commands start without them. */
+/**
+ * Serves until SIGTERM or SIGINT. Elysia and the routes are loaded here, because `run` and other commands need neither.
+ */
 async function serve(flags: ServeFlags): Promise<void> {
   const { serveConfig, startDaemon } = await import('./lib/daemon/serve.ts')
   const { daemonApp } = await import('./lib/daemon/routes/app.ts')

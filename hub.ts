@@ -1,6 +1,6 @@
 #!/usr/bin/env bun
-// The hub: tokens, tenancy, packages, dispatch, and the runs of all daemons. Its API is put together here, one plugin a
-// resource (lib/hub/routes). The database is in db/hub, the command line in lib/hub/commands.
+// The hub: tokens, tenancy, packages, dispatch, and the runs of all daemons. Its API is assembled here, with one plugin
+// for each resource (lib/hub/routes). The database is in db/hub, and the command line is in lib/hub/commands.
 
 import { Elysia } from 'elysia'
 import { health } from './lib/http/health.ts'
@@ -31,7 +31,7 @@ import manifest from './package.json'
 const { version } = manifest
 const description = 'Tokens, tenancy, packages, dispatch, and the runs of all daemons.'
 
-/** The API, not served yet. */
+/** The API, which is not served yet. */
 export const hubApp = (hub: Hub) =>
   new Elysia(STRICT)
     .use(root(hub.log))
@@ -52,7 +52,7 @@ export const hubApp = (hub: Hub) =>
     .use(audit(hub))
     .use(openapi({ title: 'cadre hub', version, description }))
 
-/** What the API takes and answers, route by route. */
+/** The bodies and replies of the API, by route. */
 export type HubApp = ReturnType<typeof hubApp>
 
 /** Serves until SIGTERM or SIGINT. */

@@ -57,7 +57,7 @@ test.each([
 test('a success with something else in it names the call and what is wrong', async () => {
   const { code, message } = await refusal({ ok: true, data: { jobs: [{ job_id: 7 }] } }, poll)
   expect(code).toBe('unavailable')
-  expect(message).toStartWith(`${origin}/v1/daemons/poll answered with success, but not with what this call answers: `)
+  expect(message).toStartWith(`${origin}/v1/daemons/poll replied with success, but not in the form of this call: `)
   expect(message).toContain('/jobs/0/lease_id is required')
   expect(message).toEndWith('; check that the hub there is of the same version as this program')
   const empty = await refusal({ ok: true }, () => hub.call(Whoami, {}))
@@ -82,7 +82,7 @@ test('a daemon’s replies are held against the wire, too', async () => {
   const asked = () => daemon.call(GetRun, { run_id: 'x' })
   const record = await refusal({ ok: true, data: { run_id: 'x', state: 'floating' } }, asked)
   expect(record.code).toBe('unavailable')
-  expect(record.message).toContain(`${origin}/v1/runs/get answered with success, but not with what`)
+  expect(record.message).toContain(`${origin}/v1/runs/get replied with success, but not in the form of this call`)
   expect(record.message).toContain('check that the daemon there is of the same version')
   const foreign = await refusal({ hello: 1 }, () => daemon.call(ListSettings, {}))
   expect(foreign.message).toContain(`${origin}/v1/settings/list answered 200, but not as a daemon does`)
@@ -101,7 +101,9 @@ test('an event of another version ends a stream with an error that names it', as
   const lines = (event: string, data: unknown) => `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`
   const stream = (text: string) => new Response(text, { headers: { 'content-type': 'text/event-stream' } })
   const read = () => Array.fromAsync(daemon.events('x', new AbortController().signal))
-  expect((await refusal(stream(lines('run', { run_id: 'x' })), read)).message).toContain('/v1/runs/stream answered')
+  expect((await refusal(stream(lines('run', { run_id: 'x' })), read)).message).toContain(
+    '/v1/runs/stream replied with success',
+  )
   expect((await refusal(stream(lines('firework', {})), read)).message).toContain('sent an event firework')
   answer = stream(lines('log', { run_id: 'x', lines: [{ seq: 1, phase: null, at: 1, stream: 'log', text: 'a' }] }))
   expect(await read()).toMatchObject([{ event: 'log', data: { lines: [{ text: 'a' }] } }])

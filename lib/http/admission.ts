@@ -1,5 +1,5 @@
-// Who may call a route, as a macro of Elysia. The order of checks: path and method (Elysia's router), size and type,
-// credential, body, permission, then the handler.
+// Who may call a route, declared with a macro of Elysia. The checks run in this order: path and method (Elysia's
+// router), size and type, credential, body, permission. The handler comes last.
 
 import { CadreError } from '../error.ts'
 import { checkHead, MIB, readJson } from './body.ts'
@@ -7,26 +7,28 @@ import { type Frame, plainFrame } from './reply.ts'
 
 /** Who may call a route. */
 export interface Access<Caller> {
-  /** What is asked, in words: for OpenAPI and the list of routes. */
+  /** The requirement in words, for OpenAPI and the list of routes. */
   readonly rule: string
-  /** Who calls: runs before a byte of the body is read, and answers with the caller or throws. */
+  /** Returns the caller, or throws. Runs before any byte of the body is read. */
   admit(incoming: Incoming): Caller | Promise<Caller>
-  /** Whether this caller may call it at all: runs once the body is found right, and throws otherwise. */
+  /** Throws if this caller may not use the route at all. Runs after the body has been checked. */
   permit?(caller: Caller): void
 }
 
 export const anyone: Access<null> = { rule: 'none', admit: () => null }
 
-/** What is known of a request before its body. */
+/** What is known about a request before its body is read. */
 export interface Incoming {
   readonly request: Request
-  /** What follows `Authorization: Bearer `; null without that header. Throws 401 when the header says anything else. */
+  /**
+   * The text after `Authorization: Bearer `, or null without that header. Throws 401 when the header has another form.
+   */
   readonly bearer: string | null
-  /** Address of the socket's other end, never taken from a header; null when it is gone. */
+  /** The address of the other end of the socket, never taken from a header. Null when the socket is closed. */
   peer(): string | null
 }
 
-/** What Elysia and the kit give the first hook of a route. */
+/** What Elysia and the kit pass to the first hook of a route. */
 interface Arrival {
   request: Request
   peer(request: Request): string | null
@@ -37,21 +39,23 @@ interface Arrival {
   frame: Frame
 }
 
-/** What `admission` reads of the route that it is declared in. */
+/** What `admission` reads from the declaration of its route. */
 interface Declared {
   limit?: number
   frame?: Frame
   status?: 200 | 201
 }
 
-/** The rule of each hook that admits callers: a route has declared its access when it has such a hook. */
+/** The rule of each hook that admits callers. A route that has such a hook has declared its access. */
 const rules = new WeakMap<object, string>()
 
-/** What the access of a route asks, in words; undefined when it has none. `hooks`: the route's `transform`. */
+/**
+ * What the access of a route requires, in words. Undefined when it declares none. `hooks` is the route's `transform`.
+ */
 export const ruleOf = (hooks: { fn: object }[] = []): string | undefined =>
   hooks.map(({ fn }) => rules.get(fn)).find(rule => rule !== undefined)
 
-/** The hooks of a route that only `access` may call; its handler is given the `caller`. */
+/** The hooks of a route that only callers with `access` may use. Its handler gets the `caller`. */
 export function admission<Caller>(access: Access<Caller>) {
   const callers = new WeakMap<Request, Caller>()
   let limit = MIB

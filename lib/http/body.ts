@@ -1,18 +1,18 @@
-// How a JSON body is admitted and read: bounded however it is sent, UTF-8, JSON, not nested beyond reason.
+// Accepts and reads JSON bodies: limited in size however they are sent, in UTF-8, valid JSON, and limited in depth.
 
 import { CadreError } from '../error.ts'
 
 export const MIB = 1024 * 1024
 
-/** As Elysia gives them: each under its name in small letters. */
+/** Headers as Elysia passes them: by their name in lower case. */
 export type Headers = Record<string, string | undefined>
 
-/** Deeper JSON than this is refused: what recurses over it later must not run out of stack. */
+/** Deeper JSON is refused, so that functions that recurse over it do not overflow the stack. */
 const MAX_DEPTH = 128
 
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
-/** The checks that need no byte of the body: announced size, then type. */
+/** The checks that need no byte of the body: the announced size, then the type. */
 export function checkHead(headers: Headers, limit: number): void {
   const length = headers['content-length']
   if (length !== undefined && Number(length) > limit) throw tooLarge(limit)
@@ -45,7 +45,10 @@ export async function readJson(request: Request, headers: Headers, limit: number
   }
 }
 
-/** A caller that goes away in the middle is no fault of ours: nobody reads the answer, and the log has it as a refusal. */
+/**
+ * Reads the body. A caller that disconnects early is not a fault of ours: it is logged as a refusal, and nobody reads
+ * the reply.
+ */
 async function readBytes(request: Request, headers: Headers, limit: number): Promise<Uint8Array> {
   try {
     return await takeBytes(request, headers, limit)
@@ -56,7 +59,7 @@ async function readBytes(request: Request, headers: Headers, limit: number): Pro
 }
 
 async function takeBytes(request: Request, headers: Headers, limit: number): Promise<Uint8Array> {
-  // With a length the server itself delivers no more than was announced, and that has been checked.
+  // If there is a length, the server delivers no more than was announced, and the announced length has been checked.
   if (headers['content-length'] !== undefined) return request.bytes()
   if (!request.body) return new Uint8Array()
   const chunks: Uint8Array[] = []

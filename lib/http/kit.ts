@@ -1,6 +1,6 @@
-// The HTTP kit of hub and daemon: the Elysia plugin that every resource uses. It leaves bodies unread until the credential
-// is found right, and puts what handlers return into the form of replies. A route declares who may call it by a macro
-// that `admission` makes: `open` here, others in the kits of hub and daemon.
+// The HTTP kit of hub and daemon: the Elysia plugin that every resource uses. It leaves bodies unread until the
+// credential has been checked, and turns what handlers return into replies. A route declares who may call it with a
+// macro that `admission` creates: `open` here, and others in the kits of hub and daemon.
 
 import { bearer } from '@elysiajs/bearer'
 import { Elysia } from 'elysia'
@@ -8,7 +8,7 @@ import type { TSchema } from 'typebox'
 import { admission, anyone } from './admission.ts'
 import { type Frame, plainFrame } from './reply.ts'
 
-/** The plugin takes a token from the query too, under a name that nobody can guess here. */
+/** The plugin would also read a token from the query. A random name prevents that. */
 const extract = { query: crypto.randomUUID() }
 
 export function httpKit() {
@@ -17,14 +17,15 @@ export function httpKit() {
     new Elysia({ name: 'http' })
       .decorate({
         frame,
-        /** Address of the socket's other end; `root` knows the server. */
+        /** The address of the other end of the socket. `root` replaces this, because it knows the server. */
         peer: (_: Request): string | null => null,
-        /** Aborted when the server is told to stop: long polls and streams end then. */
+        /** Aborted when the server is told to stop, which ends long polls and streams. */
         stopping: new AbortController(),
       })
       .onParse({ as: 'global' }, () => null)
       .onTransform({ as: 'global' }, ({ headers }) => {
-        // The plugin takes `Bearer` and any character as the scheme. It is `Bearer`, in any case, and a space (RFC 9110, 11.1).
+        // The plugin accepts any character after `Bearer`. The scheme must be `Bearer`, in any case, followed by a
+        // space (RFC 9110, 11.1).
         const { authorization } = headers
         if (authorization === undefined) return
         headers.authorization = /^bearer /i.test(authorization) ? `Bearer ${authorization.slice(7).trim()}` : ''
@@ -33,17 +34,17 @@ export function httpKit() {
       .onAfterHandle({ as: 'global' }, ({ response, frame, body }) =>
         response instanceof Response ? response : frame.success(response ?? null, body),
       )
-      // What a route declares beside its access, body or query; `admission` and `routesOf` read it.
+      // What a route declares besides its access, body or query. `admission` and `routesOf` read it.
       .macro({
-        /** What a success answers as `data`: for OpenAPI and the tests, which hold replies against it. */
+        /** The schema of `data` in a success, for OpenAPI and for the tests, which check replies against it. */
         data: (_: TSchema) => ({}),
-        /** Where the handler answers with a Response of its own: its content type. */
+        /** The content type, if the handler returns a Response of its own. */
         media: (_: string) => ({}),
-        /** Of success; default 200. */
+        /** The status of a success. The default is 200. */
         status: (_: 200 | 201) => ({}),
-        /** Largest body in bytes; default 1 MiB. */
+        /** The maximum size of the body in bytes. The default is 1 MiB. */
         limit: (_: number) => ({}),
-        /** The form of replies; default `{ok, data}`. */
+        /** The form of replies. The default is `{ok, data}`. */
         frame: (_: Frame) => ({}),
       })
       .macro({ open: (_: true) => admission(anyone) })

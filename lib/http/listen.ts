@@ -1,4 +1,4 @@
-// How an API goes up and down: listening announced only when ready, stopped within ten seconds whatever still runs.
+// Starts and stops an API. It is announced only when it is ready, and it stops within ten seconds whatever still runs.
 
 import type { Server } from 'bun'
 import type { AnyElysia } from 'elysia'
@@ -6,27 +6,27 @@ import { CadreError } from '../error.ts'
 import type { Log } from '../log.ts'
 import { routesOf } from './routes.ts'
 
-/** Requests in flight get this long to end once a stop is asked. */
+/** Requests in progress get this long to end after a stop was requested. */
 const GRACE_MS = 8_000
 
 export interface Listening {
   readonly url: string
   readonly port: number
   readonly server: Server<unknown>
-  /** Refuses new work, ends long polls and streams, waits for the rest, at most eight seconds. */
+  /** Refuses new requests, ends long polls and streams, and waits at most eight seconds for the rest. */
   stop(): Promise<void>
 }
 
 export interface ListenOptions {
   host: string
-  /** 0: any free port. */
+  /** 0 means any free port. */
   port: number
 }
 
 /** An app that has the HTTP kit. */
 export type App = Pick<AnyElysia, 'fetch' | 'routes' | 'server'> & { decorator: { stopping: AbortController } }
 
-/** Serves `app`. Throws `conflict` when the address cannot be had, and when a route does not declare its access. */
+/** Serves `app`. Throws `conflict` when the address is not available, and when a route does not declare its access. */
 export function listen(app: App, { host, port }: ListenOptions): Listening {
   routesOf(app)
   const server = bind(app, host, port)
@@ -45,8 +45,8 @@ export function listen(app: App, { host, port }: ListenOptions): Listening {
 }
 
 /**
- * Elysia's own `listen` would share the port with another process and leave an exit hook behind each server.
- * Bodies are bounded by the routes, which answer in our form: the server's own bound would answer before them.
+ * Elysia's own `listen` would share the port with another process and leave an exit hook behind for each server. The
+ * routes limit the size of bodies and reply in our form. The server's own limit would reply before them.
  */
 function bind(app: App, hostname: string, port: number): Server<unknown> {
   try {
@@ -57,7 +57,7 @@ function bind(app: App, hostname: string, port: number): Server<unknown> {
       idleTimeout: 30,
       maxRequestBodySize: Number.MAX_SAFE_INTEGER,
       development: false,
-      // Outside of development Bun's default lets two processes share a port unnoticed.
+      // Outside of development Bun lets two processes share a port unnoticed, unless this is false.
       reusePort: false,
     })
     app.server = server
@@ -70,8 +70,8 @@ function bind(app: App, hostname: string, port: number): Server<unknown> {
 }
 
 /**
- * Runs until SIGTERM or SIGINT, then stops `listening`, calls `close` and exits 0; within ten seconds in any case.
- * Called before the start is announced: who reads that line may send a signal at once.
+ * Runs until SIGTERM or SIGINT, then stops `listening`, calls `close` and exits with 0, within ten seconds in any case.
+ * Call it before the start is announced, because whoever reads that line may send a signal at once.
  */
 export function stopOnSignal(listening: Listening, log: Log, close: () => void | Promise<void>): void {
   let stopping = false

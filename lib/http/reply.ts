@@ -1,12 +1,12 @@
-// The two forms of replies: plain `{ok, data}` and, for the daemon's envelope calls, the envelope.
-// Whatever was thrown becomes one CadreError here.
+// The two forms of replies: plain `{ok, data}`, and the envelope for the daemon's envelope calls. Everything that is
+// thrown becomes one CadreError here.
 
 import { ValidationError } from 'elysia'
 import { CadreError, type ErrorBody } from '../error.ts'
 import { isObject } from '../json.ts'
 import { problems } from '../schema.ts'
 
-/** How data and errors are put on the wire. `body` is the request's, as far as it could be read. */
+/** How data and errors are written. `body` is the body of the request, as far as it could be read. */
 export interface Frame {
   success(data: unknown, body: unknown): unknown
   failure(error: ErrorBody, body: unknown): unknown
@@ -17,7 +17,7 @@ export const plainFrame: Frame = {
   failure: error => ({ ok: false, error }),
 }
 
-/** The bytes of a success, for what is read often: serialized once, sent by `bytesReply`. */
+/** The bytes of a success that is read often: serialized once, and sent by `bytesReply`. */
 export function successBytes(data: unknown): Uint8Array<ArrayBuffer> {
   return new TextEncoder().encode(JSON.stringify(plainFrame.success(data, null)))
 }
@@ -26,7 +26,7 @@ export function bytesReply(bytes: Uint8Array<ArrayBuffer>): Response {
   return new Response(bytes, { headers: { 'content-type': 'application/json;charset=utf-8' } })
 }
 
-/** Replies in the message envelope; `instanceId` is the daemon's. */
+/** Replies in the message envelope. `instanceId` returns the id of the daemon. */
 export function envelopeFrame(instanceId: () => string | null): Frame {
   const reply = (type: 'ok' | 'error', body: unknown, payload: unknown) => ({
     type,
@@ -43,7 +43,7 @@ export function envelopeFrame(instanceId: () => string | null): Frame {
   }
 }
 
-/** `thrown` as a CadreError; what is not foreseen is `internal`. */
+/** `thrown` as a CadreError. An unexpected error becomes `internal`. */
 export function asFailure(thrown: unknown): CadreError {
   if (thrown instanceof CadreError) return thrown
   if (thrown instanceof ValidationError) {
@@ -62,7 +62,7 @@ export function asFailure(thrown: unknown): CadreError {
   return new CadreError('internal', 'internal error', { cause: thrown })
 }
 
-/** Of the file system and of SQLite, which calls a disk that cannot grow a file an input or output error. */
+/** Error codes of the file system and of SQLite, which reports a file that cannot grow as an input or output error. */
 const DISK_CODES = /^(ENOSPC|EDQUOT|EROFS|SQLITE_(FULL|IOERR|READONLY|CANTOPEN).*)$/
 
 function isFullDisk(thrown: unknown): boolean {

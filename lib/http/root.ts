@@ -1,4 +1,4 @@
-// What the app that listens has beside its resources: an id for each request, and errors in the form of replies.
+// What the listening app has besides its resources: an id for each request, and errors in the form of replies.
 
 import { Elysia, NotFoundError } from 'elysia'
 import { CadreError } from '../error.ts'
@@ -6,20 +6,21 @@ import type { Log } from '../log.ts'
 import { httpKit } from './kit.ts'
 import { asFailure } from './reply.ts'
 
-/** How that app is made: a path with a slash more is another path, and nothing is removed from bodies. */
+/** Options of that app: a path with an additional slash is another path, and nothing is removed from bodies. */
 export const STRICT = { normalize: false, strictPath: true, handler: { standardHostname: false } } as const
 
-/** The first plugin of that app: what stands before it would answer errors in Elysia's form. */
+/** The first plugin of that app. Elysia would answer the errors of plugins before it in Elysia's own form. */
 export const root = (log: Log) => (app: Elysia) => {
   refuseDoubles(app)
   return (
     app
       .onRequest(({ request, set }): void => {
         set.headers['x-request-id'] = crypto.randomUUID()
-        // Elysia would call the handler of GET for it.
+        // Without this, Elysia would call the handler of GET for a HEAD request.
         if (request.method === 'HEAD') throw new NotFoundError()
       })
-      // Before the kit's: an app keeps the first. Elysia's own `server` would cost each request more than all of this file.
+      // This comes before the kit's `peer`, because an app keeps the first. Reading Elysia's own `server` would cost
+      // each request more than everything else in this file.
       .decorate({ peer: (request: Request) => app.server?.requestIP(request)?.address ?? null })
       .use(httpKit())
       .onError(({ code, error, set, request, path, frame, ...context }): Response => {
@@ -41,7 +42,7 @@ export const root = (log: Log) => (app: Elysia) => {
   )
 }
 
-/** Elysia lets a route of a plugin silently replace the same route of another one: here that stops the start. */
+/** Stops the start when two plugins declare the same route, because Elysia would silently replace one by the other. */
 function refuseDoubles(app: Elysia): void {
   const use = app.use
   Object.defineProperty(app, 'use', {
@@ -57,11 +58,14 @@ function refuseDoubles(app: Elysia): void {
   })
 }
 
-/** Elysia says the same of a path that does not exist and of a method that a path does not take. */
+/**
+ * Elysia reports a path that does not exist and a method that a path does not support in the same way. This tells them
+ * apart.
+ */
 function unrouted(app: Elysia, path: string): CadreError {
   const methods = methodsOf(app, path)
   return methods === ''
-    ? new CadreError('not_found', `no such path: ${path}`)
+    ? new CadreError('not_found', `there is no path ${path}`)
     : new CadreError('method_not_allowed', `${path} takes ${methods}`)
 }
 
@@ -71,7 +75,10 @@ const methodsOf = ({ routes }: Elysia, path: string): string =>
     .map(({ method }) => method)
     .join(', ')
 
-/** For the log. A database error's message carries the statement's parameters, which may be secret: they are cut. */
+/**
+ * Describes an error for the log. The message of a database error contains the parameters of the statement, which may
+ * be secret, so they are removed.
+ */
 function describe(error: unknown): Record<string, unknown> {
   if (!(error instanceof Error)) return { error: 'not an Error' }
   const cut = (text: string) => text.split('\nparams:', 1)[0]!

@@ -1,4 +1,4 @@
-// Every route of an app, as it was declared.
+// Every route of an app as it was declared.
 
 import type { AnyElysia } from 'elysia'
 import type { TSchema } from 'typebox'
@@ -7,16 +7,16 @@ import { ruleOf } from './admission.ts'
 export interface Route {
   method: string
   path: string
-  /** What its access asks, in words. */
+  /** What its access requires, in words. */
   rule: string
-  /** Of success. */
+  /** The status of a success. */
   status: number
-  /** Of success: the schema of `data`, or the content type of what is no such reply. */
+  /** For a success: the schema of `data`, or the content type if the reply has another form. */
   data: TSchema | undefined
   media: string | undefined
 }
 
-/** Sorted by path. Throws when a route does not declare who may call it. */
+/** The routes, sorted by path. Throws when a route does not declare who may call it. */
 export function routesOf(app: Pick<AnyElysia, 'routes'>): Route[] {
   const found = app.routes.map(({ method, path, hooks }) => {
     const { transform, status = 200, data, media } = hooks

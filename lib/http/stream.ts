@@ -1,13 +1,13 @@
-// Replies that are written piece by piece: big JSON without holding up other calls, and server-sent events.
+// Replies that are written in pieces: large JSON that does not delay other calls, and server-sent events.
 
-/** Characters that are gathered before a piece goes out. */
+/** The number of characters that are collected before a piece is sent. */
 const PIECE = 64 * 1024
-/** A comment this often keeps proxies and the server's idle limit from closing a quiet stream. */
+/** A comment is sent this often, so that neither a proxy nor the server's idle limit closes a quiet stream. */
 const COMMENT_MS = 15_000
 
 /**
- * A JSON reply of any size: `head`, the items separated by commas, `tail`. The items are serialized a piece at a
- * time as the reader takes them, and other requests run between the pieces.
+ * A JSON reply of any size: `head`, the items separated by commas, `tail`. The items are serialized in pieces as the
+ * reader takes them, and other requests run between the pieces.
  */
 export function jsonStream(head: string, items: AsyncIterable<unknown> | Iterable<unknown>, tail: string): Response {
   async function* pieces() {
@@ -33,8 +33,8 @@ export interface ServerEvent {
 }
 
 /**
- * Server-sent events until `events` ends, the reader goes, or `signal` fires. `events` gets a signal that fires then
- * and must end on it. The caller lifts the server's idle limit: `server.timeout(request, 0)`.
+ * Sends events until `events` ends, the reader disconnects, or `signal` fires. `events` gets a signal that fires in the
+ * last two cases, on which it must end. The caller removes the server's idle limit: `server.timeout(request, 0)`.
  */
 export function eventStream(
   events: (signal: AbortSignal) => AsyncIterable<ServerEvent>,

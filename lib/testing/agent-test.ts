@@ -1,6 +1,6 @@
-// The suite that every agent passes. Its author gives the agent, a vendor and one call of each action that succeeds; the
-// suite does to them what teams, vendors and networks will do. Each check needs nothing but the example, so that an
-// agent's own test is left with what only its vendor has.
+// The test suite that every agent must pass. The author gives the agent, a fake vendor and one successful call of each
+// action. The suite does to them what teams, vendors and networks do in practice. Each check needs only the example, so
+// an agent's own test covers only what is special about its vendor.
 
 import { afterAll, describe, expect } from 'bun:test'
 import type { JsonObject } from '../json.ts'

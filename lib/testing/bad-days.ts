@@ -1,12 +1,12 @@
-// What every agent must bear when its vendor has a bad day: refusals, rate limits, faults, replies of somebody else, and
-// no reply at all.
+// What every agent must handle when its vendor has a bad day: refusals, rate limits, faults, replies of another
+// service, and no reply at all.
 
 import { describe, expect } from 'bun:test'
 import type { AgentError } from '../agent/define.ts'
 import { attempt, check, failureOf, type Trial, type Tried, timesSent } from './check.ts'
 import { endless, type FakeVendor, halfReply, refusal, silence } from './fake-vendor.ts'
 
-/** What an engine waits for an agent that was stopped. */
+/** How long an engine waits for an agent that was told to stop. */
 const GRACE_MS = 4_000
 const LONG = 99
 
@@ -20,13 +20,13 @@ const REFUSALS: [status: number, code: string, retryable: boolean][] = [
   [500, 'vendor_error', true],
 ]
 
-/** JSON that no vendor answers where a record or a list of records was asked for. */
+/** JSON that no vendor returns when it is asked for a record or a list of records. */
 const FOREIGN = [{ hello: 'from another service' }, [{ hello: 'from another service' }], 'hello', 7, null]
 
 export function badDays<V extends FakeVendor>(trial: Trial<V>): void {
   const { subject, effect, open, request, names, scope, anyReply, hasSecrets } = trial
   const isOnce = effect === 'once'
-  /** One call at a vendor whose work fails so, for good. */
+  /** Makes one call at a vendor that fails in this way every time. */
   const failing = async (answer: Parameters<FakeVendor['fail']>[1], signal?: AbortSignal) => {
     using vendor = open()
     vendor.fail(request, answer, { times: LONG })
@@ -91,7 +91,7 @@ export function badDays<V extends FakeVendor>(trial: Trial<V>): void {
       })
       check('a reply that never ends is left when the run is stopped', () => stopped(endless))
     }
-    /** Somebody answered, so that something may have been written. */
+    /** The error of a call that got a reply from another service, so that something may have been written. */
     function foreign(tried: Tried): AgentError {
       const error = failureOf(tried)
       if (effect !== 'read') expect(error.sent).not.toBe('no')

@@ -1,4 +1,4 @@
-// What every check of the suite stands on: a trial of one call at a vendor of its own, and how it went.
+// What every check of the suite is built on: a trial of one call at a vendor of its own, and its outcome.
 
 import { expect, test } from 'bun:test'
 import { AgentError, type AgentResult, type Effect, type Handler } from '../agent/define.ts'
@@ -8,7 +8,7 @@ import type { AgentTest, Example } from './example.ts'
 import type { FakeVendor } from './fake-vendor.ts'
 import type { CallOptions, Subject } from './subject.ts'
 
-/** For a busy machine; what hangs is ended by it. */
+/** Long enough for a busy machine. A call that hangs is ended by it. */
 const MOST_MS = 20_000
 
 export function check(what: string, work: () => void | Promise<void>): void {
@@ -28,7 +28,7 @@ export interface Trial<V extends FakeVendor = FakeVendor> {
   names: string
   scope: string | undefined
   anyReply: boolean
-  /** Whether credentials stand in its settings. */
+  /** Whether its settings contain credentials. */
   hasSecrets: boolean
 }
 
@@ -52,7 +52,7 @@ export async function trialOf<V extends FakeVendor>(
   }
 }
 
-/** The same settings with credentials that nobody knows; null where there are none among them. */
+/** The same settings with credentials that the vendor does not know. Null when the settings contain none. */
 export function withOtherSecrets(settings: JsonObject, secrets: readonly { value: string }[]): JsonObject | null {
   const values = new Set(secrets.map(({ value }) => value))
   const isSecret = (value: unknown) => typeof value === 'string' && values.has(value)
@@ -60,7 +60,7 @@ export function withOtherSecrets(settings: JsonObject, secrets: readonly { value
   return JSON.parse(JSON.stringify(settings), (_, value) => (isSecret(value) ? `${value}-of-nobody` : value))
 }
 
-/** How a call went; nothing is masked. */
+/** The outcome of a call. Nothing is masked. */
 export interface Tried {
   result: AgentResult | null
   error: unknown
@@ -70,7 +70,7 @@ export interface Tried {
   ms: number
 }
 
-/** Calls the example at this vendor. Never throws what the agent throws. */
+/** Calls the example at this vendor. An error of the agent is returned, not thrown. */
 export async function attempt<V extends FakeVendor>(
   { subject, call, example }: Trial<V>,
   vendor: V,
@@ -87,7 +87,7 @@ export async function attempt<V extends FakeVendor>(
   return { ...went, files: begun.files(), lines: begun.lines, mask: begun.mask, ms: performance.now() - began }
 }
 
-/** The error of a call that must have failed by its agent's own words, and have written no file. */
+/** The error of a call. Throws unless the agent itself reported the failure and wrote no file. */
 export function failureOf({ result, error, files }: Tried): AgentError {
   expect(result, 'the call must fail').toBeNull()
   if (!(error instanceof AgentError)) throw new Error('the call must fail with an AgentError', { cause: error })

@@ -1,5 +1,5 @@
-// A context as the daemon makes it, for an agent that is called directly: what it logs is kept, and any address of this
-// machine may be reached.
+// A context like the daemon's, for an agent that is called directly. It keeps what the agent logs, and allows every
+// address of this machine.
 
 import { type ContextOptions, createContext } from '../agent/context.ts'
 import type { AgentContext } from '../agent/define.ts'

@@ -1,5 +1,5 @@
-// A vendor for tests: a real server on this machine that answers as its author says, keeps what it was asked, and has bad
-// days on request.
+// A vendor for tests: a real server on this machine that replies as its author says, records the requests, and fails on
+// demand.
 
 /**
  * One request that a fake vendor got.
@@ -9,11 +9,11 @@ export interface VendorRequest {
   method: string
   /** As it was sent, without the query. */
   path: string
-  /** What stands for `:name` in the key of a route, decoded. */
+  /** The decoded values of the `:name` parts of a route's key. */
   params: Record<string, string>
   query: URLSearchParams
   headers: Headers
-  /** Parsed when it was sent as JSON, else text. */
+  /** Parsed if it was sent as JSON, and text otherwise. */
   body: unknown
 }
 
@@ -91,11 +91,11 @@ export function fakeVendor(
   }
 }
 
-/** The answer of the first route that fits; undefined where none does. */
+/** The answer of the first route that fits, or undefined when none does. */
 function routed(routes: Record<string, Answer>): Answer {
   const patterns = Object.entries(routes).map(([key, answer]) => {
     const [, method, path] = /^([A-Z]+) (\/.*)$/.exec(key) ?? []
-    if (!method || !path) throw new Error(`the route ${JSON.stringify(key)} must be as 'GET /items/:id'`)
+    if (!method || !path) throw new Error(`the route ${JSON.stringify(key)} must have the form 'GET /items/:id'`)
     return { method, pattern: new URLPattern({ pathname: path }), answer }
   })
   return request => {
@@ -113,23 +113,23 @@ export function refusal(status: number, body: unknown = '', headers: Record<stri
   return typeof body === 'string' ? new Response(body, { status, headers }) : Response.json(body, { status, headers })
 }
 
-/** The beginning of a reply, and then nothing more. */
+/** Sends the beginning of a reply, and then nothing more. */
 export function halfReply(): Response {
   const half = Bun.gzipSync(JSON.stringify({ items: 'x'.repeat(10_000) })).subarray(0, 30)
   return new Response(half, { headers: { 'content-type': 'application/json', 'content-encoding': 'gzip' } })
 }
 
-/** Headers come, and then nothing. */
+/** Sends the headers, and then nothing. */
 export function endless(): Response {
   return new Response(new ReadableStream({}), { headers: { 'content-type': 'application/json' } })
 }
 
-/** Not even headers come. */
+/** Sends nothing, not even headers. */
 export function silence(): Promise<Response> {
   return new Promise(() => {})
 }
 
-/** Says back all that it was sent, credentials included, as vendors do in their errors. */
+/** Repeats everything that it was sent, including credentials, as some vendors do in their errors. */
 export function echo(status: number): Fault['answer'] {
   return ({ method, path, query, headers, body }) => {
     const given = headers.get('authorization') ?? ''

@@ -1,4 +1,5 @@
-// What an action owes that must not write twice: it sends once, says what it does not know, and finds what it wrote.
+// The checks of an action that must not write twice: it sends once, reports when it does not know the outcome, and
+// finds what it wrote.
 
 import { expect } from 'bun:test'
 import { AgentError, type AgentResult } from '../agent/define.ts'
@@ -31,7 +32,7 @@ export function onceWrites<V extends FakeVendor>(trial: Trial<V>): void {
     const { find } = await subject.begin(vendor, call, entry, given)
     return find!()
   }
-  /** A `find` that cannot tell throws; it never gives a result. */
+  /** Expects that `find` finds nothing. A `find` that cannot know must throw, but it must never return a result. */
   const expectNothing = async (asking: Promise<AgentResult | null>) => {
     const found = await asking.catch(error => error)
     if (!(found instanceof AgentError)) expect(found).toBeNull()

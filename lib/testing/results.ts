@@ -1,4 +1,4 @@
-// What a call gives when all is well: a line for people, and JSON that can be recorded.
+// What a successful call returns: a line for people, and JSON that can be recorded.
 
 import { expect } from 'bun:test'
 import { MAX_DATA_BYTES } from '../agent/define.ts'

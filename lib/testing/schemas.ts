@@ -1,4 +1,4 @@
-// What the schema of an entry refuses, and that it says where.
+// What the schema of an entry must refuse, with the path of the problem.
 
 import { expect } from 'bun:test'
 import type { TSchema } from 'typebox'
@@ -7,7 +7,7 @@ import { teamJsonSchema } from '../team/team.ts'
 import { check, type Trial } from './check.ts'
 import type { FakeVendor } from './fake-vendor.ts'
 
-/** No field of an agent is such an object. */
+/** No field of an agent accepts such an object. */
 const NONSENSE = { nonsense_of_the_test: [null] }
 
 export function schemas<V extends FakeVendor>({ subject, call, handler, open, example }: Trial<V>): void {

@@ -1,4 +1,4 @@
-// Credentials go to the vendor and nowhere else: no other server is sent them, and nobody is shown them.
+// Credentials are sent only to the vendor: no other server gets them, and they are never shown.
 
 import { expect } from 'bun:test'
 import { AgentError } from '../agent/define.ts'
@@ -7,7 +7,7 @@ import { attempt, check, failureOf, type Trial, type Tried, withOtherSecrets } f
 import { echo, type FakeVendor, fakeVendor, refusal } from './fake-vendor.ts'
 
 const LONG = 99
-/** Half of a credential that is shorter may be an ordinary word. */
+/** A shorter half of a credential may be an ordinary word. */
 const SHORTEST_HALF = 6
 
 export function secrecy<V extends FakeVendor>(trial: Trial<V>): void {
@@ -60,21 +60,21 @@ export function secrecy<V extends FakeVendor>(trial: Trial<V>): void {
   })
 }
 
-/** All of a call that is recorded or shown; files hold what the vendor sent, and are kept as they are. */
+/** Everything of a call that is recorded or shown. Files contain what the vendor sent, and are kept unchanged. */
 function shownBy({ result, error, files, lines }: Tried): string {
   const said =
     error instanceof Error ? [error.message, error instanceof AgentError && error.hint, `${error.cause}`] : []
   return JSON.stringify([result, ...said, Object.keys(files), lines])
 }
 
-/** The names of the secrets that can be read in a text, whole, in another writing, or by half. */
+/** The names of the secrets that appear in a text: complete, encoded, or by half. */
 export function shownIn(text: string, secrets: readonly KnownSecret[]): string[] {
   return secrets
     .filter(({ value }) => [...variantsOf(value), ...halvesOf(value)].some(each => text.includes(each)))
     .map(({ name }) => name)
 }
 
-/** Of an address only the end: it begins with what everybody may know. */
+/** The halves of a secret to look for. Of an address only the end counts, because its beginning is public. */
 function halvesOf(value: string): string[] {
   const middle = Math.ceil(value.length / 2)
   const halves = /^https?:/.test(value) ? [value.slice(middle)] : [value.slice(0, middle), value.slice(middle)]

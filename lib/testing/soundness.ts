@@ -1,4 +1,5 @@
-// What holds of an agent as a whole: its settings are checked and named, and its doctor says whose the credential is.
+// What must be true of an agent as a whole: its settings are checked and named, and its doctor says whose the
+// credential is.
 
 import { expect } from 'bun:test'
 import { AgentError } from '../agent/define.ts'

@@ -31,13 +31,13 @@ export interface CallOptions {
   /** Files of the workspace, by path. */
   files?: Record<string, string>
   signal?: AbortSignal
-  /** Instead of those at the vendor. */
+  /** Settings to use instead of those at the vendor. */
   settings?: JsonObject
   /** The idempotency key; the same in all calls by default. */
   key?: string
-  /** Of a call of `notify`. */
+  /** The event of a call of `notify`. */
   event?: NotifyEvent
-  /** Addresses and names that may be reached beside those in the settings and in the entry's `url`. */
+  /** Addresses and names that may be reached in addition to those in the settings and in the entry's `url`. */
   allow?: readonly string[]
 }
 
@@ -52,12 +52,12 @@ export interface CallResult extends AgentResult {
   lines: string[]
 }
 
-/** One call that is ready to begin. Nothing of what it gives is masked. */
+/** One call that is ready to start. None of its output is masked. */
 export interface Call {
   run(): Promise<AgentResult>
-  /** Masks what the engine would. */
+  /** Masks a text as the engine would. */
   mask(text: string): string
-  /** Null where the handler has none. */
+  /** Null when the handler has none. */
   find: (() => Promise<AgentResult | null>) | null
   files(): Record<string, string>
   lines: string[]
@@ -65,7 +65,7 @@ export interface Call {
 
 export class Subject<V extends FakeVendor> {
   readonly agent: Agent
-  /** What teams call it. */
+  /** The name that teams use for it. */
   readonly name: string
   readonly #settings: (vendor: V) => JsonObject
   readonly #folders: string[] = []
@@ -76,7 +76,7 @@ export class Subject<V extends FakeVendor> {
     this.#settings = settings
   }
 
-  /** Throws the reason for which the daemon would skip the file. */
+  /** Loads the agent. Throws the reason for which the daemon would skip the file. */
   static async load<V extends FakeVendor>(file: string, settings: (vendor: V) => JsonObject): Promise<Subject<V>> {
     const loaded = await load(file)
     if ('reason' in loaded) throw new Error(loaded.reason)
@@ -101,7 +101,7 @@ export class Subject<V extends FakeVendor> {
     return this.#settings(vendor)
   }
 
-  /** What is wrong with settings, in the words of the daemon. */
+  /** The problems of the settings, in the words of the daemon. */
   async settingProblems(given: JsonObject): Promise<Detail[]> {
     return this.#opened(given, settings => settings.problems(this.name, this.agent))
   }
@@ -111,7 +111,7 @@ export class Subject<V extends FakeVendor> {
     return this.#opened(given, settings => settings.secrets({ get: () => this.agent }))
   }
 
-  /** Throws for an entry that the schema refuses, as a run does. */
+  /** Prepares a call. Throws for an entry that the schema refuses, as a run does. */
   async begin(vendor: V, call: string, entry: JsonObject, options: CallOptions = {}): Promise<Call> {
     const handler = this.handler(call)
     const wrong = problems(handler.entry, entry).map(({ path, message }) => `${path || 'entry'}: ${message}`)
@@ -165,7 +165,7 @@ export class Subject<V extends FakeVendor> {
     for (const path of this.#folders.splice(0)) rmSync(path, { recursive: true, force: true })
   }
 
-  /** What a context takes of settings. Throws for those that the daemon would refuse. */
+  /** Reads and checks settings for a context. Throws for settings that the daemon would refuse. */
   async #bound(vendor: V, given = this.#settings(vendor), redactor = createRedactor()) {
     return this.#opened(given, async settings => {
       const resolved = await settings.of(this.name, this.agent)

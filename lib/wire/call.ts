@@ -1,5 +1,5 @@
-// A call as both sides know it: where it is, what it takes, and what it answers. Clients hold every reply against it,
-// so that what is not from a hub or a daemon, or from another version of one, is an error that says so.
+// A call as both sides know it: its path, its body and its reply. Clients check every reply against it, so that a reply
+// from another program, or from another version of hub or daemon, becomes an error that says so.
 
 import type { Static, TSchema } from 'typebox'
 import { CadreError, type Detail, type ErrorCode, STATUS } from '../error.ts'
@@ -10,9 +10,9 @@ import { Type } from '../type.ts'
 export interface Call<Body extends TSchema = TSchema, Data extends TSchema = TSchema> {
   readonly path: string
   readonly body: Body
-  /** `data` of a success. */
+  /** The `data` of a success. */
   readonly data: Data
-  /** The type of the message envelope that the body goes in; without it body and reply are plain. */
+  /** The type of the message envelope for the body. Without it, body and reply are plain. */
   readonly envelope?: string
 }
 
@@ -25,7 +25,7 @@ export function call<Body extends TSchema, Data extends TSchema>(
   return { path, body, data, ...(envelope !== undefined && { envelope }) }
 }
 
-/** Who answers, for errors: the whole address, and what to check when it is something else that answers there. */
+/** Who replied, for errors: the whole address, and what to check when another program replies there. */
 export interface Answerer {
   url: string
   /** `hub` or `daemon`. */
@@ -33,10 +33,12 @@ export interface Answerer {
   advice: string
 }
 
-/** Problems that an error about a reply names. */
+/** The number of problems that an error about a reply names. */
 const MOST_TOLD = 3
 
-/** `data` as the call promises it; what else it holds is left alone. Throws `unavailable` when it is something else. */
+/**
+ * `data` in the form that the call promises; additional properties are kept. Throws `unavailable` for any other form.
+ */
 export function checkedData<S extends TSchema>(schema: S, data: unknown, { url, kind }: Answerer): Static<S> {
   if (matches(schema, data)) return data
   const found = problems(schema, data)
@@ -44,7 +46,7 @@ export function checkedData<S extends TSchema>(schema: S, data: unknown, { url, 
   const more = found.length > MOST_TOLD ? `; and ${found.length - MOST_TOLD} more` : ''
   throw new CadreError(
     'unavailable',
-    `${url} answered with success, but not with what this call answers: ${told.join('; ')}${more}; ` +
+    `${url} replied with success, but not in the form of this call: ${told.join('; ')}${more}; ` +
       `check that the ${kind} there is of the same version as this program`,
   )
 }
@@ -57,7 +59,7 @@ const ErrorReply = Type.Object({
   ),
 })
 
-/** The error that `error` of a reply means; `unavailable` where it means none, because something else answered. */
+/** The error that a reply carries. It is `unavailable` when the reply carries none, because another program replied. */
 export function failureOf(error: unknown, reply: Response, { url, kind, advice }: Answerer): CadreError {
   if (!matches(ErrorReply, error)) {
     return new CadreError('unavailable', `${url} answered ${reply.status}, but not as a ${kind} does; ${advice}`)
@@ -67,13 +69,13 @@ export function failureOf(error: unknown, reply: Response, { url, kind, advice }
   return new CadreError(code, message, { ...(details && { details }), ...(wait > 0 && { retryAfter: wait }) })
 }
 
-/** `data` of a plain reply, `{ok, data}` or `{ok, error}`. Throws the error that it carries. */
+/** The `data` of a plain reply, `{ok, data}` or `{ok, error}`. Throws the error of the reply. */
 export function plainData<S extends TSchema>(schema: S, answer: unknown, reply: Response, from: Answerer): Static<S> {
   if (isObject(answer) && answer.ok === true) return checkedData(schema, answer.data, from)
   throw failureOf(isObject(answer) ? answer.error : undefined, reply, from)
 }
 
-/** `payload.data` of a message envelope. Throws the error that it carries. */
+/** The `payload.data` of a message envelope. Throws the error of the reply. */
 export function envelopeData<S extends TSchema>(
   schema: S,
   answer: unknown,

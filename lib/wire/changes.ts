@@ -81,7 +81,7 @@ const Review = Type.Object({
   decided_at: NullableTime,
 })
 
-/** What was written outside, or may have been; `cleared`: it was not. */
+/** A write to another system that happened or may have happened. `cleared` means that it did not happen. */
 const Receipt = Type.Object({
   phase: Name,
   entry: Text(1_000),
@@ -109,5 +109,8 @@ export type ChangeKind = keyof typeof CHANGES
 /** A change of runs/sync. */
 export type SyncChange<K extends ChangeKind> = Static<(typeof CHANGES)[K]>
 
-/** A change may take this many bytes of JSON: the sender keeps each below it, the hub refuses what is larger. */
+/**
+ * The maximum size of a change in bytes of JSON. The sender keeps each change below it, and the hub refuses larger
+ * ones.
+ */
 export const MAX_CHANGE_BYTES = 1024 * 1024

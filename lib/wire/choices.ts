@@ -1,5 +1,5 @@
-// What a person can answer to a review. Nothing else is imported here, so that the engine can take it without loading
-// schemas.
+// The decisions that a person can take on a review. This file imports nothing else, so that the engine can use it
+// without loading schemas.
 
 const GATE = ['approve', 'reject'] as const
 const ESCALATION = ['retry', 'skip', 'complete', 'fail'] as const

@@ -1,4 +1,4 @@
-// The calls of the daemon's API that the command line makes: what they take and what they answer.
+// The calls of the daemon's API that the command line makes, with their bodies and replies.
 
 import type { Static } from 'typebox'
 import { Type } from '../type.ts'
@@ -34,7 +34,7 @@ export const ValidateTeam = call(
   Which,
   Type.Object({
     inputs: Type.Array(Field),
-    /** The named secrets that it uses, and those that it cannot have. */
+    /** The named secrets that it uses, and those of them that cannot be read. */
     secrets: Type.Array(AnyText),
     missing_secrets: Type.Array(Problem),
   }),
@@ -84,7 +84,10 @@ export const CancelRun = call(
   Type.Object({ ...RunRecord.properties, state: Type.Enum([...TOLD_RUN_STATES]), cleanup: Type.Array(AnyText) }),
 )
 
-/** Tells what runs again, and what was written outside and is not sent again. `continued`: it was interrupted. */
+/**
+ * Returns what runs again, and what was already written and is not sent again. `continued` means that it was
+ * interrupted.
+ */
 export const ResumeRun = call(
   '/v1/runs/resume',
   Type.Object({

@@ -1,5 +1,5 @@
-// The grant of a token: which orgs and realms it reaches (domains) and what it may do (access). Pure; what is absent is
-// denied, and admin implies write implies read. Users, tokens, scopes and teams need no domain.
+// The grant of a token: which orgs and realms it reaches (domains) and what it may do (access). Pure. Whatever is
+// absent is denied; admin implies write, and write implies read. Users, tokens, scopes and teams need no domain.
 
 import type { Static } from 'typebox'
 import { closed, named } from '../schema.ts'
@@ -25,7 +25,7 @@ const Access = closed(
   },
 )
 
-/** `permissions` of a request. Domains that are absent reach nothing. */
+/** The `permissions` of a request. An absent domain reaches nothing. */
 export const Permissions = closed({ domains: Type.Optional(Domains), access: Access })
 
 export const Grant = named('grant', { domains: Domains, access: Access })
@@ -35,13 +35,13 @@ export function grantOf({ domains = {}, access }: Static<typeof Permissions>): G
   return { domains, access }
 }
 
-/** What a session may: everything that its owner's live roles allow. */
+/** The grant of a session: everything that the live roles of its owner allow. */
 export const FULL_GRANT: Grant = {
   domains: { orgs: '*', realms: '*' },
   access: Object.fromEntries(ENTITIES.map(entity => [entity, ['admin']])),
 }
 
-/** What every realm token may, on its realms. */
+/** The grant of every realm token, for its realms. */
 export function realmGrant(realmIds: string[]): Grant {
   return {
     domains: { realms: realmIds },
@@ -49,7 +49,7 @@ export function realmGrant(realmIds: string[]): Grant {
   }
 }
 
-/** What a route asks: any of these is enough. */
+/** What a route requires. Any one of these is enough. */
 export type Ask = { readonly [E in Entity]?: Level }
 
 export function allows(grant: Grant, ask: Ask): boolean {
@@ -61,7 +61,7 @@ function rank(grant: Grant, entity: Entity): number {
   return Math.max(-1, ...(grant.access[entity] ?? []).map(level => LEVELS.indexOf(level)))
 }
 
-/** The highest level of all; null when the grant gives nothing. */
+/** The highest level of all entities, or null when the grant allows nothing. */
 export function highestLevel(grant: Grant): Level | null {
   return LEVELS[Math.max(-1, ...ENTITIES.map(entity => rank(grant, entity)))] ?? null
 }
@@ -72,15 +72,15 @@ export interface Target {
   realm_id?: string
 }
 
-/** A realm is inside when it is listed or its org is. */
+/** Whether a grant reaches a target. A realm is reached when it or its org is listed. */
 export function reaches({ domains }: Grant, { org_id, realm_id }: Target): boolean {
   if (domains.orgs === '*' || domains.orgs?.includes(org_id)) return true
   return realm_id !== undefined && (domains.realms === '*' || (domains.realms?.includes(realm_id) ?? false))
 }
 
 /**
- * Whether `inner` gives nothing that `outer` does not give. `orgOf` tells the org of a realm, for a realm is inside a
- * grant that lists its org.
+ * Whether `inner` allows nothing that `outer` does not allow. `orgOf` returns the org of a realm, because a grant that
+ * lists an org reaches its realms.
  */
 export function within(inner: Grant, outer: Grant, orgOf: (realmId: string) => number | undefined): boolean {
   if (ENTITIES.some(entity => rank(inner, entity) > rank(outer, entity))) return false

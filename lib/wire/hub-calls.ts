@@ -9,7 +9,7 @@ import { Download, PackageFile, PackageSignature } from './packages.ts'
 import { listOf, PAGE } from './page.ts'
 import { AnyObject, AnyText } from './parts.ts'
 
-/** Replies of which nothing is read. */
+/** The data of replies that nobody reads. */
 const Anything = Type.Unknown()
 
 export const CreateSession = call(
@@ -26,8 +26,8 @@ export const GenerateToken = call(
 )
 
 /**
- * Who a token is. `realm_role`: its owner's live role in the realm that was named, by memberships alone (a site admin who is
- * no member has none); null where the token does not reach it.
+ * Whom a token belongs to. `realm_role` is its owner's live role in the given realm from memberships alone, so a site
+ * admin who is not a member has none. It is null when the token does not reach the realm.
  */
 export const Whoami = call(
   '/v1/auth/whoami',

@@ -1,4 +1,4 @@
-// The records that the hub's replies are made of: named components of OpenAPI. What one route alone answers is declared
+// The records in the hub's replies, which are named components of OpenAPI. What only one route returns is declared
 // beside that route.
 
 import type { Static, TProperties, TSchema } from 'typebox'
@@ -13,7 +13,7 @@ import { HUB_RUN_STATES, PHASE_STATES, PHASE_TYPES } from './states.ts'
 /** ISO 8601. */
 const Iso = Type.String({ format: 'date-time' })
 
-/** A record with more beside it, which has no name of its own. */
+/** A record with additional properties, which has no name of its own. */
 export function withMore<P extends TProperties, Q extends TProperties>(known: { properties: P }, more: Q) {
   return Type.Object({ ...known.properties, ...more })
 }
@@ -75,7 +75,7 @@ export const Realm = named('realm', {
 /** An account in an org, a scope or a realm. */
 export const Member = named('member', { user_id: Type.Integer(), username: Text, role: Text })
 
-/** What setting a member's role in `of` answers, and, without the role, taking the member out. */
+/** The reply to setting a member's role in `of`. Without the role, it is the reply to removing the member. */
 export function memberOf<K extends string, S extends TSchema>(key: K, of: S) {
   const gone = Type.Object({
     id: Type.Integer(),
@@ -108,7 +108,7 @@ export const Daemon = named('daemon', {
   workspaces: Type.Array(Text),
   status: Type.Enum(['online', 'stale', 'offline', 'removed']),
   stuck: Type.Boolean(),
-  /** Whether it is given jobs. */
+  /** Whether the daemon gets jobs. */
   approved: Type.Boolean(),
   registered_at: Time,
   last_seen_at: Time,
@@ -204,7 +204,7 @@ export const Review = named('review', {
   decided_at: nullable(Time),
 })
 
-/** A job that waits, and for what. */
+/** A job that waits, and what it waits for. */
 export const QueuedJob = named('queued_job', {
   job_id: Text,
   run_id: Text,
@@ -226,7 +226,7 @@ export const Dispatched = named('dispatched', {
   waiting_for: Type.Optional(Text),
 })
 export type Dispatched = Omit<Static<typeof Dispatched>, 'state'> & { state: string }
-/** An order about a run: what became of it so far. */
+/** An order about a run, and its state so far. */
 export const Ordered = named('ordered', { id: Text, run_id: Text, job_id: Text, state: RunState })
 
 export const AuditEntry = named('audit_entry', {

@@ -1,4 +1,4 @@
-// Jobs: what the hub asks of a daemon about a run. The payload's form depends on the kind.
+// Jobs: what the hub asks a daemon to do with a run. The form of the payload depends on the kind.
 
 import type { Static, TSchema } from 'typebox'
 import { named } from '../schema.ts'
@@ -10,7 +10,7 @@ export const JOB_KINDS = ['run', 'cancel', 'resume', 'decide'] as const
 export type JobKind = (typeof JOB_KINDS)[number]
 export const JobKind = Type.Enum([...JOB_KINDS])
 
-/** What is to be started. */
+/** The run to start. */
 export const RunOrder = Type.Object({
   /** `@scope/name@version`. */
   team: AnyText,
@@ -23,7 +23,7 @@ export type RunOrder = Static<typeof RunOrder>
 
 export const ResumeOrder = Type.Object({ from_phase: Type.Optional(AnyText) })
 
-/** The answer of a person to a review, and who that is. */
+/** A person's answer to a review, and who that person is. */
 export const DecideOrder = Type.Object({
   review_id: AnyText,
   decision: Type.Enum([...EVERY_CHOICE]),
@@ -53,8 +53,8 @@ const LEASED = {
 export const LeasedJob = named('leased_job', { ...LEASED, kind: JobKind })
 
 /**
- * The same as a daemon reads it: a newer hub may have kinds of jobs that this daemon does not know, and one of those
- * must not keep it from the others.
+ * A leased job as a daemon reads it. A newer hub may have kinds of jobs that this daemon does not know, and such a job
+ * must not keep the daemon from getting the others.
  */
 export const AnyLeasedJob = Type.Object({ ...LEASED, kind: AnyText })
 export type AnyLeasedJob = Static<typeof AnyLeasedJob>

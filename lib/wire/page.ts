@@ -1,10 +1,10 @@
-// How lists are asked for and answered, by hub and daemon alike.
+// How lists are requested and returned, by hub and daemon alike.
 
 import type { TProperties, TSchema } from 'typebox'
 import { closed } from '../schema.ts'
 import { Type } from '../type.ts'
 
-/** What every list takes; `page` has the defaults. */
+/** The properties of every list request. `page` has the defaults. */
 export const PAGE = {
   limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })),
   offset: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
@@ -22,7 +22,7 @@ export function page({ limit = 50, offset = 0 }: { limit?: number; offset?: numb
   return { limit, offset }
 }
 
-/** The items of a page under the resource's name, and how many there are in all. */
+/** The items of a page under the resource's name, and the total number of items. */
 export function listOf<K extends string, S extends TSchema>(name: K, item: S) {
   const items = { [name]: Type.Array(item) } as { [N in K]: ReturnType<typeof Type.Array<S>> }
   return Type.Object({ ...items, total: Type.Integer() })

@@ -1,18 +1,18 @@
-// The parts that the bodies and records of both programs are made of.
+// Parts of bodies and records that hub and daemon share.
 
 import type { Json, JsonObject } from '../json.ts'
 import { nullable } from '../schema.ts'
 import { Type } from '../type.ts'
 
-/** As large as PostgreSQL's `integer`. */
+/** The maximum of PostgreSQL's `integer`. */
 export const MOST_ID = 2 ** 31 - 1
 export const Id = Type.Integer({ minimum: 1, maximum: MOST_ID })
 export const Uuid = Type.String({ pattern: '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$' })
 export const Slug = Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,62}$' })
-/** Text that the database takes: PostgreSQL's has no NUL. */
+/** Text that the database can store: PostgreSQL allows no NUL. */
 export const Text = (maxLength: number, minLength = 0) =>
   Type.String({ minLength, maxLength, pattern: '^[^\\u0000]*$' })
-/** Text for people, of one line. */
+/** Text of one line, for people. */
 export const Title = Type.String({ minLength: 1, maxLength: 200, pattern: '^[^\\u0000-\\u001f\\u007f]+$' })
 export const TeamName = Type.String({ pattern: '^@[a-z0-9][a-z0-9-]{0,62}/[a-z0-9][a-z0-9-]{0,62}$' })
 /** `@scope/name` or `@scope/name@range`. */

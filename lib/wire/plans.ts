@@ -1,4 +1,4 @@
-// What a run would do, as `teams/plan` tells it.
+// What a run would do, as `teams/plan` returns it.
 
 import type { Static } from 'typebox'
 import { nullable } from '../schema.ts'
@@ -24,7 +24,7 @@ export type PlannedPhase = Static<typeof Phase> & { below?: PlannedTeam }
 const TEAM = {
   name: AnyText,
   version: AnyText,
-  /** The team is above already: it calls itself. */
+  /** The team is already above this place, so it calls itself. */
   recursive: Type.Optional(Type.Boolean()),
 }
 const Team = Type.Object(TEAM)
@@ -36,7 +36,7 @@ const PlannedWrite = Type.Object({
   agent: AnyText,
   action: nullable(AnyText),
   effect: Type.Enum(['read', 'idempotent', 'once', 'by entry']),
-  /** Where it goes, as far as settings and the file tell. */
+  /** The destination, as far as the settings and the file show it. */
   to: AnyText,
   /** Settings that authorize it. */
   credentials: Type.Array(AnyText),

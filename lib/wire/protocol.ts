@@ -13,11 +13,11 @@ import { AnyText, Text, Time, Title, Uuid } from './parts.ts'
 export const PROTOCOL = 1
 const Protocol = Type.Optional(Type.Integer())
 
-/** A public key as daemons get it. */
+/** A public key in the form that daemons get. */
 export const PublicKey = named('dispatch_key', { kid: AnyText, pem: AnyText, not_after: Type.Optional(Time) })
 export type PublicKey = Static<typeof PublicKey>
 
-/** Who may call a daemon of a realm from elsewhere, and the key that their tokens are checked with. */
+/** Who may call a daemon of a realm from other machines, and the keys that verify their tokens. */
 export const AccessList = named('acl', {
   realm_id: AnyText,
   allowed: Type.Array(AnyText),
@@ -27,8 +27,8 @@ export const AccessList = named('acl', {
 export type AccessList = Static<typeof AccessList>
 
 /**
- * What register and heartbeat both tell. `teams` comes when the daemon has another version of the list; `approved` says
- * whether the daemon is given jobs, and older hubs, which give them to all, do not say it.
+ * What register and heartbeat both return. `teams` is present when the daemon has another version of the list.
+ * `approved` says whether the daemon gets jobs. Older hubs give jobs to every daemon and do not send it.
  */
 export const BULLETIN = {
   dispatch_public_key: AnyText,
@@ -108,7 +108,9 @@ export const Deregister = call(
   Type.Object({ id: AnyText, daemon_id: AnyText }),
 )
 
-/** Each change is held against its own form (changes.ts), so that one that does not fit holds up no other. */
+/**
+ * Each change is checked against its own form (changes.ts), so that one that does not fit does not delay the others.
+ */
 export const Sync = call(
   '/v1/runs/sync',
   Type.Object({
@@ -126,14 +128,17 @@ export const Sync = call(
 
 const ACKED = '/acked_seq'
 
-/** The refusal of a batch that does not begin with the change after the last applied one. */
+/** The error for a batch that does not begin with the change after the last applied one. */
 export function gap(acked: number, from: number): CadreError {
   return new CadreError('conflict', `gap: expected change ${acked + 1}, got ${from}; acked_seq is ${acked}`, {
     details: [{ path: ACKED, message: String(acked) }],
   })
 }
 
-/** Number of the last change that the hub has applied, when `error` refuses a batch for a gap; null for other errors. */
+/**
+ * The number of the last change that the hub has applied, if `error` refuses a batch because of a gap. Null for other
+ * errors.
+ */
 export function ackedOf(error: unknown): number | null {
   if (!(error instanceof CadreError) || error.code !== 'conflict') return null
   const detail = error.details?.find(({ path }) => path === ACKED)

@@ -1,4 +1,4 @@
-// Runs, phases and reviews as the daemon's API tells them, and the events of its streams.
+// Runs, phases and reviews as the daemon's API returns them, and the events of its streams.
 
 import type { Static, TProperties } from 'typebox'
 import { nullable } from '../schema.ts'
@@ -7,7 +7,7 @@ import { REVIEW_KINDS } from './choices.ts'
 import { AnyJson, AnyObject, AnyText, NullableText, NullableTime, Time } from './parts.ts'
 import { PHASE_STATES, PHASE_TYPES, RUN_STATES, TOLD_PHASE_STATES, TOLD_RUN_STATES } from './states.ts'
 
-/** Why a run or a phase failed. `phase` and `run_id` lead to the leaf where it began. */
+/** Why a run or a phase failed. `phase` and `run_id` name the leaf where the failure began. */
 export const RunError = Type.Object({
   code: AnyText,
   message: AnyText,
@@ -27,7 +27,7 @@ export const FileRecord = Type.Object({
 })
 
 const RunState = Type.Enum([...RUN_STATES])
-/** As people are told it: a run that no process continues is `interrupted`. */
+/** The state that is shown to people: a run that no process continues is `interrupted`. */
 const ToldRunState = Type.Enum([...TOLD_RUN_STATES])
 
 const RUN = {
@@ -154,13 +154,13 @@ export const ReviewRecord = Type.Object({
 })
 export type ReviewRecord = Static<typeof ReviewRecord>
 
-/** A write to the outside that must not happen twice. */
+/** A write to another system that must not happen twice. */
 export const Written = Type.Object({
   run_id: AnyText,
   phase: AnyText,
   entry: AnyText,
   state: Type.Enum(['sent', 'done', 'unknown']),
-  /** What the outside calls it. */
+  /** The id that the other system gave it. */
   id: NullableText,
   url: NullableText,
 })
@@ -193,10 +193,10 @@ const PhaseEvent = Type.Object({
   state: PhaseState,
   run_id: AnyText,
   position: Type.Integer(),
-  /** How many items a map has, once it is known. */
+  /** The number of items of a map, once it is known. */
   items: nullable(Type.Integer()),
 })
-/** A phase as events carry it: its result is for `runs/phases` to tell. */
+/** A phase in an event. Its result is not included; `runs/phases` returns it. */
 export type PhaseEvent = Static<typeof PhaseEvent>
 
 /** `data` of the events of a stream, by name. `end` is the last one: the run that was asked for has ended. */

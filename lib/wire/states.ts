@@ -15,19 +15,19 @@ export const PHASE_STATES = [
 ] as const
 export type PhaseState = (typeof PHASE_STATES)[number]
 
-/** What the hub tells besides: the daemon of a run that has not ended is silent. It is not final. */
+/** The hub also shows `crashed`: the daemon of a run that has not ended is silent. This state is not final. */
 export const HUB_RUN_STATES = [...RUN_STATES, 'crashed'] as const
 
-/** What the daemon tells besides: the run has not ended, and no process continues it. */
+/** The daemon also shows `interrupted`: the run has not ended, and no process continues it. */
 export const TOLD_RUN_STATES = [...RUN_STATES, 'interrupted'] as const
 export const TOLD_PHASE_STATES = [...PHASE_STATES, 'interrupted'] as const
 
-/** States of a run from which only a resume leads out. */
+/** States that a run leaves only through a resume. */
 export const ENDED_RUN_STATES: readonly string[] = ['completed', 'failed', 'cancelled'] satisfies RunState[]
 
 export const PHASE_TYPES = ['standard', 'gate', 'team', 'map'] as const
 
-/** Levels of sub-runs below a top run, which is level 0. */
+/** The maximum number of levels of sub-runs below a top run, which is level 0. */
 export const MAX_DEPTH = 1_000
 
 /** Characters of a tree key for each level. */

@@ -33,7 +33,7 @@ export interface Document {
   components: Record<string, Record<string, unknown>>
 }
 
-/** Every route of `app` with its body or query, its access rule, what it answers, and the errors that it may answer. */
+/** Describes every route of `app`: its body or query, its access rule, its reply, and the errors that it may return. */
 export function openapiDocument(app: AnyElysia, info: Info): Document {
   const generated = toOpenAPISchema(withJsonBodies(app), undefined, undefined, {
     typebox: (body: TSchema) => body,
@@ -53,7 +53,7 @@ export function openapiDocument(app: AnyElysia, info: Info): Document {
   return { openapi: '3.1.1', info, paths, components: { ...components, schemas } }
 }
 
-/** `schema` with a reference for each named record, which is put under its name into `schemas`. */
+/** Replaces each named record in `schema` by a reference, and adds the record to `schemas` under its name. */
 function referring(schema: unknown, schemas: Record<string, unknown>): unknown {
   if (Array.isArray(schema)) return schema.map(each => referring(each, schemas))
   if (!isObject(schema)) return schema
@@ -65,7 +65,9 @@ function referring(schema: unknown, schemas: Record<string, unknown>): unknown {
   return { $ref: `#/components/schemas/${$id}` }
 }
 
-/** The kit parses bodies by a function of its own, which the generator takes for no type at all: they are JSON. */
+/**
+ * Marks bodies as JSON. The kit parses them with a function of its own, from which the generator cannot derive a type.
+ */
 function withJsonBodies(app: AnyElysia): AnyElysia {
   const routes = app.routes.map(route => ({ ...route, hooks: { ...route.hooks, parse: [{ fn: 'json' }] } }))
   return Object.create(app, { getGlobalRoutes: { value: () => routes } })

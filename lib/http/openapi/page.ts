@@ -1,4 +1,4 @@
-// The OpenAPI document as one page for people: no script, nothing from another host.
+// The OpenAPI document as one page for people. It has no script and loads nothing from other hosts.
 
 import type { Document, Operation } from './document.ts'
 

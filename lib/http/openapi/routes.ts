@@ -1,4 +1,5 @@
-// `GET /openapi/json`, and `GET /openapi` for people; without credential. What makes them is loaded when first asked for.
+// `GET /openapi/json`, and `GET /openapi` for people, without a credential. The code for it is loaded on the first
+// request.
 
 import { type AnyElysia, Elysia } from 'elysia'
 import { httpKit } from '../kit.ts'
@@ -10,7 +11,7 @@ const PAGE_HEADERS = {
   'content-security-policy': "default-src 'none'; style-src 'unsafe-inline'; frame-ancestors 'none'",
 }
 
-/** Describes every route of the app, those that come after it too. */
+/** Describes every route of the app, including those that are added later. */
 export const openapi =
   (info: Info) =>
   <App extends AnyElysia>(app: App): App => {
