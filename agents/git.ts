@@ -21,7 +21,7 @@
 // git's global configuration.
 // Programs, proxies and helpers in a repository's own configuration are ignored, and filters and certificates are
 // refused, unless github.trusted_folders (or bitbucket.trusted_folders) names the folder or a parent of it:
-// [~/work/app].
+// [~/projects/app].
 //
 // https://docs.github.com/en/rest/pulls/pulls
 // https://developer.atlassian.com/cloud/bitbucket/rest/api-group-pullrequests/

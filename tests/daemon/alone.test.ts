@@ -8,6 +8,12 @@ import { command, files, spawnDaemon, startCommand } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 import { GATE, HELLO } from './teams.ts'
 
+/**
+ * Until somebody writes `done`. It also ends by itself when its folder is removed, and after a minute, which is longer
+ * than any test takes: these tests kill what would end it, and may be killed themselves.
+ */
+const LOOP = 'n=0; until [ -e done ] || [ ! -e begun ] || [ $((n += 1)) -gt 1200 ]; do sleep 0.05; done'
+
 /** Begins, says so in `begun`, and ends once `done` is there. */
 const WAITS = `name: "@local/waits"
 version: 1.0.0
@@ -17,7 +23,7 @@ phases:
   - name: wait
     agent: exec
     depends_on: [before]
-    commands: [{ name: c, run: "echo begun; echo x >> begun; until [ -e done ]; do sleep 0.05; done" }]
+    commands: [{ name: c, run: "echo begun; echo x >> begun; ${LOOP}" }]
 `
 
 const lines = (file: string): number => readFileSync(file, 'utf8').split('\n').length - 1

@@ -1,6 +1,7 @@
 // What a running phase waits for, as people see it: what its agent says by `waiting`, and nothing that it logs.
 
 import { afterEach, expect, test } from 'bun:test'
+import { join } from 'node:path'
 import type { AgentContext } from '../../lib/agent/define.ts'
 import { type TestEngine, testEngine } from '../support/engine.ts'
 import { faultServer } from '../support/faults.ts'
@@ -50,7 +51,7 @@ test('a command that prints `waiting: ` waits for nothing', async () => {
   const { run_id } = await t.start(team([shell('p', 'echo waiting: x; until [ -e go ]; do sleep 0.02; done')]))
   while (t.engine.logs.last(run_id) === 0) await Bun.sleep(10)
   expect(t.engine.phases(run_id).phases[0]!.waiting).toBeNull()
-  await Bun.write(`${t.home}/runs/${run_id}/work/go`, '')
+  await Bun.write(join(t.engine.stateDir(run_id), 'work', 'go'), '')
   expect((await t.engine.ended(run_id)).state).toBe('completed')
 })
 
