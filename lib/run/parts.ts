@@ -1,0 +1,195 @@
+// Puts the folders of lib/run together: makes every part of an engine and gives it what it needs of the others. The
+// engine answers callers with these parts.
+
+import type { Database } from 'bun:sqlite'
+import { isDiskError } from '../../db/open.ts'
+import type { SmallFile } from '../agent/files.ts'
+import { CadreError } from '../error.ts'
+import type { Log } from '../log.ts'
+import { Recent } from '../recent.ts'
+import type { Bundle } from '../team/team.ts'
+import {
+  Attempts,
+  DiskSpace,
+  Errands,
+  Ledger,
+  Messenger,
+  Places,
+  type RootSecrets,
+  RunLogs,
+  recordEvent,
+} from './attempt/attempt.ts'
+import type { EngineHost } from './core/core.ts'
+import { AfterCommit, Alarm, Farewell, Launcher, LogFeed, PhaseFolders } from './effects/effects.ts'
+import { Settler } from './files/files.ts'
+import { errorOf, Machine, receiptChanged, textOf } from './steps/steps.ts'
+import { Journal, Seal, Store, type Unit } from './store/store.ts'
+import { Followers, type Outbox } from './views/views.ts'
+
+export interface EngineOptions {
+  home: string
+  db: Database
+  host: EngineHost
+  secrets: RootSecrets
+  log: Log
+  /** How many leaf phases may execute at once, over all runs. */
+  slots: number
+  /** Milliseconds before the ledger believes that a write which was cut off did not happen; default 2,000. */
+  settle?: number
+  /** Maximum number of milliseconds for one delivery of a listener; default 60,000. */
+  deliveryTimeout?: number
+  now?: () => number
+  /** Adds changes to the hub's outbox, inside the transaction. */
+  outbox?: Outbox
+}
+
+/** Maximum number of bundles in the cache. Runs that have not ended hold their own. */
+const MOST_BUNDLES = 100
+const DELIVERY_MS = 60_000
+
+export type Parts = ReturnType<typeof assemble>
+
+/** `isHeld`: whether a top run is being deleted or resumed. Nothing begins after `stopping` has fired. */
+export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: (runId: string) => boolean) {
+  const { db, home, host, log, secrets, outbox } = options
+  const now = (): number => options.now?.() ?? Date.now()
+  const write = <T>(change: () => T): Promise<T> => journal.write({ root: null, apply: change })
+  const stateDirOf = (runId: string) => places.stateDir(runId)
+  // Files of agents may contain secrets, and the database must not contain a secret in plain text.
+  const seal = (runId: string, { path, bytes }: SmallFile): SmallFile => ({
+    path,
+    bytes: sealer.close(`${runId}/${path}`, bytes),
+  })
+
+  const store = new Store(db)
+  const sealer = new Seal(home)
+  const followers = new Followers(log)
+  const disk: DiskSpace = new DiskSpace(home, log, () => journal.wake())
+  const machine: Machine = new Machine(
+    store,
+    {
+      now,
+      random: Math.random,
+      bundle: id => bundle(id),
+      mask: (rootId, value) => host.mask(value, secrets.values(rootId)),
+      secretInputs: rootId => secrets.read(rootId),
+      stateDir: stateDirOf,
+      executing: (runId, position, attempt) => attempts.has(runId, position, attempt),
+      paused: () => stopping.aborted || disk.low !== null,
+      followed: () => followers.any,
+      wakeAt: at => alarm.wakeAt(at),
+      event: (live, event, position) => recordEvent(machine, live, event, position) > 0,
+    },
+    options.slots,
+  )
+  const journal: Journal = new Journal(
+    db,
+    {
+      next: machine.next,
+      hasNext: machine.hasNext,
+      beforeUnit: machine.beforeUnit,
+      afterUnit: machine.afterUnit,
+      unitUndone: machine.unitUndone,
+      unitFailed: (unit, error) => endTreeOf(machine, unit, error),
+      beforeCommit: () => tellOutbox(machine, options),
+      afterCommit: () => afterCommit.committed(),
+      afterRollback: machine.groupUndone,
+    },
+    log,
+  )
+  const common = { machine: machine, journal: journal, followers: followers, outbox, stopping, log }
+
+  const feed = new LogFeed({ ...common, last: runId => logs.last(runId) })
+  const logs: RunLogs = new RunLogs(stateDirOf, (runId, lines) => feed.tell(runId, lines))
+  const places: Places = new Places(home, store, (row, phase, line) =>
+    logs.append(row.id, { phase, at: now(), ...host.mask(line, secrets.values(row.root_id)) }),
+  )
+  const ledger = new Ledger({
+    store: store,
+    write,
+    now,
+    settle: options.settle,
+    changed: (runId, position, entry) => receiptChanged(machine, runId, position, entry),
+  })
+  const attempts: Attempts = new Attempts({
+    machine: machine,
+    host,
+    ledger,
+    places: places,
+    secrets: rootId => secrets.values(rootId),
+    seal,
+  })
+  const messenger = new Messenger({
+    store: store,
+    host,
+    place: ({ run_id, listener }) => {
+      const run = store.runs.get(run_id)!
+      return places.of({ row: run, bundle: bundle(run.bundle_id), inputs: {} }, listener, 1)
+    },
+    context: (place, binding, event) => host.context(place, binding, { event }),
+    mask: (runId, value) => host.mask(value, secrets.values(store.runs.get(runId)!.root_id)),
+    write,
+    timeout: options.deliveryTimeout ?? DELIVERY_MS,
+  })
+  const errands = new Errands({
+    machine: machine,
+    seal,
+    write: (root, apply) => journal.write({ root, apply }),
+  })
+  const folders = new PhaseFolders({ ...common, errands, places: places })
+  const farewell = new Farewell({
+    ...common,
+    store: store,
+    logs: logs,
+    messenger: messenger,
+    secrets,
+    isHeld: runId => isHeld(runId),
+  })
+  const launcher = new Launcher({ ...common, attempts: attempts, logs: logs })
+  const afterCommit = new AfterCommit({
+    ...common,
+    launcher,
+    attempts: attempts,
+    folders: folders,
+    messenger: messenger,
+    farewell: farewell,
+  })
+  const alarm: Alarm = new Alarm(machine, journal, log)
+  const settler = new Settler({ db, write, stateDirOf, now, log })
+
+  const bundles = new Recent<string, Bundle>(MOST_BUNDLES)
+  function bundle(id: string): Bundle {
+    const known = bundles.get(id)
+    if (known) return known
+    const text = store.bundles.get(id)
+    if (text === null) throw new CadreError('internal', `bundle ${id} is missing in the run database`)
+    return bundles.set(id, host.restoreBundle(id, JSON.parse(text)))
+  }
+
+  return {
+    ...{ store, logs, machine, journal, attempts, messenger, folders, farewell, alarm },
+    ...{ followers, places, disk, settler, sealer, bundle, bundles },
+  }
+}
+
+/**
+ * Called inside the transaction. A change that cannot be put into the outbox is logged and does not delay the others.
+ */
+function tellOutbox(machine: Machine, { outbox, log }: EngineOptions): void {
+  for (const change of outbox ? machine.changes : []) {
+    try {
+      outbox!.record([change])
+    } catch (error) {
+      if (isDiskError(error)) throw error
+      log.error('a change cannot be told to the hub', { run: change.run.id, kind: change.kind, error: textOf(error) })
+    }
+  }
+}
+
+/** Called when a change failed twice. Its tree is ended, so that nothing waits for it forever. */
+function endTreeOf(machine: Machine, { root }: Unit, thrown: unknown): void {
+  if (root === null) return
+  const { code, message } = errorOf(thrown)
+  const prefix = code === 'internal' ? 'a fault of the engine ended the run: ' : 'the run cannot be continued: '
+  machine.abandon(root, { code: 'internal', message: prefix + message, run_id: root })
+}
