@@ -5,8 +5,8 @@
 //
 // Steps change rows and memory inside a transaction and touch nothing else. Anything that must happen outside is an
 // effect, which is carried out after the commit with its own error handling. Callers get their answer after their
-// change is durable. This file connects the folders of lib/run and answers callers. The whole design is described in
-// docs/architecture.md.
+// change is durable. parts.ts connects the folders of lib/run; this file answers callers. The whole design is described
+// in docs/architecture.md.
 
 import { CadreError } from '../error.ts'
 import type { JsonObject } from '../json.ts'
