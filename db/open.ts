@@ -45,7 +45,8 @@ export function openDatabase(file: string, options: { readonly?: boolean } = {})
   const db = new Database(file, options.readonly ? { readonly: true, strict: true } : { create: true, strict: true })
   db.run('PRAGMA busy_timeout = 5000')
   if (!options.readonly) {
-    db.run('PRAGMA auto_vacuum = INCREMENTAL')
+    // Only a new database takes this mode. An old one would be written to, and synced, for nothing.
+    if (isEmpty(db)) db.run('PRAGMA auto_vacuum = INCREMENTAL')
     db.run('PRAGMA journal_mode = WAL')
     db.run('PRAGMA synchronous = FULL')
   }
@@ -68,12 +69,10 @@ const LOG_BYTES = 1_100 * 4_120
  * ext4: 82 µs instead of 154 µs).
  */
 export function openRunDatabase(file: string, migrations: readonly Migration[], grown: boolean): Database {
-  let db = openDatabase(file)
+  const db = openDatabase(file)
   migrate(db, file, migrations)
   if (grown) {
-    db.close()
     growLog(file)
-    db = openDatabase(file)
     db.fileControl(constants.SQLITE_FCNTL_PERSIST_WAL, 1)
   }
   db.run(`PRAGMA cache_size = -${CACHE_KIB}`)
@@ -142,8 +141,12 @@ export function versionOf(db: Database): number {
   return db.query<{ user_version: number }, []>('PRAGMA user_version').get()!.user_version
 }
 
+function isEmpty(db: Database): boolean {
+  return db.query<{ page_count: number }, []>('PRAGMA page_count').get()!.page_count === 0
+}
+
 /**
- * Applies the missing migrations, each in its own transaction. An existing database is first copied to
+ * Applies the missing migrations, all in one transaction. An existing database is first copied to
  * `<file>.v<version>.backup`. A database that is newer than the program is refused without any change.
  */
 export function migrate(db: Database, file: string, migrations: readonly Migration[]): void {
@@ -157,12 +160,10 @@ export function migrate(db: Database, file: string, migrations: readonly Migrati
   if (version === migrations.length) return
   const backup = `${file}.v${version}.backup`
   if (version > 0 && file !== ':memory:' && !existsSync(backup)) copyTo(db, backup)
-  for (const { number, sql } of migrations.slice(version)) {
-    db.transaction(() => {
-      db.run(sql)
-      db.run(`PRAGMA user_version = ${number}`)
-    }).immediate()
-  }
+  db.transaction(() => {
+    for (const { sql } of migrations.slice(version)) db.run(sql)
+    db.run(`PRAGMA user_version = ${migrations.length}`)
+  }).immediate()
 }
 
 /**

@@ -8,8 +8,13 @@ const UNITS = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 } as con
  * @example window: Type.Optional(Type.String({ pattern: DURATION_PATTERN }))
  */
 export const DURATION_PATTERN = '^([0-9]+(\\.[0-9]+)?(ms|s|m|h|d))+$'
+/** What `DURATION_PATTERN` accepts, for messages. */
+export const A_DURATION = 'a duration such as 90s, 5m or 2h'
 const WHOLE = new RegExp(DURATION_PATTERN)
 const PART = /([0-9]+(?:\.[0-9]+)?)(ms|s|m|h|d)/g
+
+/** A longer duration counts as this one: a hundred years, which every place can calculate with. */
+const LONGEST_MS = 100 * 365 * UNITS.d
 
 /**
  * The milliseconds of `text`; null when it is not a duration.
@@ -19,7 +24,7 @@ export function parseDuration(text: string): number | null {
   if (!WHOLE.test(text)) return null
   let total = 0
   for (const [, amount, unit] of text.matchAll(PART)) total += Number(amount) * UNITS[unit as keyof typeof UNITS]
-  return Number.isSafeInteger(Math.round(total)) ? Math.round(total) : null
+  return Math.min(Math.round(total), LONGEST_MS)
 }
 
 /** `ms` in a readable form: `340ms`, `2.1s`, `3m 20s`, `1h 5m`, `2d 4h`. */

@@ -63,7 +63,10 @@ export class CadreError extends Error {
   }
 }
 
+/** What Bun adds to a broken connection. It is advice to whoever wrote the call, not to whoever reads the message. */
+const ADVICE = / *For more information, pass `verbose: true` in the second argument to fetch\(\)\.?/
+
 /** The text of anything that was thrown. */
 export function messageOf(thrown: unknown): string {
-  return thrown instanceof Error ? thrown.message : String(thrown)
+  return (thrown instanceof Error ? thrown.message : String(thrown)).replace(ADVICE, '')
 }

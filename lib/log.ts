@@ -1,6 +1,7 @@
 // The log: one line per event on stderr, readable on a terminal and as JSON otherwise. Writing never throws. Callers
 // pass the name of the event and its fields; neither may contain secrets.
 
+import { AsyncLocalStorage } from 'node:async_hooks'
 import { CadreError } from './error.ts'
 
 const LEVELS = ['debug', 'info', 'warn', 'error'] as const
@@ -30,8 +31,27 @@ export function createLog(options: LogOptions = {}): Log {
   const at = (name: Level) =>
     LEVELS.indexOf(name) < from
       ? () => {}
-      : (event: string, fields: Fields = {}) => write(line(new Date(now()), name, event, fields))
+      : (event: string, fields: Fields = {}) =>
+          write(line(new Date(now()), name, event, { ...scopeFields(), ...fields }))
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
+}
+
+const scopes = new AsyncLocalStorage<{ fields: Fields }>()
+
+/** The fields of the work that is being done, see `logged`. */
+export const scopeFields = (): Fields => scopes.getStore()?.fields ?? {}
+
+/**
+ * Does `work`. The lines that are logged meanwhile because of it have these fields, too. What the work leaves behind,
+ * such as a run that it started, logs without them once it is over.
+ */
+export async function logged<T>(fields: Fields, work: () => T | Promise<T>): Promise<T> {
+  const scope = { fields }
+  try {
+    return await scopes.run(scope, work)
+  } finally {
+    scope.fields = {}
+  }
 }
 
 /** Creates the log that `CADRE_LOG_LEVEL` and `CADRE_LOG_FORMAT` configure. */

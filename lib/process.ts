@@ -37,10 +37,17 @@ export function isRunning(pid: number, started: string): boolean {
 
 /** The live processes of a group, without zombies. */
 export function groupMembers(group: number): number[] {
-  return processTable()
-    .filter(each => each.group === group && !isDead(each.state))
+  return liveProcesses()
+    .filter(each => each.group === group)
     .map(({ pid }) => pid)
 }
+
+/** The groups that have a live process. */
+export function liveGroups(): Set<number> {
+  return new Set(liveProcesses().map(({ group }) => group))
+}
+
+const liveProcesses = () => processTable().filter(({ state }) => !isDead(state))
 
 /** A zombie (Z), a process that is being removed (X), or no process. */
 const isDead = (state: string): boolean => /^([ZX]|$)/.test(state)

@@ -4,7 +4,9 @@
 import type { Static, TObject, TProperties, TSchema } from 'typebox'
 import type { TLocalizedValidationError } from 'typebox/error'
 import type { Validator } from 'typebox/schema'
+import { A_DURATION, DURATION_PATTERN } from './duration.ts'
 import type { Detail } from './error.ts'
+import { fits } from './fits.ts'
 import { isObject } from './json.ts'
 import { Type } from './type.ts'
 
@@ -24,7 +26,7 @@ export function standard<S extends TSchema>(schema: S): S & Standard<Static<S>> 
     version: 1,
     vendor: 'typebox',
     validate(value) {
-      if (validator(schema).Check(value)) return { value: value as Static<S> }
+      if (matches(schema, value)) return { value: value as Static<S> }
       return { issues: problems(schema, value).map(({ path, message }) => ({ message, path: segments(path) })) }
     },
   }
@@ -53,8 +55,14 @@ export function nullable<S extends TSchema>(schema: S) {
   return Type.Union([schema, Type.Null()])
 }
 
+/** A schema that was checked this often is compiled, which loads TypeBox. A run of a few phases does without it. */
+const FEW = 16
+const checked = new WeakMap<TSchema, number>()
+
 export function matches<S extends TSchema>(schema: S, value: unknown): value is Static<S> {
-  return validator(schema).Check(value)
+  const times = checked.get(schema) ?? 0
+  checked.set(schema, times + 1)
+  return (times < FEW && fits(schema, value)) || validator(schema).Check(value)
 }
 
 /** Maximum number of problems in a reply. */
@@ -62,11 +70,10 @@ const MOST = 64
 
 /** The problems of `value` in document order, one for each place. Paths are JSON pointers. */
 export function problems(schema: TSchema, value: unknown): Detail[] {
-  const valid = validator(schema)
   // A valid value is recognised with the fast check, which does not collect errors.
-  if (valid.Check(value)) return []
+  if (matches(schema, value)) return []
   const found = new Map<string, string>()
-  for (const error of withoutBranches(valid.Errors(value)[1])) {
+  for (const error of withoutBranches(validator(schema).Errors(value)[1])) {
     for (const { path, message } of details(error, schema)) {
       if (found.size < MOST && !found.has(path)) found.set(path, message)
     }
@@ -101,6 +108,7 @@ function withoutBranches(all: TLocalizedValidationError[]): TLocalizedValidation
 const isBelow = (path: string, parent: string): boolean => path.startsWith(`${parent}/`)
 
 function details(error: TLocalizedValidationError, schema: TSchema): Detail[] {
+  const rule = ruleAt(schema, error)
   const at = (name: string) => `${error.instancePath}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`
   switch (error.keyword) {
     // An unknown property is reported here. TypeBox reports it a second time with the object, and that report is
@@ -117,9 +125,56 @@ function details(error: TLocalizedValidationError, schema: TSchema): Detail[] {
       return [{ path: error.instancePath, message: `must be ${JSON.stringify(error.params.allowedValue)}` }]
     case 'anyOf':
     case 'oneOf':
-      return [{ path: error.instancePath, message: forms(schema, error) }]
+      return [{ path: error.instancePath, message: forms(rule, error) }]
     default:
-      return [{ path: error.instancePath, message: error.message }]
+      return [{ path: error.instancePath, message: inWords(error, rule) }]
+  }
+}
+
+/** The part of a schema to which an error belongs. */
+function ruleAt(schema: TSchema, { schemaPath }: TLocalizedValidationError): unknown {
+  return segments(schemaPath).reduce<unknown>(
+    (part, key) => (isObject(part) || Array.isArray(part) ? Reflect.get(part, key) : undefined),
+    schema,
+  )
+}
+
+/** What a value must be, without the words of JSON Schema. A schema with a pattern says it as `x-expected`. */
+function inWords(error: TLocalizedValidationError, rule: unknown): string {
+  const { 'x-expected': expected, pattern } = isObject(rule) ? rule : {}
+  switch (error.keyword) {
+    case 'type': {
+      if (typeof expected === 'string') return `must be ${expected}`
+      const types = [error.params.type].flat()
+      return `must be ${types.map(type => FORMS[type] ?? type).join(' or ')}`
+    }
+    case 'minLength':
+      return error.params.limit === 1 ? 'must not be empty' : `must have at least ${error.params.limit} characters`
+    case 'maxLength':
+      return `must have at most ${error.params.limit} characters`
+    case 'minItems':
+    case 'minProperties':
+      return error.params.limit === 1 ? 'must not be empty' : `must have at least ${error.params.limit} items`
+    case 'maxItems':
+    case 'maxProperties':
+      return `must have at most ${error.params.limit} items`
+    case 'minimum':
+      return `must be at least ${error.params.limit}`
+    case 'maximum':
+      return `must be at most ${error.params.limit}`
+    case 'exclusiveMinimum':
+      return `must be more than ${error.params.limit}`
+    case 'exclusiveMaximum':
+      return `must be less than ${error.params.limit}`
+    case 'multipleOf':
+      return `must be a multiple of ${error.params.multipleOf}`
+    case 'uniqueItems':
+      return 'must not have the same item twice'
+    case 'pattern':
+      if (pattern === DURATION_PATTERN) return `must be ${A_DURATION}`
+      return typeof expected === 'string' ? `must be ${expected}` : 'has a form that is not accepted'
+    default:
+      return error.message
   }
 }
 
@@ -136,11 +191,8 @@ const FORMS: Record<string, string> = {
  * Describes the branches of a union. A branch's own description takes precedence. Branches that only require properties
  * are described by those properties.
  */
-function forms(schema: TSchema, { schemaPath, keyword }: TLocalizedValidationError): string {
-  const union = segments(schemaPath).reduce<unknown>(
-    (part, key) => (isObject(part) || Array.isArray(part) ? Reflect.get(part, key) : undefined),
-    schema,
-  )
+function forms(union: unknown, { keyword }: TLocalizedValidationError): string {
+  if (isObject(union) && typeof union['x-expected'] === 'string') return `must be ${union['x-expected']}`
   const given = isObject(union) ? union[keyword] : undefined
   const branches = Array.isArray(given) ? given.filter(isObject) : []
   const needed = branches.map(({ required, ...rest }) =>
@@ -149,8 +201,8 @@ function forms(schema: TSchema, { schemaPath, keyword }: TLocalizedValidationErr
   if (branches.length > 0 && needed.every(Boolean)) {
     return `needs ${keyword === 'oneOf' ? 'exactly one' : 'at least one'} of ${needed.join(', ')}`
   }
-  const words = branches.map(({ description, const: value, type }) =>
-    String(description ?? (value === undefined ? (FORMS[String(type)] ?? type) : JSON.stringify(value))),
+  const words = branches.map(({ 'x-expected': expected, description, const: value, type }) =>
+    String(expected ?? description ?? (value === undefined ? (FORMS[String(type)] ?? type) : JSON.stringify(value))),
   )
   return words.length === 0
     ? 'must be of another form'

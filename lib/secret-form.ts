@@ -2,6 +2,8 @@
 // invalid text is refused before a database query, and a session token can be told from a durable one without asking
 // the hub.
 
+import { timingSafeEqual } from 'node:crypto'
+
 const DIGITS = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz'
 /** 62^43 > 2^256. */
 export const BODY_LENGTH = 43
@@ -37,4 +39,10 @@ export function base62(value: number | bigint, length: number): string {
   }
   for (; text.length < length; value = Math.floor(value / 62)) text = DIGITS[value % 62] + text
   return text
+}
+
+/** Compares in constant time, so that the time does not reveal where the texts differ. */
+export function sameSecret(given: string, known: string): boolean {
+  const [a, b] = [given, known].map(text => new Bun.CryptoHasher('sha256').update(text).digest())
+  return timingSafeEqual(a!, b!)
 }

@@ -1,6 +1,6 @@
 // TypeBox's `Type` without the 370 files of its type engine, whose loading took a fifth of a daemon's start. The
 // builders that our schemas use are defined here and produce the same result as TypeBox's own, including its internal
-// marks (tests/type.test.ts compares them). Any other member, such as `Pick`, loads TypeBox at first use.
+// marks (tests/type.test.ts compares them). Any other member, such as `Omit`, loads TypeBox at first use.
 
 import type { Static as StaticOf, TObjectOptions, TProperties, TSchema, TSchemaOptions, Type as TypeBox } from 'typebox'
 
@@ -34,6 +34,12 @@ const builders = {
   Object(properties: TProperties, options?: object) {
     const required = Object.keys(properties).filter(name => !('~optional' in properties[name]!))
     return made('Object', { type: 'object', ...(required.length > 0 && { required }), properties }, options)
+  },
+  /** Only named properties of an object are handled here. */
+  Pick(type: TSchema & { properties: TProperties }, names: string[], options?: TObjectOptions) {
+    if (!isKind(type, 'Object') || !Array.isArray(names)) return whole().Pick(type, names, options)
+    const picked = Object.entries(type.properties).filter(([name]) => names.includes(name))
+    return builders.Object(Object.fromEntries(picked), options)
   },
   Optional: (schema: TSchema) => marked(schema, '~optional', true),
   /** Only string keys are handled here. TypeBox computes the pattern for other keys. */

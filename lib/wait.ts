@@ -1,5 +1,8 @@
 // Waits that can be ended early.
 
+/** About 25 days. A timer for a longer time would fire at once. */
+export const LONGEST_TIMER_MS = 2 ** 31 - 1
+
 /** A pause of `ms` that `end` or `signal` can end early. It is over at once if the signal has already fired. */
 export function startPause(ms: number, signal?: AbortSignal): { over: Promise<void>; end: () => void } {
   const { promise, resolve } = Promise.withResolvers<void>()

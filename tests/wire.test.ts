@@ -89,7 +89,7 @@ test('a daemon’s replies are held against the wire, too', async () => {
   const envelope = await refusal({ type: 'ok', payload: { data: { workspaces: 3 } } }, () =>
     daemon.call(ListWorkspaces, {}),
   )
-  expect(envelope.message).toContain('/workspaces must be array')
+  expect(envelope.message).toContain('/workspaces must be a list')
   const said = { type: 'error', payload: { code: 'not_found', message: 'there is no run x' } }
   expect(await refusal(said, () => daemon.call(ListWorkspaces, {}), 404)).toMatchObject({
     code: 'not_found',

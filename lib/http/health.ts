@@ -1,14 +1,45 @@
-// `GET /health`, without credential.
+// `GET /health`, which says that the process lives, and `GET /ready`, which says that it can work: both without
+// credential.
 
 import { Elysia } from 'elysia'
+import { CadreError } from '../error.ts'
 import { Type } from '../type.ts'
 import { httpKit } from './kit.ts'
 
 const Health = Type.Object({ status: Type.Literal('ok') }, { additionalProperties: true })
+const Ready = Type.Object({ status: Type.Literal('ready') })
 
-export const health = (report: () => Record<string, unknown>) =>
-  new Elysia({ name: 'health' }).use(httpKit()).get('/health', () => ({ status: 'ok', ...report() }), {
-    open: true,
-    data: Health,
-    detail: { summary: 'Liveness' },
-  })
+/** A load balancer asks every few seconds and does not wait long. */
+const PATIENCE_MS = 2_000
+
+/** `trouble` says what keeps the program from working, or null. A part that does not answer in time is in trouble. */
+export const health = (report: () => Record<string, unknown>, trouble: () => string | null | Promise<string | null>) =>
+  new Elysia({ name: 'health' })
+    .use(httpKit())
+    .get('/health', () => ({ status: 'ok', ...report() }), {
+      open: true,
+      data: Health,
+      detail: { summary: 'Liveness' },
+    })
+    .get(
+      '/ready',
+      async ({ leaving, stopping }) => {
+        const stops = leaving.signal.aborted || stopping.signal.aborted
+        const found = stops ? 'this process is stopping' : await inTime(trouble)
+        if (found === null) return { status: 'ready' }
+        throw new CadreError('unavailable', `not ready: ${found}`)
+      },
+      { open: true, data: Ready, detail: { summary: 'Readiness: 503 says what is missing' } },
+    )
+
+async function inTime(look: () => string | null | Promise<string | null>): Promise<string | null> {
+  const late = Promise.withResolvers<string>()
+  const timer = setTimeout(() => late.resolve(`the database has not answered for ${PATIENCE_MS} ms`), PATIENCE_MS)
+  try {
+    return await Promise.race([look(), late.promise])
+  } catch {
+    return 'the database does not answer'
+  } finally {
+    clearTimeout(timer)
+  }
+}

@@ -6,7 +6,9 @@ import { bearer } from '@elysiajs/bearer'
 import { Elysia } from 'elysia'
 import type { TSchema } from 'typebox'
 import { admission, anyone } from './admission.ts'
-import { type Frame, plainFrame } from './reply.ts'
+import './doubles.ts'
+import { requestDurations } from './metrics.ts'
+import { type Frame, plainFrame, replyOf } from './reply.ts'
 
 /** The plugin would also read a token from the query. A random name prevents that. */
 const extract = { query: crypto.randomUUID() }
@@ -21,6 +23,10 @@ export function httpKit() {
         peer: (_: Request): string | null => null,
         /** Aborted when the server is told to stop, which ends long polls and streams. */
         stopping: new AbortController(),
+        /** Aborted when the server is about to stop and still answers, which `/ready` tells. */
+        leaving: new AbortController(),
+        /** How long requests took, for `/metrics`. */
+        durations: requestDurations(),
       })
       .onParse({ as: 'global' }, () => null)
       .onTransform({ as: 'global' }, ({ headers }) => {
@@ -31,9 +37,7 @@ export function httpKit() {
         headers.authorization = /^bearer /i.test(authorization) ? `Bearer ${authorization.slice(7).trim()}` : ''
       })
       .use(bearer({ extract }))
-      .onAfterHandle({ as: 'global' }, ({ response, frame, body }) =>
-        response instanceof Response ? response : frame.success(response ?? null, body),
-      )
+      .onAfterHandle({ as: 'global' }, ({ response, frame, body, set }) => replyOf(response, frame, body, set.headers))
       // What a route declares besides its access, body or query. `admission` and `routesOf` read it.
       .macro({
         /** The schema of `data` in a success, for OpenAPI and for the tests, which check replies against it. */

@@ -1,10 +1,11 @@
 // Starts and stops an API. It is announced only when it is ready, and it stops within ten seconds whatever still runs.
 
 import type { Server } from 'bun'
-import type { AnyElysia } from 'elysia'
 import { CadreError } from '../error.ts'
 import type { Log } from '../log.ts'
+import { startPause } from '../wait.ts'
 import { routesOf } from './routes.ts'
+import { type App, watched } from './watch.ts'
 
 /** Requests in progress get this long to end after a stop was requested. */
 const GRACE_MS = 8_000
@@ -13,6 +14,8 @@ export interface Listening {
   readonly url: string
   readonly port: number
   readonly server: Server<unknown>
+  /** From now on `/ready` says that the server stops. Everything is still answered. */
+  leave(): void
   /** Refuses new requests, ends long polls and streams, and waits at most eight seconds for the rest. */
   stop(): Promise<void>
 }
@@ -23,9 +26,6 @@ export interface ListenOptions {
   port: number
 }
 
-/** An app that has the HTTP kit. */
-export type App = Pick<AnyElysia, 'fetch' | 'routes' | 'server'> & { decorator: { stopping: AbortController } }
-
 /** Serves `app`. Throws `conflict` when the address is not available, and when a route does not declare its access. */
 export function listen(app: App, { host, port }: ListenOptions): Listening {
   routesOf(app)
@@ -34,6 +34,9 @@ export function listen(app: App, { host, port }: ListenOptions): Listening {
     url: `http://${host.includes(':') ? `[${host}]` : host}:${server.port}`,
     port: server.port!,
     server,
+    leave() {
+      app.decorator.leaving.abort()
+    },
     async stop() {
       app.decorator.stopping.abort()
       const force = setTimeout(() => server.stop(true), GRACE_MS)
@@ -53,7 +56,7 @@ function bind(app: App, hostname: string, port: number): Server<unknown> {
     const server = Bun.serve({
       hostname,
       port,
-      fetch: app.fetch,
+      fetch: watched(app),
       idleTimeout: 30,
       maxRequestBodySize: Number.MAX_SAFE_INTEGER,
       development: false,
@@ -71,14 +74,18 @@ function bind(app: App, hostname: string, port: number): Server<unknown> {
 
 /**
  * Runs until SIGTERM or SIGINT, then stops `listening`, calls `close` and exits with 0, within ten seconds in any case.
- * Call it before the start is announced, because whoever reads that line may send a signal at once.
+ * For `drainMs` before that it still answers, and `/ready` says that it stops, so that a load balancer can send requests
+ * elsewhere. A second signal ends that time. Call this before the start is announced, because whoever reads that line may
+ * send a signal at once.
  */
-export function stopOnSignal(listening: Listening, log: Log, close: () => void | Promise<void>): void {
-  let stopping = false
+export function stopOnSignal(listening: Listening, log: Log, close: () => void | Promise<void>, drainMs = 0): void {
+  let drain: ReturnType<typeof startPause> | null = null
   const stop = async (signal: string) => {
-    if (stopping) return
-    stopping = true
+    if (drain) return drain.end()
     log.info('stopping', { signal })
+    listening.leave()
+    drain = startPause(drainMs)
+    if (drainMs > 0) await drain.over
     setTimeout(() => process.exit(0), GRACE_MS + 1_500).unref()
     await listening.stop()
     await close()

@@ -1,62 +1,43 @@
 // What the listening app has besides its resources: an id for each request, and errors in the form of replies.
 
-import { Elysia, NotFoundError } from 'elysia'
+import { type Elysia, NotFoundError } from 'elysia'
 import { CadreError } from '../error.ts'
 import type { Log } from '../log.ts'
 import { httpKit } from './kit.ts'
 import { asFailure } from './reply.ts'
+import { requestId } from './watch.ts'
 
 /** Options of that app: a path with an additional slash is another path, and nothing is removed from bodies. */
 export const STRICT = { normalize: false, strictPath: true, handler: { standardHostname: false } } as const
 
 /** The first plugin of that app. Elysia would answer the errors of plugins before it in Elysia's own form. */
-export const root = (log: Log) => (app: Elysia) => {
-  refuseDoubles(app)
-  return (
-    app
-      .onRequest(({ request, set }): void => {
-        set.headers['x-request-id'] = crypto.randomUUID()
-        // Without this, Elysia would call the handler of GET for a HEAD request.
-        if (request.method === 'HEAD') throw new NotFoundError()
-      })
-      // This comes before the kit's `peer`, because an app keeps the first. Reading Elysia's own `server` would cost
-      // each request more than everything else in this file.
-      .decorate({ peer: (request: Request) => app.server?.requestIP(request)?.address ?? null })
-      .use(httpKit())
-      .onError(({ code, error, set, request, path, frame, ...context }): Response => {
-        const failure = code === 'NOT_FOUND' ? unrouted(app, path) : asFailure(error)
-        const requestId = set.headers['x-request-id']
-        if (failure.code === 'internal') log.error('request failed', { requestId, path, ...describe(error) })
-        else log.debug('request refused', { requestId, path, method: request.method, code: failure.code })
-        set.status = failure.status
-        if (failure.code === 'unauthorized') set.headers['www-authenticate'] = 'Bearer'
-        if (failure.code === 'method_not_allowed') set.headers.allow = methodsOf(app, path)
-        if (failure.retryAfter !== undefined) set.headers['retry-after'] = String(Math.ceil(failure.retryAfter))
-        const told =
-          failure.code === 'internal'
-            ? { code: failure.code, message: `internal error; the log has it under request id ${requestId}` }
-            : failure.body()
-        const body = 'body' in context ? context.body : undefined
-        return Response.json(frame.failure(told, body), { status: failure.status })
-      })
-  )
-}
-
-/** Stops the start when two plugins declare the same route, because Elysia would silently replace one by the other. */
-function refuseDoubles(app: Elysia): void {
-  const use = app.use
-  Object.defineProperty(app, 'use', {
-    value(...given: unknown[]) {
-      for (const plugin of given) {
-        if (!(plugin instanceof Elysia)) continue
-        const known = new Set(app.routes.map(({ method, path }) => `${method} ${path}`))
-        const double = plugin.routes.map(({ method, path }) => `${method} ${path}`).find(route => known.has(route))
-        if (double) throw new Error(`${double} is declared by two plugins: remove one of the two`)
-      }
-      return Reflect.apply(use, app, given)
-    },
-  })
-}
+export const root = (log: Log) => (app: Elysia) =>
+  app
+    .onRequest(({ request, set }): void => {
+      set.headers['x-request-id'] = requestId() ?? crypto.randomUUID()
+      // Without this, Elysia would call the handler of GET for a HEAD request.
+      if (request.method === 'HEAD') throw new NotFoundError()
+    })
+    // This comes before the kit's `peer`, because an app keeps the first. Reading Elysia's own `server` would cost
+    // each request more than everything else in this file.
+    .decorate({ peer: (request: Request) => app.server?.requestIP(request)?.address ?? null })
+    .use(httpKit())
+    .onError(({ code, error, set, request, path, frame, ...context }): Response => {
+      const failure = code === 'NOT_FOUND' ? unrouted(app, path) : asFailure(error)
+      const requestId = set.headers['x-request-id']
+      if (failure.code === 'internal') log.error('request failed', { requestId, path, ...describe(error) })
+      else log.debug('request refused', { requestId, path, method: request.method, code: failure.code })
+      set.status = failure.status
+      if (failure.code === 'unauthorized') set.headers['www-authenticate'] = 'Bearer'
+      if (failure.code === 'method_not_allowed') set.headers.allow = methodsOf(app, path)
+      if (failure.retryAfter !== undefined) set.headers['retry-after'] = String(Math.ceil(failure.retryAfter))
+      const told =
+        failure.code === 'internal'
+          ? { code: failure.code, message: `internal error; the log has it under request id ${requestId}` }
+          : failure.body()
+      const body = 'body' in context ? context.body : undefined
+      return Response.json(frame.failure(told, body), { status: failure.status })
+    })
 
 /**
  * Elysia reports a path that does not exist and a method that a path does not support in the same way. This tells them

@@ -1,5 +1,6 @@
 // Which settings exist, and which values they accept. Pure.
 
+import { basename } from 'node:path'
 import type { TSchema } from 'typebox'
 import { isAllowEntry } from '../agent/address.ts'
 import type { AgentDefinition } from '../agent/define.ts'
@@ -7,6 +8,7 @@ import { CadreError, type Detail } from '../error.ts'
 import { isObject, type Json, type JsonObject } from '../json.ts'
 import { problems } from '../schema.ts'
 import { didYouMean } from '../spelling.ts'
+import { labelsProblem } from './labels.ts'
 import { entryProblem, SECRET_NAME, teamsProblem } from './named.ts'
 import { isReference } from './references.ts'
 import { GLOBAL, leavesOf, namesAt, schemasAt, valueAt } from './tree.ts'
@@ -15,6 +17,9 @@ import { typed } from './typed.ts'
 
 interface Agents {
   get(name: string): AgentDefinition | undefined
+  names(): string[]
+  /** Files that bear the name of an agent and are none, with the reasons. */
+  readonly skipped?: readonly { file: string; reason: string }[]
 }
 
 const REFERENCE = /^[a-z][a-z0-9_-]*(@[A-Za-z0-9_-]+)?$/
@@ -22,23 +27,39 @@ const SEGMENT = /^[^\s.\p{C}]{1,100}$/u
 const UNSAFE = ['__proto__', 'constructor', 'prototype']
 const SECTIONS = [...new Set(['agents', 'secrets', ...Object.keys(GLOBAL).map(key => key.split('.', 1)[0]!)])]
 
+/** That an agent is not installed, with the nearest that is; or why its file is none. */
+export function noAgent(reference: string, { names, skipped = [] }: Pick<Agents, 'names' | 'skipped'>): string {
+  const known = names()
+  const [name = ''] = reference.split('@', 1)
+  const broken = skipped.find(({ file }) => basename(file) === `${name}.ts`)
+  if (broken) return `the agent ${name} cannot be used: ${broken.reason}`
+  const near = didYouMean(name, known)
+  return `there is no agent ${reference}${near}; there are ${known.join(', ')}`
+}
+
+/** The path of a key. Throws `invalid_request` for a text that is none. */
+export function pathOf(key: string): string[] {
+  const path = key.split('.')
+  if (path.some(segment => !SEGMENT.test(segment) || UNSAFE.includes(segment))) {
+    fail(key, 'a key has parts between dots, such as agents.wiki.base_url')
+  }
+  return path
+}
+
 /** The path of a key. Throws `invalid_request` for an unknown key, or one that is not in its agent's schema. */
 export function checkKey(key: string, agents?: Agents): string[] {
-  const path = key.split('.')
-  if (path.some(segment => !SEGMENT.test(segment) || UNSAFE.includes(segment))) fail(key, 'must be a dotted key')
+  const path = pathOf(key)
   const problem = keyProblem(path, agents)
   if (problem !== null) fail(key, problem)
   return path
 }
 
-/**
- * The reason why a setting does not exist; null if it does. Keys of an agent that is not installed are accepted,
- * because its schema is not known.
- */
-function keyProblem(path: readonly string[], agents?: Agents): string | null {
+/** The reason why a setting does not exist; null if it does. */
+export function keyProblem(path: readonly string[], agents?: Agents): string | null {
   const key = path.join('.')
   const [section = '', reference = '', ...rest] = path
   if (section === 'secrets') return secretKeyProblem(path)
+  if (section === 'labels' && path.length === 2) return null
   if (section !== 'agents') {
     if (Object.hasOwn(GLOBAL, key)) return null
     const known = Object.keys(GLOBAL)
@@ -47,6 +68,7 @@ function keyProblem(path: readonly string[], agents?: Agents): string | null {
   if (!REFERENCE.test(reference) || rest.length === 0)
     return 'expected agents.<agent>.<key> or agents.<agent>@<account>.<key>'
   const definition = agents?.get(reference)
+  if (agents && !definition) return noAgent(reference, agents)
   if (!definition || schemasAt(definition.settings, rest).length > 0) return null
   const from = rest.findIndex((_, at) => schemasAt(definition.settings, rest.slice(0, at + 1)).length === 0)
   const known = namesAt(definition.settings, rest.slice(0, from))
@@ -62,7 +84,7 @@ function secretKeyProblem([, name = '', field, ...more]: readonly string[]): str
 }
 
 /** Every part of the file that nothing reads, each with the nearest known name. */
-export function unknownKeys(settings: JsonObject, agents: Agents & { names(): string[] }): Detail[] {
+export function unknownKeys(settings: JsonObject, agents: Agents): Detail[] {
   const found: Detail[] = []
   const tell = (path: readonly string[], problem: string | null) => {
     const key = path.join('.')
@@ -77,9 +99,7 @@ export function unknownKeys(settings: JsonObject, agents: Agents & { names(): st
     } else if (section === 'agents') {
       for (const [reference, own] of below(section)) {
         const path = [section, reference]
-        const names = agents.names()
-        if (!agents.get(reference))
-          tell(path, `there is no agent ${reference}${didYouMean(reference.split('@', 1)[0]!, names)}`)
+        if (!agents.get(reference)) tell(path, noAgent(reference, agents))
         else if (!isObject(own)) tell(path, own === null ? null : 'must be a mapping of settings')
         else for (const leaf of leavesOf(own as JsonObject, path)) tell(leaf.path, keyProblem(leaf.path, agents))
       }
@@ -94,6 +114,7 @@ export function unknownKeys(settings: JsonObject, agents: Agents & { names(): st
       for (const { path, value } of leaves) {
         tell(path, keyProblem(path) ?? (path.join('.') === 'packages.trust' ? trustProblem(value) : null))
       }
+      if (section === 'labels' && settings.labels !== null) tell([section], labelsProblem(settings.labels!))
     }
   }
   return found
@@ -103,6 +124,7 @@ export function unknownKeys(settings: JsonObject, agents: Agents & { names(): st
 export function checkValue(path: readonly string[], value: Json, agents?: Agents): Json {
   const key = path.join('.')
   if (key === 'network.allow') return allowList(key, value)
+  if (path[0] === 'labels') return labels(path, value)
   if (key === 'packages.trust') return trustList(key, value)
   if (key === 'sync' && value !== 'full' && value !== 'status') fail(key, 'expected full or status')
   if (key === 'hub.api_key' && (typeof value !== 'string' || !value)) fail(key, 'expected the text of a user token')
@@ -151,6 +173,14 @@ function unfit(schema: TSchema, value: Json): string | null {
 }
 
 const words = (value: Json): Json => (typeof value === 'string' ? value.split(/[\s,]+/).filter(Boolean) : value)
+
+function labels(path: readonly string[], value: Json): Json {
+  const [, name] = path
+  const given = name === undefined ? words(value) : value
+  const problem = labelsProblem(name === undefined ? given : { [name]: given })
+  if (problem !== null) fail(path.join('.'), problem)
+  return given
+}
 
 function trustList(key: string, value: Json): Json {
   const entries = words(value)

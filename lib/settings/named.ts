@@ -1,6 +1,7 @@
 // Named secrets, `secrets.<name>` in settings.yml: a value, or `{value, teams}` if packages may read it too. A team
 // that was started from a path may read all secrets, a package only those whose `teams` match its name. Pure.
 
+import { commandLine } from '../called-as.ts'
 import { isObject, type Json, type JsonObject } from '../json.ts'
 import { valueAt } from './tree.ts'
 
@@ -44,7 +45,7 @@ export function teamsProblem(teams: Json): string | null {
 /** Why `team` cannot read the secret, and what to do about it; null when it can. `raw` has unresolved references. */
 export function whyNoSecret(raw: JsonObject, name: string, { name: team, fromPath }: SecretReader): string | null {
   const entry = valueAt(raw, ['secrets', name])
-  const command = `bun daemon.ts settings set secrets.${name}`
+  const command = commandLine('settings', 'set', `secrets.${name}`)
   if (secretText(raw, name) === null) {
     const line = fromPath ? `${name}: …` : `${name}: {value: …, teams: ["${team}"]}`
     return `the secret ${name} is not set; add \`${line}\` below \`secrets:\` in settings.yml, or set it with: ${command} -`

@@ -6,6 +6,7 @@
 
 import { readFile } from 'node:fs/promises'
 import { messageOf } from '../error.ts'
+import { fromHome } from '../home-path.ts'
 import { isObject, type Json, type JsonObject } from '../json.ts'
 
 const REFERENCE = /^\$\{(?:(env|file|keychain):([^{}]+)|(cmd):(.+))\}$/s
@@ -145,7 +146,10 @@ export class Lookups {
 
   #environment(name: string): string {
     const value = this.#sources.env[name]
-    if (!value) throw new Error(`the environment variable ${name} is not set for the daemon`)
+    if (!value)
+      throw new Error(
+        `the environment variable ${name} is not set for the daemon; export it where the daemon is started`,
+      )
     return value
   }
 
@@ -157,7 +161,7 @@ export class Lookups {
 }
 
 async function contentOf(file: string): Promise<string> {
-  const value = (await readFile(file, 'utf8')).replace(/\r?\n$/, '')
+  const value = (await readFile(fromHome(file), 'utf8')).replace(/\r?\n$/, '')
   if (!value) throw new Error(`the file ${file} is empty`)
   return value
 }

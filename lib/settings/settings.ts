@@ -10,25 +10,31 @@
 import { join } from 'node:path'
 import type { Catalogue } from '../agent/catalogue.ts'
 import type { AgentDefinition } from '../agent/define.ts'
+import { commandLine } from '../called-as.ts'
 import { writeDurable } from '../durable-file.ts'
 import { CadreError, type Detail } from '../error.ts'
+import { fromHome } from '../home-path.ts'
 import { isObject, type Json, type JsonObject } from '../json.ts'
 import type { Log } from '../log.ts'
 import type { KnownSecret } from '../redact.ts'
 import { unlessAborted } from '../wait.ts'
 import { outputOf } from './command.ts'
 import { change, readDocument, toObject } from './file.ts'
-import { checkKey, checkValue, faults, unknownKeys } from './key.ts'
+import { verdicts } from './judge.ts'
+import { checkKey, checkValue, faults, keyProblem, pathOf, unknownKeys } from './key.ts'
+import { labelsIn } from './labels.ts'
 import { placeInEntry, type SecretReader, secretText, whyNoSecret } from './named.ts'
 import { commandsIn, isReference, Lookups, type Resolved, type Sources } from './references.ts'
-import { leavesOf, looksSecret, secretKind, soundsSecret, valueAt } from './tree.ts'
+import { leavesOf, looksSecret, secretKind, soundsSecret, valueAt, withValue } from './tree.ts'
 import { typed } from './typed.ts'
 
+export { noAgent } from './key.ts'
 export { isEntryText, type SecretReader } from './named.ts'
-export { leavesOf, looksSecret, soundsSecret } from './tree.ts'
+export { fieldsOf, type JsonSchema, leavesOf, looksSecret, soundsSecret } from './tree.ts'
 export { trustsName, whyUntrusted } from './trust.ts'
 
-type Agents = Pick<Catalogue, 'get'>
+type Agents = Pick<Catalogue, 'get' | 'names'> & Partial<Pick<Catalogue, 'skipped'>>
+type Known = Pick<Catalogue, 'get'>
 
 /** A team and the names of the secrets that it uses. */
 export interface SecretUser extends SecretReader {
@@ -62,7 +68,11 @@ export interface Settings {
   missingSecrets(teams: readonly SecretUser[]): Detail[]
   /** The named secrets whose references fail. */
   brokenSecrets(): Detail[]
+  /** The agents that have settings in the file, with their accounts. */
+  agents(): string[]
   networkAllow(): string[]
+  /** The labels that runs may require of this daemon. */
+  labels(): Record<string, string>
   /** `packages.trust` as it stands in the file, whatever it is; undefined when it is not set. */
   packageTrust(): Json | undefined
   /** What a value that is not stored refers to; the value itself when it is no reference. Throws `invalid_request`. */
@@ -72,21 +82,21 @@ export interface Settings {
    */
   value(key: string): Json | undefined
   /** A value in masked form. Throws `not_found`. */
-  get(key: string, agents: Agents): { key: string; value: Json }
+  get(key: string, agents: Known): { key: string; value: Json }
   /** Every value that is set, masked, in the order of the file. */
-  list(agents: Agents): { key: string; value: Json }[]
+  list(agents: Known): { key: string; value: Json }[]
   /** Sections, agents and keys in the file that nothing reads, each with the nearest known name. */
-  unknown(agents: Pick<Catalogue, 'get' | 'names'>): Detail[]
+  unknown(agents: Agents): Detail[]
   /**
-   * Stores a value; null removes it. The change is durable when the promise resolves. Throws `invalid_request` for an
-   * unknown key or a value that it does not accept.
+   * Stores a value; null removes it, even where nothing reads the key. The change is durable when the promise resolves.
+   * Throws `invalid_request` for an unknown key or a value that it does not accept.
    */
   set(key: string, value: Json, agents?: Agents): Promise<void>
   /**
    * Every secret value: named secrets, values that an agent's schema marks as secret, values whose name suggests a
    * secret, and values that look like one.
    */
-  secrets(agents: Agents): KnownSecret[]
+  secrets(agents: Known): KnownSecret[]
   /** Called whenever `secrets` may have changed. */
   onSecrets(listener: () => void): void
   /**
@@ -165,15 +175,26 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
     const known = lookups.resolve(valueAt(raw, ['agents', reference]) ?? {}, prefix, 'keep')
     const settings = own(known.value, definition)
     const found = new Map([...known.failures].map(([key, reason]) => [key, `${key}: ${reason}`]))
-    for (const { path, message } of faults(definition.settings, settings)) {
+    const wrong = faults(definition.settings, settings)
+    for (const { path, message } of wrong) {
       const key = prefix + path.replaceAll('/', '.')
-      const what = message === 'is required' ? 'is not set' : message
-      if (!found.has(key)) found.set(key, `${key} ${what}; set it with: bun daemon.ts settings set ${key} -`)
+      const isUnset = message === 'is required' || valueAt(settings, path.split('/').slice(1)) === null
+      const set = `set it with: ${commandLine('settings', 'set', key, '-')}`
+      const what =
+        message === 'unknown property'
+          ? `is not known: ${keyProblem(key.split('.'), { get: () => definition, names: () => [] })}`
+          : `${isUnset ? 'is not set' : message}; ${set}`
+      if (!found.has(key)) found.set(key, `${key} ${what}`)
+    }
+    const places = wrong.map(({ path }) => path)
+    for (const { path, message } of verdicts(definition, settings, places)) {
+      const key = `${prefix}.${path}`
+      if (!found.has(key)) found.set(key, `${key} ${message}`)
     }
     if (found.size === 0) {
       for (const name of definition.missing?.(settings) ?? []) {
         const key = `${prefix}.${name}`
-        found.set(key, `${key} is not set; set it with: bun daemon.ts settings set ${key} -`)
+        found.set(key, `${key} is not set; set it with: ${commandLine('settings', 'set', key, '-')}`)
       }
     }
     return [...found].map(([path, message]) => ({ path, message }))
@@ -190,11 +211,28 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
     return found ? { path: key, message: `${key}: ${found[1]}` } : null
   }
 
-  const masked = (value: Json, path: string[], agents: Agents): Json => {
+  const masked = (value: Json, path: string[], agents: Known): Json => {
     if (typeof value === 'string' && isReference(value)) return value
     if (Array.isArray(value)) return value.map(item => masked(item, path, agents))
     if (!isObject(value)) return ['open', 'file'].includes(secretKind(path, agents)) ? value : MASK
     return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, masked(item, [...path, key], agents)]))
+  }
+
+  /** Throws when the agent finds fault with the value at `path`, given its other settings. */
+  const refuseMisjudged = (path: readonly string[], value: Json, agents: Known | undefined) => {
+    const [section, reference = '', ...rest] = path
+    const definition = section === 'agents' ? agents?.get(reference) : undefined
+    if (!definition || value === null) return
+    const settings = own(withValue(valueAt(resolved.value, ['agents', reference]), rest, value), definition)
+    const wrong = faults(definition.settings, settings).map(({ path }) => path)
+    const key = rest.join('.')
+    const concerns = (place: string) => place === key || place.startsWith(`${key}.`) || key.startsWith(`${place}.`)
+    const details = verdicts(definition, settings, wrong)
+      .filter(({ path }) => concerns(path))
+      .map(({ path, message }) => ({ path: `agents.${reference}.${path}`, message }))
+    if (details.length === 0) return
+    const message = details.map(({ path, message }) => `setting ${path} ${message}`).join('; ')
+    throw new CadreError('invalid_request', message, { details })
   }
 
   return {
@@ -231,10 +269,12 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
     },
     brokenSecrets: () =>
       Object.keys(valueAt(raw, ['secrets']) ?? {}).flatMap(name => failureBelow(`secrets.${name}`) ?? []),
+    agents: () => Object.keys(valueAt(raw, ['agents']) ?? {}),
     networkAllow() {
       const allow = valueAt(resolved.value, ['network', 'allow'])
       return Array.isArray(allow) ? allow.map(String) : []
     },
+    labels: () => labelsIn(resolved.value.labels),
     packageTrust() {
       // A list in the wrong place, under a misspelt name, or one that refers to something, must not count as none.
       const section = raw.packages ?? {}
@@ -263,8 +303,9 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
       leavesOf(raw).map(({ path, value }) => ({ key: path.join('.'), value: masked(value, path, agents) })),
     unknown: agents => unknownKeys(raw, agents),
     set(key, value, agents) {
-      const path = checkKey(key, agents)
+      const path = value === null ? pathOf(key) : checkKey(key, agents)
       const stored = value === null ? null : checkValue(path, value, agents)
+      refuseMisjudged(path, stored, agents)
       const work = async () => {
         const place = placeInEntry(toObject(await readDocument(file, log), file), path, stored)
         const document = await readDocument(file, log)
@@ -305,7 +346,7 @@ async function secretsInFiles(settings: JsonObject): Promise<KnownSecret[]> {
   const files = leavesOf(settings).filter(({ path, value }) => typeof value === 'string' && /_file$/.test(path.at(-1)!))
   const found = files.map(async ({ path, value }) => {
     try {
-      const content: unknown = await Bun.file(value as string).json()
+      const content: unknown = await Bun.file(fromHome(value as string)).json()
       return leavesOf(isObject(content) ? (content as JsonObject) : {})
         .filter(leaf => typeof leaf.value === 'string' && soundsSecret(leaf.path.at(-1)!))
         .map(leaf => ({ name: `${leaf.path.at(-1)} in the file of ${path.join('.')}`, value: leaf.value as string }))

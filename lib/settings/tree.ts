@@ -27,6 +27,13 @@ export function valueAt(value: Json, path: readonly string[]): Json | undefined 
   return current
 }
 
+/** A copy with `value` at `path`. What is no mapping on the way is replaced by one. */
+export function withValue(settings: Json | undefined, [key, ...rest]: readonly string[], value: Json): Json {
+  if (key === undefined) return value
+  const own = isObject(settings) ? (settings as JsonObject) : {}
+  return { ...own, [key]: withValue(valueAt(own, [key]), rest, value) }
+}
+
 const CREDENTIAL = /(token|password|passwd|passphrase|secret|credential|(^|_)key)s?$/i
 const CREDENTIAL_FILE = /(credentials?|key|secret|token)_file$/i
 
@@ -42,6 +49,7 @@ export const GLOBAL: Readonly<Record<string, 'value' | 'open'>> = {
   'hub.url': 'open',
   'hub.realm_token': 'value',
   'hub.api_key': 'value',
+  labels: 'open',
   sync: 'open',
 }
 
@@ -63,6 +71,7 @@ export function secretKind(
 ): 'value' | 'unknown' | 'file' | 'open' {
   const [section, reference = '', ...rest] = path
   if (section === 'secrets') return path.length === 3 && path[2] === 'teams' ? 'open' : 'value'
+  if (section === 'labels') return 'open'
   if (section !== 'agents') return GLOBAL[path.join('.')] ?? 'unknown'
   if (CREDENTIAL_FILE.test(rest.at(-1) ?? '')) return 'file'
   if (rest.some(soundsSecret)) return 'value'
@@ -87,6 +96,27 @@ export interface JsonSchema extends TSchema {
   patternProperties?: Record<string, TSchema>
   additionalProperties?: TSchema | boolean
   items?: TSchema
+}
+
+export interface SchemaField {
+  /** Dotted; `[]` for the items of a list, and `<name>` for any key of a mapping. */
+  name: string
+  required: boolean
+  schema: TSchema
+}
+
+/** Every field of a schema with those below it, in the order of the schema, each name once, as it occurs first. */
+export function fieldsOf(schema: TSchema, prefix = ''): SchemaField[] {
+  const found = alternatives(schema).flatMap(each => {
+    const { properties = {}, patternProperties = {}, required = [] } = each as JsonSchema & { required?: string[] }
+    const open = Object.values(patternProperties).map(value => ['<name>', value] as const)
+    return [...Object.entries(properties), ...open].flatMap(([key, value]) => {
+      const name = `${prefix}${key}`
+      const below = (value as JsonSchema).type === 'array' ? `${name}[].` : `${name}.`
+      return [{ name, required: required.includes(key), schema: value }, ...fieldsOf(value, below)]
+    })
+  })
+  return [...Map.groupBy(found, ({ name }) => name).values()].map(([first]) => first!)
 }
 
 /** The names of the properties that a schema has below `path`. */

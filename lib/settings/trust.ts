@@ -2,6 +2,7 @@
 // (`ed25519:…`). A package passes when its scope is listed, or when a listed key signed its name, version and files.
 // Without the setting every package passes that the hub gives; one that cannot be read lets nothing pass. Pure.
 
+import { commandLine } from '../called-as.ts'
 import type { Json } from '../json.ts'
 import { listed } from '../spelling.ts'
 import { isPublicKey, type SignedPackage, verifyPackage } from '../wire/package-signature.ts'
@@ -18,7 +19,7 @@ export function trustProblem(value: Json): string | null {
   const wrong = value.find(entry => !isEntry(entry))
   return wrong === undefined
     ? null
-    : `${JSON.stringify(wrong)} must be a scope ("@acme") or a public key ("ed25519:…"), as \`bun daemon.ts keys\` prints it`
+    : `${JSON.stringify(wrong)} must be a scope ("@acme") or a public key ("ed25519:…"), as \`${commandLine('keys')}\` prints it`
 }
 
 /** Whether packages of this name pass whoever signed them. */
@@ -40,7 +41,7 @@ export function whyUntrusted(
   const keys = entries.filter(isPublicKey)
   const expected = `packages.trust of this daemon lists ${entries.length === 0 ? 'nothing' : named(entries)}`
   const allow = (entry: string) =>
-    `call: bun daemon.ts settings set packages.trust '${JSON.stringify([...entries, entry])}'`
+    `call: ${commandLine('settings', 'set', 'packages.trust', JSON.stringify([...entries, entry]))}`
   const allowScope = `to run whatever the hub gives of its scope, ${allow(scopeOf(found.name))}`
   if (keys.length === 0) return `${id} is of no trusted scope: ${expected}; ${allowScope}`
   if (!signature) {

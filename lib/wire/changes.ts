@@ -11,7 +11,7 @@ const Time = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
 const NullableTime = Type.Union([Time, Type.Null()])
 const Count = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
 const Name = Type.String({ minLength: 1, maxLength: 300 })
-const RunId = Type.String({ pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$' })
+const RunId = Type.String({ pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$', 'x-expected': 'the id of a run' })
 
 const Run = Type.Object({
   run_id: RunId,
@@ -21,7 +21,11 @@ const Run = Type.Object({
   parent_phase: NullableText(300),
   call_path: Type.Array(Text(300), { minItems: 1, maxItems: MAX_DEPTH + 1 }),
   call_depth: Type.Integer({ minimum: 0, maximum: MAX_DEPTH }),
-  tree_key: Type.String({ pattern: `^([0-9a-z]{${TREE_KEY_STEP}})*$`, maxLength: TREE_KEY_STEP * MAX_DEPTH }),
+  tree_key: Type.String({
+    pattern: `^([0-9a-z]{${TREE_KEY_STEP}})*$`,
+    'x-expected': `groups of ${TREE_KEY_STEP} small letters and digits`,
+    maxLength: TREE_KEY_STEP * MAX_DEPTH,
+  }),
   team: Name,
   version: NullableText(100),
   state: Type.Enum([...RUN_STATES]),

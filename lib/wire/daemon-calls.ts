@@ -9,6 +9,7 @@ import { listOf, PAGE } from './page.ts'
 import { AnyJson, AnyObject, AnyText, NullableText, Time } from './parts.ts'
 import { Plan, Problem } from './plans.ts'
 import {
+  FileRecord,
   LogLine,
   ReviewRecord,
   RunRecord,
@@ -58,9 +59,16 @@ const ListBody = Type.Object({
   ...PAGE,
   state: Type.Optional(AnyText),
   team: Type.Optional(AnyText),
+  /** Part of the name, the team or the id. */
+  search: Type.Optional(AnyText),
   root_only: Type.Optional(Type.Boolean()),
+  /** The beginning of an id. */
+  begins: Type.Optional(AnyText),
+  /** Only runs that began then or later. */
+  since: Type.Optional(Time),
 })
 export const ListRuns = call('/v1/runs/list', ListBody, listOf('runs', ToldRun))
+export const DeleteRun = call('/v1/runs/delete', OneRun, RunRecord)
 export const GetRun = call('/v1/runs/get', OneRun, ToldDetail)
 export const GetTree = call('/v1/runs/tree', OneRun, ToldTree)
 export const GetPhases = call('/v1/runs/phases', OneRun, ToldPhases, 'run_phases')
@@ -99,10 +107,18 @@ export const ResumeRun = call(
   Type.Object({ repeats: Type.Array(AnyText), written: Type.Array(Written), continued: Type.Boolean() }),
 )
 
+/** A review with the fields that its answer asks for; an escalation asks for none. */
+const AskedReview = Type.Object({ ...ReviewRecord.properties, form: Type.Array(Field) })
+export type AskedReview = Static<typeof AskedReview>
 export const ListReviews = call(
   '/v1/reviews/list',
-  Type.Object({ ...PAGE, run_id: Type.Optional(AnyText), state: Type.Optional(AnyText) }),
-  listOf('reviews', ReviewRecord),
+  Type.Object({
+    ...PAGE,
+    run_id: Type.Optional(AnyText),
+    state: Type.Optional(AnyText),
+    begins: Type.Optional(AnyText),
+  }),
+  listOf('reviews', AskedReview),
 )
 
 export const DecideReview = call(
@@ -132,6 +148,42 @@ export const ListWorkspaces = call(
   Type.Object({}),
   Type.Object({ workspaces: Type.Array(WorkspaceRecord) }),
   'workspace_list',
+)
+
+export const AddWorkspace = call(
+  '/v1/workspaces/add',
+  Type.Object({ path: AnyText, name: Type.Optional(AnyText) }),
+  WorkspaceRecord,
+)
+export const RemoveWorkspace = call('/v1/workspaces/remove', Type.Object({ workspace_id: AnyText }), WorkspaceRecord)
+
+const Artifact = Type.Object({ ...FileRecord.properties, phase: AnyText })
+export type Artifact = Static<typeof Artifact>
+export const ListArtifacts = call('/v1/artifacts/list', OneRun, listOf('artifacts', Artifact))
+
+const Handler = { effect: AnyText, entry: AnyObject, find: Type.Boolean() }
+const AgentEntry = Type.Object({
+  name: AnyText,
+  type: AnyText,
+  version: AnyText,
+  description: AnyText,
+  file: AnyText,
+  settings: Type.Optional(AnyObject),
+  actions: Type.Record(Type.String(), Type.Object({ ...Handler, description: Type.Optional(AnyText) })),
+  source: Type.Optional(Type.Object(Handler)),
+  target: Type.Optional(Type.Object(Handler)),
+  phase: Type.Optional(Type.Object(Handler)),
+  notify: Type.Optional(Type.Object(Handler)),
+})
+/** An agent of the catalogue. `settings` and `entry` are JSON Schemas. */
+export type AgentEntry = Static<typeof AgentEntry>
+export const ListAgents = call(
+  '/v1/agents/list',
+  Type.Object({}),
+  Type.Object({
+    agents: Type.Array(AgentEntry),
+    skipped: Type.Array(Type.Object({ file: AnyText, reason: AnyText })),
+  }),
 )
 
 const Setting = Type.Object({ key: AnyText, value: AnyJson })

@@ -6,6 +6,7 @@ import { named, nullable } from '../schema.ts'
 import { Type } from '../type.ts'
 import { Grant } from './grants.ts'
 import { JobKind } from './jobs.ts'
+import { OfferedAgent } from './needs.ts'
 import { AnyJson, AnyList, AnyObject, AnyText as Text, Time } from './parts.ts'
 import { PublicKey } from './protocol.ts'
 import { HUB_RUN_STATES, PHASE_STATES, PHASE_TYPES } from './states.ts'
@@ -104,12 +105,15 @@ export const Daemon = named('daemon', {
   hostname: nullable(Text),
   version: nullable(Text),
   capacity: nullable(Type.Integer()),
-  agents: Type.Array(Type.Object({ name: Text, version: Text })),
+  agents: Type.Array(OfferedAgent),
+  labels: Type.Record(Type.String(), Text),
   workspaces: Type.Array(Text),
   status: Type.Enum(['online', 'stale', 'offline', 'removed']),
   stuck: Type.Boolean(),
   /** Whether the daemon gets jobs. */
   approved: Type.Boolean(),
+  /** Whether an operator lets it take no more runs. */
+  paused: Type.Boolean(),
   registered_at: Time,
   last_seen_at: Time,
   removed_at: nullable(Time),

@@ -7,17 +7,32 @@ import { Type } from '../type.ts'
 /** The maximum of PostgreSQL's `integer`. */
 export const MOST_ID = 2 ** 31 - 1
 export const Id = Type.Integer({ minimum: 1, maximum: MOST_ID })
-export const Uuid = Type.String({ pattern: '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$' })
-export const Slug = Type.String({ pattern: '^[a-z0-9][a-z0-9-]{0,62}$' })
+export const Uuid = Type.String({
+  pattern: '^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$',
+  'x-expected': 'a UUID in small letters',
+})
+export const Slug = Type.String({
+  pattern: '^[a-z0-9][a-z0-9-]{0,62}$',
+  'x-expected': 'a name of at most 63 small letters, digits and -',
+})
 /** Text that the database can store: PostgreSQL allows no NUL. */
 export const Text = (maxLength: number, minLength = 0) =>
-  Type.String({ minLength, maxLength, pattern: '^[^\\u0000]*$' })
+  Type.String({ minLength, maxLength, pattern: '^[^\\u0000]*$', 'x-expected': 'a text without NUL characters' })
 /** Text of one line, for people. */
-export const Title = Type.String({ minLength: 1, maxLength: 200, pattern: '^[^\\u0000-\\u001f\\u007f]+$' })
-export const TeamName = Type.String({ pattern: '^@[a-z0-9][a-z0-9-]{0,62}/[a-z0-9][a-z0-9-]{0,62}$' })
+export const Title = Type.String({
+  minLength: 1,
+  maxLength: 200,
+  pattern: '^[^\\u0000-\\u001f\\u007f]+$',
+  'x-expected': 'a text of one line',
+})
+export const TeamName = Type.String({
+  pattern: '^@[a-z0-9][a-z0-9-]{0,62}/[a-z0-9][a-z0-9-]{0,62}$',
+  'x-expected': 'a name such as @scope/name',
+})
 /** `@scope/name` or `@scope/name@range`. */
 export const TeamRef = Type.String({
   pattern: '^@[a-z0-9][a-z0-9-]{0,62}/[a-z0-9][a-z0-9-]{0,62}(@[^@/\\u0000-\\u001f]{1,100})?$',
+  'x-expected': 'a name such as @scope/name or @scope/name@^1.2',
 })
 /** Epoch milliseconds, in a body. */
 export const Moment = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })

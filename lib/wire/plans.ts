@@ -49,6 +49,11 @@ export const Plan = Type.Object({
   inputs: AnyObject,
   /** Named secrets that its teams use. */
   secrets: Type.Array(AnyText),
+  /** What a hub asks of the daemon to which it gives the run. */
+  requires: Type.Object({
+    labels: Type.Record(Type.String(), AnyText),
+    agents: Type.Record(Type.String(), AnyText),
+  }),
   /** Inputs, settings and secrets without which it cannot start. */
   missing: Type.Array(Problem),
   /** Checked at the top only, because teams hold teams. */

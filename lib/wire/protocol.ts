@@ -7,6 +7,7 @@ import { named } from '../schema.ts'
 import { Type } from '../type.ts'
 import { call } from './call.ts'
 import { AnyLeasedJob } from './jobs.ts'
+import { OfferedAgent, OfferedLabels } from './needs.ts'
 import { AnyText, Text, Time, Title, Uuid } from './parts.ts'
 
 /** The version of this protocol. */
@@ -41,6 +42,13 @@ export const BULLETIN = {
 const Bulletin = Type.Object(BULLETIN)
 export type Bulletin = Static<typeof Bulletin>
 
+/** What the hub chooses a daemon by. In a heartbeat it is present when it has changed. */
+const OFFER = {
+  agents: Type.Optional(Type.Array(OfferedAgent, { maxItems: 1_000 })),
+  labels: Type.Optional(OfferedLabels),
+  workspaces: Type.Optional(Type.Array(Text(200), { maxItems: 1_000 })),
+}
+
 export const Register = call(
   '/v1/daemons/register',
   Type.Object({
@@ -51,12 +59,7 @@ export const Register = call(
     version: Type.Optional(Text(100)),
     protocol: Protocol,
     capacity: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000_000 })),
-    agents: Type.Optional(
-      Type.Array(Type.Object({ name: Text(100), version: Text(100) }), {
-        maxItems: 1_000,
-      }),
-    ),
-    workspaces: Type.Optional(Type.Array(Text(200), { maxItems: 1_000 })),
+    ...OFFER,
     teams_version: Type.Optional(Type.Unknown()),
   }),
   Type.Object({ daemon_id: AnyText, realm_id: AnyText, ...BULLETIN, acl: AccessList }),
@@ -69,6 +72,7 @@ export const Heartbeat = call(
     running: Type.Optional(Type.Array(Text(100), { maxItems: 10_000 })),
     clock: Type.Optional(Type.Number()),
     stuck: Type.Optional(Type.Boolean()),
+    ...OFFER,
     protocol: Protocol,
     teams_version: Type.Optional(Type.Unknown()),
   }),

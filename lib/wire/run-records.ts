@@ -180,7 +180,12 @@ export type Cause = Static<typeof Cause>
 /** `runs/why`. */
 export const Why = Type.Object({
   run_id: AnyText,
+  /** `lines`, and then the commands of `next` as they are typed on the daemon's machine. */
   text: AnyText,
+  /** The explanation, one fact a line: the leaf that failed first. */
+  lines: Type.Array(AnyText),
+  /** The commands to go on with, as their arguments. */
+  next: Type.Array(Type.Array(AnyText)),
   chain: Type.Array(Cause),
   written: Type.Array(Written),
   /** Phases that were skipped or cancelled because of it. */

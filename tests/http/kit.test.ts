@@ -44,6 +44,9 @@ const kit = () =>
     bearer: (_: true) => admission(bearer),
   })
 
+/** What `/ready` finds. */
+let trouble: () => string | null | Promise<string | null> = () => null
+
 const Greeting = closed({ name: Type.String({ maxLength: 5 }), times: Type.Optional(Type.Integer()) })
 let streamEnded = 0
 const resource = new Elysia({ name: 'resource' })
@@ -52,6 +55,17 @@ const resource = new Elysia({ name: 'resource' })
   .post('/closed', () => 'never', { nobody: true, body: Greeting })
   .post('/peer', ({ caller }) => caller, { anyone: true, body: closed({}) })
   .post('/bearer', ({ caller }) => caller, { bearer: true, body: closed({}) })
+  .post(
+    '/logging',
+    async () => {
+      log.info('at once')
+      await Bun.sleep(5)
+      log.info('after a while')
+      void Bun.sleep(60).then(() => log.info('left behind'))
+      return null
+    },
+    { anyone: true, body: closed({}) },
+  )
   .post('/made', () => ({ id: 1 }), { anyone: true, body: standard(Type.Object({})), status: 201 })
   .post('/small', ({ body }) => body, { anyone: true, body: standard(Type.Unknown()), limit: 1000 })
   .post(
@@ -91,7 +105,12 @@ const resource = new Elysia({ name: 'resource' })
   )
 const api = new Elysia(STRICT)
   .use(root(log))
-  .use(health(() => ({ version: '1.2.3' })))
+  .use(
+    health(
+      () => ({ version: '1.2.3' }),
+      () => trouble(),
+    ),
+  )
   .use(resource)
 
 const listening = listen(api, { host: '127.0.0.1', port: 0 })
@@ -114,11 +133,14 @@ describe('routes', () => {
   const declared = (name: string, method: 'POST' | 'GET') =>
     new Elysia({ name, prefix: '/v1/greetings' }).use(kit()).route(method, '/greet', () => 'hello', { anyone: true })
 
+  const twice = 'POST /v1/greetings/greet is declared twice: remove one of the two'
   test('two plugins that declare the same one do not make an app', () => {
     const app = new Elysia(STRICT).use(root(log)).use(declared('one', 'POST'))
-    expect(() => app.use(declared('two', 'POST'))).toThrow(
-      'POST /v1/greetings/greet is declared by two plugins: remove one of the two',
-    )
+    expect(() => app.use(declared('two', 'POST'))).toThrow(twice)
+  })
+  test('nor does a plugin that declares one twice make a plugin', () => {
+    const plugin = declared('one', 'POST')
+    expect(() => plugin.post('/greet', () => 'another', { anyone: true })).toThrow(twice)
   })
   test('another method of a path is another route', () => {
     const app = new Elysia(STRICT).use(root(log)).use(declared('one', 'POST')).use(declared('two', 'GET'))
@@ -144,6 +166,47 @@ describe('replies', () => {
   test('health needs no credential', async () => {
     const response = await fetch(`${listening.url}/health`)
     expect(await response.json()).toEqual({ ok: true, data: { status: 'ok', version: '1.2.3' } })
+  })
+  test('ready says what is missing, and when nothing is', async () => {
+    const ready = () => fetch(`${listening.url}/ready`)
+    expect(await (await ready()).json()).toEqual({ ok: true, data: { status: 'ready' } })
+    const troubles: [typeof trouble, string][] = [
+      [() => 'the disk is full', 'the disk is full'],
+      [() => Promise.reject(new Error('password=hunter2')), 'the database does not answer'],
+      [() => new Promise(() => {}), 'the database has not answered for 2000 ms'],
+    ]
+    for (const [found, told] of troubles) {
+      trouble = found
+      const { status, code, message } = await failure(ready())
+      expect([status, code, message]).toEqual([503, 'unavailable', `not ready: ${told}`])
+    }
+    trouble = () => null
+    expect((await ready()).status).toBe(200)
+  })
+  test('what is logged for a request has its id, and what it leaves behind has not', async () => {
+    const replies = await Promise.all(Array.from({ length: 8 }, () => post('/logging')))
+    await Bun.sleep(200)
+    const told = lines.map(line => JSON.parse(line) as { event: string; requestId?: string })
+    for (const { headers } of replies) {
+      const mine = told.filter(({ requestId }) => requestId === headers.get('x-request-id'))
+      expect(mine.map(({ event }) => event)).toEqual(['at once', 'after a while'])
+    }
+    const left = told.filter(({ event }) => event === 'left behind')
+    expect(left.map(({ requestId }) => requestId)).toEqual(Array(8).fill(undefined))
+  })
+  test('requests are counted by route and status, and no caller makes up a label', async () => {
+    await post('/made', '{}', json)
+    await fetch(`${listening.url}/made-up?secret=1`, { method: 'PROPFIND' })
+    const text = api.decorator.durations.text()
+    const labels = 'http_request_method="POST",http_route="/made",http_response_status_code="201"'
+    const counted = text.split('\n').filter(line => line.includes(labels))
+    const total = Number(counted.at(-1)!.split(' ').at(-1))
+    expect(total).toBeGreaterThanOrEqual(1)
+    expect(counted).toHaveLength(17)
+    expect(counted[14]).toBe(`http_server_request_duration_seconds_bucket{${labels},le="+Inf"} ${total}`)
+    expect(text).toContain('{http_request_method="_OTHER",http_response_status_code="404"')
+    expect(text).not.toContain('made-up')
+    expect(text).not.toContain('secret')
   })
   test('a fault of ours is internal, and its text stays in the log, without parameters', async () => {
     const { status, code, message, headers } = await failure(post('/fault'))
@@ -240,7 +303,7 @@ describe('bodies', () => {
     expect(details).toEqual(
       expect.arrayContaining([
         { path: '/a~1b', message: 'unknown property' },
-        { path: '/times', message: 'must be integer' },
+        { path: '/times', message: 'must be an integer' },
         expect.objectContaining({ path: '/name' }),
       ]),
     )

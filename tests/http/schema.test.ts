@@ -25,10 +25,44 @@ describe('a value that fits no branch of a union', () => {
   })
   test('or what is wrong inside of the one branch that it has the form of', () => {
     expect(problems(Permissions, { domains: { orgs: [1, 0], realms: '+' }, access: {} })).toEqual([
-      { path: '/domains/orgs/1', message: 'must be >= 1' },
+      { path: '/domains/orgs/1', message: 'must be at least 1' },
       { path: '/domains/realms', message: 'must be a list or "*"' },
     ])
   })
+})
+
+test('what a value must be is said without the words of JSON Schema', () => {
+  const rules = Type.Object({
+    text: Type.String({ minLength: 1, maxLength: 3 }),
+    port: Type.Integer({ minimum: 1, exclusiveMaximum: 9 }),
+    list: Type.Array(Type.String(), { minItems: 1, maxItems: 2, uniqueItems: true }),
+    id: Type.String({ pattern: '^[0-9]+$', 'x-expected': 'the number of a page' }),
+    form: Type.String({ pattern: '^[0-9]+$' }),
+    either: Type.Union([Type.String({ pattern: '^x', 'x-expected': 'a text with x' }), Type.Null()]),
+    one: Type.Enum(['a', 'b']),
+  })
+  const good = { text: 'a', port: 1, list: ['a'], id: '1', form: '1', either: null, one: 'a' }
+  const said = (wrong: object) =>
+    problems(rules, { ...good, ...wrong }).map(({ path, message }) => `${path} ${message}`)
+  expect(said({ text: '', port: 'x', list: [], id: 'x', form: 'x', either: 'y', one: 'c' })).toEqual([
+    '/text must not be empty',
+    '/port must be an integer',
+    '/list must not be empty',
+    '/id must be the number of a page',
+    '/form has a form that is not accepted',
+    '/either must be a text with x or null',
+    '/one must be one of a, b',
+  ])
+  expect(said({ text: 'abcd', port: 9, list: ['a', 'b', 'c'], id: 7 })).toEqual([
+    '/text must have at most 3 characters',
+    '/port must be less than 9',
+    '/list must have at most 2 items',
+    '/id must be the number of a page',
+  ])
+  expect(said({ port: 0, list: ['a', 'a'] })).toEqual([
+    '/port must be at least 1',
+    '/list must not have the same item twice',
+  ])
 })
 
 test('a schema of the wire serves several apps and is not changed by them', () => {
