@@ -126,7 +126,7 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
       const run = store.runs.get(run_id)!
       return places.of({ row: run, bundle: bundle(run.bundle_id), inputs: {} }, listener, 1)
     },
-    context: (place, binding, event) => host.context(place, binding, { event }),
+    context: host.context,
     mask: (runId, value) => host.mask(value, secrets.values(store.runs.get(runId)!.root_id)),
     write,
     timeout: options.deliveryTimeout ?? DELIVERY_MS,

@@ -11,8 +11,10 @@ export {
   inputsFromArguments,
   isOfType,
   literalOrigins,
+  needsOfBundle,
   problemWith,
   renderProblem,
+  secretReader,
   teamsOf,
 } from './model/model.ts'
 

@@ -183,7 +183,7 @@ phases:
       if (canTell) expect((await second.engine.ended(run.run_id)).state).toBe('completed')
       else {
         await until(() => second.engine.record(run.run_id).state === 'awaiting_input')
-        expect(why(second.engine.store, run.run_id, id => second.engine.bundle(id)).text).toContain(
+        expect(why(second.engine.store, run.run_id, id => second.engine.bundle(id)).lines.join('\n')).toContain(
           'may or may not have arrived',
         )
       }

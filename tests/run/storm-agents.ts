@@ -3,8 +3,8 @@
 
 import { appendFileSync } from 'node:fs'
 import type { Static } from 'typebox'
+import type { AgentContext, AgentResult } from '../../lib/agent/agent-context.ts'
 import { AgentError, agent, Type } from '../../lib/agent/cadre.ts'
-import type { AgentContext, AgentResult } from '../../lib/agent/define.ts'
 import type { Json } from '../../lib/json.ts'
 
 /** What a leaf of the storm may do. `well` behaves; a `never` neither returns nor heeds its signal. */

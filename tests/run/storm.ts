@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import { openHome } from '../support/chaos-face.ts'
 import { checkInvariants, checkKept, type Recorded } from '../support/invariants.ts'
 import { endLeftIn } from '../support/left.ts'
+import { environmentAt } from '../support/program.ts'
 import { randomFrom } from '../support/random.ts'
 import type { Stretch, Witnesses } from './storm-engine.ts'
 
@@ -29,7 +30,7 @@ const secret = `hidden-${crypto.randomUUID()}`
 
 async function live(stretch: Stretch): Promise<Witnesses> {
   const child = Bun.spawn([process.execPath, join(import.meta.dir, 'storm-engine.ts'), JSON.stringify(stretch)], {
-    env: { PATH: process.env.PATH!, HOME: folder },
+    env: environmentAt(folder),
     stdout: 'pipe',
     stderr: 'pipe',
   })

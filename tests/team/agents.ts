@@ -1,7 +1,7 @@
 // Small agents for the tests of team.yml: each shows one way in which an agent can be declared.
 
 import { Type } from '../../lib/agent/cadre.ts'
-import { type AgentDefinition, agent, secret } from '../../lib/agent/define.ts'
+import { type AgentDefinition, agent, literal, secret } from '../../lib/agent/define.ts'
 import type { AgentLookup } from '../../lib/team/compile/compilation.ts'
 
 const base = { type: 'connector', version: '1.0.0', description: 'A test agent.' } as const
@@ -22,6 +22,7 @@ const agents: Record<string, AgentDefinition> = {
           name: Type.String(),
           ref: Type.String(),
           limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000 })),
+          filter: Type.Optional(literal('put the value into `ref`')),
         }),
         run,
       },

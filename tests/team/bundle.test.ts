@@ -85,17 +85,24 @@ describe('stored', () => {
 })
 
 describe('packages', () => {
+  const named = (name: string, version: string, ref: string) =>
+    caller(ref).replace(HEAD, `name: "${name}"\nversion: ${version}\n`)
   const packages: Record<string, TeamPackage> = {
     '@x/y@^1': {
       name: '@x/y',
       version: '1.2.0',
       files: new Map([
-        ['team.yml', caller('./in')],
+        ['team.yml', named('@x/y', '1.2.0', './in')],
         ['in/team.yml', caller('@x/z')],
       ]),
     },
-    '@x/z': { name: '@x/z', version: '2.0.0', files: new Map([['team.yml', caller('@x/z')]]) },
-    '@x/out': { name: '@x/out', version: '1.0.0', files: new Map([['team.yml', caller('../../etc')]]) },
+    '@x/z': { name: '@x/z', version: '2.0.0', files: new Map([['team.yml', named('@x/z', '2.0.0', '@x/z')]]) },
+    '@x/out': {
+      name: '@x/out',
+      version: '1.0.0',
+      files: new Map([['team.yml', named('@x/out', '1.0.0', '../../etc')]]),
+    },
+    '@x/posed': { name: '@x/posed', version: '1.0.0', files: new Map([['team.yml', named('@y/z', '1.0.0', '@x/z')]]) },
   }
   const asked: string[] = []
   const resolve = async (ref: string) => {
@@ -120,6 +127,33 @@ describe('packages', () => {
     expect(await from('@x/out').catch(problemsOf)).toMatchObject([
       { file: '@x/out@1.0.0/team.yml', message: 'this path must stay inside the package' },
     ])
+  })
+
+  test('say what they are in their root, and no folder is called like one', async () => {
+    for (const given of [caller('@x/posed'), packages['@x/posed']!]) {
+      const load = typeof given === 'string' ? new Map([['team.yml', given]]) : given
+      expect(await loadBundle(load, { agents: lookup, resolve }).catch(problemsOf)).toMatchObject([
+        { message: 'the package is @x/posed@1.0.0, and this says @y/z@1.0.0' },
+      ])
+    }
+    const files = new Map([
+      ['team.yml', caller('./@x/z@2.0.0')],
+      ['@x/z@2.0.0/team.yml', caller('@x/z')],
+    ])
+    expect(await loadBundle(files, { agents: lookup, resolve }).catch(problemsOf)).toMatchObject([
+      { message: 'a folder must not have the name of a version of a package' },
+    ])
+  })
+
+  test('tell to which package each team belongs', async () => {
+    const bundle = await loadBundle(packages['@x/y@^1']!, { agents: lookup, resolve })
+    const places = teamsOf(bundle).map(([key]) => bundle.package(key))
+    expect(places).toEqual([
+      { name: '@x/y', version: '1.2.0', folder: '.' },
+      { name: '@x/y', version: '1.2.0', folder: 'in' },
+      { name: '@x/z', version: '2.0.0', folder: '.' },
+    ])
+    expect((await loadBundle(join(root, 'main'), { agents: lookup, resolve })).package('.')).toBeNull()
   })
 
   test('a package as the root', async () => {
@@ -201,8 +235,8 @@ outputs: [{ name: o, value: "{{ bytes('a').hex() }}" }]
 test('problems of all files are reported together', async () => {
   const found = await problems(`${caller('./c')}x: 1\n`, { 'c/team.yml': `${leaf()}y: 1\n` })
   expect(found).toEqual([
-    'c/team.yml:5:1 unknown field `y`: there are name, version, description, inputs, outputs, concurrency, timeout and phases',
-    '5:1 unknown field `x`: there are name, version, description, inputs, outputs, concurrency, timeout and phases',
+    'c/team.yml:5:1 unknown field `y`: there are name, version, description, inputs, outputs, concurrency, requires, timeout and phases',
+    '5:1 unknown field `x`: there are name, version, description, inputs, outputs, concurrency, requires, timeout and phases',
   ])
 })
 

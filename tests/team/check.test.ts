@@ -214,6 +214,22 @@ describe('one mistake, marked by »', () => {
       'templates are not read here',
     ],
     [
+      ['name: a, agent: issues, action: search, sources: [{ name: e, ref: x, filter: »"a = \'{{ run.id }}\'" }]'],
+      'templates are not read here: put the value into `ref`',
+    ],
+    [
+      ['name: a, agent: issues, action: search, sources: [{ name: e, ref: x, filter: »"{{ run.id }}" }]'],
+      'templates are not read here: put the value into `ref`',
+    ],
+    [
+      ['name: a, agent: issues, action: search, sources: [»"{{ run }}"]'],
+      'templates are not read here: put the value into `ref`',
+    ],
+    [
+      ['name: a, agent: issues, action: search, sources: »"{{ [run] }}"'],
+      'templates are not read here: put the value into `ref`',
+    ],
+    [
       ['name: a, agent: »issues@, action: search, sources: [{ name: e, ref: x }]'],
       'write `issues`, or `issues@<account>` for another account',
     ],

@@ -13,7 +13,10 @@ const rows = [...table.matchAll(/^\| `(.+?)` +\| .+ \| `(.+)` +\|$/gm)].map(([, 
   example: example!.replaceAll('\\|', '|'),
 }))
 
-const phases = [...readme.matchAll(/^```yaml\n(- name: [\s\S]+?)^```/gm)].map(([, text]) => text!)
+// The phase of the README's own agent is run by tests/daemon/newcomer.test.ts.
+const phases = [...readme.matchAll(/^```yaml\n(- name: [\s\S]+?)^```/gm)]
+  .map(([, text]) => text!)
+  .filter(text => !text.includes('agent: stock'))
 
 const names = { phases: new Set<string>(), inputs: new Set(['v']), item: false, files: new Set<string>() }
 

@@ -2,7 +2,8 @@
 // It can be aborted; when its agent ignores that, the attempt ends without the agent.
 
 import type { SmallFile } from '../../agent/files.ts'
-import type { GatePhase, StandardPhase } from '../../team/team.ts'
+import type { KnownSecret } from '../../redact.ts'
+import { type GatePhase, type StandardPhase, secretReader } from '../../team/team.ts'
 import type { EngineHost, LiveRun } from '../core/core.ts'
 import { CLEANUP_MS, type Machine, type Outcome, scopeOf } from '../steps/steps.ts'
 import { execute } from './execute.ts'
@@ -16,7 +17,7 @@ interface Parts {
   ledger: Ledger
   places: Places
   /** The texts that are masked in a tree. */
-  secrets(rootId: string): readonly string[]
+  secrets(rootId: string): readonly KnownSecret[]
   /** Encrypts a small file for the database. */
   seal(runId: string, file: SmallFile): SmallFile
 }
@@ -123,12 +124,13 @@ export class Attempts {
     return execute(
       {
         runId: live.id,
+        rootId: live.row.root_id,
         position,
         attempt,
         phase,
         scope: () => scopeOf(machine, live),
         team: live.team,
-        fromPath: live.bundle.folder(live.row.team_key) !== null,
+        reader: secretReader(live.bundle, live.row.team_key),
         signal: controller.signal,
       },
       {

@@ -3,7 +3,7 @@
 // with a change that records its result; one that fails ends with a change that fails its phase by name.
 
 import { join } from 'node:path'
-import { type FileRecord, MAX_DATA_BYTES } from '../../agent/define.ts'
+import { type FileRecord, MAX_DATA_BYTES } from '../../agent/agent-context.ts'
 import type { SmallFile } from '../../agent/files.ts'
 import { CadreError } from '../../error.ts'
 import type { Json, JsonObject } from '../../json.ts'

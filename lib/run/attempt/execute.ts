@@ -3,14 +3,9 @@
 
 import { mkdir, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
-import {
-  type AgentContext,
-  type AgentDefinition,
-  AgentError,
-  type AgentResult,
-  type FileRecord,
-  type Handler,
-} from '../../agent/define.ts'
+import type { AgentContext, AgentResult, FileRecord } from '../../agent/agent-context.ts'
+import { AgentError } from '../../agent/agent-error.ts'
+import type { AgentDefinition, Handler } from '../../agent/define.ts'
 import { diskFull, recordFiles, type SmallFile } from '../../agent/files.ts'
 import { makeFolders, type Obstacle } from '../../agent/folders.ts'
 import { CadreError } from '../../error.ts'
@@ -22,6 +17,7 @@ import { stillNamed } from '../files/files.ts'
 import { errorOf, type Outcome, textOf } from '../steps/steps.ts'
 import { withGrace } from './grace.ts'
 import { type Ledger, UnknownWrite } from './ledger.ts'
+import { watchTraffic } from './traffic.ts'
 
 /** How long `find` may take when the time of the phase is already over. */
 const ASK_MS = 30_000
@@ -43,13 +39,15 @@ export interface Surroundings {
 
 export interface Attempt {
   runId: string
+  rootId: string
   position: number
   attempt: number
   phase: StandardPhase | GatePhase
   /** What expressions can name now. */
   scope(): Scope
   team: Team
-  fromPath: boolean
+  /** Whose right to named secrets decides: the package that the team came with. */
+  reader: { name: string; fromPath: boolean }
   /** Aborted by a cancel, by the stop of the daemon, or, with a `TimeoutError`, by the clock of the attempt. */
   signal: AbortSignal
 }
@@ -70,7 +68,7 @@ export async function execute(attempt: Attempt, around: Surroundings): Promise<O
     const { phase } = attempt
     const agentCall = phase.type === 'gate' ? gateCall(phase) : phase
     const { agent, action } = agentCall
-    const { definition, settings } = await around.host.agent(agent, attempt.signal)
+    const { definition, settings } = await around.host.agent(agent, attempt.signal, attempt.rootId)
     const { team } = attempt
     const secrets = team.secrets.length > 0 ? await secretsOf(attempt, around) : NO_SECRETS
     const calls = callsOf(agentCall, definition, fullScope(attempt, around, agentCall, secrets))
@@ -128,9 +126,9 @@ function lastOfEach(written: readonly FileRecord[]): readonly FileRecord[] {
 const NO_SECRETS: ReadonlyMap<string, string> = new Map()
 
 /** The values of the named secrets that a team uses. */
-async function secretsOf({ team, fromPath, signal }: Attempt, { host }: Surroundings): Promise<Map<string, string>> {
+async function secretsOf({ team, reader, signal }: Attempt, { host }: Surroundings): Promise<Map<string, string>> {
   const secrets = new Map<string, string>()
-  for (const name of team.secrets) secrets.set(name, await host.secret(name, { name: team.name, fromPath }, signal))
+  for (const name of team.secrets) secrets.set(name, await host.secret(name, reader, signal))
   return secrets
 }
 
@@ -171,9 +169,10 @@ async function perform(
   const effect = typeof handler.effect === 'function' ? handler.effect(entry) : handler.effect
   const key = idempotencyKey(runId, position, name)
   const hooks: ContextHooks = { wrote: file => void written.push(file), small: file => void small.push(file) }
-  const contextUntil = (until: AbortSignal): AgentContext =>
-    around.context({ ...agent, effect, key, signal: until }, hooks)
-  const context = contextUntil(signal)
+  const contextUntil = (until: AbortSignal, more: ContextHooks): AgentContext =>
+    around.context({ ...agent, effect, key, signal: until }, { ...hooks, ...more })
+  const traffic = watchTraffic()
+  const context = contextUntil(signal, traffic.hooks)
   const place = agent.agent
   const send = async () =>
     recordable(
@@ -188,7 +187,7 @@ async function perform(
   const find = async () => {
     const asking = timedOut(signal) ? AbortSignal.timeout(ASK_MS) : signal
     const found = await withGrace(
-      called(() => handler.find!(entry, contextUntil(asking))),
+      called(() => handler.find!(entry, contextUntil(asking, {}))),
       asking,
       FIND_GRACE_MS,
     )
@@ -202,6 +201,7 @@ async function perform(
     signal,
     mask,
     send,
+    onlyRead: traffic.onlyRead,
     find: handler.find && find,
   })
 }

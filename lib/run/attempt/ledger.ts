@@ -2,7 +2,8 @@
 // cannot hide that it may have been sent. Where a receipt is in doubt, the other system is asked; where that cannot
 // tell, a person is asked. Nothing is sent again silently.
 
-import { AgentError, type AgentResult } from '../../agent/define.ts'
+import type { AgentResult } from '../../agent/agent-context.ts'
+import { AgentError } from '../../agent/agent-error.ts'
 import { Recent } from '../../recent.ts'
 import { pause } from '../../wait.ts'
 import { parse } from '../core/core.ts'
@@ -30,6 +31,8 @@ export interface Write {
   /** Masks secrets, as in every recorded result. */
   mask(result: AgentResult): AgentResult
   send(): Promise<AgentResult>
+  /** Whether everything that was sent so far only read, so that nothing can have been written. */
+  onlyRead(): boolean
   find?: (() => Promise<AgentResult | null>) | undefined
 }
 
@@ -65,7 +68,8 @@ export class Ledger {
 
   /**
    * Writes an entry at most once over all attempts. Returns the recorded result when it has already been written.
-   * Throws UnknownWrite, or what `send` threw when the write certainly did not happen.
+   * Throws UnknownWrite, or what `send` threw when the write certainly did not happen: when the agent says so, or when
+   * only reads were sent.
    */
   async once(write: Write): Promise<AgentResult> {
     const { runId, position, attempt, entry } = write
@@ -86,7 +90,7 @@ export class Ledger {
     try {
       result = await write.send()
     } catch (thrown) {
-      if (thrown instanceof AgentError && thrown.sent === 'no') {
+      if ((thrown instanceof AgentError && thrown.sent === 'no') || write.onlyRead()) {
         await this.#clear(write, attempt)
         throw thrown
       }

@@ -1,8 +1,7 @@
 // The clock of one attempt of a leaf phase. It is measured by a timer of the process, not by the system clock.
 
 import { formatDuration } from '../../duration.ts'
-
-const LONGEST_TIMER_MS = 2 ** 31 - 1
+import { LONGEST_TIMER_MS } from '../../wait.ts'
 
 /**
  * Aborts `controller` when an attempt takes longer than `ms`; undefined means no limit. Returns a function that cancels

@@ -2,24 +2,18 @@
 // afterwards, so a crash in between loses none. A delivery that may have been sent is never sent again. Deliveries do
 // not change the state of a run.
 
-import { AgentError, type NotifyEvent } from '../../agent/define.ts'
+import type { NotifyEvent } from '../../agent/agent-context.ts'
+import { AgentError } from '../../agent/agent-error.ts'
 import type { Json, JsonObject } from '../../json.ts'
 import { oneLine } from '../../one-line.ts'
 import { problems } from '../../schema.ts'
 import type { EventName, Listener } from '../../team/team.ts'
-import {
-  type Binding,
-  type DeliveryRow,
-  type EngineHost,
-  type LiveRun,
-  parse,
-  type RunError,
-  type RunPlace,
-} from '../core/core.ts'
+import { type DeliveryRow, type EngineHost, type LiveRun, parse, type RunError, type RunPlace } from '../core/core.ts'
 import { type Machine, scopeOf, textOf } from '../steps/steps.ts'
 import type { Store } from '../store/store.ts'
 import { idempotencyKey } from './execute.ts'
 import { withGrace } from './grace.ts'
+import { watchTraffic } from './traffic.ts'
 
 interface Payload {
   agent: string
@@ -100,7 +94,7 @@ interface Parts {
   store: Store
   host: Pick<EngineHost, 'agent'>
   place(delivery: DeliveryRow): RunPlace
-  context(place: RunPlace, binding: Binding, event: NotifyEvent): ReturnType<EngineHost['context']>
+  context: EngineHost['context']
   mask<T>(runId: string, value: T): T
   /** Applies a change; the promise settles once it is on disk. */
   write<T>(change: () => T): Promise<T>
@@ -159,9 +153,11 @@ export class Messenger {
 
   async #deliver(row: DeliveryRow): Promise<void> {
     const { agent, entry, event } = parse<Payload>(row.payload)!
+    const traffic = watchTraffic()
     let mayBeSent = false
     try {
-      const { definition, settings } = await this.#parts.host.agent(agent, this.#stop.signal)
+      const place = this.#parts.place(row)
+      const { definition, settings } = await this.#parts.host.agent(agent, this.#stop.signal, place.rootId)
       const handler = definition.notify
       if (!handler) throw new AgentError(`agent ${agent} handles no events`)
       const wrong = problems(handler.entry, entry)
@@ -175,20 +171,21 @@ export class Messenger {
       const key = idempotencyKey(row.run_id, -1 - row.number, row.listener)
       const signal = AbortSignal.any([this.#stop.signal, AbortSignal.timeout(this.#parts.timeout)])
       const context = this.#parts.context(
-        this.#parts.place(row),
+        place,
         { agent, definition, settings, effect, key, signal },
-        event,
+        { event, ...traffic.hooks },
       )
       await withGrace((async () => handler.run(entry, context))(), signal, GRACE_MS)
       await this.#set(row, 'delivered', null)
     } catch (thrown) {
       // The run may have been deleted in the meantime. Then there is nothing to record.
-      await this.#failed(row, thrown, mayBeSent).catch(() => {})
+      await this.#failed(row, thrown, mayBeSent, traffic.onlyRead()).catch(() => {})
     }
   }
 
-  async #failed(row: DeliveryRow, thrown: unknown, mayBeSent: boolean): Promise<void> {
-    const { sent, code } = agentErrorOf(thrown)
+  async #failed(row: DeliveryRow, thrown: unknown, mayBeSent: boolean, onlyRead: boolean): Promise<void> {
+    const { code, ...error } = agentErrorOf(thrown)
+    const sent = onlyRead ? 'no' : error.sent
     if (this.#stop.signal.aborted) {
       // Interrupted, not failed: the next start sends what is `pending`, and marks what is `sent` as `unknown`.
       if (sent === 'no') await this.#set(row, 'pending', null)
@@ -196,11 +193,11 @@ export class Messenger {
     }
     const isLate = code === 'aborted'
     const late = `it did not return within ${this.#parts.timeout / 1_000} s`
-    const error = this.#parts.mask(row.run_id, isLate ? late : textOf(thrown))
+    const said = this.#parts.mask(row.run_id, isLate ? late : textOf(thrown))
     const isDoubtful = sent === 'unknown' || (isLate && mayBeSent && sent !== 'no')
     const what = isDoubtful ? 'may not have been delivered' : 'was not delivered'
-    this.#parts.place(row).log({ stream: 'log', text: `${row.event} ${what}: ${error}` })
-    await this.#set(row, isDoubtful ? 'unknown' : 'failed', error)
+    this.#parts.place(row).log({ stream: 'log', text: `${row.event} ${what}: ${said}` })
+    await this.#set(row, isDoubtful ? 'unknown' : 'failed', said)
   }
 
   #set({ run_id, number }: DeliveryRow, state: DeliveryRow['state'], error: string | null): Promise<void> {

@@ -7,6 +7,7 @@ import { join } from 'node:path'
 import { writeDurable } from '../../durable-file.ts'
 import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
+import type { KnownSecret } from '../../redact.ts'
 import type { Field } from '../../team/team.ts'
 import { Seal } from '../store/store.ts'
 
@@ -71,9 +72,11 @@ export class RootSecrets {
    * The texts to mask in everything that this tree records. Empty when they cannot be read, because then nothing in
    * this process contains them.
    */
-  values(rootId: string): readonly string[] {
+  values(rootId: string): readonly KnownSecret[] {
     try {
-      return texts(this.read(rootId))
+      return Object.entries(this.read(rootId)).flatMap(([name, value]) =>
+        texts(value).map(text => ({ name: `the secret input ${name}`, value: text })),
+      )
     } catch {
       return []
     }

@@ -1,6 +1,6 @@
 // The size limit of `data`. It is stored in the database and repeated in replies, so a larger result belongs in a file.
 
-import { type FileRecord, MAX_DATA_BYTES } from '../../agent/define.ts'
+import { type FileRecord, MAX_DATA_BYTES } from '../../agent/agent-context.ts'
 import { CadreError } from '../../error.ts'
 import type { Json } from '../../json.ts'
 

@@ -1,8 +1,11 @@
 // What the engine needs from the daemon around it: agents with their settings, contexts to call them with, and secrets.
 
-import type { AgentContext, AgentDefinition, Effect, FileRecord, NotifyEvent, RunIdentity } from '../../agent/define.ts'
+import type { AgentContext, FileRecord, NotifyEvent, RunIdentity } from '../../agent/agent-context.ts'
+import type { AgentDefinition } from '../../agent/define.ts'
+import type { Effect } from '../../agent/effect.ts'
 import type { SmallFile } from '../../agent/files.ts'
 import type { JsonObject } from '../../json.ts'
+import type { KnownSecret } from '../../redact.ts'
 import type { Bundle, BundleJson } from '../../team/team.ts'
 import type { LogLine } from '../../wire/run-records.ts'
 
@@ -45,20 +48,26 @@ export interface ContextHooks {
   waits?: (reason: string, until: Date | undefined) => () => void
   /** Called for each file that is written. */
   wrote?: (file: FileRecord) => void
+  /** Called before each request and each process, with whether it may change something outside. */
+  sends?: (mayWrite: boolean) => void
   /** Receives the small files, which are then not synced. Without it every file is synced. */
   small?: (file: SmallFile) => void
 }
 
 export interface EngineHost {
-  /** Definition and resolved settings of `issues` or `issues@eu`. Throws `invalid_request` when either is missing. */
+  /**
+   * Definition and resolved settings of `issues` or `issues@eu`, as the tree of the top run `rootId` began with it.
+   * Throws `invalid_request` when either is missing.
+   */
   agent(
     reference: string,
     signal: AbortSignal,
+    rootId: string,
   ): Promise<{ definition: AgentDefinition; settings: Record<string, unknown> }>
   /** The context of one agent call within a run. */
   context(place: RunPlace, binding: Binding, more: ContextHooks): AgentContext
   /** Masks the secrets of the settings and the given ones. */
-  mask<T>(value: T, secrets: readonly string[]): T
+  mask<T>(value: T, secrets: readonly KnownSecret[]): T
   /** The value of a named secret, if the team may read it. Throws an `invalid_request` that names the secret. */
   secret(name: string, team: { name: string; fromPath: boolean }, signal: AbortSignal): Promise<string>
   restoreBundle(id: string, json: BundleJson): Bundle

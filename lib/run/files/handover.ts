@@ -4,7 +4,7 @@
 import { constants } from 'node:fs'
 import { chmod, copyFile, type FileHandle, link, lstat, readdir, realpath, rename, rm } from 'node:fs/promises'
 import { basename, dirname, extname, join, resolve, sep } from 'node:path'
-import type { FileRecord } from '../../agent/define.ts'
+import type { FileRecord } from '../../agent/agent-context.ts'
 import { MOST_SMALL_BYTES, SMALL_BYTES, type SmallFile, temporaryIn } from '../../agent/files.ts'
 import { kindOf, makeDurable, makeFolders, type Obstacle } from '../../agent/folders.ts'
 import {

@@ -4,7 +4,7 @@
 import type { Database } from 'bun:sqlite'
 import { rename, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import type { FileRecord } from '../../agent/define.ts'
+import type { FileRecord } from '../../agent/agent-context.ts'
 import { type SmallFile, temporaryIn } from '../../agent/files.ts'
 import { foldersOn, makeDurable, makeFolders } from '../../agent/folders.ts'
 import { headOf, openPlain, writeUnsynced } from '../../agent/hashed-file.ts'

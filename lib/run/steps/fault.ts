@@ -1,7 +1,7 @@
 // A thrown error as a run or a phase records it.
 
 import { SQLiteError } from 'bun:sqlite'
-import { AgentError } from '../../agent/define.ts'
+import { AgentError } from '../../agent/agent-error.ts'
 import { CadreError } from '../../error.ts'
 import type { RunError } from '../core/core.ts'
 

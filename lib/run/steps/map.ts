@@ -3,7 +3,7 @@
 // id, at whatever index the key has now. A sub-run whose key no longer exists keeps its result, and is placed after the
 // current items.
 
-import type { FileRecord } from '../../agent/define.ts'
+import type { FileRecord } from '../../agent/agent-context.ts'
 import type { Json } from '../../json.ts'
 import type { MapPhase } from '../../team/team.ts'
 import {

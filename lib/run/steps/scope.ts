@@ -2,7 +2,7 @@
 // Memory therefore holds no results, and expressions have the same value before and after a restart.
 
 import { join } from 'node:path'
-import type { FileRecord } from '../../agent/define.ts'
+import type { FileRecord } from '../../agent/agent-context.ts'
 import type { Json } from '../../json.ts'
 import { Recent } from '../../recent.ts'
 import type { PhaseValue, Scope } from '../../team/team.ts'

@@ -1,6 +1,6 @@
 // Team phases: one sub-run, whose end is the end of the phase.
 
-import type { FileRecord } from '../../agent/define.ts'
+import type { FileRecord } from '../../agent/agent-context.ts'
 import type { JsonObject } from '../../json.ts'
 import type { TeamPhase } from '../../team/team.ts'
 import { bounded, type LiveRun, parse, phaseEnded, type RunError } from '../core/core.ts'

@@ -2,7 +2,7 @@
 // attempt and the states that it may come from, and returns whether a row was changed.
 
 import type { Database, Statement } from 'bun:sqlite'
-import type { FileRecord } from '../../agent/define.ts'
+import type { FileRecord } from '../../agent/agent-context.ts'
 import type { Json } from '../../json.ts'
 import { json, PHASE_FENCE, type PhaseRow, type PhaseState, type RunError } from '../core/core.ts'
 import { QUEUED_BELOW, WHOLE } from './runs.ts'

@@ -2,7 +2,7 @@
 // confirmed, and `unknown` when nobody can tell whether it happened. What is `done` stays `done`.
 
 import type { Database } from 'bun:sqlite'
-import type { AgentResult } from '../../agent/define.ts'
+import type { AgentResult } from '../../agent/agent-context.ts'
 import { json, type ReceiptRow } from '../core/core.ts'
 
 export class Receipts {

@@ -18,6 +18,8 @@ export interface NewReview {
 export interface ReviewFilter {
   state?: string
   runId?: string
+  /** Reviews whose id begins so. */
+  begins?: string
   limit: number
   offset: number
 }
@@ -117,12 +119,13 @@ export class Reviews {
 
   /** Newest first. */
   list(filter: ReviewFilter): { rows: (ReviewRow & { run_name: string | null })[]; total: number } {
-    const where = 'WHERE (?1 IS NULL OR reviews.state = ?1) AND (?2 IS NULL OR reviews.run_id = ?2)'
-    const given = [filter.state ?? null, filter.runId ?? null] as const
+    const where = `WHERE (?1 IS NULL OR reviews.state = ?1) AND (?2 IS NULL OR reviews.run_id = ?2)
+      AND (?3 IS NULL OR reviews.id >= ?3 AND reviews.id < ?3 || '~')`
+    const given = [filter.state ?? null, filter.runId ?? null, filter.begins ?? null] as const
     const rows = this.#db
       .query<ReviewRow & { run_name: string | null }, (string | number | null)[]>(
         `SELECT reviews.*, runs.run_name FROM reviews JOIN runs ON runs.id = reviews.run_id ${where}
-         ORDER BY reviews.created_at DESC, reviews.id LIMIT ?3 OFFSET ?4`,
+         ORDER BY reviews.created_at DESC, reviews.id LIMIT ?4 OFFSET ?5`,
       )
       .all(...given, filter.limit, filter.offset)
     const { total } = this.#db

@@ -29,14 +29,6 @@ export const QUEUED_BELOW =
 
 type Value = string | number | null
 
-export interface RunFilter {
-  state?: string
-  team?: string
-  root_only?: boolean
-  limit: number
-  offset: number
-}
-
 export class Runs {
   readonly #db: Database
   readonly #insert
@@ -319,59 +311,7 @@ export class Runs {
       .get(after)!.at
   }
 
-  // Reading for people
-
-  /** Newest first. */
-  list(filter: RunFilter): { rows: RunRow[]; total: number } {
-    const { state = null, team = null, root_only, limit, offset } = filter
-    const wanted = [
-      ...(state === null ? [] : [{ column: 'state', value: state }]),
-      ...(team === null ? [] : [{ column: 'team', value: team }]),
-    ]
-    const conditions = [...wanted.map(({ column }) => `${column} = ?`), ...(root_only ? ['parent_id IS NULL'] : [])]
-    const where = conditions.length > 0 ? `WHERE ${conditions.join(' AND ')}` : ''
-    const values = wanted.map(({ value }) => value)
-    // The page is read in the order of ids, whatever index the count takes.
-    const rows = this.#db
-      .query<RunRow, Value[]>(
-        `SELECT * FROM runs ${where.replace('state =', '+state =')} ORDER BY id DESC LIMIT ? OFFSET ?`,
-      )
-      .all(...values, limit, offset)
-    const { total } = this.#db
-      .query<{ total: number }, Value[]>(`SELECT count(*) AS total FROM runs ${where}`)
-      .get(...values)!
-    return { rows, total }
-  }
-
-  /** A page of the tree below a place, depth first. */
-  below(rootId: string, place: string, after: string, limit: number): RunRow[] {
-    return this.#db
-      .query<RunRow, [string, string, string, number]>(
-        `SELECT * FROM runs WHERE root_id = ? AND tree_key > ? AND tree_key < ? || '~' ORDER BY tree_key LIMIT ?`,
-      )
-      .all(rootId, after, place, limit)
-  }
-
-  /** Runs at and below a place that were open at `since` or later. */
-  openSince(rootId: string, place: string, since: number): string[] {
-    return this.#db
-      .query<{ id: string }, [string, string, number]>(
-        `SELECT id FROM runs WHERE root_id = ?1 AND tree_key >= ?2 AND tree_key < ?2 || '~'
-           AND (completed_at IS NULL OR completed_at >= ?3) ORDER BY tree_key`,
-      )
-      .all(rootId, place, since)
-      .map(row => row.id)
-  }
-
-  /** Sub-runs of a run by the phase that started them, in the order of the items. */
-  subRuns(runId: string): { run_id: string; run_name: string | null; state: RunState; position: number }[] {
-    return this.#db
-      .query<{ run_id: string; run_name: string | null; state: RunState; position: number }, [string]>(
-        `SELECT id AS run_id, run_name, state, parent_position AS position FROM runs
-         WHERE parent_id = ? ORDER BY parent_position, item`,
-      )
-      .all(runId)
-  }
+  // Reports to the hub
 
   synced(): RunRow[] {
     return this.#db.query<RunRow, []>('SELECT * FROM runs WHERE synced = 1 ORDER BY root_id, tree_key').all()

@@ -1,4 +1,5 @@
-// The run database. Each table has one object with all of its statements, in the file named after the table.
+// The run database. Each table has one object with all of its statements, in the file named after the table;
+// lists of runs for people are in a file of their own.
 
 import type { Database } from 'bun:sqlite'
 import { Bundles, Facts } from './bundles.ts'
@@ -8,11 +9,13 @@ import { OutboxRows } from './outbox.ts'
 import { Phases } from './phases.ts'
 import { Receipts } from './receipts.ts'
 import { Reviews } from './reviews.ts'
+import { RunLists } from './run-lists.ts'
 import { Runs } from './runs.ts'
 
 export class Store {
   readonly db: Database
   readonly runs: Runs
+  readonly runLists: RunLists
   readonly phases: Phases
   readonly items: Items
   readonly receipts: Receipts
@@ -25,6 +28,7 @@ export class Store {
   constructor(db: Database) {
     this.db = db
     this.runs = new Runs(db)
+    this.runLists = new RunLists(db)
     this.phases = new Phases(db)
     this.items = new Items(db)
     this.receipts = new Receipts(db)
@@ -41,7 +45,8 @@ export class Store {
 export { Journal, type Unit } from './journal.ts'
 export type { OutboxRow } from './outbox.ts'
 export { type Due, JsonText, type PhaseChange, type PhaseStates } from './phases.ts'
-export type { ChangedRun, ChildRow, RunFilter } from './runs.ts'
+export type { RunFilter } from './run-lists.ts'
+export type { ChangedRun, ChildRow } from './runs.ts'
 export { Seal } from './seal.ts'
 export {
   allSmall,

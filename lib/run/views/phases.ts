@@ -8,7 +8,7 @@ import { phaseRecord, runRecord } from './records.ts'
 
 /** Newest first. */
 export function listRuns(store: Store, filter: RunFilter): { runs: RunRecord[]; total: number } {
-  const { rows, total } = store.runs.list(filter)
+  const { rows, total } = store.runLists.list(filter)
   return { runs: rows.map(runRecord), total }
 }
 
@@ -24,7 +24,7 @@ export function runPhases(
   const run = store.runs.get(runId)
   if (!run) throw new CadreError('not_found', `there is no run ${runId}`)
   const { phases } = bundleOf(run.bundle_id).team(run.team_key)
-  const subRuns = Map.groupBy(store.runs.subRuns(runId), row => row.position)
+  const subRuns = Map.groupBy(store.runLists.subRuns(runId), row => row.position)
   return {
     run_id: runId,
     state: run.state,

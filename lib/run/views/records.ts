@@ -1,6 +1,6 @@
 // Runs, phases, reviews and deliveries in the form that callers receive.
 
-import type { FileRecord } from '../../agent/define.ts'
+import type { FileRecord } from '../../agent/agent-context.ts'
 import { CadreError } from '../../error.ts'
 import type { Phase } from '../../team/team.ts'
 import type { PhaseRecord, ReviewRecord, RunDetail, RunRecord, SubRun } from '../../wire/run-records.ts'

@@ -1,6 +1,6 @@
-// Explains why a run ended as it did: the causal chain from the run to the first leaf that failed, what was written
-// outside, which phases did not run because of it, and which failures were tolerated. The result is one paragraph,
-// whatever the errors contain. It needs only the rows.
+// Explains why a run ended as it did: the first leaf that failed, the causal chain from the run to it, which failures
+// were tolerated, what was written outside, which phases did not run because of it, and which commands go on. Each fact
+// is one line, whatever the errors contain. It needs only the rows.
 
 import { formatDuration } from '../../duration.ts'
 import { CadreError } from '../../error.ts'
@@ -16,7 +16,8 @@ const CHAIN = 8
 
 export type { Why }
 
-export function why(store: Store, runId: string, bundleOf: (id: string) => Bundle): Why {
+/** `text` is missing, because it has the commands in the form in which the caller can paste them. */
+export function why(store: Store, runId: string, bundleOf: (id: string) => Bundle): Omit<Why, 'text'> {
   const run = store.runs.get(runId)
   if (!run) throw new CadreError('not_found', `there is no run ${runId}`)
   const phasesOf = (row: RunRow) => bundleOf(row.bundle_id).team(row.team_key).phases
@@ -32,11 +33,13 @@ export function why(store: Store, runId: string, bundleOf: (id: string) => Bundl
     const step = { run_id: row.id, run_name: row.run_name, team: row.team, state: row.state }
     chain.push({ ...step, phase: cause?.phase.name ?? null, error: parse<RunError>(cause?.row.error ?? row.error) })
     sentences.push(sentence(row, cause))
-    for (const { position, state, reason, error } of rows) {
-      const { name, onFailure } = phases[position]!
+    for (const { position, state, reason, error, data } of rows) {
+      const { name, type, onFailure } = phases[position]!
       if (state === 'failed' && onFailure === 'continue') {
         tolerated.push(`phase ${name} (${oneLine(parse<RunError>(error)?.message ?? `${reason}`)})`)
       }
+      const items = state === 'completed' && type === 'map' ? parse<Items>(data) : null
+      if (items && items.failed > 0) tolerated.push(`phase ${name} (${items.failed} of ${items.total} items)`)
       if (state !== 'cancelled' && !(state === 'skipped' && reason === 'upstream')) continue
       cancelled.push({ run_id: row.id, phase: name, state })
     }
@@ -50,9 +53,42 @@ export function why(store: Store, runId: string, bundleOf: (id: string) => Bundl
     listText('Failed and passed over:', tolerated),
     listText('Could not be told, or may not have been:', undelivered),
   ]
-  const parts = [...shortened(sentences), writtenText(writes), cancelledText(cancelled), ...besides]
-  const text = parts.filter(Boolean).join(' ')
-  return { run_id: runId, text, chain, written: writes, cancelled }
+  const parts = [...leafFirst(sentences), ...besides, writtenText(writes), cancelledText(cancelled)]
+  const lines = parts.filter(Boolean).map(oneLine)
+  return { run_id: runId, lines, next: nextCommands(store, run, chain, tolerated), chain, written: writes, cancelled }
+}
+
+interface Items {
+  total: number
+  failed: number
+}
+
+/** The commands to go on with, as their arguments. */
+function nextCommands(store: Store, run: RunRow, chain: readonly Cause[], tolerated: readonly string[]): string[][] {
+  const leaf = chain.at(-1)!
+  const logs = ['logs', leaf.run_id, ...(leaf.phase === null ? [] : ['--phase', leaf.phase])]
+  const resume = ['resume', run.root_id]
+  switch (run.state) {
+    case 'completed':
+      return [['show', run.id], ...(tolerated.length > 0 ? [[...resume, '--failed']] : [])]
+    case 'failed':
+      return [logs, resume]
+    case 'cancelled':
+      return [resume]
+    case 'awaiting_input': {
+      const waiting = store.runs.get(leaf.run_id)!
+      const asked = store.phases.of(waiting.id).find(({ state }) => state === 'awaiting_input')
+      const review = asked && store.reviews.pending(waiting.id, asked.position)
+      return [['reviews'], ...(review ? [['decide', review.id]] : [])]
+    }
+    default:
+      return [['watch', run.root_id], logs]
+  }
+}
+
+/** The last sentence is about the leaf, where the failure began. */
+function leafFirst(sentences: readonly string[]): readonly string[] {
+  return [...sentences.slice(-1), ...shortened(sentences.slice(0, -1))]
 }
 
 /** The outside writes that must not happen twice, of a run and of all runs below it. */

@@ -117,7 +117,7 @@ function compileScalar(scalar: Scalar, site: Site, phases: Set<string>): Compile
     return { constant: value }
   }
   if (pieces.parts.length > MAX_PIECES) {
-    site.source.report(scalar, `a text holds at most ${MAX_PIECES / 2} templates`)
+    site.source.report(scalar, `a text may contain at most ${MAX_PIECES / 2} templates`)
     return { constant: value }
   }
   const parts: (string | Evaluate)[] = []

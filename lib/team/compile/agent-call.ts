@@ -1,5 +1,6 @@
 // What a phase asks of its agent: finds the handler, and checks the entries and fields against the handler's schema.
 
+import { basename } from 'node:path'
 import type { TSchema } from 'typebox'
 import type { AgentDefinition, Handler } from '../../agent/define.ts'
 import { didYouMean, listed } from '../../spelling.ts'
@@ -24,8 +25,12 @@ export function findAgent(compilation: Compilation, node: Mapping): AgentDefinit
   const found = compilation.agents.get(name)
   const names = compilation.agents.names()
   if (!found) {
+    const skipped = compilation.agents.skipped?.find(({ file }) => basename(file) === `${name}.ts`)
     const known = names.length > 0 ? `there are ${listed(names)}` : 'there are no agents'
-    compilation.source.report(place, `unknown agent \`${name}\`${didYouMean(name, names)}: ${known}`)
+    const why = skipped
+      ? `agent \`${name}\` cannot be used: ${skipped.reason}`
+      : `unknown agent \`${name}\`${didYouMean(name, names)}: ${known}`
+    compilation.source.report(place, why)
   } else if (!/^[^@]+(@[A-Za-z0-9_-]+)?$/.test(ref)) {
     compilation.source.report(place, `write \`${name}\`, or \`${name}@<account>\` for another account`)
   }
@@ -66,11 +71,14 @@ export function compileCall(compilation: Compilation, node: Mapping, phase: stri
   }
 }
 
+/** The agents whose phases have `commands`. */
+const COMMANDERS = ['exec', 'ssh']
+
 /** Checks `retry`. A phase is retried as a whole, so every command of it must be repeatable. */
 function checkRetry(compilation: Compilation, node: Mapping): void {
   const retry = node.entries.get('retry')
   const once = itemsOf(field(node, 'commands')).find(command => textOf(field(command, 'effect')) === 'once')
-  if (!retry || !once || agentName(textOf(field(node, 'agent')) ?? '') !== 'exec') return
+  if (!retry || !once || !COMMANDERS.includes(agentName(textOf(field(node, 'agent')) ?? ''))) return
   const command = textOf(field(once, 'name')) ?? ''
   compilation.source.report(
     retry.key,

@@ -3,14 +3,14 @@
 import { statSync } from 'node:fs'
 import { basename, dirname, posix, resolve } from 'node:path'
 import { CadreError, type Detail, messageOf } from '../../error.ts'
-import { type Bundle, type BundleJson, type Problem, problemError, type Team } from '../model/model.ts'
+import { type Bundle, type BundleJson, type Problem, problemError, type Team, type TeamPlace } from '../model/model.ts'
 import type { Node, Place } from '../yaml/yaml.ts'
 import { decode, readYaml, Source } from '../yaml/yaml.ts'
 import type { AgentLookup } from './compilation.ts'
 import { type FileMap, type Files, filesInMemory, filesOnDisk } from './files.ts'
 import { TEAM_NAME } from './schema.ts'
 import { checkSubCall } from './sub-team.ts'
-import { type Compiled, compileTeam, teamRefs } from './team-file.ts'
+import { agentsNamed, type Compiled, compileTeam, teamRefs } from './team-file.ts'
 
 export type { FileMap } from './files.ts'
 
@@ -37,6 +37,9 @@ const TEAM_FILE = 'team.yml'
 const MAX_TEAMS = 4_000
 const PACKAGE_REF = new RegExp(`^(${TEAM_NAME.slice(1, -1)})(@[^@/\\s]+)?$`)
 
+/** The key of a team of another package: `@scope/name@version[/folder]`. */
+const PACKAGE_KEY = /^(@[^/]+\/[^/@]+)@([^/]+)(?:\/(.+))?$/
+
 /**
  * Loads a team from `from` (a folder with a team.yml, the file itself, or files in memory) and every team that it
  * reaches. Throws `invalid_request` with every problem of every file in its details (`problemsOf` for rendering).
@@ -45,6 +48,7 @@ export async function loadBundle(from: string | FileMap | TeamPackage, options: 
   const loader = new Loader(options)
   const { files, file, title } = rootOf(from, options.closed ?? false)
   const origin = {
+    package: typeof from === 'object' && !(from instanceof Map) ? (from as TeamPackage) : null,
     prefix: '',
     files,
     closed: typeof from !== 'string' || (options.closed ?? false),
@@ -67,13 +71,22 @@ function rootOf(from: string | FileMap | TeamPackage, closed: boolean): { files:
   throw new CadreError('invalid_request', `${from}: expected a folder with a ${TEAM_FILE}, or the file`)
 }
 
+/** What a package may do follows from its name, so it must not have another one inside. */
+function checkName(source: Source, known: Origin['package'], team: Team | undefined): void {
+  if (!known || !team || (team.name === known.name && team.version === known.version)) return
+  const expected = `${known.name}@${known.version}`
+  source.report({ offset: 0, path: '/name' }, `the package is ${expected}, and this says ${team.name}@${team.version}`)
+}
+
 function filesOf(found: TeamPackage): Files {
   return 'files' in found ? filesInMemory(found.files) : filesOnDisk(found.folder, true)
 }
 
 /** Where teams come from: the folders of the root, or those of a package. */
 interface Origin {
-  /** `@scope/name@version` for a package. */
+  /** The package, when the teams are those of one. Its root must bear the same name and version. */
+  package: { name: string; version: string } | null
+  /** `@scope/name@version` for a package that another team names. */
   prefix: string
   files: Files
   closed: boolean
@@ -129,7 +142,10 @@ class Loader {
       const target = await this.#locate(ref, located, source, node)
       if (target && (await this.load(target, { source, place: node }))) loaded.refs[ref] = target.key
     }
-    loaded.compiled = compileTeam(source, root, { agents: this.#options.agents, refs: loaded.refs })
+    const { agents } = this.#options
+    await agents.load?.(agentsNamed(root))
+    loaded.compiled = compileTeam(source, root, { agents, refs: loaded.refs })
+    if (path === '.') checkName(source, origin.package, loaded.compiled?.team)
     return true
   }
 
@@ -151,6 +167,7 @@ class Loader {
     const path = posix.join(from.path, ref).replace(/\/$/, '')
     if (from.origin.closed && (path === '..' || path.startsWith('../')))
       return fail('this path must stay inside the package')
+    if (PACKAGE_KEY.test(path)) return fail('a folder must not have the name of a version of a package')
     const key = from.origin.prefix ? posix.join(from.origin.prefix, path) : path
     return { key, origin: from.origin, path, file: TEAM_FILE }
   }
@@ -161,7 +178,8 @@ class Loader {
     try {
       const found = await this.#options.resolve?.(ref)
       if (!found) return fail(`there is no package ${ref} here`)
-      const origin = { prefix: `${found.name}@${found.version}`, files: filesOf(found), closed: true, local: false }
+      const prefix = `${found.name}@${found.version}`
+      const origin = { package: found, prefix, files: filesOf(found), closed: true, local: false }
       this.#packages.set(ref, origin)
       return { key: origin.prefix, origin, path: '.', file: TEAM_FILE }
     } catch (error) {
@@ -226,6 +244,15 @@ class StoredBundle implements Bundle {
 
   folder(key: string): string | null {
     return this.#stored(key).folder
+  }
+
+  package(key: string): TeamPlace | null {
+    if (this.folder(key) !== null) return null
+    const [, name, version, folder = '.'] = PACKAGE_KEY.exec(key) ?? []
+    if (name) return { name, version: version!, folder }
+    // Teams of the root's own package have keys without its name.
+    const root = this.team(this.root)
+    return { name: root.name, version: root.version, folder: key }
   }
 
   json(): BundleJson {

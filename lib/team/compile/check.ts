@@ -2,7 +2,7 @@
 // and with what was expected. A template passes, because its value is checked when it is known.
 
 import type { TSchema } from 'typebox'
-import { DURATION_PATTERN } from '../../duration.ts'
+import { A_DURATION, DURATION_PATTERN } from '../../duration.ts'
 import type { Json } from '../../json.ts'
 import { didYouMean, listed } from '../../spelling.ts'
 import { COMMAND_TEXT, hasTemplate } from '../cel/cel.ts'
@@ -34,6 +34,8 @@ interface JsonSchema {
   'x-expected'?: string
   /** Whether templates are read in the value and below; `text`: `{{` is ordinary text. */
   'x-template'?: boolean | 'text'
+  /** Templates are never read in this text. The sentence says where values go instead. */
+  'x-literal'?: string
 }
 
 export interface Finding {
@@ -46,11 +48,12 @@ type Templates = boolean | 'text'
 
 export function checkValue(node: Node, schema: TSchema, templates: Templates = false): Finding[] {
   const rule = schema as JsonSchema
-  const read = rule['x-template'] ?? templates
+  const read = rule['x-literal'] === undefined && (rule['x-template'] ?? templates)
   if (node.kind === 'scalar' && typeof node.value === 'string' && read !== 'text' && hasTemplate(node.value)) {
     // Reported by the compiler, at each template.
     if (COMMAND_TEXT.test(node.path)) return []
-    if (!read) return [{ place: node, message: 'templates are not read here' }]
+    const literal = literalIn(rule)
+    if (!read || literal) return [{ place: node, message: `templates are not read here${literal && `: ${literal}`}` }]
     if (isAlone(node.value) || accepts(rule, 'string')) return []
     return [{ place: node, message: `expected ${expected(rule)}, not text with a template in it` }]
   }
@@ -70,6 +73,16 @@ export function checkValue(node: Node, schema: TSchema, templates: Templates = f
     default:
       return node.kind === 'scalar' ? checkScalar(node, rule) : [wrong(node, rule)]
   }
+}
+
+/**
+ * What is said about the first literal text in a value; empty when it has none. A template that gives the whole value
+ * would give this text too.
+ */
+function literalIn(rule: JsonSchema): string {
+  if (rule['x-literal'] !== undefined) return rule['x-literal']
+  const below = [...Object.values(rule.properties ?? {}), ...(rule.items ? [rule.items] : [])]
+  return below.map(schema => literalIn(schema as JsonSchema)).find(Boolean) ?? ''
 }
 
 function isAlone(text: string): boolean {
@@ -247,7 +260,7 @@ function expected(rule: JsonSchema): string {
   if (rule.enum) return `one of ${rule.enum.join(', ')}`
   if (rule.const !== undefined) return `\`${rule.const}\``
   const kind = KINDS[rule.type ?? ''] ?? 'something else'
-  if (rule.pattern === DURATION_PATTERN) return 'a duration such as 90s, 5m or 2h'
+  if (rule.pattern === DURATION_PATTERN) return A_DURATION
   if (rule.pattern) return `${kind} like ${rule.pattern}`
   const { minimum, maximum, minLength, maxLength } = rule
   if (minimum !== undefined && maximum !== undefined) return `${kind} from ${minimum} to ${maximum}`

@@ -10,8 +10,12 @@ import { checkValue } from './check.ts'
 
 /** What the compiler needs of the catalogue of agents. */
 export interface AgentLookup {
+  /** Loads agents so that `get` knows them, where they are not loaded from the start. */
+  load?(references: Iterable<string>): Promise<unknown>
   get(name: string): AgentDefinition | undefined
   names(): string[]
+  /** Files that bear the name of an agent and are none, with the reasons. */
+  readonly skipped?: readonly { file: string; reason: string }[]
 }
 
 export interface Compilation {

@@ -3,6 +3,7 @@
 import type { TObject, TSchema } from 'typebox'
 import { DURATION_PATTERN } from '../../duration.ts'
 import { Type } from '../../type.ts'
+import { Requires } from '../../wire/needs.ts'
 
 const MAX_PHASES = 1_000
 
@@ -85,6 +86,7 @@ export const TeamSchema = Type.Object(
     inputs: Type.Optional(Type.Array(InputField, { maxItems: 200 })),
     outputs: Type.Optional(Type.Array(OutputField, { maxItems: 200 })),
     concurrency: Type.Optional(Concurrency),
+    requires: Type.Optional(Requires),
     timeout: Type.Optional(Duration),
     phases: Type.Array(Type.Any(templated), { minItems: 1, maxItems: MAX_PHASES }),
   },

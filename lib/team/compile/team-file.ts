@@ -1,10 +1,12 @@
 // Compiles a team.yml. Schema and meaning are checked in one pass, and every mistake is reported to the source. The
 // team may be used only when there is none.
 
+import { matches } from '../../schema.ts'
+import { Requires } from '../../wire/needs.ts'
 import { compileTemplate, Work } from '../cel/cel.ts'
 import type { Listener, Output, Phase, Team } from '../model/model.ts'
 import type { Source } from '../yaml/yaml.ts'
-import { field, itemsOf, type Node, textOf } from '../yaml/yaml.ts'
+import { field, itemsOf, type Node, textOf, toJson } from '../yaml/yaml.ts'
 import { type AgentLookup, type Compilation, checkAgainst, defined, duration, numberOf, siteOf } from './compilation.ts'
 import { compileFields, typeOf } from './fields.ts'
 import { buildGraph, type GraphPhase } from './graph.ts'
@@ -39,6 +41,11 @@ export function teamRefs(root: Node): Map<string, Node> {
   return refs
 }
 
+/** The agents that phases of a team name, with their accounts. */
+export function agentsNamed(root: Node): Set<string> {
+  return new Set(itemsOf(field(root, 'phases')).flatMap(phase => textOf(field(phase, 'agent')) ?? []))
+}
+
 export function compileTeam(source: Source, root: Node, { agents, refs }: CompileOptions): Compiled {
   const inputs = compileFields(source, field(root, 'inputs'))
   const nodes = itemsOf(field(root, 'phases'))
@@ -69,6 +76,7 @@ export function compileTeam(source: Source, root: Node, { agents, refs }: Compil
       inputs,
       outputs,
       concurrency: numberOf(field(root, 'concurrency')) ?? null,
+      requires: requiresOf(field(root, 'requires')),
       ...defined({ timeout: duration(field(root, 'timeout')) }),
       phases,
       listeners,
@@ -102,6 +110,12 @@ function compilePhases(compilation: Compilation, nodes: readonly Node[], names: 
   }
   const edges = buildGraph(compilation, graph, new Set(listeners.map(listener => listener.name)))
   return { phases: phases.map((phase, at) => ({ ...phase, ...edges[at]! })), listeners, calls }
+}
+
+/** Checked by the schema. Nothing of it is a template, because the daemon is chosen before the run has inputs. */
+function requiresOf(node: Node | undefined): Requires {
+  const written = node && toJson(node)
+  return written !== undefined && matches(Requires, written) ? written : {}
 }
 
 function compileOutput(compilation: Compilation, node: Node): Output[] {

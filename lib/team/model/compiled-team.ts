@@ -3,6 +3,7 @@
 
 import type { Json, JsonObject } from '../../json.ts'
 import type { Field, FieldType } from '../../wire/forms.ts'
+import type { Requires } from '../../wire/needs.ts'
 
 export type { Field, FieldType }
 
@@ -163,6 +164,8 @@ export interface Team {
   outputs: readonly Output[]
   /** How many phases of one run may run at once; null means no limit beyond the daemon's slots. */
   concurrency: number | null
+  /** What it asks of the daemon that runs it, as written. */
+  requires: Requires
   /** Milliseconds for the whole run. */
   timeout?: number
   phases: readonly Phase[]
@@ -177,6 +180,14 @@ export interface Team {
  * A team with every sub-team that it can reach, frozen. A run executes its bundle, now and after a restart, whatever
  * happens to the files. `json()` is what is stored, and `id` is its SHA-256.
  */
+export interface TeamPlace {
+  /** `@scope/name`. */
+  name: string
+  version: string
+  /** The folder of the team in the package; `.` for its root. */
+  folder: string
+}
+
 export interface Bundle {
   readonly id: string
   readonly root: string
@@ -184,6 +195,8 @@ export interface Bundle {
   team(key: string): Team
   /** The absolute folder of a team, its default workspace; null for a package and for files in memory. */
   folder(key: string): string | null
+  /** The package that a team came with, whatever the team calls itself; null for a team from a folder of a person. */
+  package(key: string): TeamPlace | null
   json(): BundleJson
 }
 

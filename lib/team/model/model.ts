@@ -2,5 +2,5 @@
 
 export type * from './compiled-team.ts'
 export { inputsFor, inputsFromArguments, isOfType, problemWith } from './inputs.ts'
-export { agentRefs, literalOrigins, teamsOf } from './needs.ts'
+export { agentRefs, literalOrigins, needsOfBundle, secretReader, teamsOf } from './needs.ts'
 export { type Problem, problemError, renderProblem } from './problem.ts'

@@ -1,6 +1,7 @@
 // What a team needs from outside: the agents that it calls, and the addresses that are written out in its file.
 
 import { isObject, type Json } from '../../json.ts'
+import { allNeeds, type Needs, needsOf } from '../../wire/needs.ts'
 import type { Bundle, Team, Template } from './compiled-team.ts'
 
 /** The agents that a team names itself, as written (`issues`, `issues@eu`), each once, in file order. */
@@ -12,6 +13,20 @@ export function agentRefs(team: Team): string[] {
 /** The teams of a bundle with their keys, the root first. */
 export function teamsOf(bundle: Bundle): [key: string, team: Team][] {
   return Object.keys(bundle.json().teams).map(key => [key, bundle.team(key)])
+}
+
+/** Whose right to named secrets decides for a team of a bundle: that of its package, not of what it calls itself. */
+export function secretReader(bundle: Bundle, key: string): { name: string; fromPath: boolean } {
+  const place = bundle.package(key)
+  return { name: place?.name ?? bundle.team(key).name, fromPath: place === null }
+}
+
+/**
+ * What a run of the bundle needs of its daemon: what its teams require, and the agents that their phases name. Throws
+ * `invalid_request` when two teams require what no daemon can have.
+ */
+export function needsOfBundle(bundle: Bundle): Needs {
+  return allNeeds(teamsOf(bundle).map(([, team]) => needsOf(team.requires, agentRefs(team))))
 }
 
 /** The origin of each `url` of a team whose scheme, host and port contain no template: `https://status.example.com`. */

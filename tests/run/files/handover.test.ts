@@ -17,7 +17,7 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import type { FileRecord } from '../../../lib/agent/define.ts'
+import type { FileRecord } from '../../../lib/agent/agent-context.ts'
 import { diskFull, type SmallFile } from '../../../lib/agent/files.ts'
 import { CadreError } from '../../../lib/error.ts'
 import {

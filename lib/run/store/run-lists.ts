@@ -1,0 +1,93 @@
+// Table `runs` as people read it: lists with filters, pages of a tree, the sub-runs of a run. Nothing here changes a row.
+
+import type { Database } from 'bun:sqlite'
+import type { RunRow, RunState } from '../core/core.ts'
+
+type Value = string | number | null
+
+export interface RunFilter {
+  state?: string
+  team?: string
+  /** Part of the name, the team or the id, in any case. */
+  search?: string
+  root_only?: boolean
+  /** Runs whose id begins so. */
+  begins?: string
+  /** Runs that began then or later, in epoch milliseconds. */
+  since?: number
+  /** Runs of these trees, or of all but these. */
+  trees?: { only: boolean; roots: readonly string[] }
+  limit: number
+  offset: number
+}
+
+export class RunLists {
+  readonly #db: Database
+
+  constructor(db: Database) {
+    this.#db = db
+  }
+
+  /** Newest first. */
+  list(filter: RunFilter): { rows: RunRow[]; total: number } {
+    const { state, team, search, root_only, begins, since, trees, limit, offset } = filter
+    const conditions: string[] = []
+    const values: Value[] = []
+    const wanted = (condition: string, ...given: Value[]) => {
+      conditions.push(condition)
+      values.push(...given)
+    }
+    if (state !== undefined) wanted('state = ?', state)
+    if (team !== undefined) wanted('team = ?', team)
+    if (begins !== undefined) wanted("id >= ? AND id < ? || '~'", begins, begins)
+    if (search !== undefined) {
+      wanted("instr(lower(coalesce(run_name, '') || char(10) || team || char(10) || id), lower(?))", search)
+    }
+    if (since !== undefined) wanted('started_at >= ?', since)
+    if (trees) {
+      wanted(`root_id ${trees.only ? '' : 'NOT '}IN (SELECT value FROM json_each(?))`, JSON.stringify(trees.roots))
+    }
+    if (root_only) wanted('parent_id IS NULL')
+    const where = conditions.length > 0 ? `WHERE ${conditions.join(' AND ')}` : ''
+    // The page is read in the order of ids, whatever index the count takes.
+    const rows = this.#db
+      .query<RunRow, Value[]>(
+        `SELECT * FROM runs ${where.replace('state =', '+state =')} ORDER BY id DESC LIMIT ? OFFSET ?`,
+      )
+      .all(...values, limit, offset)
+    const { total } = this.#db
+      .query<{ total: number }, Value[]>(`SELECT count(*) AS total FROM runs ${where}`)
+      .get(...values)!
+    return { rows, total }
+  }
+
+  /** A page of the tree below a place, depth first. */
+  below(rootId: string, place: string, after: string, limit: number): RunRow[] {
+    return this.#db
+      .query<RunRow, [string, string, string, number]>(
+        `SELECT * FROM runs WHERE root_id = ? AND tree_key > ? AND tree_key < ? || '~' ORDER BY tree_key LIMIT ?`,
+      )
+      .all(rootId, after, place, limit)
+  }
+
+  /** Runs at and below a place that were open at `since` or later. */
+  openSince(rootId: string, place: string, since: number): string[] {
+    return this.#db
+      .query<{ id: string }, [string, string, number]>(
+        `SELECT id FROM runs WHERE root_id = ?1 AND tree_key >= ?2 AND tree_key < ?2 || '~'
+           AND (completed_at IS NULL OR completed_at >= ?3) ORDER BY tree_key`,
+      )
+      .all(rootId, place, since)
+      .map(row => row.id)
+  }
+
+  /** Sub-runs of a run by the phase that started them, in the order of the items. */
+  subRuns(runId: string): { run_id: string; run_name: string | null; state: RunState; position: number }[] {
+    return this.#db
+      .query<{ run_id: string; run_name: string | null; state: RunState; position: number }, [string]>(
+        `SELECT id AS run_id, run_name, state, parent_position AS position FROM runs
+         WHERE parent_id = ? ORDER BY parent_position, item`,
+      )
+      .all(runId)
+  }
+}
