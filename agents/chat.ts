@@ -1,32 +1,46 @@
-// chat: posts messages to Slack-compatible incoming webhooks (Slack, Mattermost, Rocket.Chat, Discord's /slack
-// address).
+// chat: posts messages to incoming webhooks of Slack-compatible servers (Slack, Mattermost, Rocket.Chat, Discord) and of
+// Microsoft Teams (workflows, and the connectors that precede them).
 //
-//   settings: channels   { <name>: <webhook URL> } or { <name>: { webhook_url: <URL> } }
+//   settings: channels   { <name>: <webhook URL> } or { <name>: { webhook_url: <URL>, server?: slack | teams } }
 //   notify:              [on_complete, …], or { on_fail: { channels?, subject?, message? } }
 //   a phase with depends_on and without notify sends a message when it runs: channels?, subject?, message?
 //   (default: all channels, and a sentence that names the team, the run and its state)
 //
 // The URL of a webhook is its credential: anyone who knows it can post. Slack's app needs the scope `incoming-webhook`.
-// Text from the run is escaped, so mentions in it do not expand; Slack's own marks (*bold*, `code`) work.
-// `data.channels.<name>.status` is the HTTP status of each channel. A message is sent again only when every channel
-// definitely refused it. If a channel received it or may have received it, a person decides.
+// A message is Markdown and is written with the marks of the server. Text from the run is escaped, so mentions in it do
+// not expand, and the target of a link stands after its words. What exceeds the limits of the server is cut off, with a
+// note. `data.channels.<name>.status` is the HTTP status of each channel; Teams answers 202 before it posts. A message
+// is sent again only when every channel definitely refused it. If a channel received it or may have received it, a
+// person decides.
 //
 // https://docs.slack.dev/messaging/sending-messages-using-incoming-webhooks
-// https://docs.slack.dev/reference/block-kit/blocks
+// https://learn.microsoft.com/microsoftteams/platform/webhooks-and-connectors/how-to/add-incoming-webhook
 
 import { type AgentContext, AgentError, type AgentResult, agent, replyError, secret, Type } from 'cadre'
-import { chosenChannels, messageFields, oneLine, standardMessage } from 'cadre/vendors'
+import {
+  addressOf,
+  chosenChannels,
+  messageFields,
+  oneLine,
+  payloadOf,
+  quoted,
+  serverOf,
+  standardMessage,
+  whyNotTaken,
+  whyNoWebhook,
+  withMessage,
+  wordsOf,
+} from 'cadre/vendors'
 
-/** Maximum number of characters in the text of a section block. */
-const SECTION_MOST = 3_000
-/**
- * Maximum number of characters of a message. Even if every character is escaped, it needs fewer than the 50 blocks that
- * a message may have.
- */
-const MESSAGE_MOST = 20_000
-
+const SETUP = 'The address of the incoming webhook, which anyone who knows it can post to.'
+const Webhook = Type.Object({
+  webhook_url: secret({ description: SETUP }),
+  server: Type.Optional(
+    Type.Enum(['slack', 'teams'], { description: 'What the webhook takes, where its host does not show it.' }),
+  ),
+})
 const Settings = Type.Object({
-  channels: Type.Record(Type.String(), Type.Union([secret(), Type.Object({ webhook_url: secret() })]), {
+  channels: Type.Record(Type.String(), Type.Union([secret({ description: SETUP }), Webhook]), {
     minProperties: 1,
     description: 'A mapping of channel names to the URLs of their incoming webhooks.',
   }),
@@ -40,27 +54,32 @@ type Message = Type.Static<typeof Message>
 export default agent({
   type: 'connector',
   version: '1.0.0',
-  description: 'Posts messages to Slack-compatible incoming webhooks.',
+  description: 'Posts messages to incoming webhooks of Slack-compatible servers and of Microsoft Teams.',
   settings: Settings,
-  async doctor({ agent, place, settings }) {
-    const wrong = Object.entries(settings.channels).filter(([, channel]) => !/^https?:\/\/[^/]/.test(urlOf(channel)))
-    if (wrong.length > 0) {
-      const names = wrong.map(([name]) => `agents.${agent}.channels.${name}`).join(', ')
-      throw new AgentError(`[${place}] ${names}: the setting must be the address of a webhook`, {
-        code: 'invalid_request',
-      })
-    }
+  check({ channels = {} }) {
+    return Object.fromEntries(
+      Object.entries(channels).map(([name, channel]) => {
+        if (typeof channel === 'string') return [`channels.${name}`, whyNoWebhook(channel)]
+        const url = channel?.webhook_url
+        return [`channels.${name}.webhook_url`, url === undefined ? null : whyNoWebhook(url)]
+      }),
+    )
+  },
+  async doctor({ settings }) {
     const names = Object.keys(settings.channels).join(', ')
     return { who: null, missing: [], text: `channels ${names}; a webhook cannot be checked without posting to it` }
   },
-  phase: { effect: 'once', entry: Message, run: send },
-  notify: { effect: 'once', entry: Message, run: send },
+  phase: { description: 'Posts a message to channels.', effect: 'once', entry: Message, run: send },
+  notify: { description: 'Tells channels about an event of a run.', effect: 'once', entry: Message, run: send },
 })
 
 async function send(message: Message, context: Context): Promise<AgentResult> {
-  const channels = chosenChannels(context.settings.channels, message.channels)
-  const body = JSON.stringify(payload(message, context))
-  const sent = await Promise.allSettled(channels.map(([name, channel]) => post(name, channel, body, context)))
+  const configured = context.settings.channels
+  const named = message.channels?.map(name => (Object.hasOwn(configured, name) ? name : name.replace(/^#/, '')))
+  const channels = chosenChannels(configured, named && [...new Set(named)])
+  const sent = await Promise.allSettled(
+    channels.map(([name, channel]) => post(name, channel, bodyFor(channel, message, context), context)),
+  )
   const statuses = channels.map(([name], index) => ({ name, ...outcome(sent[index]!) }))
   const text = statuses.map(({ name, said }) => `${name}: ${said}`).join('; ')
   const failures = statuses.flatMap(({ error }) => error ?? [])
@@ -75,29 +94,43 @@ function urlOf(channel: Channel): string {
   return typeof channel === 'string' ? channel : channel.webhook_url
 }
 
-/**
- * Posts to one webhook and returns the HTTP status. A 200 with a web page comes from a sign-in page that did not
- * forward the message.
- */
+function bodyFor(channel: Channel, { subject, message }: Message, context: Context): string {
+  const { run } = context
+  const server = (typeof channel === 'string' ? undefined : channel.server) ?? serverOf(urlOf(channel))
+  return payloadOf(server, {
+    subject,
+    message: message ?? standardMessage(context),
+    run: { name: oneLine(run.name ?? run.id), team: run.team, url: run.url },
+  })
+}
+
+/** Posts to one webhook and returns the HTTP status. A sign-in page answers 200 and does not forward the message. */
 async function post(name: string, channel: Channel, body: string, context: Context): Promise<number> {
-  const reply = await context.fetch(urlOf(channel), {
+  const reply = await context.fetch(addressOf(urlOf(channel)), {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body,
   })
+  const setting = `agents.${context.agent}.channels.${name}`
+  const { status } = reply
+  const said = await reply.text().catch(error => {
+    throw error instanceof AgentError ? withMessage(error, `post: ${error.message}`) : error
+  })
   if (!reply.ok) {
-    const gone = `the webhook of agents.${context.agent}.channels.${name} or its channel no longer exists: create a new webhook`
-    const forbidden = `an administrator restricts the webhook of agents.${context.agent}.channels.${name}`
-    const refused = `is agents.${context.agent}.channels.${name} the whole address of a webhook?`
-    throw await replyError(reply, 'post', { 401: refused, 403: forbidden, 404: gone, 410: gone })
+    const advice = wordsOf(status, said, setting)
+    throw await replyError(
+      new Response(said, { status, headers: reply.headers }),
+      'post',
+      advice ? { [status]: advice } : {},
+    )
   }
-  // The message was accepted even if the body of the reply is cut off.
-  const said = (await reply.text().catch(() => '')).trimStart()
-  if (!/^<(!doctype|html)/i.test(said)) return reply.status
-  const hint = `check that agents.${context.agent}.channels.${name} is the address of a webhook that needs no sign-in`
-  throw new AgentError(`HTTP ${reply.status} with a web page, which is not the reply of a webhook`, {
-    code: 'unexpected_reply',
-    hint,
+  const problem = whyNotTaken(said)
+  if (problem === null) return status
+  const isPage = said.trimStart().startsWith('<')
+  const shown = isPage ? 'a web page' : quoted(said)
+  throw new AgentError(`post: HTTP ${status} with ${shown}, ${problem}`, {
+    code: isPage ? 'no_json' : 'unexpected_reply',
+    hint: wordsOf(status, said, setting) ?? `check that ${setting} is the address of a webhook that needs no sign-in`,
     sent: 'unknown',
   })
 }
@@ -123,54 +156,4 @@ function notDelivered(place: string, text: string, failures: AgentError[], chann
     ...(doubtful && { sent: 'unknown' }),
     ...(hint && { hint }),
   })
-}
-
-/** The message as blocks for Slack, and as `text` for notifications and for servers that do not support blocks. */
-function payload({ subject, message }: Message, context: Context) {
-  const { run } = context
-  const whole = (subject ? `*${subject.replace(/\s+/g, ' ')}*\n` : '') + (message ?? standardMessage(context))
-  const parts = [...sections(shortened(whole))]
-  const name = escaped(oneLine(run.name ?? run.id))
-  const link = run.url ? `<${run.url}|${name}>` : name
-  return {
-    text: run.url ? `${parts.join('')}\n${link}` : parts.join(''),
-    blocks: [
-      ...parts.map(text => ({ type: 'section', text: { type: 'mrkdwn', text } })),
-      { type: 'context', elements: [{ type: 'mrkdwn', text: `${escaped(run.team)} · run ${link}` }] },
-    ],
-    link_names: false,
-    unfurl_links: false,
-  }
-}
-
-function shortened(text: string): string {
-  if (text.length <= MESSAGE_MOST) return text
-  const rest = text.length - MESSAGE_MOST
-  return `${text.slice(0, MESSAGE_MOST).replace(/[\ud800-\udbff]$/, '')} … (${rest} more characters: see the run)`
-}
-
-/** The escaped text in pieces that fit into a section. */
-function* sections(text: string): Generator<string> {
-  let part = ''
-  for (const character of inert(text)) {
-    const shown = escaped(character)
-    if (part.length + shown.length > SECTION_MOST) {
-      yield part
-      part = ''
-    }
-    part += shown
-  }
-  yield part
-}
-
-/**
- * Escapes Slack's control characters, so that `<!here>`, `<@U1>` and links with a misleading label remain plain text.
- */
-function escaped(text: string): string {
-  return text.replaceAll('&', '&amp;').replaceAll('<', '&lt;').replaceAll('>', '&gt;')
-}
-
-/** Other servers also expand a plain @all, so an invisible joiner is inserted between the sign and the name. */
-function inert(text: string): string {
-  return text.replace(/(?<![\p{L}\p{N}_.+-])@(?=[\p{L}\p{N}_])/gu, '@\u2060')
 }

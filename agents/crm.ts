@@ -6,7 +6,8 @@
 //   get_deal      sources: [{ name, ref: id, properties?, associations? }]
 //   search        sources: [{ name, ref: text and/or filters, object?, properties?, limit? }]
 //                 filters: [{ property, operator, value | values }], all must hold; BETWEEN takes two values
-//   add_note      target_entries: [{ name, ref: <object>/<id>, file }]   plain text, or HTML when it ends in .html
+//   add_note      target_entries: [{ name, ref: <object>/<id>, file }]   HTML when it ends in .html, Markdown when it
+//                                                                        ends in .md, else plain text
 //
 // Scopes of the private app: crm.objects.contacts.read, .companies.read, .deals.read and `tickets`; to add notes also
 // crm.objects.contacts.write. `url` is the address that HubSpot returns, or else the record's address in the API. A
@@ -33,12 +34,15 @@ import {
   Type,
   writeListing,
 } from 'cadre'
+import { markdownToHtml } from 'cadre/vendors'
 
 const PAGE = 200
 /** Number of associations in a page. It equals the number of notes that one batch can read. */
 const ASSOCIATION_PAGE = 100
-/** Maximum number of characters of a note. HubSpot allows 65,536; the difference is for tags and the marker. */
-const NOTE_MOST = 60_000
+/** Maximum number of characters of a note, as HTML and with the marker. */
+const NOTE_MOST = 65_536
+/** Maximum number of bytes of the file of a note. */
+const FILE_MOST = 4 * NOTE_MOST
 const TYPE_OF_NOTE_TO = { contacts: 202, companies: 190, deals: 214, tickets: 228 }
 const SCOPES = {
   contacts: 'crm.objects.contacts.read',
@@ -49,12 +53,23 @@ const SCOPES = {
 type ObjectName = keyof typeof SCOPES
 const WRITE = 'crm.objects.contacts.write'
 
-const Settings = Type.Object({ access_token: secret(), base_url: BaseUrl })
+const API = 'https://api.hubapi.com'
+/** The form of the API keys that HubSpot no longer accepts. */
+const API_KEY = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/i
+
+const Settings = Type.Object({
+  access_token: secret({
+    description: 'The access token of a private app (Settings → Private apps), which begins with `pat-`.',
+  }),
+  base_url: BaseUrl,
+})
 type Context = AgentContext<Type.Static<typeof Settings>>
 
 const Text = Type.String({ minLength: 1 })
-const Names = Type.Optional(Type.Array(Text))
-const Get = entryOf({ ref: Text, properties: Names, associations: Names })
+const textOf = (description: string) => Type.String({ minLength: 1, description })
+const namesOf = (description: string) => Type.Optional(Type.Array(Text, { description }))
+const Properties = namesOf('The properties to read, by their internal names; the default properties if it is left out.')
+const Associations = namesOf('The kinds of associated objects whose ids are read as well, such as `companies`.')
 
 /** The operators of a search filter. */
 const OPERATORS = [
@@ -65,53 +80,84 @@ const Value = Type.Union([Type.String(), Type.Number(), Type.Boolean()])
 
 const Filter = Type.Object(
   {
-    property: Type.String({ minLength: 1 }),
-    operator: Type.Enum(OPERATORS),
-    value: Type.Optional(Value),
-    values: Type.Optional(Type.Array(Value, { minItems: 1 })),
+    property: textOf('The internal name of the property.'),
+    operator: Type.Enum(OPERATORS, { description: 'How the property is compared.' }),
+    value: Type.Optional(
+      Type.Union([Type.String(), Type.Number(), Type.Boolean()], {
+        description: 'What the property is compared with.',
+        'x-expected': 'a text, a number, true or false',
+      }),
+    ),
+    values: Type.Optional(
+      Type.Array(Value, { minItems: 1, description: 'The values of IN and NOT_IN, or the two bounds of BETWEEN.' }),
+    ),
   },
   { additionalProperties: false },
 )
 
-interface Page<T> {
-  results: T[]
-  total?: number
-  paging?: { next?: { after: string } }
+/** What HubSpot answers at least: anything else comes from somebody else. */
+const Item = Type.Object({ id: Text, properties: Type.Object({}) })
+const paging = Type.Optional(Type.Object({ next: Type.Optional(Type.Object({ after: Text })) }))
+const Ids = Type.Object({ results: Type.Array(Type.Object({ id: Text })), paging })
+const Reply = {
+  token: Type.Object({ hubId: Type.Integer(), scopes: Type.Array(Text) }),
+  record: Type.Object({
+    id: Text,
+    properties: Type.Object({}),
+    associations: Type.Optional(Type.Record(Type.String(), Ids)),
+  }),
+  note: Item,
+  notes: Type.Object({ results: Type.Array(Item), paging }),
+  found: Type.Object({ results: Type.Array(Item), paging, total: Type.Integer() }),
+  associated: Type.Object({
+    results: Type.Array(Type.Object({ toObjectId: Type.Union([Text, Type.Integer()]) })),
+    paging,
+  }),
 }
-
-interface Item extends JsonObject {
-  id: string
-  properties: Record<string, string | null>
-}
-
-type Found = Item & { associations?: Record<string, Page<{ id: string }>> }
+type Item = Type.Static<typeof Item> & JsonObject & { properties: Record<string, string | null> }
+type Found = Item & Pick<Type.Static<typeof Reply.record>, 'associations'>
+type Page<T> = Omit<Type.Static<typeof Reply.notes>, 'results'> & { results: T[]; total?: number }
 
 export default agent({
   type: 'connector',
   version: '1.0.0',
   description: 'Reads contacts, companies, deals and tickets in HubSpot, and adds notes.',
   settings: Settings,
+  check({ access_token }) {
+    const outdated =
+      access_token !== undefined &&
+      API_KEY.test(access_token) &&
+      'is an API key, which HubSpot no longer accepts: write the access token of a private app, which begins with pat-'
+    return { access_token: outdated }
+  },
   async doctor(context) {
     const path = '/oauth/v2/private-apps/get/access-token-info'
-    const body = { tokenKey: context.settings.access_token }
-    const call = hubspot(context)<{ hubId: number; scopes: string[] }>
-    const { hubId, scopes } = await call('inspect the token', path, { method: 'POST', body })
+    const call = hubspot(context)<Type.Static<typeof Reply.token>>
+    const options = { method: 'POST', body: { tokenKey: tokenOf(context) }, reply: Reply.token }
+    const { hubId, scopes } = await call('inspect the token', path, options)
     const missing = [...Object.values(SCOPES), WRITE].filter(scope => !scopes.includes(scope))
     return { who: `portal ${hubId}`, missing, text: baseOf(context) }
   },
   actions: {
-    get_contact: reader('contacts'),
-    get_deal: reader('deals'),
-    get_company: reader('companies'),
+    get_contact: reader('contacts', 'Reads a contact.', 'The id or the e-mail address of the contact.'),
+    get_deal: reader('deals', 'Reads a deal.', 'The id of the deal.'),
+    get_company: reader('companies', 'Reads a company.', 'The id or the domain of the company.'),
     search: {
+      description: 'Searches contacts, companies, deals or tickets by text, by filters, or by both.',
       direction: 'source',
       effect: 'read',
       entry: entryOf(
         {
-          ref: Type.Optional(Text),
-          filters: Type.Optional(Type.Array(Filter, { minItems: 1 })),
-          object: Type.Optional(Type.Enum(['contacts', 'companies', 'deals', 'tickets'])),
-          properties: Names,
+          ref: Type.Optional(textOf('The text to search for in the default properties.')),
+          filters: Type.Optional(
+            Type.Array(Filter, { minItems: 1, description: 'Conditions, all of which must hold.' }),
+          ),
+          object: Type.Optional(
+            Type.Enum(['contacts', 'companies', 'deals', 'tickets'], {
+              description: 'What to search; default `contacts`.',
+            }),
+          ),
+          properties: Properties,
           limit: Limit,
         },
         needsOne('ref', 'filters'),
@@ -133,23 +179,33 @@ export default agent({
       },
     },
     add_note: {
+      description: 'Adds a note to a contact, company, deal or ticket.',
       direction: 'target',
       effect: 'once',
       entry: entryOf({
-        ref: Type.String({ pattern: '^(contacts|companies|deals|tickets)/[^/]+$', 'x-expected': '`<object>/<id>`' }),
-        file: Text,
+        ref: Type.String({
+          pattern: '^(contacts|companies|deals|tickets)/[^/]+$',
+          'x-expected': '`<object>/<id>`, such as contacts/42',
+          description: 'The record that gets the note, such as `contacts/42`.',
+        }),
+        file: textOf('The text of the note: HTML in a file .html, Markdown in a file .md, otherwise plain text.'),
       }),
       async run({ ref, file }, context) {
         const [object, id] = ref.split('/') as [ObjectName, string]
-        const text = await readText(context, file, NOTE_MOST)
-        const shown = /\.html?$/i.test(file) ? text : Bun.escapeHTML(text).replaceAll('\n', '<br>')
-        const hs_note_body = `${shown}<p>${markOf(context)}</p>`
+        const text = await readText(context, file, FILE_MOST)
+        const hs_note_body = `${htmlOf(file, text)}<p>${markOf(context)}</p>`
+        // HubSpot refuses a longer note with words that do not name the file.
+        if (hs_note_body.length > NOTE_MOST) {
+          const problem = `${file} has ${hs_note_body.length} characters as HTML, but HubSpot accepts at most ${NOTE_MOST}`
+          throw new AgentError(`[${context.place}] ${problem}`, { code: 'invalid_request', sent: 'no' })
+        }
         const properties = { hs_timestamp: new Date().toISOString(), hs_note_body }
         const types = [{ associationCategory: 'HUBSPOT_DEFINED', associationTypeId: TYPE_OF_NOTE_TO[object] }]
         const note = await hubspot(context)<Item>(`add a note to ${ref}`, '/crm/v3/objects/notes', {
           method: 'POST',
           body: { properties, associations: [{ to: { id }, types }] },
           scope: WRITE,
+          reply: Reply.note,
         })
         return noted(ref, note, context)
       },
@@ -159,9 +215,12 @@ export default agent({
         const pages = pagesOf((after?: string) => associated(object, id, 'notes', after, context))
         for await (const { items } of pages) {
           if (items.length === 0) continue
-          const { results } = await hubspot(context)<Page<Item>>('read notes', '/crm/v3/objects/notes/batch/read', {
+          const doing = `read the notes of ${ref}`
+          const { results } = await hubspot(context)<Page<Item>>(doing, '/crm/v3/objects/notes/batch/read', {
             method: 'POST',
+            effect: 'read',
             body: { properties: ['hs_note_body'], inputs: items.map(id => ({ id })) },
+            reply: Reply.notes,
           })
           const mine = results.find(note => note.properties.hs_note_body?.includes(markOf(context)))
           if (mine) return noted(ref, mine, context)
@@ -173,27 +232,49 @@ export default agent({
 })
 
 function hubspot(context: Context) {
-  const headers = { authorization: `Bearer ${context.settings.access_token}` }
+  const headers = { authorization: `Bearer ${tokenOf(context)}` }
   return jsonApi(context, { setting: 'access_token', base: baseOf(context), headers })
 }
 
-function baseOf({ settings }: Context): string {
-  return (settings.base_url ?? 'https://api.hubapi.com').replace(/\/+$/, '')
+/** The token, also where it was copied together with the word that precedes it in a header. */
+function tokenOf({ settings }: Context): string {
+  return settings.access_token.replace(/^Bearer\s+/i, '')
 }
 
-function reader(object: ObjectName) {
-  const run = (entry: Type.Static<typeof Get>, context: Context) => get(object, entry, context)
-  return { direction: 'source' as const, effect: 'read' as const, entry: Get, run }
+/** The address of the API, also where the setting is that of the web application. */
+function baseOf({ settings: { base_url = API } }: Context): string {
+  const isApp = /(^|\.)hubspot\.com$/i.test(URL.parse(base_url)?.hostname ?? '')
+  return isApp ? API : base_url.replace(/\/+$/, '')
 }
 
-async function get(object: ObjectName, entry: Type.Static<typeof Get>, context: Context): Promise<AgentResult> {
+/** The text of a file as HTML. */
+function htmlOf(file: string, text: string): string {
+  if (/\.html?$/i.test(file)) return text
+  return /\.(md|markdown)$/i.test(file) ? markdownToHtml(text) : Bun.escapeHTML(text).replaceAll('\n', '<br>')
+}
+
+interface Get {
+  name: string
+  ref: string
+  properties?: string[]
+  associations?: string[]
+}
+
+function reader(object: ObjectName, description: string, ref: string) {
+  const entry = entryOf({ ref: textOf(ref), properties: Properties, associations: Associations })
+  const run = (entry: Get, context: Context) => get(object, entry, context)
+  return { description, direction: 'source' as const, effect: 'read' as const, entry, run }
+}
+
+async function get(object: ObjectName, entry: Get, context: Context): Promise<AgentResult> {
   const { name, properties, associations } = entry
   const scope = SCOPES[object]
   const idProperty = object === 'contacts' && entry.ref.includes('@') ? 'email' : undefined
   const ref = object === 'companies' && entry.ref.includes('.') ? await companyOf(entry.ref, context) : entry.ref
   const query = { properties, associations, idProperty }
   const path = `/crm/v3/objects/${object}/${pathSegment(ref)}`
-  const found = await hubspot(context)<Found>(`get ${object}/${ref}`, path, { query, scope })
+  const options = { query, scope, reply: Reply.record }
+  const found = await hubspot(context)<Found>(`get ${object}/${ref}`, path, options)
   const ids: Record<string, string[]> = {}
   for (const [to, page] of Object.entries(found.associations ?? {})) {
     // If there is a next page, these are only the first associations.
@@ -207,9 +288,9 @@ async function get(object: ObjectName, entry: Type.Static<typeof Get>, context: 
 
 async function associated(object: ObjectName, id: string, to: string, after: string | undefined, context: Context) {
   const path = `/crm/v4/objects/${object}/${pathSegment(id)}/associations/${pathSegment(to)}`
-  const query = { limit: ASSOCIATION_PAGE, after }
-  const call = hubspot(context)<Page<{ toObjectId: string | number }>>
-  const { results, paging } = await call(`get ${to} of ${object}/${id}`, path, { query, scope: SCOPES[object] })
+  const call = hubspot(context)<Type.Static<typeof Reply.associated>>
+  const options = { query: { limit: ASSOCIATION_PAGE, after }, scope: SCOPES[object], reply: Reply.associated }
+  const { results, paging } = await call(`get ${to} of ${object}/${id}`, path, options)
   return { items: results.map(({ toObjectId }) => String(toObjectId)), next: paging?.next?.after }
 }
 
@@ -231,6 +312,7 @@ async function search(object: ObjectName, query: JsonObject, after: string | und
     method: 'POST',
     body: { ...query, ...(after !== undefined && { after }) },
     scope: SCOPES[object],
+    reply: Reply.found,
   })
   return { items: results, total, next: paging?.next?.after }
 }

@@ -1,7 +1,8 @@
 // filestore: downloads files from Google Drive, lists its folders, and uploads files into folders.
 //
-//   settings: credentials_file, auth_mode? (service_account; or oauth, a file with client_id, client_secret and
-//             refresh_token), base_url? (instead of https://www.googleapis.com)
+//   settings: credentials_file (~/key.json), auth_mode? (service_account; or oauth, a file with client_id, client_secret
+//             and refresh_token), subject? (the person of the domain in whose name a service account acts),
+//             base_url? (instead of https://www.googleapis.com)
 //   sources:        [{ name, ref: file or folder id | folder/<id>, export?, limit? }]
 //   target_entries: [{ name, ref: folder id, file, title?, mode? }]   title: the name in Drive, else that of the file
 //
@@ -9,7 +10,8 @@
 // another form: a MIME type or one of docx, xlsx, pptx, pdf, md, html, txt, csv. `mode: create` (default) adds a file,
 // and `replace` replaces the content of the file with that name in the folder. Uploads above 5 MiB are resumable and
 // continue where they stopped. Permissions: the scope https://www.googleapis.com/auth/drive, and the folders must be
-// shared with the account. A service account has no storage of its own, so it can upload only to shared drives.
+// shared with the account. A service account has no storage of its own, so it can upload only to shared drives, or in the
+// name of a `subject`.
 // https://developers.google.com/workspace/drive/api/reference/rest/v3/files
 // https://developers.google.com/workspace/drive/api/guides/manage-uploads
 // https://developers.google.com/workspace/drive/api/guides/handle-errors
@@ -28,9 +30,8 @@ import {
   Type,
   writeListing,
 } from 'cadre'
-import { driveRequest, driveUpload } from 'cadre/vendors'
+import { checkedJson, driveJson, driveRequest, driveUpload, whyNoAccount } from 'cadre/vendors'
 
-const text = Type.String({ minLength: 1 })
 const FIELDS = 'id,name,mimeType,size,md5Checksum,modifiedTime,webViewLink,shortcutDetails(targetId)'
 /** The private property of a file that contains the idempotency key. */
 const MARK = 'cadre_key'
@@ -55,58 +56,103 @@ const TYPES: Record<string, string> = {
 }
 
 const Settings = Type.Object({
-  credentials_file: text,
-  auth_mode: Type.Optional(Type.Enum(['service_account', 'oauth'], { default: 'service_account' })),
+  credentials_file: Type.String({
+    minLength: 1,
+    description: 'The path of the JSON file with the credentials; a leading ~ is your home folder.',
+  }),
+  auth_mode: Type.Optional(
+    Type.Enum(['service_account', 'oauth'], {
+      default: 'service_account',
+      description: 'Whose file it is: that of a service account, or with oauth that of a person.',
+    }),
+  ),
+  subject: Type.Optional(
+    Type.String({
+      pattern: '^[^@\\s]+@[^@\\s]+$',
+      'x-expected': 'an e-mail address, such as robot@acme.com',
+      description: 'The e-mail address of the person of the domain in whose name the service account acts.',
+    }),
+  ),
   base_url: BaseUrl,
 })
 type Context = AgentContext<Type.Static<typeof Settings>>
 
-interface DriveFile {
-  id: string
-  name: string
-  mimeType: string
-  /** The size as a decimal string. Google's own documents have none. */
-  size?: string
-  md5Checksum?: string
-  modifiedTime?: string
-  webViewLink?: string
-  shortcutDetails?: { targetId: string }
-}
+const DriveFile = Type.Object({
+  id: Type.String({ minLength: 1 }),
+  name: Type.String(),
+  mimeType: Type.String(),
+  /** As a decimal string. Google's own documents have none. */
+  size: Type.Optional(Type.String({ pattern: '^\\d+$' })),
+  md5Checksum: Type.Optional(Type.String()),
+  modifiedTime: Type.Optional(Type.String()),
+  webViewLink: Type.Optional(Type.String()),
+  shortcutDetails: Type.Optional(Type.Object({ targetId: Type.Optional(Type.String()) })),
+})
+type DriveFile = Type.Static<typeof DriveFile>
+const Found = Type.Object({ files: Type.Array(DriveFile), nextPageToken: Type.Optional(Type.String()) })
+const About = Type.Object({
+  user: Type.Object({ displayName: Type.String(), emailAddress: Type.Optional(Type.String()) }),
+})
 
-const Export = Type.String({ pattern: `^([a-z]+/.+|${Object.keys(TYPES).join('|')})$` })
+const Export = Type.String({
+  pattern: `^([a-z]+/.+|${Object.keys(TYPES).join('|')})$`,
+  'x-expected': `a MIME type, or one of ${Object.keys(TYPES).join(', ')}`,
+  description: `The form of a document of Google: a MIME type, or one of ${Object.keys(TYPES).join(', ')}.`,
+})
+
+const Source = Type.String({
+  minLength: 1,
+  description: 'The id of a file or folder, its address in the browser, or folder/<id> to list a folder.',
+})
+
 export default agent({
   type: 'connector',
   version: '1.0.0',
   description: 'Downloads from, lists and uploads into Google Drive.',
   settings: Settings,
+  check: whyNoAccount,
   async doctor(context) {
     const path = `/drive/v3/about?${queryOf({ fields: 'user(displayName,emailAddress)' })}`
-    const reply = await driveRequest('get the account', path, context)
-    const { user } = (await reply.json()) as { user: { displayName: string; emailAddress?: string } }
-    const person = context.settings.auth_mode === 'oauth'
+    const { user } = await driveJson('get the account', path, About, context)
+    const person = context.settings.auth_mode === 'oauth' || context.settings.subject !== undefined
     const text = person ? 'Drive' : 'Drive; a service account uploads into shared drives only'
     return { who: user.emailAddress ?? user.displayName, missing: [], text }
   },
   source: {
+    description: 'Downloads a file, or lists a folder.',
     effect: 'read',
-    entry: entryOf({ ref: text, export: Type.Optional(Export), limit: Limit }),
+    entry: entryOf({ ref: Source, export: Type.Optional(Export), limit: Limit }),
     async run({ name, ref, export: as, limit }, context) {
-      if (ref.startsWith('folder/')) return list(name, ref.slice('folder/'.length), limit, context)
-      let file = await getFile(ref, context)
-      if (file.shortcutDetails) file = await getFile(file.shortcutDetails.targetId, context)
+      const id = idOf(ref)
+      if (/^folder\/|\/folders\//.test(ref)) return list(name, id, limit, context)
+      let file = await getFile(id, context)
+      const target = file.shortcutDetails?.targetId
+      if (target) file = await getFile(target, context)
       if (file.mimeType === FOLDER) return list(name, file.id, limit, context)
       return download(name, file, as, context)
     },
   },
   target: {
+    description: 'Uploads a file into a folder.',
     effect: ({ mode }) => (mode === 'replace' ? 'idempotent' : 'once'),
     entry: entryOf({
-      ref: text,
-      file: text,
-      title: Type.Optional(text),
-      mode: Type.Optional(Type.Enum(['create', 'replace'])),
+      ref: Type.String({
+        minLength: 1,
+        description: 'The id of the folder to upload into, or its address in the browser.',
+      }),
+      file: Type.String({ minLength: 1, description: 'The path of the file to upload, in the run or the workspace.' }),
+      title: Type.Optional(
+        Type.String({ minLength: 1, description: 'The name in Drive. By default it is the name of the file.' }),
+      ),
+      mode: Type.Optional(
+        Type.Enum(['create', 'replace'], {
+          default: 'create',
+          description: 'Whether a file is added, or the content of the file of that name is replaced.',
+        }),
+      ),
     }),
-    async run({ ref: folder, file: path, title, mode }, context) {
+    async run({ ref, file: path, title, mode }, context) {
+      const folder = idOf(ref)
       const file = await context.read(path)
       const name = title ?? basename(path)
       const existing = mode === 'replace' ? await beforehand(() => fileNamed(name, folder, context)) : null
@@ -114,11 +160,17 @@ export default agent({
       return resultOf(uploaded, existing ? 'replaced' : 'uploaded')
     },
     async find({ ref }, context) {
-      const found = await uploadedBefore(ref, context)
+      const found = await uploadedBefore(idOf(ref), context)
       return found && resultOf(found, 'found')
     },
   },
 })
+
+/** The id in a ref, which may also be `folder/<id>` or the address of a file or folder in a browser. */
+function idOf(ref: string): string {
+  const [, id] = /^https:\/\/(?:drive|docs)\.google\.com\/.*(?:\/d\/|\/folders\/|[?&]id=)([\w-]+)/.exec(ref) ?? []
+  return id ?? ref.replace(/^folder\//, '')
+}
 
 function queryOf(fields: Record<string, string | number | boolean | undefined>): string {
   const parameters = new URLSearchParams()
@@ -128,14 +180,19 @@ function queryOf(fields: Record<string, string | number | boolean | undefined>):
 
 async function getFile(id: string, context: Context): Promise<DriveFile> {
   const path = `/drive/v3/files/${pathSegment(id)}?${queryOf({ fields: FIELDS, supportsAllDrives: true })}`
-  return (await (await driveRequest(`get ${id}`, path, context)).json()) as DriveFile
+  return driveJson(`get ${id}`, path, DriveFile, context)
 }
 
-async function search(q: string, paging: Record<string, string | number | undefined>, context: Context) {
+/** Searches one folder. The folder is named in errors. */
+async function search(
+  folder: string,
+  q: string,
+  paging: Record<string, string | number | undefined>,
+  context: Context,
+) {
   const fields = `nextPageToken,files(${FIELDS})`
-  const path = queryOf({ q, fields, supportsAllDrives: true, includeItemsFromAllDrives: true, ...paging })
-  const reply = await driveRequest('list files', `/drive/v3/files?${path}`, context)
-  return (await reply.json()) as { files: DriveFile[]; nextPageToken?: string }
+  const query = { q: `${q}${inFolder(folder)}`, fields, supportsAllDrives: true, includeItemsFromAllDrives: true }
+  return driveJson(`list folder ${folder}`, `/drive/v3/files?${queryOf({ ...query, ...paging })}`, Found, context)
 }
 
 function quoted(text: string): string {
@@ -152,7 +209,7 @@ function inFolder(id: string): string {
  */
 async function folderPage(folder: string, pageToken: string | undefined, pageSize: number, context: Context) {
   const paging = { pageSize: Math.min(pageSize, 1_000), orderBy: 'name', pageToken }
-  const page = await search(inFolder(folder), paging, context)
+  const page = await search(folder, '', paging, context)
   if (page.files.length === 0 && !pageToken && (await getFile(folder, context)).mimeType !== FOLDER) {
     throw new AgentError(`[${context.place}] ${folder} is not a folder`, {
       code: 'not_found',
@@ -164,13 +221,13 @@ async function folderPage(folder: string, pageToken: string | undefined, pageSiz
 
 /** The file in the folder that an earlier upload with the same key has created. */
 async function uploadedBefore(folder: string, context: Context): Promise<DriveFile | null> {
-  const q = `appProperties has { key='${MARK}' and value='${quoted(context.key)}' } and ${inFolder(folder)}`
-  return (await search(q, { pageSize: 1 }, context)).files[0] ?? null
+  const q = `appProperties has { key='${MARK}' and value='${quoted(context.key)}' } and `
+  return (await search(folder, q, { pageSize: 1 }, context)).files[0] ?? null
 }
 
 /** The file with that name in the folder. */
 async function fileNamed(title: string, folder: string, context: Context): Promise<DriveFile | null> {
-  const { files } = await search(`name = '${quoted(title)}' and ${inFolder(folder)}`, { pageSize: 2 }, context)
+  const { files } = await search(folder, `name = '${quoted(title)}' and `, { pageSize: 2 }, context)
   if (files.length < 2) return files[0] ?? null
   const hint = 'rename or remove all but one, or use another `title`'
   throw new AgentError(`[${context.place}] the folder has several files named ${title}`, { code: 'conflict', hint })
@@ -256,14 +313,14 @@ interface Upload {
 
 /** Uploads a file that is marked with the idempotency key. */
 async function upload({ file, name, folder, existing }: Upload, context: Context): Promise<DriveFile> {
-  const doing = `upload ${name}`
+  const doing = `upload ${name} into folder ${folder}`
   const marked = { name, appProperties: { [MARK]: context.key } }
   const query = queryOf({ fields: FIELDS, supportsAllDrives: true })
   const request = existing
     ? { method: 'PATCH' as const, path: `/upload/drive/v3/files/${pathSegment(existing.id)}`, metadata: marked }
     : { method: 'POST' as const, path: '/upload/drive/v3/files', metadata: { ...marked, parents: [folder] } }
   const reply = await driveUpload({ ...request, path: `${request.path}?${query}`, doing, file }, context)
-  return (await reply.json()) as DriveFile
+  return checkedJson(context, doing, DriveFile, reply)
 }
 
 function resultOf(file: DriveFile, how: string): AgentResult {

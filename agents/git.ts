@@ -2,7 +2,8 @@
 //
 //   settings: provider github (or host_a): github.token, and github.base_branch?, .remote? (origin), .pr_draft?, .base_url?
 //             provider bitbucket (or host_b): bitbucket.email, .api_token, .workspace, and .base_branch?, .base_url?
-//   create_pr, on the phase: project_dir? (the workspace), base_branch?, branch?, title?, body?, commit_message?, draft?,
+//             both: .push_to?, the git remote of a fork
+//   create_pr, on the phase: project_dir? (the workspace), base_branch?, branch?, push_to?, title?, body?, commit_message?, draft?,
 //             reviewers?, labels?; the same under `notify: {on_complete: {action: create_pr, …}}`
 //
 // base_branch is taken from the phase, the setting or the HEAD of the remote, in this order, and is `main` otherwise.
@@ -27,53 +28,72 @@
 // https://developer.atlassian.com/cloud/bitbucket/rest/api-group-pullrequests/
 // https://support.atlassian.com/bitbucket-cloud/docs/using-api-tokens/
 
-import { type AgentContext, AgentError, type AgentResult, agent, BaseUrl, beforehand, secret, Type } from 'cadre'
+import { type AgentContext, AgentError, type AgentResult, agent, beforehand, secret, Type } from 'cadre'
 import {
+  BITBUCKET_ROOTS,
   bitbucketHost,
   type CodeHost,
   commitAndPush,
+  GITHUB_ROOTS,
   githubHost,
   headOf,
   oneLine,
   openWorktree,
   type PullRequest,
   type Worktree,
+  whyNoRoot,
   withSent,
 } from 'cadre/vendors'
 
-const text = Type.String({ minLength: 1 })
+const text = (description: string) => Type.Optional(Type.String({ minLength: 1, description }))
 const closed = { additionalProperties: false }
 
-const TrustedFolders = Type.Optional(
-  Type.Array(text, {
-    description: 'Folders whose repositories may set programs and proxies for git in their own configuration.',
-  }),
-)
+const common = {
+  base_branch: text('The branch that pull requests go into. By default it is the main branch of the repository.'),
+  push_to: text('The name of the git remote of a fork, to which branches are pushed and from which pull requests go.'),
+  trusted_folders: Type.Optional(
+    Type.Array(Type.String({ minLength: 1 }), {
+      description: 'Folders whose repositories may set programs and proxies for git in their own configuration.',
+    }),
+  ),
+}
 const GitHub = Type.Object(
   {
-    token: Type.Optional(secret()),
-    base_branch: Type.Optional(text),
-    remote: Type.Optional(text),
-    pr_draft: Type.Optional(Type.Boolean()),
-    base_url: BaseUrl,
-    trusted_folders: TrustedFolders,
+    token: Type.Optional(secret({ description: 'A token that may write contents, pull requests and issues.' })),
+    remote: text('The name of the git remote that is the repository. By default it is origin.'),
+    pr_draft: Type.Optional(Type.Boolean({ description: 'Whether pull requests are opened as drafts.' })),
+    base_url: Type.Optional(
+      Type.String({
+        pattern: '^https?://[^/]',
+        'x-expected': 'an address such as https://github.acme.com',
+        description: 'The address of a GitHub server of your own, such as https://github.acme.com.',
+      }),
+    ),
+    ...common,
   },
-  closed,
+  { ...closed, description: 'The account on GitHub.' },
 )
 const Bitbucket = Type.Object(
   {
-    email: Type.Optional(text),
-    api_token: Type.Optional(secret()),
-    workspace: Type.Optional(text),
-    base_branch: Type.Optional(text),
-    base_url: BaseUrl,
-    trusted_folders: TrustedFolders,
+    email: text('The e-mail address of the Atlassian account.'),
+    api_token: Type.Optional(secret({ description: 'An API token with scopes, made for Bitbucket.' })),
+    workspace: text('The workspace of the repositories, as in their address.'),
+    base_url: Type.Optional(
+      Type.String({
+        pattern: '^https?://[^/]',
+        'x-expected': 'an address such as https://api.bitbucket.org/2.0',
+        description: 'The root of the API, if it is not that of Bitbucket Cloud.',
+      }),
+    ),
+    ...common,
   },
-  closed,
+  { ...closed, description: 'The account on Bitbucket Cloud.' },
 )
 const Settings = Type.Object(
   {
-    provider: Type.Enum(['github', 'bitbucket', 'host_a', 'host_b']),
+    provider: Type.Enum(['github', 'bitbucket', 'host_a', 'host_b'], {
+      description: 'Where the repositories are: github (also host_a) or bitbucket (also host_b).',
+    }),
     github: Type.Optional(GitHub),
     host_a: Type.Optional(GitHub),
     bitbucket: Type.Optional(Bitbucket),
@@ -85,15 +105,22 @@ type Settings = Type.Static<typeof Settings>
 type Context = AgentContext<Settings>
 
 const fields = {
-  project_dir: Type.Optional(text),
-  base_branch: Type.Optional(text),
-  branch: Type.Optional(text),
-  title: Type.Optional(text),
-  body: Type.Optional(Type.String()),
-  commit_message: Type.Optional(text),
-  draft: Type.Optional(Type.Boolean()),
-  reviewers: Type.Optional(Type.Array(text)),
-  labels: Type.Optional(Type.Array(text)),
+  project_dir: text('The folder whose changes are committed. By default it is the workspace of the run.'),
+  base_branch: text('The branch that the pull request goes into. It takes precedence over the setting.'),
+  branch: text('The branch to push. By default it is the one that is checked out, or a new one named after the run.'),
+  push_to: text('The name of the git remote of a fork to push to. It takes precedence over the setting.'),
+  title: text('The title of the pull request. By default it is the subject of the last commit.'),
+  body: Type.Optional(Type.String({ description: 'The text of the pull request, in Markdown.' })),
+  commit_message: text('The message of the commit. By default it is the title.'),
+  draft: Type.Optional(Type.Boolean({ description: 'Whether the pull request is opened as a draft.' })),
+  reviewers: Type.Optional(
+    Type.Array(Type.String({ minLength: 1 }), {
+      description: 'Who is asked to review: on GitHub logins or org/team, on Bitbucket account ids or UUIDs.',
+    }),
+  ),
+  labels: Type.Optional(
+    Type.Array(Type.String({ minLength: 1 }), { description: 'Labels of the pull request, on GitHub only.' }),
+  ),
 }
 const Entry = Type.Object(fields, closed)
 type Entry = Type.Static<typeof Entry>
@@ -108,11 +135,41 @@ export default agent({
     const given: Record<string, unknown> = isGitHub(settings) ? githubOf(settings) : bitbucketOf(settings)
     return required.filter(key => given[key] === undefined).map(key => `${settings.provider}.${key}`)
   },
+  check({ github, host_a, bitbucket, host_b }) {
+    const roots = (account: { base_url?: string | undefined } | undefined, known: Parameters<typeof whyNoRoot>[1]) =>
+      account?.base_url !== undefined && whyNoRoot(account.base_url, known)
+    const email = (account: { email?: string | undefined } | undefined) =>
+      account?.email?.includes('@') === false && 'must be the e-mail address of the account: write it as me@acme.com'
+    return {
+      'github.base_url': roots(github, GITHUB_ROOTS),
+      'host_a.base_url': roots(host_a, GITHUB_ROOTS),
+      'bitbucket.base_url': roots(bitbucket, BITBUCKET_ROOTS),
+      'host_b.base_url': roots(host_b, BITBUCKET_ROOTS),
+      'bitbucket.email': email(bitbucket),
+      'host_b.email': email(host_b),
+    }
+  },
   doctor: async context => (await hostOf({}, context)).examine(),
-  actions: { create_pr: { direction: 'phase', effect: 'once', entry: Entry, run: createPullRequest, find } },
+  actions: {
+    create_pr: {
+      direction: 'phase',
+      effect: 'once',
+      description: 'Commits and pushes what changed, and opens a pull request or updates the one that is open.',
+      entry: Entry,
+      run: createPullRequest,
+      find,
+    },
+  },
   notify: {
+    description: 'Commits, pushes and opens a pull request when an event of a run happens.',
     effect: 'once',
-    entry: Type.Object({ action: Type.Optional(Type.Literal('create_pr')), ...fields }, closed),
+    entry: Type.Object(
+      {
+        action: Type.Optional(Type.Literal('create_pr', { description: 'The only action that an event can have.' })),
+        ...fields,
+      },
+      closed,
+    ),
     run: createPullRequest,
   },
 })
@@ -181,13 +238,26 @@ function resultOf({ number, url }: PullRequest, branch: string, commit: string, 
   return { text: `pull request ${number} ${how}: ${url}`, data, external: { id: String(number), url } }
 }
 
-function treeOf({ project_dir, base_branch, branch }: Entry, code: CodeHost, context: Context): Promise<Worktree> {
+function treeOf(
+  { project_dir, base_branch, branch, push_to }: Entry,
+  code: CodeHost,
+  context: Context,
+): Promise<Worktree> {
   const { remote, host, login, base } = code
   const { settings } = context
   const { trusted_folders: folders = [] } = isGitHub(settings) ? githubOf(settings) : bitbucketOf(settings)
   const trusted = { folders, setting: `${settings.provider}.trusted_folders` }
   return openWorktree(
-    { folder: project_dir ?? '.', remote, host, login, base: base_branch ?? base, branch, trusted },
+    {
+      folder: project_dir ?? '.',
+      remote,
+      pushTo: push_to ?? code.pushTo,
+      host,
+      login,
+      base: base_branch ?? base,
+      branch,
+      trusted,
+    },
     context,
   )
 }

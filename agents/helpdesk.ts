@@ -1,6 +1,6 @@
 // helpdesk: reads and answers tickets in Zendesk Support.
 //
-//   settings: subdomain (acme of acme.zendesk.com), email, api_token, base_url? (instead of https://<subdomain>.zendesk.com)
+//   settings: subdomain (acme, or acme.zendesk.com), email, api_token, base_url? (instead of https://<subdomain>.zendesk.com)
 //   get_ticket     sources: [{ name, ref: ticket id }]                    the ticket as JSON
 //   get_comments   sources: [{ name, ref: ticket id, limit? }]            oldest first
 //   search         sources: [{ name, ref: query, limit? }]                add `type:ticket` to find tickets only, and
@@ -38,7 +38,7 @@ import {
   Type,
   writeListing,
 } from 'cadre'
-import { wordOf } from 'cadre/vendors'
+import { wordOf, zendeskSite, zendeskSubdomain } from 'cadre/vendors'
 
 const PAGE = 100
 const SEARCH_MOST = 1_000
@@ -51,15 +51,22 @@ const STATUSES = ['new', 'open', 'pending', 'hold', 'solved', 'closed'] as const
 const MARK = 'cadre_key'
 
 const Settings = Type.Object({
-  subdomain: Type.String({ pattern: '^[A-Za-z0-9][A-Za-z0-9-]*$' }),
-  email: Type.String({ minLength: 3 }),
-  api_token: secret(),
+  subdomain: Type.String({ minLength: 1, description: 'The account: `acme` of acme.zendesk.com.' }),
+  email: Type.String({
+    minLength: 1,
+    description: 'The e-mail address of the agent in whose name the calls are made.',
+  }),
+  api_token: secret({ description: 'An API token (Admin Center → Apps and integrations → APIs → API tokens).' }),
   base_url: BaseUrl,
 })
 type Context = AgentContext<Type.Static<typeof Settings>>
 
 const Text = Type.String({ minLength: 1 })
-const ticketId = Type.String({ pattern: '^[0-9]+$', 'x-expected': 'the number of a ticket' })
+const ticketId = Type.String({
+  pattern: '^[0-9]+$',
+  'x-expected': 'the number of a ticket',
+  description: 'The number of the ticket.',
+})
 
 interface Account {
   name: string
@@ -70,7 +77,7 @@ interface Account {
 interface Ticket extends JsonObject {
   id: number
   status: string
-  subject: string | null
+  subject?: string | null
 }
 
 /** The reply to an update: the ticket, and the events that the update caused. */
@@ -104,8 +111,14 @@ interface Paging {
 const Listed = Type.Object({ id: Type.Integer() })
 /** What Zendesk answers at least: anything else comes from somebody else. */
 const Reply = {
-  account: Type.Object({ user: Type.Object({ role: Text }) }),
-  ticket: Type.Object({ ticket: Type.Object({ id: Type.Integer(), status: Text }) }),
+  account: Type.Object({ user: Type.Object({ role: Text, name: Text }) }),
+  ticket: Type.Object({
+    ticket: Type.Object({
+      id: Type.Integer(),
+      status: Text,
+      subject: Type.Optional(Type.Union([Type.String(), Type.Null()])),
+    }),
+  }),
   comments: Type.Object({ comments: Type.Array(Listed) }),
   results: Type.Object({ results: Type.Array(Listed) }),
 }
@@ -115,6 +128,18 @@ export default agent({
   version: '1.0.0',
   description: 'Reads and answers tickets in Zendesk.',
   settings: Settings,
+  check({ subdomain, email }) {
+    const isUnknown = subdomain !== undefined && zendeskSubdomain(subdomain) === null
+    return {
+      subdomain:
+        isUnknown &&
+        'must be the part before .zendesk.com: write it as acme, or the address of a host of your own as base_url',
+      email:
+        email !== undefined &&
+        !email.includes('@') &&
+        'must be the e-mail address of the account: write it as me@acme.com',
+    }
+  },
   async doctor(context) {
     const call = zendesk(context)<{ user: Account }>
     const { user } = await call('get the account', '/api/v2/users/me', { reply: Reply.account })
@@ -123,16 +148,21 @@ export default agent({
   },
   actions: {
     get_ticket: {
+      description: 'Reads a ticket.',
       direction: 'source',
       effect: 'read',
       entry: entryOf({ ref: ticketId }),
       async run({ name, ref }, context) {
         const ticket = await getTicket(ref, context)
         await context.write(name, ticket)
-        return { text: `ticket ${ref} is ${ticket.status}: ${ticket.subject}`, data: brief(ticket, context) }
+        return {
+          text: `ticket ${ref} is ${ticket.status}: ${ticket.subject ?? 'no subject'}`,
+          data: brief(ticket, context),
+        }
       },
     },
     get_comments: {
+      description: 'Reads the comments of a ticket, the oldest first.',
       direction: 'source',
       effect: 'read',
       entry: entryOf({ ref: ticketId, limit: Limit }),
@@ -149,9 +179,13 @@ export default agent({
       },
     },
     search: {
+      description: 'Searches tickets, users and organizations with the search syntax of Zendesk.',
       direction: 'source',
       effect: 'read',
-      entry: entryOf({ ref: Text, limit: Limit }),
+      entry: entryOf({
+        ref: Type.String({ minLength: 1, description: 'The search, such as `type:ticket status:open`.' }),
+        limit: Limit,
+      }),
       async run({ name, ref, limit }, context) {
         const data = await writeListing(context, {
           name,
@@ -163,9 +197,17 @@ export default agent({
       },
     },
     add_comment: {
+      description: 'Adds a comment to a ticket: an internal note, unless it is public.',
       direction: 'target',
       effect: 'once',
-      entry: entryOf({ ref: ticketId, file: Text, public: Type.Optional(Type.Boolean()) }),
+      entry: entryOf({
+        ref: ticketId,
+        file: Type.String({
+          minLength: 1,
+          description: 'The text of the comment: HTML in a file .html, otherwise Markdown.',
+        }),
+        public: Type.Optional(Type.Boolean({ description: 'Whether the requester sees the comment; default false.' })),
+      }),
       async run(entry, context) {
         const body = await readText(context, entry.file, COMMENT_MOST)
         const text = /\.html?$/i.test(entry.file) ? { html_body: body } : { body }
@@ -183,10 +225,15 @@ export default agent({
       },
     },
     update_status: {
+      description: 'Sets the status of a ticket.',
       direction: 'target',
       effect: 'idempotent',
       entry: entryOf(
-        { ref: ticketId, status: Type.Optional(Type.Enum([...STATUSES])), file: Type.Optional(Text) },
+        {
+          ref: ticketId,
+          status: Type.Optional(Type.Enum([...STATUSES], { description: 'The new status.' })),
+          file: Type.Optional(Type.String({ minLength: 1, description: 'A file that contains the new status.' })),
+        },
         needsOne('status', 'file'),
       ),
       async run({ ref, status, file }, context) {
@@ -210,13 +257,14 @@ export default agent({
 /** Calls with the account's API token. */
 function zendesk(context: Context) {
   const { email, api_token } = context.settings
-  const headers = { authorization: basicAuth(`${email}/token`, api_token) }
+  // Examples of the vendor show the user as `<email>/token`, which is accepted as a setting as well.
+  const headers = { authorization: basicAuth(`${email.replace(/\/token$/, '')}/token`, api_token) }
   return jsonApi(context, { setting: 'api_token', base: siteOf(context), headers })
 }
 
 /** The address that precedes Zendesk's paths. */
 function siteOf({ settings: { base_url, subdomain } }: Context): string {
-  return (base_url ?? `https://${subdomain}.zendesk.com`).replace(/\/+$/, '')
+  return zendeskSite(subdomain, base_url)
 }
 
 async function getTicket(ref: string, context: Context): Promise<Ticket> {
@@ -311,7 +359,7 @@ function commented(ticket: Ticket, comment: number | undefined, context: Context
 }
 
 function brief({ id, status, subject }: Ticket, context: Context) {
-  return { id, url: `${siteOf(context)}/agent/tickets/${id}`, status, subject }
+  return { id, url: `${siteOf(context)}/agent/tickets/${id}`, status, subject: subject ?? null }
 }
 
 function isTicket(found: Found): found is Found & Ticket {

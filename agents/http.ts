@@ -27,23 +27,50 @@ import {
 const JSON_MOST = 256 * 1024
 
 const common = {
-  name: Type.String({ minLength: 1 }),
-  url: Type.String({ pattern: '^https?://' }),
-  method: Type.Optional(Type.Enum(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'])),
-  headers: Type.Optional(Type.Record(Type.String(), Type.String())),
-  body: Type.Optional(Type.Unknown()),
-  expect_status: Type.Optional(
-    Type.Union([
-      Type.Integer({ minimum: 100, maximum: 599 }),
-      Type.Array(Type.Integer({ minimum: 100, maximum: 599 }), { minItems: 1 }),
-    ]),
+  name: Type.String({ minLength: 1, description: 'The name of the entry, and of the file that gets the reply.' }),
+  url: Type.String({
+    pattern: '^https?://',
+    'x-expected': 'an address that begins with https:// or http://',
+    description: 'The address. With credentials in `headers` it must be https://, except on this machine.',
+  }),
+  method: Type.Optional(
+    Type.Enum(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'], {
+      description: 'The method; default GET for a source and POST for a target.',
+    }),
   ),
-  timeout: Type.Optional(Type.String({ pattern: DURATION_PATTERN })),
-  effect: Type.Optional(Type.Enum(['read', 'idempotent', 'once'])),
+  headers: Type.Optional(Type.Record(Type.String(), Type.String(), { description: 'Headers of the request by name.' })),
+  body: Type.Optional(Type.Unknown({ description: 'What is sent: a text as it is, anything else as JSON.' })),
+  expect_status: Type.Optional(
+    Type.Union(
+      [
+        Type.Integer({ minimum: 100, maximum: 599 }),
+        Type.Array(Type.Integer({ minimum: 100, maximum: 599 }), { minItems: 1 }),
+      ],
+      {
+        'x-expected': 'a status from 100 to 599 or a list of them',
+        description: 'The statuses that count as success; default 200 to 299.',
+      },
+    ),
+  ),
+  timeout: Type.Optional(
+    Type.String({
+      pattern: DURATION_PATTERN,
+      description: 'How long to wait for the reply, and for each further part of it; default 60s.',
+    }),
+  ),
+  effect: Type.Optional(
+    Type.Enum(['read', 'idempotent', 'once'], {
+      description:
+        'What the request changes, where its method says something else. A `once` request is not sent again.',
+    }),
+  ),
 }
 const Source = Type.Object(common, { additionalProperties: false })
 const Target = Type.Object(
-  { ...common, file: Type.Optional(Type.String({ minLength: 1 })) },
+  {
+    ...common,
+    file: Type.Optional(Type.String({ minLength: 1, description: 'The file that is sent, instead of `body`.' })),
+  },
   { additionalProperties: false, oneOf: [{ required: ['file'] }, { required: ['body'] }] },
 )
 type Entry = Type.Static<typeof Target>
@@ -54,11 +81,13 @@ export default agent({
   description: 'Fetches a URL, or delivers content to one.',
   settings: Type.Object({}),
   source: {
+    description: 'Fetches a URL into a file.',
     effect: entry => effectOf(entry, 'GET'),
     entry: Source,
     run: (entry, context) => request(entry, 'GET', encode(entry.body), context),
   },
   target: {
+    description: 'Sends a file or a body to a URL.',
     effect: entry => effectOf(entry, 'POST'),
     entry: Target,
     async run(entry, context) {
@@ -95,7 +124,7 @@ async function request(
 ): Promise<AgentResult> {
   const method = entry.method ?? standard
   if (body.content !== undefined && (method === 'GET' || method === 'HEAD')) {
-    throw new AgentError(`entry ${entry.name}: ${method} must not have a body`, {
+    throw new AgentError(`[${context.place}] ${entry.name}: ${method} must not have a body`, {
       hint: 'set `method: POST`',
       sent: 'no',
     })
@@ -108,10 +137,13 @@ async function request(
   const reply = await context.fetch(entry.url, {
     method,
     headers,
+    effect: effectOf(entry, standard),
     ...(body.content !== undefined && { body: body.content }),
     ...(entry.timeout && { timeout: parseDuration(entry.timeout)! }),
   })
-  if (!isExpected(reply, entry.expect_status)) throw await replyError(reply, `${method} ${hostOf(entry.url)}`)
+  if (!isExpected(reply, entry.expect_status)) {
+    throw await replyError(reply, `[${context.place}] ${entry.name}: ${method} ${hostOf(entry.url)}`)
+  }
 
   const file = await context.write(entry.name, reply.body ?? '')
   const content_type = reply.headers.get('content-type')

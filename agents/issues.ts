@@ -1,36 +1,48 @@
 // issues: reads and writes issues of Jira Cloud.
 //
 //   settings: base_url (https://acme.atlassian.net), email, api_token
-//   get_issue       sources: [{ name, ref: key }]
-//   get_issue_tree  sources: [{ name, ref: key, depth?, limit? }]   its children down to `depth` (3), and the links of each
-//   get_comments    sources: [{ name, ref: key, limit? }]           oldest first
-//   search          sources: [{ name, ref: JQL, limit? }]           bounded JQL: `project = WEB and status = Open`
-//   add_comment     target_entries: [{ name, ref, file }]           Markdown
-//   transition      target_entries: [{ name, ref, to | file, comment? }]      name or id of a transition, or of a status
-//   create_issue    target_entries: [{ name, file }]                dispatch.json; issues with a `key` exist already
-//   update_issue    target_entries: [{ name, ref?, file }]          summary, description, labels, parent
-//   update_fields   target_entries: [{ name, ref?, file }]          `fields`, by id or name
-//   notify          { action: add_comment | transition, ref, message?, to? }
+//   get_issue        sources: [{ name, ref: key }]
+//   get_issue_tree   sources: [{ name, ref: key, depth?, limit? }]   its children down to `depth` (3), and the links of each
+//   get_comments     sources: [{ name, ref: key, limit? }]           oldest first
+//   search           sources: [{ name, ref: JQL, limit? }]           bounded JQL: `project = WEB and status = Open`
+//   get_attachments  sources: [{ name, ref: key, filename?, limit? }]          into files/<phase>/<name>/<file name>
+//   add_comment      target_entries: [{ name, ref, file, public? }]  Markdown; `public: false` hides it from customers
+//   add_attachment   target_entries: [{ name, ref, file, filename? }]
+//   transition       target_entries: [{ name, ref, to | file, comment? }]      name or id of a transition, or of a status
+//   create_issue     target_entries: [{ name, file }]                dispatch.json; issues with a `key` exist already
+//   update_issue     target_entries: [{ name, ref?, file }]          summary, description, labels, parent
+//   update_fields    target_entries: [{ name, ref?, file }]          `fields`, by id or name
+//   notify           { action: add_comment | transition, ref, message?, to? }
 //
 // dispatch.json: {issues: [{id?, key?, project, type, summary, description, labels, parent, fields}]}. `fields` have
 // plain values: a choice is its text, a cascading choice is a list of two texts, a person is the id of an account, and
-// a multi-line text is Markdown. Null empties a field. Permissions: Browse Projects, Create, Edit and Transition
-// Issues, Add Comments. Scopes, if the token has scopes: read:jira-work, write:jira-work, and read:jira-user for
-// `doctor`. A comment ends with a line that contains the idempotency key; a transition and a created issue contain it
-// invisibly. A write whose reply was lost can therefore be found again.
+// a multi-line text is Markdown. Null empties a field.
 //
-// Its calls, all below /rest/api/3, are in lib/vendors/atlassian/jira-read.ts and jira-write.ts:
+// A token with scopes needs the base_url https://api.atlassian.com/ex/jira/<cloud id>, and the scopes read:jira-work,
+// write:jira-work, and read:jira-user for `doctor`. Permissions: Browse Projects, Create, Edit and Transition Issues, Add
+// Comments, Create Attachments.
+//
+// Comments, transitions and created issues contain the idempotency key where readers do not see it, so that a write
+// whose reply was lost can be found again. A file that an issue already has, with the same name and content, is not
+// attached again. Comments are public unless `public: false` makes them internal notes of Jira Service Management.
+//
+// Its calls, all below /rest/api/3, are in lib/vendors/atlassian/jira-….ts:
 //   GET  issue/{key}              before and after most others; with the changelog, to find a transition again
 //   POST search/jql               search, the children of a tree, and created issues that are looked for
-//   GET  issue/{key}/comment      get_comments, and comments that are looked for
+//   POST issue/bulkfetch          created issues that are looked for before the search knows them
+//   GET  issue/{key}/comment      get_comments, and comments that are looked for, with POST comment/list
 //   POST issue/{key}/comment      add_comment, and the comment of a transition
+//   GET  attachment/content/{id}  get_attachments, and add_attachment where a file of that name and size exists
+//   POST issue/{key}/attachments  add_attachment
 //   GET and POST issue/{key}/transitions
 //   GET  field                    where issues of a file have `fields`
 //   POST issue                    create_issue
 //   PUT  issue/{key}              update_issue, update_fields
+//   GET  serverInfo               the address for people, where base_url is the gateway for tokens with scopes
 //   GET  myself, mypermissions    doctor
 // https://developer.atlassian.com/cloud/jira/platform/rest/v3/intro/
 
+import { basename } from 'node:path'
 import {
   AgentError,
   type AgentResult,
@@ -53,6 +65,7 @@ import {
   jira,
   keysById,
   markdownToAdf,
+  problemsOfSite,
   readKnownIssues,
   readNewIssues,
   stepsOf,
@@ -62,39 +75,58 @@ import {
 type Context = AtlassianContext
 
 const COMMENT_MOST = 256 * 1024
-const Text = Type.String({ minLength: 1 })
-const Key = Type.String({ pattern: '^[A-Za-z0-9_-]+$', 'x-expected': 'the key or number of an issue' })
-const To = Type.Union([Text, Type.Integer()])
+const text = (description: string) => Type.String({ minLength: 1, description })
+const Key = Type.String({
+  pattern: '^[A-Za-z0-9_-]+$',
+  'x-expected': 'the key or number of an issue',
+  description: 'The key of the issue, such as WEB-12, or its number.',
+})
+const To = Type.Union([Type.String({ minLength: 1 }), Type.Integer()], {
+  description: 'The name or id of a transition, or of the status that it leads to.',
+})
+const Dispatch = text('The path of a JSON file with issues: {"issues": [{"project": "WEB", "type": "Story", …}]}.')
+const Filename = 'The name of the attachment'
 
 export default agent({
   type: 'connector',
   version: '1.2.1',
   description: 'Reads and writes issues of Jira.',
   settings: AtlassianSettings,
+  check: settings => problemsOfSite('jira', settings),
   doctor: jira.examine,
   actions: {
     get_issue: {
       direction: 'source',
       effect: 'read',
+      description: 'Reads an issue. The file contains all of its fields, and `data` its description as Markdown.',
       entry: entryOf({ ref: Key }),
       async run({ name, ref }, context) {
         const issue = await jira.getIssue(ref, context)
+        const web = await jira.webAddress(context)
         await context.write(name, issue)
         const description = await adfToMarkdown(issue.fields.description)
-        const brief = jira.briefOf(issue, context)
+        const brief = jira.briefOf(issue, web)
         return { text: `${brief.key} is ${brief.status}: ${brief.summary}`, data: { ...brief, description } }
       },
     },
     get_issue_tree: {
       direction: 'source',
       effect: 'read',
-      entry: entryOf({ ref: Key, depth: Type.Optional(Type.Integer({ minimum: 0, maximum: 10 })), limit: Limit }),
+      description: 'Reads an issue with its children, their children, and the issues that each of them links to.',
+      entry: entryOf({
+        ref: Key,
+        depth: Type.Optional(
+          Type.Integer({ minimum: 0, maximum: 10, description: 'The number of levels of children; the default is 3.' }),
+        ),
+        limit: Limit,
+      }),
       async run({ name, ref, depth = 3, limit }, context) {
+        const web = await jira.webAddress(context)
         const data = await writeListing(context, {
           name,
           limit,
           page: await stepsOf(jira.treeOf(ref, depth, context)),
-          brief: ({ issue, ...place }) => ({ ...jira.briefOf(issue, context), ...place }),
+          brief: ({ issue, ...place }) => ({ ...jira.briefOf(issue, web), ...place }),
         })
         const { key, url, type, status } = data.items[0] as Record<string, string>
         return {
@@ -106,6 +138,7 @@ export default agent({
     get_comments: {
       direction: 'source',
       effect: 'read',
+      description: 'Reads the comments of an issue as Markdown, the oldest first.',
       entry: entryOf({ ref: Key, limit: Limit }),
       async run({ name, ref, limit }, context) {
         const data = await writeListing(context, {
@@ -116,7 +149,9 @@ export default agent({
             const read = async (each: jira.JiraComment) => ({ ...each, text: await adfToMarkdown(each.body) })
             return { ...found, items: await Promise.all(found.items.map(read)) }
           },
-          brief: ({ id, author, created, text }) => ({ id, author: author?.displayName ?? null, created, text }),
+          brief: ({ id, author, created, text, jsdPublic }) => {
+            return { id, author: author?.displayName ?? null, created, text, public: jsdPublic ?? true }
+          },
         })
         return { text: `${data.items.length} of ${data.total} comments of ${ref}`, data }
       },
@@ -124,35 +159,95 @@ export default agent({
     search: {
       direction: 'source',
       effect: 'read',
-      entry: entryOf({ ref: Text, limit: Limit }),
+      description: 'Finds issues by a query in JQL.',
+      entry: entryOf({
+        ref: text('A query in JQL that is bounded by a condition, such as `project = WEB and status = Open`.'),
+        limit: Limit,
+      }),
       async run({ name, ref, limit }, context) {
+        const web = await jira.webAddress(context)
         const data = await writeListing(context, {
           name,
           limit,
           page: (cursor: string | undefined, wanted) =>
             jira.searchPage(ref, { cursor, wanted, fields: ['*navigable'] }, context),
-          brief: issue => jira.briefOf(issue, context),
+          brief: issue => jira.briefOf(issue, web),
         })
         return { text: `${data.items.length} issues${data.truncated ? ', and there are more' : ''}`, data }
+      },
+    },
+    get_attachments: {
+      direction: 'source',
+      effect: 'read',
+      description: 'Downloads the attachments of an issue into a folder that has the name of the entry.',
+      entry: entryOf({
+        ref: Key,
+        filename: Type.Optional(text(`${Filename} that is downloaded; without it all are downloaded.`)),
+        limit: Limit,
+      }),
+      async run({ ref, ...entry }, context) {
+        const issue = await jira.withAttachments(ref, context)
+        const web = await jira.webAddress(context)
+        const data = await jira.download(issue, entry, context)
+        const text = `${data.total} attachments of ${issue.key}${data.truncated ? ', and there are more' : ''}`
+        return { text, data: { ...jira.briefOf(issue, web), ...data } }
       },
     },
     add_comment: {
       direction: 'target',
       effect: 'once',
-      entry: entryOf({ ref: Key, file: Text }),
-      async run({ ref, file }, context) {
-        return addComment(ref, await markdownToAdf(await readText(context, file, COMMENT_MOST)), context)
+      description: 'Adds a comment to an issue.',
+      entry: entryOf({
+        ref: Key,
+        file: text('The path of the text of the comment, in Markdown.'),
+        public: Type.Optional(
+          Type.Boolean({
+            default: true,
+            description: 'Whether the customers of a service project see the comment; false makes it an internal note.',
+          }),
+        ),
+      }),
+      async run({ ref, file, public: isPublic = true }, context) {
+        const document = await markdownToAdf(await readText(context, file, COMMENT_MOST))
+        return addComment(ref, document, { internal: !isPublic }, context)
       },
       async find({ ref }, context) {
         const found = await jira.commented(ref, context)
-        return found && jira.commentResult(await jira.getIssue(ref, context), found.id, context)
+        return found && jira.commentResult(await jira.getIssue(ref, context), found.id, await jira.webAddress(context))
+      },
+    },
+    add_attachment: {
+      direction: 'target',
+      effect: 'idempotent',
+      description: 'Attaches a file to an issue, unless the issue already has it with the same name and content.',
+      entry: entryOf({
+        ref: Key,
+        file: text('The path of the file.'),
+        filename: Type.Optional(text(`${Filename}; the default is the name of the file.`)),
+      }),
+      async run({ ref, file: path, filename = basename(path) }, context) {
+        const file = await context.read(path)
+        const issue = await jira.withAttachments(ref, context)
+        const brief = jira.briefOf(issue, await jira.webAddress(context))
+        const { id, isNew } = await jira.attach(issue, file, filename, context)
+        return {
+          text: `${brief.key} ${isNew ? 'has the new attachment' : 'had the attachment already:'} ${filename}`,
+          data: { ...brief, attachment_id: id, filename, size: file.size },
+          external: { id, url: brief.url },
+        }
       },
     },
     transition: {
       direction: 'target',
       effect: 'once',
+      description: 'Moves an issue to another status, and comments on it if wanted.',
       entry: entryOf(
-        { ref: Key, to: Type.Optional(To), file: Type.Optional(Text), comment: Type.Optional(Text) },
+        {
+          ref: Key,
+          to: Type.Optional(To),
+          file: Type.Optional(text('The path of a file that contains what `to` would be.')),
+          comment: Type.Optional(text('A comment in Markdown that is added after the move.')),
+        },
         needsOne('to', 'file'),
       ),
       async run(entry, context) {
@@ -161,15 +256,17 @@ export default agent({
       async find(entry, context) {
         if (!(await jira.moved(entry.ref, await wordOf(context, entry.to, entry.file), context))) return null
         if (entry.comment !== undefined && !(await jira.commented(entry.ref, context))) return null
-        return jira.moveResult(await jira.readWritten(entry.ref, context), context)
+        return jira.moveResult(await jira.readWritten(entry.ref, context), await jira.webAddress(context))
       },
     },
     create_issue: {
       direction: 'target',
       effect: 'once',
-      entry: entryOf({ file: Text }),
+      description: 'Creates the issues of a file. Those that name their key exist already and are left alone.',
+      entry: entryOf({ file: Dispatch }),
       async run({ file }, context) {
         const issues = await readNewIssues(context, file)
+        const web = await beforehand(() => jira.webAddress(context))
         // Issues that an earlier attempt created are kept, because it may have failed in the middle of the list.
         const again = issues.length > 1 && context.attempt > 1
         const done = again ? await beforehand(() => jira.created(issues, context)) : new Map<number, string>()
@@ -181,65 +278,75 @@ export default agent({
           if (issue.id !== undefined) keys.set(`${issue.id}`, key)
           made.push(key)
         }
-        return jira.issuesResult('created', await jira.readBack(made, context), context)
+        return jira.issuesResult('created', await jira.readBack(made, context), web)
       },
       async find({ file }, context) {
         const issues = await readNewIssues(context, file)
         const done = await jira.created(issues, context)
         const made = issues.map(({ key }, at) => key ?? done.get(at))
         if (!made.every(key => key !== undefined)) return null
-        return jira.issuesResult('created', await jira.readBack(made, context), context)
+        return jira.issuesResult('created', await jira.readBack(made, context), await jira.webAddress(context))
       },
     },
     update_issue: {
       direction: 'target',
       effect: 'idempotent',
-      entry: entryOf({ ref: Type.Optional(Key), file: Text }),
+      description: 'Changes the summary, description, labels and parent of the issues of a file.',
+      entry: entryOf({ ref: Type.Optional(Key), file: Dispatch }),
       run: (entry, context) => update(entry, jira.mainFields, context),
     },
     update_fields: {
       direction: 'target',
       effect: 'idempotent',
-      entry: entryOf({ ref: Type.Optional(Key), file: Text }),
+      description: 'Changes other fields of the issues of a file, which are named by their id or name.',
+      entry: entryOf({ ref: Type.Optional(Key), file: Dispatch }),
       run: (entry, context) => update(entry, jira.ownFields, context),
     },
   },
   notify: {
+    description: 'Adds a comment to an issue or moves it, when an event of a run happens.',
     effect: 'once',
     entry: Type.Object(
       {
-        action: Type.Enum(['add_comment', 'transition']),
+        action: Type.Enum(['add_comment', 'transition'], { description: 'What is done with the issue.' }),
         ref: Key,
-        message: Type.Optional(Text),
+        message: Type.Optional(text('The comment in Markdown; the default is a sentence about the event.')),
         to: Type.Optional(To),
       },
-      { anyOf: [{ properties: { action: { const: 'add_comment' } } }, { required: ['to'] }] },
+      {
+        additionalProperties: false,
+        anyOf: [{ properties: { action: { const: 'add_comment' } } }, { required: ['to'] }],
+      },
     ),
     async run({ action, ref, message, to }, context) {
       if (action === 'transition') return transition(ref, `${to}`, message, context)
-      return addComment(
-        ref,
-        message === undefined ? jira.plainDocument(context.event!.message) : await markdownToAdf(message),
-        context,
-      )
+      const document = message === undefined ? jira.plainDocument(context.event!.message) : await markdownToAdf(message)
+      return addComment(ref, document, {}, context)
     },
   },
 })
 
-async function addComment(ref: string, document: AdfNode, context: Context): Promise<AgentResult> {
+async function addComment(
+  ref: string,
+  document: AdfNode,
+  options: { internal?: boolean },
+  context: Context,
+): Promise<AgentResult> {
   const issue = await beforehand(() => jira.getIssue(ref, context))
-  const { id } = await jira.comment(ref, document, context)
-  return jira.commentResult(issue, id, context)
+  const web = await beforehand(() => jira.webAddress(context))
+  const { id } = await jira.comment(ref, document, context, options)
+  return jira.commentResult(issue, id, web)
 }
 
 async function transition(ref: string, to: string, comment: string | undefined, context: Context) {
   const before = context.attempt > 1
   const issue = await beforehand(() => jira.getIssue(ref, context))
+  const web = await beforehand(() => jira.webAddress(context))
   if (!before || !(await beforehand(() => jira.moved(ref, to, context)))) await jira.move(issue, to, context)
   if (comment !== undefined && !(before && (await jira.commented(ref, context)))) {
     await jira.comment(ref, await markdownToAdf(comment), context)
   }
-  return jira.moveResult(await jira.readWritten(ref, context), context)
+  return jira.moveResult(await jira.readWritten(ref, context), web)
 }
 
 /** Writes to each issue of the file the fields that `fieldsOf` returns. An issue without such fields is left alone. */
@@ -250,6 +357,7 @@ async function update(
 ): Promise<AgentResult> {
   const issues = await readKnownIssues(context, file, ref)
   const known = { fields: await jira.fieldsFor(issues, context), keys: keysById(issues) }
+  const web = await jira.webAddress(context)
   const written: jira.Issue[] = []
   for (const issue of issues) {
     const key = issue.key!
@@ -257,7 +365,7 @@ async function update(
     if (Object.keys(fields).length > 0) written.push(await jira.edit(key, fields, context))
     else context.log(`${file} has no fields for ${key}`)
   }
-  if (written.length > 0) return jira.issuesResult('updated', written, context)
+  if (written.length > 0) return jira.issuesResult('updated', written, web)
   throw new AgentError(`[${context.place}] ${file} must have fields to write for at least one issue`, {
     code: 'invalid_request',
     sent: 'no',

@@ -1,9 +1,10 @@
 // metrics: queries metrics, monitors and events in Datadog, and posts events.
 //
-//   settings: api_key, app_key, site? (default datadoghq.com; datadoghq.eu, us5.datadoghq.com …), base_url? (instead of
-//             https://api.<site>)
+//   settings: api_key, app_key, site? (default datadoghq.com; datadoghq.eu, us5.datadoghq.com, EU …), base_url? (instead
+//             of https://api.<site>)
 //   query_metrics  sources: [{ name, ref: query, window? }]               the last hour; `data.series`
-//   get_monitors   sources: [{ name, query?, tags?, limit? }]             by name, by tags of the scope
+//   get_monitors   sources: [{ name, query?, tags?, monitor_tags?, limit? }]   by name, by tags of what is watched, and
+//                                                                         by tags of the monitors themselves
 //   get_events     sources: [{ name, query?, window?, limit? }]           the last 24 hours, newest first
 //   post_event     target_entries: [{ name, file }]                       JSON: { title, text, tags?, alert_type?, … }
 //
@@ -34,12 +35,11 @@ import {
   Type,
   writeListing,
 } from 'cadre'
-import { type Call, isObject, lacking } from 'cadre/vendors'
+import { type Call, DATADOG_SITES, datadogApi, datadogApp, datadogSite, isObject, lacking } from 'cadre/vendors'
 
 const HOUR = 3_600_000
 const DAY = 24 * HOUR
-const MONITOR_PAGE = 1_000
-const EVENT_PAGE = 1_000
+const PAGE_MOST = 1_000
 /** Maximum size of `data.series` with all points. A larger result has its points only in the file. */
 const SERIES_BYTES = 256 * 1024
 /** Maximum size of the file of an event. */
@@ -50,16 +50,28 @@ const TEXT_MOST = 4_000
 const LOOK_BACK = 7 * DAY
 
 const Settings = Type.Object({
-  api_key: secret(),
-  app_key: secret(),
-  site: Type.Optional(Type.String({ pattern: '^[a-z0-9-]+(\\.[a-z0-9-]+)+$' })),
+  api_key: secret({ description: 'An API key of the organization (Organization Settings → API Keys).' }),
+  app_key: secret({
+    description: 'An application key with timeseries_query, monitors_read and events_read (→ Application Keys).',
+  }),
+  site: Type.Optional(
+    Type.String({
+      minLength: 1,
+      default: 'datadoghq.com',
+      description: 'The site of the organization, such as datadoghq.eu; a name such as EU will do.',
+    }),
+  ),
   base_url: BaseUrl,
 })
 type Context = AgentContext<Type.Static<typeof Settings>>
 
 const Text = Type.String({ minLength: 1 })
-const Window = Type.Optional(Type.String({ pattern: DURATION_PATTERN }))
-const Tags = Type.Optional(Type.Union([Text, Type.Array(Text, { minItems: 1 })]))
+const textOf = (description: string) => Type.String({ minLength: 1, description })
+const windowOf = (description: string) => Type.Optional(Type.String({ pattern: DURATION_PATTERN, description }))
+const tagsOf = (description: string) =>
+  Type.Optional(
+    Type.Union([Text, Type.Array(Text, { minItems: 1 })], { 'x-expected': 'a tag or a list of tags', description }),
+  )
 
 interface Monitor extends JsonObject {
   id: number
@@ -105,24 +117,38 @@ export default agent({
   version: '1.0.0',
   description: 'Queries metrics, monitors and events in Datadog, and posts events.',
   settings: Settings,
+  check({ site, base_url }) {
+    // With base_url, the site is not used.
+    const isUnknown = site !== undefined && base_url === undefined && datadogSite(site) === null
+    return {
+      site:
+        isUnknown &&
+        `must be a site of Datadog: write one of ${DATADOG_SITES}, or the address of another server as base_url`,
+    }
+  },
   async doctor(context) {
     const call = datadog(context)
     await call('validate the API key', '/api/v1/validate', { reply: Reply.validation })
     const { from, to } = span(undefined, HOUR)
     const probe = { from: seconds(from), to: seconds(to), query: 'avg:system.cpu.idle{*}' }
     const missing = await lacking({
-      timeseries_query: () => call('query metrics', '/api/v1/query', { query: probe }),
-      monitors_read: () => call('get monitors', '/api/v1/monitor', { query: { page: 0, page_size: 1 } }),
-      events_read: () => eventsPage({ ...eventsOf(undefined, HOUR), 'page[limit]': 1 }, context),
+      timeseries_query: () => call('query metrics', '/api/v1/query', { query: probe, reply: Reply.series }),
+      monitors_read: () =>
+        call('get monitors', '/api/v1/monitor', { query: { page: 0, page_size: 1 }, reply: Reply.monitors }),
+      events_read: () => eventsPage(eventsOf(undefined, HOUR), 1, undefined, context),
     })
     const doubt = missing.length === 3 ? '; check app_key' : ''
     return { who: null, missing, text: `${baseOf(context)}, api_key is valid${doubt}` }
   },
   actions: {
     query_metrics: {
+      description: 'Runs a metrics query over the last hour, or over another window that ends now.',
       direction: 'source',
       effect: 'read',
-      entry: entryOf({ ref: Text, window: Window }),
+      entry: entryOf({
+        ref: textOf('The query, such as `avg:system.cpu.user{env:prod} by {host}`.'),
+        window: windowOf('How far back the query looks; default 1h.'),
+      }),
       async run({ name, ref, window }, context) {
         const { from, to } = span(window, HOUR)
         const query = { from: seconds(from), to: seconds(to), query: ref }
@@ -142,17 +168,22 @@ export default agent({
       },
     },
     get_monitors: {
+      description: 'Lists monitors with their states, by name and tags.',
       direction: 'source',
       effect: 'read',
-      entry: entryOf({ query: Type.Optional(Text), tags: Tags, limit: Limit }),
-      async run({ name, query, tags, limit = 100 }, context) {
-        // One more item than requested is read, to learn whether there are more.
-        const page_size = Math.min(limit + 1, MONITOR_PAGE)
+      entry: entryOf({
+        query: Type.Optional(textOf('A part of the names of the monitors.')),
+        tags: tagsOf('Tags of the scope: of what the monitors watch, such as `host:web-1`. All must hold.'),
+        monitor_tags: tagsOf('Tags of the monitors themselves, such as `service:web` or `team:core`. All must hold.'),
+        limit: Limit,
+      }),
+      async run({ name, query, tags, monitor_tags, limit = 100 }, context) {
+        const page_size = pageSize(limit)
         const data = await writeListing<Monitor, number>(context, {
           name,
           limit,
           async page(page = 0) {
-            const asked = { page, page_size, name: query, tags: tags && [tags].flat().join(',') }
+            const asked = { page, page_size, name: query, tags: listed(tags), monitor_tags: listed(monitor_tags) }
             const options = { query: asked, scope: 'monitors_read', reply: Reply.monitors }
             const items = await datadog(context)<Monitor[]>('get monitors', '/api/v1/monitor', options)
             return { items, next: items.length < page_size ? null : page + 1 }
@@ -165,25 +196,36 @@ export default agent({
       },
     },
     get_events: {
+      description: 'Lists events of the last day, or of another window, the newest first.',
       direction: 'source',
       effect: 'read',
-      entry: entryOf({ query: Type.Optional(Text), window: Window, limit: Limit }),
+      entry: entryOf({
+        query: Type.Optional(
+          textOf('A search for events, such as `source:deploy service:web`; all if it is left out.'),
+        ),
+        window: windowOf('How far back the search goes; default 24h.'),
+        limit: Limit,
+      }),
       async run({ name, query, window, limit }, context) {
         const asked = { ...eventsOf(window, DAY), 'filter[query]': query }
         const data = await writeListing(context, {
           name,
           limit,
-          page: (cursor: string | undefined, wanted) =>
-            eventsPage({ ...asked, 'page[limit]': Math.min(wanted, EVENT_PAGE), 'page[cursor]': cursor }, context),
+          page: (cursor: string | undefined, wanted) => eventsPage(asked, pageSize(wanted), cursor, context),
           brief: briefEvent,
         })
         return { text: `${data.items.length} events`, data }
       },
     },
     post_event: {
+      description: 'Posts an event to the event stream.',
       direction: 'target',
       effect: 'once',
-      entry: entryOf({ file: Text }),
+      entry: entryOf({
+        file: textOf(
+          'A JSON file with the event: `title` and `text`, and whatever else Datadog takes, such as `tags`.',
+        ),
+      }),
       async run({ file }, context) {
         const event = await readEvent(context, file)
         const body = { ...event, tags: [...(event.tags ?? []), tagOf(context)] }
@@ -227,16 +269,16 @@ function datadog(context: Context) {
   }
 }
 
-function baseOf({ settings: { base_url, site = 'datadoghq.com' } }: Context): string {
-  return (base_url ?? `https://api.${site}`).replace(/\/+$/, '')
+function baseOf({ settings: { base_url, site } }: Context): string {
+  return datadogApi(site, base_url)
 }
 
-/** The address of the web interface: app.datadoghq.com, but us5.datadoghq.com without `app.`. */
 function appOf(context: Context): string {
-  const { protocol, host } = new URL(baseOf(context))
-  const site = /^api\.(.+)$/.exec(host)?.[1]
-  if (!site) return `${protocol}//${host}`
-  return `https://${site.split('.').length === 2 ? 'app.' : ''}${site}`
+  return datadogApp(baseOf(context))
+}
+
+function listed(tags: string | string[] | undefined): string | undefined {
+  return tags && [tags].flat().join(',')
 }
 
 /** The time span of a window, in epoch milliseconds. */
@@ -254,11 +296,26 @@ function seconds(ms: number): number {
   return Math.floor(ms / 1_000)
 }
 
-async function eventsPage(query: Record<string, string | number | undefined>, context: Context) {
+async function eventsPage(
+  asked: Record<string, string | number | undefined>,
+  size: number,
+  cursor: string | undefined,
+  context: Context,
+) {
   const call = datadog(context)<{ data?: ListedEvent[]; meta?: { page?: { after?: string } } }>
+  const query = { ...asked, 'page[limit]': size, 'page[cursor]': cursor }
   const options = { query, scope: 'events_read', reply: Reply.events }
   const { data = [], meta } = await call('get events', '/api/v2/events', options)
   return { items: data, next: meta?.page?.after }
+}
+
+/**
+ * The size of pages with which `limit` items end in the middle of a page, which shows whether there are more items than
+ * that: a full page has a cursor even when nothing follows it.
+ */
+function pageSize(limit: number): number {
+  if (limit < PAGE_MOST) return limit + 1
+  return limit % PAGE_MOST === 0 ? PAGE_MOST - 1 : PAGE_MOST
 }
 
 function briefEvent({ id, attributes }: ListedEvent): JsonObject {

@@ -1,6 +1,7 @@
-// objectstore: downloads objects from S3 and compatible stores, and uploads files to them, with Bun's S3 client.
+// objectstore: downloads objects from S3 and compatible stores, and uploads files to them, with requests that aws4fetch signs.
 //
-//   settings:       access_key_id, secret_access_key, session_token?, region (default us-east-1), endpoint (default AWS)
+//   settings:       access_key_id, secret_access_key, session_token?, region (default us-east-1), endpoint (default AWS),
+//                   addressing (path or virtual; default virtual on AWS, path elsewhere)
 //   sources:        [{ name, ref, limit? }]   ref: s3://bucket/key, bucket/key, or a prefix that ends with /
 //   target_entries: [{ name, ref, file }]     ref: an object, or a prefix to put the file under, with its own name
 //
@@ -9,99 +10,125 @@
 // for an object, and items, total and truncated for a prefix. Uploads above 8 MiB are multipart, and files of any size
 // are streamed.
 //
-// The key needs s3:GetObject, s3:ListBucket for a prefix, and s3:PutObject and s3:AbortMultipartUpload to write. Bun's
-// client follows redirects itself, and sends no signature to another host.
+// The key needs s3:GetObject, s3:ListBucket for a prefix, and s3:PutObject and s3:AbortMultipartUpload to write. A bucket
+// in another region is reached there.
 //
-// https://docs.aws.amazon.com/AmazonS3/latest/API  https://bun.com/docs/runtime/s3
+// https://docs.aws.amazon.com/AmazonS3/latest/API
 
 import { basename } from 'node:path'
+import { type AgentContext, AgentError, agent, entryOf, type Json, Limit, pagesOf, safeName, secret, Type } from 'cadre'
 import {
-  type AgentContext,
-  AgentError,
-  agent,
-  BaseUrl,
-  entryOf,
-  type Json,
-  Limit,
-  pagesOf,
-  safeName,
-  secret,
-  Type,
-  withRetries,
-} from 'cadre'
-import { DATA_BYTES, LIMIT, storeClient, storeError, withDeadline, withSilenceLimit } from 'cadre/vendors'
+  bucketAt,
+  bucketIn,
+  DATA_BYTES,
+  download,
+  infoOf,
+  LIMIT,
+  objectsPage,
+  type Place,
+  type StoredObject,
+  storeRequest,
+  upload,
+  urlOf,
+  whyNoPlace,
+} from 'cadre/vendors'
 
-const PART = 8 * 1024 * 1024
-const MOST_PARTS = 10_000
-const PAGE = 1_000
 /** Number of objects of a prefix that are downloaded concurrently. */
 const ABREAST = 8
-/** Maximum number of milliseconds to wait for a reply, or for the next byte of a reply. */
-const SILENCE = 60_000
 
 const Settings = Type.Object({
-  access_key_id: secret(),
-  secret_access_key: secret(),
-  session_token: Type.Optional(secret()),
-  endpoint: BaseUrl,
-  region: Type.Optional(Type.String({ minLength: 1 })),
+  access_key_id: secret({ description: 'The id of the access key.' }),
+  secret_access_key: secret({ description: 'The secret of the access key.' }),
+  session_token: Type.Optional(secret({ description: 'The session token that belongs to a temporary access key.' })),
+  endpoint: Type.Optional(
+    Type.String({
+      pattern: '^https?://[^/]',
+      'x-expected': 'an address such as https://storage.acme.com',
+      description: 'The address of a store other than AWS, without a bucket: https://storage.acme.com.',
+    }),
+  ),
+  region: Type.Optional(
+    Type.String({
+      minLength: 1,
+      description: 'The region of the buckets, by default us-east-1. A bucket elsewhere is found by itself.',
+    }),
+  ),
+  addressing: Type.Optional(
+    Type.Enum(['path', 'virtual'], {
+      description: 'Where an address names the bucket: first in the path or, with virtual, first in the host name.',
+    }),
+  ),
 })
 type Context = AgentContext<Type.Static<typeof Settings>>
 
-const Ref = Type.String({ minLength: 1 })
-const Source = entryOf({ ref: Ref, limit: Limit })
+const Source = entryOf({
+  ref: Type.String({
+    minLength: 1,
+    description: 'The object to download, as s3://bucket/key; or a prefix with a slash at its end.',
+  }),
+  limit: Limit,
+})
 type Source = Type.Static<typeof Source>
-const Target = entryOf({ ref: Ref, file: Type.String({ minLength: 1 }) })
+const Target = entryOf({
+  ref: Type.String({
+    minLength: 1,
+    description: 'The object to write, as s3://bucket/key; or a prefix with a slash at its end.',
+  }),
+  file: Type.String({ minLength: 1, description: 'The path of the file to upload, in the run or the workspace.' }),
+})
 
 export default agent({
   type: 'connector',
   version: '1.0.0',
   description: 'Downloads objects from S3 and compatible stores, and uploads files to them.',
   settings: Settings,
+  check: whyNoPlace,
   /**
-   * No bucket is configured, so a bucket with a random name is requested. The reply that it does not exist proves that
-   * the key was accepted.
+   * Usually no bucket is configured, so one with a random name is requested. The reply that it does not exist proves
+   * that the key was accepted.
    */
   async doctor(context) {
-    const place = { bucket: `cadre-doctor-${crypto.randomUUID().slice(0, 8)}`, key: '' }
+    const bucket = bucketIn(context.settings.endpoint) ?? `cadre-doctor-${crypto.randomUUID().slice(0, 8)}`
     try {
-      await list(await open(place.bucket, context), place, 1, context)
+      await objectsPage(context, { bucket, key: '' })
     } catch (error) {
       if (!(error instanceof AgentError) || !['not_found', 'forbidden'].includes(error.code)) throw error
     }
-    const { endpoint = 'AWS', region = 'us-east-1' } = context.settings
-    const text = `${endpoint}, ${region}: the key is valid; its permissions depend on the bucket`
+    const { region } = bucketAt(context, bucket)
+    const text = `${context.settings.endpoint ?? 'AWS'}, ${region}: the key is valid; its permissions depend on the bucket`
     return { who: null, missing: [], text }
   },
   source: {
+    description: 'Downloads an object, or every object below a prefix.',
     effect: 'read',
     entry: Source,
     async run(entry, context) {
       const place = placeOf(entry.ref, context)
-      const client = await open(place.bucket, context)
-      return (isPrefix(place.key) ? fetchPrefix : fetchObject)(client, place, entry, context)
+      return (isPrefix(place.key) ? fetchPrefix : fetchObject)(place, entry, context)
     },
   },
   target: {
+    description: 'Uploads a file as an object.',
     effect: 'idempotent',
     entry: Target,
     async run({ ref, file: path }, context) {
       const file = await context.read(path)
       const given = placeOf(ref, context)
       const place = isPrefix(given.key) ? { ...given, key: given.key + basename(path) } : given
-      return upload(await open(place.bucket, context), place, file, context)
+      await upload(context, place, file)
+      const data = infoOf(await storeRequest(context, place, { method: 'HEAD', permission: 's3:GetObject' }))
+      const url = urlOf(place)
+      return { text: `${url}: ${data.size} bytes written`, data, external: { url } }
     },
   },
 })
 
-type Place = { bucket: string; key: string }
-
 function placeOf(ref: string, { place }: Context): Place {
   const [, bucket, key] = /^(?:s3:\/\/)?([a-z0-9][a-z0-9._-]{1,61}[a-z0-9])\/(.*)$/is.exec(ref) ?? []
-  if (bucket !== undefined && key !== undefined && (isPrefix(key) || isReachable(key))) return { bucket, key }
+  if (bucket !== undefined && key !== undefined && isReachable(key)) return { bucket, key }
   throw new AgentError(`[${place}] ${JSON.stringify(ref)} must name an object or a prefix`, {
     code: 'invalid_request',
-    hint: 'use s3://bucket/key, or s3://bucket/prefix/ for everything below it, without `.` or `..` between slashes and without a backslash',
+    hint: 'use s3://bucket/key, or s3://bucket/prefix/ for everything below it, without `.` or `..` between slashes',
   })
 }
 
@@ -109,49 +136,27 @@ function isPrefix(key: string): boolean {
   return key === '' || key.endsWith('/')
 }
 
-/**
- * Whether Bun's client can request the key. For the refused keys it would request another key, because it drops a
- * scheme or a slash, or would leave the bucket.
- */
+/** Whether the key can be requested: the parts `.` and `..` of a path would lead to another key. */
 function isReachable(key: string): boolean {
-  return !/^\/|\/$|\\|(^|\/)\.{1,2}(\/|$)|^[a-z][a-z0-9+.-]*:\/\//i.test(key)
+  return !/(^|\/)\.{1,2}(\/|$)/.test(key)
 }
 
-async function open(bucket: string, { settings, vet }: Context): Promise<Bun.S3Client> {
-  const { access_key_id: accessKeyId, secret_access_key: secretAccessKey, region = 'us-east-1' } = settings
-  const endpoint = settings.endpoint ?? `https://s3.${region}.amazonaws.com`
-  await vet(endpoint)
-  return storeClient({ accessKeyId, secretAccessKey, sessionToken: settings.session_token, endpoint, region, bucket })
+async function fetchObject(place: Place, { name }: Source, context: Context) {
+  const { info, body } = await download(context, place)
+  await context.write(name, body ?? '')
+  return { text: `${urlOf(place)}: ${info.size} bytes`, data: info }
 }
 
-async function fetchObject(client: Bun.S3Client, place: Place, { name }: Source, context: Context) {
-  const found = await describe(client, place, context)
-  await download(client, place, name, context)
-  return { text: `${urlOf(place)}: ${found.size} bytes`, data: found }
-}
-
-async function upload(client: Bun.S3Client, place: Place, file: Bun.BunFile, context: Context) {
-  const options = { type: file.type, partSize: Math.max(PART, Math.ceil(file.size / MOST_PARTS)), queueSize: 2 }
-  await trying(context, place, 's3:PutObject', async () => {
-    // Bun aborts the multipart upload when the stream fails, so a stopped run leaves no partial object.
-    const body =
-      file.size <= PART ? await file.bytes() : new Response(withSilenceLimit(context, file.stream(), SILENCE))
-    return withDeadline(context, client.write(place.key, body, options))
-  })
-  const data = await describe(client, place, context)
-  return { text: `${urlOf(place)}: ${data.size} bytes written`, data, external: { url: urlOf(place) } }
-}
-
-async function fetchPrefix(client: Bun.S3Client, place: Place, { name, limit = LIMIT }: Source, context: Context) {
-  const { objects, more } = await list(client, place, limit, context)
+async function fetchPrefix(place: Place, { name, limit = LIMIT }: Source, context: Context) {
+  const { objects, more } = await list(place, limit, context)
   const nameOf = fileNames(objects.map(({ key }) => key.slice(place.key.length)))
   const items: Json[] = []
   let bytes = 0
   for (let at = 0; at < objects.length; at += ABREAST) {
     const fetched = objects.slice(at, at + ABREAST).map(async ({ key, ...about }) => {
       const file = isReachable(key) ? `${name}/${nameOf(key.slice(place.key.length))}` : null
-      if (file) await download(client, { ...place, key }, file, context)
-      else context.log(`not downloaded: Bun's client cannot request the key ${JSON.stringify(key)}`)
+      if (file) await context.write(file, (await download(context, { ...place, key })).body ?? '')
+      else context.log(`not downloaded: a path cannot contain the key ${JSON.stringify(key)}`)
       return { key, ...about, file }
     })
     for (const item of await Promise.all(fetched)) {
@@ -170,20 +175,13 @@ async function fetchPrefix(client: Bun.S3Client, place: Place, { name, limit = L
  * The objects below a prefix in the order of their keys, without the empty objects that web consoles create for
  * folders.
  */
-async function list(client: Bun.S3Client, place: Place, limit: number, context: Context) {
-  const objects: { key: string; size: number; etag: string | null; last_modified: string | null }[] = []
-  const pages = pagesOf(async (continuationToken?: string) => {
-    const request = { prefix: place.key, maxKeys: PAGE, ...(continuationToken && { continuationToken }) }
-    const reply = await trying(context, place, 's3:ListBucket', () =>
-      withDeadline(context, client.list(request), SILENCE),
-    )
-    return { items: reply.contents ?? [], next: reply.isTruncated ? reply.nextContinuationToken : null }
-  })
-  for await (const { items } of pages) {
-    for (const { key, size = 0, eTag = null, lastModified = null } of items) {
-      if (key.endsWith('/') && size === 0) continue
+async function list(place: Place, limit: number, context: Context) {
+  const objects: StoredObject[] = []
+  for await (const { items } of pagesOf((token?: string) => objectsPage(context, place, token))) {
+    for (const object of items) {
+      if (object.key.endsWith('/') && object.size === 0) continue
       if (objects.length === limit) return { objects, more: true }
-      objects.push({ key, size, etag: eTag, last_modified: lastModified })
+      objects.push(object)
     }
   }
   return { objects, more: false }
@@ -200,40 +198,4 @@ function fileNames(keys: string[]): (key: string) => string {
     const name = partsOf(key).join('/')
     return folders.has(name) ? [...partsOf(key).slice(0, -1), safeName(`${key.split('/').at(-1)}/`)].join('/') : name
   }
-}
-
-async function download(client: Bun.S3Client, place: Place, name: string, context: Context): Promise<void> {
-  await trying(context, place, 's3:GetObject', () =>
-    context.write(name, withSilenceLimit(context, client.file(place.key).stream(), SILENCE)),
-  )
-}
-
-async function describe(client: Bun.S3Client, place: Place, context: Context) {
-  const head = async () => {
-    try {
-      return await client.stat(place.key)
-    } catch (error) {
-      // The reply to HEAD has no body and therefore no error code, so a GET is sent to learn it.
-      if ((error as { code?: string }).code === 'UnknownError') await client.file(place.key).slice(0, 1).bytes()
-      throw error
-    }
-  }
-  const { etag, size, lastModified } = await trying(context, place, 's3:GetObject', () =>
-    withDeadline(context, head(), SILENCE),
-  )
-  return { etag, size, last_modified: Number.isNaN(lastModified.getTime()) ? null : lastModified.toISOString() }
-}
-
-async function trying<T>(context: Context, place: Place, permission: string, work: () => Promise<T>): Promise<T> {
-  return withRetries(context, async () => {
-    try {
-      return await work()
-    } catch (error) {
-      throw storeError(context, error, urlOf(place), permission)
-    }
-  })
-}
-
-function urlOf({ bucket, key }: Place): string {
-  return `s3://${bucket}/${key}`
 }

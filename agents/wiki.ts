@@ -1,270 +1,198 @@
 // wiki: reads and writes pages of Confluence Cloud.
 //
 //   settings: base_url (https://acme.atlassian.net; a trailing /wiki is accepted), email, api_token
-//   get_page     sources: [{ name, ref: page id }]            Markdown; storage format when the name ends in .html or
-//                                                             .xml, the vendor's record when it ends in .json
-//   search       sources: [{ name, ref: CQL, limit? }]        `type = page and space = DOCS and text ~ "release"`
-//   create_page  target_entries: [{ name, ref: space key, title, file, parent? }]      parent: a page id
-//   update_page  target_entries: [{ name, ref: page id, title, file }]
+//   get_page         sources: [{ name, ref: page id }]            Markdown; storage format when the name ends in .html or
+//                                                                 .xml, the vendor's record when it ends in .json
+//   search           sources: [{ name, ref: CQL, limit? }]        `type = page and space = DOCS and text ~ "release"`
+//   get_attachments  sources: [{ name, ref: page id, filename?, limit? }]      into files/<phase>/<name>/<file name>
+//   create_page      target_entries: [{ name, ref: space key, title, file, parent? }]      parent: a page id
+//   update_page      target_entries: [{ name, ref: page id, title, file }]
+//   add_attachment   target_entries: [{ name, ref: page id, file, filename? }]  a new version where the name exists
 //
-// `file` is Markdown, or storage format when it ends in .html or .xml. An update replaces the whole page. Of its
-// macros, Markdown keeps only code blocks, panels (as quotes), mentions, images and links to pages; use storage format
-// for the others. Permissions: the account must see the space and be allowed to add pages to it. Scopes, if the token
-// has scopes: read:page:confluence, write:page:confluence, read:space:confluence, search:confluence, and
-// read:confluence-user for `doctor`. A created page ends with an invisible anchor that contains the idempotency key,
-// and an updated page has the key in the message of its version, so that a write whose reply was lost can be found
-// again. Titles are unique in a space.
-// https://developer.atlassian.com/cloud/confluence/rest/v2/api-group-page/
-// https://developer.atlassian.com/cloud/confluence/rest/v1/api-group-search/
+// `file` is Markdown, or storage format when it ends in .html or .xml. An update replaces the whole page. A page that is
+// read as Markdown keeps what its macros say: code, panels and included pages, files, Jira issues, tasks and status.
+// Of these, Markdown writes back only code blocks, tasks, mentions, images and links to pages and files; use storage
+// format to keep the others.
+//
+// A token with scopes needs the base_url https://api.atlassian.com/ex/confluence/<cloud id>, and the scopes
+// read:page:confluence, write:page:confluence, read:space:confluence, search:confluence, read:user:confluence for the
+// names of mentioned people, read:attachment:confluence and write:attachment:confluence for attachments, and
+// read:confluence-user for `doctor`. Permissions: the account must see the space and be allowed to add pages to it.
+//
+// A created page ends with an invisible anchor that contains the idempotency key; updated pages and attachments have the
+// key in the comment of their version. A write whose reply was lost can therefore be found again. Titles are unique in a
+// space, and names of attachments on a page.
+// https://developer.atlassian.com/cloud/confluence/rest/v2/intro/
 
-import {
-  AgentError,
-  type AgentResult,
-  agent,
-  beforehand,
-  entryOf,
-  type JsonObject,
-  Limit,
-  readText,
-  Type,
-  writeListing,
-} from 'cadre'
+import { basename } from 'node:path'
+import { type AgentResult, agent, entryOf, Limit, readText, Type, writeListing } from 'cadre'
 import {
   type AtlassianContext,
   AtlassianSettings,
-  atlassian,
-  lacking,
+  confluence,
   markdownToStorage,
-  siteOf,
+  problemsOfSite,
   storageToMarkdown,
 } from 'cadre/vendors'
 
-/** Number of results in one page of a search. */
-const PAGE = 100
 /** Maximum size of a page; Confluence refuses larger ones. */
 const PAGE_MOST = 5 * 1024 * 1024
-const READ = 'see the page (read:page:confluence)'
-const TAKEN = 'titles are unique in a space: choose another title, or change the existing page with update_page'
-const WRITE = 'add and edit pages of the space (write:page:confluence)'
 
-const Text = Type.String({ minLength: 1 })
-const Title = Type.String({ minLength: 1, maxLength: 255 })
-const PageId = Type.String({ pattern: '^[0-9]+$', 'x-expected': 'the number of a page' })
-const SpaceKey = Type.String({ pattern: '^~?[A-Za-z0-9._-]+$', 'x-expected': 'the key of a space' })
-
-interface Page extends JsonObject {
-  id: string
-  status: string
-  title: string
-  version: { number: number; message?: string }
-  body: { storage?: { value: string } }
-  _links: { webui?: string; base?: string }
-}
-
-interface Found extends JsonObject {
-  content?: { id: string; type: string; title: string }
-  title: string
-  excerpt?: string
-  url?: string
-  entityType?: string
-  lastModified?: string
-}
+const text = (description: string) => Type.String({ minLength: 1, description })
+const Title = Type.String({
+  minLength: 1,
+  maxLength: 255,
+  description: 'The title of the page, which no other page of the space may have.',
+})
+const PageId = Type.String({
+  pattern: '^[0-9]+$',
+  'x-expected': 'the number of a page',
+  description: 'The number of the page, which is in its address after /pages/.',
+})
+const SpaceKey = Type.String({
+  pattern: '^~?[A-Za-z0-9._-]+$',
+  'x-expected': 'the key of a space',
+  description: 'The key of the space, which is in its address after /spaces/.',
+})
+const File = text('The path of the content: Markdown, or storage format if the name ends in .html or .xml.')
 
 export default agent({
   type: 'connector',
   version: '1.0.0',
   description: 'Reads and writes pages of Confluence.',
   settings: AtlassianSettings,
-  async doctor(context) {
-    const call = atlassian(context)
-    const who = await call<{ displayName: string }>('get the account', '/wiki/rest/api/user/current')
-    const one = { query: { limit: 1 } }
-    const missing = await lacking({
-      'read:space:confluence': () => call('list spaces', '/wiki/api/v2/spaces', one),
-      'read:page:confluence': () => call('list pages', '/wiki/api/v2/pages', one),
-      'search:confluence': () => searchPage('type = page', undefined, 1, context),
-    })
-    return { who: who.displayName, missing, text: `${siteOf(context)}; the permission to edit depends on the space` }
-  },
+  check: settings => problemsOfSite('confluence', settings),
+  doctor: confluence.examine,
   actions: {
     get_page: {
       direction: 'source',
       effect: 'read',
+      description:
+        'Reads a page as Markdown; as storage format if the name ends in .html or .xml; or its record as .json.',
       entry: entryOf({ ref: PageId }),
       async run({ name, ref }, context) {
-        const page = await getPage(ref, context)
+        const page = await confluence.getPage(ref, context)
         const isRecord = name.endsWith('.json')
-        await context.write(name, isRecord ? page : await fileText(page.body.storage?.value ?? '', name))
+        await context.write(name, isRecord ? page : await fileText(page.body.storage!.value, name, context))
         return resultOf(page, `page ${ref}: ${page.title}`, context)
       },
     },
     search: {
       direction: 'source',
       effect: 'read',
-      entry: entryOf({ ref: Text, limit: Limit }),
+      description: 'Finds pages and other content by a query in CQL.',
+      entry: entryOf({
+        ref: text('A query in CQL, such as `type = page and space = DOCS and text ~ "release"`.'),
+        limit: Limit,
+      }),
       async run({ name, ref, limit }, context) {
+        let base: string | undefined
         const data = await writeListing(context, {
           name,
           limit,
-          page: (cursor, wanted) => searchPage(ref, cursor, wanted, context),
-          brief: found => briefOf(found, context),
+          async page(cursor: string | undefined, wanted) {
+            const found = await confluence.searchPage(ref, cursor, wanted, context)
+            base = found.base
+            return found
+          },
+          brief: found => confluence.resultOf(found, base, context),
         })
         return { text: `${data.items.length} of ${data.total} results`, data }
+      },
+    },
+    get_attachments: {
+      direction: 'source',
+      effect: 'read',
+      description: 'Downloads the attachments of a page into a folder that has the name of the entry.',
+      entry: entryOf({
+        ref: PageId,
+        filename: Type.Optional(text('The name of the attachment that is downloaded; without it all are downloaded.')),
+        limit: Limit,
+      }),
+      async run({ ref, ...entry }, context) {
+        const data = await confluence.download(ref, entry, context)
+        const text = `${data.total} attachments of page ${ref}${data.truncated ? ', and there are more' : ''}`
+        return { text, data: { id: ref, ...data } }
       },
     },
     create_page: {
       direction: 'target',
       effect: 'once',
+      description: 'Creates a page in a space.',
       entry: entryOf({
         ref: SpaceKey,
         title: Title,
-        file: Text,
-        parent: Type.Optional(Type.Union([Text, Type.Integer()])),
+        file: File,
+        parent: Type.Optional(
+          Type.Union([Type.String({ minLength: 1 }), Type.Integer()], {
+            description: 'The number of the page below which the new page is created.',
+          }),
+        ),
       }),
       async run({ ref, title, file, parent }, context) {
-        const value = (await storageOf(file, context)) + markOf(context)
-        const body = {
-          spaceId: await beforehand(() => spaceId(ref, context)),
-          status: 'current',
-          title,
-          ...(parent !== undefined && { parentId: `${parent}` }),
-          body: { representation: 'storage', value },
-        }
-        const options = { method: 'POST', body, scope: WRITE, hints: { 400: TAKEN, 409: TAKEN } }
-        const page = await atlassian(context)<Page>(`create page in ${ref}`, '/wiki/api/v2/pages', options)
+        const value = await storageOf(file, context)
+        const under = parent === undefined ? undefined : `${parent}`
+        const page = await confluence.createPage({ space: ref, title, parent: under, value }, context)
         return resultOf(page, `created page ${page.id}: ${title}`, context)
       },
       async find({ ref, title }, context) {
-        const query = { 'space-id': await spaceId(ref, context), title, status: 'current', 'body-format': 'storage' }
-        const options = { query, scope: READ }
-        const path = '/wiki/api/v2/pages'
-        const { results, _links } = await atlassian(context)<{ results: Page[]; _links?: { base?: string } }>(
-          `look for page in ${ref}`,
-          path,
-          options,
-        )
-        const page = results.find(({ body }) => body.storage?.value.includes(context.key))
-        if (!page) return null
-        const links = { ...(_links?.base && { base: _links.base }), ...page._links }
-        return resultOf({ ...page, _links: links }, `created page ${page.id}: ${title}`, context)
+        const page = await confluence.createdPage(ref, title, context)
+        return page && resultOf(page, `created page ${page.id}: ${title}`, context)
       },
     },
     update_page: {
       direction: 'target',
       effect: 'idempotent',
-      entry: entryOf({ ref: PageId, title: Title, file: Text }),
+      description: 'Replaces the title and the whole content of a page with a new version.',
+      entry: entryOf({ ref: PageId, title: Title, file: File }),
       async run({ ref, title, file }, context) {
         const value = await storageOf(file, context)
-        const page = await updatePage(ref, title, value, context)
+        const page = await confluence.updatePage(ref, title, value, context)
         return resultOf(page, `updated page ${ref} to version ${page.version.number}`, context)
+      },
+    },
+    add_attachment: {
+      direction: 'target',
+      effect: 'idempotent',
+      description: 'Attaches a file to a page. A file whose name the page already has becomes a new version.',
+      entry: entryOf({
+        ref: PageId,
+        file: text('The path of the file.'),
+        filename: Type.Optional(text('The name of the attachment; the default is the name of the file.')),
+      }),
+      async run({ ref, file: path, filename = basename(path) }, context) {
+        const file = await context.read(path)
+        const page = await confluence.getPage(ref, context)
+        const { id, isNew } = await confluence.attach(ref, file, filename, context)
+        const { url } = confluence.briefOf(page, context)
+        return {
+          text: `page ${ref} ${isNew ? 'has the new attachment' : 'had the attachment already:'} ${filename}`,
+          data: { id: ref, url, title: page.title, attachment_id: id, filename, size: file.size },
+          external: { id, url },
+        }
       },
     },
   },
 })
 
-async function getPage(id: string, context: AtlassianContext): Promise<Page> {
-  const options = { query: { 'body-format': 'storage' }, scope: READ }
-  return await atlassian(context)<Page>(`get page ${id}`, `/wiki/api/v2/pages/${id}`, options)
-}
-
 const isStorage = (file: string) => /\.(html|xml)$/i.test(file)
 
 /** The content of a page in the format that the file name selects. */
-async function fileText(storage: string, name: string): Promise<string> {
-  return isStorage(name) ? storage : storageToMarkdown(storage)
+async function fileText(storage: string, name: string, context: AtlassianContext): Promise<string> {
+  return isStorage(name) ? storage : storageToMarkdown(storage, await confluence.namesIn(storage, context))
 }
 
 /** The storage format of a page, from a file of the run or the workspace. */
 async function storageOf(file: string, context: AtlassianContext): Promise<string> {
-  const text = await readText(context, file, PAGE_MOST)
-  return isStorage(file) ? text : markdownToStorage(text)
+  const content = await readText(context, file, PAGE_MOST)
+  return isStorage(file) ? content : markdownToStorage(content)
 }
 
-/** The mark with the idempotency key. It is an anchor, which is invisible on the page. */
-function markOf({ key }: AtlassianContext): string {
-  return `<p><ac:structured-macro ac:name="anchor"><ac:parameter ac:name="">cadre-${key}</ac:parameter></ac:structured-macro></p>`
-}
-
-async function spaceId(key: string, context: AtlassianContext): Promise<string> {
-  const options = { query: { keys: key }, scope: 'see the space (read:space:confluence)' }
-  const { results } = await atlassian(context)<{ results: { id: string; key: string }[] }>(
-    `get space ${key}`,
-    '/wiki/api/v2/spaces',
-    options,
-  )
-  const space = results.find(found => found.key === key) ?? results[0]
-  if (space) return space.id
-  const hint = 'check ref: the key of a space is in its address, after /spaces/'
-  throw new AgentError(`[${context.place}] there is no space ${key} that the account may see`, {
-    code: 'not_found',
-    hint,
-    sent: 'no',
-  })
-}
-
-/**
- * Writes the next version of a page, and tries once more if someone else has written a version in the meantime. A
- * version with our key was written by this entry.
- */
-async function updatePage(id: string, title: string, value: string, context: AtlassianContext): Promise<Page> {
-  const mark = `cadre ${context.key}`
-  for (let tries = 1; ; tries++) {
-    const page = await getPage(id, context)
-    if (page.version.message?.includes(mark)) return page
-    if (page.status !== 'current') {
-      const hint = 'restore or publish the page first'
-      throw new AgentError(`[${context.place}] page ${id} is ${page.status}`, {
-        code: 'invalid_state',
-        hint,
-        sent: 'no',
-      })
-    }
-    const body = {
-      id,
-      status: 'current',
-      title,
-      body: { representation: 'storage', value },
-      version: { number: page.version.number + 1, message: mark },
-    }
-    try {
-      const options = { method: 'PUT', body, scope: WRITE, hints: { 400: TAKEN } }
-      return await atlassian(context)<Page>(`update page ${id}`, `/wiki/api/v2/pages/${id}`, options)
-    } catch (error) {
-      if (!(error instanceof AgentError) || error.code !== 'conflict' || tries > 1) throw error
-      context.log(`page ${id} has a newer version; trying once more`)
-    }
-  }
-}
-
-function resultOf(page: Page, text: string, context: AtlassianContext): AgentResult {
-  const url = `${page._links.base ?? `${siteOf(context)}/wiki`}${page._links.webui ?? `/pages/${page.id}`}`
-  const data = { id: page.id, url, title: page.title, version: page.version.number }
-  return { text, data, external: { id: page.id, url } }
-}
-
-/**
- * A page of search results. Confluence returns the address of the next page, with a cursor or, on older sites, a start
- * offset.
- */
-async function searchPage(cql: string, cursor: string | undefined, wanted: number, context: AtlassianContext) {
-  const query = { cql, limit: Math.min(wanted, PAGE), excerpt: 'none', ...(cursor && JSON.parse(cursor)) }
-  const options = { query, scope: 'search:confluence' }
-  const reply = await atlassian(context)<{
-    results: Found[]
-    totalSize?: number
-    _links?: { next?: string }
-  }>('search', '/wiki/rest/api/search', options)
-  const next = reply._links?.next && new URL(reply._links.next, siteOf(context)).searchParams
-  const from = next && (next.get('cursor') ? { cursor: next.get('cursor') } : { start: next.get('start') })
-  return { items: reply.results, next: from ? JSON.stringify(from) : null, total: reply.totalSize }
-}
-
-function briefOf({ content, title, url, entityType, lastModified }: Found, context: AtlassianContext) {
-  return {
-    id: content?.id ?? null,
-    type: content?.type ?? entityType ?? null,
-    title: content?.title ?? title.replaceAll(/@@@(end)?hl@@@/g, ''),
-    url: url ? `${siteOf(context)}/wiki${url}` : null,
-    last_modified: lastModified ?? null,
-  }
+function resultOf(
+  page: Parameters<typeof confluence.briefOf>[0],
+  text: string,
+  context: AtlassianContext,
+): AgentResult {
+  const data = confluence.briefOf(page, context)
+  return { text, data, external: { id: page.id, url: data.url } }
 }

@@ -65,6 +65,21 @@ export function bareHost(host: string): string {
     .toLowerCase()
 }
 
+/** Whether the host of a URL, or an address, is this machine itself. */
+export function isLoopback(host: string): boolean {
+  const plain = bareHost(host)
+  return plain === 'localhost' || plain.endsWith('.localhost') || isLoopbackAddress(plain)
+}
+
+/**
+ * Whether a literal address is in 127.0.0.0/8, also when it is mapped into IPv6, or is ::1. Other ranges that carry an
+ * IPv4 address lead to a gateway, which is another machine.
+ */
+export function isLoopbackAddress(address: string): boolean {
+  const parsed = parse(address)
+  return parsed !== null && ipaddr.process(parsed.toString()).range() === 'loopback'
+}
+
 /** Whether the host of a URL is a literal address. The URL parser has already normalised forms such as `0x7f.1`. */
 export function isAddress(host: string): boolean {
   return parse(host) !== null

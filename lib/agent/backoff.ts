@@ -1,4 +1,4 @@
-// How long to wait before the next attempt. Pure: the time and the random numbers are parameters.
+// How long to wait before the next attempt when the vendor does not say it. Pure: the random numbers are a parameter.
 
 const FIRST = 500
 const MOST = 30_000
@@ -9,17 +9,4 @@ const MOST = 30_000
  */
 export function backoff(attempt: number, random: () => number): number {
   return Math.round(random() * Math.min(MOST, FIRST * 2 ** (attempt - 1)))
-}
-
-/**
- * Milliseconds that a `Retry-After` header asks for, given as seconds or as an HTTP date (RFC 9110, 10.2.3). Null when
- * the header is absent or cannot be understood. Some vendors send fractions of a second.
- */
-export function retryAfter(header: string | null, now: number): number | null {
-  const text = header?.trim() ?? ''
-  if (/^\d+(\.\d+)?$/.test(text)) return Math.round(Number(text) * 1_000)
-  // Only text with letters is parsed as a date, because Date.parse would read "-5" as a year.
-  if (!/^[A-Za-z]{3}.*\d{2}:\d{2}:\d{2}/.test(text)) return null
-  const date = Date.parse(text)
-  return Number.isNaN(date) ? null : Math.max(0, date - now)
 }

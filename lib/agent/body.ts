@@ -2,7 +2,7 @@
 // after decompression, chunk by chunk, so that a decompression bomb is stopped while it grows.
 
 import { chunksIn } from '../stream.ts'
-import { AgentError } from './define.ts'
+import { AgentError } from './agent-error.ts'
 
 export interface BodyBounds {
   /** Maximum number of bytes that `text`, `json`, `bytes`, `arrayBuffer` and `blob` accept. */

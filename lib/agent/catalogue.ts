@@ -1,12 +1,13 @@
 // The catalogue of all agents. Files are found by name in three folders, and a file in a later folder replaces the one
 // of the same name in an earlier folder. A file that is not a valid agent is listed with the reason and skipped; it
-// does not affect the others.
+// does not affect the others. Agents are loaded when they are asked for by name, because a run uses one or two, and all
+// of them take longer to load than most runs take to begin.
 
 import { existsSync, lstatSync, readdirSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
-import type { TSchema } from 'typebox'
 import { messageOf } from '../error.ts'
 import { isObject, type JsonObject } from '../json.ts'
+import { forgetChanged, haveChanged, isBuiltIn, listingOf } from './changes.ts'
 import { AGENT, type Agent, type Handler } from './define.ts'
 import { problemsOf } from './definition.ts'
 import { REPOSITORY, refusedImport, registerCadre, sharePackages } from './imports.ts'
@@ -24,13 +25,30 @@ export interface Shadowed {
 }
 
 export interface Catalogue {
-  /** The agent of that name. `issues@eu`, which names an account, gives the agent `issues`. */
+  /**
+   * Loads the agents of these references, or all agents, and resolves with this catalogue. A file is loaded once. Never
+   * throws because of a file's content, but a file that blocks the thread while it loads cannot be stopped.
+   */
+  load(references?: Iterable<string>): Promise<Catalogue>
+  /**
+   * The agent of that name. `issues@eu`, which names an account, gives the agent `issues`. Throws for an agent that was
+   * not loaded: without its schema, its secrets would not be known as such.
+   */
   get(name: string): Agent | undefined
+  /** Names of all agents, except those whose files were loaded and are not valid. */
   names(): string[]
-  /** The public catalogue, format version 1.0.0. Schemas are JSON Schema, and secrets are marked `x-secret`. */
+  /**
+   * The public catalogue of what was loaded, format version 1.0.0. Schemas are JSON Schema, and secrets are marked
+   * `x-secret`.
+   */
   list(): JsonObject
   readonly skipped: readonly Skipped[]
   readonly shadowed: readonly Shadowed[]
+  /**
+   * This catalogue, or a new one if agents outside the repository were added, changed or removed. Agents that an older
+   * catalogue has loaded stay as they were.
+   */
+  current(): Catalogue
 }
 
 export interface DiscoverOptions {
@@ -52,51 +70,87 @@ function agentNameOf(reference: string): string {
   return reference.split('@', 1)[0]!
 }
 
+type Loaded = { agent: Agent } | { reason: string }
+
+/** A file that has the name of an agent. */
+interface Candidate {
+  file: string
+  name: string
+  loading?: Promise<void>
+  loaded?: Loaded
+}
+
+/** `findAgents`, with every agent loaded. */
+export async function discover(options: DiscoverOptions): Promise<Catalogue> {
+  return findAgents(options).load()
+}
+
 /**
- * Loads the agents in `agents/` of the repository, `<home>/agents` and `extra`. A folder that does not exist counts as
- * empty. It never throws because of a file's content, but a file that blocks the thread while it loads cannot be
- * stopped.
+ * Finds the agents in `agents/` of the repository, `<home>/agents` and `extra`, and loads none of them. A folder that
+ * does not exist counts as empty.
  */
-export async function discover({ home, extra, timeout = TIMEOUT }: DiscoverOptions): Promise<Catalogue> {
-  registerCadre()
+export function findAgents(options: DiscoverOptions): Catalogue {
+  const { home, extra, timeout = TIMEOUT } = options
   const folders = [join(REPOSITORY, 'agents'), resolve(home, 'agents'), ...(extra ? [resolve(extra)] : [])]
-  const skipped: Skipped[] = []
-  const shadowed: Shadowed[] = []
-  const agents = new Map<string, { agent: Agent; file: string }>()
-  const loads = [...new Set(folders)].flatMap(folder => {
-    const { files, odd } = filesIn(folder)
-    skipped.push(...odd)
-    return files.map(async file => ({ file, loaded: await load(file, timeout) }))
-  })
-  for (const { file, loaded } of await Promise.all(loads)) {
-    const name = basename(file, '.ts')
-    const earlier = agents.get(name)
-    if ('reason' in loaded) {
-      const kept = earlier ? `; '${name}' stays that of ${earlier.file}` : ''
-      skipped.push({ file, reason: loaded.reason + kept })
-      continue
-    }
-    if (earlier) shadowed.push({ name, file: earlier.file, by: file })
-    agents.set(name, { agent: loaded.agent, file })
+  const own = folders.filter(folder => !isBuiltIn(folder))
+  const stamp = listingOf(own)
+  const found = [...new Set(folders)].map(filesIn)
+  const odd = found.flatMap(each => each.odd)
+  const candidates = found.flatMap(({ files }) =>
+    files.map((file): Candidate => ({ file, name: basename(file, '.ts') })),
+  )
+  const byName = Map.groupBy(candidates, ({ name }) => name)
+
+  const take = async (candidate: Candidate) => {
+    candidate.loaded = await load(candidate.file, timeout)
   }
-  const names = [...agents.keys()].sort()
-  return {
-    get(reference) {
-      return agents.get(agentNameOf(reference))?.agent
+  const catalogue: Catalogue = {
+    async load(references) {
+      const wanted = references
+        ? [...new Set(Iterator.from(references).map(agentNameOf))].flatMap(name => byName.get(name) ?? [])
+        : candidates
+      await Promise.all(wanted.map(candidate => (candidate.loading ??= take(candidate))))
+      return catalogue
     },
-    names: () => names,
-    list: () =>
-      JSON.parse(
-        JSON.stringify({
-          version: '1.0.0',
-          agents: names.map(name => show(name, agents.get(name)!)),
-          skipped,
-          shadowed,
-        }),
-      ),
-    skipped,
-    shadowed,
+    current: () => (listingOf(own) === stamp && !haveChanged(own) ? catalogue : findAgents(options)),
+    get: reference => lastOf(byName.get(agentNameOf(reference)) ?? [])?.agent,
+    names: () =>
+      [...byName]
+        .filter(([, files]) => files.some(({ loaded }) => !loaded || 'agent' in loaded))
+        .map(([name]) => name)
+        .sort(),
+    list() {
+      const agents = catalogue.names().map(name => show(name, lastOf(byName.get(name)!)!))
+      const { skipped, shadowed } = catalogue
+      return JSON.parse(JSON.stringify({ version: '1.0.0', agents, skipped, shadowed }))
+    },
+    get skipped() {
+      const broken = candidates.flatMap(candidate => {
+        const { file, name, loaded } = candidate
+        if (!loaded || 'agent' in loaded) return []
+        const files = byName.get(name)!
+        const earlier = lastOf(files.slice(0, files.indexOf(candidate)))
+        return { file, reason: loaded.reason + (earlier ? `; '${name}' stays that of ${earlier.file}` : '') }
+      })
+      return [...odd, ...broken]
+    },
+    get shadowed() {
+      return [...byName].flatMap(([name, files]) => {
+        const sound = files.filter(({ loaded }) => loaded && 'agent' in loaded)
+        return sound.slice(1).map(({ file: by }, at) => ({ name, file: sound[at]!.file, by }))
+      })
+    },
   }
+  return catalogue
+}
+
+/** The agent of the last file that is valid. */
+function lastOf(files: readonly Candidate[]): { agent: Agent; file: string } | undefined {
+  const sound = files.flatMap(({ file, name, loaded }) => {
+    if (!loaded) throw new Error(`the agent ${name} was not loaded`)
+    return 'agent' in loaded ? { agent: loaded.agent, file } : []
+  })
+  return sound.at(-1)
 }
 
 function filesIn(folder: string): { files: string[]; odd: Skipped[] } {
@@ -106,6 +160,8 @@ function filesIn(folder: string): { files: string[]; odd: Skipped[] } {
   for (const entry of readdirSync(folder).sort()) {
     const file = join(folder, entry)
     const found = lstatSync(file)
+    // What makes the folder a package of its own, with a node_modules.
+    if (entry === 'package.json' || entry === 'bun.lock') continue
     // Folders contain code that agents share, and dot files belong to editors: both are ignored.
     if (entry.startsWith('.') || (found.isDirectory() && !entry.endsWith('.ts'))) continue
     const reason = oddity(entry, found)
@@ -124,11 +180,13 @@ function oddity(entry: string, found: ReturnType<typeof lstatSync>): string | nu
 }
 
 /** The agent of one file, or why it is none. */
-export async function load(file: string, timeout = TIMEOUT): Promise<{ agent: Agent } | { reason: string }> {
+export async function load(file: string, timeout = TIMEOUT): Promise<Loaded> {
   registerCadre()
   try {
     const packages = new Set<string>()
-    const refused = refusedImport(file, packages)
+    const files = new Set<string>()
+    const refused = refusedImport(file, packages, files)
+    if (!isBuiltIn(file)) forgetChanged(file, files)
     if (refused) return { reason: refused }
     if (!file.startsWith(`${REPOSITORY}/`)) sharePackages(packages)
     const module = await within(timeout, import(file))
@@ -191,7 +249,7 @@ function show(name: string, { agent, file }: { agent: Agent; file: string }) {
     actions: Object.fromEntries(
       Object.entries(actions ?? {}).map(([action, handler]) => [
         action,
-        { direction: handler.direction, description: handler.description, ...showHandler(handler) },
+        { direction: handler.direction, ...showHandler(handler) },
       ]),
     ),
     source: source && showHandler(source),
@@ -201,6 +259,6 @@ function show(name: string, { agent, file }: { agent: Agent; file: string }) {
   }
 }
 
-function showHandler({ effect, entry, find }: Handler): { effect: string; entry: TSchema; find: boolean } {
-  return { effect: typeof effect === 'function' ? 'by entry' : effect, entry, find: find !== undefined }
+function showHandler({ description, effect, entry, find }: Handler) {
+  return { description, effect: typeof effect === 'function' ? 'by entry' : effect, entry, find: find !== undefined }
 }

@@ -2,14 +2,25 @@
 
 import { oneLine } from '../one-line.ts'
 import { Type } from '../type.ts'
-import { type AgentContext, AgentError } from './define.ts'
+import type { AgentContext } from './agent-context.ts'
+import { AgentError } from './agent-error.ts'
 
 /** The fields of a message, both on a phase that sends one and in the options of a `notify` event. */
 export const messageFields = {
   /** Names of channels in the settings; all of them when the field is absent. */
-  channels: Type.Optional(Type.Array(Type.String({ minLength: 1 }), { minItems: 1, uniqueItems: true })),
-  subject: Type.Optional(Type.String({ minLength: 1 })),
-  message: Type.Optional(Type.String({ minLength: 1 })),
+  channels: Type.Optional(
+    Type.Array(Type.String({ minLength: 1 }), {
+      minItems: 1,
+      uniqueItems: true,
+      description: 'Names of channels in the settings; all of them if it is left out.',
+    }),
+  ),
+  subject: Type.Optional(
+    Type.String({ minLength: 1, description: 'The subject; the event and the run if it is left out.' }),
+  ),
+  message: Type.Optional(
+    Type.String({ minLength: 1, description: 'The text; a sentence about the event if it is left out.' }),
+  ),
 }
 
 /**

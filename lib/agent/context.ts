@@ -3,18 +3,14 @@
 
 import type { JsonObject } from '../json.ts'
 import type { Redactor } from '../redact.ts'
-import {
-  type AgentContext,
-  AgentError,
-  type Effect,
-  type FileRecord,
-  type NotifyEvent,
-  type RunIdentity,
-  withSent,
-} from './define.ts'
+import { unlessAborted } from '../wait.ts'
+import type { AgentContext, FileRecord, NotifyEvent, RunIdentity } from './agent-context.ts'
+import { AgentError, withSent } from './agent-error.ts'
+import { type Effect, onlyReads } from './effect.ts'
 import { guardedFetch, guardOf, type NetworkPolicy } from './fetch.ts'
 import { folderAt, MOST_SMALL_BYTES, readable, type SmallFile, writeArtifact } from './files.ts'
-import { vet } from './guard.ts'
+import { type Lookup, systemLookup, vetHost } from './guard.ts'
+import { jsonApi } from './json-api.ts'
 import { startGroup } from './processes.ts'
 
 export interface ContextOptions {
@@ -39,6 +35,8 @@ export interface ContextOptions {
   waits?: (reason: string, until: Date | undefined) => () => void
   /** Called for each file that is written. */
   wrote?: (file: FileRecord) => void
+  /** Called before each request, with whether it may change something. */
+  sends?: (mayWrite: boolean) => void
   /** Called with the HTTP status of each reply. */
   replied?: (status: number) => void
   /** Receives the small files that are written, which are then not synced. Without it every file is synced. */
@@ -66,6 +64,8 @@ export interface ContextOptions {
   /** The effect of this call. Where a handler's effect is a function, this is its result for the entry. */
   effect: Effect
   event?: NotifyEvent | undefined
+  /** Resolves names; default the system's resolver. */
+  lookup?: Lookup
 }
 
 const SHARED_ENVIRONMENT = ['PATH', 'HOME', 'LANG']
@@ -77,6 +77,7 @@ export function sharedEnvironment(): Record<string, string> {
 
 export function createContext(options: ContextOptions): AgentContext {
   const { agent, settings, network, redactor, signal, stateDir, workspace, key, attempt, run, phase, effect } = options
+  const { lookup = systemLookup } = options
   const places = { stateDir, workspace, outside: options.outside, sameTree: options.sameTree }
   const log = (message: string, fields?: JsonObject) =>
     options.log(redactor.text(message), fields && redactor.json(fields))
@@ -93,7 +94,7 @@ export function createContext(options: ContextOptions): AgentContext {
   let guarded: ReturnType<typeof guardedFetch> | undefined
   /** Created at first use, because many calls send no request. */
   const request: ReturnType<typeof guardedFetch> = (url, init) => {
-    guarded ??= guardedFetch({ settings, network, effect, signal, log, waiting })
+    guarded ??= guardedFetch({ settings, network, effect, signal, log, waiting }, { lookup })
     return guarded(url, init)
   }
   let left = MOST_SMALL_BYTES
@@ -102,6 +103,10 @@ export function createContext(options: ContextOptions): AgentContext {
     options.small!(file)
   }
   let calledOut = false
+  const sends = (mayWrite: boolean) => {
+    calledOut = true
+    options.sends?.(mayWrite)
+  }
   /**
    * Marks an error of a file as `sent: 'no'` when nothing can have been sent yet, so that authors of agents need to
    * know nothing about receipts.
@@ -113,7 +118,7 @@ export function createContext(options: ContextOptions): AgentContext {
       throw error instanceof AgentError && !calledOut ? withSent(error, 'no') : error
     }
   }
-  return {
+  const context: AgentContext = {
     agent,
     place: options.action === undefined ? agent : `${agent}.${options.action}`,
     settings,
@@ -121,14 +126,20 @@ export function createContext(options: ContextOptions): AgentContext {
     log,
     waiting,
     async fetch(url, init) {
-      calledOut = true
+      sends(!onlyReads(init?.method, effect, init?.effect))
       const reply = await request(url, init)
       options.replied?.(reply.status)
       return reply
     },
-    async vet(url) {
-      calledOut = true
-      await vet(new URL(url), guardOf({ settings, network }))
+    api: options => jsonApi(context, options),
+    async vet(target) {
+      sends(true)
+      try {
+        return await unlessAborted(vetHost(target, settings, { ...guardOf({ settings, network }), lookup }), signal)
+      } catch (cause) {
+        if (!signal.aborted) throw cause
+        throw new AgentError(`${target} was not judged: stopped`, { code: 'aborted', sent: 'no', cause })
+      }
     },
     write: (name, content) =>
       here(async () => {
@@ -146,9 +157,9 @@ export function createContext(options: ContextOptions): AgentContext {
     get env() {
       return sharedEnvironment()
     },
-    start(command, { cwd, env }) {
-      calledOut = true
-      return startGroup(command, { cwd, env, runId: run.id, folder: options.processes ?? null })
+    start(command, { cwd, env, input }) {
+      sends(true)
+      return startGroup(command, { cwd, env, input, runId: run.id, folder: options.processes ?? null })
     },
     mask: () => redactor.stream(),
     conceal(value) {
@@ -163,4 +174,5 @@ export function createContext(options: ContextOptions): AgentContext {
     stateDir,
     ...(options.event && { event: options.event }),
   }
+  return context
 }

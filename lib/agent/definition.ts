@@ -15,13 +15,14 @@ const FIELDS = [
   'description',
   'settings',
   'missing',
+  'check',
   'doctor',
   'actions',
   'notify',
   ...ENTRY_HANDLERS,
 ]
-const HANDLER_FIELDS = ['effect', 'entry', 'run', 'find']
-const ACTION_FIELDS = [...HANDLER_FIELDS, 'direction', 'description']
+const HANDLER_FIELDS = ['description', 'effect', 'entry', 'run', 'find']
+const ACTION_FIELDS = [...HANDLER_FIELDS, 'direction']
 
 /** All problems of the definition that a file exports; empty when it is a valid agent. */
 export function problemsOf(definition: Record<string, unknown>): string[] {
@@ -34,9 +35,12 @@ export function problemsOf(definition: Record<string, unknown>): string[] {
   if (typeof description !== 'string' || !description.trim())
     problems.push('description must be a sentence that says what the agent does')
   if (!isObjectSchema(settings))
-    problems.push('settings must be a Type.Object({ … }); use Type.Object({}) for an agent without settings')
+    problems.push('settings must be a Type.Object({ … }); leave them out for an agent without settings')
   if (definition.missing !== undefined && typeof definition.missing !== 'function') {
     problems.push('missing must be a function that takes the settings and returns a list of keys')
+  }
+  if (definition.check !== undefined && typeof definition.check !== 'function') {
+    problems.push('check must be a function that takes the settings and returns what is wrong, by key')
   }
   if (definition.doctor !== undefined && typeof definition.doctor !== 'function') {
     problems.push('doctor must be a function that takes the context')
@@ -64,9 +68,6 @@ function actionProblems(actions: unknown): string[] {
     if (!DIRECTIONS.includes(action.direction as string)) {
       problems.push(`actions.${name}.direction must be 'source', 'target' or 'phase', not ${show(action.direction)}`)
     }
-    if (action.description !== undefined && typeof action.description !== 'string') {
-      problems.push(`actions.${name}.description must be a string`)
-    }
     return problems
   })
 }
@@ -78,6 +79,9 @@ function handlerProblems(handler: unknown, place: string, fields: string[]): str
     problems.push(
       `${place}.effect must be 'read', 'idempotent', 'once' or a function of the entry, not ${show(handler.effect)}`,
     )
+  }
+  if (handler.description !== undefined && typeof handler.description !== 'string') {
+    problems.push(`${place}.description must be a string`)
   }
   if (!isObjectSchema(handler.entry)) problems.push(`${place}.entry must be a Type.Object({ … })`)
   if (typeof handler.run !== 'function') problems.push(`${place}.run must be a function (entry, context)`)

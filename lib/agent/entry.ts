@@ -2,7 +2,13 @@
 
 import type { TProperties } from 'typebox'
 import { Type } from '../type.ts'
-import { type AgentContext, AgentError, withSent } from './define.ts'
+import type { AgentContext } from './agent-context.ts'
+import { AgentError, withSent } from './agent-error.ts'
+
+export const EntryName = Type.String({
+  minLength: 1,
+  description: 'The name of the entry, and of the file that it writes, if it writes one.',
+})
 
 /**
  * The schema of an entry of `sources` or `target_entries`: `name` and the given fields, and no others. `together` adds
@@ -10,7 +16,7 @@ import { type AgentContext, AgentError, withSent } from './define.ts'
  * @example entry: entryOf({ ref: Type.String(), limit: Limit })
  */
 export function entryOf<P extends TProperties>(fields: P, together: object = {}) {
-  return Type.Object({ name: Type.String({ minLength: 1 }), ...fields }, { additionalProperties: false, ...together })
+  return Type.Object({ name: EntryName, ...fields }, { additionalProperties: false, ...together })
 }
 
 /**
@@ -25,7 +31,13 @@ export function needsOne(...names: string[]) {
  * The optional setting `base_url`: the address that precedes the vendor's paths.
  * @example const Settings = Type.Object({ api_token: secret(), base_url: BaseUrl })
  */
-export const BaseUrl = Type.Optional(Type.String({ pattern: '^https?://[^/]' }))
+export const BaseUrl = Type.Optional(
+  Type.String({
+    pattern: '^https?://[^/]',
+    'x-expected': 'an address such as https://api.example.com',
+    description: "The address that precedes the vendor's paths, for self-hosted and regional servers.",
+  }),
+)
 
 /**
  * Wraps what a `once` action reads before its first write, so that an error of the read has `sent: 'no'`.

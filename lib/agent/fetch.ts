@@ -1,18 +1,23 @@
 // The guarded fetch that every agent uses. It vets targets (guard.ts), follows redirects itself, retries, limits time
 // and size, and classifies failures by whether the request may have reached the vendor.
 //
-// It retries GET and HEAD, any method of a `read` action, and PUT and DELETE of an `idempotent` one. Any other request
-// is retried only after a complete 429, which guarantees that the request had no effect.
+// It retries GET and HEAD, any method of a `read` action, and PUT and DELETE of an `idempotent` one, unless the request
+// has an `effect` of its own. Any other request is retried only after a complete refusal because of a rate limit, which
+// guarantees that the request had no effect. A `costly` request is retried only when it was certainly not processed.
 
 import { messageOf } from '../error.ts'
 import type { JsonObject } from '../json.ts'
-import { pause, unlessAborted } from '../wait.ts'
-import { backoff, retryAfter } from './backoff.ts'
+import { LONGEST_TIMER_MS, pause, unlessAborted } from '../wait.ts'
+import { isLoopback } from './address.ts'
+import { AgentError, withSent } from './agent-error.ts'
+import { backoff } from './backoff.ts'
 import { bound } from './body.ts'
-import { AgentError, type Effect, type FetchOptions, withSent } from './define.ts'
+import { type Effect, isReading, mayRepeat } from './effect.ts'
 import { type Guard, originsOf, systemLookup, vet } from './guard.ts'
 import { outgoing } from './outgoing.ts'
+import { askedWait, isRateLimit } from './rate-limit.ts'
 import { isTransient } from './reply.ts'
+import type { FetchOptions } from './requests.ts'
 
 export interface FetchPolicy {
   /** The agent's resolved settings. The origins of the URLs in them are always allowed. */
@@ -47,10 +52,12 @@ const MAX_BYTES = 64 * 1024 * 1024
 const ATTEMPTS = 4
 const REDIRECTS = 3
 /**
- * The longest `Retry-After` that is waited for. With a longer one the reply is returned at once, and the phase's own
- * retry follows later.
+ * The longest wait that a vendor may ask for. With a longer one the reply is returned at once, and the phase's own retry
+ * follows later.
  */
 const LONGEST_WAIT = 5 * 60_000
+/** The engine waits somewhat longer for an agent that was told to stop. */
+const CLEANUP_MS = 2_000
 /** Limit for all attempts and waits together, without the time to read a body. */
 const TOTAL = 15 * 60_000
 
@@ -59,6 +66,10 @@ const TOTAL = 15 * 60_000
  * are dropped.
  */
 const SAFE_HEADERS = ['accept', 'accept-language', 'content-language', 'content-type', 'range', 'user-agent']
+/** The headers that carry credentials by their definition. Over http they are sent only to this machine. */
+const CREDENTIAL_HEADERS = ['authorization', 'proxy-authorization', 'cookie']
+/** Statuses by which a server says that it did not process the request: it is overloaded, or limits the rate. */
+const UNPROCESSED = [429, 503, 529]
 const NOT_SENT = ['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH', 'ENOTFOUND', 'EADDRNOTAVAIL', 'FailedToOpenSocket']
 const CERTIFICATE = /CERT|SELF_SIGNED|ERR_TLS|UNABLE_TO_(GET|VERIFY)|HOSTNAME/
 
@@ -96,38 +107,42 @@ export function guardedFetch(
     if (!url) throw new AgentError('the URL must have a scheme and a host', { code: 'invalid_url', sent: 'no' })
     const method = (init.method ?? 'GET').toUpperCase()
     const request = { url, method, headers: headersOf(init.headers), body: init.body ?? null }
+    const own = init.cleanup ? { ...policy, signal: AbortSignal.timeout(CLEANUP_MS) } : policy
     const once = {
-      policy,
+      policy: own,
       guard,
-      timeout: init.timeout ?? TIMEOUT,
+      timeout: Math.min(init.timeout ?? TIMEOUT, LONGEST_TIMER_MS),
       maxBytes: init.maxBytes ?? MAX_BYTES,
       follow: init.follow ?? isReading(method),
     }
-    const repeatable = mayRepeat(method, policy.effect)
-    const attempts = request.body instanceof ReadableStream ? 1 : (init.attempts ?? ATTEMPTS)
+    const costly = init.costly ?? false
+    const repeatable = !costly && mayRepeat(method, policy.effect, init.effect)
+    const attempts = request.body instanceof ReadableStream || init.cleanup ? 1 : (init.attempts ?? ATTEMPTS)
     const deadline = now() + TOTAL
 
     for (let attempt = 1; ; attempt++) {
-      const result = await settle(send(request, once))
+      const { result, limited } = await judged(await settle(send(request, once)))
       const again =
-        result instanceof AgentError
-          ? repeatable && result.retryable
-          : isTransient(result.status) && (repeatable || result.status === 429)
-      const asked = result instanceof Response ? retryAfter(result.headers.get('retry-after'), now()) : null
+        limited ||
+        (result instanceof AgentError
+          ? (repeatable || (costly && result.sent === 'no')) && result.retryable
+          : isTransient(result.status) && (repeatable || (costly && UNPROCESSED.includes(result.status))))
+      const asked = result instanceof Response ? askedWait(result.status, result.headers, now(), limited) : null
       const wait = asked ?? backoff(attempt, random)
       if (!again || attempt >= attempts || wait > LONGEST_WAIT || now() + wait > deadline) {
         if (result instanceof AgentError) throw result
         return result
       }
       if (result instanceof Response) await result.body?.cancel()
-      const why = result instanceof AgentError ? result.message : `HTTP ${result.status}`
-      const until = new Date(now() + wait)
-      policy.log(asked === null ? `waiting: ${why}` : `waiting: rate limit until ${until.toISOString()}`, {
+      const failure = result instanceof AgentError ? result.message : `HTTP ${result.status}`
+      const why = limited ? 'rate limit' : failure
+      const until = asked === null ? undefined : new Date(now() + wait)
+      policy.log(`waiting: ${why}${until ? ` until ${until.toISOString()}` : ''}`, {
         attempt,
         wait_ms: wait,
         host: url.host,
       })
-      using _ = asked === null ? policy.waiting?.(why) : policy.waiting?.('rate limit', until)
+      using _ = policy.waiting?.(why, until)
       await sleep(wait, policy.signal)
     }
   }
@@ -149,15 +164,6 @@ export function guardOf({ settings, network }: Pick<FetchPolicy, 'settings' | 'n
   return { origins, allow, lookup: systemLookup, env: process.env }
 }
 
-function isReading(method: string): boolean {
-  return method === 'GET' || method === 'HEAD'
-}
-
-function mayRepeat(method: string, effect: Effect): boolean {
-  if (isReading(method) || effect === 'read') return true
-  return effect === 'idempotent' && (method === 'PUT' || method === 'DELETE')
-}
-
 async function settle(work: Promise<Response>): Promise<Response | AgentError> {
   try {
     return await work
@@ -165,6 +171,20 @@ async function settle(work: Promise<Response>): Promise<Response | AgentError> {
     if (error instanceof AgentError) return error
     throw error
   }
+}
+
+/**
+ * Whether a reply is the refusal of a rate limit. Some vendors answer 403 and say it only in the body, so the body of a
+ * 403 is read here, and the result is a reply that can be read again.
+ */
+async function judged(result: Response | AgentError): Promise<{ result: Response | AgentError; limited: boolean }> {
+  if (result instanceof AgentError || result.status !== 403 || result.body === null) {
+    return { result, limited: result instanceof Response && isRateLimit(result.status, result.headers) }
+  }
+  const { status, headers } = result
+  const body = await result.bytes().catch(() => new Uint8Array())
+  const limited = isRateLimit(status, headers, new TextDecoder().decode(body))
+  return { result: new Response(body, { status, headers }), limited }
 }
 
 /** One attempt. It follows redirects and vets each target. */
@@ -251,6 +271,14 @@ async function connect(
 ) {
   const route = await unlessAborted(vet(url, guard), signal)
   const sent = new Headers(headers)
+  if (url.protocol === 'http:' && CREDENTIAL_HEADERS.some(name => sent.has(name))) {
+    const isLocal = route.proxy === null && route.urls.every(({ hostname }) => isLoopback(hostname))
+    if (!isLocal) {
+      const message = `refused to send credentials to ${url.origin} unencrypted`
+      const hint = `write https://${url.host}; if the server has no https, reach it through a tunnel to localhost`
+      throw new AgentError(message, { code: 'refused', hint, sent: 'no' })
+    }
+  }
   if (!sent.has('user-agent')) sent.set('user-agent', 'cadre')
   sent.delete('host')
   if (route.name) sent.set('host', route.name)
@@ -262,6 +290,8 @@ async function connect(
         body: outgoing(body, sent, onTaken),
         redirect: 'manual',
         signal,
+        // Instead of Bun's own limit on silence, which is documented as five minutes, those above apply.
+        timeout: false,
         // When a reused connection is reset, Bun resends PUT and DELETE by itself.
         keepalive: isReading(method) || policy.effect !== 'once',
         ...(route.name && url.protocol === 'https:' && { tls: { serverName: url.hostname } }),
@@ -293,7 +323,7 @@ function classify(error: unknown, { place, late, timeout, aborted }: Circumstanc
     const message = `${place} did not answer within ${timeout} ms`
     return new AgentError(message, { code: 'timeout', retryable: true, sent: 'unknown', cause: error })
   }
-  const { code = '', message = String(error) } = error as { code?: string; message?: string }
+  const { code = '' } = error as { code?: string }
   if (isNotSent(error)) {
     const hint = 'check that the service is running and that the address is correct'
     return new AgentError(`${place}: no connection (${code})`, {
@@ -313,7 +343,7 @@ function classify(error: unknown, { place, late, timeout, aborted }: Circumstanc
       cause: error,
     })
   }
-  return new AgentError(`${place}: the connection broke (${code || message})`, {
+  return new AgentError(`${place}: the connection broke (${code || messageOf(error)})`, {
     code: 'network',
     retryable: true,
     sent: 'unknown',

@@ -1,11 +1,12 @@
-// Protection against SSRF. Every URL, redirects included, passes `vet`, and the connection is made to exactly the
-// address that was vetted, so that a second DNS answer cannot lead elsewhere. A proxy is given the name: the name is
-// vetted here as well, but the proxy resolves it again.
+// Protection against SSRF. Every URL, redirects included, passes `vet`, and every host of another protocol passes
+// `vetHost`. The connection is made to exactly the address that was vetted, so that a second DNS answer cannot lead
+// elsewhere. A proxy is given the name: the name is vetted here as well, but the proxy resolves it again.
 
 import { lookup as resolve } from 'node:dns/promises'
 import { messageOf } from '../error.ts'
 import { bareHost, isAddress, isAllowed, isMetadataName, judge } from './address.ts'
-import { AgentError } from './define.ts'
+import { AgentError } from './agent-error.ts'
+import type { VettedHost } from './requests.ts'
 
 export interface Guard {
   /**
@@ -50,34 +51,83 @@ export function originsOf(value: unknown): string[] {
 /** Decides whether a URL may be reached, and how. Throws an AgentError `refused` or `dns`, both with `sent: 'no'`. */
 export async function vet(url: URL, guard: Guard): Promise<Route> {
   if (url.protocol !== 'http:' && url.protocol !== 'https:')
-    refuse(url, `the scheme must be http: or https:, not ${url.protocol}`)
+    refuse(placeOf(url), `the scheme must be http: or https:, not ${url.protocol}`)
   if (url.username || url.password)
-    refuse(url, 'a URL must not contain credentials; put them into the agent’s settings')
+    refuse(placeOf(url), 'a URL must not contain credentials; put them into the agent’s settings')
   const host = bareHost(url.hostname)
-  if (isMetadataName(host)) refuse(url, 'it is a cloud metadata service, which is never allowed')
+  if (isMetadataName(host)) refuse(placeOf(url), 'it is a cloud metadata service, which is never allowed')
   const proxy = proxyOf(url, guard.env)
   const byName = !isAddress(host)
   const addresses = byName ? await addressesOf(url, host, proxy, guard) : [host]
-  for (const address of addresses) check(url, host, address, guard)
+  const known = guard.origins.has(url.origin)
+  for (const address of addresses) check(placeOf(url), host, address, known, guard)
   if (!byName || proxy) return { urls: [url], name: null, proxy }
   return { urls: addresses.map(address => byAddress(url, address)), name: url.host, proxy: null }
 }
 
-function check(url: URL, host: string, address: string, { origins, allow }: Guard): void {
-  const verdict = judge(address)
-  const via = host === address ? `${address} is` : `${host} resolves to ${address},`
-  if (verdict === 'metadata') refuse(url, `${via} a cloud metadata service, which is never allowed`)
-  if (verdict === 'public' || origins.has(url.origin) || isAllowed(host, address, allow)) return
-  const line = `network: {allow: [${JSON.stringify(host)}]}`
-  refuse(url, `${via} not a public address. If this is meant, add to settings.yml: ${line}`)
+/**
+ * Decides whether a client of another protocol may connect to `target`, which is a host, `host:port` or a URL of any
+ * scheme. `settings` are the agent's own: a host that they name is allowed unless it is a metadata service. The client
+ * must connect to the returned address, because a second DNS answer could lead elsewhere. Throws an AgentError
+ * `refused`, `dns` or `invalid_url`, all with `sent: 'no'`.
+ */
+export async function vetHost(target: string, settings: unknown, guard: Guard): Promise<VettedHost> {
+  const url = urlOf(target)
+  const host = bareHost(url?.hostname ?? '')
+  if (!url || !host) {
+    const hint = 'give a host, host:port or a URL'
+    throw new AgentError(`${JSON.stringify(target)} names no host`, { code: 'invalid_url', hint, sent: 'no' })
+  }
+  const place = url.host
+  if (isMetadataName(host)) refuse(place, 'it is a cloud metadata service, which is never allowed')
+  const addresses = isAddress(host) ? [host] : await resolved(host, guard, null)
+  const known = namesHost(settings, host, url.port)
+  for (const address of addresses) check(place, host, address, known, guard)
+  return { host, port: url.port ? Number(url.port) : null, address: addresses[0]!, addresses }
 }
 
-function refuse(url: URL, why: string): never {
-  throw new AgentError(`refused to connect to ${url.protocol}//${url.host}: ${why}`, { code: 'refused', sent: 'no' })
+/** Whether a value in the settings is this host, `host:port`, or a URL of it with that port or without one. */
+function namesHost(value: unknown, host: string, port: string): boolean {
+  if (typeof value === 'object' && value !== null) return Object.values(value).some(each => namesHost(each, host, port))
+  const named = typeof value === 'string' && !/\s/.test(value) ? urlOf(value) : null
+  return named !== null && bareHost(named.hostname) === host && (named.port === '' || named.port === port)
+}
+
+function urlOf(target: string): URL | null {
+  const isBareIpv6 = !target.includes('[') && target.split(':').length > 2 && !target.includes('//')
+  return URL.parse(target.includes('://') ? target : `host://${isBareIpv6 ? `[${target}]` : target}`)
+}
+
+function check(place: string, host: string, address: string, known: boolean, { allow }: Guard): void {
+  const verdict = judge(address)
+  const via = host === address ? `${address} is` : `${host} resolves to ${address},`
+  if (verdict === 'metadata') refuse(place, `${via} a cloud metadata service, which is never allowed`)
+  if (verdict === 'public' || known || isAllowed(host, address, allow)) return
+  const line = `network: {allow: [${JSON.stringify(host)}]}`
+  refuse(place, `${via} not a public address. If this is meant, add to settings.yml: ${line}`)
+}
+
+function placeOf(url: URL): string {
+  return `${url.protocol}//${url.host}`
+}
+
+function refuse(place: string, why: string): never {
+  throw new AgentError(`refused to connect to ${place}: ${why}`, { code: 'refused', sent: 'no' })
 }
 
 /** The addresses of the host. An allowed name that only the proxy can resolve may have none here. */
 async function addressesOf(url: URL, host: string, proxy: string | null, guard: Guard): Promise<string[]> {
+  const isKnown = guard.origins.has(url.origin) || guard.allow.some(entry => bareHost(entry) === host)
+  try {
+    return await resolved(host, guard, proxy)
+  } catch (error) {
+    if (proxy && isKnown) return []
+    throw error
+  }
+}
+
+/** All addresses of a name. Throws an AgentError `dns` when there is none. */
+async function resolved(host: string, guard: Guard, proxy: string | null): Promise<string[]> {
   let addresses: string[] = []
   let cause: unknown
   try {
@@ -86,8 +136,6 @@ async function addressesOf(url: URL, host: string, proxy: string | null, guard: 
     cause = error
   }
   if (addresses.length > 0) return addresses
-  const isKnown = guard.origins.has(url.origin) || guard.allow.some(entry => bareHost(entry) === host)
-  if (proxy && isKnown) return []
   const spelling = 'check the spelling of the host, and this machine’s DNS'
   const line = `network: {allow: [${JSON.stringify(host)}]}`
   throw new AgentError(`${host} has no address${cause ? `: ${messageOf(cause)}` : ''}`, {

@@ -6,6 +6,7 @@ import { isBuiltin } from 'node:module'
 import { dirname, extname, isAbsolute, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { messageOf } from '../error.ts'
+import { lockFileOf, ownPackage } from './own-packages.ts'
 
 /** The root of the repository. Agents may use its node_modules and `MODULES`, and nothing else of it. */
 export const REPOSITORY = join(import.meta.dir, '..', '..')
@@ -33,6 +34,8 @@ const LOADERS: Record<string, 'ts' | 'tsx' | 'js' | 'jsx'> = {
 
 const isPath = (specifier: string) => /^\.{1,2}(\/|$)/.test(specifier) || isAbsolute(specifier)
 
+const ALLOWED = "agents import from 'cadre', node:*, bun, cadre's own packages, and files beside them"
+
 /** Whether cadre itself or Bun provides the module. */
 function isProvided(specifier: string): boolean {
   return Object.hasOwn(MODULES, specifier) || /^bun($|:)/.test(specifier) || isBuiltin(specifier)
@@ -52,10 +55,16 @@ function isInstalled(specifier: string): boolean {
 
 /**
  * The reason why `file` must not be imported, or null. Follows imports by path and refuses every bare name except
- * `MODULES`, the modules of Bun and Node, and packages of the repository. A file that cannot be parsed is refused too.
- * The packages that are used are added to `packages`. An import whose name is computed at run time cannot be checked.
+ * `MODULES`, the modules of Bun and Node, packages that the agent's folder has for itself, and those of the repository.
+ * A file that cannot be parsed is refused too. The packages that are used are added to `packages`. An import whose name
+ * is computed at run time cannot be checked.
  */
-export function refusedImport(file: string, packages: Set<string>, seen = new Set<string>()): string | null {
+export function refusedImport(
+  file: string,
+  packages: Set<string>,
+  seen = new Set<string>(),
+  folder = dirname(file),
+): string | null {
   if (seen.has(file)) return null
   seen.add(file)
   const loader = LOADERS[extname(file)]
@@ -73,11 +82,22 @@ export function refusedImport(file: string, packages: Set<string>, seen = new Se
     if (isPath(specifier) || specifier.startsWith('file:')) {
       const found = existing(specifier, file)
       if (!found) return `${file}:${lineOf(source, specifier)}: imports '${specifier}', which does not exist`
-      const refused = refusedImport(found, packages, seen)
+      const refused = refusedImport(found, packages, seen, folder)
       if (refused) return refused
-    } else if (/^[a-z]+:/.test(specifier) || !isInstalled(specifier)) {
-      return `${file}:${lineOf(source, specifier)}: imports '${specifier}', which is not installed with cadre: agents import from 'cadre', node:*, bun, the repository's own packages, and files beside them`
-    } else packages.add(specifier)
+    } else if (/^[a-z]+:/.test(specifier)) {
+      return `${file}:${lineOf(source, specifier)}: imports '${specifier}': ${ALLOWED}`
+    } else {
+      const lock = lockFileOf(folder)
+      const own = lock && ownPackage(packageOf(specifier), lock)
+      const at = `${file}:${lineOf(source, specifier)}: imports '${specifier}'`
+      if (lock && own === '') seen.add(lock)
+      else if (own) return `${at}: ${own}`
+      else if (isInstalled(specifier)) packages.add(specifier)
+      else {
+        const add = `run \`bun add ${packageOf(specifier)}\` in ${folder}`
+        return `${at}, which is not installed with cadre: ${ALLOWED}; to give your agents this package, ${add}`
+      }
+    }
   }
   return null
 }

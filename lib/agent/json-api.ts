@@ -1,11 +1,15 @@
 // Calls of a JSON API: how they are sent, and how a refusal is explained. The paths, fields and queries of a vendor are
 // in its agent.
 
-import type { TSchema } from 'typebox'
+import type { Static, TSchema } from 'typebox'
+import type { Detail } from '../error.ts'
 import type { Json, JsonObject } from '../json.ts'
 import { problems } from '../schema.ts'
-import { type AgentContext, AgentError, type FetchOptions } from './define.ts'
-import { replyError } from './reply.ts'
+import type { AgentContext } from './agent-context.ts'
+import { AgentError, withMessage } from './agent-error.ts'
+import { FileForm } from './file-form.ts'
+import { quoted, replyError } from './reply.ts'
+import type { ApiCall, ApiOptions } from './requests.ts'
 
 /**
  * The value of an `Authorization` header for HTTP Basic (RFC 7617), in UTF-8.
@@ -17,8 +21,8 @@ export function basicAuth(user: string, password: string): string {
 
 /** The credential that a call uses, for the hints of its errors. */
 export interface Credential {
-  /** The key of the setting that holds the credential, e.g. `api_token`. */
-  setting: string
+  /** The key of the setting that holds the credential, e.g. `api_token`. Without it hints name the agent's settings. */
+  setting?: string | undefined
   /** The permission or scope that the call needs, in the vendor's words. */
   scope?: string | undefined
 }
@@ -35,7 +39,7 @@ export function explain(
   { setting, scope }: Credential,
   hints: Record<number, string> = {},
 ): Promise<AgentError> {
-  const key = `agents.${agent}.${setting}`
+  const key = setting === undefined ? `agents.${agent}` : `agents.${agent}.${setting}`
   return replyError(reply, `[${place}] ${doing}`, {
     401: `the credential was refused or has expired: set ${key} again`,
     403: `the credential of ${key} lacks ${scope ? `the permission: ${scope}` : 'a permission'}`,
@@ -55,38 +59,33 @@ export function pathSegment(text: string): string {
   return encodeURIComponent(text)
 }
 
-export interface Call extends Omit<FetchOptions, 'body'> {
-  /** Undefined parameters are left out. A list adds one parameter for each item. */
-  query?: Record<string, string | number | boolean | readonly string[] | undefined>
-  /** Sent as JSON. */
-  body?: Json
-  scope?: string
-  /** What the reply must be at least; anything else is an error `unexpected_reply`. */
-  reply?: TSchema
-  /** What to do about a status that means something of its own here. */
-  hints?: Record<number, string>
+/** A call of the built-in agents. */
+export interface Call extends Omit<ApiCall, 'body' | 'reply'> {
+  /** Sent as JSON, except a form with a file. */
+  body?: Json | FileForm
+  /** What the reply must be at least; null means empty. Anything else is an error `unexpected_reply`. */
+  reply?: TSchema | null
 }
 
 /** The hint for a reply that does not come from the vendor. */
 export const ADDRESS = 'check that the address is correct and belongs to the vendor'
+const NOT_EMPTY = { path: '', message: 'must be empty' }
 
 /**
- * Creates the function that calls a JSON API. `base` is the address that precedes the vendor's paths, and `headers`
- * contain the credential. A status outside 200–299 throws an AgentError that names the setting of the credential.
+ * Creates the function that calls a JSON API; `context.api` gives the same. A status outside 200–299 throws an
+ * AgentError that names the setting of the credential. The reply to a write may be empty, and is then null.
  * @example
  * const call = jsonApi(context, { setting: 'api_token', base, headers })
  * const item = await call<Type.Static<typeof Item>>(`get item ${ref}`, `/items/${pathSegment(ref)}`, { reply: Item })
  */
 export function jsonApi(
-  context: AgentContext<unknown>,
-  { base, headers, ...credential }: Omit<Credential, 'scope'> & { base: string; headers: Record<string, string> },
+  context: Pick<AgentContext<unknown>, 'agent' | 'place' | 'fetch' | 'key'>,
+  { base, headers, setting }: ApiOptions,
 ) {
-  /**
-   * The JSON of the reply; null when the reply to a write is empty. For a status outside 200–299 it throws the error of
-   * `explain`.
-   */
   return async function call<T = JsonObject>(doing: string, path: string, options: Call = {}): Promise<T> {
-    const { query = {}, body, scope, hints, reply: schema, ...init } = options
+    const { query = {}, body, keyHeader, scope, hints, reply: schema, ...given } = options
+    const method = given.method ?? (body === undefined ? undefined : 'POST')
+    const init = { ...given, ...(method && { method }), ...(keyHeader && { effect: 'idempotent' as const }) }
     const url = new URL(base.replace(/\/+$/, '') + path)
     for (const [name, value = []] of Object.entries(query)) {
       for (const each of [value].flat()) url.searchParams.append(name, `${each}`)
@@ -95,24 +94,60 @@ export function jsonApi(
       ...init,
       headers: {
         accept: 'application/json',
-        ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...(body !== undefined && !(body instanceof FileForm) && { 'content-type': 'application/json' }),
         ...headers,
+        ...(keyHeader && { [keyHeader]: context.key }),
         ...(init.headers as Record<string, string> | undefined),
       },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
+      ...(body !== undefined && { body: body instanceof FileForm ? body : JSON.stringify(body) }),
     })
-    if (!reply.ok) throw await explain(context, reply, doing, { ...credential, scope }, hints)
+    if (!reply.ok) throw await explain(context, reply, doing, { setting, scope }, hints)
     const isEmpty = reply.status === 204 || reply.headers.get('content-length') === '0'
     if (isEmpty) {
       if (init.method !== undefined && !schema) return null as T
       throw new AgentError(`[${context.place}] ${doing}: the reply is empty`, { code: 'no_json', hint: ADDRESS })
     }
-    const answer: unknown = await reply.json()
-    const [wrong] = schema ? problems(schema, answer) : []
-    if (!wrong) return answer as T
-    const message = `[${context.place}] ${doing}: the reply is of another form: ${wrong.path || 'it'} ${wrong.message}`
-    throw new AgentError(message, { code: 'unexpected_reply', hint: ADDRESS })
+    const answer = await jsonOf(context, doing, reply)
+    if (schema === null) throw otherForm(context, doing, NOT_EMPTY, answer)
+    if (schema) checkReply(context, doing, schema, answer)
+    return answer as T
   }
+}
+
+/** The JSON of a reply. `doing` names the call in the error of a reply that is not JSON, or that breaks off. */
+export function jsonOf({ place }: Pick<AgentContext, 'place'>, doing: string, reply: Response): Promise<unknown> {
+  return reply.json().catch(error => {
+    throw error instanceof AgentError ? withMessage(error, `[${place}] ${doing}: ${error.message}`) : error
+  })
+}
+
+/** The JSON of a reply, which must have the form that the vendor promises. */
+export async function checkedJson<S extends TSchema>(
+  context: Pick<AgentContext, 'place'>,
+  doing: string,
+  schema: S,
+  reply: Response,
+): Promise<Static<S>> {
+  const answer = await jsonOf(context, doing, reply)
+  checkReply(context, doing, schema, answer)
+  return answer
+}
+
+/** Throws an AgentError `unexpected_reply` when the JSON of a reply does not have the form that the vendor promises. */
+export function checkReply<S extends TSchema>(
+  { place }: Pick<AgentContext, 'place'>,
+  doing: string,
+  schema: S,
+  answer: unknown,
+): asserts answer is Static<S> {
+  const [wrong] = problems(schema, answer)
+  if (wrong) throw otherForm({ place }, doing, wrong, answer)
+}
+
+function otherForm({ place }: Pick<AgentContext, 'place'>, doing: string, wrong: Detail, answer: unknown): AgentError {
+  const found = `${wrong.path || 'it'} ${wrong.message}, but it is ${quoted(JSON.stringify(answer))}`
+  const message = `[${place}] ${doing}: the reply is of another form: ${found}`
+  return new AgentError(message, { code: 'unexpected_reply', hint: ADDRESS })
 }
 
 /** The permissions among `probes` whose read the vendor answers with 403. Throws any other error. */

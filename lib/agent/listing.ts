@@ -2,19 +2,24 @@
 
 import type { Json } from '../json.ts'
 import { Type } from '../type.ts'
-import { type AgentContext, AgentError } from './define.ts'
+import type { AgentContext } from './agent-context.ts'
+import { AgentError } from './agent-error.ts'
 import { ADDRESS } from './json-api.ts'
 
 /**
  * The field `limit` of every search and listing.
  * @example entry: entryOf({ ref: Type.String(), limit: Limit })
  */
-export const Limit = Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000 }))
+export const Limit = Type.Optional(
+  Type.Integer({ minimum: 1, maximum: 10_000, description: 'How many items to fetch at most; 100 if it is left out.' }),
+)
 /** The limit for an entry that gives none. */
 export const LIMIT = 100
 
 /** Maximum number of bytes of a listing's items in `data`. The file contains all of them. */
 export const DATA_BYTES = 384 * 1024
+/** Number of characters of a file that are written together. */
+const CHUNK = 64 * 1024
 /** After this many consecutive pages without an item, a listing counts as endless. */
 const EMPTY_PAGES = 20
 /** Maximum number of pages, however many items they contain. */
@@ -73,9 +78,24 @@ export type Listing = {
   truncated: boolean
 }
 
+/** How a listing is written to its file. */
+export interface ListingForm<T> {
+  open: string
+  item(item: T, at: number): string
+  close(end: { total: number; truncated: boolean }): string
+}
+
+const JSON_FORM: ListingForm<unknown> = {
+  open: '{"items":[',
+  item: (item, at) => `${at === 0 ? '\n' : ',\n'}${JSON.stringify(item)}`,
+  close: ({ total, truncated }) => `\n],"total":${total},"truncated":${truncated}}\n`,
+}
+
 export interface ListingRequest<T, C> {
   /** Name of the file. It is streamed and contains `{items, total, truncated}` with every item complete. */
   name: string
+  /** Another form of the file. */
+  form?: ListingForm<T>
   limit?: number | undefined
   /**
    * Reads the page at `cursor`; undefined means the first page. `wanted` is the number of items still needed; the
@@ -96,7 +116,7 @@ export interface ListingRequest<T, C> {
  */
 export async function writeListing<T, C = string>(
   context: AgentContext<unknown>,
-  { name, limit = LIMIT, page, brief }: ListingRequest<T, C>,
+  { name, form = JSON_FORM, limit = LIMIT, page, brief }: ListingRequest<T, C>,
 ): Promise<Listing> {
   const shown: Json[] = []
   let shownBytes = 0
@@ -110,21 +130,27 @@ export async function writeListing<T, C = string>(
       repeats = cursor !== undefined && found.items.length > 0 && isSame(found.next, cursor)
       return repeats ? { ...found, next: null } : found
     })
-    yield '{"items":['
+    yield form.open
     for await (const found of pages) {
       const items = found.items.slice(0, limit - read)
+      let text = ''
       for (const item of items) {
-        yield `${read++ === 0 ? '\n' : ',\n'}${JSON.stringify(item)}`
+        text += form.item(item, read++)
+        if (text.length > CHUNK) {
+          yield text
+          text = ''
+        }
         const short = brief(item)
         shownBytes += Buffer.byteLength(JSON.stringify(short))
         if (shownBytes <= DATA_BYTES) shown.push(short)
       }
+      yield text
       total = Math.max(total, found.total ?? 0, read)
       const more = found.next !== undefined && found.next !== null
       truncated = more || repeats || found.items.length > items.length || total > read
       if (read === limit) break
     }
-    yield `\n],"total":${total},"truncated":${truncated}}\n`
+    yield form.close({ total, truncated })
   }
   await context.write(name, streamOf(texts()))
   return { items: shown, total, truncated: truncated || shown.length < read }

@@ -2,7 +2,9 @@
 // proxy, so large bodies are streamed. Streaming also shows progress, so that a slow connection can be told from a dead
 // one.
 
-import { AgentError, type FetchOptions } from './define.ts'
+import { AgentError } from './agent-error.ts'
+import { FileForm } from './file-form.ts'
+import type { FetchOptions } from './requests.ts'
 
 type Body = NonNullable<FetchOptions['body']> | null
 
@@ -13,8 +15,8 @@ const LARGE = 1024 * 1024
  * The body for one attempt. A large `body` becomes a stream, with its length and type in `headers`. `onTaken` is called
  * whenever some of it has been sent.
  */
-export function outgoing(body: Body, headers: Headers, onTaken: () => void): Body {
-  if (!(body instanceof Blob) || body.size < LARGE) return body
+export function outgoing(body: Body, headers: Headers, onTaken: () => void): Exclude<Body, FileForm> {
+  if (!(body instanceof FileForm || (body instanceof Blob && body.size >= LARGE))) return body
   headers.set('content-length', `${body.size}`)
   if (body.type && !headers.has('content-type')) headers.set('content-type', body.type)
   return exactly(body.size, body.stream(), onTaken)

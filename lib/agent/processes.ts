@@ -8,7 +8,7 @@ import { closeSync, mkdirSync, openSync, readdirSync, readFileSync, rmSync } fro
 import { join } from 'node:path'
 import { failpoint } from '../failpoint.ts'
 import type { Log } from '../log.ts'
-import { bootId, groupMembers, startOf } from '../process.ts'
+import { bootId, groupMembers, liveGroups, startOf } from '../process.ts'
 
 /** Milliseconds between SIGTERM and SIGKILL. */
 const GRACE_MS = 2_000
@@ -34,6 +34,8 @@ export interface Group {
 export interface GroupOptions {
   cwd: string
   env: Record<string, string>
+  /** What the command reads from its stdin. Without it, stdin is closed. */
+  input?: string | undefined
   runId: string
   /** The folder in which the group is recorded; null to record nothing. */
   folder: string | null
@@ -51,12 +53,12 @@ interface Remembered {
  * A shell that becomes the command when it reads a line. If the daemon dies before that, the end of its input ends the
  * shell.
  */
-const GATE = ['sh', '-c', 'read -r CADRE_GO && exec "$@" </dev/null', 'sh']
+const gate = (stdin: string) => ['sh', '-c', `read -r CADRE_GO && exec "$@"${stdin}`, 'sh']
 
 /** Starts a command in its own process group. Throws the system's error when it cannot start. */
-export function startGroup(command: string[], { cwd, env, runId, folder }: GroupOptions): Group {
+export function startGroup(command: string[], { cwd, env, input, runId, folder }: GroupOptions): Group {
   if (!Bun.which(command[0]!, { PATH: env.PATH ?? '' })) throw new Error(`${command[0]} was not found in PATH`)
-  const child = Bun.spawn([...GATE, ...command], {
+  const child = Bun.spawn([...gate(input === undefined ? ' </dev/null' : ''), ...command], {
     cwd,
     env: { ...env, CADRE_RUN_ID: runId },
     detached: true,
@@ -67,7 +69,7 @@ export function startGroup(command: string[], { cwd, env, runId, folder }: Group
   failpoint()
   const file = folder === null ? null : remember(join(folder, bootId()), child.pid, runId)
   failpoint()
-  child.stdin.write('\n')
+  child.stdin.write(`\n${input ?? ''}`)
   void Promise.resolve(child.stdin.end()).catch(() => {})
   let kill: Timer | undefined
   return {
@@ -133,8 +135,10 @@ export async function endLeftGroups(folder: string, log: Log): Promise<void> {
   for (const { group } of left) signalGroup(group, 'SIGTERM')
   const began = performance.now()
   for (let killed = false; left.size > 0; await Bun.sleep(20)) {
+    // One look at all processes for all groups: each takes milliseconds on a busy machine.
+    const live = liveGroups()
     for (const remembered of left) {
-      if (groupMembers(remembered.group).length > 0) continue
+      if (live.has(remembered.group)) continue
       rmSync(remembered.file, { force: true })
       left.delete(remembered)
     }

@@ -1,6 +1,7 @@
 // Turns an unexpected reply of a vendor into an AgentError, in the same way for every agent.
 
-import { AgentError } from './define.ts'
+import { AgentError } from './agent-error.ts'
+import { isRateLimit } from './rate-limit.ts'
 
 /** Number of characters of the reply's body that the message quotes. */
 const QUOTED = 300
@@ -47,16 +48,18 @@ export async function replyError(
   const said = isPage ? '' : quoted(body.replace(/\s+/g, ' ').trim())
   const { status } = reply
   const refused = status >= 400 && status < 500 && status !== 408
-  const hint = hints[status] ?? HINTS[status]
+  // Some vendors answer 403 when there were too many requests.
+  const meant = isRateLimit(status, reply.headers, body) ? 429 : status
+  const hint = hints[meant] ?? HINTS[meant]
   return new AgentError(`${doing}: HTTP ${status}${said && `: ${said}`}`, {
-    code: CODES[status] ?? (status >= 500 ? 'vendor_error' : 'unexpected_status'),
-    retryable: isTransient(status),
+    code: CODES[meant] ?? (status >= 500 ? 'vendor_error' : 'unexpected_status'),
+    retryable: isTransient(meant),
     sent: refused ? 'no' : 'unknown',
     ...(hint && { hint }),
   })
 }
 
 /** Cuts the text between words: half of a secret that the reply repeats would not be recognised and not be masked. */
-function quoted(text: string): string {
+export function quoted(text: string): string {
   return text.length <= QUOTED ? text : `${text.slice(0, QUOTED + 1).replace(/[^\s"]*$/, '')}…`
 }

@@ -1,9 +1,10 @@
-// Retries for agents whose client does not use the guarded fetch (mail, object stores). The waits are the same, and
-// only a retryable AgentError is retried.
+// Retries for what the guarded fetch does not send (mail, databases, ssh) or cannot repeat by itself (the parts of an
+// upload). The waits are the same, and only a retryable AgentError is retried.
 
 import { unlessAborted } from '../wait.ts'
+import type { AgentContext } from './agent-context.ts'
+import { AgentError } from './agent-error.ts'
 import { backoff } from './backoff.ts'
-import { type AgentContext, AgentError } from './define.ts'
 import { pauseToRetry } from './fetch.ts'
 
 const ATTEMPTS = 4
@@ -19,12 +20,21 @@ export async function withRetries<T>(context: AgentContext<unknown>, work: () =>
       return await work()
     } catch (error) {
       if (!(error instanceof AgentError && error.retryable) || attempt >= ATTEMPTS) throw error
-      const wait = backoff(attempt, Math.random)
-      context.log(`waiting: ${error.message}`, { attempt, wait_ms: wait })
-      using _ = context.waiting(error.message)
-      await pauseToRetry(wait, context.signal)
+      await waitToRetry(context, error.message, attempt)
     }
   }
+}
+
+/** Waits before attempt `attempt + 1`, and says why. Throws `aborted` when the run is stopped. */
+export async function waitToRetry(
+  { log, waiting, signal }: Pick<AgentContext, 'log' | 'waiting' | 'signal'>,
+  why: string,
+  attempt: number,
+): Promise<void> {
+  const wait = backoff(attempt, Math.random)
+  log(`waiting: ${why}`, { attempt, wait_ms: wait })
+  using _ = waiting(why)
+  await pauseToRetry(wait, signal)
 }
 
 /**
@@ -44,34 +54,4 @@ export async function withDeadline<T>(context: AgentContext<unknown>, work: Prom
   } finally {
     clearTimeout(timer)
   }
-}
-
-/**
- * The same stream. It fails as `withDeadline` does when the run is stopped, or when no byte arrives for `silence`
- * milliseconds.
- */
-export function withSilenceLimit(
-  context: AgentContext<unknown>,
-  source: ReadableStream<Uint8Array>,
-  silence: number,
-): ReadableStream<Uint8Array> {
-  const reader = source.getReader()
-  const cancel = (reason?: unknown) => reader.cancel(reason).catch(() => {})
-  return new ReadableStream(
-    {
-      async pull(controller) {
-        try {
-          const { done, value } = await withDeadline(context, reader.read(), silence)
-          if (done) controller.close()
-          else controller.enqueue(value)
-        } catch (error) {
-          void cancel(error)
-          throw error
-        }
-      },
-      cancel,
-    },
-    // A high-water mark of 0 keeps the stream from reading ahead of its consumer.
-    { highWaterMark: 0 },
-  )
 }

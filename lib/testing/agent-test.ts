@@ -4,14 +4,14 @@
 
 import { afterAll, describe, expect } from 'bun:test'
 import type { JsonObject } from '../json.ts'
-import { badDays } from './bad-days.ts'
-import { check, trialOf } from './check.ts'
+import { badDays, ownBadDays } from './bad-days.ts'
+import { check, type Trial, trialOf } from './check.ts'
 import type { AgentTest } from './example.ts'
-import type { FakeVendor } from './fake-vendor.ts'
-import { onceWrites } from './once-writes.ts'
+import type { FakeVendor, Vendor } from './fake-vendor.ts'
+import { finds, onceRequests } from './once-writes.ts'
 import { results } from './results.ts'
 import { schemas } from './schemas.ts'
-import { secrecy } from './secrecy.ts'
+import { secrecy, secrecyOfRequests } from './secrecy.ts'
 import { soundness } from './soundness.ts'
 import { type CallOptions, type CallResult, Subject } from './subject.ts'
 
@@ -19,11 +19,13 @@ import { type CallOptions, type CallResult, Subject } from './subject.ts'
  * The agent, for its author's own tests.
  * @example const { data } = await stock.call(vendor, 'get_item', { name: 'item.json', ref: '1' })
  */
-export interface TestedAgent<V extends FakeVendor = FakeVendor> {
+export interface TestedAgent<V extends Vendor = FakeVendor> {
   /** Calls an action, or `source`, `target`, `phase`, `notify`. Throws what the agent throws. */
   call(vendor: V, call: string, entry: JsonObject, options?: CallOptions): Promise<CallResult>
   /** Asks whose the credential is, with other settings than those of the test if given. */
   doctor(vendor: V, settings?: JsonObject): ReturnType<Subject<V>['doctor']>
+  /** What the daemon says is wrong with these settings, one text for each problem. */
+  problems(settings: JsonObject): Promise<string[]>
 }
 
 /**
@@ -36,7 +38,7 @@ export interface TestedAgent<V extends FakeVendor = FakeVendor> {
  *   examples: { get_item: { entry: { name: 'item.json', ref: '1' }, names: 'item 1' } },
  * })
  */
-export async function testAgent<V extends FakeVendor>(test: AgentTest<V>): Promise<TestedAgent<V>> {
+export async function testAgent<V extends Vendor>(test: AgentTest<V>): Promise<TestedAgent<V>> {
   const subject = await Subject.load(test.file, test.settings)
   afterAll(() => subject.removeFolders())
   const calls = subject.calls().filter(call => call in test.examples)
@@ -51,14 +53,23 @@ export async function testAgent<V extends FakeVendor>(test: AgentTest<V>): Promi
       describe(trial.call, () => {
         schemas(trial)
         results(trial)
-        badDays(trial)
         secrecy(trial)
-        if (trial.effect === 'once') onceWrites(trial)
+        if (trial.effect === 'once') finds(trial)
+        if (test.badDays) ownBadDays(trial, test.badDays)
+        if (!overHttp(trial)) return
+        badDays(trial)
+        secrecyOfRequests(trial)
+        if (trial.effect === 'once') onceRequests(trial)
       })
     }
   })
   return {
     call: (vendor, call, entry, options) => subject.call(vendor, call, entry, options),
     doctor: (vendor, settings) => subject.doctor(vendor, settings),
+    problems: async settings => (await subject.settingProblems(settings)).map(({ message }) => message),
   }
+}
+
+function overHttp<V extends Vendor>(trial: Trial<V>): trial is Trial<V & FakeVendor> {
+  return trial.overHttp
 }

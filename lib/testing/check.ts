@@ -1,11 +1,14 @@
 // What every check of the suite is built on: a trial of one call at a vendor of its own, and its outcome.
 
 import { expect, test } from 'bun:test'
-import { AgentError, type AgentResult, type Effect, type Handler } from '../agent/define.ts'
+import type { AgentResult } from '../agent/agent-context.ts'
+import { AgentError } from '../agent/agent-error.ts'
+import type { Handler } from '../agent/define.ts'
+import type { Effect } from '../agent/effect.ts'
 import type { JsonObject } from '../json.ts'
 import { leavesOf } from '../settings/settings.ts'
 import type { AgentTest, Example } from './example.ts'
-import type { FakeVendor } from './fake-vendor.ts'
+import { type FakeVendor, isFake, type Vendor } from './fake-vendor.ts'
 import type { CallOptions, Subject } from './subject.ts'
 
 /** Long enough for a busy machine. A call that hangs is ended by it. */
@@ -15,13 +18,13 @@ export function check(what: string, work: () => void | Promise<void>): void {
   test(what, work, MOST_MS)
 }
 
-export interface Trial<V extends FakeVendor = FakeVendor> {
+export interface Trial<V extends Vendor = FakeVendor> {
   subject: Subject<V>
   call: string
   handler: Handler
   effect: Effect
   /** Opens a vendor; of this very one the example is, where it depends on it. */
-  open(): V
+  open(): V | Promise<V>
   example(vendor: V): Example
   /** What does not depend on the vendor. */
   request: RegExp
@@ -30,16 +33,18 @@ export interface Trial<V extends FakeVendor = FakeVendor> {
   anyReply: boolean
   /** Whether its settings contain credentials. */
   hasSecrets: boolean
+  /** Whether the vendor is a `FakeVendor`, so that the checks of requests apply. */
+  overHttp: boolean
 }
 
-export async function trialOf<V extends FakeVendor>(
+export async function trialOf<V extends Vendor>(
   subject: Subject<V>,
   call: string,
   { vendor: open, examples, settings }: AgentTest<V>,
 ): Promise<Trial<V>> {
   const given = examples[call]!
   const example = (vendor: V) => (typeof given === 'function' ? given(vendor) : given)
-  using vendor = open()
+  await using vendor = await open()
   const { entry, request, scope, names, anyReply = false } = example(vendor)
   const handler = subject.handler(call)
   const effect = typeof handler.effect === 'function' ? handler.effect(entry) : handler.effect
@@ -48,6 +53,7 @@ export async function trialOf<V extends FakeVendor>(
     ...{ subject, call, handler, effect, open, example, scope, anyReply },
     request: request ?? (effect === 'read' ? /./ : /^(POST|PUT|PATCH|DELETE) /),
     names: names ?? `[${place}]`,
+    overHttp: isFake(vendor),
     hasSecrets: withOtherSecrets(settings(vendor), await subject.secretsOf(settings(vendor))) !== null,
   }
 }
@@ -70,14 +76,18 @@ export interface Tried {
   ms: number
 }
 
+/** What of an example is said of a call. */
+export function callOf({ entry, files, event, prepare }: Example): CallOptions & { entry: JsonObject } {
+  return { entry, ...(files && { files }), ...(event && { event }), ...(prepare && { prepare }) }
+}
+
 /** Calls the example at this vendor. An error of the agent is returned, not thrown. */
-export async function attempt<V extends FakeVendor>(
+export async function attempt<V extends Vendor>(
   { subject, call, example }: Trial<V>,
   vendor: V,
   options: CallOptions = {},
 ): Promise<Tried> {
-  const { entry, files, event } = example(vendor)
-  const given = { ...(files && { files }), ...(event && { event }) }
+  const { entry, ...given } = callOf(example(vendor))
   const begun = await subject.begin(vendor, call, entry, { ...given, ...options })
   const began = performance.now()
   const went = await begun.run().then(
@@ -98,6 +108,6 @@ export function failureOf({ result, error, files }: Tried): AgentError {
 }
 
 /** How often the request that does the work was sent. */
-export function timesSent<V extends FakeVendor>({ request }: Trial<V>, { seen }: V): number {
+export function timesSent({ request }: Pick<Trial, 'request'>, { seen }: FakeVendor): number {
   return seen.filter(({ method, path }) => request.test(`${method} ${path}`)).length
 }

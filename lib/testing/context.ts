@@ -1,8 +1,8 @@
 // A context like the daemon's, for an agent that is called directly. It keeps what the agent logs, and allows every
 // address of this machine.
 
+import type { AgentContext } from '../agent/agent-context.ts'
 import { type ContextOptions, createContext } from '../agent/context.ts'
-import type { AgentContext } from '../agent/define.ts'
 import { createRedactor } from '../redact.ts'
 
 export interface CallContext {

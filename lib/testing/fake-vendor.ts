@@ -21,6 +21,16 @@ export interface VendorRequest {
 type Answer = (request: VendorRequest) => unknown
 
 /**
+ * What an agent works with: `fakeVendor`, or a server or a file of another protocol. It ends with `await using`.
+ * @example interface Database extends AsyncDisposable { url: string }
+ */
+export type Vendor = Disposable | AsyncDisposable
+
+export function isFake(vendor: Vendor): vendor is FakeVendor {
+  return 'fail' in vendor && 'seen' in vendor
+}
+
+/**
  * The server that `fakeVendor` starts.
  * @example interface Shop extends FakeVendor { orders: Order[] }
  */

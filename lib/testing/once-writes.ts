@@ -2,22 +2,24 @@
 // finds what it wrote.
 
 import { expect } from 'bun:test'
-import { AgentError, type AgentResult } from '../agent/define.ts'
-import { attempt, check, failureOf, type Trial, timesSent } from './check.ts'
-import { type FakeVendor, halfReply, refusal } from './fake-vendor.ts'
+import type { AgentResult } from '../agent/agent-context.ts'
+import { AgentError } from '../agent/agent-error.ts'
+import { attempt, callOf, check, failureOf, type Trial, timesSent } from './check.ts'
+import { type FakeVendor, halfReply, refusal, type Vendor } from './fake-vendor.ts'
 
 const LONG = 99
 const OTHER_KEY = '00000000-0000-8000-a000-00000000000f'
 
-export function onceWrites<V extends FakeVendor>(trial: Trial<V>): void {
-  const { subject, call, handler, open, example, request } = trial
+/** That a write whose outcome is unknown is not sent again, and is found. */
+export function onceRequests<V extends FakeVendor>(trial: Trial<V>): void {
+  const { handler, open, request } = trial
 
   for (const [what, answer] of [
     ['lost', () => refusal(502)],
     ['cut off', halfReply],
   ] as const) {
     check(`does not send again what may have been written: its reply is ${what}`, async () => {
-      using vendor = open()
+      await using vendor = await open()
       vendor.fail(request, answer, { done: true, times: LONG })
       const tried = await attempt(trial, vendor)
       expect(timesSent(trial, vendor)).toBe(1)
@@ -26,12 +28,18 @@ export function onceWrites<V extends FakeVendor>(trial: Trial<V>): void {
   }
 
   if (!handler.find) return
-  const ask = async (vendor: V, key?: string): Promise<AgentResult | null> => {
-    const { entry, files, event } = example(vendor)
-    const given = { ...(files && { files }), ...(event && { event }), ...(key !== undefined && { key }) }
-    const { find } = await subject.begin(vendor, call, entry, given)
-    return find!()
-  }
+  check('finds what it wrote when the reply was lost', async () => {
+    await using vendor = await open()
+    vendor.fail(request, () => refusal(502), { done: true })
+    failureOf(await attempt(trial, vendor))
+    expect(await ask(trial, vendor)).toMatchObject({ text: expect.stringMatching(/\S/) })
+  })
+}
+
+/** That `find` gives what this entry wrote, and nothing else. */
+export function finds<V extends Vendor>(trial: Trial<V>): void {
+  const { handler, open } = trial
+  if (!handler.find) return
   /** Expects that `find` finds nothing. A `find` that cannot know must throw, but it must never return a result. */
   const expectNothing = async (asking: Promise<AgentResult | null>) => {
     const found = await asking.catch(error => error)
@@ -39,24 +47,27 @@ export function onceWrites<V extends FakeVendor>(trial: Trial<V>): void {
   }
 
   check('finds nothing before anything was written', async () => {
-    using vendor = open()
-    await expectNothing(ask(vendor))
+    await using vendor = await open()
+    await expectNothing(ask(trial, vendor))
   })
 
   check('finds what it wrote, and nothing that another entry wrote', async () => {
-    using vendor = open()
+    await using vendor = await open()
     const { result, error } = await attempt(trial, vendor)
     if (!result) throw error
-    const found = await ask(vendor)
+    const found = await ask(trial, vendor)
     expect(found?.external).toEqual(result.external)
     expect(found?.text).toMatch(/\S/)
-    await expectNothing(ask(vendor, OTHER_KEY))
+    await expectNothing(ask(trial, vendor, OTHER_KEY))
   })
+}
 
-  check('finds what it wrote when the reply was lost', async () => {
-    using vendor = open()
-    vendor.fail(request, () => refusal(502), { done: true })
-    failureOf(await attempt(trial, vendor))
-    expect(await ask(vendor)).toMatchObject({ text: expect.stringMatching(/\S/) })
-  })
+async function ask<V extends Vendor>(
+  { subject, call, example }: Trial<V>,
+  vendor: V,
+  key?: string,
+): Promise<AgentResult | null> {
+  const { entry, ...given } = callOf(example(vendor))
+  const { find } = await subject.begin(vendor, call, entry, { ...given, ...(key !== undefined && { key }) })
+  return find!()
 }

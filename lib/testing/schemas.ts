@@ -5,25 +5,25 @@ import type { TSchema } from 'typebox'
 import { problems } from '../schema.ts'
 import { teamJsonSchema } from '../team/team.ts'
 import { check, type Trial } from './check.ts'
-import type { FakeVendor } from './fake-vendor.ts'
+import type { Vendor } from './fake-vendor.ts'
 
 /** No field of an agent accepts such an object. */
 const NONSENSE = { nonsense_of_the_test: [null] }
 
-export function schemas<V extends FakeVendor>({ subject, call, handler, open, example }: Trial<V>): void {
+export function schemas<V extends Vendor>({ subject, call, handler, open, example }: Trial<V>): void {
   const { required = [], properties = {} } = handler.entry as { required?: string[]; properties?: Properties }
-  const entryOf = () => {
-    using vendor = open()
+  const entryOf = async () => {
+    await using vendor = await open()
     return example(vendor).entry
   }
   const pathsOf = (entry: object) => problems(handler.entry, entry).map(({ path }) => path)
 
-  check('takes the entry of the example', () => {
-    expect(problems(handler.entry, entryOf())).toEqual([])
+  check('takes the entry of the example', async () => {
+    expect(problems(handler.entry, await entryOf())).toEqual([])
   })
 
-  check('refuses an unknown field, by its path', () => {
-    expect(pathsOf({ ...entryOf(), nonsense_of_the_test: 1 })).toEqual(['/nonsense_of_the_test'])
+  check('refuses an unknown field, by its path', async () => {
+    expect(pathsOf({ ...(await entryOf()), nonsense_of_the_test: 1 })).toEqual(['/nonsense_of_the_test'])
   })
 
   if ((subject.agent.actions?.[call]?.direction ?? call) === 'phase') {
@@ -33,16 +33,16 @@ export function schemas<V extends FakeVendor>({ subject, call, handler, open, ex
   }
 
   for (const field of required) {
-    check(`refuses an entry without ${field}, by its path`, () => {
-      const { [field]: _, ...rest } = entryOf()
+    check(`refuses an entry without ${field}, by its path`, async () => {
+      const { [field]: _, ...rest } = await entryOf()
       expect(pathsOf(rest)).toContain(`/${field}`)
     })
   }
 
   for (const [field, schema] of Object.entries(properties)) {
     if (takesAnything(schema)) continue
-    check(`refuses nonsense as ${field}, by its path`, () => {
-      const paths = pathsOf({ ...entryOf(), [field]: NONSENSE })
+    check(`refuses nonsense as ${field}, by its path`, async () => {
+      const paths = pathsOf({ ...(await entryOf()), [field]: NONSENSE })
       expect(paths.filter(path => path === `/${field}` || path.startsWith(`/${field}/`))).not.toEqual([])
     })
   }

@@ -1,58 +1,31 @@
 // Credentials are sent only to the vendor: no other server gets them, and they are never shown.
 
 import { expect } from 'bun:test'
-import { AgentError } from '../agent/define.ts'
+import { AgentError } from '../agent/agent-error.ts'
 import { type KnownSecret, variantsOf } from '../redact.ts'
 import { attempt, check, failureOf, type Trial, type Tried, withOtherSecrets } from './check.ts'
-import { echo, type FakeVendor, fakeVendor, refusal } from './fake-vendor.ts'
+import { echo, type FakeVendor, fakeVendor, isFake, refusal, type Vendor } from './fake-vendor.ts'
 
 const LONG = 99
 /** A shorter half of a credential may be an ordinary word. */
 const SHORTEST_HALF = 6
 
-export function secrecy<V extends FakeVendor>(trial: Trial<V>): void {
-  const { subject, open, example, hasSecrets } = trial
-  const secretsOf = async (vendor: V): Promise<KnownSecret[]> => {
-    const own = (example(vendor).secrets ?? []).map(value => ({ name: 'a secret of the example', value }))
-    return [...(await subject.secretsOf(subject.settingsAt(vendor))), ...own]
-  }
+export function secrecy<V extends Vendor>(trial: Trial<V>): void {
+  const { subject, open, hasSecrets } = trial
 
   check('shows no credential, even before anything is masked', async () => {
-    using vendor = open()
-    const secrets = await secretsOf(vendor)
+    await using vendor = await open()
+    const secrets = await secretsOf(trial, vendor)
     expect(shownIn(shownBy(await attempt(trial, vendor)), secrets)).toEqual([])
+    if (!isFake(vendor)) return
     vendor.fail(/./, () => refusal(400, 'said by the vendor'), { times: LONG })
     expect(shownIn(shownBy(await attempt(trial, vendor)), secrets)).toEqual([])
   })
 
-  for (const status of [400, 200]) {
-    check(`leaves nothing of a credential that the vendor says back with ${status}`, async () => {
-      using vendor = open()
-      vendor.fail(/./, echo(status), { times: LONG })
-      const tried = await attempt(trial, vendor)
-      const given = (example(vendor).secrets ?? []).reduce(
-        (text, secret) => text.replaceAll(secret, '***'),
-        shownBy(tried),
-      )
-      expect(shownIn(tried.mask(given), await secretsOf(vendor))).toEqual([])
-    })
-  }
-
-  for (const status of [302, 307]) {
-    check(`sends no credential where the vendor redirects to with ${status}`, async () => {
-      using vendor = open()
-      using other = fakeVendor(() => ({ hello: 'from another service' }))
-      vendor.fail(/./, () => Response.redirect(`${other.url}/elsewhere`, status), { times: LONG })
-      await attempt(trial, vendor, { allow: ['127.0.0.1'] })
-      const sent = other.seen.map(({ path, query, headers, body }) => [path, String(query), [...headers], body])
-      expect(shownIn(JSON.stringify(sent), await secretsOf(vendor))).toEqual([])
-    })
-  }
-
   if (!hasSecrets) return
   check('fails with a credential that the vendor does not know, and says which setting it is', async () => {
-    using vendor = open()
-    const secrets = await secretsOf(vendor)
+    await using vendor = await open()
+    const secrets = await secretsOf(trial, vendor)
     const settings = withOtherSecrets(subject.settingsAt(vendor), secrets)!
     const tried = await attempt(trial, vendor, { settings })
     expect(failureOf(tried).hint).toContain(`agents.${subject.name}.`)
@@ -60,8 +33,42 @@ export function secrecy<V extends FakeVendor>(trial: Trial<V>): void {
   })
 }
 
+/** What the vendor says back, and where it redirects to. */
+export function secrecyOfRequests<V extends FakeVendor>(trial: Trial<V>): void {
+  const { open, example } = trial
+
+  for (const status of [400, 200]) {
+    check(`leaves nothing of a credential that the vendor says back with ${status}`, async () => {
+      await using vendor = await open()
+      vendor.fail(/./, echo(status), { times: LONG })
+      const tried = await attempt(trial, vendor)
+      const given = (example(vendor).secrets ?? []).reduce(
+        (text, secret) => text.replaceAll(secret, '***'),
+        shownBy(tried),
+      )
+      expect(shownIn(tried.mask(given), await secretsOf(trial, vendor))).toEqual([])
+    })
+  }
+
+  for (const status of [302, 307]) {
+    check(`sends no credential where the vendor redirects to with ${status}`, async () => {
+      await using vendor = await open()
+      using other = fakeVendor(() => ({ hello: 'from another service' }))
+      vendor.fail(/./, () => Response.redirect(`${other.url}/elsewhere`, status), { times: LONG })
+      await attempt(trial, vendor, { allow: ['127.0.0.1'] })
+      const sent = other.seen.map(({ path, query, headers, body }) => [path, String(query), [...headers], body])
+      expect(shownIn(JSON.stringify(sent), await secretsOf(trial, vendor))).toEqual([])
+    })
+  }
+}
+
+async function secretsOf<V extends Vendor>({ subject, example }: Trial<V>, vendor: V): Promise<KnownSecret[]> {
+  const own = (example(vendor).secrets ?? []).map(value => ({ name: 'a secret of the example', value }))
+  return [...(await subject.secretsOf(subject.settingsAt(vendor))), ...own]
+}
+
 /** Everything of a call that is recorded or shown. Files contain what the vendor sent, and are kept unchanged. */
-function shownBy({ result, error, files, lines }: Tried): string {
+export function shownBy({ result, error, files, lines }: Tried): string {
   const said =
     error instanceof Error ? [error.message, error instanceof AgentError && error.hint, `${error.cause}`] : []
   return JSON.stringify([result, ...said, Object.keys(files), lines])

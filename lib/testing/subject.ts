@@ -12,16 +12,17 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { tmpdir } from 'node:os'
-import { basename, dirname, join } from 'node:path'
+import { basename, dirname, join, relative } from 'node:path'
+import type { AgentResult, NotifyEvent } from '../agent/agent-context.ts'
 import { load } from '../agent/catalogue.ts'
-import type { Agent, AgentResult, Diagnosis, Handler, NotifyEvent } from '../agent/define.ts'
+import type { Agent, Diagnosis, Handler } from '../agent/define.ts'
 import type { Detail } from '../error.ts'
 import type { JsonObject } from '../json.ts'
 import { createRedactor, type KnownSecret } from '../redact.ts'
 import { problems } from '../schema.ts'
 import { openSettings, type Settings } from '../settings/settings.ts'
 import { callContext } from './context.ts'
-import type { FakeVendor } from './fake-vendor.ts'
+import type { Vendor } from './fake-vendor.ts'
 
 /**
  * What may be said of one call of an agent.
@@ -30,6 +31,8 @@ import type { FakeVendor } from './fake-vendor.ts'
 export interface CallOptions {
   /** Files of the workspace, by path. */
   files?: Record<string, string>
+  /** Makes of the workspace what files alone do not: a clone of a repository. */
+  prepare?(workspace: string): unknown
   signal?: AbortSignal
   /** Settings to use instead of those at the vendor. */
   settings?: JsonObject
@@ -63,24 +66,29 @@ export interface Call {
   lines: string[]
 }
 
-export class Subject<V extends FakeVendor> {
+/** Written as a method, so that a subject of any vendor can be one of a `FakeVendor` once its vendor is known to be one. */
+interface Settling<V> {
+  settings(vendor: V): JsonObject
+}
+
+export class Subject<V extends Vendor> {
   readonly agent: Agent
   /** The name that teams use for it. */
   readonly name: string
-  readonly #settings: (vendor: V) => JsonObject
+  readonly #test: Settling<V>
   readonly #folders: string[] = []
 
-  private constructor(agent: Agent, name: string, settings: (vendor: V) => JsonObject) {
+  private constructor(agent: Agent, name: string, test: Settling<V>) {
     this.agent = agent
     this.name = name
-    this.#settings = settings
+    this.#test = test
   }
 
   /** Loads the agent. Throws the reason for which the daemon would skip the file. */
-  static async load<V extends FakeVendor>(file: string, settings: (vendor: V) => JsonObject): Promise<Subject<V>> {
+  static async load<V extends Vendor>(file: string, settings: Settling<V>['settings']): Promise<Subject<V>> {
     const loaded = await load(file)
     if ('reason' in loaded) throw new Error(loaded.reason)
-    return new Subject(loaded.agent, basename(file, '.ts'), settings)
+    return new Subject(loaded.agent, basename(file, '.ts'), { settings })
   }
 
   handler(call: string): Handler {
@@ -98,7 +106,7 @@ export class Subject<V extends FakeVendor> {
   }
 
   settingsAt(vendor: V): JsonObject {
-    return this.#settings(vendor)
+    return this.#test.settings(vendor)
   }
 
   /** The problems of the settings, in the words of the daemon. */
@@ -116,8 +124,9 @@ export class Subject<V extends FakeVendor> {
     const handler = this.handler(call)
     const wrong = problems(handler.entry, entry).map(({ path, message }) => `${path || 'entry'}: ${message}`)
     if (wrong.length > 0) throw new Error(`[${this.name}.${call}] ${wrong.join('; ')}`)
-    const { files = {}, allow = [], event, key, signal } = options
+    const { files = {}, allow = [], event, key, signal, prepare } = options
     const [stateDir, workspace] = [this.#folder(), this.#folder()]
+    await prepare?.(workspace)
     for (const [path, text] of Object.entries(files)) {
       mkdirSync(dirname(join(workspace, path)), { recursive: true })
       writeFileSync(join(workspace, path), text)
@@ -166,7 +175,7 @@ export class Subject<V extends FakeVendor> {
   }
 
   /** Reads and checks settings for a context. Throws for settings that the daemon would refuse. */
-  async #bound(vendor: V, given = this.#settings(vendor), redactor = createRedactor()) {
+  async #bound(vendor: V, given = this.#test.settings(vendor), redactor = createRedactor()) {
     return this.#opened(given, async settings => {
       const resolved = await settings.of(this.name, this.agent)
       for (const each of settings.secrets({ get: () => this.agent })) redactor.add(each)
@@ -195,5 +204,7 @@ export class Subject<V extends FakeVendor> {
 
 function filesIn(folder: string): Record<string, string> {
   if (!existsSync(folder)) return {}
-  return Object.fromEntries(readdirSync(folder).map(name => [name, readFileSync(join(folder, name), 'utf8')]))
+  const entries = readdirSync(folder, { recursive: true, withFileTypes: true }).filter(entry => entry.isFile())
+  const paths = entries.map(({ parentPath, name }) => join(parentPath, name)).sort()
+  return Object.fromEntries(paths.map(path => [relative(folder, path), readFileSync(path, 'utf8')]))
 }

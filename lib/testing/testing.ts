@@ -2,5 +2,5 @@
 
 export { type TestedAgent, testAgent } from './agent-test.ts'
 export type { AgentTest, Example } from './example.ts'
-export { type FakeVendor, fakeVendor, type VendorRequest } from './fake-vendor.ts'
+export { type FakeVendor, fakeVendor, type Vendor, type VendorRequest } from './fake-vendor.ts'
 export type { CallOptions, CallResult } from './subject.ts'

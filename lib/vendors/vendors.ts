@@ -1,15 +1,47 @@
 // The module `cadre/vendors`: code that the built-in agents share in addition to `cadre`. It may change without notice.
 
+export { isLoopback } from '../agent/address.ts'
+export { withMessage, withSent } from '../agent/agent-error.ts'
 export { chosenChannels, messageFields, standardMessage } from '../agent/channel-message.ts'
-export { withSent } from '../agent/define.ts'
 export { wordOf } from '../agent/entry.ts'
-export { type Call, lacking } from '../agent/json-api.ts'
+export { type Call, checkedJson, lacking } from '../agent/json-api.ts'
 export { DATA_BYTES, LIMIT, stepsOf } from '../agent/listing.ts'
-export { withDeadline, withSilenceLimit } from '../agent/retries.ts'
+export { quoted } from '../agent/reply.ts'
+export { withDeadline } from '../agent/retries.ts'
 export { isObject } from '../json.ts'
 export { oneLine } from '../one-line.ts'
 export { chunksIn } from '../stream.ts'
 export * from './atlassian/atlassian.ts'
+export * from './chat/chat.ts'
+export * from './database/database.ts'
+export { DATADOG_SITES, datadogApi, datadogApp, datadogSite } from './datadog.ts'
 export * from './git/git.ts'
 export * from './google/google.ts'
-export { storeClient, storeError } from './s3.ts'
+export * from './llm/llm.ts'
+export { markdownToHtml } from './markdown/markdown.ts'
+export { accessToken, refreshForm } from './oauth/oauth.ts'
+export {
+  bucketAt,
+  bucketIn,
+  download,
+  infoOf,
+  objectsPage,
+  type Place,
+  type StoredObject,
+  storeRequest,
+  upload,
+  urlOf,
+  whyNoPlace,
+} from './s3/s3.ts'
+export {
+  explainSsh,
+  NOT_STARTED,
+  remoteOf,
+  SshOptions,
+  scriptOf,
+  sshEnvironment,
+  sshOutput,
+  startSsh,
+  whyNoSsh,
+} from './ssh.ts'
+export { zendeskSite, zendeskSubdomain } from './zendesk.ts'

@@ -1,5 +1,13 @@
 import { expect, test } from 'bun:test'
-import { isAddress, isAllowEntry, isAllowed, isMetadataName, judge } from '../../lib/agent/address.ts'
+import {
+  isAddress,
+  isAllowEntry,
+  isAllowed,
+  isLoopback,
+  isLoopbackAddress,
+  isMetadataName,
+  judge,
+} from '../../lib/agent/address.ts'
 
 const PUBLIC = `
   1.1.1.1 8.8.8.8 93.184.215.14 9.255.255.255 11.0.0.0 100.63.255.255 100.128.0.0 126.255.255.255 128.0.0.1
@@ -55,6 +63,33 @@ test("a URL's parser gives every spelling of an address one form", () => {
     expect(isAddress(hostname)).toBe(true)
     expect(judge(hostname)).toBe('private')
   }
+})
+
+test.each(['127.0.0.1', '127.255.0.9', '::1', '[::1]', '::ffff:127.0.0.1', '[::ffff:7f00:1]'])(
+  '%s is this machine',
+  address => {
+    expect([isLoopbackAddress(address), isLoopback(address)]).toEqual([true, true])
+  },
+)
+
+test.each(['localhost', 'LOCALHOST.', 'app.localhost'])('%s is a name of this machine, and no address', name => {
+  expect([isLoopbackAddress(name), isLoopback(name)]).toEqual([false, true])
+})
+
+// A gateway of NAT64 or 6to4 is another machine, whatever address is inside.
+test.each([
+  '',
+  '10.0.0.1',
+  '128.0.0.1',
+  '::',
+  '::2',
+  '::ffff:10.0.0.1',
+  '64:ff9b::7f00:1',
+  '2002:7f00:1::1',
+  '127.0.0.1.example',
+  'localhost.example',
+])('%p is not this machine', host => {
+  expect([isLoopbackAddress(host), isLoopback(host)]).toEqual([false, false])
 })
 
 test('metadata services by name, however written', () => {

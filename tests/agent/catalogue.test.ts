@@ -1,8 +1,8 @@
 import { describe, expect, test } from 'bun:test'
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { discover } from '../../lib/agent/catalogue.ts'
-import { AgentError } from '../../lib/agent/define.ts'
+import { AgentError } from '../../lib/agent/agent-error.ts'
+import { discover, findAgents } from '../../lib/agent/catalogue.ts'
 import { MODULES } from '../../lib/agent/imports.ts'
 import tsconfig from '../../tsconfig.json'
 import { folder } from '../support/folder.ts'
@@ -47,6 +47,11 @@ test('the built-in agents are all sound', async () => {
   expect(shadowed).toEqual([])
 })
 
+test('an agent without settings leaves them out', async () => {
+  const { get } = await discover({ home: homeWith({ 'stock.ts': stock().replace(/settings: .*/, '') }) })
+  expect(Object.keys(get('stock')!.settings.properties)).toEqual([])
+})
+
 test('the public list: schemas as JSON Schema, secrets marked, nothing of TypeBox', async () => {
   const { list } = await discover({ home: homeWith({ 'stock.ts': stock() }) })
   const { version, agents } = list() as { version: string; agents: { name: string }[] }
@@ -86,6 +91,45 @@ test('a broken file does not shadow: the earlier agent stays', async () => {
   const { get, skipped } = await discover({ home: homeWith({ 'http.ts': 'export default 1' }) })
   expect(get('http')!.type).toBe('exec')
   expect(skipped[0]!.reason).toContain(`'http' stays that of ${join(REPOSITORY, 'agents/http.ts')}`)
+})
+
+describe('agents are loaded by name', () => {
+  const noting = (name: string) => `globalThis.loadedAgents = [...(globalThis.loadedAgents ?? []), '${name}']\n`
+  const loaded = () => Reflect.get(globalThis, 'loadedAgents')
+
+  test('and only once', async () => {
+    const home = homeWith({ 'first.ts': noting('first') + stock(), 'second.ts': noting('second') + stock() })
+    const catalogue = findAgents({ home })
+    expect(catalogue.names()).toEqual(expect.arrayContaining(['exec', 'first', 'second']))
+    expect(loaded()).toBeUndefined()
+    const both = await Promise.all([catalogue.load(['first@eu', 'nothing']), catalogue.load(['first'])])
+    expect(both).toEqual([catalogue, catalogue])
+    expect(loaded()).toEqual(['first'])
+    expect(catalogue.get('first@eu')!.version).toBe('1.2.3')
+    await catalogue.load()
+    expect(loaded()).toEqual(['first', 'second'])
+  })
+
+  test('and not given away before', () => {
+    const catalogue = findAgents({ home: homeWith({ 'stock.ts': stock() }) })
+    expect(() => catalogue.get('stock@eu')).toThrow('the agent stock was not loaded')
+    expect(catalogue.get('nothing')).toBeUndefined()
+  })
+
+  test('a broken file is known as such when it is loaded; what it would shadow is loaded with it', async () => {
+    const home = homeWith({ 'http.ts': 'export default 1', 'broken.ts': 'export default 2', 'exec.ts': stock() })
+    const catalogue = findAgents({ home })
+    expect(catalogue.skipped).toEqual([])
+    await catalogue.load(['http', 'exec'])
+    expect(catalogue.get('http')!.type).toBe('exec')
+    expect(catalogue.get('exec')!.version).toBe('1.2.3')
+    expect(catalogue.skipped.map(({ file }) => file)).toEqual([join(home, 'agents/http.ts')])
+    expect(catalogue.shadowed.map(({ name }) => name)).toEqual(['exec'])
+    expect(catalogue.names()).toContain('broken')
+    await catalogue.load()
+    expect(catalogue.names()).not.toContain('broken')
+    expect(catalogue.skipped).toHaveLength(2)
+  })
 })
 
 describe('files that cannot be agents are named and skipped', () => {
@@ -198,7 +242,7 @@ test('a file in an empty home, offline, from another working directory, in a pro
   const program = join(folder(), 'program.ts')
   writeFileSync(
     program,
-    `import { discover } from ${JSON.stringify(join(REPOSITORY, 'lib/agent/catalogue.ts'))}
+    `import { discover, findAgents } from ${JSON.stringify(join(REPOSITORY, 'lib/agent/catalogue.ts'))}
      const { names, skipped } = await discover({ home: ${JSON.stringify(home)} })
      console.log(JSON.stringify({ names: names(), skipped }))`,
   )

@@ -2,10 +2,19 @@ import { describe, expect, test } from 'bun:test'
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import exec from '../../agents/exec.ts'
-import { AgentError } from '../../lib/agent/define.ts'
+import { AgentError } from '../../lib/agent/agent-error.ts'
+import { testAgent } from '../../lib/testing/testing.ts'
 import { phaseFolder, type TestContext, testContext } from '../support/context.ts'
 
 const phase = exec.phase!
+
+await testAgent({
+  file: join(import.meta.dir, '../../agents/exec.ts'),
+  vendor: () => ({ [Symbol.dispose]() {} }),
+  settings: () => ({}),
+  examples: { phase: { entry: { commands: [{ name: 'greet', run: 'echo hello' }], env: { A: 'b' } } } },
+  badDays: {},
+})
 
 interface Command {
   name?: string
@@ -219,6 +228,13 @@ describe('processes', () => {
     expect(error).toMatchObject({ code: 'timeout', retryable: true })
     expect(await Promise.all(pids(at).map(isGone))).toEqual([true, true])
   })
+
+  test.each(['30d', '999999999999999999999d'])(
+    'a time-out that no timer can count (%s) ends nothing early',
+    async timeout => {
+      expect(await run([{ run: 'sleep 0.3', timeout }])).toMatchObject({ data: { commands: [{ exit_code: 0 }] } })
+    },
+  )
 
   test('an abort takes the whole group, within the grace even where SIGTERM is ignored', async () => {
     const controller = new AbortController()

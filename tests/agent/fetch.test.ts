@@ -1,42 +1,10 @@
 import { describe, expect, test } from 'bun:test'
-import { AgentError, type Effect, type FetchOptions } from '../../lib/agent/define.ts'
-import { type FetchWorld, guardedFetch, type NetworkPolicy } from '../../lib/agent/fetch.ts'
+import { AgentError } from '../../lib/agent/agent-error.ts'
+import type { Effect } from '../../lib/agent/effect.ts'
+import { guardedFetch } from '../../lib/agent/fetch.ts'
+import type { FetchOptions } from '../../lib/agent/requests.ts'
 import { faultServer, rawServer } from '../support/faults.ts'
-
-const NOW = Date.parse('2026-01-01T00:00:00Z')
-
-/** A fetch with a clock that only sleeping moves, and what it slept. */
-function fetcher(options: {
-  effect?: Effect
-  settings?: unknown
-  network?: Partial<NetworkPolicy>
-  signal?: AbortSignal
-  world?: Partial<FetchWorld>
-}) {
-  const waits: number[] = []
-  const lines: string[] = []
-  let clock = NOW
-  const fetch = guardedFetch(
-    {
-      settings: options.settings ?? {},
-      network: { allow: ['127.0.0.1'], literalOrigins: [], ...options.network },
-      effect: options.effect ?? 'read',
-      signal: options.signal ?? new AbortController().signal,
-      log: message => lines.push(message),
-    },
-    {
-      env: {},
-      now: () => clock,
-      random: () => 0.5,
-      async sleep(ms) {
-        waits.push(ms)
-        clock += ms
-      },
-      ...options.world,
-    },
-  )
-  return { fetch, waits, lines }
-}
+import { fetcher, NOW } from '../support/fetcher.ts'
 
 async function failure(work: Promise<unknown>): Promise<AgentError> {
   try {
@@ -47,6 +15,8 @@ async function failure(work: Promise<unknown>): Promise<AgentError> {
   }
   throw new Error('expected a failure')
 }
+
+const DATE = new Date(NOW).toUTCString()
 
 describe('retries', () => {
   test.each([
@@ -60,7 +30,7 @@ describe('retries', () => {
     using server = faultServer()
     server.on('/', (_, count) =>
       count === 1
-        ? new Response('', { status: 429, headers: header ? { 'retry-after': header } : {} })
+        ? new Response('', { status: 429, headers: { date: DATE, ...(header && { 'retry-after': header }) } })
         : new Response('ok'),
     )
     const { fetch, waits, lines } = fetcher({})
@@ -154,6 +124,24 @@ describe('retries', () => {
     await (await fetch(server.url)).text()
     await failure(fetch(server.url, { method: 'PUT', body: 'x' }))
     expect(puts).toBe(1)
+  })
+
+  test('a request that costs money is repeated only when it was certainly not processed', async () => {
+    const sent = async (answer: () => Response | Promise<Response>) => {
+      using server = faultServer()
+      server.on('/', answer)
+      const { fetch } = fetcher({})
+      await fetch(server.url, { method: 'POST', body: 'x', costly: true, timeout: 200 }).catch(() => {})
+      return server.seen.length
+    }
+    for (const status of [429, 503, 529])
+      expect([status, await sent(() => new Response('', { status }))]).toEqual([status, 4])
+    for (const status of [408, 500, 502, 504])
+      expect([status, await sent(() => new Response('', { status }))]).toEqual([status, 1])
+    expect(await sent(() => new Promise<never>(() => {}))).toBe(1)
+    const { fetch, waits } = fetcher({})
+    await failure(fetch('http://127.0.0.1:1/', { method: 'POST', body: 'x', costly: true }))
+    expect(waits).toHaveLength(3)
   })
 
   test('nobody listens: not sent, and may be tried later', async () => {
@@ -494,5 +482,36 @@ describe('the guard', () => {
     server[Symbol.dispose]()
     const error = await failure(fetcher({}).fetch(`${server.url}/hook/SECRET?key=SECRET`, { attempts: 1 }))
     expect(error.message).not.toContain('SECRET')
+  })
+})
+
+describe('credentials over http', () => {
+  const lookup = async (host: string) => (host === 'here.test' ? ['127.0.0.1'] : ['192.0.2.7'])
+  const network = { allow: ['127.0.0.1', '192.0.2.7'] }
+
+  test.each(['authorization', 'cookie'])('in %s are never sent to another machine', async name => {
+    const { fetch } = fetcher({ network, world: { lookup } })
+    const error = await failure(fetch('http://away.test/x', { headers: { [name]: 'canary' } }))
+    expect(error).toMatchObject({
+      code: 'refused',
+      sent: 'no',
+      message: 'refused to send credentials to http://away.test unencrypted',
+    })
+    expect(error.hint).toContain('https://away.test')
+  })
+
+  test('are not given to a proxy either', async () => {
+    const { fetch } = fetcher({ network, world: { lookup, env: { http_proxy: 'http://127.0.0.1:1' } } })
+    expect(await failure(fetch('http://here.test/', { headers: { authorization: 'x' } }))).toMatchObject({
+      code: 'refused',
+    })
+  })
+
+  test('stay on this machine under any name', async () => {
+    using server = faultServer()
+    server.on('/', () => new Response('ok'))
+    const { fetch } = fetcher({ network, world: { lookup } })
+    const { port } = new URL(server.url)
+    expect((await fetch(`http://here.test:${port}/`, { headers: { authorization: 'x' } })).status).toBe(200)
   })
 })

@@ -11,7 +11,8 @@ import {
   writeFileSync,
 } from 'node:fs'
 import { join } from 'node:path'
-import { AgentError, type FileContent } from '../../lib/agent/define.ts'
+import type { FileContent } from '../../lib/agent/agent-context.ts'
+import { AgentError } from '../../lib/agent/agent-error.ts'
 import {
   folderAt,
   readable,

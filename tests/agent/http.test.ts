@@ -3,7 +3,8 @@ import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { fakeVendor, testAgent } from 'cadre/testing'
 import http from '../../agents/http.ts'
-import { AgentError, type Effect } from '../../lib/agent/define.ts'
+import { AgentError } from '../../lib/agent/agent-error.ts'
+import type { Effect } from '../../lib/agent/effect.ts'
 import { problems } from '../../lib/schema.ts'
 import { phaseFolder, testContext } from '../support/context.ts'
 import { faultServer, rawServer } from '../support/faults.ts'
@@ -58,6 +59,13 @@ describe('a source', () => {
     expect(readFileSync(join(phaseFolder(at), 'a.json'), 'utf8')).toBe('{"a":[1]}')
     expect(server.seen[0]).toMatchObject({ method: 'GET', headers: { 'x-key': 'k' } })
     expect(server.seen[0]!.headers['idempotency-key']).toBeUndefined()
+  })
+
+  test.each(['30d', '999999999999999999999d'])('waits, with a time-out that no timer can count (%s)', async timeout => {
+    using server = faultServer()
+    server.on('/data', () => Bun.sleep(300).then(() => new Response('x')))
+    const result = await source.run({ name: 'a', url: `${server.url}/data`, timeout }, testContext().context)
+    expect(result.data).toMatchObject({ status: 200 })
   })
 
   test('json stands in data up to 256 KiB, and only where it is JSON', async () => {
@@ -184,6 +192,14 @@ describe('a target', () => {
     }
     expect(server.seen).toHaveLength(0)
   })
+})
+
+test('a GET that starts something is not sent again', async () => {
+  using server = faultServer()
+  server.on('/build', () => new Response('', { status: 503, headers: { 'retry-after': '0' } }))
+  const { context } = testContext({ effect: 'once' })
+  await failure(source.run({ name: 'a', url: `${server.url}/build`, effect: 'once' }, context))
+  expect(server.seen).toHaveLength(1)
 })
 
 test('the effect follows the method, unless the entry says otherwise', () => {

@@ -14,7 +14,7 @@ import {
 import { explain } from '../../lib/agent/json-api.ts'
 import { fakeVendor, refusal } from '../../lib/testing/fake-vendor.ts'
 import { phaseFolder, testContext } from '../support/context.ts'
-import { failureOf } from '../vendors/bad-days.ts'
+import { failureOf } from '../support/failure.ts'
 
 test('basic credentials are UTF-8', () => {
   expect(basicAuth('kim@acme.test/token', 'pä:ss')).toBe(
@@ -28,6 +28,58 @@ test.each(['', '.', '..'])('%p is no segment of a path', text => {
 
 test('a segment stays one segment', () => {
   expect(pathSegment('a/../b?c#d 🎉')).toBe('a%2F..%2Fb%3Fc%23d%20%F0%9F%8E%89')
+})
+
+describe('context.api', () => {
+  const Level = Type.Object({ level: Type.Integer() })
+  const open = (effect: 'read' | 'once' = 'read') =>
+    testContext({
+      agent: 'stock',
+      action: 'order',
+      effect,
+      settings: { base_url: 'http://127.0.0.1' },
+      key: 'key-of-the-entry',
+    })
+
+  test('sends and reads JSON, with the types of the reply', async () => {
+    using server = fakeVendor(() => Response.json({ level: 3 }))
+    const call = open().context.api({ base: `${server.url}/v1/`, headers: { 'x-token': 't' } })
+    const { level } = await call('get level of 7', '/levels/7', { query: { unit: 'kg' }, reply: Level })
+    expect(level).toBe(3)
+    await call('order 7', '/orders', { body: { ref: '7' } })
+    expect(server.seen.map(({ method, path }) => `${method} ${path}`)).toEqual(['GET /v1/levels/7', 'POST /v1/orders'])
+    expect(server.seen[1]!.body).toEqual({ ref: '7' })
+    expect(server.seen.map(({ headers }) => headers.get('x-token'))).toEqual(['t', 't'])
+  })
+
+  test('tells in words what failed: the status, what the vendor says, and the setting', async () => {
+    using server = fakeVendor(({ path }) =>
+      path === '/form' ? Response.json({ a: 1 }) : refusal(401, { message: 'who are you' }),
+    )
+    const named = open().context.api({ base: server.url, setting: 'api_token' })
+    const refused = await failureOf(named('get level of 7', '/x'))
+    expect(refused.message).toMatch(/^\[stock\.order\] get level of 7: HTTP 401: .*who are you/)
+    expect(refused.hint).toContain('agents.stock.api_token')
+    const bare = open().context.api({ base: server.url })
+    expect((await failureOf(bare('get it', '/x'))).hint).toContain('set agents.stock again')
+    expect((await failureOf(bare('get it', '/form', { reply: Level }))).code).toBe('unexpected_reply')
+  })
+
+  test('a POST with a key that the vendor knows is repeated after a lost reply, with the same key', async () => {
+    let lost = 1
+    using server = fakeVendor(() =>
+      lost-- > 0 ? new Response('', { status: 503, headers: { 'retry-after': '0' } }) : Response.json({ level: 1 }),
+    )
+    const call = open('once').context.api({ base: server.url })
+    await call('order 7', '/orders', { body: {}, keyHeader: 'Idempotency-Key', reply: Level })
+    expect(server.seen.map(({ headers }) => headers.get('idempotency-key'))).toEqual([
+      'key-of-the-entry',
+      'key-of-the-entry',
+    ])
+    lost = 1
+    expect((await failureOf(call('order 7', '/orders', { body: {} }))).message).toContain('503')
+    expect(server.seen).toHaveLength(3)
+  })
 })
 
 describe('a call', () => {
@@ -64,12 +116,22 @@ describe('a call', () => {
       expect(await failureOf(api(server.url)('get it', '/x', { reply }))).toMatchObject({
         code: 'unexpected_reply',
         message: expect.stringMatching(
-          /^\[stock\.get\] get it: the reply is of another form: (\/a is required|it must be object)$/,
+          /^\[stock\.get\] get it: the reply is of another form: (\/a is required|it must be an object), but it is (\{"b":1\}|"a"|null)$/,
         ),
         hint: expect.stringContaining('address'),
       })
     },
   )
+
+  test('whose reply must be empty fails when it is not', async () => {
+    using server = fakeVendor(({ path }) => (path === '/none' ? new Response(null, { status: 204 }) : { a: 1 }))
+    const put = { method: 'PUT', reply: null }
+    expect(await api(server.url)<Json>('put it', '/none', put)).toBeNull()
+    expect(await failureOf(api(server.url)('put it', '/x', put))).toMatchObject({
+      code: 'unexpected_reply',
+      message: '[stock.get] put it: the reply is of another form: it must be empty, but it is {"a":1}',
+    })
+  })
 
   test('whose reply has a form must have a reply, and may have more than was asked for', async () => {
     using server = fakeVendor(({ method }) => (method === 'PUT' ? new Response('') : { a: 1, b: 2 }))

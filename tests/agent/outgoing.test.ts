@@ -4,10 +4,11 @@ import { expect, test } from 'bun:test'
 import { truncateSync, writeFileSync } from 'node:fs'
 import { createServer, type Socket } from 'node:net'
 import { join } from 'node:path'
-import type { Effect, FetchOptions } from '../../lib/agent/define.ts'
+import type { Effect } from '../../lib/agent/effect.ts'
 import { guardedFetch } from '../../lib/agent/fetch.ts'
+import type { FetchOptions } from '../../lib/agent/requests.ts'
+import { failureOf } from '../support/failure.ts'
 import { folder } from '../support/folder.ts'
-import { failureOf } from '../vendors/bad-days.ts'
 
 const MiB = 2 ** 20
 

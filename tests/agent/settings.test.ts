@@ -39,7 +39,7 @@ const email = agent({
   source: noop,
 })
 const known: Record<string, Agent> = { wiki, email }
-const agents = { get: (reference: string) => known[reference.split('@')[0]!] }
+const agents = { get: (reference: string) => known[reference.split('@')[0]!], names: () => Object.keys(known) }
 
 async function opened(yaml?: string, options: Partial<SettingsOptions> = {}) {
   const home = folder()
@@ -135,6 +135,7 @@ describe('keys and values', () => {
     'agents.wiki.api_tokn',
     'agents.email.provider.nme',
     'agents.wiki. x',
+    'agents.gone.smtp_port',
   ])('%s is refused', async key => {
     const { file, settings } = await opened()
     const error = await refusal(() => settings.set(key, 'x', agents))
@@ -143,9 +144,19 @@ describe('keys and values', () => {
     expect(existsSync(file)).toBe(false)
   })
 
-  test('a misspelt key is told what was meant', async () => {
-    const { settings } = await opened()
-    expect((await refusal(() => settings.set('agents.wiki.api_tokn', 'x', agents))).message).toContain('`api_token`')
+  test('a misspelt key or agent is told what was meant, and can be removed', async () => {
+    const { settings } = await opened('agents: {wicki: {email: a@b.test}, wiki: {api_tokn: x}}\n')
+    const said = async (key: string) => (await refusal(() => settings.set(key, 'x', agents))).message
+    expect(await said('agents.wiki.api_tokn')).toContain('`api_token`')
+    expect(await said('agents.wicki@eu.email')).toBe(
+      'setting agents.wicki@eu.email: there is no agent wicki@eu (did you mean `wiki`?); there are wiki, email',
+    )
+    const skipped = [{ file: '/home/agents/wicki.ts', reason: 'wicki.ts:1: Unexpected end of file' }]
+    const [broken] = settings.unknown({ ...agents, skipped })
+    expect(broken!.message).toEndWith('the agent wicki cannot be used: wicki.ts:1: Unexpected end of file')
+    await settings.set('agents.wicki', null, agents)
+    await settings.set('agents.wiki.api_tokn', null, agents)
+    expect(settings.unknown(agents)).toEqual([])
   })
 
   test.each([
@@ -176,13 +187,13 @@ describe('keys and values', () => {
   })
 
   test.each([
-    ['agents.email.smtp_port', 'x', 'must be integer'],
-    ['agents.email@eu.smtp_port', '2.5', 'must be integer'],
-    ['agents.email.smtp_port', { port: 25 }, 'must be integer'],
-    ['agents.email.tls', 'maybe', 'must be boolean'],
-    ['agents.email.provider.name', { a: 1 }, 'must be string'],
-    ['agents.email.provider', { name: ['a'] }, 'name must be string'],
-    ['agents.email.provider', 'none', 'must be object'],
+    ['agents.email.smtp_port', 'x', 'must be an integer'],
+    ['agents.email@eu.smtp_port', '2.5', 'must be an integer'],
+    ['agents.email.smtp_port', { port: 25 }, 'must be an integer'],
+    ['agents.email.tls', 'maybe', 'must be true or false'],
+    ['agents.email.provider.name', { a: 1 }, 'must be a string'],
+    ['agents.email.provider', { name: ['a'] }, 'name must be a string'],
+    ['agents.email.provider', 'none', 'must be an object'],
     ['agents.email.channels.ops', 5.5, 'must be a string or an object'],
     ['agents.email.channels', { ops: ['a'] }, 'ops must be a string or an object'],
   ])('%s = %j is refused with what is expected: %s', async (key, value, expected) => {
@@ -203,7 +214,6 @@ describe('keys and values', () => {
     ['agents.email.channels.ops', { webhook_url: 'https://hook.test/x' }],
     ['agents.email.channels.ops.webhook_url', '${file:/a}'],
     ['agents.email.channels', '{"ops": "https://hook.test/x"}'],
-    ['agents.gone.smtp_port', 'x'],
     ['hub.url', 'https://hub.example.com'],
     ['hub.realm_token', '${cmd:op read op://cadre/realm}'],
     ['secrets.db', 'x'],
@@ -294,6 +304,86 @@ describe("an agent's settings", () => {
   test('what is required because of another value', async () => {
     const { settings } = await opened('agents: {email: {smtp_host: h, channels: {}, provider: {}}}\n')
     expect(settings.problems('email', email).map(({ path }) => path)).toEqual(['agents.email.provider.name'])
+  })
+})
+
+describe("an agent's own judgement of its settings", () => {
+  const judging = agent({
+    type: 'connector',
+    version: '1.0.0',
+    description: 'Judges.',
+    settings: Type.Object({
+      base_url: Type.String(),
+      email: Type.Optional(Type.String()),
+      api_token: secret(),
+      group: Type.Optional(Type.Object({ site: Type.Optional(Type.String()) })),
+    }),
+    check: ({ base_url, email, api_token, group }) => ({
+      base_url: base_url?.includes('/browse/') && `must be the site alone: write ${new URL(base_url).origin}`,
+      email: email?.endsWith('/token') && `must be the address alone: write ${email.slice(0, -6)}`,
+      api_token: api_token?.startsWith('{') && `must be a token, not ${api_token}`,
+      'group.site': group?.site === 'EU' && 'must be a host name: write eu1.test',
+    }),
+    source: noop,
+  })
+  const agents = { get: () => judging, names: () => ['judging'] }
+  const good = 'base_url: https://a.test, api_token: tok-123456'
+  const said = async (yaml: string, options = {}) => {
+    const { settings } = await opened(`agents: {judging: {${yaml}}}\n`, options)
+    return settings.problems('judging', judging).map(({ message }) => message)
+  }
+
+  test('is told with the key and what to write, beside all that the schema finds', async () => {
+    expect(await said(good)).toEqual([])
+    expect(await said('base_url: "https://a.test/browse/X-1", email: me@x.test/token, group: {site: EU}')).toEqual([
+      'agents.judging.api_token is not set; set it with: bun daemon.ts settings set agents.judging.api_token -',
+      'agents.judging.base_url must be the site alone: write https://a.test',
+      'agents.judging.email must be the address alone: write me@x.test',
+      'agents.judging.group.site must be a host name: write eu1.test',
+    ])
+    const { settings } = await opened('agents: {judging: {base_url: https://a.test/browse/X-1, api_token: tok-123456}}')
+    expect((await refusal(() => settings.of('judging', judging))).details).toHaveLength(1)
+  })
+
+  test('sees neither values of another form nor references, and shows no secret', async () => {
+    expect(await said('base_url: [1], api_token: tok-123456')).toHaveLength(1)
+    expect(await said('base_url: "${cmd:echo /browse/}", api_token: tok-123456')).toEqual([])
+    expect(
+      await said('base_url: "${env:SITE}", api_token: tok-123456', { env: { SITE: 'https://a.test/browse/X' } }),
+    ).toEqual(['agents.judging.base_url must be the site alone: write https://a.test'])
+    expect((await said("base_url: https://a.test, api_token: '{canary-token}'")).join()).toMatch(/^((?!canary).)+$/)
+  })
+
+  test('refuses the value that is set, and no other', async () => {
+    const { settings } = await opened('agents: {judging: {email: me@x.test/token}}\n')
+    const error = await refusal(() => settings.set('agents.judging.base_url', 'https://a.test/browse/X-1', agents))
+    expect(error.message).toBe('setting agents.judging.base_url must be the site alone: write https://a.test')
+    expect(error.details).toEqual([
+      { path: 'agents.judging.base_url', message: 'must be the site alone: write https://a.test' },
+    ])
+    expect((await refusal(() => settings.set('agents.judging.group', { site: 'EU' }, agents))).code).toBe(
+      'invalid_request',
+    )
+    await settings.set('agents.judging.base_url', 'https://a.test', agents)
+    await settings.set('agents.judging.api_token', 'tok-123456', agents)
+  })
+
+  test('that throws is the fault of the agent, and not of the settings beside it', async () => {
+    const broken = { ...judging, check: () => JSON.parse('{') }
+    const { settings } = await opened(`agents: {judging: {${good}}}\n`)
+    expect(settings.problems('judging', broken)[0]!.message).toContain("because the agent's check failed")
+  })
+
+  test('credentials go over http to this machine only', async () => {
+    for (const url of ['http://127.0.0.1:8080', 'http://localhost', 'http://[::1]:1', 'https://a.test']) {
+      expect(await said(`base_url: "${url}", api_token: tok-123456`)).toEqual([])
+    }
+    expect(await said('base_url: "http://jira.acme.test/x/", api_token: tok-123456')).toEqual([
+      'agents.judging.base_url must begin with https://, because http:// shows api_token to everybody on the way: write https://jira.acme.test/x',
+    ])
+    const { settings } = await opened('agents: {judging: {api_token: tok-123456}}\n')
+    const error = await refusal(() => settings.set('agents.judging.base_url', 'http://10.0.0.1', agents))
+    expect(error.message).toContain('must begin with https://')
   })
 })
 
@@ -665,7 +755,7 @@ hub: {url: https://hub.test, api_keys: x}
 sync: full
 secrets: {db: plain, odd: {value: x, tems: []}, 1st: x}
 `)
-  const found = settings.unknown({ ...agents, names: () => Object.keys(known) })
+  const found = settings.unknown(agents)
   expect(found.map(({ path, message }) => [path, /did you mean `([^`]+)`/.exec(message)?.[1]])).toEqual([
     ['agnets', 'agents'],
     ['agents.wicki', 'wiki'],

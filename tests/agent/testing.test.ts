@@ -41,7 +41,7 @@ const FAULTS: Record<string, Fault> = {
     fails: ['get_item > on a bad day of the vendor > {"hello"'],
   },
   'open-entry': {
-    change: [['entry: entryOf({ ref: Text }),', 'entry: Type.Object({ name: Text, ref: Text }),']],
+    change: [['entry: entryOf({ ref: Ref }),', 'entry: Type.Object({ name: Ref, ref: Ref }),']],
     fails: ['get_item > refuses an unknown field'],
   },
   'empty-on-failure': {

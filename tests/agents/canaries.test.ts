@@ -20,7 +20,7 @@ function mirror(status: number) {
     async fetch(request) {
       const given = request.headers.get('authorization') ?? ''
       const plain = given.startsWith('Basic ') ? atob(given.slice(6)) : given
-      const keys = ['dd-api-key', 'dd-application-key'].map(name => request.headers.get(name) ?? '')
+      const keys = ['dd-api-key', 'dd-application-key', 'x-api-key'].map(name => request.headers.get(name) ?? '')
       // First, for errors quote the beginning of what a vendor says.
       const message = [plain, given, ...keys, new URL(request.url).pathname, await request.text()].join(' ')
       const said = { message, name: plain, id: plain, errors: [message], headers: Object.fromEntries(request.headers) }
@@ -75,6 +75,13 @@ function settingsFor(base_url: string) {
         provider: 'bitbucket',
         bitbucket: { email: 'bot@acme.test', api_token: canary('bucket'), workspace: 'acme', base_url },
       },
+      llm: { provider: 'openai', model: 'm', api_key: canary('llm'), base_url },
+      'llm@other': { provider: 'anthropic', model: 'm', api_key: canary('llm-other'), base_url },
+      database: { url: `postgres://ada:${encodeURIComponent(canary('database'))}@127.0.0.1:1/data` },
+      'database@other': {
+        ...{ provider: 'mysql', host: '127.0.0.1', port: 1, user: 'ada' },
+        ...{ password: canary('database-other'), database: 'data' },
+      },
       chat: { channels: { ops: `${base_url}/services/T0/canary-of-the-webhook-5d` } },
       email: {
         ...{ smtp_host: '127.0.0.1', smtp_port: mail.port, tls: false, username: 'robot@acme.test' },
@@ -86,7 +93,7 @@ function settingsFor(base_url: string) {
 
 const SECRETS = [
   ...['wiki', 'issues', 'helpdesk', 'crm', 'metrics-api', 'metrics-app', 'store'].map(canary),
-  ...['client', 'refresh', 'git', 'bucket', 'mail'].map(canary),
+  ...['client', 'refresh', 'git', 'bucket', 'mail', 'llm', 'llm-other', 'database', 'database-other'].map(canary),
   ...['AKIACANARY7Q', 'canary-of-the-webhook-5d'],
 ]
 
@@ -116,6 +123,8 @@ const CALLS: object[] = [
     { agent: 'email', message: 'm' },
   ],
   { agent: 'git@bucket', action: 'create_pr', depends_on: ['p20'] },
+  ...['llm', 'llm@other'].map(agent => source(agent, 'complete', { prompt: 'p', system: 's', file: 'in.json' })),
+  ...['database', 'database@other'].map(agent => source(agent, 'query', { sql: 'SELECT 1' })),
 ]
 
 function found(where: string, bytes: string): string[] {

@@ -17,6 +17,8 @@ interface Row {
   type: 'connector' | 'exec'
   version: string
   required: string[]
+  /** What is missing where no setting is given, although each is optional by itself. */
+  missing?: string[]
   /** Dotted, as they follow `agents.<agent>.` */
   optional: string[]
   /** For self-hosted, regional and test servers, and what a vendor has beyond the interface. */
@@ -40,6 +42,9 @@ const AGENTS: Record<string, Row> = {
       search: read('ref'),
       create_page: write('ref', 'title', 'file'),
       update_page: write('ref', 'title', 'file'),
+      // Beyond the interface.
+      get_attachments: read('ref'),
+      add_attachment: write('ref', 'file'),
     },
   },
   http: {
@@ -62,7 +67,7 @@ const AGENTS: Record<string, Row> = {
     version: '1.0.0',
     required: ['smtp_host', 'channels'],
     optional: ['smtp_port', 'username', 'password', 'tls', 'from_address', 'from_name'],
-    more: ['plain_auth'],
+    more: ['oauth'],
     calls: { phase: ['phase'] },
     notify: true,
   },
@@ -71,7 +76,7 @@ const AGENTS: Record<string, Row> = {
     version: '1.0.0',
     required: ['credentials_file'],
     optional: ['auth_mode'],
-    more: ['base_url'],
+    more: ['subject', 'base_url'],
     calls: { source: read('ref'), target: write('ref', 'file') },
   },
   git: {
@@ -115,6 +120,9 @@ const AGENTS: Record<string, Row> = {
       create_issue: write('file'),
       update_issue: write('file'),
       update_fields: write('file'),
+      // Beyond the interface.
+      get_attachments: read('ref'),
+      add_attachment: write('ref', 'file'),
     },
     notify: true,
   },
@@ -123,7 +131,7 @@ const AGENTS: Record<string, Row> = {
     version: '1.0.0',
     required: ['access_key_id', 'secret_access_key'],
     optional: [],
-    more: ['session_token', 'endpoint', 'region'],
+    more: ['session_token', 'endpoint', 'region', 'addressing'],
     calls: { source: read('ref'), target: write('ref', 'file') },
   },
   chat: {
@@ -133,6 +141,29 @@ const AGENTS: Record<string, Row> = {
     optional: [],
     calls: { phase: ['phase'] },
     notify: true,
+  },
+  llm: {
+    type: 'connector',
+    version: '1.0.0',
+    required: ['provider', 'model'],
+    optional: ['api_key', 'base_url'],
+    calls: { complete: read('prompt') },
+  },
+  database: {
+    type: 'connector',
+    version: '1.0.0',
+    required: [],
+    missing: ['database'],
+    optional: ['url', 'provider', 'host', 'port', 'user', 'password', 'database', 'tls', 'ca_file'],
+    more: ['receipts'],
+    calls: { query: read('sql'), execute: write('sql') },
+  },
+  ssh: {
+    type: 'connector',
+    version: '1.0.0',
+    required: ['host'],
+    optional: ['port', 'user', 'key_file', 'known_hosts', 'jump', 'ssh_config'],
+    calls: { run: ['phase', 'commands'], capture: read('run'), get: read('ref'), put: write('ref', 'file') },
   },
   helpdesk: {
     type: 'connector',
@@ -200,17 +231,20 @@ function schemasAt({ settings }: Agent, key: string): TSchema[] {
 const LIST = { source: 'sources', target: 'target_entries' }
 
 /** A phase for each call of an agent that names nothing of what it needs, and the places of all that is missing. */
-function bare(name: string, { required, calls }: Row): { phases: object[]; missing: string[] } {
+function bare(name: string, { required, missing: called = [], calls }: Row): { phases: object[]; missing: string[] } {
   const missing: string[] = []
   const phases = Object.entries(calls).map(([call, [direction, ...fields]], at) => {
     const action = call === direction ? {} : { action: call }
     const phase = { name: `p${at}`, agent: name, depends_on: [], ...action }
-    if (direction === 'phase') return phase
+    if (direction === 'phase') {
+      missing.push(...fields.map(field => `/phases/${at}/${field}`))
+      return phase
+    }
     const list = LIST[direction]
     missing.push(...fields.map(field => `/phases/${at}/${list}/0/${field.split('|')[0]}`))
     return { ...phase, [list]: [{}] }
   })
-  return { phases, missing: [...missing, ...required.map(key => `agents.${name}.${key}`)] }
+  return { phases, missing: [...missing, ...[...required, ...called].map(key => `agents.${name}.${key}`)] }
 }
 
 describe('what is missing is told before a run starts, all at once', () => {

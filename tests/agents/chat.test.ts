@@ -2,7 +2,9 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { testAgent } from 'cadre/testing'
 import chat from '../../agents/chat.ts'
-import type { AgentError, AgentResult, NotifyEvent } from '../../lib/agent/define.ts'
+import type { AgentResult, NotifyEvent } from '../../lib/agent/agent-context.ts'
+import type { AgentError } from '../../lib/agent/agent-error.ts'
+import { addressOf, serverOf } from '../../lib/vendors/chat/chat.ts'
 import { testContext } from '../support/context.ts'
 import { type TestEngine, testEngine } from '../support/engine.ts'
 import { rawServer } from '../support/faults.ts'
@@ -16,9 +18,8 @@ const EVENT: NotifyEvent = {
   outputs: null,
 }
 
-// A webhook answers what it likes, so that no reply but a web page is foreign.
-const words = { names: '[chat] ops: post', anyReply: true }
-await testAgent({
+const words = { names: '[chat] ops: post' }
+const subject = await testAgent({
   file: join(import.meta.dir, '../../agents/chat.ts'),
   vendor: chatVendor,
   settings: ({ hook }) => ({ channels: { ops: hook('ops'), dev: { webhook_url: hook('dev') } } }),
@@ -105,27 +106,127 @@ describe('a message', () => {
     expect(blocks[0]!.text!.text).toBe(expected)
   })
 
-  test('of any length fits, and says what is missing', async () => {
-    await send({ channels: ['ops'], message: '&🎉'.repeat(20_000) })
+  test('is Markdown in the marks of Slack, and its links show where they lead', async () => {
+    const message =
+      '# Done & dusted\n\n**all** _of_ ~~it~~, see [the bank](https://evil.test?a=1&b=2)\n\n- one\n- two\n\n```\na < b\n```'
+    await send({ channels: ['ops'], subject: 'Over\n*now*', message })
+    expect(vendor.posts[0]!.payload.text).toBe(
+      '*Over *now**\n*Done &amp; dusted*\n\n*all* _of_ ~it~, see the bank (https://evil.test?a=1&amp;b=2)\n\n• one\n• two\n\n```\na &lt; b\n```',
+    )
+  })
+
+  test.each([
+    ['escapes', '&🎉'.repeat(20_000)],
+    ['one word', 'x'.repeat(60_000)],
+    ['code', `\`\`\`\n${'if (a < b) c()\n'.repeat(9_000)}\`\`\``],
+    ['lines of half a section', `${'y'.repeat(1_600)}\n\n`.repeat(40)],
+  ])('of any length fits and says what is missing: %s', async (_, message) => {
+    await send({ channels: ['ops'], message })
     const { blocks, text } = vendor.posts[0]!.payload
-    expect(blocks.length).toBeGreaterThan(5)
-    expect(text).toEndWith('… (40000 more characters: see the run)')
-    expect(text.isWellFormed() && !text.includes('\ufffd')).toBe(true)
+    expect(text).toEndWith('… (cut off: see the run)')
+    expect(text.isWellFormed() && !/&(?!amp;|lt;|gt;)/.test(text)).toBe(true)
+    for (const block of blocks.slice(0, -1)) {
+      expect((block.text!.text.match(/^```/gm) ?? []).length % 2).toBe(0)
+      expect(block.text!.text.isWellFormed()).toBe(true)
+    }
+  })
+})
+
+describe('Teams', () => {
+  const at = () => ({ settings: { channels: { ops: { webhook_url: vendor.workflow, server: 'teams' } } } })
+
+  test('gets a card, and 202 is its answer', async () => {
+    const run = { id: '0190', name: 'Nightly', team: '@local/digest', url: 'http://127.0.0.1:7401/#/runs/0190' }
+    const result = await send({ subject: 'Over', message: '**Done** @all\n\n[here](https://a.test)' }, { ...at(), run })
+    expect(result.data).toEqual({ channels: { ops: { status: 202 } } })
+    expect(vendor.cards[0]).toMatchObject({
+      type: 'AdaptiveCard',
+      body: [{ text: 'Over' }, { text: '**Done** @\u2060all\n\nhere (https://a.test)' }, { isSubtle: true }],
+      actions: [{ url: run.url }],
+    })
+  })
+
+  test.each(['x', '🎉', '"', 'ü\n\n'])(
+    'gets a card of at most 28 KB, however long the message of %p is',
+    async text => {
+      await send({ message: text.repeat(80_000) }, at())
+      const [, shown] = [vendor.cards.length, vendor.cards[0]!.body[0]!.text]
+      expect(shown).toEndWith('… (cut off: see the run)')
+      expect(shown.isWellFormed()).toBe(true)
+    },
+  )
+
+  test('is known by its hosts', () => {
+    const hosts = [
+      'prod-1.westeurope.logic.azure.com:443',
+      'a.environment.api.powerplatform.com',
+      'acme.webhook.office.com',
+    ]
+    expect(hosts.map(host => serverOf(`https://${host}/workflows/1`))).toEqual(['teams', 'teams', 'teams'])
+    expect(serverOf('https://hooks.slack.com/services/T/B/x')).toBe('slack')
+    expect(serverOf('https://logic.azure.com.evil.test/x')).toBe('slack')
+  })
+})
+
+describe('settings as people paste them', () => {
+  test.each([
+    ['#ops', 'not the channel #ops: write its webhook, https://hooks.slack.com/services/…'],
+    ['hooks.slack.com/services/T/B/x', 'must be the address of a webhook, which begins with https://'],
+    ['https://api.slack.com/apps/A0123', 'not a page of Slack'],
+    ['https://acme.slack.com/archives/C0123', 'not a page of Slack'],
+    ['https://hooks.slack.com/services/T0/B0', 'is not the whole address'],
+    ['https://hooks.slack.com/triggers/T/1/x', 'takes only its own variables'],
+    ['https://teams.microsoft.com/l/channel/19%3a', 'not a page of Teams: write the address of a workflow'],
+    ['https://discord.com/channels/1/2', 'not a page of Discord'],
+  ])('%s is answered with what to write', async (url, words) => {
+    for (const channel of [url, { webhook_url: url }]) {
+      expect(await subject.problems({ channels: { ops: channel } })).toEqual([expect.stringContaining(words)])
+    }
+  })
+
+  test('webhooks are fine, and so is a channel with its sign', async () => {
+    const urls = [
+      'https://hooks.slack.com/services/T/B/x',
+      'https://chat.acme.test/hooks/abc',
+      'https://discord.com/api/webhooks/1/x',
+    ]
+    expect(await subject.problems({ channels: Object.fromEntries(urls.map((url, at) => [`c${at}`, url])) })).toEqual([])
+    expect(addressOf(urls[2]!)).toBe('https://discord.com/api/webhooks/1/x/slack')
+    await send({ channels: ['#ops', 'ops'], message: 'x' })
+    expect(vendor.posts.map(({ path }) => path)).toEqual(['ops'])
   })
 })
 
 describe('bad days', () => {
   test.each([
-    [400, 'invalid_payload', 'rejected'],
-    [403, 'action_prohibited', 'forbidden'],
-    [404, 'channel_not_found', 'not_found'],
-    [410, 'channel_is_archived', 'gone'],
-  ])('a refusal by all with %d is definite', async (status, body, code) => {
+    [400, 'invalid_payload', 'rejected', 'takes no messages in the form of Slack'],
+    [403, 'action_prohibited', 'forbidden', 'an administrator restricts webhooks'],
+    [404, 'no_service', 'not_found', 'create a new one'],
+    [404, 'channel_not_found', 'not_found', 'the channel was deleted'],
+    [410, 'channel_is_archived', 'gone', 'the channel is archived'],
+  ])('a refusal by all with %d %s is definite, and says what to do', async (status, body, code, advice) => {
     for (const name of ['ops', 'dev']) vendor.answer(name, () => new Response(body, { status }))
     expect(await failureOf(send({}))).toMatchObject({ sent: 'no', retryable: false, code: 'not_delivered' })
     vendor.answer('ops', () => new Response(body, { status }))
     const failure = await failureOf(send({ channels: ['ops'] }))
     expect(failure).toMatchObject({ code, sent: 'no', message: `[chat] ops: post: HTTP ${status}: ${body}` })
+    expect(failure.hint).toContain(advice)
+    expect(failure.hint).toContain('agents.chat.channels.ops')
+  })
+
+  test.each(['{"ok":false}', 'Webhook message delivery failed with error: HTTP error 413', '{"success":false}'])(
+    '200 with %s is no delivery',
+    async body => {
+      vendor.answer('ops', () => new Response(body))
+      const failure = await failureOf(send({ channels: ['ops'] }))
+      expect(failure).toMatchObject({ code: 'unexpected_reply', sent: 'unknown' })
+      expect(failure.message).toContain(body)
+    },
+  )
+
+  test.each(['ok', '', '1', '{"success":true}', '{"result":"success"}'])('200 with %p is a delivery', async body => {
+    vendor.answer('ops', () => new Response(body))
+    expect((await send({ channels: ['ops'] })).text).toBe('sent to ops')
   })
 
   test('a 5xx is left in doubt, and never worth another try', async () => {
@@ -140,12 +241,7 @@ describe('bad days', () => {
     expect(failure).toMatchObject({ sent: undefined, retryable: false })
   })
 
-  test('a sign-in page with 200, a reset, and no server', async () => {
-    vendor.answer(
-      'ops',
-      () => new Response('<!DOCTYPE html><title>Sign in', { headers: { 'content-type': 'text/html' } }),
-    )
-    expect(await failureOf(send({ channels: ['ops'] }))).toMatchObject({ code: 'unexpected_reply', sent: 'unknown' })
+  test('a reset, and no server', async () => {
     using reset = await rawServer(socket => socket.destroy())
     const at = (url: string) => ({ settings: { channels: { ops: `${url}/services/T/B/canarysecret` } } })
     expect(await failureOf(send({}, at(reset.url)))).toMatchObject({ code: 'network', sent: 'unknown' })

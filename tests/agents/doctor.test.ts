@@ -1,5 +1,6 @@
 // `doctor`: all agents against their vendors, in good order, with refused credentials, and with permissions that lack.
 
+import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,6 +15,7 @@ import { credentials, fakeDrive } from '../vendors/filestore.ts'
 import { fakeGitHub, TOKEN as GITHUB } from '../vendors/github.ts'
 import { fakeHelpdesk, ACCOUNT as ZENDESK } from '../vendors/helpdesk.ts'
 import { fakeIssues } from '../vendors/issues.ts'
+import { fakeAnthropic, fakeOpenai, MODEL, KEY as MODEL_KEY } from '../vendors/llm.ts'
 import { type MailVendor, mailVendor, PASSWORD, USER } from '../vendors/mail.ts'
 import { KEYS as DATADOG, fakeMetrics } from '../vendors/metrics.ts'
 import { ACCESS, type ObjectVendor, objectVendor } from '../vendors/objectstore.ts'
@@ -27,6 +29,8 @@ const helpdesk = fakeHelpdesk()
 const github = fakeGitHub()
 const bitbucket = fakeBitbucket()
 const drive = fakeDrive()
+const openai = fakeOpenai()
+const anthropic = fakeAnthropic()
 let mail: MailVendor
 let store: ObjectVendor
 beforeAll(async () => {
@@ -34,10 +38,15 @@ beforeAll(async () => {
   store = await objectVendor()
 })
 afterAll(async () => {
-  for (const server of [wiki, issues, crm, metrics, helpdesk, github, bitbucket, drive]) server[Symbol.dispose]()
+  for (const server of [wiki, issues, crm, metrics, helpdesk, github, bitbucket, drive, openai, anthropic]) {
+    server[Symbol.dispose]()
+  }
   await mail.close()
   await store[Symbol.asyncDispose]()
 })
+
+const data = join(folder(), 'data.db')
+new Database(data, { create: true }).close()
 
 type Settings = Record<string, Record<string, unknown>>
 
@@ -59,6 +68,9 @@ const good = (): Settings => ({
     password: PASSWORD,
     channels: { team: 'team@example.org' },
   },
+  llm: { provider: 'openai', model: MODEL, api_key: MODEL_KEY, base_url: `${openai.url}/v1` },
+  'llm@other': { provider: 'anthropic', model: MODEL, api_key: MODEL_KEY, base_url: anthropic.url },
+  database: { url: `sqlite://${data}` },
   chat: { channels: { team: 'https://hooks.acme.test/services/canary-of-the-webhook' } },
 })
 
@@ -89,6 +101,9 @@ test('in good order: who each credential is', async () => {
     filestore: 'robot@acme.test',
     objectstore: null,
     email: USER,
+    llm: null,
+    'llm@other': null,
+    database: null,
     chat: null,
   }
   for (const [agent, name] of Object.entries(who)) {
@@ -112,6 +127,9 @@ test.each(['', '@eu'])('credentials that are refused: what to set anew, for acco
   settings.filestore!.credentials_file = join(folder(), 'gone.json')
   settings.objectstore!.secret_access_key = wrong
   settings.email!.password = wrong
+  settings.llm!.api_key = wrong
+  settings['llm@other']!.api_key = wrong
+  settings.database = { provider: 'sqlite', database: join(folder(), 'gone.db') }
   settings.chat!.channels = { team: wrong }
   const { code, stdout, stderr, of } = await doctor(accounts(settings, account), '--json')
   const said = {
@@ -125,6 +143,9 @@ test.each(['', '@eu'])('credentials that are refused: what to set anew, for acco
     filestore: 'agents.filestore.credentials_file',
     objectstore: 'agents.objectstore.secret_access_key',
     email: 'agents.email.password',
+    llm: 'agents.llm.api_key',
+    'llm@other': 'agents.llm@other.api_key',
+    database: 'agents.database.database',
     chat: 'agents.chat.channels.team',
   }
   for (const [name, key] of Object.entries(said)) {
@@ -153,7 +174,7 @@ test('permissions that lack are named', async () => {
   const { code, of } = await doctor(good(), '--json')
   const lacks = {
     wiki: ['search:confluence'],
-    issues: ['CREATE_ISSUES', 'EDIT_ISSUES', 'TRANSITION_ISSUES', 'ADD_COMMENTS'],
+    issues: ['CREATE_ISSUES', 'EDIT_ISSUES', 'TRANSITION_ISSUES', 'ADD_COMMENTS', 'CREATE_ATTACHMENTS'],
     crm: ['crm.objects.contacts.read', 'crm.objects.companies.read', 'crm.objects.contacts.write'],
     metrics: ['monitors_read'],
     helpdesk: ['the role agent'],
@@ -178,7 +199,7 @@ test('one agent: what it lacks in settings, and names that are none', async () =
   const unset = await doctor({}, 'wiki')
   expect(unset.code).toBe(1)
   for (const key of ['base_url', 'email', 'api_token']) expect(unset.stdout).toContain(`agents.wiki.${key} is not set`)
-  const none = await doctor({}, 'wicky')
+  const none = await doctor({}, 'wikki')
   expect(none.code).toBe(2)
-  expect(none.stderr).toContain('there is no agent wicky; there are chat, crm')
+  expect(none.stderr).toContain('there is no agent wikki (did you mean `wiki`?); there are chat, crm')
 })

@@ -2,8 +2,11 @@ import { afterEach, beforeEach, describe, expect, spyOn, test } from 'bun:test'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
 import email from '../../agents/email.ts'
-import type { AgentError, AgentResult, NotifyEvent } from '../../lib/agent/define.ts'
+import type { AgentResult, NotifyEvent } from '../../lib/agent/agent-context.ts'
+import type { AgentError } from '../../lib/agent/agent-error.ts'
 
+import { fakeVendor, refusal } from '../../lib/testing/fake-vendor.ts'
+import { testAgent } from '../../lib/testing/testing.ts'
 import { testContext } from '../support/context.ts'
 import { type TestEngine, testEngine } from '../support/engine.ts'
 import { rawServer } from '../support/faults.ts'
@@ -20,6 +23,12 @@ afterEach(async () => {
   await vendor.close()
 })
 
+const OAUTH = {
+  client_id: 'client',
+  client_secret: 'canary-client-secret',
+  refresh_token: 'canary-refresh-token',
+  token_url: 'http://127.0.0.1:1/token',
+}
 const channels = { ops: 'ops@example.org', dev: 'Developers <dev@example.org>' }
 const settings = (more: object = {}) => ({
   smtp_host: '127.0.0.1',
@@ -29,6 +38,40 @@ const settings = (more: object = {}) => ({
   password: PASSWORD,
   channels,
   ...more,
+})
+
+const message = { message: 'hello', files: ['a.txt'] }
+const files = { 'a.txt': 'attached' }
+
+await testAgent({
+  file: join(import.meta.dir, '../../agents/email.ts'),
+  async vendor() {
+    const server = await mailVendor()
+    return {
+      ...server,
+      refuseAtEnd: (text: string) => (server.atEnd = { code: 554, text }),
+      [Symbol.asyncDispose]: server.close,
+    }
+  },
+  settings: ({ port }) => ({
+    ...{ smtp_host: '127.0.0.1', smtp_port: port, tls: false, username: USER, password: PASSWORD },
+    channels: { ops: 'ops@example.org' },
+  }),
+  examples: {
+    phase: { entry: message, files },
+    notify: {
+      entry: message,
+      files,
+      event: {
+        ...{ name: 'on_fail', team: '@local/digest', message: 'run 0190 failed', outputs: null },
+        run: { id: '0190', name: null, state: 'failed', reason: null },
+      },
+    },
+  },
+  badDays: {
+    network: ({ close }) => close(),
+    rejected: ({ refuseAtEnd }) => refuseAtEnd('5.7.1 not wanted'),
+  },
 })
 
 type Options = NonNullable<Parameters<typeof testContext>[0]>
@@ -142,13 +185,191 @@ describe('settings', () => {
     expect(vendor.received[1]!.mail.messageId).toEndWith(`@${hostname()}>`)
   })
 
-  test('a password does not leave this machine without TLS, unless that is allowed', async () => {
-    const failure = await failureOf(send({}, { smtp_host: 'mail.invalid' }))
-    expect(failure).toMatchObject({ code: 'refused', sent: 'no', retryable: false })
+  test('a credential does not leave this machine without TLS', async () => {
+    for (const more of [{}, { password: undefined, oauth: OAUTH }]) {
+      const failure = await failureOf(send({}, { smtp_host: '93.184.216.34', ...more }))
+      expect(failure).toMatchObject({ code: 'refused', sent: 'no', retryable: false })
+      expect(failure.message).toContain('must not be sent to 93.184.216.34 without TLS')
+      expect(failure.hint).toContain('agents.email.tls')
+    }
+  })
+
+  test.each([
+    ['smtp://127.0.0.1:PORT', undefined],
+    ['127.0.0.1:PORT', undefined],
+    ['127.0.0.1:PORT/', undefined],
+    ['127.0.0.1', 'PORT'],
+  ])('smtp_host %s is understood', async (smtp_host, smtp_port) => {
+    const port = smtp_port && vendor.port
+    await send({}, { smtp_host: smtp_host.replace('PORT', `${vendor.port}`), smtp_port: port })
+    expect(vendor.received).toHaveLength(1)
+  })
+
+  test.each([
+    [
+      { smtp_host: 'robot@acme.test' },
+      { smtp_host: 'must be the name of the mail server alone: write it as smtp.acme.com' },
+    ],
+    [
+      { smtp_host: 'smtp.acme.test:25', smtp_port: 587 },
+      { smtp_host: 'must not have the port 25, because smtp_port is 587: write smtp.acme.test' },
+    ],
+    [
+      { smtp_host: 'imap.acme.test:993' },
+      { smtp_host: 'must not have the port 993, on which mail is read: write imap.acme.test:587' },
+    ],
+    [{ smtp_port: 993 }, { smtp_port: 'must not be 993, on which mail is read: write 587' }],
+    [
+      { smtp_port: 465, tls: false },
+      { tls: 'must be true, because port 465 uses TLS from the first byte: write true' },
+    ],
+    [
+      { smtp_host: 'smtps://mail.acme.test', tls: false },
+      { tls: 'must be true, because smtp_host begins with smtps://: write true' },
+    ],
+    [{ from_address: 'robot' }, { from_address: 'must be an e-mail address: write it as cadre@acme.com' }],
+    [
+      { from_address: 'Robot <robot@acme.test>' },
+      { from_address: 'must be the address alone: write robot@acme.test, and the name as from_name' },
+    ],
+    [{ smtp_host: 'smtp.acme.test:25', smtp_port: 25, tls: true, from_address: 'robot@acme.test' }, {}],
+    [{ smtp_host: '[::1]:2525', tls: false }, {}],
+  ])('%j is judged, with what to write', (given, problems) => {
+    const found = Object.entries(email.check!(given)).filter(([, words]) => words)
+    expect(Object.fromEntries(found)).toEqual(problems)
+  })
+
+  test('TLS from the first byte where the server begins in plain text', async () => {
+    const smtp_host = `smtps://127.0.0.1:${vendor.port}`
+    const failure = await failureOf(send({}, { smtp_host, smtp_port: undefined, tls: true }))
+    expect(failure).toMatchObject({ code: 'tls', sent: 'no' })
+    expect(failure.hint).toContain('with STARTTLS the port is usually 587')
+  })
+
+  test('the connection goes to the address that was judged, and never to a metadata service', async () => {
+    const asked: string[] = []
+    const lookup = async (host: string) => {
+      asked.push(host)
+      return [asked.length === 1 ? '127.0.0.1' : '169.254.169.254']
+    }
+    await send({}, { smtp_host: 'mail.acme.test' }, { lookup })
+    expect([asked, vendor.received.length]).toEqual([['mail.acme.test'], 1])
+    expect(await failureOf(send({}, { smtp_host: 'mail.acme.test' }, { lookup }))).toMatchObject({ code: 'refused' })
+    const both = async () => ['127.0.0.2', '127.0.0.1']
+    await send({}, { smtp_host: 'mail.acme.test' }, { lookup: both })
+    expect(vendor.received).toHaveLength(2)
+  })
+})
+
+describe('XOAUTH2', () => {
+  /** A token endpoint and a mail server that takes its last token only. */
+  async function provider() {
+    let tokens = 0
+    const endpoint = fakeVendor({
+      'POST /token': ({ body }) => {
+        const { client_id, client_secret, refresh_token, grant_type } = Object.fromEntries(
+          new URLSearchParams(`${body}`),
+        )
+        const account = { client_id, client_secret, refresh_token }
+        const { token_url: _, ...expected } = OAUTH
+        if (grant_type !== 'refresh_token' || JSON.stringify(account) !== JSON.stringify(expected)) {
+          return refusal(400, { error: 'invalid_grant', error_description: 'Token has been revoked' })
+        }
+        return { access_token: `canary-access-${++tokens}`, expires_in: 3_600, token_type: 'Bearer' }
+      },
+    })
+    let valid = ''
+    const seen: string[] = []
+    const mail = await mailVendor({
+      authOptional: false,
+      authMethods: ['XOAUTH2'],
+      onAuth({ username = '', accessToken = '' }, _, done) {
+        seen.push(`${username} ${accessToken}`)
+        if (accessToken === valid || (valid === '' && accessToken)) return done(null, { user: username })
+        done(null, { message: 'Username and Password not accepted', data: { status: '401' } })
+      },
+    })
+    return {
+      ...{ endpoint, mail, seen },
+      valid: (token: string) => {
+        valid = token
+      },
+      settings: (more: object = {}) => ({
+        ...{ smtp_port: mail.port, password: undefined },
+        oauth: { ...OAUTH, token_url: `${endpoint.url}/token`, ...more },
+      }),
+      async [Symbol.asyncDispose]() {
+        endpoint[Symbol.dispose]()
+        await mail.close()
+      },
+    }
+  }
+
+  test('signs in with an access token, which is kept, and renewed when it is refused', async () => {
+    await using at = await provider()
+    await send({}, at.settings())
+    await send({}, at.settings())
+    expect(at.endpoint.seen).toHaveLength(1)
+    at.valid('canary-access-2')
+    await send({}, at.settings())
+    expect(at.endpoint.seen).toHaveLength(2)
+    expect(at.seen.at(-1)).toBe(`${USER} canary-access-2`)
+    expect(at.mail.received.map(({ user }) => user)).toEqual([USER, USER, USER])
+  })
+
+  test('whose new token is refused too says what the server said, and shows no token', async () => {
+    await using at = await provider()
+    at.valid('none')
+    const failure = await failureOf(send({}, at.settings()))
+    expect(failure).toMatchObject({ code: 'unauthorized', sent: 'no', retryable: false })
+    expect(failure.message).toContain('535 Error: Username and Password not accepted')
+    expect(failure.hint).toContain('agents.email.oauth.refresh_token')
+    expect(at.endpoint.seen).toHaveLength(2)
+    expect(`${failure.message} ${failure.hint}`).not.toContain('canary')
+  })
+
+  test('whose refresh token was revoked names the settings', async () => {
+    await using at = await provider()
+    const failure = await failureOf(send({}, at.settings({ refresh_token: 'canary-other' })))
+    expect(failure).toMatchObject({ code: 'unauthorized', sent: 'no' })
+    expect(failure.message).toContain('Token has been revoked')
+    expect(failure.hint).toContain('agents.email.oauth.refresh_token')
+    expect([at.seen, at.mail.received]).toEqual([[], []])
+  })
+
+  test('needs the account', () => {
+    expect(email.missing!({ oauth: OAUTH } as never)).toEqual(['username'])
+    expect(email.missing!({ oauth: OAUTH, username: USER } as never)).toEqual([])
   })
 })
 
 describe('bad days', () => {
+  test('the server is quoted when it refuses the credentials, the sender, a recipient or the message', async () => {
+    expect((await failureOf(send({}, { password: 'wrong' }))).message).toContain(
+      '535 Authentication credentials invalid',
+    )
+    vendor.atEnd = { code: 554, text: '5.7.1 Looks like spam' }
+    expect((await failureOf(send({}))).message).toContain('554 5.7.1 Looks like spam')
+    const strict = await mailVendor({
+      onMailFrom: (_, __, done) => done(Object.assign(new Error('5.7.1 Not your address'), { responseCode: 553 })),
+    })
+    const failure = await failureOf(send({}, { smtp_port: strict.port }))
+    expect(failure).toMatchObject({ code: 'rejected', sent: 'no', retryable: false })
+    expect(failure.message).toContain('553 5.7.1 Not your address')
+    await strict.close()
+  })
+
+  test('a server that demands TLS says so, and the setting is named', async () => {
+    const strict = await mailVendor({
+      onMailFrom: (_, __, done) =>
+        done(Object.assign(new Error('Must issue a STARTTLS command first'), { responseCode: 530 })),
+    })
+    const failure = await failureOf(send({}, { smtp_port: strict.port }))
+    expect(failure).toMatchObject({ code: 'rejected', hint: 'set agents.email.tls to true' })
+    expect(failure.message).toContain('530 Must issue a STARTTLS command first')
+    await strict.close()
+  })
+
   test('a refused recipient beside an accepted one is told', async () => {
     vendor.refuse.set('dev@example.org', { code: 550, text: 'No such user here' })
     const result = await send({ message: 'm' })

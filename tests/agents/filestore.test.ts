@@ -1,15 +1,17 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
-import { existsSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { basename, dirname, join } from 'node:path'
 import filestore from '../../agents/filestore.ts'
-import type { AgentContext, Effect } from '../../lib/agent/define.ts'
+import type { AgentContext } from '../../lib/agent/agent-context.ts'
+import type { Effect } from '../../lib/agent/effect.ts'
 import { variantsOf } from '../../lib/redact.ts'
 import { refusal } from '../../lib/testing/fake-vendor.ts'
+import { testAgent } from '../../lib/testing/testing.ts'
 import { phaseFolder, type TestContext, testContext } from '../support/context.ts'
 import { command, files, spawnDaemon } from '../support/daemon.ts'
+import { failureOf } from '../support/failure.ts'
 import { folder } from '../support/folder.ts'
 import { outcomeOf } from '../support/outcome.ts'
-import { badDays, failureOf } from '../vendors/bad-days.ts'
 import { add, CANARIES, credentials, type FakeDrive, fakeDrive } from '../vendors/filestore.ts'
 
 const { source, target } = filestore as Required<typeof filestore>
@@ -42,14 +44,25 @@ const MiB = 1024 * 1024
 const puts = () =>
   drive.seen.filter(({ method }) => method === 'PUT').map(({ headers }) => headers.get('content-range'))
 
-badDays({
-  open: fakeDrive,
-  settings,
-  read: context => source.run({ name: 'out.json', ref: 'file-1' }, context),
-  request: /^GET \/drive\/v3\/files\/file-1$/,
-  setting: 'agents.filestore.credentials_file',
-  scope: 'https://www.googleapis.com/auth/drive',
-  canaries: CANARIES,
+await testAgent({
+  file: join(import.meta.dir, '../../agents/filestore.ts'),
+  vendor: fakeDrive,
+  settings: ({ url }) => settings(url),
+  examples: {
+    source: {
+      entry: { name: 'out', ref: 'file-1' },
+      request: /^GET \/drive\/v3\/files\/file-1$/,
+      scope: 'https://www.googleapis.com/auth/drive',
+      names: 'file-1',
+    },
+    target: {
+      entry: { name: 'up', ref: 'folder-1', file: 'report.md' },
+      files: { 'report.md': 'the report' },
+      request: /^POST \/upload\//,
+      scope: 'https://www.googleapis.com/auth/drive',
+      names: 'folder-1',
+    },
+  },
 })
 
 describe('signing in', () => {
@@ -73,23 +86,113 @@ describe('signing in', () => {
     expect(drive.seen[0]!.path).toBe('/token')
   })
 
-  test.each([
-    ['is not there', () => '/nowhere/credentials.json', 'cannot be read', 'credentials_file'],
-    ['is for the other mode', () => credentials('oauth'), 'has no client_email, private_key', 'auth_mode to oauth'],
-    [
-      'has a broken key',
-      () => credentials('service_account', { private_key: 'x' }),
-      'must be a PKCS #8 key',
-      'credentials_file',
-    ],
-    ['was revoked', () => credentials('service_account', { client_email: 'x@y' }), 'invalid_grant', 'credentials_file'],
-  ])('a file that %s', async (_, path, said, hint) => {
-    const error = await failureOf(read({ ref: 'file-1' }, begin('once', { credentials_file: path() })))
-    expect(error).toMatchObject({ code: 'unauthorized', sent: 'no' })
-    expect(error.message).toContain(said)
-    expect(error.hint).toContain(hint)
-    for (const canary of CANARIES) expect(`${error.message} ${error.hint} ${error.cause}`).not.toContain(canary)
+  test('a file that is revoked, or gone since the settings were judged', async () => {
+    const path = credentials('service_account', { client_email: 'x@y' })
+    const revoked = await failureOf(read({ ref: 'file-1' }, begin('once', { credentials_file: path })))
+    expect(revoked).toMatchObject({ code: 'unauthorized', sent: 'no' })
+    expect(revoked.message).toContain('invalid_grant')
+    rmSync(path)
+    const gone = await failureOf(read({ ref: 'file-1' }, begin('once', { credentials_file: path })))
+    expect(gone).toMatchObject({ code: 'invalid_settings', sent: 'no' })
+    expect(gone.message).toContain(`agents.filestore.credentials_file is ${path}, where there is no file: write`)
+    for (const canary of CANARIES) expect(`${revoked.message} ${revoked.hint} ${revoked.cause}`).not.toContain(canary)
   })
+})
+
+describe('the settings are judged:', () => {
+  const person = () => ({ credentials_file: credentials('oauth'), auth_mode: 'oauth' })
+  const written = (content: string) => {
+    const path = join(folder(), 'file.json')
+    writeFileSync(path, content)
+    return path
+  }
+  test.each([
+    [
+      'a file that is for the other mode',
+      () => ({ credentials_file: credentials('oauth') }),
+      'auth_mode',
+      'write oauth',
+    ],
+    ['a folder', () => ({ credentials_file: folder() }), 'credentials_file', 'which is not a file: write the path'],
+    [
+      'no JSON',
+      () => ({ credentials_file: written('{') }),
+      'credentials_file',
+      'which contains no JSON: write the path',
+    ],
+    [
+      'a file of something else',
+      () => ({ credentials_file: written('{"client_email": "x"}') }),
+      'credentials_file',
+      'which has no private_key: write the path',
+    ],
+    [
+      'a broken key',
+      () => ({ credentials_file: credentials('service_account', { private_key: 'canary-of-a-key' }) }),
+      'credentials_file',
+      'whose private_key is incomplete: write the path',
+    ],
+    ['a person in whose name a person acts', () => ({ ...person(), subject: 'me@acme.test' }), 'subject', 'remove it'],
+  ])('%s', (_, given, key, words) => {
+    const found = Object.entries(filestore.check!(given()))
+    expect(found).toEqual([[key, expect.stringContaining(words)]])
+    for (const canary of [...CANARIES, 'canary-of-a-key']) expect(found[0]![1]).not.toContain(canary)
+  })
+
+  test('nothing is wrong with an account of either kind', () => {
+    expect(filestore.check!(person())).toEqual({})
+    expect(filestore.check!({ credentials_file: FILE, subject: 'me@acme.test' })).toEqual({})
+  })
+
+  test.each(['installed', 'web'])('the file of an OAuth client (%s)', kind => {
+    const content = { [kind]: { client_id: 'c', client_secret: 'canary-client-secret', redirect_uris: [] } }
+    const credentials_file = written(JSON.stringify(content))
+    for (const auth_mode of ['service_account', 'oauth']) {
+      const { credentials_file: words } = filestore.check!({ credentials_file, auth_mode })
+      expect(words).toContain(
+        'the file of an OAuth client, which names an application but no account: write the path of',
+      )
+      expect(words).not.toContain('canary-client-secret')
+    }
+  })
+})
+
+describe('an account', () => {
+  test('acts for a person of its domain', async () => {
+    await read({ ref: 'file-1' }, begin('read', { subject: 'ann@acme.test' }))
+    expect(drive.subjects).toEqual(['ann@acme.test'])
+    expect((await failureOf(read({ ref: 'none' }, begin('read', { subject: 'ann@acme.test' })))).hint).toContain(
+      'share the file or its folder with ann@acme.test',
+    )
+  })
+
+  test('that may not act for a person says what the administrator must allow', async () => {
+    const error = await failureOf(read({ ref: 'file-1' }, begin('read', { subject: 'boss@acme.test' })))
+    expect(error).toMatchObject({ code: 'unauthorized', sent: 'no' })
+    expect(error.message).toContain('sign in to Google as boss@acme.test')
+    for (const said of ['domain-wide delegation', 'https://www.googleapis.com/auth/drive', 'agents.filestore.subject'])
+      expect(error.hint).toContain(said)
+  })
+
+  test('is found at ~', async () => {
+    const home = process.env.HOME
+    process.env.HOME = dirname(FILE)
+    const at = begin('read', { credentials_file: `~/${basename(FILE)}` })
+    await read({ ref: 'file-1' }, at).finally(() => {
+      process.env.HOME = home
+    })
+    expect(file(at)).toBe('the plan')
+  })
+})
+
+test.each([
+  ['https://drive.google.com/file/d/file-1/view?usp=sharing', false],
+  ['https://docs.google.com/document/d/file-1/edit#heading=h.1', false],
+  ['https://drive.google.com/open?id=file-1', false],
+  ['https://drive.google.com/drive/u/0/folders/folder-1?usp=sharing', true],
+])('the address %s of a browser is understood', async (ref, isFolder) => {
+  const { data } = await read({ ref })
+  expect(data).toMatchObject(isFolder ? { items: [], total: 0 } : { id: 'file-1' })
 })
 
 describe('downloading', () => {
@@ -178,7 +281,8 @@ describe('listing', () => {
     expect((await failureOf(read({ ref: 'folder/file-1' }))).code).toBe('not_found')
     const error = await failureOf(read({ ref: "folder/it's\\" }))
     expect(error).toMatchObject({ code: 'not_found' })
-    expect(error.hint).toContain('the file is shared with the account')
+    expect(error.hint).toContain('share the file or its folder with robot@acme.test')
+    expect(error.message).toContain("get it's")
   })
 
   test('pages that never end', async () => {
@@ -417,4 +521,17 @@ test('what Drive says back shows no secret that was learnt while the daemon ran'
     ),
   )
   expect(places).toEqual([])
+})
+
+test.each([
+  [/^GET \/drive\/v3\/files$/, { ref: 'folder/folder-1' }],
+  [/^GET \/drive\/v3\/files\/file-1$/, { ref: 'file-1' }],
+])('a foreign reply to %s is an error that says so', async (request, entry) => {
+  for (const reply of [{ files: [{ hello: 1 }] }, { id: 7 }, [], { files: 'none' }]) {
+    using other = fakeDrive()
+    other.fail(request, () => Response.json(reply))
+    const at = begin('read', { base_url: other.url })
+    expect(await failureOf(read(entry, at))).toMatchObject({ code: 'unexpected_reply' })
+    expect(existsSync(join(phaseFolder(at), 'out'))).toBe(false)
+  }
 })

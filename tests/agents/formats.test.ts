@@ -9,6 +9,8 @@ import {
   markdownToStorage,
   storageToMarkdown,
 } from '../../lib/vendors/vendors.ts'
+import { adfProblems } from '../support/adf.ts'
+import { anyDocuments, documents, words } from '../support/markdown.ts'
 
 const throughStorage = async (markdown: string) => storageToMarkdown(await markdownToStorage(markdown))
 const throughAdf = async (markdown: string) => adfToMarkdown(await markdownToAdf(markdown))
@@ -41,25 +43,6 @@ describe.each(Object.entries(SAME))('%s', (_, markdown) => {
   test('through ADF', async () => expect(await throughAdf(markdown)).toBe(markdown))
 })
 
-// Raw HTML is text only once: a link in it is found when it is read again.
-const letters = ['\\<', ...' !"#$%&\'()*+,-./0123456789:;=>?@[\\]^_`{|}~abcxyzAé🎉']
-const words = fc.array(fc.constantFrom(...letters), { minLength: 1, maxLength: 12 }).map(all => all.join(''))
-const inline = fc.oneof(
-  { weight: 4, arbitrary: words },
-  words.map(text => `**${text.trim() || 'x'}**`),
-  words.map(text => `[${text.replace(/[[\]<>`\\]/g, '') || 'x'}](https://a.example/${encodeURIComponent(text)})`),
-  words.map(text => `\`${text.replaceAll('`', '') || 'x'}\``),
-)
-const paragraph = fc.array(inline, { minLength: 1, maxLength: 5 }).map(parts => parts.join(' '))
-const block = fc.oneof(
-  paragraph,
-  paragraph.map(text => `## ${text}`),
-  fc.array(paragraph, { minLength: 1, maxLength: 3 }).map(items => items.map(item => `- ${item}`).join('\n')),
-  paragraph.map(text => `> ${text}`),
-  fc.array(words, { minLength: 1, maxLength: 4 }).map(lines => `~~~\n${lines.join('\n').replaceAll('~', '-')}\n~~~`),
-)
-const documents = fc.array(block, { minLength: 1, maxLength: 5 }).map(blocks => blocks.join('\n\n'))
-
 describe('any text', () => {
   const settings = { numRuns: 60, seed: 7 }
   test('in storage format is read so that it can be written again', () =>
@@ -85,53 +68,35 @@ describe('any text', () => {
 
   test('makes documents that Jira’s schema allows', () =>
     fc.assert(
-      fc.asyncProperty(documents, async markdown => {
-        expect(misplaced(await markdownToAdf(markdown))).toEqual([])
+      fc.asyncProperty(anyDocuments, async markdown => {
+        expect(adfProblems(await markdownToAdf(markdown))).toEqual([])
       }),
-      settings,
+      { numRuns: 500, seed: 7 },
     ))
+
+  test.each<[string, AdfNode]>([
+    ['a heading in an item', { type: 'bulletList', content: [{ type: 'listItem', content: [{ type: 'heading' }] }] }],
+    ['an empty text', { type: 'paragraph', content: [{ type: 'text', text: '' }] }],
+    ['a list without items', { type: 'bulletList', content: [] }],
+    ['a quote in a quote', { type: 'blockquote', content: [{ type: 'blockquote', content: [] }] }],
+    ['a task without a state', { type: 'taskList', attrs: { localId: 'a' }, content: [{ type: 'taskItem' }] }],
+    ['an attribute of another node', { type: 'codeBlock', attrs: { lang: 'ts' }, content: [] }],
+    [
+      'bold code',
+      { type: 'paragraph', content: [{ type: 'text', text: 'a', marks: [{ type: 'code' }, { type: 'strong' }] }] },
+    ],
+  ])('in which %s is refused', (_, node) => {
+    expect(adfProblems({ type: 'doc', version: 1, content: [node] })).not.toEqual([])
+  })
 })
 
 const textOf = ({ text = '', content = [] }: AdfNode): string => text + content.map(textOf).join('')
-
-/** What may stand in what, as far as Markdown leads there. */
-const CONTENT: Record<string, string> = {
-  doc: 'paragraph heading bulletList orderedList taskList codeBlock blockquote rule table mediaSingle',
-  blockquote: 'paragraph bulletList orderedList codeBlock mediaSingle',
-  bulletList: 'listItem',
-  orderedList: 'listItem',
-  listItem: 'paragraph bulletList orderedList codeBlock mediaSingle',
-  taskList: 'taskItem',
-  table: 'tableRow',
-  tableRow: 'tableHeader tableCell',
-  tableHeader: 'paragraph',
-  tableCell: 'paragraph',
-  mediaSingle: 'media',
-  paragraph: 'text hardBreak mention',
-  heading: 'text hardBreak mention',
-  taskItem: 'text hardBreak mention',
-  codeBlock: 'text',
-}
-
-function misplaced(node: AdfNode): string[] {
-  const marks = node.marks?.map(({ type }) => type) ?? []
-  const wrong =
-    marks.includes('code') && marks.some(mark => mark !== 'code' && mark !== 'link') ? ['marks on code'] : []
-  if (node.type === 'text' && !node.text) wrong.push('an empty text')
-  if (node.type === 'listItem' && !/^(paragraph|codeBlock)$/.test(node.content?.[0]?.type ?? '')) wrong.push('listItem')
-  const allowed = CONTENT[node.type]?.split(' ') ?? []
-  for (const child of node.content ?? []) {
-    if (!allowed.includes(child.type)) wrong.push(`${child.type} in ${node.type}`)
-    wrong.push(...misplaced(child))
-  }
-  return wrong
-}
 
 test('blocks where Jira has no place for them become what it has', async () => {
   const document = await markdownToAdf(
     '- # head\n\n  > quote\n\n  | a |\n  | - |\n  | b |\n- [x] with\n\n  more\n-\n\n> # head\n>\n> ---\n>\n> > deep\n\n> - x',
   )
-  expect(misplaced(document)).toEqual([])
+  expect(adfProblems(document)).toEqual([])
   expect(await adfToMarkdown(document)).toBe(
     '- **head**\n\n  quote\n\n  a\n\n  b\n- [x] with\n\n  more\n-\n\n> **head**\n>\n> deep\n\n> - x\n',
   )
@@ -316,7 +281,7 @@ describe('nesting without end', () => {
     expect(await markdownToStorage(`${markdown}core`)).toContain('core')
     const document = await markdownToAdf(`${markdown}core`)
     expect(textOf(document)).toContain('core')
-    expect(misplaced(document)).toEqual([])
+    expect(adfProblems(document)).toEqual([])
   })
 
   test.each(['div', 'blockquote', 'strong', 'ul><li', 'table><tbody><tr><td'])(
@@ -375,7 +340,7 @@ describe('whatever a vendor sends', () => {
     fc.assert(
       fc.asyncProperty(fc.array(node, { maxLength: 4 }), async content => {
         const document = await markdownToAdf(await adfToMarkdown({ type: 'doc', content }))
-        expect(misplaced(document)).toEqual([])
+        expect(adfProblems(document)).toEqual([])
       }),
       { numRuns: 200, seed: 11 },
     ))
@@ -395,4 +360,65 @@ describe('whatever a vendor sends', () => {
       }),
       { numRuns: 200, seed: 11 },
     ))
+})
+
+describe('what the macros of a page say', () => {
+  const macro = (name: string, inside: string) =>
+    `<ac:structured-macro ac:name="${name}">${inside}</ac:structured-macro>`
+  const parameter = (name: string, value: string) => `<ac:parameter ac:name="${name}">${value}</ac:parameter>`
+  const page = '<ac:link><ri:page ri:space-key="DOCS" ri:content-title="A &amp; B" /></ac:link>'
+  const rich = '<ac:rich-text-body><p>text</p></ac:rich-text-body>'
+
+  test.each([
+    ['a Jira issue', macro('jira', parameter('server', 'Jira') + parameter('key', 'WEB-12')), 'WEB-12'],
+    [
+      'a list of Jira issues',
+      macro('jira', parameter('columns', 'key,summary') + parameter('jqlQuery', 'project = WEB')),
+      '`project = WEB`',
+    ],
+    ['an included page', macro('include', parameter('', page)), '[A & B](page:DOCS/A%20%26%20B)'],
+    ['an included page of old', macro('include', parameter('', 'Home')), '[Home](page:Home)'],
+    ['an excerpt', macro('excerpt-include', parameter('', page)), '[A & B](page:DOCS/A%20%26%20B)'],
+    [
+      'a file',
+      macro('view-file', parameter('name', '<ri:attachment ri:filename="plan b.pdf" />')),
+      '[plan b.pdf](attachment:plan%20b.pdf)',
+    ],
+    ['a person', macro('profile', parameter('user', '<ri:user ri:account-id="5b1" />')), '[@Ada](accountid:5b1)'],
+    [
+      'an address',
+      macro('widget', parameter('url', '<ri:url ri:value="https://a.example/v" />')),
+      '<https://a.example/v>',
+    ],
+    ['an address as text', macro('iframe', parameter('src', 'https://a.example/v')), '<https://a.example/v>'],
+    ['a diagram', macro('drawio', parameter('diagramName', 'net') + parameter('width', '400')), 'net'],
+    ['a status', macro('status', parameter('title', 'DONE') + parameter('colour', 'Green')), 'DONE'],
+    ['a panel', macro('warning', parameter('title', 'Mind') + rich), '> **Mind**\n>\n> text'],
+    ['a fold', macro('expand', parameter('title', 'More') + rich), '**More**\n\ntext'],
+    [
+      'code with a title',
+      macro(
+        'code',
+        `${parameter('title', 'a.ts') + parameter('language', 'ts')}<ac:plain-text-body><![CDATA[let a]]></ac:plain-text-body>`,
+      ),
+      '**a.ts**\n\n```ts\nlet a\n```',
+    ],
+    [
+      'a diagram as text',
+      macro('mermaid', '<ac:plain-text-body><![CDATA[a --> b]]></ac:plain-text-body>'),
+      '```mermaid\na --> b\n```',
+    ],
+    ['nothing', macro('toc', parameter('maxLevel', '2')), ''],
+    ['nothing, in an anchor', macro('anchor', parameter('', 'cadre-key')), ''],
+    [
+      'an unknown one about a page',
+      macro('novel', parameter('page', '<ri:page ri:content-title="Home" />')),
+      '[Home](page:Home)',
+    ],
+    ['a blog post', '<ac:link><ri:blog-post ri:content-title="News" /></ac:link>', 'News'],
+  ])('%s', async (_, storage, markdown) => {
+    const names = new Map([['5b1', 'Ada']])
+    expect(await storageToMarkdown(storage, names)).toBe(markdown && `${markdown}\n`)
+    expect(await storageToMarkdown(`<p>see ${storage}!</p>`, names)).toContain('see')
+  })
 })

@@ -2,13 +2,13 @@ import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { chmodSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import gitAgent from '../../agents/git.ts'
-import type { AgentContext } from '../../lib/agent/define.ts'
+import type { AgentContext } from '../../lib/agent/agent-context.ts'
 import { refusal } from '../../lib/testing/fake-vendor.ts'
 import { testContext } from '../support/context.ts'
+import { failureOf } from '../support/failure.ts'
 import { outcomeOf } from '../support/outcome.ts'
-import { failureOf } from '../vendors/bad-days.ts'
 import { ACCOUNT, addPull, type FakeBitbucket, fakeBitbucket } from '../vendors/bitbucket.ts'
-import { freshClone, git } from '../vendors/git-host.ts'
+import { forkOf, freshClone, git } from '../vendors/git-host.ts'
 import { fakeGitHub, TOKEN } from '../vendors/github.ts'
 import { cloneForEachTest, hub, workIn, workspace } from './git-clone.ts'
 
@@ -173,6 +173,95 @@ describe('a pull request on GitHub', () => {
   })
 })
 
+describe('from a fork', () => {
+  beforeEach(() => {
+    forkOf(hub, 'dev')
+    git(workspace, 'remote', 'add', 'fork', `${hub.url}/dev/app.git`)
+    edit()
+  })
+  const inFork = (...args: string[]) => git(join(hub.origin, '../../dev/app.git'), ...args)
+
+  test.each([
+    ['the entry', { push_to: 'fork' }, {}],
+    ['the settings', {}, { push_to: 'fork' }],
+  ])(
+    'that %s names: the branch is pushed there, and the pull request goes to the repository',
+    async (_, entry, settings) => {
+      const { data } = await run({ branch: 'fix', ...entry }, begin(settings))
+      const commit = git(workspace, 'rev-parse', 'HEAD')
+      expect(data).toEqual({ number: 1, url: 'https://github.test/acme/app/pull/1', branch: 'fix', commit })
+      expect(inFork('rev-parse', 'fix')).toBe(commit)
+      expect(outside('branch', '--list', 'fix')).toBe('')
+      expect(hub.seen.find(({ method }) => method === 'POST')?.body).toMatchObject({ head: 'dev:fix', base: 'main' })
+      expect((await find({ branch: 'fix', ...entry }, begin(settings)))!.data).toMatchObject({ number: 1 })
+      edit('two.md')
+      expect((await run({ branch: 'fix', ...entry }, begin(settings))).text).toContain('updated')
+      expect(hub.pullRequests).toHaveLength(1)
+    },
+  )
+
+  test('whose remote does not exist, or is on another host, is refused', async () => {
+    expect((await failureOf(run({ push_to: 'none' }))).message).toContain('there is no remote none')
+    git(workspace, 'remote', 'add', 'other', 'https://elsewhere.test/dev/app.git')
+    const error = await failureOf(run({ push_to: 'other' }))
+    expect(error.message).toContain('remote other must be on 127.0.0.1, where the credential belongs')
+    expect(hub.pullRequests).toEqual([])
+  })
+})
+
+describe('the address of the API', () => {
+  test.each([
+    ['https://github.com', 'https://api.github.com/user'],
+    ['https://github.com/', 'https://api.github.com/user'],
+    ['https://code.acme.test', 'https://code.acme.test/api/v3/user'],
+    ['https://code.acme.test/api/v3/', 'https://code.acme.test/api/v3/user'],
+    ['https://api.acme.ghe.com', 'https://api.acme.ghe.com/user'],
+  ])('%s leads to %s', async (base_url, url) => {
+    const asked: string[] = []
+    const at = begin({ base_url })
+    const fetch = async (given: string | URL) => {
+      asked.push(String(given))
+      return Response.json({ login: 'bot' })
+    }
+    await gitAgent.doctor!({ ...at.context, fetch })
+    expect(asked).toEqual([url])
+  })
+
+  test.each([
+    ['github', 'https://github.com/acme/app', 'https://api.github.com'],
+    ['host_a', 'https://code.acme.test/acme', 'https://code.acme.test/api/v3'],
+    ['bitbucket', 'https://bitbucket.org/acme/app', 'https://api.bitbucket.org/2.0'],
+    ['host_b', 'https://[acme', 'it as https://code.acme.com'],
+  ])('of %s: %s is answered with what to write', (provider, base_url, instead) => {
+    expect(gitAgent.check!({ [provider]: { base_url } })).toMatchObject({
+      [`${provider}.base_url`]: `must be the root of the API, not a page: write ${instead}`,
+    })
+  })
+
+  test('that answers with a page or with another vendor’s JSON is an error that says so', async () => {
+    for (const [answer, code] of [
+      [() => new Response('<!doctype html><title>Sign in', { headers: { 'content-type': 'text/html' } }), 'no_json'],
+      [() => Response.json({ hello: 'from another service' }), 'unexpected_reply'],
+      [() => Response.json([{ number: 1 }]), 'unexpected_reply'],
+    ] as const) {
+      hub.fail(/^GET \/user$/, answer)
+      expect(await failureOf(gitAgent.doctor!(begin().context))).toMatchObject({ code })
+      hub.fail(/^GET .*\/pulls$/, answer)
+      edit(`${code}.md`)
+      expect(await failureOf(run())).toMatchObject({ code, sent: 'no' })
+    }
+    hub.fail(/^POST .*\/pulls$/, () => Response.json({ id: 7 }))
+    edit('last.md')
+    expect(await failureOf(run())).toMatchObject({ code: 'unexpected_reply', sent: undefined })
+  })
+
+  test('of a repository is no folder', async () => {
+    const error = await failureOf(run({ project_dir: 'https://github.com/acme/app' }))
+    expect(error).toMatchObject({ code: 'invalid_request', sent: 'no' })
+    expect(error.hint).toContain('git clone https://github.com/acme/app')
+  })
+})
+
 describe('what a repository may not do', () => {
   test('run its hooks or helpers, sign, or ask', async () => {
     const trap = join(workspace, '.git/hooks/trap')
@@ -273,7 +362,7 @@ describe('a bad day', () => {
   test.each([
     [401, 'unauthorized', 'agents.git.github.token'],
     [403, 'forbidden', 'pull requests'],
-    [404, 'not_found', 'check the id'],
+    [404, 'not_found', 'check that acme/app exists'],
     [422, 'rejected', undefined],
   ])('the API answers %d', async (status, code, hint) => {
     hub.fail(/^POST .*\/pulls$/, () => refusal(status, { message: 'said by GitHub' }))
@@ -348,6 +437,24 @@ describe('on Bitbucket', () => {
   afterEach(() => bucket[Symbol.dispose]())
   const settings = () => ({ provider: 'host_b', host_b: { ...ACCOUNT, base_url: `${bucket.url}/2.0` } })
   const at = () => begin({}, { settings: settings() })
+
+  test('from a fork, and with the address of the workspace', async () => {
+    forkOf(bucket, 'dev')
+    git(workspace, 'remote', 'add', 'fork', `${bucket.url}/dev/app.git`)
+    const account = { ...ACCOUNT, workspace: 'https://bitbucket.org/acme/', base_url: `${bucket.url}/2.0` }
+    const own = () => begin({}, { settings: { provider: 'bitbucket', bitbucket: { ...account, push_to: 'fork' } } })
+    edit()
+    expect((await run({ branch: 'fix' }, own())).data).toMatchObject({ number: 1, branch: 'fix' })
+    expect(bucket.pullRequests).toMatchObject([{ source: { repository: { full_name: 'dev/app' } } }])
+    edit('two.md')
+    expect((await run({ branch: 'fix' }, own())).text).toContain('updated')
+  })
+
+  test('a foreign reply is an error', async () => {
+    bucket.fail(/pullrequests$/, () => Response.json({ hello: 'from another service' }))
+    edit()
+    expect(await failureOf(run({}, at()))).toMatchObject({ code: 'unexpected_reply', sent: 'no' })
+  })
 
   test('it is opened, then updated', async () => {
     for (let n = 0; n < 12; n++) addPull(bucket.pullRequests, `other-${n}`)

@@ -3,11 +3,12 @@ import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { testAgent } from 'cadre/testing'
 import helpdesk from '../../agents/helpdesk.ts'
-import type { AgentContext, Effect } from '../../lib/agent/define.ts'
+import type { AgentContext } from '../../lib/agent/agent-context.ts'
+import type { Effect } from '../../lib/agent/effect.ts'
 import { refusal } from '../../lib/testing/fake-vendor.ts'
+import { zendeskSite } from '../../lib/vendors/zendesk.ts'
 import { phaseFolder, type TestContext, testContext } from '../support/context.ts'
-import { outcomeOf } from '../support/outcome.ts'
-import { failureOf } from '../vendors/bad-days.ts'
+import { failureOf } from '../support/failure.ts'
 import { ACCOUNT, addComment, type FakeHelpdesk, fakeHelpdesk } from '../vendors/helpdesk.ts'
 
 const actions = helpdesk.actions!
@@ -31,7 +32,7 @@ const run = (action: string, entry: object, at: TestContext) =>
 const written = (at: TestContext, name: string) => JSON.parse(readFileSync(join(phaseFolder(at), name), 'utf8'))
 const lastBody = () => zendesk.seen.at(-1)!.body
 
-await testAgent({
+const subject = await testAgent({
   file: join(import.meta.dir, '../../agents/helpdesk.ts'),
   vendor() {
     const vendor = fakeHelpdesk()
@@ -77,18 +78,6 @@ describe('reading', () => {
     const some = await run('get_comments', { name: 'c.json', ref: '35436' }, begin())
     expect(some.data).toMatchObject({ truncated: true })
     expect((some.data as { items: unknown[] }).items).toHaveLength(100)
-  })
-
-  test('a ticket without comments', async () => {
-    const { data } = await run('get_comments', { name: 'c.json', ref: '35436' }, begin())
-    expect(data).toEqual({ items: [], total: 0, truncated: false })
-  })
-
-  test('pages that never end', async () => {
-    const meta = () => ({ has_more: true, after_cursor: crypto.randomUUID() })
-    zendesk.fail(/comments$/, () => Response.json({ comments: [], meta: meta() }), { times: 1_000 })
-    expect((await failureOf(run('get_comments', { name: 'c', ref: '35436' }, begin()))).code).toBe('endless')
-    expect(zendesk.seen.length).toBeLessThan(50)
   })
 
   test('a search sends the query as it is and says what it left out', async () => {
@@ -195,26 +184,6 @@ describe('commenting', () => {
     await comment({}, at)
     expect((await find())!.data).toMatchObject({ id: 35436, comment_id: 5_130 })
   })
-
-  test.each([
-    ['was written', true],
-    ['was not written', false],
-  ])('whose reply is lost and that %s is there once in the end', async (_, done) => {
-    zendesk.fail(/^PUT/, () => refusal(504), { done })
-    const phase = await outcomeOf({
-      agent: helpdesk,
-      name: 'helpdesk',
-      settings: settings(zendesk.url),
-      files: { 'answer.md': 'On it.' },
-      phase: {
-        action: 'add_comment',
-        retry: { attempts: 3, backoff: '1ms' },
-        target_entries: [{ name: 'note', ref: 35436, file: 'answer.md' }],
-      },
-    })
-    expect(phase).toMatchObject({ state: 'completed', data: { id: 35436, status: 'open', comment_id: 5_000 } })
-    expect(zendesk.comments).toHaveLength(1)
-  })
 })
 
 describe('the status', () => {
@@ -235,10 +204,33 @@ describe('the status', () => {
     expect(error.hint).toContain('new, open, pending, hold, solved, closed')
     expect(zendesk.seen).toHaveLength(0)
   })
+})
 
-  test('is set again after a lost reply', async () => {
-    zendesk.fail(/^PUT/, () => refusal(500, '', { 'retry-after': '0' }), { done: true })
-    await run('update_status', { name: 's', ref: '35436', status: 'solved' }, begin('idempotent'))
-    expect(zendesk.seen).toHaveLength(2)
+describe('settings as people paste them', () => {
+  test.each([
+    ['acme', undefined, 'https://acme.zendesk.com'],
+    ['acme.zendesk.com', undefined, 'https://acme.zendesk.com'],
+    ['https://acme.zendesk.com/agent/tickets/5', undefined, 'https://acme.zendesk.com'],
+    ['acme', 'https://acme.zendesk.com/agent/tickets/5', 'https://acme.zendesk.com'],
+    ['acme', 'https://help.acme.test/proxy/api/v2/', 'https://help.acme.test/proxy'],
+    ['acme', 'https://help.acme.test/hc/en-us', 'https://help.acme.test'],
+  ])('the subdomain %s with base_url %s', async (subdomain, base_url, site) => {
+    expect(zendeskSite(subdomain, base_url)).toBe(site)
+    expect(await subject.problems({ ...ACCOUNT, subdomain, ...(base_url && { base_url }) })).toEqual([])
+  })
+
+  test('a user with /token', async () => {
+    const pasted = { ...settings(zendesk.url), email: `${ACCOUNT.email}/token` }
+    expect(await subject.doctor(zendesk, pasted)).toMatchObject({ who: ACCOUNT.email, missing: [] })
+  })
+
+  test.each([
+    [
+      { subdomain: 'help.acme.test' },
+      'agents.helpdesk.subdomain must be the part before .zendesk.com: write it as acme',
+    ],
+    [{ email: 'kim' }, 'agents.helpdesk.email must be the e-mail address of the account: write it as me@acme.com'],
+  ])('%j is answered with what to write', async (wrong, words) => {
+    expect(await subject.problems({ ...ACCOUNT, ...wrong })).toEqual([expect.stringContaining(words)])
   })
 })

@@ -4,11 +4,11 @@ import { afterEach, beforeEach, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import issues from '../../agents/issues.ts'
-import type { AgentContext } from '../../lib/agent/define.ts'
+import type { AgentContext } from '../../lib/agent/agent-context.ts'
 import type { Json } from '../../lib/json.ts'
 import { testContext } from '../support/context.ts'
+import { failureOf } from '../support/failure.ts'
 import { ACCOUNT } from '../vendors/atlassian.ts'
-import { failureOf } from '../vendors/bad-days.ts'
 import { type FakeIssues, fakeIssues } from '../vendors/issues.ts'
 
 let site: FakeIssues

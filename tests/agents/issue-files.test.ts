@@ -3,7 +3,7 @@
 import { describe, expect, test } from 'bun:test'
 import type { JsonObject } from '../../lib/json.ts'
 import { refusal } from '../../lib/testing/fake-vendor.ts'
-import { failureOf } from '../vendors/bad-days.ts'
+import { failureOf } from '../support/failure.ts'
 import { addIssue, doc } from '../vendors/issues.ts'
 import { begin, find, give, phase, run, site, siteForEachTest, web, writes } from './issues-site.ts'
 
@@ -126,11 +126,56 @@ describe('creating issues', () => {
     addIssue(site, { summary: 'Sign-in', issuetype: { name: 'Epic' } }, { cadre: { key: at.context.key, index: 0 } })
     addIssue(site, { summary: 'of another entry' }, { cadre: { key: 'another', index: 1 } })
     site.unindexed.add('WEB-2')
-    setTimeout(() => site.unindexed.clear(), 500)
     const again = begin('once', { attempt: 2, workspace: at.workspace })
     const { data } = await run('create_issue', { file: 'd.json' }, again)
     expect((data as { items: JsonObject[] }).items.map(({ key }) => key)).toEqual(['WEB-2', 'WEB-4', 'WEB-5'])
     expect(web('WEB-4').fields.parent).toEqual({ key: 'WEB-2' })
+  })
+})
+
+describe('an issue whose creation got no reply', () => {
+  const FILE = { 'd.json': JSON.stringify(STORIES.issues[0]) }
+
+  test('is found before the search knows it, by the numbers after the newest one', async () => {
+    for (let n = 2; n <= 70; n++) addIssue(site, { summary: `Issue ${n}` })
+    site.fail(
+      /^POST .*issue$/,
+      () => {
+        site.unindexed.add('WEB-71')
+        return refusal(502)
+      },
+      { done: true },
+    )
+    const ended = await phase('new', 'create_issue', { file: 'd.json' }, FILE)
+    expect(ended).toMatchObject({ state: 'completed', data: { key: 'WEB-71' } })
+    expect(site.issues.size).toBe(71)
+  })
+
+  test('is found as the first of a project that the search does not know', async () => {
+    site.issues.clear()
+    site.unindexed.add('WEB-1')
+    site.fail(/^POST .*issue$/, () => refusal(502), { done: true })
+    const ended = await phase('new', 'create_issue', { file: 'd.json' }, FILE)
+    expect(ended).toMatchObject({ state: 'completed', data: { key: 'WEB-1' } })
+    expect(site.issues.size).toBe(1)
+  })
+
+  test('is found when it arrives while it is looked for', async () => {
+    const at = begin()
+    give(at, 'd.json', STORIES.issues[0]!)
+    const looking = find('create_issue', { file: 'd.json' }, at)
+    await Bun.sleep(300)
+    addIssue(site, { summary: 'Sign-in' }, { cadre: { key: at.context.key, index: 0 } })
+    expect((await looking)!.data).toMatchObject({ key: 'WEB-2' })
+  })
+
+  test('is not said to be missing when Jira cannot look it up', async () => {
+    const issueErrors = [{ id: 'WEB-2', errorMessage: 'try again' }]
+    site.fail(/bulkfetch$/, () => Response.json({ issues: [], issueErrors }), { times: 9 })
+    const at = begin()
+    give(at, 'd.json', STORIES.issues[0]!)
+    const error = await failureOf(find('create_issue', { file: 'd.json' }, at))
+    expect(error).toMatchObject({ code: 'vendor_error', retryable: true })
   })
 })
 

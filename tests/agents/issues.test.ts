@@ -1,11 +1,15 @@
 import { describe, expect, test } from 'bun:test'
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { testAgent } from 'cadre/testing'
 import issues from '../../agents/issues.ts'
-import type { AgentContext } from '../../lib/agent/define.ts'
+import type { AgentContext } from '../../lib/agent/agent-context.ts'
+import type { Effect } from '../../lib/agent/effect.ts'
 import type { JsonObject } from '../../lib/json.ts'
 import { refusal } from '../../lib/testing/fake-vendor.ts'
-import { ACCOUNT, SIGNED } from '../vendors/atlassian.ts'
-import { badDays, failureOf } from '../vendors/bad-days.ts'
-import { addComment, addIssue, doc, fakeIssues } from '../vendors/issues.ts'
+import { phaseFolder, type TestContext } from '../support/context.ts'
+import { failureOf } from '../support/failure.ts'
+import { addAttachment, addComment, addIssue, doc, fakeIssues, SITE } from '../vendors/issues.ts'
 import {
   begin,
   find,
@@ -23,14 +27,70 @@ import {
 
 siteForEachTest()
 
-badDays({
-  open: fakeIssues,
-  settings,
-  read: context => issues.actions!.get_issue!.run({ name: 'out.json', ref: 'WEB-1' }, context),
-  request: /^GET \/rest\/api\/3\/issue\/WEB-1$/,
-  setting: 'agents.issues.api_token',
-  scope: 'Browse Projects',
-  canaries: [ACCOUNT.api_token, SIGNED.slice(6)],
+const EVENT = {
+  name: 'on_fail',
+  team: '@local/t',
+  run: { id: RUN.id, name: null, state: 'failed', reason: null },
+  message: '@local/t: run a_b_c failed: *why*',
+  outputs: {},
+}
+const STORY = { project: 'WEB', type: 'Story', summary: 'Form' }
+const CHANGED = { key: 'WEB-1', summary: 'New', fields: { Priority: 'Low' } }
+
+await testAgent({
+  file: join(import.meta.dir, '../../agents/issues.ts'),
+  vendor() {
+    const vendor = fakeIssues()
+    addComment(vendor.issues.get('WEB-1')!, doc('one'))
+    addAttachment(vendor.issues.get('WEB-1')!, 'log.txt', 'first')
+    return vendor
+  },
+  settings: ({ url }) => settings(url),
+  examples: {
+    get_issue: { entry: { name: 'i.json', ref: 'WEB-1' }, names: 'get issue WEB-1', scope: 'Browse Projects' },
+    get_issue_tree: { entry: { name: 't.json', ref: 'WEB-1' }, request: /^GET .*WEB-1$/, names: 'get issue WEB-1' },
+    get_comments: { entry: { name: 'c.json', ref: 'WEB-1' }, names: 'get comments of WEB-1' },
+    search: { entry: { name: 's.json', ref: 'project = WEB' }, names: '[issues.search] search' },
+    get_attachments: { entry: { name: 'a', ref: 'WEB-1' }, request: /^GET .*WEB-1$/, names: 'get issue WEB-1' },
+    add_comment: {
+      entry: { name: 'c', ref: 'WEB-1', file: 'c.md' },
+      files: { 'c.md': 'hello' },
+      names: 'comment on WEB-1',
+      request: /^POST .*\/WEB-1\/comment$/,
+      scope: 'Add Comments',
+    },
+    add_attachment: {
+      entry: { name: 'a', ref: 'WEB-1', file: 'report.txt' },
+      files: { 'report.txt': 'all is well' },
+      names: 'attach report.txt to WEB-1',
+      scope: 'Create Attachments',
+    },
+    transition: {
+      entry: { name: 't', ref: 'WEB-1', to: 'Start' },
+      names: 'move WEB-1 by Start',
+      scope: 'Transition Issues',
+    },
+    create_issue: {
+      entry: { name: 'n', file: 'd.json' },
+      files: { 'd.json': JSON.stringify(STORY) },
+      names: 'create "Form"',
+      request: /^POST .*\/issue$/,
+      scope: 'Create Issues',
+    },
+    update_issue: {
+      entry: { name: 'u', file: 'd.json' },
+      files: { 'd.json': JSON.stringify(CHANGED) },
+      names: 'edit WEB-1',
+      scope: 'Edit Issues',
+    },
+    update_fields: {
+      entry: { name: 'f', file: 'd.json' },
+      files: { 'd.json': JSON.stringify(CHANGED) },
+      names: 'edit WEB-1',
+      scope: 'Edit Issues',
+    },
+    notify: { entry: { action: 'add_comment', ref: 'WEB-1' }, event: EVENT, names: 'comment on WEB-1' },
+  },
 })
 
 describe('reading', () => {
@@ -107,7 +167,7 @@ describe('reading', () => {
 })
 
 describe('commenting', () => {
-  test('writes Markdown as a document with a marker, by which it is found', async () => {
+  test('writes Markdown as a document with a mark that nobody sees, by which it is found', async () => {
     const at = begin('once')
     give(at, 'c.md', 'See **this** [@Ada](accountid:5b1)\n')
     for (let n = 0; n < 130; n++) addComment(web('WEB-1'), doc('another'))
@@ -116,11 +176,24 @@ describe('commenting', () => {
     const url = `${site.url}/browse/WEB-1?focusedCommentId=20130`
     expect(data).toMatchObject({ key: 'WEB-1', type: 'Story', status: 'To Do', comment_id: '20130' })
     expect(external).toEqual({ id: '20130', url })
-    const { body } = web('WEB-1').comments.at(-1)!
+    const { body, properties } = web('WEB-1').comments.at(-1)!
     expect(JSON.stringify(body)).toContain('"mention"')
-    expect(JSON.stringify(body)).toContain(at.context.key)
+    expect(JSON.stringify(body)).not.toContain(at.context.key)
+    expect(properties).toEqual([{ key: 'cadre', value: { key: at.context.key } }])
     for (let n = 0; n < 130; n++) addComment(web('WEB-1'), doc('later'))
     expect((await find('add_comment', { ref: 'WEB-1' }, at))!.external).toEqual({ id: '20130', url })
+  })
+
+  test('as an internal note is not shown to customers', async () => {
+    const at = begin('once')
+    give(at, 'c.md', 'only for us')
+    await run('add_comment', { ref: 'WEB-1', file: 'c.md', public: false }, at)
+    expect(web('WEB-1').comments[0]!.properties).toContainEqual({
+      key: 'sd.public.comment',
+      value: { internal: true },
+    })
+    const { data } = await run('get_comments', { ref: 'WEB-1' }, begin())
+    expect(data).toMatchObject({ items: [{ public: false }] })
   })
 
   test('is not looked for among what is older than the run', async () => {
@@ -209,14 +282,8 @@ describe('a transition', () => {
 })
 
 describe('on events', () => {
-  const event = {
-    name: 'on_fail',
-    team: '@local/t',
-    run: { id: RUN.id, name: null, state: 'failed', reason: null },
-    message: '@local/t: run a_b_c failed: *why*',
-    outputs: {},
-  }
-  const notify = (entry: object) => issues.notify!.run(entry, begin('once', { event }).context as AgentContext<never>)
+  const notify = (entry: object) =>
+    issues.notify!.run(entry, begin('once', { event: EVENT }).context as AgentContext<never>)
 
   test('comments, with the event’s message as it is or one in Markdown', async () => {
     await notify({ action: 'add_comment', ref: 'WEB-1' })
@@ -228,5 +295,102 @@ describe('on events', () => {
 
   test('moves', async () => {
     expect((await notify({ action: 'transition', ref: 'WEB-1', to: 'Start' })).text).toBe('WEB-1 is In Progress')
+  })
+})
+
+describe('attachments', () => {
+  const files = (at: TestContext) => {
+    const folder = join(phaseFolder(at), 'all')
+    return Object.fromEntries(readdirSync(folder).map(name => [name, readFileSync(join(folder, name), 'utf8')]))
+  }
+
+  test('are downloaded, each under a name of its own', async () => {
+    for (const [name, content] of [
+      ['a.txt', 'one'],
+      ['A.txt', 'two'],
+      ['../b?.txt', 'three'],
+    ] as const)
+      addAttachment(web('WEB-1'), name, content)
+    const at = begin()
+    const { data } = await run('get_attachments', { name: 'all', ref: 'WEB-1' }, at)
+    const items = (data as { items: JsonObject[] }).items
+    expect(items.map(({ filename, file }) => [filename, file])).toEqual([
+      ['a.txt', 'all/a.txt'],
+      ['A.txt', 'all/30001-A.txt'],
+      ['../b?.txt', expect.stringMatching(/^all\/__b_-[0-9a-f]{8}\.txt$/)],
+    ])
+    expect(Object.values(files(at)).sort()).toEqual(['one', 'three', 'two'])
+    expect(data).toMatchObject({ key: 'WEB-1', total: 3, truncated: false })
+    // The service that has the files gets no credential.
+    const media = site.seen.filter(({ path }) => path.startsWith('/media/'))
+    expect(media).toHaveLength(3)
+  })
+
+  test('up to the limit, or by name', async () => {
+    for (const name of ['a', 'b', 'c']) addAttachment(web('WEB-1'), name, name)
+    const some = await run('get_attachments', { name: 'all', ref: 'WEB-1', limit: 2 }, begin())
+    expect(some.data).toMatchObject({ total: 2, truncated: true })
+    const at = begin()
+    await run('get_attachments', { name: 'all', ref: 'WEB-1', filename: 'b' }, at)
+    expect(files(at)).toEqual({ b: 'b' })
+  })
+
+  test('that are not what they were said to be are refused', async () => {
+    addAttachment(web('WEB-1'), 'a.txt', 'content')
+    site.fail(/media/, () => refusal(200, '<html>sign in', { 'content-type': 'text/html' }))
+    const error = await failureOf(run('get_attachments', { name: 'all', ref: 'WEB-1' }, begin()))
+    expect(error).toMatchObject({ code: 'unexpected_reply', message: expect.stringContaining('download a.txt') })
+    site.fail(/media/, () => refusal(404))
+    const gone = await failureOf(run('get_attachments', { name: 'all', ref: 'WEB-1' }, begin()))
+    expect(gone).toMatchObject({ code: 'not_found', message: expect.stringContaining('download a.txt') })
+  })
+
+  test('are attached once, however often it is said, and again when the content is another', async () => {
+    const attach = async (content: string, entry: object = {}) => {
+      const at = begin('idempotent')
+      give(at, 'report.txt', content)
+      return run('add_attachment', { ref: 'WEB-1', file: 'report.txt', ...entry }, at)
+    }
+    const { data, external } = await attach('one ü')
+    expect(data).toMatchObject({ key: 'WEB-1', attachment_id: '30000', filename: 'report.txt', size: 6 })
+    expect(external).toEqual({ id: '30000', url: `${site.url}/browse/WEB-1` })
+    expect((await attach('one ü')).external).toEqual(external)
+    await attach('two ü')
+    await attach('one ü', { filename: 'a "b" ü.txt' })
+    expect(web('WEB-1').attachments.map(({ filename, content }) => [filename, content])).toEqual([
+      ['report.txt', 'one ü'],
+      ['report.txt', 'two ü'],
+      ['a %22b%22 ü.txt', 'one ü'],
+    ])
+  })
+
+  test.each([true, false])('whose reply is lost are there once in the end (arrived: %p)', async done => {
+    site.fail(/^POST .*attachments$/, () => refusal(504), { done })
+    const ended = await phase('file', 'add_attachment', { ref: 'WEB-1', file: 'c.md' }, { 'c.md': 'text' })
+    expect(ended).toMatchObject({ state: 'completed', data: { attachment_id: '30000' } })
+    expect(web('WEB-1').attachments).toHaveLength(1)
+  })
+})
+
+describe('through the gateway for tokens with scopes', () => {
+  const begun = (effect: Effect = 'read') => begin(effect, { settings: settings(`${site.url}/ex/jira/8c5b-11/`) })
+
+  test('addresses are those that people open', async () => {
+    expect((await run('get_issue', { ref: 'WEB-1' }, begun())).data).toMatchObject({ url: `${SITE}/browse/WEB-1` })
+    const at = begun('once')
+    give(at, 'c.md', 'text')
+    const { external } = await run('add_comment', { ref: 'WEB-1', file: 'c.md' }, at)
+    expect(external!.url).toBe(`${SITE}/browse/WEB-1?focusedCommentId=20000`)
+    const found = await run('search', { ref: 'project = WEB' }, begun())
+    expect(found.data).toMatchObject({ items: [{ url: `${SITE}/browse/WEB-1` }] })
+    expect(site.seen.every(({ path }) => path.startsWith('/ex/jira/8c5b-11/rest/api/3/'))).toBe(true)
+  })
+
+  test('a failure to learn them before a write leaves no doubt', async () => {
+    site.fail(/serverInfo/, () => refusal(503, '', { 'retry-after': '0' }), { times: 4 })
+    const at = begun('once')
+    give(at, 'c.md', 'text')
+    const error = await failureOf(run('add_comment', { ref: 'WEB-1', file: 'c.md' }, at))
+    expect(error).toMatchObject({ sent: 'no', retryable: true })
   })
 })

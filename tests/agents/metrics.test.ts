@@ -4,8 +4,9 @@ import { type CallResult, testAgent } from 'cadre/testing'
 import metrics from '../../agents/metrics.ts'
 import type { JsonObject } from '../../lib/json.ts'
 import { refusal } from '../../lib/testing/fake-vendor.ts'
+import { datadogApi, datadogApp } from '../../lib/vendors/datadog.ts'
+import { failureOf } from '../support/failure.ts'
 import { outcomeOf } from '../support/outcome.ts'
-import { failureOf } from '../vendors/bad-days.ts'
 import { type FakeMetrics, fakeMetrics, KEYS } from '../vendors/metrics.ts'
 
 const settings = ({ url }: FakeMetrics) => ({ ...KEYS, base_url: url })
@@ -102,11 +103,26 @@ describe('monitors', () => {
     expect(datadog.seen).toHaveLength(3)
   })
 
-  test('are found by name and tags; the limit tells whether there are more', async () => {
-    const found = await run('get_monitors', { query: 'odd', tags: ['n:0', 'all'], limit: 349 })
-    expect(found.data).toMatchObject({ total: 349, truncated: true })
-    const exact = await run('get_monitors', { query: 'odd', tags: 'n:0,all', limit: 350 })
-    expect(exact.data).toMatchObject({ total: 350, truncated: false })
+  test('are found by name, by tags of what they watch, and by their own tags', async () => {
+    datadog.monitors[1]!.scope = ['host:a', 'env:prod']
+    const ids = async (entry: JsonObject) =>
+      ((await run('get_monitors', entry)).data as { items: { id: number }[] }).items.map(({ id }) => id)
+    expect(await ids({ tags: ['host:a', 'env:prod'] })).toEqual([1])
+    expect(await ids({ tags: 'n:1' })).toEqual([])
+    expect(await ids({ query: 'odd', monitor_tags: ['n:1', 'all'], limit: 2 })).toEqual([1, 7])
+  })
+
+  test.each([
+    [349, 350, true],
+    [350, 350, false],
+    [999, 999, false],
+    [1_000, 1_000, false],
+    [2_000, 2_000, false],
+    [2_000, 2_001, true],
+  ])('limited to %d of %d tell whether there are more', async (limit, count, truncated) => {
+    datadog.monitors.splice(count)
+    const result = await run('get_monitors', { limit })
+    expect([result.data, written(result).items.length]).toMatchObject([{ total: limit, truncated }, limit])
   })
 })
 
@@ -130,6 +146,17 @@ describe('events', () => {
     expect(some.data).toMatchObject({ total: 100, truncated: true })
     expect(datadog.seen.at(-1)!.query.get('filter[query]')).toBe('service:web')
   })
+})
+
+test.each([
+  [2, 2, false],
+  [1_000, 1_000, false],
+  [1_000, 1_001, true],
+  [2_500, 2_500, false],
+])('%d events of %d tell whether there are more', async (limit, count, truncated) => {
+  const at = Date.now() - HOUR
+  datadog.events = Array.from({ length: count }, (_, n) => ({ id: `E${n}`, at: at + n, title: 'T' }))
+  expect((await run('get_events', { limit })).data).toMatchObject({ total: limit, truncated })
 })
 
 describe('an event', () => {
@@ -193,27 +220,37 @@ describe('an event', () => {
   })
 })
 
-test.each([
-  ['api.datadog.test', 'https://app.datadog.test/'],
-  ['api.us5.datadog.test', 'https://us5.datadog.test/'],
-])('of the API at %s people look at %s', async (host, app) => {
-  const { http_proxy } = process.env
-  process.env.http_proxy = datadog.url
-  try {
-    const { data } = await subject.call(
-      datadog,
-      'post_event',
-      { name: 'x.json', file: 'e.json' },
-      {
-        files: { 'e.json': JSON.stringify({ title: 'x', text: 'y' }) },
-        settings: { ...KEYS, base_url: `http://${host}/` },
-        allow: ['127.0.0.1'],
-      },
-    )
-    expect(data).toMatchObject({ url: expect.stringContaining(`${app}event/event?id=`) })
-    expect(datadog.seen[0]!.headers.get('host')).toBe(host)
-  } finally {
-    if (http_proxy === undefined) delete process.env.http_proxy
-    else process.env.http_proxy = http_proxy
-  }
+describe('the site', () => {
+  test.each([
+    [undefined, undefined, 'https://api.datadoghq.com', 'https://app.datadoghq.com'],
+    ['EU', undefined, 'https://api.datadoghq.eu', 'https://app.datadoghq.eu'],
+    ['us5', undefined, 'https://api.us5.datadoghq.com', 'https://us5.datadoghq.com'],
+    ['app.datadoghq.eu', undefined, 'https://api.datadoghq.eu', 'https://app.datadoghq.eu'],
+    [
+      'https://ap1.datadoghq.com/monitors/7?x=1',
+      undefined,
+      'https://api.ap1.datadoghq.com',
+      'https://ap1.datadoghq.com',
+    ],
+    ['acme.us3.datadoghq.com', undefined, 'https://api.us3.datadoghq.com', 'https://us3.datadoghq.com'],
+    ['EU', 'https://app.datadoghq.eu/dashboards', 'https://api.datadoghq.eu', 'https://app.datadoghq.eu'],
+    ['US1-FED', undefined, 'https://api.ddog-gov.com', 'https://app.ddog-gov.com'],
+    [undefined, 'https://dd.acme.test/', 'https://dd.acme.test', 'https://dd.acme.test'],
+  ])('%s with base_url %s is understood', async (site, base_url, api, app) => {
+    expect(datadogApi(site, base_url)).toBe(api)
+    expect(datadogApp(api)).toBe(app)
+    const given = { ...KEYS, ...(site !== undefined && { site }), ...(base_url !== undefined && { base_url }) }
+    expect(await subject.problems(given)).toEqual([])
+  })
+
+  test.each(['europe', 'datadog.com', 'evil-datadoghq.com', 'https://datadoghq.eu.evil.test/'])(
+    '%s is answered with what to write',
+    async site => {
+      expect(await subject.problems({ ...KEYS, site })).toEqual([
+        expect.stringMatching(
+          /^agents\.metrics\.site must be a site of Datadog: write one of datadoghq\.com, .*datadoghq\.eu/,
+        ),
+      ])
+    },
+  )
 })

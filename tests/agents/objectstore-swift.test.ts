@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import objectstore from '../../agents/objectstore.ts'
 import { type TestContext, testContext } from '../support/context.ts'
-import { failureOf } from '../vendors/bad-days.ts'
+import { failureOf } from '../support/failure.ts'
 import { BUCKET } from '../vendors/objectstore.ts'
 import { ACCESS, hasSwift, swift } from '../vendors/swift.ts'
 
@@ -86,7 +86,6 @@ describe.if(hasSwift)('Swift', () => {
   test.each([
     ['a wrong secret', { secret_access_key: 'canary-wrong' }, 'unauthorized', 'agents.objectstore.secret_access_key'],
     ['an unknown key', { access_key_id: 'test:nobody' }, 'unauthorized', 'agents.objectstore.access_key_id'],
-    ['another region', { region: 'us-east-2' }, 'rejected', 'agents.objectstore.region'],
   ])('refuses %s', async (_, settings, code, hint) => {
     await store.client.write('refused', 'x')
     for (const work of [
@@ -100,6 +99,13 @@ describe.if(hasSwift)('Swift', () => {
       expect(error.message + error.hint).not.toContain('canary')
     }
     expect(await store.client.file('refused').text()).toBe('x')
+  })
+
+  test('in another region than the settings say is used in its own', async () => {
+    await store.client.write('moved', 'x')
+    const at = begin({ region: 'us-east-2' })
+    expect((await get({ ref: `${BUCKET}/moved` }, at)).data).toMatchObject({ size: 1 })
+    expect((await put('yy', `${BUCKET}/moved`, begin({ region: 'us-east-2' }))).data).toMatchObject({ size: 2 })
   })
 
   test.each(['none', 'none/at all'])('has no %p, nor another bucket', async key => {

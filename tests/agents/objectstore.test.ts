@@ -2,8 +2,11 @@ import { afterEach, beforeEach, describe, expect, spyOn, test } from 'bun:test'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import objectstore from '../../agents/objectstore.ts'
-import type { AgentError, AgentResult } from '../../lib/agent/define.ts'
-import { storeClient } from '../../lib/vendors/s3.ts'
+import type { AgentResult } from '../../lib/agent/agent-context.ts'
+import type { AgentError } from '../../lib/agent/agent-error.ts'
+import { fakeVendor } from '../../lib/testing/fake-vendor.ts'
+import { testAgent } from '../../lib/testing/testing.ts'
+import { bucketAt } from '../../lib/vendors/s3/place.ts'
 import { agentProcess } from '../support/agent-process.ts'
 import { type TestContext, testContext } from '../support/context.ts'
 import { rawServer } from '../support/faults.ts'
@@ -22,6 +25,45 @@ beforeEach(async () => {
 afterEach(async () => {
   spyOn(Math, 'random').mockRestore()
   await vendor[Symbol.asyncDispose]()
+})
+
+/** One bucket in memory, with S3's own errors. */
+function fakeStore() {
+  const objects = new Map([['first.txt', 'first']])
+  const headersOf = (text: string) => ({ etag: '"e"', 'content-length': `${Buffer.byteLength(text)}` })
+  return fakeVendor(
+    ({ method, path, body }) => {
+      const key = path.replace(`/${BUCKET}/`, '')
+      if (method === 'PUT') objects.set(key, `${body}`)
+      if (method === 'GET' && key === `/${BUCKET}/`) return new Response('<ListBucketResult></ListBucketResult>')
+      const text = objects.get(key)
+      if (text === undefined) return refusal(404, 'NoSuchBucket')
+      return new Response(method === 'GET' ? text : null, { headers: headersOf(text) })
+    },
+    { allows: ({ headers }) => headers.get('authorization')?.includes(`Credential=${ACCESS.access_key_id}/`) ?? false },
+  )
+}
+
+await testAgent({
+  file: join(import.meta.dir, '../../agents/objectstore.ts'),
+  vendor: fakeStore,
+  settings: ({ url }) => ({ ...ACCESS, endpoint: url }),
+  examples: {
+    source: {
+      entry: { name: 'out.txt', ref: `${BUCKET}/first.txt` },
+      names: 's3://reports/first.txt',
+      scope: 's3:GetObject',
+      anyReply: true,
+    },
+    target: {
+      entry: { name: 'x', ref: `${BUCKET}/second.txt`, file: 'second.txt' },
+      files: { 'second.txt': 'second' },
+      request: /^PUT /,
+      names: 's3://reports/second.txt',
+      scope: 's3:PutObject',
+      anyReply: true,
+    },
+  },
 })
 
 type Options = NonNullable<Parameters<typeof testContext>[0]>
@@ -80,20 +122,13 @@ describe('an object', () => {
     expect(await textOf(t, 'none')).toBe('')
   })
 
-  test.each([
-    'reports',
-    's3://reports',
-    'x/',
-    'reports/a/../../other/k',
-    'reports/./k',
-    'reports//k',
-    'reports/a\\b',
-    'reports/s3://o/k',
-    '../reports/k',
-  ])('is not what %s names', async ref => {
-    expect(await failureOf(fetched({ name: 'x', ref }))).toMatchObject({ code: 'invalid_request', retryable: false })
-    expect(vendor.seen).toEqual([])
-  })
+  test.each(['reports', 's3://reports', 'x/', 'reports/a/../../other/k', 'reports/./k', '../reports/k'])(
+    'is not what %s names',
+    async ref => {
+      expect(await failureOf(fetched({ name: 'x', ref }))).toMatchObject({ code: 'invalid_request', retryable: false })
+      expect(vendor.seen).toEqual([])
+    },
+  )
 })
 
 describe('a prefix', () => {
@@ -144,7 +179,12 @@ describe('a prefix', () => {
     }
     const t = contextFor()
     const data = (await fetched({ name: 'all', ref: 'reports/p/' }, t)).data as { items: { file: string | null }[] }
-    expect(data.items.map(({ file }) => file)).toEqual(['all/a', null, 'all/c', null])
+    expect(data.items.map(({ file }) => file)).toEqual([
+      'all/a',
+      null,
+      'all/c',
+      expect.stringMatching(/^all\/folder\/_-/),
+    ])
     expect(t.lines.join()).toContain('not downloaded')
     pages[''] = page(['p/a'], 'again')
     expect(await failureOf(fetched({ name: 'all', ref: 'reports/p/' }))).toMatchObject({ code: 'endless' })
@@ -160,10 +200,11 @@ describe('bad days', () => {
     [403, 'AccessDenied', 'forbidden', false, 's3:GetObject'],
     [403, 'InvalidAccessKeyId', 'unauthorized', false, 'agents.objectstore.access_key_id'],
     [403, 'ExpiredToken', 'unauthorized', false, 'agents.objectstore.secret_access_key'],
+    [409, 'OperationAborted', 'conflict', false, ''],
     [301, 'PermanentRedirect', 'rejected', false, 'agents.objectstore.region'],
     [404, 'NoSuchKey', 'not_found', false, 'check ref'],
     [404, 'NoSuchBucket', 'not_found', false, 'check ref'],
-    [410, 'Gone', 'rejected', false, ''],
+    [410, 'Gone', 'gone', false, ''],
     [503, 'SlowDown', 'vendor_error', true, ''],
     [500, 'InternalError', 'vendor_error', true, ''],
   ])('%d %s is %s', async (status, s3Code, code, retryable, hint) => {
@@ -194,18 +235,34 @@ describe('bad days', () => {
     expect((await fetched({ name: 'x', ref: 'reports/k' })).data).toMatchObject({ size: 1 })
   })
 
-  test('half an object is not kept, and asked for again', async () => {
-    let gets = 0
+  test('an object that breaks off is continued where it stopped', async () => {
+    const heads: string[] = []
     using half = await rawServer((socket, head) => {
-      const length =
-        'HTTP/1.1 200 OK\r\ncontent-length: 10\r\netag: "e"\r\nlast-modified: Sat, 21 Nov 2026 09:00:00 GMT\r\nconnection: close\r\n\r\n'
-      const whole = head.startsWith('HEAD') || ++gets > 1
-      socket.end(length + (head.startsWith('HEAD') ? '' : whole ? '0123456789' : '0123'))
+      heads.push(head)
+      const rest = Number(/^range: bytes=(\d+)-/im.exec(head)?.[1] ?? 0)
+      const status = rest > 0 ? '206 Partial Content' : '200 OK'
+      const length = `content-length: ${10 - rest}\r\netag: "e"\r\nlast-modified: Sat, 21 Nov 2026 09:00:00 GMT`
+      socket.write(`HTTP/1.1 ${status}\r\n${length}\r\nconnection: close\r\n\r\n${'0123456789'.slice(rest, rest + 4)}`)
+      setTimeout(() => socket.end(), 100)
     })
     const t = contextFor({ endpoint: half.url })
-    await fetched({ name: 'x', ref: 'reports/k' }, t)
+    expect((await fetched({ name: 'x', ref: 'reports/k' }, t)).data).toMatchObject({ size: 10 })
     expect(await textOf(t, 'x')).toBe('0123456789')
-    expect(gets).toBe(2)
+    expect(heads).toHaveLength(3)
+    expect(heads[2]).toMatch(/^if-match: "e"/im)
+  })
+
+  test('an object that changes in the middle leaves no file', async () => {
+    using half = await rawServer((socket, head) => {
+      const changed = 'HTTP/1.1 412 Precondition Failed\r\ncontent-length: 0\r\nconnection: close\r\n\r\n'
+      const first = 'HTTP/1.1 200 OK\r\ncontent-length: 10\r\netag: "e"\r\nconnection: close\r\n\r\n0123'
+      if (/^if-match:/im.test(head)) return void socket.end(changed)
+      socket.write(first)
+      setTimeout(() => socket.end(), 100)
+    })
+    const t = contextFor({ endpoint: half.url })
+    expect((await failureOf(fetched({ name: 'x', ref: 'reports/k' }, t))).message).toContain('HTTP 412')
+    expect(await Bun.file(join(t.stateDir, 'files/phase/x')).exists()).toBe(false)
   })
 
   test('no server: retryable; a metadata address: refused', async () => {
@@ -228,30 +285,140 @@ describe('bad days', () => {
   })
 })
 
-describe('the environment', () => {
-  const access = { accessKeyId: 'a', secretAccessKey: 'b', endpoint: 'http://127.0.0.1:1', region: 'r', bucket: BUCKET }
-
-  test('lends no session token to other keys', () => {
-    for (const name of ['AWS_SESSION_TOKEN', 'S3_SESSION_TOKEN']) {
-      expect(() => storeClient(access, { [name]: 'canary' })).toThrow(`the daemon's environment has ${name}`)
+describe('a session token', () => {
+  test('of the settings is sent and signed; one of the environment is not', async () => {
+    const seen: (string | null)[] = []
+    vendor.fault = request => {
+      seen.push(request.headers.get('x-amz-security-token'))
+      return null
     }
-    expect(storeClient({ ...access, sessionToken: 'own' }, { AWS_SESSION_TOKEN: 'canary' })).toBeInstanceOf(
-      Bun.S3Client,
-    )
+    await store.write('k', 'v')
+    seen.length = 0
+    const kept = process.env.AWS_SESSION_TOKEN
+    process.env.AWS_SESSION_TOKEN = 'canary-of-the-environment'
+    await fetched({ name: 'x', ref: 'reports/k' }).finally(() => {
+      if (kept === undefined) delete process.env.AWS_SESSION_TOKEN
+      else process.env.AWS_SESSION_TOKEN = kept
+    })
+    await fetched({ name: 'x', ref: 'reports/k' }, contextFor({ session_token: 'own-session/token+' }))
+    expect(seen).toEqual([null, 'own-session/token+'])
   })
 
-  test('is what Bun would use otherwise: once it does not, the refusal can go', async () => {
-    const program = `
-      const server = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: request => {
-        console.log(request.headers.get('x-amz-security-token'))
-        return new Response('x')
-      } })
-      const access = { accessKeyId: 'a', secretAccessKey: 'b', sessionToken: '', bucket: 'b' }
-      await new Bun.S3Client({ ...access, endpoint: server.url.origin }).file('k').text()
-      process.exit()`
-    const env = { PATH: process.env.PATH ?? '', AWS_SESSION_TOKEN: 'from-outside' }
-    const child = Bun.spawn([process.execPath, '-e', program], { env, stdout: 'pipe', stderr: 'inherit' })
-    expect(await child.stdout.text()).toBe('from-outside\n')
+  test('that has expired is named', async () => {
+    vendor.fault = () => refusal(400, 'ExpiredToken', 'The provided token has expired')
+    const failure = await failureOf(fetched({ name: 'x', ref: 'reports/k' }))
+    expect(failure).toMatchObject({ code: 'unauthorized', retryable: false })
+    expect(failure.hint).toContain('agents.objectstore.session_token')
+  })
+})
+
+describe('where a bucket is', () => {
+  const at = (settings: object, bucket = 'reports', learned?: string) =>
+    bucketAt({ agent: 'objectstore', place: 'objectstore', settings: { ...ACCESS, ...settings } }, bucket, learned)
+
+  test.each([
+    [{}, 'reports', 'https://reports.s3.eu-west-3.amazonaws.com/'],
+    [{}, 'with.dots', 'https://s3.eu-west-3.amazonaws.com/with.dots/'],
+    [{ addressing: 'path' }, 'reports', 'https://s3.eu-west-3.amazonaws.com/reports/'],
+    [{ region: 'cn-north-1' }, 'reports', 'https://reports.s3.cn-north-1.amazonaws.com.cn/'],
+    [{ region: 'eu-west-1a' }, 'reports', 'https://reports.s3.eu-west-1.amazonaws.com/'],
+    [{ region: 'us-west-2-lax-1a' }, 'reports', 'https://reports.s3.us-west-2.amazonaws.com/'],
+    [
+      { region: undefined, endpoint: 'https://s3.ap-south-1.amazonaws.com' },
+      'reports',
+      'https://reports.s3.ap-south-1.amazonaws.com/',
+    ],
+    [
+      { endpoint: 'https://reports.s3.eu-west-3.amazonaws.com/' },
+      'reports',
+      'https://reports.s3.eu-west-3.amazonaws.com/',
+    ],
+    [
+      { endpoint: 'https://s3.eu-west-3.amazonaws.com/reports' },
+      'reports',
+      'https://reports.s3.eu-west-3.amazonaws.com/',
+    ],
+    [{ endpoint: 'https://minio.acme.test:9000' }, 'reports', 'https://minio.acme.test:9000/reports/'],
+    [{ endpoint: 'https://minio.acme.test:9000/reports/' }, 'reports', 'https://minio.acme.test:9000/reports/'],
+    [{ endpoint: 'https://db.acme.test/storage/v1/s3' }, 'reports', 'https://db.acme.test/storage/v1/s3/reports/'],
+    [{ endpoint: 'https://r2.acme.test', addressing: 'virtual' }, 'reports', 'https://reports.r2.acme.test/'],
+  ])('%j, %s: %s', (settings, bucket, address) => {
+    expect(at(settings, bucket).address).toBe(address)
+  })
+
+  test.each(['https://other.s3.eu-west-3.amazonaws.com', 'https://s3.eu-west-3.amazonaws.com/other'])(
+    'the endpoint %s of another bucket is answered with what to write',
+    async endpoint => {
+      const failure = await failureOf(fetched({ name: 'x', ref: 'reports/k' }, contextFor({ endpoint })))
+      expect(failure).toMatchObject({ code: 'invalid_settings', sent: 'no' })
+      expect(failure.message).toContain('endpoint belongs to the bucket other, not to reports')
+      expect(failure.hint).toContain('endpoint to https://s3.eu-west-3.amazonaws.com, and name the bucket in `ref`')
+    },
+  )
+
+  test.each([
+    [{ region: 'Europe' }, { region: 'must be a region of AWS: write the region of the bucket, such as eu-west-1' }],
+    [{ region: 'auto', endpoint: 'https://r2.acme.test' }, {}],
+    [{ region: 'us-west-2-lax-1a' }, {}],
+    [
+      { endpoint: 'https://s3.eu-west-3.amazonaws.com/reports/2026' },
+      { endpoint: 'must not have a path: write https://s3.eu-west-3.amazonaws.com, and the key in ref' },
+    ],
+    [
+      { endpoint: 'https://eu-west-3.console.aws.amazon.com/s3/buckets/reports' },
+      { endpoint: 'must not be a page of AWS: remove it, because AWS needs no endpoint' },
+    ],
+  ])('%j is judged, with what to write', (given, problems) => {
+    const found = Object.entries(objectstore.check!(given)).filter(([, words]) => words)
+    expect(Object.fromEntries(found)).toEqual(problems)
+  })
+
+  test('the bucket in the host name reaches the store that the guard judged', async () => {
+    const seen: string[] = []
+    vendor.fault = request => {
+      seen.push(request.headers.get('host') ?? '')
+      return new Response('x', { headers: { etag: '"e"' } })
+    }
+    const { port } = new URL(vendor.endpoint)
+    const settings = { endpoint: `http://localhost:${port}`, addressing: 'virtual' }
+    const asked: string[] = []
+    const lookup = async (host: string) => {
+      asked.push(host)
+      return ['127.0.0.1']
+    }
+    const refused = contextFor(settings, { lookup })
+    expect((await failureOf(fetched({ name: 'x', ref: 'reports/reports/k' }, refused))).message).toContain(
+      'network: {allow: ["reports.localhost"]}',
+    )
+    const network = { allow: ['reports.localhost'], literalOrigins: [] }
+    await fetched({ name: 'x', ref: 'reports/reports/k' }, contextFor(settings, { lookup, network }))
+    expect([seen, new Set(asked)]).toEqual([[`reports.localhost:${port}`], new Set(['reports.localhost'])])
+  })
+
+  test.each([
+    ['a header', () => new Response('', { status: 301, headers: { 'x-amz-bucket-region': 'eu-west-3' } })],
+    ['the error', () => refusal(400, 'AuthorizationHeaderMalformed', 'wrong', '<Region>eu-west-3</Region>')],
+  ])('a region that the store names in %s is used, and remembered', async (_, answer) => {
+    await store.write('k', 'v')
+    const seen: string[] = []
+    vendor.before = request => {
+      const region = /\/\d{8}\/([^/]+)\/s3\//.exec(request.headers.get('authorization') ?? '')?.[1] ?? ''
+      seen.push(region)
+      return region === 'eu-west-3' ? null : answer()
+    }
+    const wrong = { region: 'us-east-1' }
+    expect((await fetched({ name: 'x', ref: 'reports/k' }, contextFor(wrong))).data).toMatchObject({ size: 1 })
+    await fetched({ name: 'x', ref: 'reports/k' }, contextFor(wrong))
+    expect(seen).toEqual(['us-east-1', 'eu-west-3', 'eu-west-3'])
+  })
+
+  test('a redirect to another address is not followed', async () => {
+    using other = fakeVendor(() => 'x')
+    vendor.fault = () => Response.redirect(`${other.url}/reports/k`, 307)
+    const failure = await failureOf(fetched({ name: 'x', ref: 'reports/k' }))
+    expect(failure).toMatchObject({ code: 'rejected' })
+    expect(failure.hint).toContain('agents.objectstore.endpoint')
+    expect(other.seen).toEqual([])
   })
 })
 
@@ -282,6 +449,31 @@ describe('large files', () => {
     const aborted = () => vendor.seen.some(line => line.startsWith('DELETE /reports/k?uploadId='))
     for (let n = 0; n < 200 && !aborted(); n++) await Bun.sleep(5)
     expect(aborted()).toBe(true)
+    expect(await store.exists('k')).toBe(false)
+  })
+
+  test('one whose run is stopped leaves nothing behind', async () => {
+    const t = contextFor()
+    await large(t, 20)
+    const stop = new AbortController()
+    vendor.fault = (_, url) => {
+      if (url.searchParams.get('partNumber') !== '2') return null
+      stop.abort()
+      return new Promise(() => {})
+    }
+    const stopped = contextFor({}, { workspace: t.workspace, signal: stop.signal })
+    expect(await failureOf(put({ name: 'x', ref: 'reports/k', file: 'large' }, stopped))).toMatchObject({
+      code: 'aborted',
+    })
+    expect(vendor.seen.some(line => line.startsWith('DELETE /reports/k?uploadId='))).toBe(true)
+  })
+
+  test('a completion that fails with 200 is an error', async () => {
+    const t = contextFor()
+    await large(t, 9)
+    vendor.fault = (request, url) =>
+      request.method === 'POST' && url.searchParams.has('uploadId') ? refusal(200, 'AccessDenied') : null
+    expect(await failureOf(put({ name: 'x', ref: 'reports/k', file: 'large' }, t))).toMatchObject({ code: 'forbidden' })
     expect(await store.exists('k')).toBe(false)
   })
 

@@ -1,14 +1,16 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { testAgent } from 'cadre/testing'
 import wiki from '../../agents/wiki.ts'
-import type { AgentContext, Effect } from '../../lib/agent/define.ts'
+import type { AgentContext } from '../../lib/agent/agent-context.ts'
+import type { Effect } from '../../lib/agent/effect.ts'
 import { refusal } from '../../lib/testing/fake-vendor.ts'
 import { phaseFolder, type TestContext, testContext } from '../support/context.ts'
+import { failureOf } from '../support/failure.ts'
 import { outcomeOf } from '../support/outcome.ts'
-import { ACCOUNT, SIGNED } from '../vendors/atlassian.ts'
-import { badDays, failureOf } from '../vendors/bad-days.ts'
-import { addPage, type FakeWiki, fakeWiki } from '../vendors/wiki.ts'
+import { ACCOUNT } from '../vendors/atlassian.ts'
+import { addAttachment, addPage, type FakeWiki, fakeWiki, SITE } from '../vendors/wiki.ts'
 
 const actions = wiki.actions!
 const settings = (url: string) => ({ ...ACCOUNT, base_url: url })
@@ -26,14 +28,46 @@ const run = (action: string, entry: object, at: TestContext) =>
 const written = (at: TestContext, name: string) => readFileSync(join(phaseFolder(at), name), 'utf8')
 const puts = () => site.seen.filter(({ method }) => method === 'PUT')
 
-badDays({
-  open: fakeWiki,
-  settings,
-  read: context => actions.get_page!.run({ name: 'out.json', ref: '131073' }, context),
-  request: /^GET \/wiki\/api\/v2\/pages\/131073$/,
-  setting: 'agents.wiki.api_token',
-  scope: 'read:page:confluence',
-  canaries: [ACCOUNT.api_token, SIGNED.slice(6)],
+await testAgent({
+  file: join(import.meta.dir, '../../agents/wiki.ts'),
+  vendor() {
+    const vendor = fakeWiki()
+    addAttachment(vendor, 'log.txt', 'first')
+    return vendor
+  },
+  settings: ({ url }) => settings(url),
+  examples: {
+    get_page: { entry: { name: 'p.md', ref: '131073' }, names: 'get page 131073', scope: 'read:page:confluence' },
+    search: {
+      entry: { name: 's.json', ref: 'type = page' },
+      names: '[wiki.search] search',
+      scope: 'search:confluence',
+    },
+    get_attachments: {
+      entry: { name: 'a', ref: '131073' },
+      request: /\/131073\/attachments$/,
+      names: 'get attachments of page 131073',
+      scope: 'read:attachment:confluence',
+    },
+    create_page: {
+      entry: { name: 'p', ref: 'DOCS', title: 'New', file: 'p.md' },
+      files: { 'p.md': 'hello' },
+      names: 'create page "New" in DOCS',
+      scope: 'write:page:confluence',
+    },
+    update_page: {
+      entry: { name: 'p', ref: '131073', title: 'Runbook', file: 'p.md' },
+      files: { 'p.md': 'hello' },
+      names: 'update page 131073',
+      scope: 'write:page:confluence',
+    },
+    add_attachment: {
+      entry: { name: 'a', ref: '131073', file: 'report.txt' },
+      files: { 'report.txt': 'all is well' },
+      names: 'attach report.txt to page 131073',
+      scope: 'write:attachment:confluence',
+    },
+  },
 })
 
 describe('reading', () => {
@@ -204,5 +238,91 @@ describe('updating a page', () => {
 
   test('that is not there is an error', async () => {
     expect((await failureOf(update(begin('idempotent'), '9'))).code).toBe('not_found')
+  })
+})
+
+describe('people whom a page mentions', () => {
+  const mention = (id: string) => `<ac:link><ri:user ri:account-id="${id}" /></ac:link>`
+  const read = async (at: TestContext) => {
+    const { id } = addPage(site, { title: 'People', value: `<p>${mention('5b1')} and ${mention('5b2')}</p>` })
+    await run('get_page', { name: 'p.md', ref: id }, at)
+    return written(at, 'p.md')
+  }
+
+  test('are shown by their names, where the account may see them', async () => {
+    site.people = { '5b1': 'Ada Lovelace' }
+    expect(await read(begin())).toBe('[@Ada Lovelace](accountid:5b1) and [@5b2](accountid:5b2)\n')
+  })
+
+  test('are shown by their ids when the token may not ask', async () => {
+    site.fail(/users-bulk$/, () => refusal(403))
+    const at = begin()
+    expect(await read(at)).toBe('[@5b1](accountid:5b1) and [@5b2](accountid:5b2)\n')
+    expect(at.lines.join()).toContain('read:user:confluence')
+  })
+})
+
+describe('attachments', () => {
+  const attach = async (content: string, options: Parameters<typeof testContext>[0] = {}, entry: object = {}) => {
+    const at = testContext({
+      ...{ agent: 'wiki', settings: settings(site.url), network: { allow: [], literalOrigins: [] } },
+      ...{ effect: 'idempotent', ...options },
+    })
+    writeFileSync(join(at.workspace, 'report.txt'), content)
+    return run('add_attachment', { name: 'a', ref: '131073', file: 'report.txt', ...entry }, at)
+  }
+
+  test('are downloaded over pages and up to the limit, or by name', async () => {
+    for (let n = 1; n <= 120; n++) addAttachment(site, `file ${n}.txt`, `content ${n}`)
+    const all = begin()
+    const { data } = await run('get_attachments', { name: 'all', ref: '131073', limit: 200 }, all)
+    expect(data).toMatchObject({ id: '131073', total: 120, truncated: false })
+    const { items } = data as { items: { file: string }[] }
+    expect(items.map(({ file }) => written(all, file))).toEqual(items.map((_, at) => `content ${at + 1}`))
+    const some = await run('get_attachments', { name: 'all', ref: '131073', limit: 110 }, begin())
+    expect(some.data).toMatchObject({ total: 110, truncated: true })
+    const one = await run('get_attachments', { name: 'one', ref: '131073', filename: 'file 7.txt' }, begin())
+    expect(one.data).toMatchObject({ total: 1, items: [{ filename: 'file 7.txt', size: 9, version: 1 }] })
+  })
+
+  test('of a page that is not there', async () => {
+    const error = await failureOf(run('get_attachments', { name: 'all', ref: '9' }, begin()))
+    expect(error).toMatchObject({ code: 'not_found', message: expect.stringContaining('page 9') })
+  })
+
+  test('are attached, and get a new version under the same name', async () => {
+    const { data, external } = await attach('one', { key: 'first' })
+    const url = `${site.url}/wiki/spaces/DOCS/pages/131073`
+    expect(data).toMatchObject({ id: '131073', url, title: 'Runbook', filename: 'report.txt', size: 3 })
+    expect(external).toEqual({ id: 'att70000', url })
+    await attach('two', { key: 'second' })
+    expect(site.attachments).toMatchObject([{ title: 'report.txt', content: 'two', version: { number: 2 } }])
+    await attach('three', { key: 'second' }, { filename: 'other ü.txt' })
+    expect(site.attachments.map(({ title }) => title)).toEqual(['report.txt', 'other ü.txt'])
+  })
+
+  test('get one version though the reply is lost', async () => {
+    site.fail(/^PUT/, () => refusal(400), { done: true })
+    expect(await failureOf(attach('one'))).toMatchObject({ code: 'rejected' })
+    expect((await attach('one')).text).toContain('had the attachment already')
+    expect(site.attachments).toMatchObject([{ version: { number: 1 } }])
+  })
+})
+
+describe('through the gateway for tokens with scopes', () => {
+  test('addresses are those that people open', async () => {
+    const at = testContext({
+      agent: 'wiki',
+      settings: settings(`${site.url}/ex/confluence/8c5b-11`),
+      network: { allow: [], literalOrigins: [] },
+    })
+    const page = await run('get_page', { name: 'p.md', ref: '131073' }, at)
+    expect(page.data).toMatchObject({ url: `${SITE}/wiki/spaces/DOCS/pages/131073` })
+    const found = await run('search', { name: 's.json', ref: 'x', limit: 1 }, at)
+    expect(found.data).toMatchObject({ items: [{ url: `${SITE}/wiki/spaces/DOCS/pages/1` }] })
+    writeFileSync(join(at.workspace, 'page.md'), 'text')
+    const made = await run('create_page', { name: 'p', ref: 'DOCS', title: 'New', file: 'page.md' }, at)
+    expect(made.external!.url).toBe(`${SITE}/wiki/spaces/DOCS/pages/131074`)
+    expect(site.seen.every(({ path }) => path.startsWith('/ex/confluence/8c5b-11/wiki/'))).toBe(true)
   })
 })

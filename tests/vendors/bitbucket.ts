@@ -1,5 +1,6 @@
 // The pull requests of acme/app on Bitbucket Cloud, as far as the git agent goes.
 
+import { join } from 'node:path'
 import { isObject } from '../../lib/json.ts'
 import { refusal, type VendorRequest } from '../../lib/testing/fake-vendor.ts'
 import { type GitHost, git, gitHost } from './git-host.ts'
@@ -49,12 +50,24 @@ function answer({ method, path, query, headers, body }: VendorRequest, host: Git
   if (method !== 'POST' || !isObject(body)) return refusal(405)
   const { title, source, destination, description = '', draft = false, reviewers = [] } = body as never as FakePull
   if (!title || !source?.branch?.name) return refusal(400, { type: 'error', error: { message: 'required key' } })
-  const hash = git(host.origin, 'rev-parse', '--short=12', `refs/heads/${source.branch.name}`)
-  const pull = addPull(pulls, source.branch.name, { title, description, draft, reviewers, destination }, hash)
+  const from = source.repository?.full_name ?? 'acme/app'
+  const hash = git(
+    join(host.origin, '../..', `${from}.git`),
+    'rev-parse',
+    '--short=12',
+    `refs/heads/${source.branch.name}`,
+  )
+  const pull = addPull(pulls, source.branch.name, { title, description, draft, reviewers, destination }, hash, from)
   return Response.json(pull, { status: 201 })
 }
 
-export function addPull(pulls: FakePull[], branch: string, fields: Partial<FakePull> = {}, hash = ''): FakePull {
+export function addPull(
+  pulls: FakePull[],
+  branch: string,
+  fields: Partial<FakePull> = {},
+  hash = '',
+  from = 'acme/app',
+): FakePull {
   const id = pulls.length + 1
   const pull: FakePull = {
     id,
@@ -63,7 +76,7 @@ export function addPull(pulls: FakePull[], branch: string, fields: Partial<FakeP
     state: 'OPEN',
     draft: false,
     reviewers: [],
-    source: { branch: { name: branch }, commit: { hash }, repository: { full_name: 'acme/app' } },
+    source: { branch: { name: branch }, commit: { hash }, repository: { full_name: from } },
     destination: { branch: { name: 'main' } },
     links: { html: { href: `https://bitbucket.test/acme/app/pull-requests/${id}` } },
     ...fields,

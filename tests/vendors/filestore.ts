@@ -45,6 +45,8 @@ export interface FakeDrive extends FakeVendor {
   files: FakeFile[]
   /** Tokens that were given out. */
   tokens: number
+  /** In whose name tokens were given out. */
+  subjects: string[]
   /** No token is good any more. */
   revoke(): void
   /** Bytes of a chunk that are kept; the rest is to be sent again. */
@@ -54,6 +56,7 @@ export interface FakeDrive extends FakeVendor {
 interface State {
   files: FakeFile[]
   tokens: number
+  subjects: string[]
   valid: Set<string>
   sessions: Map<string, { file: FakeFile; size: number; content: string; existing: boolean }>
   keep: number
@@ -61,7 +64,10 @@ interface State {
 }
 
 export function fakeDrive(): FakeDrive {
-  const state: State = { files: [], tokens: 0, valid: new Set(), sessions: new Map(), keep: Infinity, url: '' }
+  const state: State = {
+    ...{ files: [], tokens: 0, subjects: [], valid: new Set(), sessions: new Map() },
+    ...{ keep: Infinity, url: '' },
+  }
   const server = fakeVendor(request => answer(request, state))
   state.url = server.url
   add(state, { id: 'folder-1', name: 'Reports', mimeType: 'application/vnd.google-apps.folder', parents: ['root'] })
@@ -151,6 +157,8 @@ async function token({ body }: VendorRequest, state: State): Promise<Response> {
       const { payload, protectedHeader } = await jwtVerify(form.assertion!, publicKey, options)
       if (payload.exp! - payload.iat! > 3_600 || payload.scope !== SCOPE || protectedHeader.kid !== 'key-1')
         return refused
+      if (payload.sub === 'boss@acme.test') return refusal(401, { error: 'unauthorized_client' })
+      if (payload.sub) state.subjects.push(payload.sub)
     } catch {
       return refused
     }

@@ -74,6 +74,13 @@ export function gitHost(authorization: string, api: (request: VendorRequest) => 
   }
 }
 
+/** Makes a fork of acme/app, as it is now, and returns its folder. */
+export function forkOf({ origin }: Pick<GitHost, 'origin'>, owner: string): string {
+  const path = join(origin, '../..', owner, 'app.git')
+  cpSync(origin, path, { recursive: true })
+  return path
+}
+
 /** A clone of a repository as it began, whose remote is at that address. */
 export function freshClone(remote: string): string {
   const at = folder()

@@ -1,5 +1,7 @@
 // The pull requests of acme/app on GitHub, as far as the git agent goes.
 
+import { existsSync } from 'node:fs'
+import { join } from 'node:path'
 import { isObject } from '../../lib/json.ts'
 import { refusal, type VendorRequest } from '../../lib/testing/fake-vendor.ts'
 import { type GitHost, git, gitHost } from './git-host.ts'
@@ -13,7 +15,7 @@ interface FakePull {
   body: string | null
   draft: boolean
   state: 'open' | 'closed'
-  head: { ref: string; sha: string; user: { login: string } }
+  head: { ref: string; sha: string; user: { login: string }; repo: { name: string } }
   base: { ref: string }
   requested_reviewers: { login: string }[]
   requested_teams: { slug: string }[]
@@ -37,14 +39,17 @@ function answer({ method, path, query, headers, body }: VendorRequest, origin: s
   if (method === 'GET' && path === '/user') {
     return Response.json({ login: 'acme-bot', id: 1 }, { headers: { 'x-oauth-scopes': 'repo, workflow' } })
   }
-  const rest = /^\/repos\/acme\/app(\/.*)$/.exec(path)?.[1]
+  const rest = /^(?:\/api\/v3)?\/repos\/acme\/app(\/.*)$/.exec(path)?.[1]
   if (!rest) return refusal(404, { message: 'Not Found' })
-  const fresh = (pull: FakePull) => ({ ...pull, head: { ...pull.head, sha: tip(origin, pull.head.ref) ?? '' } })
+  const fresh = (pull: FakePull) => ({
+    ...pull,
+    head: { ...pull.head, sha: tip(repositoryOf(origin, pull.head.user.login), pull.head.ref) ?? '' },
+  })
   if (method === 'GET' && rest === '/pulls') {
     const [owner, ref] = (query.get('head') ?? '').split(':')
     // As GitHub does, a filter without an owner filters nothing.
     const shown = pulls.filter(
-      ({ state, head }) => state === 'open' && (!ref || (owner === 'acme' && head.ref === ref)),
+      ({ state, head }) => state === 'open' && (!ref || (owner === head.user.login && head.ref === ref)),
     )
     return Response.json(shown.map(fresh))
   }
@@ -73,9 +78,11 @@ function open(
 ): Response {
   const { title, head, base, draft = false, body: text = null } = body
   if (typeof title !== 'string' || typeof head !== 'string' || typeof base !== 'string') return refusal(422)
-  if (!tip(origin, head) || !tip(origin, base)) return refusal(422, { message: 'head or base is invalid' })
-  if (pulls.some(pull => pull.state === 'open' && pull.head.ref === head)) {
-    return refusal(422, { message: `A pull request already exists for acme:${head}.` })
+  const [ref = '', owner = 'acme'] = head.split(':').reverse()
+  if (!tip(repositoryOf(origin, owner), ref) || !tip(origin, base))
+    return refusal(422, { message: 'head or base is invalid' })
+  if (pulls.some(pull => pull.state === 'open' && pull.head.ref === ref && pull.head.user.login === owner)) {
+    return refusal(422, { message: `A pull request already exists for ${owner}:${ref}.` })
   }
   const number = pulls.length + 1
   const pull: FakePull = {
@@ -85,7 +92,7 @@ function open(
     body: text as string | null,
     draft: draft === true,
     state: 'open',
-    head: { ref: head, sha: '', user: { login: 'acme' } },
+    head: { ref, sha: '', user: { login: owner }, repo: { name: 'app' } },
     base: { ref: base },
     requested_reviewers: [],
     requested_teams: [],
@@ -95,6 +102,12 @@ function open(
   return Response.json(fresh(pull), { status: 201 })
 }
 
+/** The folder of a repository: acme/app, or a fork of it. */
+function repositoryOf(origin: string, owner: string): string {
+  return join(origin, '../..', owner, 'app.git')
+}
+
 function tip(origin: string, branch: string): string | null {
+  if (!existsSync(origin)) return null
   return git(origin, 'for-each-ref', '--format=%(objectname)', `refs/heads/${branch}`) || null
 }

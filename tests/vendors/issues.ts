@@ -1,9 +1,9 @@
-// Jira Cloud as far as the issues agent goes: issues with comments, transitions, properties and a history, and the part
-// of JQL that the agent itself writes.
+// Jira Cloud as far as the issues agent goes: issues with comments, attachments, transitions, properties and a history,
+// and the part of JQL that the agent itself writes. It is also reached through the gateway, at `/ex/jira/<cloud id>`.
 
 import { isObject } from '../../lib/json.ts'
 import { type FakeVendor, fakeVendor, refusal, type VendorRequest } from '../../lib/testing/fake-vendor.ts'
-import { isSigned, refusedForm } from './atlassian.ts'
+import { formOf, isSigned, refusedForm } from './atlassian.ts'
 
 interface Given {
   project?: { key: string }
@@ -22,9 +22,18 @@ export interface FakeIssue {
   id: string
   key: string
   fields: Fields
-  comments: { id: string; created: string; author: { displayName: string; accountId: string }; body: unknown }[]
+  comments: FakeComment[]
+  attachments: { id: string; filename: string; content: string }[]
   properties: Record<string, unknown>
   histories: { id: string; created: string; historyMetadata?: unknown }[]
+}
+
+interface FakeComment {
+  id: string
+  created: string
+  author: { displayName: string; accountId: string }
+  body: unknown
+  properties: { key: string; value: unknown }[]
 }
 
 export interface FakeIssues extends FakeVendor {
@@ -39,6 +48,8 @@ const TRANSITIONS = [
   { id: '11', name: 'Start', from: '1', to: '3' },
   { id: '31', name: 'Finish', from: '3', to: '5' },
 ]
+/** The address of the site for people. */
+export const SITE = 'https://acme.atlassian.net'
 const USER = { displayName: 'Ada', accountId: '5b1' }
 
 export const FIELDS = [
@@ -89,6 +100,7 @@ export function addIssue(state: FakeIssues, fields: Given, properties: Record<st
       status: { id: '1', name: STATUSES[1] },
     },
     comments: [],
+    attachments: [],
     properties,
     histories: [],
   }
@@ -97,34 +109,90 @@ export function addIssue(state: FakeIssues, fields: Given, properties: Record<st
 }
 
 export function addComment(issue: FakeIssue, body: unknown, created = new Date().toISOString()) {
-  const comment = { id: `${20_000 + issue.comments.length}`, created, author: USER, body }
+  const comment: FakeComment = {
+    id: `${20_000 + issue.comments.length}`,
+    created,
+    author: USER,
+    body,
+    properties: [],
+  }
   issue.comments.push(comment)
   return comment
 }
 
-function answer(request: VendorRequest, state: FakeIssues): Response {
+export function addAttachment(issue: FakeIssue, filename: string, content: string) {
+  const attachment = { id: `${30_000 + issue.attachments.length}`, filename, content }
+  issue.attachments.push(attachment)
+  return attachment
+}
+
+function answer(given: VendorRequest, state: FakeIssues): Response | Promise<Response> {
+  const request = { ...given, path: given.path.replace(/^\/ex\/jira\/[^/]+/, '') }
   const { method, path, body } = request
+  // The media service knows no credential of Jira.
+  if (path.startsWith('/media/')) return content(path, state)
   if (!isSigned(request)) return refusal(401, { errorMessages: ['Client must be authenticated'] })
   const refused = refusedForm(request)
   if (refused) return refused
   if (path === '/rest/api/3/myself') return Response.json({ displayName: 'Ada Issues', active: true })
   if (path === '/rest/api/3/mypermissions') return permissions(request.query)
+  if (path === '/rest/api/3/serverInfo') return Response.json({ baseUrl: SITE, deploymentType: 'Cloud' })
+  if (path === '/rest/api/3/comment/list') return commentsById(request, state)
+  if (path === '/rest/api/3/issue/bulkfetch') return bulkFetch(body, state)
+  const attachment = /^\/rest\/api\/3\/attachment\/content\/(\d+)$/.exec(path)?.[1]
+  if (attachment) return Response.redirect(`${state.url}/media/${attachment}`, 303)
   if (path === '/rest/api/3/search') return refusal(410, { errorMessages: ['removed: use /rest/api/3/search/jql'] })
   if (path === '/rest/api/3/search/jql') return search(body, state)
   if (path === '/rest/api/3/field') return Response.json(state.fields)
   if (path === '/rest/api/3/issue' && method === 'POST') return create(body, state)
-  const [, key = '', rest = ''] = /^\/rest\/api\/3\/issue\/([^/]+)(\/comment|\/transitions)?$/.exec(path) ?? []
+  const [, key = '', rest = ''] =
+    /^\/rest\/api\/3\/issue\/([^/]+)(\/comment|\/transitions|\/attachments)?$/.exec(path) ?? []
   const issue = state.issues.get(key)
   if (!issue) return refusal(404, { errorMessages: ['Issue does not exist or you do not have permission to see it.'] })
+  if (rest === '/attachments') return attach(request, issue)
   if (rest === '/comment') return method === 'POST' ? comment(body, issue) : listComments(request, issue)
   if (rest === '/transitions') return method === 'POST' ? transition(body, issue) : listTransitions(issue)
   return method === 'PUT' ? edit(request, issue, state) : Response.json(shown(issue, request.query))
 }
 
-function shown({ id, key, fields, histories }: FakeIssue, query: URLSearchParams) {
+function shown({ id, key, fields, histories, attachments }: FakeIssue, query: URLSearchParams) {
   const changelog = { startAt: 0, maxResults: 100, total: histories.length, histories }
-  return { id, key, fields, ...(query.get('expand') === 'changelog' && { changelog }) }
+  return {
+    id,
+    key,
+    fields: { ...fields, attachment: attachments.map(recordOf) },
+    ...(query.get('expand') === 'changelog' && { changelog }),
+  }
 }
+
+const recordOf = ({ id, filename, content }: FakeIssue['attachments'][number]) => {
+  return { id, filename, size: Buffer.byteLength(content), mimeType: 'text/plain', author: USER }
+}
+
+function content(path: string, state: FakeIssues): Response {
+  const all = [...state.issues.values()].flatMap(({ attachments }) => attachments)
+  const found = all.find(({ id }) => path === `/media/${id}`)
+  return found ? new Response(found.content) : refusal(404)
+}
+
+async function attach(request: VendorRequest, issue: FakeIssue): Promise<Response> {
+  if (request.headers.get('x-atlassian-token') !== 'no-check') return refusal(403, 'XSRF check failed')
+  const form = await formOf(request)
+  if (!form) return invalid('file is required')
+  return Response.json([recordOf(addAttachment(issue, form.filename, form.content))])
+}
+
+/** Issues by id or key, as the database has them. Those that are not there are left out. */
+function bulkFetch(body: unknown, state: FakeIssues): Response {
+  const { issueIdsOrKeys = [], properties = [] } = body as { issueIdsOrKeys?: string[]; properties?: string[] }
+  if (issueIdsOrKeys.length === 0 || issueIdsOrKeys.length > 100) return invalid('issueIdsOrKeys')
+  const found = issueIdsOrKeys.flatMap(key => state.issues.get(key) ?? [])
+  const issues = found.map(issue => ({ id: issue.id, key: issue.key, properties: chosen(issue, properties) }))
+  return Response.json({ issues, issueErrors: [] })
+}
+
+const chosen = (issue: FakeIssue, properties: string[]) =>
+  Object.fromEntries(properties.flatMap(key => (key in issue.properties ? [[key, issue.properties[key]]] : [])))
 
 const invalid = (...errorMessages: string[]) => refusal(400, { errorMessages, errors: {} })
 
@@ -190,11 +258,28 @@ function edit({ body, query }: VendorRequest, issue: FakeIssue, state: FakeIssue
   return query.get('returnIssue') === 'true' ? Response.json(shown(issue, query)) : new Response(null, { status: 204 })
 }
 
-function comment(body: unknown, issue: FakeIssue): Response {
-  const text = (body as { body?: unknown }).body
-  return isDocument(text)
-    ? Response.json(addComment(issue, text), { status: 201 })
-    : invalid('Comment body is not valid!')
+function comment(given: unknown, issue: FakeIssue): Response {
+  const { body, properties = [] } = given as Partial<FakeComment>
+  if (!isDocument(body)) return invalid('Comment body is not valid!')
+  const made = Object.assign(addComment(issue, body), { properties })
+  return Response.json(listed(made), { status: 201 })
+}
+
+/** Comments have their properties only when they are asked for by id. */
+function listed({ properties, ...comment }: FakeComment) {
+  const isInternal = properties.some(
+    ({ key, value }) => key === 'sd.public.comment' && isObject(value) && value.internal,
+  )
+  return { ...comment, jsdPublic: !isInternal }
+}
+
+function commentsById({ body, query }: VendorRequest, state: FakeIssues): Response {
+  const { ids = [] } = body as { ids?: number[] }
+  if (ids.length === 0 || ids.length > 1_000 || ids.some(id => typeof id !== 'number')) return invalid('ids')
+  const all = [...state.issues.values()].flatMap(({ comments }) => comments)
+  const found = all.filter(({ id }) => ids.includes(Number(id)))
+  const isExpanded = query.get('expand') === 'properties'
+  return Response.json({ values: found.map(each => (isExpanded ? each : listed(each))), total: found.length })
 }
 
 function listComments({ query }: VendorRequest, { comments }: FakeIssue): Response {
@@ -205,7 +290,7 @@ function listComments({ query }: VendorRequest, { comments }: FakeIssue): Respon
     startAt: start,
     maxResults: most,
     total: comments.length,
-    comments: ordered.slice(start, start + most),
+    comments: ordered.slice(start, start + most).map(listed),
   }
   return Response.json(page)
 }
@@ -230,7 +315,7 @@ function transition(body: unknown, issue: FakeIssue): Response {
   return new Response(null, { status: 204 })
 }
 
-/** Knows `parent in (…)` and `project in (…) AND …`; any other bounded query finds all. */
+/** Knows `parent in (…)` and the order by key; any other bounded query finds all. */
 function search(body: unknown, state: FakeIssues): Response {
   const known = ['jql', 'fields', 'maxResults', 'nextPageToken', 'properties']
   if (!isObject(body) || Object.keys(body).some(key => !known.includes(key))) return invalid('unknown field')
@@ -238,7 +323,7 @@ function search(body: unknown, state: FakeIssues): Response {
     jql,
     maxResults = 50,
     nextPageToken = '0',
-    fields,
+    fields = ['id'],
     properties = [],
   } = body as {
     jql?: string
@@ -248,22 +333,21 @@ function search(body: unknown, state: FakeIssues): Response {
     properties?: string[]
   }
   if (!jql || /^\s*order by/i.test(jql)) return invalid('Unbounded JQL queries are not allowed here')
-  if (maxResults > 100 && fields?.length) return invalid('maxResults')
+  if (maxResults > 100) return invalid('maxResults')
   const parents = /^parent in \(([^)]*)\)/.exec(jql)?.[1]
-  const found = [...state.issues.values()].filter(
+  const matching = [...state.issues.values()].filter(
     issue => !state.unindexed.has(issue.key) && (!parents || parents.includes(`"${issue.fields.parent?.key}"`)),
   )
+  const found = jql.endsWith('ORDER BY key DESC') ? matching.toReversed() : matching
   const start = Number(nextPageToken)
   const end = start + maxResults
+  // Without fields there are only ids, and keys have to be asked for as well.
+  const wanted = fields.filter(field => field !== 'id')
   const issues = found.slice(start, end).map(issue => ({
     id: issue.id,
-    key: issue.key,
-    ...(fields && { fields: issue.fields }),
-    ...(properties.length > 0 && {
-      properties: Object.fromEntries(
-        properties.flatMap(key => (key in issue.properties ? [[key, issue.properties[key]]] : [])),
-      ),
-    }),
+    ...(wanted.length > 0 && { key: issue.key }),
+    ...(wanted.some(field => field !== 'key') && { fields: issue.fields }),
+    ...(properties.length > 0 && { properties: chosen(issue, properties) }),
   }))
   return Response.json({ issues, isLast: end >= found.length, ...(end < found.length && { nextPageToken: `${end}` }) })
 }

@@ -7,7 +7,8 @@ export const KEYS = { api_key: 'canary-datadog-api-key', app_key: 'canary-datado
 
 export interface FakeMetrics extends FakeVendor {
   series: object[]
-  monitors: { id: number; name: string; tags: string[] }[]
+  /** `scope`: tags of what is watched; `tags`: those of the monitor itself. */
+  monitors: { id: number; name: string; tags: string[]; scope?: string[] }[]
   /** Listed by v2, newest last. */
   events: { id: string; at: number; title: string }[]
   /** Taken in by v1. */
@@ -60,9 +61,13 @@ function listMonitors(query: URLSearchParams, state: FakeMetrics): Response {
   const size = Number(query.get('page_size') ?? 100)
   const page = query.get('page')
   if (!(size >= 1 && size <= 1_000) || !/^\d+$/.test(page ?? '')) return refusal(400, { errors: ['page'] })
-  const tags = query.get('tags')?.split(',') ?? []
+  const scope = query.get('tags')?.split(',') ?? []
+  const own = query.get('monitor_tags')?.split(',') ?? []
   const fits = state.monitors.filter(
-    monitor => monitor.name.includes(query.get('name') ?? '') && tags.every(tag => monitor.tags.includes(tag)),
+    monitor =>
+      monitor.name.includes(query.get('name') ?? '') &&
+      scope.every(tag => monitor.scope?.includes(tag)) &&
+      own.every(tag => monitor.tags.includes(tag)),
   )
   const whole = fits.map(each => ({ ...each, type: 'query alert', overall_state: 'OK', query: 'avg(last_5m):x > 1' }))
   return Response.json(whole.slice(Number(page) * size, (Number(page) + 1) * size))
@@ -83,7 +88,8 @@ function listEvents(query: URLSearchParams, state: FakeMetrics): Response {
       attributes: { timestamp: new Date(at).toISOString(), message: 'm', tags: ['a:b'], attributes },
     }
   })
-  const page = start + limit < fits.length && { page: { after: `after-${start + limit}` } }
+  // Every full page has a cursor, also the last one.
+  const page = data.length === limit && { page: { after: `after-${start + limit}` } }
   return Response.json(
     { data, meta: { status: 'done', ...page } },
     { headers: { 'content-type': 'application/vnd.api+json' } },

@@ -16,13 +16,15 @@ export interface ObjectVendor {
   endpoint: string
   /** Method and path with query, as they came. */
   seen: string[]
-  /** Asked before each request; null lets it pass. */
+  /** Asked before each request whose signature is right; null lets it pass. */
   fault: Fault
+  /** Asked before the signature is checked. */
+  before: Fault
   [Symbol.asyncDispose](): Promise<void>
 }
 
-export const refusal = (status: number, code: string, message = code) =>
-  new Response(`<?xml version="1.0"?><Error><Code>${code}</Code><Message>${message}</Message></Error>`, {
+export const refusal = (status: number, code: string, message = code, more = '') =>
+  new Response(`<?xml version="1.0"?><Error><Code>${code}</Code><Message>${message}</Message>${more}</Error>`, {
     status,
     headers: { 'content-type': 'application/xml' },
   })
@@ -46,6 +48,8 @@ export async function objectVendor(): Promise<ObjectVendor> {
       const url = new URL(request.url)
       const target = request.url.slice(url.origin.length)
       vendor.seen.push(`${request.method} ${target}`)
+      const early = await vendor.before(request, url)
+      if (early) return early
       if (!isSigned(request, target)) return refusal(403, 'SignatureDoesNotMatch', 'The signature does not match')
       // s3rver stumbles over a bucket that it has not.
       const known = url.pathname === `/${BUCKET}` || url.pathname.startsWith(`/${BUCKET}/`)
@@ -69,6 +73,7 @@ export async function objectVendor(): Promise<ObjectVendor> {
     endpoint: `http://127.0.0.1:${server.port}`,
     seen: [],
     fault: () => null,
+    before: () => null,
     async [Symbol.asyncDispose]() {
       await server.stop(true)
       await store.close()

@@ -60,7 +60,8 @@ async function takeChunk(request: Request, state: Sink): Promise<Response> {
   }
   await count(request, state)
   const total = Number(request.headers.get('content-range')?.split('/')[1])
-  if (state.taken === total) return Response.json({ id: 'large', name: 'large', size: `${total}` })
+  if (state.taken === total)
+    return Response.json({ id: 'large', name: 'large', mimeType: 'application/octet-stream', size: `${total}` })
   return new Response(null, { status: 308, headers: { range: `bytes=0-${state.taken - 1}` } })
 }
 
@@ -69,7 +70,7 @@ async function count({ body }: Request, state: Sink): Promise<void> {
   if (body) for await (const chunk of body) state.taken += chunk.byteLength
 }
 
-function zeros(size: number): ReadableStream<Uint8Array> {
+export function zeros(size: number): ReadableStream<Uint8Array> {
   const chunk = new Uint8Array(256 * 1024)
   let left = size
   return new ReadableStream({

@@ -1,8 +1,10 @@
-// Confluence Cloud as far as the wiki agent goes: pages of one space, their versions, and a search.
+// Confluence Cloud as far as the wiki agent goes: pages of one space, their versions and attachments, the names of people,
+// and a search. It is also reached through the gateway, at `/ex/confluence/<cloud id>`, and its links then lead to the
+// site.
 
 import { isObject } from '../../lib/json.ts'
 import { type FakeVendor, fakeVendor, refusal, type VendorRequest } from '../../lib/testing/fake-vendor.ts'
-import { isSigned, refusedForm } from './atlassian.ts'
+import { formOf, isSigned, refusedForm } from './atlassian.ts'
 
 export interface FakePage {
   id: string
@@ -15,19 +17,38 @@ export interface FakePage {
   _links: { webui: string }
 }
 
+export interface FakeAttachment {
+  id: string
+  title: string
+  page: string
+  content: string
+  version: { number: number; message: string }
+}
+
 export interface FakeWiki extends FakeVendor {
   pages: Map<string, FakePage>
+  attachments: FakeAttachment[]
+  /** Display names by the id of an account. */
+  people: Record<string, string>
   /** How many results every search has. */
   results: number
   /** Whether results are paged by `start`, as older sites do, and not by a cursor. */
   byStart: boolean
 }
 
+/** The address of the site for people. */
+export const SITE = 'https://acme.atlassian.net'
 export const SPACE = { id: '65538', key: 'DOCS' }
 
 export function fakeWiki(): FakeWiki {
   const server = fakeVendor(request => answer(request, state))
-  const state: FakeWiki = Object.assign(server, { pages: new Map(), results: 250, byStart: false })
+  const state: FakeWiki = Object.assign(server, {
+    pages: new Map(),
+    attachments: [],
+    people: {},
+    results: 250,
+    byStart: false,
+  })
   addPage(state, { title: 'Runbook', value: '<h1>Steps</h1><p>Turn it <strong>off</strong>.</p>' })
   return state
 }
@@ -48,16 +69,36 @@ export function addPage(state: FakeWiki, page: { title: string; value: string; p
   return made
 }
 
-function answer(request: VendorRequest, state: FakeWiki): Response {
+export function addAttachment(state: FakeWiki, title: string, content: string, page = '131073'): FakeAttachment {
+  const version = { number: 1, message: '' }
+  const made = { id: `att${70_000 + state.attachments.length}`, title, page, content, version }
+  state.attachments.push(made)
+  return made
+}
+
+function answer(given: VendorRequest, server: FakeWiki): Response | Promise<Response> {
+  const gateway = /^\/ex\/confluence\/[^/]+/.exec(given.path)?.[0] ?? ''
+  const request = { ...given, path: given.path.slice(gateway.length) }
+  const state = gateway ? { ...server, url: SITE } : server
   const { method, path, query } = request
+  // The media service knows no credential of Confluence.
+  if (path.startsWith('/media/')) return contentOf(path, state)
   if (!isSigned(request)) return refusal(401, { message: 'Client must be authenticated' })
   const refused = refusedForm(request)
   if (refused) return refused
   if (path === '/wiki/rest/api/user/current') return Response.json({ type: 'known', displayName: 'Ada Wiki' })
   if (path === '/wiki/rest/api/search') return search(query, state)
   if (path === '/wiki/api/v2/spaces') {
-    return Response.json({ results: query.get('keys') === SPACE.key ? [{ ...SPACE, name: 'Documents' }] : [] })
+    const results = query.get('keys') === SPACE.key ? [{ ...SPACE, name: 'Documents' }] : []
+    return Response.json({ results, _links: { base: `${state.url}/wiki` } })
   }
+  if (path === '/wiki/api/v2/users-bulk') return people(request, state)
+  const [, ofPage] = /^\/wiki\/api\/v2\/pages\/(\d+)\/attachments$/.exec(path) ?? []
+  if (ofPage) return listAttachments(ofPage, query, state)
+  const [, owner, download] =
+    /^\/wiki\/rest\/api\/content\/(\d+)\/child\/attachment(?:\/([^/]+)\/download)?$/.exec(path) ?? []
+  if (download) return Response.redirect(`${server.url}/media/${download}`, 302)
+  if (owner) return attach(owner, request, server)
   // The old ways to write are gone.
   if (path.startsWith('/wiki/rest/api/content')) return refusal(410, { message: 'deprecated' })
   if (path === '/wiki/api/v2/pages') return method === 'POST' ? create(request, state) : list(query, state)
@@ -65,6 +106,45 @@ function answer(request: VendorRequest, state: FakeWiki): Response {
   const page = id && state.pages.get(id)
   if (!page) return refusal(404, { errors: [{ status: 404, code: 'NOT_FOUND' }] })
   return method === 'PUT' ? update(request, page, state) : Response.json(linked(page, state))
+}
+
+function people({ body }: VendorRequest, { people }: FakeWiki): Response {
+  const ids = isObject(body) && Array.isArray(body.accountIds) ? body.accountIds : []
+  if (ids.length === 0 || ids.length > 250) return refusal(400, { message: 'accountIds' })
+  const results = ids.flatMap(id => (people[id] ? [{ accountId: id, displayName: people[id] }] : []))
+  return Response.json({ results })
+}
+
+function contentOf(path: string, { attachments }: FakeWiki): Response {
+  const found = attachments.find(({ id }) => path === `/media/${id}`)
+  return found ? new Response(found.content) : refusal(404)
+}
+
+function listAttachments(page: string, query: URLSearchParams, state: FakeWiki): Response {
+  if (!state.pages.has(page)) return refusal(404, { errors: [{ status: 404, code: 'NOT_FOUND' }] })
+  const all = state.attachments.filter(
+    each => each.page === page && (!query.has('filename') || each.title === query.get('filename')),
+  )
+  const start = Number(query.get('cursor') ?? 0)
+  const end = start + Number(query.get('limit') ?? 50)
+  const results = all.slice(start, end).map(({ id, title, content, version }) => {
+    return { id, status: 'current', title, mediaType: 'text/plain', fileSize: Buffer.byteLength(content), version }
+  })
+  const next = `/wiki/api/v2/pages/${page}/attachments?limit=${end - start}&cursor=${end}`
+  return Response.json({ results, _links: { base: `${state.url}/wiki`, ...(end < all.length && { next }) } })
+}
+
+/** Creates an attachment, or a new version of the one with this name. */
+async function attach(page: string, request: VendorRequest, state: FakeWiki): Promise<Response> {
+  if (request.headers.get('x-atlassian-token') !== 'nocheck') return refusal(403, 'XSRF check failed')
+  if (request.method !== 'PUT' || !state.pages.has(page)) return refusal(404)
+  const form = await formOf(request)
+  if (!form) return refusal(400, { message: 'file' })
+  const there = state.attachments.find(each => each.page === page && each.title === form.filename)
+  const made = there ?? addAttachment(state, form.filename, '', page)
+  const number = made.version.number + (there ? 1 : 0)
+  Object.assign(made, { content: form.content, version: { number, message: form.comment } })
+  return Response.json({ results: [{ id: made.id, type: 'attachment', status: 'current', title: made.title }] })
 }
 
 const linked = (page: FakePage, { url }: FakeWiki) => ({ ...page, _links: { ...page._links, base: `${url}/wiki` } })

@@ -29,7 +29,7 @@ export async function adfToMarkdown(document: AdfNode | null | undefined): Promi
 
 /** Replaces nodes that are nested too deeply with their text. */
 function shallow(node: AdfNode, depth = 0): AdfNode {
-  if (!node.content) return node
+  if (!Array.isArray(node.content)) return { ...node, content: [] }
   if (depth < DEEPEST) return { ...node, content: node.content.map(child => shallow(child, depth + 1)) }
   return { type: 'paragraph', content: [{ type: 'text', text: textOf(node) }] }
 }

@@ -7,7 +7,8 @@
 // issue in the file.
 
 import type { Static } from 'typebox'
-import { type AgentContext, AgentError } from '../../agent/define.ts'
+import type { AgentContext } from '../../agent/agent-context.ts'
+import { AgentError } from '../../agent/agent-error.ts'
 import { readText } from '../../agent/entry.ts'
 import { isObject, type JsonObject } from '../../json.ts'
 import { problems } from '../../schema.ts'
@@ -25,7 +26,7 @@ const IssueDraft = Type.Object(
     type: Type.Optional(Text),
     summary: Type.Optional(Text),
     description: Type.Optional(Type.String()),
-    labels: Type.Optional(Type.Array(Type.String({ pattern: '^\\S+$' }))),
+    labels: Type.Optional(Type.Array(Type.String({ pattern: '^\\S+$', 'x-expected': 'a word without spaces' }))),
     parent: Type.Optional(Type.Union([Text, Type.Integer()])),
     fields: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
   },

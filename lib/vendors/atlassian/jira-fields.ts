@@ -2,7 +2,8 @@
 // choices and people as plain text.
 // https://developer.atlassian.com/cloud/jira/platform/rest/v3/api-group-issue-fields/
 
-import { type AgentContext, AgentError } from '../../agent/define.ts'
+import type { AgentContext } from '../../agent/agent-context.ts'
+import { AgentError } from '../../agent/agent-error.ts'
 import type { Json, JsonObject } from '../../json.ts'
 import { markdownToAdf } from './adf-write.ts'
 

@@ -6,6 +6,8 @@ import { pathSegment } from '../../agent/json-api.ts'
 import { type Page, pagesOf } from '../../agent/listing.ts'
 import type { JsonObject } from '../../json.ts'
 import type { AdfNode } from './adf-write.ts'
+import { Reply } from './jira-replies.ts'
+import { isGateway } from './settings.ts'
 import { type AtlassianContext, atlassian, siteOf } from './site.ts'
 
 export const BROWSE = 'Browse Projects (read:jira-work)'
@@ -23,6 +25,7 @@ export interface Issue extends JsonObject {
     issuetype?: { name: string }
     description?: AdfNode | null
     issuelinks?: IssueLink[]
+    attachment?: JiraAttachment[]
   }
 }
 
@@ -33,17 +36,41 @@ type IssueLink = {
 }
 
 /** A type instead of an interface, because an interface is not assignable to Json. */
+export type JiraAttachment = {
+  id: string | number
+  filename: string
+  size: number
+  mimeType?: string
+  created?: string
+  author?: { displayName?: string } | null
+}
+
+/** A type instead of an interface, because an interface is not assignable to Json. */
 export type JiraComment = {
   id: string
   created: string
   author?: { displayName: string; accountId: string }
   body: AdfNode
+  /** False for an internal comment of Jira Service Management. */
+  jsdPublic?: boolean
 }
 
 const BRIEF_FIELDS = ['summary', 'status', 'issuetype', 'priority', 'assignee', 'labels', 'parent', 'updated']
 
 export function jira(context: AtlassianContext) {
-  return atlassian(context)
+  return atlassian('jira', context)
+}
+
+/** The address of the site for people. The gateway's own address is not one, so that Jira is asked for the site's. */
+export async function webAddress(context: AtlassianContext): Promise<string> {
+  if (!isGateway(context.settings)) return siteOf(context)
+  const options = { scope: BROWSE, reply: Reply.server }
+  const { baseUrl } = await jira(context)<{ baseUrl: string }>(
+    'get the address of the site',
+    '/rest/api/3/serverInfo',
+    options,
+  )
+  return baseUrl.replace(/\/+$/, '')
 }
 
 export function issuePath(key: string, rest = ''): string {
@@ -51,21 +78,29 @@ export function issuePath(key: string, rest = ''): string {
 }
 
 /** The permissions that the agent's actions need in at least one project, under Jira's names. */
-const PERMISSIONS = ['BROWSE_PROJECTS', 'CREATE_ISSUES', 'EDIT_ISSUES', 'TRANSITION_ISSUES', 'ADD_COMMENTS']
+const PERMISSIONS = [
+  'BROWSE_PROJECTS',
+  'CREATE_ISSUES',
+  'EDIT_ISSUES',
+  'TRANSITION_ISSUES',
+  'ADD_COMMENTS',
+  'CREATE_ATTACHMENTS',
+]
 
 export async function examine(context: AtlassianContext): Promise<Diagnosis> {
   const call = jira(context)
   const scope = 'read:jira-user, read:jira-work'
-  const { displayName } = await call<{ displayName: string }>('get the account', '/rest/api/3/myself', { scope })
+  const who = { scope, reply: Reply.account }
+  const { displayName } = await call<{ displayName: string }>('get the account', '/rest/api/3/myself', who)
   const query = { permissions: PERMISSIONS.join(',') }
-  const options = { query, scope }
+  const options = { query, scope, reply: Reply.permissions }
   const { permissions } = await call<{ permissions: Record<string, { havePermission: boolean }> }>(
     'get permissions',
     '/rest/api/3/mypermissions',
     options,
   )
   const missing = PERMISSIONS.filter(name => !permissions[name]?.havePermission)
-  return { who: displayName, missing, text: siteOf(context) }
+  return { who: displayName, missing, text: await webAddress(context) }
 }
 
 export async function getIssue(
@@ -73,16 +108,16 @@ export async function getIssue(
   context: AtlassianContext,
   query: { fields?: string; expand?: string } = {},
 ): Promise<Issue> {
-  return await jira(context)<Issue>(`get issue ${key}`, issuePath(key), { query, scope: BROWSE })
+  return await jira(context)<Issue>(`get issue ${key}`, issuePath(key), { query, scope: BROWSE, reply: Reply.issue })
 }
 
-/** The part of an issue that results show. Linked issues have few fields. */
-export function briefOf({ id, key, fields }: Issue, context: AtlassianContext) {
+/** The part of an issue that results show. Linked issues have few fields. `web` is the address of the site. */
+export function briefOf({ id, key, fields = {} }: Pick<Issue, 'id' | 'key'> & Partial<Issue>, web: string) {
   const { issuetype, status, summary, priority, assignee, labels, parent, updated } = fields
   return {
     key,
     id: id || null,
-    url: `${siteOf(context)}/browse/${key}`,
+    url: `${web}/browse/${key}`,
     type: issuetype?.name ?? null,
     status: status?.name ?? null,
     summary: summary ?? null,
@@ -97,21 +132,19 @@ export function briefOf({ id, key, fields }: Issue, context: AtlassianContext) {
 /** The next issues of a query, with these fields. Jira does not report a total. */
 export async function searchPage(
   jql: string,
-  options: { cursor: string | undefined; wanted: number; fields: string[]; properties?: string[] },
+  { cursor, wanted, fields }: { cursor: string | undefined; wanted: number; fields: string[] },
   context: AtlassianContext,
 ): Promise<Page<Issue, string>> {
-  const { cursor, wanted, fields, properties } = options
   const body = {
     jql,
     fields,
     maxResults: Math.min(wanted, PAGE),
     ...(cursor !== undefined && { nextPageToken: cursor }),
-    ...(properties && { properties }),
   }
   const { issues, nextPageToken } = await jira(context)<{ issues: Issue[]; nextPageToken?: string | null }>(
     'search',
     '/rest/api/3/search/jql',
-    { method: 'POST', body, scope: BROWSE },
+    { method: 'POST', body, scope: BROWSE, reply: Reply.issues },
   )
   return { items: issues, next: nextPageToken }
 }
@@ -124,7 +157,7 @@ export async function commentsPage(
   context: AtlassianContext,
 ): Promise<Page<JiraComment, number>> {
   const query = { startAt: start, maxResults: PAGE, orderBy: order }
-  const options = { query, scope: BROWSE }
+  const options = { query, scope: BROWSE, reply: Reply.comments }
   const path = issuePath(key, '/comment')
   const reply = await jira(context)<{ comments: JiraComment[]; total: number }>(`get comments of ${key}`, path, options)
   const next = start + reply.comments.length

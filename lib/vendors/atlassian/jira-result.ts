@@ -1,23 +1,23 @@
-// The results of the issues agent's writes: a comment, a transition, or the issues of a file.
+// The results of the issues agent's writes: a comment, a transition, or the issues of a file. `web` is the address of the
+// site for people.
 
-import type { AgentResult } from '../../agent/define.ts'
+import type { AgentResult } from '../../agent/agent-context.ts'
 import { briefOf, type Issue } from './jira-read.ts'
-import type { AtlassianContext } from './site.ts'
 
-export function commentResult(issue: Issue, id: string, context: AtlassianContext): AgentResult {
-  const brief = briefOf(issue, context)
+export function commentResult(issue: Issue, id: string, web: string): AgentResult {
+  const brief = briefOf(issue, web)
   const url = `${brief.url}?focusedCommentId=${id}`
   return { text: `commented on ${brief.key}`, data: { ...brief, comment_id: id }, external: { id, url } }
 }
 
-export function moveResult(issue: Issue, context: AtlassianContext): AgentResult {
-  const brief = briefOf(issue, context)
+export function moveResult(issue: Issue, web: string): AgentResult {
+  const brief = briefOf(issue, web)
   return { text: `${brief.key} is ${brief.status}`, data: brief, external: { id: brief.key, url: brief.url } }
 }
 
 /** A result for a single issue also repeats that issue's fields at the top level of `data`. */
-export function issuesResult(done: string, issues: readonly Issue[], context: AtlassianContext): AgentResult {
-  const items = issues.map(issue => briefOf(issue, context))
+export function issuesResult(done: string, issues: readonly Issue[], web: string): AgentResult {
+  const items = issues.map(issue => briefOf(issue, web))
   const [first, ...rest] = items
   const keys = items.map(({ key }) => key).join(', ')
   return {

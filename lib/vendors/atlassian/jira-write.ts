@@ -1,58 +1,66 @@
-// Writes to Jira in such a way that a write whose reply was lost can be found again. The idempotency key is stored in
-// the last line of a comment, in the history metadata of a transition, and in a property of a created issue.
+// Writes to Jira in such a way that a write whose reply was lost can be found again. The idempotency key is stored where
+// readers do not see it: in a property of a comment or of a created issue, and in the history metadata of a transition.
 // https://developer.atlassian.com/cloud/jira/platform/rest/v3/intro/
 
-import { setTimeout as pause } from 'node:timers/promises'
-import { AgentError } from '../../agent/define.ts'
+import { AgentError } from '../../agent/agent-error.ts'
 import { beforehand } from '../../agent/entry.ts'
 import { pagesOf } from '../../agent/listing.ts'
 import { messageOf } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
 import { type AdfNode, markdownToAdf } from './adf-write.ts'
 import type { IssueDraft } from './issues-file.ts'
+import { DAY, MARK, startOf } from './jira-created.ts'
 import { type JiraField, jiraFields } from './jira-fields.ts'
-import {
-  BROWSE,
-  commentsPage,
-  getIssue,
-  type Issue,
-  issuePath,
-  type JiraComment,
-  jira,
-  searchPage,
-} from './jira-read.ts'
+import { BROWSE, commentsPage, getIssue, type Issue, issuePath, type JiraComment, jira } from './jira-read.ts'
+import { Reply } from './jira-replies.ts'
 import type { AtlassianContext } from './site.ts'
 
-/** The name of the issue property and of the history's extra data that hold the idempotency key. */
-const MARK = 'cadre'
-const DAY = 24 * 3_600_000
-/** Milliseconds until a search finds an issue that was just created. */
-const INDEXED = 1_500
+/** The property by which Jira Service Management knows comments that customers do not see. */
+const INTERNAL = { key: 'sd.public.comment', value: { internal: true } }
 const EDIT = 'Edit Issues (write:jira-work)'
 
-export async function comment(key: string, document: AdfNode, context: AtlassianContext): Promise<JiraComment> {
-  const last = { type: 'paragraph', content: [{ type: 'text', text: markOf(context), marks: [{ type: 'code' }] }] }
-  const body = { ...document, content: [...(document.content ?? []), last] }
-  const options = { method: 'POST', body: { body }, scope: 'Add Comments (write:jira-work)' }
-  return await jira(context)<JiraComment>(`comment on ${key}`, issuePath(key, '/comment'), options)
+/** Writes a comment. With `internal` the customers of a service project do not see it. */
+export async function comment(
+  key: string,
+  document: AdfNode,
+  context: AtlassianContext,
+  { internal = false } = {},
+): Promise<Pick<JiraComment, 'id'>> {
+  const mark = { key: MARK, value: { key: context.key } }
+  const body = { body: document, properties: internal ? [mark, INTERNAL] : [mark] }
+  const options = { method: 'POST', body, scope: 'Add Comments (write:jira-work)', reply: Reply.comment }
+  return await jira(context)<Pick<JiraComment, 'id'>>(`comment on ${key}`, issuePath(key, '/comment'), options)
 }
 
 /** The comment that this entry wrote, or null. Only comments since the start of the run are searched. */
-export async function commented(key: string, context: AtlassianContext): Promise<JiraComment | null> {
+export async function commented(key: string, context: AtlassianContext): Promise<{ id: string } | null> {
   const page = (start = 0) => commentsPage(key, start, '-created', context)
   for await (const { items } of pagesOf(page)) {
-    const mine = items.find(({ body }) => JSON.stringify(body).includes(markOf(context)))
+    const recent = items.filter(({ created }) => !(Date.parse(created) < startOf(context) - DAY))
+    const mine = recent.length > 0 ? await markedAmong(recent, key, context) : undefined
     if (mine) return mine
-    if (items.some(({ created }) => Date.parse(created) < startOf(context) - DAY)) return null
+    if (recent.length < items.length) return null
   }
   return null
 }
 
-const markOf = ({ key }: AtlassianContext) => `cadre ${key}`
+interface WithProperties {
+  id: string
+  properties?: { key: string; value?: { key?: string } | null }[]
+}
 
-/** The time at which the run was created. Its id is a UUIDv7, which begins with that time. */
-function startOf({ run }: AtlassianContext): number {
-  return Number.parseInt(run.id.replaceAll('-', '').slice(0, 12), 16)
+/** The comment with this entry's mark. Lists of comments leave properties out, so they are read by id. */
+async function markedAmong(comments: readonly JiraComment[], key: string, context: AtlassianContext) {
+  const body = { ids: comments.map(({ id }) => Number(id)) }
+  const options = { method: 'POST', query: { expand: 'properties' }, body, scope: BROWSE, reply: Reply.commentsById }
+  const { values } = await jira(context)<{ values: WithProperties[] }>(
+    `look for comment on ${key}`,
+    '/rest/api/3/comment/list',
+    options,
+  )
+  return values.find(({ properties = [] }) =>
+    properties.some(each => each.key === MARK && each.value?.key === context.key),
+  )
 }
 
 interface Transition {
@@ -69,7 +77,7 @@ export async function move(issue: Issue, to: string, context: AtlassianContext):
   const same = (name: string | undefined) => name?.toLowerCase() === to.toLowerCase()
   if (same(issue.fields.status?.name)) return
   const path = issuePath(key, '/transitions')
-  const options = { scope: BROWSE }
+  const options = { scope: BROWSE, reply: Reply.transitions }
   const { transitions } = await beforehand(() =>
     jira(context)<{ transitions: Transition[] }>(`get transitions of ${key}`, path, options),
   )
@@ -87,6 +95,7 @@ export async function move(issue: Issue, to: string, context: AtlassianContext):
   await jira(context)(`move ${key} by ${chosen.name}`, path, {
     method: 'POST',
     body,
+    reply: null,
     scope: 'Transition Issues (write:jira-work)',
     hints: {
       400: 'if the screen of the transition requires fields, write them with update_fields first, or use another transition',
@@ -106,33 +115,6 @@ export async function moved(key: string, to: string, context: AtlassianContext):
   return histories.some(({ historyMetadata }) => historyMetadata?.extraData?.[MARK] === context.key)
 }
 
-/** The issues of a file that this entry has already created: their keys by index in the file. */
-export async function created(issues: readonly IssueDraft[], context: AtlassianContext) {
-  const wanted = issues.filter(({ key }) => key === undefined).length
-  if (wanted === 0) return new Map<number, string>()
-  const found = await lookForCreated(issues, context)
-  if (found.size === wanted) return found
-  await pause(INDEXED, undefined, { signal: context.signal })
-  return lookForCreated(issues, context)
-}
-
-async function lookForCreated(issues: readonly IssueDraft[], context: AtlassianContext) {
-  const found = new Map<number, string>()
-  const projects = [...new Set(issues.flatMap(({ project }) => (project === undefined ? [] : [project])))]
-  const days = Math.ceil((Date.now() - startOf(context)) / DAY) + 1
-  const list = projects.map(project => `"${project.replace(/["\\]/g, '')}"`).join(', ')
-  const jql = `project in (${list}) AND created >= -${days}d AND creator = currentUser() ORDER BY created DESC`
-  const page = (cursor?: string) =>
-    searchPage(jql, { cursor, wanted: 100, fields: ['id'], properties: [MARK] }, context)
-  for await (const { items } of pagesOf(page)) {
-    for (const issue of items) {
-      const mark = (issue.properties as Record<string, { key?: string; index?: number }> | undefined)?.[MARK]
-      if (mark?.key === context.key && mark.index !== undefined) found.set(mark.index, issue.key)
-    }
-  }
-  return found
-}
-
 /** Creates the issue at `index` of its file. `parent` is the key of an issue. */
 export async function create(issue: IssueDraft, index: number, known: Known, context: AtlassianContext) {
   const { project = '', type = '' } = issue
@@ -146,6 +128,7 @@ export async function create(issue: IssueDraft, index: number, known: Known, con
   const options = {
     method: 'POST',
     body: { fields, properties },
+    reply: Reply.created,
     scope: 'Create Issues (write:jira-work)',
     hints: { 400: 'check project and type, and that `fields` contains every field that this type requires' },
   }
@@ -155,8 +138,8 @@ export async function create(issue: IssueDraft, index: number, known: Known, con
 
 /** Writes these fields of an issue and returns the issue as it is afterwards. */
 export async function edit(key: string, fields: JsonObject, context: AtlassianContext): Promise<Issue> {
-  const options = { method: 'PUT', query: { returnIssue: true }, body: { fields }, scope: EDIT }
-  return (await jira(context)<Issue | null>(`edit ${key}`, issuePath(key), options)) ?? (await getIssue(key, context))
+  await jira(context)(`edit ${key}`, issuePath(key), { method: 'PUT', body: { fields }, scope: EDIT, reply: null })
+  return getIssue(key, context)
 }
 
 /** The issues as they are after a write, in the order of `keys`. */
@@ -189,7 +172,7 @@ export interface Known {
 /** Jira's fields. They are requested only when an issue of the file has `fields`. */
 export async function fieldsFor(issues: readonly IssueDraft[], context: AtlassianContext): Promise<JiraField[]> {
   if (!issues.some(({ fields }) => fields && Object.keys(fields).length > 0)) return []
-  return await jira(context)<JiraField[]>('get fields', '/rest/api/3/field', { scope: BROWSE })
+  return await jira(context)<JiraField[]>('get fields', '/rest/api/3/field', { scope: BROWSE, reply: Reply.fields })
 }
 
 export async function mainFields(issue: IssueDraft, { keys }: Known): Promise<JsonObject> {

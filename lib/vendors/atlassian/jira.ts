@@ -1,5 +1,7 @@
 // The parts of Jira that the issues agent uses: reads, and writes that can be found again.
 
+export { attach, download, withAttachments } from './jira-attachments.ts'
+export { created } from './jira-created.ts'
 export {
   briefOf,
   commentsPage,
@@ -10,13 +12,13 @@ export {
   plainDocument,
   searchPage,
   treeOf,
+  webAddress,
 } from './jira-read.ts'
 export { commentResult, issuesResult, moveResult } from './jira-result.ts'
 export {
   comment,
   commented,
   create,
-  created,
   edit,
   fieldsFor,
   type Known,

@@ -1,28 +1,41 @@
-// Shared by the agents of Atlassian's clouds: the settings of a site, and calls with an account's API token.
+// Calls to an Atlassian site with an account's API token.
 // https://developer.atlassian.com/cloud/jira/platform/basic-auth-for-rest-apis/
 
-import { type AgentContext, secret } from '../../agent/define.ts'
-import { basicAuth, jsonApi } from '../../agent/json-api.ts'
-import { Type } from '../../type.ts'
+import type { AgentContext } from '../../agent/agent-context.ts'
+import { basicAuth, type Call, jsonApi } from '../../agent/json-api.ts'
+import type { JsonObject } from '../../json.ts'
+import { type AtlassianSettings, apiAddress, isGateway, type Product, tokenOf } from './settings.ts'
 
-export const AtlassianSettings = Type.Object({
-  base_url: Type.String({
-    pattern: '^https?://[^/]',
-    description: 'The site, such as https://acme.atlassian.net; a trailing /wiki is accepted.',
-  }),
-  email: Type.String({ minLength: 3, description: 'The e-mail address of the account that the token belongs to.' }),
-  api_token: secret(),
-})
+export type AtlassianContext = AgentContext<AtlassianSettings>
 
-export type AtlassianContext = AgentContext<Type.Static<typeof AtlassianSettings>>
-
-/** The address of the site without a path. */
+/** The address that precedes the paths of the API: that of the site, or of the gateway. */
 export function siteOf({ settings }: AtlassianContext): string {
-  return settings.base_url.replace(/\/+$/, '').replace(/\/wiki$/, '')
+  return apiAddress(settings)
 }
 
-export function atlassian(context: AtlassianContext) {
-  const { email, api_token } = context.settings
-  const headers = { authorization: basicAuth(email, api_token) }
-  return jsonApi(context, { setting: 'api_token', base: siteOf(context), headers })
+/** Calls the API of a product with the account's token. */
+export function atlassian(product: Product, context: AtlassianContext) {
+  const base = siteOf(context)
+  const call = jsonApi(context, { setting: 'api_token', base, headers: signed(context) })
+  const unauthorized = refusedToken(product, context)
+  return <T = JsonObject>(doing: string, path: string, options: Call = {}): Promise<T> =>
+    call<T>(doing, path, { ...options, hints: { 401: unauthorized, ...options.hints } })
+}
+
+/** The header with the credential. */
+export function signed(context: AtlassianContext): Record<string, string> {
+  const token = tokenOf(context.settings)
+  context.conceal(token)
+  return { authorization: basicAuth(context.settings.email.trim(), token) }
+}
+
+/** What to do about 401: a token with scopes is refused at the site, and a token without them at the gateway. */
+export function refusedToken(product: Product, context: AtlassianContext): string {
+  const { agent } = context
+  const again = `the credential was refused or has expired: set agents.${agent}.api_token again`
+  if (isGateway(context.settings)) {
+    return `${again}; a token without scopes needs agents.${agent}.base_url to be the address of the site`
+  }
+  const gateway = `https://api.atlassian.com/ex/${product}/<cloud id>`
+  return `${again}; a token with scopes needs agents.${agent}.base_url to be ${gateway}, with the cloud id that ${siteOf(context)}/_edge/tenant_info shows`
 }

@@ -1,5 +1,7 @@
 // Converts storage format to Markdown. A macro with a body is replaced by its body (a panel becomes a quote, code
-// becomes a code block); any other macro is dropped.
+// becomes a code block). Any other macro is replaced by what its parameters say: the pages, files, addresses and people
+// that they name, and texts such as the key of a Jira issue. One that says nothing, such as a table of contents, is
+// dropped.
 // https://confluence.atlassian.com/doc/confluence-storage-format-790796544.html
 
 import type { AlignType, ListItem } from 'mdast'
@@ -30,14 +32,19 @@ interface Element {
 }
 type Node = Element | string
 
-export async function storageToMarkdown(storage: string): Promise<string> {
+/** The page as Markdown. `names` has the display names of accounts; a mention of any other account has its id. */
+export async function storageToMarkdown(
+  storage: string,
+  names: ReadonlyMap<string, string> = new Map(),
+): Promise<string> {
   const { Parser } = await import('htmlparser2')
   const root: Element = { name: '', attributes: {}, children: [] }
   const open = [root]
   const parser = new Parser(
     {
       onopentag(name, attributes) {
-        const element = { name, attributes, children: [] }
+        const person = name === 'ri:user' ? names.get(attributes['ri:account-id'] ?? '') : undefined
+        const element = { name, attributes: person ? { ...attributes, [PERSON]: person } : attributes, children: [] }
         const parent = open.at(-1)!
         const isTooDeep = open.length > DEEPEST
         if (!isTooDeep) parent.children.push(element)
@@ -53,6 +60,8 @@ export async function storageToMarkdown(storage: string): Promise<string> {
   return printMarkdown(blocksOf(root.children))
 }
 
+/** The attribute of a user into which the display name is put. */
+const PERSON = 'display-name'
 const HEADING = /^h([1-6])$/
 const PANELS = ['info', 'note', 'tip', 'warning', 'panel']
 const CONTAINERS = [
@@ -64,7 +73,19 @@ const CONTAINERS = [
   'ac:layout-cell',
   'ac:rich-text-body',
 ]
-const INLINE_MACROS = ['status', 'anchor']
+/** The parameters of macros without a body that are texts for people. */
+const SAID: Record<string, readonly string[]> = {
+  status: ['title'],
+  jira: ['key', 'jqlQuery'],
+  jirachart: ['jql'],
+  contentbylabel: ['cql'],
+  widget: ['url'],
+  iframe: ['src'],
+  drawio: ['diagramDisplayName', 'diagramName'],
+  gliffy: ['displayName', 'name'],
+}
+/** Macros whose parameter without a name is the title of a page. */
+const INCLUDES = ['include', 'excerpt-include']
 
 const elements = (nodes: readonly Node[], name: string): Element[] =>
   nodes.filter((node): node is Element => typeof node !== 'string' && node.name === name)
@@ -139,16 +160,49 @@ function parameter(children: readonly Node[], name: string): string {
   return found ? textOf(found.children) : ''
 }
 
+/** The blocks of a macro with a body; null for one without, which is inline content. */
 function macroOf(name: string, children: readonly Node[]): Block[] | null {
-  if (INLINE_MACROS.includes(name)) return null
-  const plain = elements(children, 'ac:plain-text-body')[0]
-  if (plain) return [{ type: 'code', lang: parameter(children, 'language') || null, value: textOf(plain.children) }]
-  const body = blocksOf(elements(children, 'ac:rich-text-body').flatMap(rich => rich.children))
   const title = parameter(children, 'title')
-  const titled: Block[] =
-    title && body.length > 0 ? [paragraph([{ type: 'strong', children: [textNode(title)] }]), ...body] : body
-  return PANELS.includes(name) && titled.length > 0 ? [quote(titled)] : titled
+  const above = title ? [paragraph([{ type: 'strong', children: [textNode(title)] }])] : []
+  const plain = elements(children, 'ac:plain-text-body')[0]
+  if (plain) {
+    const lang = parameter(children, 'language') || (['code', 'noformat'].includes(name) ? null : name)
+    return [...above, { type: 'code', lang, value: textOf(plain.children) }]
+  }
+  const rich = elements(children, 'ac:rich-text-body')
+  if (rich.length === 0) return null
+  const body = blocksOf(rich.flatMap(each => each.children))
+  if (body.length === 0) return []
+  return PANELS.includes(name) ? [quote([...above, ...body])] : [...above, ...body]
 }
+
+/** What the parameters of a macro without a body say. */
+function saidBy(name: string, children: readonly Node[]): Inline[] {
+  const parameters = elements(children, 'ac:parameter')
+  const named = parameters.flatMap(each =>
+    each.children.flatMap(child => (typeof child === 'string' ? [] : namedBy(child))),
+  )
+  if (named.length > 0) return spaced(named)
+  if (INCLUDES.includes(name)) {
+    const title = parameter(children, '').trim()
+    return title ? [pageLink(title, undefined)] : []
+  }
+  const text = (SAID[name] ?? []).map(each => parameter(children, each).trim()).find(Boolean)
+  if (!text) return []
+  if (/^https?:\/\/\S+$/.test(text)) return [link(text, [textNode(text)])]
+  return name === 'status' || !/[=~]/.test(text) ? [textNode(text)] : [{ type: 'inlineCode', value: text }]
+}
+
+/** The page, file, address or person that an element in a parameter names. */
+function namedBy(element: Element): Inline[] {
+  if (!element.name.startsWith('ri:')) return leafOf(element)
+  if (element.name !== 'ri:url') return linkOf({ name: 'ac:link', attributes: {}, children: [element] })
+  const url = element.attributes['ri:value']
+  return url ? [link(url, [textNode(url)])] : []
+}
+
+const spaced = (nodes: readonly Inline[]): Inline[] =>
+  nodes.flatMap((node, at) => (at === 0 ? [node] : [textNode(' '), node]))
 
 /** A table. A cell that spans several columns is put into the first of them. */
 function tableOf(children: readonly Node[]): Block[] {
@@ -215,8 +269,8 @@ function leafOf(element: Element): Inline[] {
         textNode(attributes['ac:emoji-fallback'] || attributes['ac:emoji-shortname'] || `(${attributes['ac:name']})`),
       ]
     case 'ac:structured-macro': {
-      const title = attributes['ac:name'] === 'status' ? parameter(children, 'title') : ''
-      return title ? [textNode(title)] : []
+      const block = blockOf(element)
+      return block ? block.flatMap(flat) : saidBy(attributes['ac:name'] ?? '', children)
     }
     case 'script':
     case 'style':
@@ -240,20 +294,23 @@ function imageOf({ attributes, children }: Element): Inline[] {
 
 function linkOf({ attributes, children }: Element): Inline[] {
   const target = (name: string) => elements(children, name)[0]?.attributes
-  const user = target('ri:user')?.['ri:account-id']
-  if (user) return [mention(user, user)]
+  const user = target('ri:user')
+  const account = user?.['ri:account-id']
+  if (account) return [mention(account, user[PERSON] ?? account)]
   const rich = elements(children, 'ac:link-body').flatMap(body => inlineOf(body.children))
   const plain = textOf(elements(children, 'ac:plain-text-link-body'))
   const body = (standard: string) => (rich.length > 0 ? rich : [textNode(plain || standard)])
   const page = target('ri:page')
   const title = page?.['ri:content-title']
-  if (page && title) {
-    const space = page['ri:space-key']
-    const key = space ? `${encodeURIComponent(space)}/` : ''
-    return [link(`page:${key}${encodeURIComponent(title)}`, body(title))]
-  }
+  if (title) return [pageLink(title, page['ri:space-key'], body(title))]
   const file = target('ri:attachment')?.['ri:filename']
   if (file) return [link(`attachment:${encodeURIComponent(file)}`, body(file))]
   const anchor = attributes['ac:anchor']
-  return anchor ? [link(`#${anchor}`, body(anchor))] : body('')
+  if (anchor) return [link(`#${anchor}`, body(anchor))]
+  return body(target('ri:blog-post')?.['ri:content-title'] ?? target('ri:space')?.['ri:space-key'] ?? '')
+}
+
+function pageLink(title: string, space: string | undefined, body: Inline[] = [textNode(title)]): Inline {
+  const key = space ? `${encodeURIComponent(space)}/` : ''
+  return link(`page:${key}${encodeURIComponent(title)}`, body)
 }

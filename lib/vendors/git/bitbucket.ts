@@ -1,23 +1,40 @@
 // Pull requests on Bitbucket Cloud.
 // https://developer.atlassian.com/cloud/bitbucket/rest/api-group-pullrequests/
 
-import { type AgentContext, AgentError } from '../../agent/define.ts'
+import type { Static } from 'typebox'
+import type { AgentContext } from '../../agent/agent-context.ts'
+import { AgentError } from '../../agent/agent-error.ts'
 import { basicAuth, jsonApi, lacking, pathSegment } from '../../agent/json-api.ts'
 import { pagesOf } from '../../agent/listing.ts'
-import { type CodeHost, type PullRequest, repositoriesOf, type Wishes } from './code-host.ts'
+import { Type } from '../../type.ts'
+import { apiRoot, type CodeHost, type PullRequest, type Roots, repositoriesOf, type Wishes } from './code-host.ts'
 
 export interface BitbucketAccount {
   email?: string
   api_token?: string
   workspace?: string
   base_branch?: string
+  push_to?: string
   base_url?: string
 }
 
-interface BitbucketPull {
-  id: number
-  links: { html: { href: string } }
-  source: { branch: { name: string }; commit?: { hash: string } | null; repository?: { full_name: string } | null }
+const Pull = Type.Object({
+  id: Type.Integer(),
+  links: Type.Object({ html: Type.Object({ href: Type.String({ minLength: 1 }) }) }),
+  source: Type.Object({
+    branch: Type.Object({ name: Type.String() }),
+    commit: Type.Optional(Type.Union([Type.Object({ hash: Type.String() }), Type.Null()])),
+    repository: Type.Optional(Type.Union([Type.Object({ full_name: Type.String() }), Type.Null()])),
+  }),
+})
+type Pull = Static<typeof Pull>
+const Pulls = Type.Object({ values: Type.Array(Pull), next: Type.Optional(Type.String()) })
+const User = Type.Object({ display_name: Type.String() })
+const Values = Type.Object({ values: Type.Array(Type.Unknown()) })
+const CLOUD = 'https://api.bitbucket.org/2.0'
+export const BITBUCKET_ROOTS: Roots = {
+  known: { 'https://bitbucket.org': CLOUD, 'https://api.bitbucket.org': CLOUD, [CLOUD]: CLOUD },
+  path: '/2.0',
 }
 
 /**
@@ -34,60 +51,81 @@ export function bitbucketHost(
     const options = { code: 'invalid_request', hint: 'leave out `labels`', sent: 'no' } as const
     throw new AgentError(`[${context.place}] Bitbucket does not support labels`, options)
   }
-  const { email = '', api_token = '', workspace = '', base_branch } = account
-  const base = account.base_url ?? 'https://api.bitbucket.org/2.0'
+  const { email = '', api_token = '', base_branch } = account
+  // Its address in the browser is understood, too.
+  const workspace = (account.workspace ?? '').replace(/^https:\/\/bitbucket\.org\//, '').replace(/\/.*$/, '')
+  const base = apiRoot(account.base_url ?? CLOUD, BITBUCKET_ROOTS)!
   const setting = `${provider}.api_token`
   const headers = { authorization: basicAuth(email, api_token) }
   const call = jsonApi(context, { setting, base, headers })
   const scope = 'write:pullrequest:bitbucket'
   const pathOf = (repo: string) => `/repositories/${pathSegment(workspace)}/${pathSegment(repo)}/pullrequests`
-  const pullOf = ({ id, links, source }: BitbucketPull): PullRequest => {
+  const hintsOf = (repo: string) => ({
+    404: `check that ${workspace}/${repo} exists, and that agents.${context.agent}.${provider}.workspace and the token are right`,
+  })
+  /** The repository that has the branch: that of the workspace, or a fork, which has another owner or name. */
+  const fullNameOf = (repo: string, target: { owner: string; repo: string }) =>
+    account.push_to === undefined ? `${workspace}/${repo}` : `${target.owner}/${target.repo}`
+  const pullOf = ({ id, links, source }: Pull): PullRequest => {
     return { number: id, url: links.html.href, commit: source.commit?.hash ?? '', reviewers: [] }
   }
   return {
     host: repositoriesOf(base),
     login: { user: 'x-bitbucket-api-token-auth', password: api_token, setting },
     remote: 'origin',
+    pushTo: account.push_to,
     base: base_branch,
     draft: false,
-    async find({ repo, branch }) {
+    async find({ repo, branch, target }) {
       const pages = pagesOf(async (query = '?state=OPEN') => {
-        const reply = call<{ values: BitbucketPull[]; next?: string }>('list pull requests', pathOf(repo) + query, {
+        const reply = call<Static<typeof Pulls>>(`list pull requests of ${workspace}/${repo}`, pathOf(repo) + query, {
           scope: 'read:pullrequest:bitbucket',
+          hints: hintsOf(repo),
+          reply: Pulls,
         })
         const { values, next } = await reply
         return { items: values, next: next && URL.parse(next)?.search }
       })
-      const mine = ({ source }: BitbucketPull) =>
-        source.branch.name === branch && (source.repository?.full_name ?? `/${repo}`).endsWith(`/${repo}`)
+      const own = fullNameOf(repo, target)
+      const mine = ({ source }: Pull) =>
+        source.branch.name === branch && (source.repository?.full_name ?? own).toLowerCase() === own.toLowerCase()
       for await (const { items } of pages) {
         const found = items.find(mine)
         if (found) return pullOf(found)
       }
       return null
     },
-    async open({ repo, branch, base }, { title, body, draft }) {
+    async open({ repo, branch, base, target }, { title, body, draft }) {
       const people = reviewers.map(name => (name.startsWith('{') ? { uuid: name } : { account_id: name }))
+      const from = fullNameOf(repo, target)
       const pull = {
         title,
         description: body,
-        source: { branch: { name: branch } },
+        source: {
+          branch: { name: branch },
+          ...(from !== `${workspace}/${repo}` && { repository: { full_name: from } }),
+        },
         destination: { branch: { name: base } },
         draft,
         ...(people.length > 0 && { reviewers: people }),
       }
-      return pullOf(
-        await call<BitbucketPull>('open a pull request', pathOf(repo), { method: 'POST', body: pull, scope }),
-      )
+      const options = { method: 'POST', body: pull, scope, hints: hintsOf(repo), reply: Pull }
+      return pullOf(await call<Pull>(`open a pull request in ${workspace}/${repo}`, pathOf(repo), options))
     },
     // Reviewers are set when a pull request is opened. One that was already open keeps its own.
     async complete() {},
     async examine() {
-      const user = await call<{ display_name: string }>('get the account', '/user', { scope: 'read:user:bitbucket' })
+      const user = await call<Static<typeof User>>('get the account', '/user', {
+        scope: 'read:user:bitbucket',
+        reply: User,
+      })
       const query = { pagelen: 1 }
       const missing = await lacking({
         'read:repository:bitbucket': () =>
-          call(`list repositories of ${workspace}`, `/repositories/${pathSegment(workspace)}`, { query }),
+          call(`list repositories of ${workspace}`, `/repositories/${pathSegment(workspace)}`, {
+            query,
+            reply: Values,
+          }),
       })
       return { who: user.display_name, missing, text: `${base}, workspace ${workspace}` }
     },

@@ -9,6 +9,8 @@ export interface CodeHost {
   host: string
   login: { user: string; password: string; setting: string }
   remote: string
+  /** The remote of a fork, to which branches are pushed. */
+  pushTo: string | undefined
   base: string | undefined
   draft: boolean
   find(tree: Worktree): Promise<PullRequest | null>
@@ -30,6 +32,29 @@ export interface PullRequest {
 export interface Wishes {
   reviewers: readonly string[]
   labels: readonly string[]
+}
+
+/** How people know the root of an API. */
+export interface Roots {
+  /** Roots by the addresses of web pages, without a slash at their end. */
+  known: Readonly<Record<string, string>>
+  /** The end of a root that has a path. */
+  path: string
+}
+
+/** The root of an API, from an address that people know it by; null for the address of a repository or another page. */
+export function apiRoot(given: string, { known, path }: Roots): string | null {
+  const plain = given.replace(/\/+$/, '')
+  const pathname = URL.parse(plain)?.pathname
+  return known[plain] ?? (pathname === '/' || pathname?.endsWith(path) ? plain : null)
+}
+
+/** What is wrong with such an address, in words that continue the name of the setting; null if nothing is. */
+export function whyNoRoot(given: string, roots: Roots): string | null {
+  if (apiRoot(given, roots) !== null) return null
+  const origin = URL.parse(given)?.origin
+  const instead = origin ? (roots.known[origin] ?? origin + roots.path) : 'it as https://code.acme.com'
+  return `must be the root of the API, not a page: write ${instead}`
 }
 
 /** The host of the repositories that belong to an API: the API's host without a leading `api.`. */

@@ -2,7 +2,8 @@
 // without background processes. A command that talks to a remote can reach only that one address. The credential is
 // sent in a header that is passed through the environment; it never appears in an argument, a URL or .git/config.
 
-import { type AgentContext, AgentError } from '../../agent/define.ts'
+import type { AgentContext } from '../../agent/agent-context.ts'
+import { AgentError } from '../../agent/agent-error.ts'
 import { messageOf } from '../../error.ts'
 import { chunksIn } from '../../stream.ts'
 

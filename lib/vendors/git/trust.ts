@@ -4,9 +4,10 @@
 
 import { existsSync } from 'node:fs'
 import { realpath } from 'node:fs/promises'
-import { homedir } from 'node:os'
 import { join } from 'node:path'
-import { type AgentContext, AgentError } from '../../agent/define.ts'
+import type { AgentContext } from '../../agent/agent-context.ts'
+import { AgentError } from '../../agent/agent-error.ts'
+import { fromHome } from '../../home-path.ts'
 import { answerOr, type Git, type GitRemote, gitIn } from './command.ts'
 
 export interface Trust {
@@ -41,7 +42,7 @@ const REFUSED: readonly [key: RegExp, does: string][] = [
 export async function isTrusted(folder: string, trusted: readonly string[]): Promise<boolean> {
   const place = `${await realpath(folder)}/`
   for (const given of trusted) {
-    const path = await realpath(given.replace(/^~(?=\/|$)/, homedir())).catch(() => null)
+    const path = await realpath(fromHome(given)).catch(() => null)
     if (path !== null && place.startsWith(path === '/' ? path : `${path}/`)) return true
   }
   return false

@@ -2,7 +2,9 @@
 // and pushed. Commits contain only files of the folder, pushes never overwrite commits, and the credential is sent only
 // to its own host.
 
-import { type AgentContext, AgentError } from '../../agent/define.ts'
+import { isLoopback } from '../../agent/address.ts'
+import type { AgentContext } from '../../agent/agent-context.ts'
+import { AgentError } from '../../agent/agent-error.ts'
 import { basicAuth } from '../../agent/json-api.ts'
 import { answerOr, type Git, type GitRemote, gitIn } from './command.ts'
 import { checkConfig, isTrusted, ownWay, type Trust } from './trust.ts'
@@ -12,6 +14,8 @@ export interface WorktreeRequest {
   folder: string
   /** The name of the remote. */
   remote: string
+  /** The name of the remote of a fork, to which the branch is pushed; undefined for `remote` itself. */
+  pushTo: string | undefined
   /** The only host to which the login is sent. */
   host: string
   login: { user: string; password: string; setting: string }
@@ -29,28 +33,48 @@ export interface Worktree {
   /** The last two segments of the remote's address. */
   owner: string
   repo: string
+  /** Where the branch is pushed: the same repository, or a fork of it. */
+  target: Repository
   base: string
   branch: string
   /** The branch that is checked out; empty for a detached HEAD. */
   current: string
   /** The branches of the remote, with their commits. */
-  heads: ReadonlyMap<string, string>
+  heads: Repository['heads']
   changed: boolean
   /** Whether HEAD has commits that the base lacks. */
   ahead: boolean
 }
 
+export interface Repository {
+  owner: string
+  repo: string
+  remote: GitRemote
+  /** The branches, with their commits. */
+  heads: ReadonlyMap<string, string>
+}
+
 /** Reads the state of the folder and of the remote, and changes nothing. Errors have `sent: 'no'`. */
 export async function openWorktree(request: WorktreeRequest, context: AgentContext<unknown>): Promise<Worktree> {
   const at = context.place
+  if (/^(https?|ssh|git):\/\/|^git@/.test(request.folder)) {
+    const hint = `clone it first (git clone ${request.folder}), and set project_dir to the folder`
+    throw refusal(at, 'project_dir must be a folder on this machine, not an address', hint)
+  }
   const folder = await context.folder(request.folder)
   const trusted = await isTrusted(folder, request.trusted.folders)
   const git = gitIn(folder, context, { trusted })
-  const found = placeOf(at, await addressOf(at, git, request.remote), request)
-  await checkCommit(at, git)
-  if (!trusted) await checkConfig(folder, found.remote, request.trusted, context)
-  const place = trusted ? found : { ...found, remote: await ownWay(folder, found.remote, context) }
-  const { heads, standard } = await headsOf(git, place.remote)
+  const reached = async (remote: string) => {
+    const found = placeOf(at, await addressOf(at, git, remote), { ...request, remote })
+    await checkCommit(at, git)
+    if (!trusted) await checkConfig(folder, found.remote, request.trusted, context)
+    const place = trusted ? found : { ...found, remote: await ownWay(folder, found.remote, context) }
+    return { ...place, ...(await headsOf(git, place.remote)) }
+  }
+  const { standard, ...place } = await reached(request.remote)
+  const { heads } = place
+  const isFork = request.pushTo !== undefined && request.pushTo !== request.remote
+  const target = isFork ? await reached(request.pushTo!) : place
   const base = request.base ?? standard ?? 'main'
   const current = await git(['branch', '--show-current'])
   const own = `cadre/${context.phase.name}-${context.key.slice(0, 8)}`
@@ -69,10 +93,10 @@ export async function openWorktree(request: WorktreeRequest, context: AgentConte
     ...place,
     at,
     git,
+    target,
     base,
     branch,
     current,
-    heads,
     changed,
     ahead: await hasMore(git, [tip, 'HEAD']),
   }
@@ -83,7 +107,8 @@ export async function openWorktree(request: WorktreeRequest, context: AgentConte
  * push. A repeated call without new changes does nothing.
  */
 export async function commitAndPush(tree: Worktree, message: string): Promise<string | null> {
-  const { git, remote, branch, heads, changed, ahead } = tree
+  const { git, branch, changed, ahead } = tree
+  const { remote, heads } = tree.target
   if (!changed && !ahead) return null
   if (branch !== tree.current) await checkOut(tree)
   if (changed) {
@@ -105,9 +130,17 @@ export function headOf({ git }: Worktree): Promise<string> {
 /**
  * Switches to the branch and keeps the changes of the folder. git refuses if that would overwrite files of the branch.
  */
-async function checkOut({ at, git, remote, base, branch, heads, ahead }: Worktree): Promise<void> {
+async function checkOut({
+  at,
+  git,
+  target: { remote, heads: pushed },
+  base,
+  branch,
+  heads,
+  ahead,
+}: Worktree): Promise<void> {
   const local = await git(['for-each-ref', '--format=%(objectname)', `refs/heads/${branch}`])
-  const target = local || heads.get(branch)
+  const target = local || pushed.get(branch)
   if (!local && target) await obtain(git, remote, branch, target)
   if (target && ahead && (await hasMore(git, [heads.get(base)!, target, 'HEAD']))) {
     const hint = 'merge these commits into the branch, or choose another `branch`'
@@ -226,10 +259,6 @@ function placeOf(at: string, address: string, { remote, host, login }: WorktreeR
   const reached = overHttp ? `${url.protocol}//${url.host}${url.pathname}` : `https://${host}/${owner}/${repo}.git`
   const authorization = basicAuth(login.user, login.password)
   return { owner, repo, remote: { address: reached, authorization, setting: login.setting } }
-}
-
-function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '[::1]' || /^127(\.\d{1,3}){3}$/.test(host)
 }
 
 function refusal(at: string, message: string, hint: string): AgentError {

@@ -2,10 +2,11 @@
 // https://developers.google.com/workspace/drive/api/guides/manage-uploads
 
 import { type FileHandle, open } from 'node:fs/promises'
-import { AgentError, withSent } from '../../agent/define.ts'
+import { AgentError, withSent } from '../../agent/agent-error.ts'
 import { beforehand } from '../../agent/entry.ts'
+import { waitToRetry } from '../../agent/retries.ts'
 import type { JsonObject } from '../../json.ts'
-import { type DriveContext, driveRequest, pause } from './drive.ts'
+import { type DriveContext, driveRequest } from './drive.ts'
 
 /** A file of at most this many bytes is uploaded in one request. */
 const SIMPLE_MOST = 5 * 1024 * 1024
@@ -94,7 +95,7 @@ async function sendChunks(file: Bun.BunFile, doing: string, session: string, con
         received = has
         asking = false
       }
-      if (failures > 0) await pause(failures, context)
+      if (failures > 0) await waitToRetry(context, `${doing} was interrupted`, failures)
     }
   } finally {
     await handle.close()

@@ -2,4 +2,5 @@
 // readers of other formats build a tree.
 
 export { parseMarkdown } from './parse.ts'
+export { type ChatMarks, markdownToChat, markdownToHtml } from './render.ts'
 export * from './tree.ts'

@@ -1,0 +1,223 @@
+// database: reads rows from PostgreSQL, MySQL (MariaDB) and SQLite into files, and executes statements.
+//
+//   settings: url (postgres://user:password@host/name, mysql://…, sqlite:///path), or each part of it: provider, host,
+//             port, user, password, database (for SQLite the path of the file); tls?, ca_file?, receipts?
+//   query     sources: [{ name, sql, params?, limit? }]            to CSV if the name ends in .csv, else to JSON
+//   execute   target_entries: [{ name, sql, params?, effect? }]    once, unless `effect: idempotent`
+//
+// Templates are never read in `sql`, where `{{{{` is a literal `{{`. Values are in `params`: by name, where `sql` has
+// `:name`, or as a list for the database's own `$1` (PostgreSQL) or `?`. Lists and objects become arrays or JSON, as
+// PostgreSQL needs them; the others get JSON.
+//
+// A query runs in a read-only transaction, and its rows are streamed to the file: up to `limit` (10,000; at most 10
+// million, for MySQL 100,000, whose result Bun's client holds in memory). `data` has columns, items (up to 384 KiB),
+// total (the rows of the file) and truncated. Whole numbers are numbers up to 2^53 and texts beyond; decimals are texts;
+// times are ISO 8601, with a zone in UTC; bytes are base64; arrays of PostgreSQL are lists. In CSV, NULL is an empty
+// field and an empty text is `""`.
+//
+// A statement runs in a transaction. If the connection is lost before the commit, nothing was written. If it is lost at
+// the commit, that is unknown, and a person is asked, unless the setting `receipts` names a table that you created:
+//   CREATE TABLE cadre_receipts (entry_key varchar(64) PRIMARY KEY, affected bigint)
+// Each statement then leaves its key there, in the same transaction, and is never executed twice. (DDL of MySQL commits
+// by itself.) `data` of a statement has affected, and items where it returns rows.
+//
+// TLS with a verified certificate is the default, except to this machine. SQLite works in a process of its own.
+//
+// https://www.postgresql.org/docs/current/sql.html  https://mariadb.com/kb/en/sql-statements/  https://sqlite.org/lang.html
+
+import {
+  type AgentContext,
+  AgentError,
+  type AgentResult,
+  agent,
+  entryOf,
+  literal,
+  secret,
+  Type,
+  withRetries,
+} from 'cadre'
+import {
+  accessOf,
+  DATA_BYTES,
+  type Database,
+  missingAccess,
+  openDatabase,
+  ROWS_MOST,
+  statementOf,
+  whyNoAccess,
+  writeRows,
+} from 'cadre/vendors'
+
+const LIMIT = 10_000
+
+const Settings = Type.Object(
+  {
+    url: Type.Optional(
+      secret({ description: 'The address of the database, such as postgres://user:password@host:5432/name.' }),
+    ),
+    provider: Type.Optional(
+      Type.Enum(['postgres', 'mysql', 'sqlite'], { description: 'The kind of the database. MariaDB is `mysql`.' }),
+    ),
+    host: Type.Optional(
+      Type.String({ minLength: 1, description: 'The host of the server. The default is 127.0.0.1.' }),
+    ),
+    port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65_535, description: 'The port of the server.' })),
+    user: Type.Optional(
+      Type.String({
+        minLength: 1,
+        description: 'The user of the server. The default is postgres for PostgreSQL and root for MySQL.',
+      }),
+    ),
+    password: Type.Optional(secret({ description: 'The password of the user.' })),
+    database: Type.Optional(
+      Type.String({ minLength: 1, description: 'The name of the database, or for SQLite the path of its file.' }),
+    ),
+    tls: Type.Optional(
+      Type.Boolean({
+        description:
+          'Whether TLS with a verified certificate is demanded. The default is true, except to this machine.',
+      }),
+    ),
+    ca_file: Type.Optional(
+      Type.String({ minLength: 1, description: 'The path of the certificate of a private authority, in PEM.' }),
+    ),
+    receipts: Type.Optional(
+      Type.String({
+        pattern: '^[A-Za-z_][A-Za-z0-9_]*(\\.[A-Za-z_][A-Za-z0-9_]*)?$',
+        'x-expected': 'the name of a table, such as receipts or public.receipts',
+        description: 'The table in which each statement leaves its key, so that none is executed twice.',
+      }),
+    ),
+  },
+  { additionalProperties: false },
+)
+type Settings = Type.Static<typeof Settings>
+type Context = AgentContext<Settings>
+
+const Value = Type.Unknown()
+const fields = {
+  sql: literal('put the value into `params`, and `:name` here', {
+    description: 'One statement. It has no templates, but `:name` for each value of `params`.',
+  }),
+  params: Type.Optional(
+    Type.Union([Type.Record(Type.String(), Value), Type.Array(Value)], {
+      description: 'The values of the statement, by name or as a list.',
+      'x-expected': 'a mapping of names to values, or a list of values',
+    }),
+  ),
+}
+const Query = entryOf({
+  ...fields,
+  limit: Type.Optional(
+    Type.Integer({ minimum: 1, maximum: 10_000_000, description: 'The maximum number of rows; 10,000 by default.' }),
+  ),
+})
+const Statement = entryOf({
+  ...fields,
+  effect: Type.Optional(
+    Type.Enum(['idempotent', 'once'], {
+      description: 'Whether the statement may be repeated without harm (`idempotent`). The default is `once`.',
+    }),
+  ),
+})
+type Statement = Type.Static<typeof Statement>
+
+export default agent({
+  type: 'connector',
+  version: '1.0.0',
+  description: 'Queries PostgreSQL, MySQL and SQLite, and executes statements.',
+  settings: Settings,
+  check: whyNoAccess,
+  missing: missingAccess,
+  async doctor(context) {
+    const { label } = accessOf(context)
+    await using database = await connect(context)
+    const { version, user } = await database.about()
+    return { who: user, missing: [], text: `${label}: ${version}` }
+  },
+  actions: {
+    query: {
+      direction: 'source',
+      description: 'Writes the rows of a query to a file.',
+      effect: 'read',
+      entry: Query,
+      run: query,
+    },
+    execute: {
+      direction: 'target',
+      description: 'Executes one statement in a transaction.',
+      effect: ({ effect = 'once' }) => effect,
+      entry: Statement,
+      run: execute,
+      find,
+    },
+  },
+})
+
+/** Connects, and tries again while the server cannot be reached. Nothing has been sent by then. */
+function connect(context: Context): Promise<Database> {
+  return withRetries(context, () => openDatabase(context, accessOf(context)))
+}
+
+function prepared({ sql, params }: Pick<Statement, 'sql' | 'params'>, context: Context) {
+  return statementOf(context.place, accessOf(context).provider, sql, params as Parameters<typeof statementOf>[3])
+}
+
+async function query(entry: Type.Static<typeof Query>, context: Context): Promise<AgentResult> {
+  const { name, limit = LIMIT } = entry
+  const statement = prepared(entry, context)
+  const { provider, label } = accessOf(context)
+  if (limit > ROWS_MOST[provider]) {
+    throw new AgentError(`[${context.place}] ${provider} gives at most ${ROWS_MOST[provider]} rows to one query`, {
+      code: 'invalid_request',
+      hint: 'set a smaller `limit`, and query in parts: WHERE id > :last ORDER BY id',
+      sent: 'no',
+    })
+  }
+  await using database = await connect(context)
+  // One row more shows whether there are more.
+  const { data, more } = await writeRows(context, { name, limit, batches: database.read(statement, limit + 1) })
+  return { text: `${label}: ${data.total} rows${more ? ', and there are more' : ''}`, data }
+}
+
+async function execute(entry: Statement, context: Context): Promise<AgentResult> {
+  const statement = prepared(entry, context)
+  await using database = await connect(context)
+  const { affected, returned, before } = await database.write(statement, receiptOf(context))
+  if (before) return written(affected, context)
+  const items = []
+  let bytes = 0
+  for (const row of returned?.rows ?? []) {
+    bytes += Buffer.byteLength(JSON.stringify(row))
+    if (bytes > DATA_BYTES) break
+    items.push(Object.fromEntries(returned!.columns.map((column, at) => [column, row[at]!])))
+  }
+  const result = written(affected, context)
+  return returned ? { ...result, data: { affected, items, total: returned.rows.length } } : result
+}
+
+async function find(_: Statement, context: Context): Promise<AgentResult | null> {
+  const receipt = receiptOf(context)
+  if (!receipt) {
+    throw new AgentError(`[${context.place}] the database cannot tell whether the statement was executed`, {
+      code: 'unknown',
+      hint: `look at the data; with a table in agents.${context.agent}.receipts it can tell next time`,
+    })
+  }
+  await using database = await connect(context)
+  const affected = await database.find(receipt)
+  return affected === undefined ? null : written(affected, context)
+}
+
+function receiptOf({ settings: { receipts }, key }: Context) {
+  return receipts === undefined ? null : { table: receipts, key }
+}
+
+function written(affected: number | null, context: Context): AgentResult {
+  const { label } = accessOf(context)
+  return {
+    text: `${label}: ${affected ?? 'an unknown number of'} rows written`,
+    data: { affected },
+    external: { id: context.key },
+  }
+}

@@ -1,0 +1,148 @@
+// What an agent's function gets besides its entry, and what it returns. `createContext` in context.ts makes it.
+
+import type { Json, JsonObject } from '../json.ts'
+import type { Group } from './processes.ts'
+import type { Api, ApiOptions, FetchOptions, VettedHost } from './requests.ts'
+
+/**
+ * The record of a file that was written.
+ * @example const { bytes }: FileRecord = await context.write(name, reply.body ?? '')
+ */
+export interface FileRecord {
+  name: string
+  /** Relative to the run's state folder: `files/<phase>/<name>`. */
+  path: string
+  bytes: number
+  /** In hexadecimal. */
+  sha256: string
+}
+
+/** Of `data` as JSON: a larger result belongs in a file. */
+export const MAX_DATA_BYTES = 1_048_576
+
+/**
+ * The result of an agent's function. Templates of later phases read `data`.
+ * @example return { text: `ticket ${id} is open`, data: { id, status: 'open' } }
+ */
+export interface AgentResult {
+  /** One line that summarises the result for people. */
+  text: string
+  data?: Json
+  /** The vendor's id and address of what was written. They are kept in the receipt. */
+  external?: { id?: string; url?: string }
+}
+
+export type FileContent = string | Uint8Array | ReadableStream<Uint8Array> | Blob | JsonObject | Json[]
+
+export interface RunIdentity {
+  readonly id: string
+  readonly name: string | null
+  /** `@scope/name`. */
+  readonly team: string
+  /** The address of the run on the daemon's dashboard; null while no daemon listens. */
+  readonly url: string | null
+}
+
+/**
+ * The second argument of an agent's function, after the entry.
+ * @example type Context = AgentContext<Type.Static<typeof Settings>>
+ */
+export interface AgentContext<S = Record<string, unknown>> {
+  /**
+   * The agent as the team refers to it: the name of its file, or of an account (`issues@eu`). Use it in hints that name
+   * settings: `agents.${context.agent}.api_token`.
+   */
+  readonly agent: string
+  /**
+   * The agent and action of the call, for messages: `pages.get_page`, or `pages` for an agent without actions. Messages
+   * begin with `[${place}]`.
+   */
+  readonly place: string
+  readonly settings: S
+  /** Fires when the run is cancelled, the phase times out, or the daemon stops. */
+  readonly signal: AbortSignal
+  log(message: string, fields?: JsonObject): void
+  /**
+   * Reports what this call waits for, such as `the export` or `HTTP 503`. The reason is shown with the phase until the
+   * returned object is disposed of (`using _ = context.waiting('the export')`), until the time `until` (a Date or epoch
+   * milliseconds), or until the call returns. `fetch` reports its own waits before a retry. Log lines have no influence
+   * on this.
+   */
+  waiting(reason: string, until?: Date | number): Disposable
+  /**
+   * The guarded fetch (SSRF rules, retries, limits). It resolves with any status once no retry is left, and rejects
+   * with a retryable AgentError when no reply arrived.
+   */
+  fetch(url: string | URL, options?: FetchOptions): Promise<Response>
+  /**
+   * A client of a JSON API, on `fetch`. Errors say what failed, with the status, the vendor's message and the setting.
+   * @example
+   * const call = context.api({ base: context.settings.base_url, headers: { authorization }, setting: 'api_token' })
+   * const { level } = await call(`get level of ${ref}`, `/levels/${pathSegment(ref)}`, { reply: Level })
+   */
+  api(options: ApiOptions): Api
+  /**
+   * Judges a host as `fetch` does, for a client of another protocol, which must call it before it sends anything.
+   * `target` is a host, `host:port` or a URL of any scheme. Hosts that the agent's settings name are allowed; other
+   * loopback and private addresses only when `network.allow` has them. Connect to the returned address, not to the
+   * name, because a name may resolve to another address a moment later. Throws an AgentError `refused`, `dns` or
+   * `invalid_url`, all with `sent: 'no'`, and `aborted` when the run is stopped.
+   * @example
+   * const { address, host } = await context.vet(`${context.settings.host}:6379`)
+   * const socket = tls.connect({ host: address, port: 6379, servername: host })
+   */
+  vet(target: string): Promise<VettedHost>
+  /** Writes `files/<phase>/<name>` atomically. Objects become indented JSON. */
+  write(name: string, content: FileContent): Promise<FileRecord>
+  /**
+   * Opens a file of the run (`files/…`) or of the workspace. Throws an AgentError when the file is missing or lies
+   * outside both. Before the first `fetch`, `vet` or `start` the error has `sent: 'no'`; the same applies to `folder`
+   * and `write`. An agent that sends by other means must therefore read its files first.
+   */
+  read(path: string): Promise<ReturnType<typeof Bun.file>>
+  /** The absolute path of a folder, with the same rules as `read`; `.` is the workspace. */
+  folder(path: string): Promise<string>
+  /** Idempotency key of this entry. It is the same in all attempts. */
+  readonly key: string
+  readonly attempt: number
+  readonly run: RunIdentity
+  readonly phase: { readonly name: string }
+  /** Absolute path. */
+  readonly workspace: string
+  /** Absolute path of the run's state folder. Its files are in `files/`. */
+  readonly stateDir: string
+  /**
+   * PATH, HOME and LANG of the daemon. A process started by an agent may see no other part of the daemon's environment.
+   */
+  readonly env: Readonly<Record<string, string>>
+  /**
+   * Starts a process in its own process group, with `CADRE_RUN_ID` added to `env`. It reads `input` from its stdin,
+   * which is closed otherwise. The group is ended with the phase; if the daemon is killed, it is ended before the phase
+   * is repeated. Throws the system's error when the process cannot start.
+   */
+  start(command: string[], options: { cwd: string; env: Record<string, string>; input?: string }): Group
+  /** Masks every known secret in a byte stream that arrives in pieces, such as the output of a process. */
+  mask(): { push(chunk: Uint8Array): Uint8Array; end(): Uint8Array }
+  /**
+   * Registers a value that is not in the settings as a secret, such as an access token that the agent has requested. It
+   * is masked, like secret settings, in everything that is recorded from now on. Call it each time before the value is
+   * sent, because values that were not registered for a long time are forgotten; a repeated call is cheap.
+   */
+  conceal(value: string): void
+  /** The event; present only in a `notify` handler. */
+  readonly event?: NotifyEvent
+}
+
+/**
+ * The event of a run that a `notify` handler receives as `context.event`.
+ * @example run: (entry, context) => send(entry.message ?? context.event!.message, context)
+ */
+export interface NotifyEvent {
+  name: string
+  team: string
+  run: { id: string; name: string | null; state: string; reason: string | null }
+  phase?: { name: string; state: string; error: string | null }
+  /** A complete sentence about the event, ready to be sent. */
+  message: string
+  outputs: Json
+}

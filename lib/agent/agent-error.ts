@@ -1,0 +1,47 @@
+// The error that agents throw, and what it says about the request: whether it may have reached the vendor.
+
+export interface AgentErrorOptions {
+  /** A short, stable code: `unauthorized`, `not_found`, `timeout` … */
+  code?: string
+  /** What the reader can do about it. */
+  hint?: string
+  /** Whether the same call may succeed if it is repeated later; default false. */
+  retryable?: boolean
+  /**
+   * Whether the request may have reached the vendor. `no` removes the receipt of a `once` entry. The default is
+   * `unknown`, unless a complete 4xx reply was read. It does not matter while the entry has only sent requests that
+   * read: then nothing was written.
+   */
+  sent?: 'no' | 'unknown'
+  cause?: unknown
+}
+
+/**
+ * The error that an agent throws. It fails the phase with a message that a person can act on.
+ * @example throw new AgentError(`there is no item ${ref}`, { code: 'not_found', hint: 'check ref', sent: 'no' })
+ */
+export class AgentError extends Error {
+  override readonly name = 'AgentError'
+  readonly code: string
+  readonly hint: string | undefined
+  readonly retryable: boolean
+  readonly sent: 'no' | 'unknown' | undefined
+
+  constructor(message: string, options: AgentErrorOptions = {}) {
+    super(message, options.cause === undefined ? undefined : { cause: options.cause })
+    this.code = options.code ?? 'agent_error'
+    this.hint = options.hint
+    this.retryable = options.retryable ?? false
+    this.sent = options.sent
+  }
+}
+
+/** The same error with another value of `sent`. */
+export function withSent({ message, code, hint, retryable, cause }: AgentError, sent: 'no' | 'unknown'): AgentError {
+  return new AgentError(message, { code, retryable, sent, cause, ...(hint && { hint }) })
+}
+
+/** The same error with another message. */
+export function withMessage({ code, hint, retryable, sent, cause }: AgentError, message: string): AgentError {
+  return new AgentError(message, { code, retryable, cause, ...(sent && { sent }), ...(hint && { hint }) })
+}

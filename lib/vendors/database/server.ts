@@ -1,0 +1,274 @@
+// PostgreSQL and MySQL over Bun's client: one connection for each call.
+//
+// A query runs in a read-only transaction. PostgreSQL's rows are fetched from a cursor, so memory is limited whatever
+// their number. Bun's client has no cursor for MySQL and holds the complete result.
+//
+// A statement runs in a transaction, so a lost connection leaves nothing behind unless it was lost at the commit.
+
+import type { AgentContext } from '../../agent/agent-context.ts'
+import { AgentError } from '../../agent/agent-error.ts'
+import { messageOf } from '../../error.ts'
+import type { Json } from '../../json.ts'
+import { pause, unlessAborted } from '../../wait.ts'
+import type { Access } from './access.ts'
+import { mysqlValue, postgresForm } from './forms.ts'
+import type { Batch, Database, Receipt, Written } from './model.ts'
+import { receiptsAt } from './receipts.ts'
+import { type Statement, spotOf } from './statement.ts'
+
+type Server = Exclude<Access, { provider: 'sqlite' }>
+type Result = unknown[][] & Bun.SQL.ResultMetadata
+
+const CONNECT_SECONDS = 30
+/** Milliseconds to wait until the server has ended a query that is not wanted any more. */
+const CANCEL_MS = 1_000
+/** Number of bytes that a batch of rows should have, and the number of rows of the first and of the largest one. */
+const BATCH_BYTES = 1024 * 1024
+const FIRST_ROWS = 100
+const MOST_ROWS = 5_000
+
+const CURSOR = 'DECLARE cadre_rows NO SCROLL CURSOR FOR '
+/** Statements of MySQL that are undone with their transaction; others may commit by themselves. */
+const UNDONE = /^\s*(insert|update|delete|replace|with)\b/i
+
+export async function openServer(context: AgentContext<unknown>, access: Server): Promise<Database> {
+  const isPostgres = access.provider === 'postgres'
+  const host = access.host.includes(':') ? `[${access.host}]` : access.host
+  await context.vet(`${host}:${access.port}`)
+  const pool = new Bun.SQL(optionsOf(access))
+  /** What may have been written when the connection is lost now. */
+  let sent: 'no' | 'unknown' = 'no'
+  let running: Promise<unknown> = Promise.resolve()
+  const close = () => pool.close({ timeout: 0 }).catch(() => {})
+  const during = async <T>(work: () => Promise<T>, statement?: Statement, shift = 0): Promise<T> => {
+    try {
+      return await unlessAborted(work(), context.signal)
+    } catch (error) {
+      if (!context.signal.aborted) throw explain(context, access, error, sent, statement, shift)
+      throw new AgentError(`[${context.place}] ${access.label}: stopped`, { code: 'aborted', sent, cause: error })
+    }
+  }
+  const connection = await during(() => pool.reserve()).catch(async error => {
+    await close()
+    throw error
+  })
+  const run = (text: string, values: Json[] = [], statement?: Statement, shift = 0): Promise<Result> => {
+    const query = connection.unsafe(text, values)
+    const stop = () => void query.cancel().catch(() => {})
+    context.signal.addEventListener('abort', stop, { once: true })
+    const asked = isPostgres ? query.raw() : query.values()
+    running = asked.catch(() => {})
+    const work = async () => asked
+    return during(work, statement, shift).finally(() => context.signal.removeEventListener('abort', stop))
+  }
+  const undo = () => connection.unsafe('ROLLBACK').catch(() => {})
+  const batch = (result: Result): Batch => {
+    const columns = result.columns ?? []
+    const forms = columns.map(({ type }) =>
+      isPostgres ? textOf(postgresForm(type)) : (value: unknown) => mysqlValue(value, type),
+    )
+    return {
+      columns: columns.map(({ name }) => name),
+      rows: result.map(row => row.map((value, at) => forms[at]!(value))),
+    }
+  }
+
+  async function* fromCursor(statement: Statement, most: number): AsyncGenerator<Batch, void> {
+    await run('BEGIN READ ONLY')
+    await run(CURSOR + statement.text, statement.values, statement, CURSOR.length)
+    for (let left = most, rows = FIRST_ROWS; left > 0; ) {
+      const asked = Math.min(rows, left)
+      const result = await run(`FETCH FORWARD ${asked} FROM cadre_rows`)
+      yield batch(result)
+      if (result.length < asked) return
+      left -= result.length
+      rows = Math.max(1, Math.min(MOST_ROWS, Math.floor((BATCH_BYTES * result.length) / sizeOf(result))))
+    }
+  }
+
+  async function* atOnce(statement: Statement, most: number): AsyncGenerator<Batch, void> {
+    // Set for the session, because a statement such as DROP ends the transaction before it begins.
+    await run('SET SESSION TRANSACTION READ ONLY')
+    await run(`SET sql_select_limit = ${most}, time_zone = '+00:00'`)
+    await run('START TRANSACTION')
+    yield batch(await run(statement.text, statement.values, statement))
+  }
+
+  const receipts = receiptsAt(isPostgres ? n => `$${n}` : () => '?')
+  return {
+    async about() {
+      const [row] = await run(isPostgres ? 'SELECT version(), current_user' : 'SELECT version(), current_user()')
+      const [version = '', user = ''] = row!.map(String)
+      return { version: isPostgres ? version.split(' ', 2).join(' ') : version, user }
+    },
+    async *read(statement, most) {
+      try {
+        yield* isPostgres ? fromCursor(statement, most) : atOnce(statement, most)
+      } finally {
+        if (!context.signal.aborted) await undo()
+      }
+    },
+    async write(statement, receipt) {
+      try {
+        await run(isPostgres ? 'BEGIN' : 'START TRANSACTION')
+        if (receipt && (await isThere(run(receipts.add(receipt.table), [receipt.key])))) {
+          await undo()
+          return { ...(await before(receipt)), returned: null, before: true }
+        }
+        if (!isPostgres && !UNDONE.test(statement.text)) sent = 'unknown'
+        const result = await run(statement.text, statement.values, statement)
+        const { affectedRows: affected } = result
+        if (receipt) await run(receipts.count(receipt.table), [affected, receipt.key])
+        sent = 'unknown'
+        await run('COMMIT')
+        return { affected, returned: result.columns?.length ? batch(result) : null, before: false }
+      } catch (error) {
+        if (!context.signal.aborted) await undo()
+        throw error
+      }
+    },
+    async find(receipt) {
+      await run(isPostgres ? 'BEGIN' : 'START TRANSACTION')
+      const found = await isThere(run(receipts.add(receipt.table), [receipt.key]))
+      await undo()
+      return found ? (await before(receipt)).affected : undefined
+    },
+    async [Symbol.asyncDispose]() {
+      // The server would not notice that the connection is closed before it has a row to send.
+      if (context.signal.aborted && isPostgres) await Promise.race([running, pause(CANCEL_MS)])
+      await close()
+    },
+  }
+
+  async function before({ table, key }: Receipt): Promise<Pick<Written, 'affected'>> {
+    const [row] = await run(receipts.get(table), [key])
+    const count = row?.[0]
+    return { affected: count === null || count === undefined ? null : Number(String(count)) }
+  }
+}
+
+/** Whether the key is in the table already, so that it could not be added. */
+async function isThere(adding: Promise<unknown>): Promise<boolean> {
+  try {
+    await adding
+    return false
+  } catch (error) {
+    if (error instanceof AgentError && error.code === 'exists') return true
+    throw error
+  }
+}
+
+function optionsOf({
+  provider,
+  host,
+  port,
+  user,
+  password,
+  database,
+  tls,
+  caFile,
+}: Server): Bun.SQL.PostgresOrMySQLOptions {
+  return {
+    adapter: provider,
+    url: `${provider}://${host.includes(':') ? `[${host}]` : host}:${port}`,
+    hostname: host,
+    port,
+    username: user || (provider === 'mysql' ? 'root' : 'postgres'),
+    password,
+    database,
+    max: 1,
+    connectionTimeout: CONNECT_SECONDS,
+    tls: tls ? { rejectUnauthorized: true, ...(caFile && { ca: Bun.file(caFile) }) } : 'disable',
+    ...(provider === 'postgres' && {
+      prepare: false,
+      connection: { application_name: 'cadre', datestyle: 'ISO', timezone: 'UTC', bytea_output: 'hex' },
+    }),
+    ...(provider === 'mysql' && { foundRows: true }),
+  }
+}
+
+function textOf(form: (text: string) => Json): (value: unknown) => Json {
+  return value => (value instanceof Uint8Array ? form(Buffer.from(value).toString()) : null)
+}
+
+function sizeOf(rows: unknown[][]): number {
+  let size = 1
+  for (const row of rows) for (const value of row) size += value instanceof Uint8Array ? value.byteLength : 8
+  return size
+}
+
+interface ServerError extends Error {
+  code?: string
+  /** PostgreSQL: the SQLSTATE. MySQL: the number of the error. */
+  errno?: string | number
+  sqlState?: string
+  position?: string
+  detail?: string
+  hint?: string
+}
+
+/** SQLSTATE by its first characters, with our code and what to do. The first match counts. */
+const STATES: readonly [state: RegExp, code: string, hint: (settings: string) => string | undefined][] = [
+  [/^28/, 'unauthorized', settings => `check ${settings}.user and ${settings}.password`],
+  [/^(3D|42000:1049$)/, 'not_found', settings => `check ${settings}.database`],
+  [/^23(505|000:(1062|1586))$/, 'exists', () => undefined],
+  [/^25006/, 'read_only', () => 'a query must only read; use the action `execute` to write'],
+  [
+    /^(42501|42000:(1044|1142|1143|1227))/,
+    'forbidden',
+    settings => `the user of ${settings}.user lacks the permission`,
+  ],
+  [/^(40001|40P01)/, 'conflict', () => 'the transaction collided with another one; give the phase `retry`'],
+  [/^(08|53|57P)/, 'unavailable', () => 'the server is starting, stopping or overloaded'],
+]
+const RETRYABLE = ['conflict', 'unavailable']
+const CONNECTION = /(CONNECTION_REFUSED|CONNECTION_CLOSED|CONNECTION_TIMEOUT|CONNECTION_FAILED|LIFETIME|IDLE)/
+
+/** The error of the client, in the words of the server. */
+function explain(
+  { agent, place }: AgentContext<unknown>,
+  { label, provider }: Server,
+  error: unknown,
+  sent: 'no' | 'unknown',
+  statement: Statement | undefined,
+  shift: number,
+): unknown {
+  if (error instanceof AgentError || !(error instanceof Bun.SQL.SQLError)) return error
+  const { code = '', errno, sqlState, position, detail, hint: advice, message } = error as ServerError
+  const settings = `agents.${agent}`
+  const options = { cause: error }
+  if (code.endsWith('SERVER_ERROR')) {
+    const state = sqlState ?? String(errno)
+    const [, kind = 'rejected', hintOf] =
+      STATES.find(([states]) => states.test(sqlState ? `${state}:${errno}` : state)) ?? []
+    const spot =
+      position !== undefined && statement
+        ? `, ${spotOf(statement, statement.origin(Number(position) - 1 - shift))}`
+        : ''
+    const hint = hintOf?.(settings) ?? advice
+    return new AgentError(`[${place}] ${label}: ${message}${detail ? ` (${detail})` : ''} (SQLSTATE ${state}${spot})`, {
+      ...options,
+      code: kind,
+      retryable: RETRYABLE.includes(kind),
+      sent: 'no',
+      ...(hint && { hint }),
+    })
+  }
+  const said = message || messageOf(error)
+  if (CONNECTION.test(code)) {
+    const hint = `check that ${provider} is running, and ${settings}.host and ${settings}.port`
+    const what = code.endsWith('REFUSED') ? 'no connection' : `the connection broke: ${said}`
+    return new AgentError(`[${place}] ${label}: ${what} (${code})`, {
+      ...options,
+      code: 'network',
+      retryable: true,
+      sent,
+      hint,
+    })
+  }
+  if (/TLS|CERT|AUTHENTICATION_FAILED|SELF_SIGNED|HOSTNAME/.test(code)) {
+    const hint = `the server must offer TLS with a certificate that is trusted: for a private CA set ${settings}.ca_file, and on a trusted network ${settings}.tls to false`
+    return new AgentError(`[${place}] ${label}: ${said} (${code})`, { ...options, code: 'tls', sent, hint })
+  }
+  return new AgentError(`[${place}] ${label}: ${said} (${code})`, { ...options, code: 'rejected', sent })
+}

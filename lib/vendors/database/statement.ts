@@ -1,0 +1,79 @@
+// A statement of SQL with its parameters, in the form that a database takes. Values never become part of the text.
+
+import { AgentError } from '../../agent/agent-error.ts'
+import type { Json } from '../../json.ts'
+
+export type Params = Json[] | Record<string, Json>
+
+export interface Statement {
+  /** The text with the database's own placeholders. */
+  text: string
+  values: Json[]
+  /** The offset in the text as it was written, of an offset in `text`. */
+  origin(offset: number): number
+  /** The text as it was written. */
+  written: string
+}
+
+/** The parts of SQL in which a name after a colon, or a semicolon, has no meaning. */
+const QUOTED = {
+  postgres: String.raw`[eE]'(?:[^'\\]|\\[\s\S]|'')*'|'(?:[^']|'')*'|"(?:[^"]|"")*"|--[^\n]*|\/\*[\s\S]*?\*\/|\$([A-Za-z_]\w*)?\$[\s\S]*?\$\1\$`,
+  mysql: String.raw`'(?:[^'\\]|\\[\s\S]|'')*'|"(?:[^"\\]|\\[\s\S]|"")*"|${'`'}[^${'`'}]*${'`'}|(?:--\s|#)[^\n]*|\/\*[\s\S]*?\*\/()`,
+  sqlite: String.raw`'(?:[^']|'')*'|"(?:[^"]|"")*"|${'`'}[^${'`'}]*${'`'}|\[[^\]]*\]|--[^\n]*|\/\*[\s\S]*?\*\/()`,
+}
+const COMMENT = /^(--|#|\/\*)/
+
+/**
+ * Reads a statement. `:name` takes the value of that name, and with a list of values the placeholders are the
+ * database's own: `$1` for PostgreSQL, `?` for the others. Throws an AgentError for more than one statement, and for
+ * names that do not fit the parameters.
+ */
+export function statementOf(
+  place: string,
+  provider: keyof typeof QUOTED,
+  written: string,
+  params: Params = [],
+): Statement {
+  const refuse = (message: string, hint: string) =>
+    new AgentError(`[${place}] ${message}`, { code: 'invalid_request', hint, sent: 'no' })
+  const tokens = new RegExp(`${QUOTED[provider]}|(::)|(;)|:([A-Za-z_]\\w*)|(\\S)`, 'g')
+  const values: Json[] = Array.isArray(params) ? [...params] : []
+  const numbers = new Map<string, number>()
+  const moved: [at: number, origin: number][] = []
+  let text = ''
+  let end = 0
+  let ended: number | null = null
+  for (const match of written.matchAll(tokens)) {
+    const [found, , , semicolon, name] = match
+    if (ended !== null && !COMMENT.test(found) && !semicolon) {
+      throw refuse('`sql` must be a single statement', 'write an entry for each statement')
+    }
+    if (semicolon) ended ??= match.index
+    if (name === undefined || Array.isArray(params)) continue
+    if (!Object.hasOwn(params, name)) {
+      throw refuse(`\`sql\` uses :${name}, which is not in \`params\``, `add \`${name}\` to \`params\``)
+    }
+    text += written.slice(end, match.index)
+    if (provider !== 'postgres' || !numbers.has(name)) values.push(params[name]!)
+    if (!numbers.has(name)) numbers.set(name, values.length)
+    text += provider === 'postgres' ? `$${numbers.get(name)}` : '?'
+    end = match.index + found.length
+    moved.push([text.length, end])
+  }
+  text += written.slice(end, ended ?? undefined)
+  const unused = Array.isArray(params) ? undefined : Object.keys(params).find(name => !numbers.has(name))
+  if (unused !== undefined)
+    throw refuse(`\`sql\` does not use \`params.${unused}\``, `write :${unused} where the value belongs`)
+  const origin = (offset: number) => {
+    const [at, from] = moved.findLast(([at]) => at <= offset) ?? [0, 0]
+    return from + (offset - at)
+  }
+  return { text, values, origin, written }
+}
+
+/** The line and column of an offset in the written text, and the text from there on. */
+export function spotOf({ written }: Pick<Statement, 'written'>, offset: number): string {
+  const before = written.slice(0, offset).split('\n')
+  const near = /^.{0,40}/.exec(written.slice(offset))?.[0] ?? ''
+  return `line ${before.length}, column ${before.at(-1)!.length + 1}${near && `, at ${JSON.stringify(near)}`}`
+}

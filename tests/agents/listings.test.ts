@@ -1,0 +1,65 @@
+// Listings of 10,000 large items pass in bounded memory: the agent in a process of its own, beside a server that makes up
+// each page.
+
+import { expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { agentProcess } from '../support/agent-process.ts'
+import { folder } from '../support/folder.ts'
+import { ACCOUNT } from '../vendors/helpdesk.ts'
+import { KEYS } from '../vendors/metrics.ts'
+
+const COUNT = 10_000
+/** All items together have 300 MB, so that a listing which kept them would exceed the bound by itself. */
+const text = 'x'.repeat(30_000)
+const MOST_MIB = 280
+
+type Page = (query: URLSearchParams, body: Record<string, unknown>) => object
+
+const items = <T>(from: number, size: number, item: (id: number) => T): T[] =>
+  Array.from({ length: Math.max(0, Math.min(size, COUNT - from)) }, (_, at) => item(from + at))
+const PAGES: Record<string, Page> = {
+  '/crm/v3/objects/contacts/search': (_, { limit, after }) => {
+    const [size, from] = [Number(limit), Number(after ?? 0)]
+    const results = items(from, size, id => ({ id: `${id}`, properties: { text } }))
+    return { total: COUNT, results, ...(from + size < COUNT && { paging: { next: { after: `${from + size}` } } }) }
+  },
+  '/api/v2/search': () => ({ results: [], count: COUNT, next_page: null }),
+  '/api/v2/search/export': query => {
+    const [size, from] = [Number(query.get('page[size]')), Number(query.get('page[after]') ?? 0)]
+    const results = items(from, size, id => ({ id, result_type: 'ticket', description: text }))
+    return { results, meta: { has_more: from + size < COUNT, after_cursor: `${from + size}` } }
+  },
+  '/api/v2/events': query => {
+    const [size, from] = [Number(query.get('page[limit]')), Number(query.get('page[cursor]') ?? 0)]
+    const data = items(from, size, id => ({ id: `${id}`, attributes: { text } }))
+    return { data, meta: data.length === size ? { page: { after: `${from + size}` } } : {} }
+  },
+}
+
+test.each([
+  ['crm', 'search', { ref: 'x' }, { access_token: 'token' }],
+  ['helpdesk', 'search', { ref: 'type:ticket' }, ACCOUNT],
+  ['metrics', 'get_events', {}, KEYS],
+])(
+  '%s.%s',
+  async (agent, handler, entry, account) => {
+    using server = Bun.serve({
+      port: 0,
+      hostname: '127.0.0.1',
+      async fetch(request) {
+        const { pathname, searchParams } = new URL(request.url)
+        const body = request.method === 'POST' ? ((await request.json()) as Record<string, unknown>) : {}
+        return Response.json(PAGES[pathname]!(searchParams, body))
+      },
+    })
+    const at = folder()
+    const settings = { ...account, base_url: `http://127.0.0.1:${server.port}` }
+    const call = { agent, handler, effect: 'read' as const, settings, at }
+    const outcome = await agentProcess({ ...call, entry: { name: 'all.json', limit: COUNT, ...entry } })
+    expect(outcome.error).toBeUndefined()
+    expect(outcome.result!.data).toMatchObject({ total: COUNT })
+    expect(Bun.file(join(at, 'files/phase/all.json')).size).toBeGreaterThan(COUNT * text.length)
+    expect(outcome.grown).toBeLessThan(MOST_MIB)
+  },
+  120_000,
+)

@@ -1,0 +1,80 @@
+// The manual of each agent, as `agents NAME` prints it: whoever reads it needs no other source, so everything that can be
+// set or written has a description.
+
+import { describe, expect, test } from 'bun:test'
+import { join } from 'node:path'
+import { discover } from '../../lib/agent/catalogue.ts'
+import type { Agent, Handler } from '../../lib/agent/define.ts'
+import { manualOf } from '../../lib/daemon/commands/manual.ts'
+import { DURATION_PATTERN } from '../../lib/duration.ts'
+import { fieldsOf } from '../../lib/settings/settings.ts'
+import { command } from '../support/daemon.ts'
+import { folder } from '../support/folder.ts'
+
+const catalogue = await discover({ home: folder() })
+
+/** A sentence that fits into two or three lines of the manual. */
+const described = (schema: object): boolean =>
+  /^[A-Z].{0,109}\.$/.test(String((schema as { description?: string }).description ?? ''))
+
+/** What has no description, or one that is no short sentence. */
+function undescribed({ settings, actions = {}, source, target, phase, notify }: Agent): string[] {
+  const handlers = { ...actions, source, target, phase, notify }
+  const calls = Object.entries(handlers).filter((each): each is [string, Handler] => each[1] !== undefined)
+  const fields = [['settings', settings] as const, ...calls.map(([name, { entry }]) => [name, entry] as const)]
+  return [
+    ...calls.filter(([, handler]) => !described(handler)).map(([name]) => name),
+    ...fields.flatMap(([place, schema]) =>
+      fieldsOf(schema)
+        // The values of a mapping are described with it.
+        .filter(({ name, schema }) => !name.includes('<name>') && !described(schema))
+        .map(({ name }) => `${place}: ${name}`),
+    ),
+  ]
+}
+
+describe.each(catalogue.names())('%s', name => {
+  const definition = catalogue.get(name)!
+
+  test('every setting, action and field has a description', () => {
+    expect(undescribed(definition)).toEqual([])
+  })
+
+  test('every pattern is put in words', () => {
+    const { settings, actions = {}, source, target, phase, notify } = definition
+    const calls = Object.values({ ...actions, source, target, phase, notify }).flatMap(each => each?.entry ?? [])
+    const fields = [settings, ...calls].flatMap(schema => fieldsOf(schema))
+    const bare = fields.filter(({ schema }) => {
+      const { pattern, 'x-expected': expected } = schema as { pattern?: string; 'x-expected'?: string }
+      return pattern !== undefined && pattern !== DURATION_PATTERN && !expected
+    })
+    expect(bare.map(({ name }) => name)).toEqual([])
+  })
+
+  test('the manual fits into 80 columns and has everything', () => {
+    const lines = manualOf(name, definition, 'agents/x.ts')
+    expect(lines.filter(line => line.length > 80)).toEqual([])
+    const text = lines.join('\n')
+    for (const { name } of fieldsOf(definition.settings)) expect(text).toContain(`\n  ${name}`)
+    for (const action of Object.keys(definition.actions ?? {})) {
+      expect(text).toContain(`\n${action}  ${definition.actions![action]!.direction}  (`)
+      expect(text).toContain(`  action: ${action}\n`)
+    }
+    expect(text).not.toMatch(/undefined|\[object|null/)
+  })
+})
+
+test('agents NAME prints it, as an account too, and names the nearest of a name that is none', async () => {
+  const home = folder()
+  const { code, stdout } = await command(['agents', 'exec'], { home })
+  expect(code).toBe(0)
+  expect(stdout).toBe(
+    `${manualOf('exec', catalogue.get('exec')!, join(import.meta.dir, '../../agents/exec.ts')).join('\n')}\n`,
+  )
+  expect(stdout).toContain('  commands[].run          (required) The command line, which sh runs in the')
+  expect((await command(['agents', 'issues@eu'], { home })).stdout).toContain('settings set agents.issues@eu.KEY')
+  const { stderr, code: none } = await command(['agents', 'wicki'], { home })
+  expect([none, stderr]).toEqual([2, expect.stringContaining('(did you mean `wiki`?)')])
+  const { stdout: json } = await command(['agents', 'exec', '--json'], { home })
+  expect(JSON.parse(json)).toMatchObject({ name: 'exec', phase: { description: expect.any(String) } })
+})
