@@ -15,6 +15,7 @@ import { auth } from './lib/hub/routes/auth.ts'
 import { daemonAdmin } from './lib/hub/routes/daemon-admin.ts'
 import { daemonProtocol } from './lib/hub/routes/daemons.ts'
 import { dispatch } from './lib/hub/routes/dispatch.ts'
+import { metrics } from './lib/hub/routes/metrics.ts'
 import { orgs } from './lib/hub/routes/orgs.ts'
 import { realmMembers } from './lib/hub/routes/realm-members.ts'
 import { realms } from './lib/hub/routes/realms.ts'
@@ -24,6 +25,7 @@ import { scopes } from './lib/hub/routes/scopes.ts'
 import { session } from './lib/hub/routes/session.ts'
 import { teams } from './lib/hub/routes/teams.ts'
 import { users } from './lib/hub/routes/users.ts'
+import { webhooks } from './lib/hub/routes/webhooks.ts'
 import { keepChores, openHub } from './lib/hub/serve.ts'
 import { logFromEnvironment } from './lib/log.ts'
 import manifest from './package.json'
@@ -35,7 +37,8 @@ const description = 'Tokens, tenancy, packages, dispatch, and the runs of all da
 export const hubApp = (hub: Hub) =>
   new Elysia(STRICT)
     .use(root(hub.log))
-    .use(health(() => ({ version })))
+    .use(health(() => ({ version }), hub.store.trouble))
+    .use(metrics(hub, version))
     .use(session(hub))
     .use(auth(hub))
     .use(users(hub))
@@ -43,6 +46,7 @@ export const hubApp = (hub: Hub) =>
     .use(scopes(hub))
     .use(realms(hub))
     .use(realmMembers(hub))
+    .use(webhooks(hub))
     .use(dispatch(hub))
     .use(daemonProtocol(hub))
     .use(daemonAdmin(hub))
@@ -62,10 +66,15 @@ async function serve(flags: HubFlags): Promise<void> {
   const hub = await openHub(config, log)
   const listening = listen(hubApp(hub), config)
   const stopChores = keepChores(hub, config)
-  stopOnSignal(listening, log, () => {
-    stopChores()
-    return hub.close()
-  })
+  stopOnSignal(
+    listening,
+    log,
+    async () => {
+      await stopChores()
+      await hub.close()
+    },
+    config.drainMs,
+  )
   process.stdout.write(`hub listening on ${listening.url}\n`)
 }
 

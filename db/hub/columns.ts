@@ -42,6 +42,8 @@ export const sqlite = {
   key: () => text(),
   /** What an index takes of a key: the whole, here. */
   startOf: (column: SQLiteColumn): SQLiteColumn | SQL => column,
+  /** A column of an index that is sorted from the greatest value down. */
+  descending: (column: SQLiteColumn): SQLiteColumn | SQL => sql`${column} desc`,
   /** Whole numbers and epoch milliseconds. */
   int: () => integer({ mode: 'number' }),
   bool: () => integer({ mode: 'boolean' }),
@@ -66,6 +68,8 @@ const pgBuilders: object = {
   // The database's own collation may pass over signs, or sort by language.
   key: () => pgCustom<{ data: string }>({ dataType: () => 'text COLLATE "C"' })(),
   startOf: (column: { name: string }) => sql.raw(`left("${column.name}", ${KEY_START})`),
+  // In the order of ORDER BY … DESC, or PostgreSQL would sort.
+  descending: (column: { desc(): { nullsFirst(): unknown } }) => column.desc().nullsFirst(),
   int: () => pgBigint({ mode: 'number' }),
   bool: () => boolean(),
   json: <T>() => pgCustom<{ data: T; driverData: string }>(jsonCodec)(),

@@ -29,5 +29,7 @@ export const {
   receipts,
   reviews,
   jobs,
+  webhooks,
+  webhookDeliveries,
   audit,
 } = tables(postgres)

@@ -5,7 +5,7 @@ import { drizzle as drizzlePostgres } from 'drizzle-orm/bun-sql'
 import { migrate as migratePostgres } from 'drizzle-orm/bun-sql/migrator'
 import { type BunSQLiteDatabase, drizzle } from 'drizzle-orm/bun-sqlite'
 import { CadreError } from '../../lib/error.ts'
-import { migrate, openDatabase, readMigrations } from '../open.ts'
+import { migrate, openDatabase, readMigrations, versionOf } from '../open.ts'
 import journal from './migrations/postgres/meta/_journal.json'
 import * as postgresTables from './postgres.ts'
 import type { Tables } from './schema.ts'
@@ -31,6 +31,8 @@ export interface Store extends Tables {
    * Sends words to every process that uses the database (LISTEN and NOTIFY); null for SQLite, which serves one process.
    */
   readonly channel: Channel | null
+  /** What keeps the database from being used now, or null. Throws when it does not answer. */
+  trouble(): Promise<string | null>
   close(): Promise<void>
 }
 
@@ -58,7 +60,8 @@ export function isPostgres(location: string): boolean {
 
 async function openSqlite(file: string): Promise<Store> {
   const writer = openDatabase(file)
-  migrate(writer, file, await readMigrations(`${import.meta.dir}/migrations/sqlite`))
+  const migrations = await readMigrations(`${import.meta.dir}/migrations/sqlite`)
+  migrate(writer, file, migrations)
   const reader = openDatabase(file, { readonly: true })
   const tx: Db = drizzle({ client: writer })
   const version = reader.query<{ data_version: number }, []>('PRAGMA data_version')
@@ -100,6 +103,7 @@ async function openSqlite(file: string): Promise<Store> {
       return epoch
     },
     channel: null,
+    trouble: async () => behindSchema(versionOf(reader), migrations.length),
     async close() {
       await last
       reader.close()
@@ -174,6 +178,7 @@ async function openPostgres(url: string): Promise<Store> {
       send: word => void client.notify(CHANNEL, word).catch(() => {}),
       receive: (...those) => listeners.add(those),
     },
+    trouble: async () => behindSchema(await appliedTo(client), journal.entries.length),
     async close() {
       await subscription.unlisten()
       await client.close()
@@ -185,13 +190,23 @@ async function openPostgres(url: string): Promise<Store> {
 async function refuseNewer(client: Bun.SQL): Promise<void> {
   const [{ found }] = await client`SELECT to_regclass('public.__drizzle_migrations') AS found`
   if (found === null) return
-  const [{ applied }] = await client`SELECT count(*)::int AS applied FROM public.__drizzle_migrations`
+  const applied = await appliedTo(client)
   const known = journal.entries.length
   if (applied <= known) return
   throw new CadreError(
     'conflict',
     `the database has schema version ${applied}, but this program supports at most ${known}: start the newer program, or restore a backup made by this one`,
   )
+}
+
+async function appliedTo(client: Bun.SQL): Promise<number> {
+  const [{ applied }] = await client`SELECT count(*)::int AS applied FROM public.__drizzle_migrations`
+  return applied
+}
+
+/** A database that is ahead is usable: a newer hub has migrated it beside this one, which is about to be replaced. */
+function behindSchema(version: number, needed: number): string | null {
+  return version >= needed ? null : `the database has schema version ${version}, but this program needs ${needed}`
 }
 
 /** Makes hubs that start at the same time migrate one after the other. */

@@ -1,15 +1,18 @@
-// The hub's tables of work: daemons, published teams, runs with their phases and logs, and the queue.
+// The hub's tables of work: daemons, published teams, runs with their phases and logs, the
+// queue, and webhooks with their deliveries.
 
 import type { Json, JsonObject } from '../../lib/json.ts'
 import type { ReviewKind } from '../../lib/wire/choices.ts'
 import type { Field } from '../../lib/wire/forms.ts'
+import type { DeliveryState, HookEvent } from '../../lib/wire/hooks.ts'
 import type { JobKind } from '../../lib/wire/jobs.ts'
+import type { Needs, OfferedAgent } from '../../lib/wire/needs.ts'
 import type { PackageFile, PackageSignature } from '../../lib/wire/packages.ts'
 import type { Columns } from './columns.ts'
 import type { tenancyTables } from './tenancy.ts'
 
 export function workTables(
-  { table, index, uniqueIndex, primaryKey, id, text, key, startOf, int, bool, json }: Columns,
+  { table, index, uniqueIndex, primaryKey, id, text, key, startOf, descending, int, bool, json }: Columns,
   { realms, tokens, scopes }: ReturnType<typeof tenancyTables>,
 ) {
   const daemons = table(
@@ -26,14 +29,20 @@ export function workTables(
       hostname: text(),
       version: text(),
       capacity: int(),
-      agents: json<{ name: string; version: string }[]>().notNull(),
+      agents: json<OfferedAgent[]>().notNull(),
       workspaces: json<string[]>().notNull(),
+      /** Null: the daemon sent none. */
+      labels: json<Record<string, string>>(),
       registered_at: int().notNull(),
       last_seen_at: int().notNull(),
       stuck: bool().notNull(),
+      /** When the daemon was last found silent, for the event `daemon.stale`. It counts until the daemon calls again. */
+      stale_at: int(),
       removed_at: int(),
       /** Since when it may take jobs; null while it waits for an operator of its realm. */
       approved_at: int(),
+      /** Whether an operator lets it take no more runs. */
+      paused: bool().notNull().default(false),
       /** The epoch of the daemon's outbox from which changes have been applied. */
       epoch: text(),
       acked_seq: int().notNull(),
@@ -57,6 +66,8 @@ export function workTables(
       signature: json<PackageSignature>(),
       /** What its team.yml declares, for checking a dispatch. */
       inputs: json<Field[]>().notNull(),
+      /** What its teams need of a daemon; null: it was published before that was stored. */
+      needs: json<Needs>(),
       /** The names of the packages that it calls. */
       dependencies: json<string[]>().notNull(),
       published_at: int().notNull(),
@@ -241,6 +252,10 @@ export function workTables(
       daemon_id: text(),
       /** The name of a workspace that the daemon must have. */
       workspace: text(),
+      /** What the daemon must have, the workspace included; null: any daemon will do. */
+      needs: json<Needs & { workspace: string | null }>(),
+      /** The same for jobs that need the same, so that a poll finds only jobs that its daemon may take. */
+      needs_key: text().notNull().default(''),
       /** The daemon that holds or held the lease. */
       leased_to: text(),
       lease_id: text(),
@@ -255,11 +270,83 @@ export function workTables(
       created_by: int().notNull(),
     },
     row => [
-      index('jobs_queue').on(row.realm_id, row.state, row.priority, row.created_at),
+      index('jobs_queue').on(
+        row.realm_id,
+        row.state,
+        row.kind,
+        row.daemon_id,
+        row.needs_key,
+        descending(row.priority),
+        row.created_at,
+        row.id,
+      ),
+      index('jobs_lease').on(row.realm_id, row.state, row.lease_until),
+      index('jobs_expiry').on(row.realm_id, row.state, row.expires_at),
       index('jobs_run').on(row.run_id),
       uniqueIndex('jobs_idempotency').on(row.realm_id, row.idempotency_key),
     ],
   )
 
-  return { daemons, packages, packageFiles, runs, phases, logs, events, artifacts, receipts, reviews, jobs }
+  const webhooks = table(
+    'webhooks',
+    {
+      id: text().primaryKey(),
+      realm_id: text()
+        .notNull()
+        .references(() => realms.id, { onDelete: 'cascade' }),
+      url: text().notNull(),
+      events: json<HookEvent[]>().notNull(),
+      /** Signs the messages; sealed. */
+      secret: text().notNull(),
+      created_at: int().notNull(),
+      created_by: int().notNull(),
+    },
+    row => [index('webhooks_realm').on(row.realm_id, row.created_at)],
+  )
+
+  const webhookDeliveries = table(
+    'webhook_deliveries',
+    {
+      /** The same for every attempt, so that the receiver knows a message that it already has. */
+      id: text().primaryKey(),
+      webhook_id: text()
+        .notNull()
+        .references(() => webhooks.id, { onDelete: 'cascade' }),
+      event: text().$type<HookEvent>().notNull(),
+      /** The run or the daemon that the message is about. */
+      subject: text().notNull(),
+      /** The bytes that are sent, the same for every attempt. */
+      body: text().notNull(),
+      state: text().$type<DeliveryState>().notNull(),
+      attempts: int().notNull(),
+      /** When the next attempt is due. While an attempt is made, when another hub may repeat it. Null at the end. */
+      next_at: int(),
+      /** The HTTP status of the last attempt, and what went wrong. Both are null while an attempt is made. */
+      status: int(),
+      error: text(),
+      created_at: int().notNull(),
+      finished_at: int(),
+    },
+    row => [
+      index('webhook_deliveries_due').on(row.next_at),
+      index('webhook_deliveries_webhook').on(row.webhook_id, row.created_at),
+      index('webhook_deliveries_finished').on(row.finished_at),
+    ],
+  )
+
+  return {
+    daemons,
+    packages,
+    packageFiles,
+    runs,
+    phases,
+    logs,
+    events,
+    artifacts,
+    receipts,
+    reviews,
+    jobs,
+    webhooks,
+    webhookDeliveries,
+  }
 }

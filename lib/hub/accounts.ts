@@ -7,9 +7,14 @@ import { rotateKeys } from './dispatch-keys.ts'
 import type { Hub } from './hub.ts'
 import { keepOrgOwner, keepRealmAdmin, keepScopeOwner } from './last-leader.ts'
 
-/** The hash of a password. It takes a fraction of a second on purpose, to make guessing slow. */
-export function hashPassword(password: string): Promise<string> {
-  return Bun.password.hash(password, 'argon2id')
+export function hashPassword({ passwordCost }: Hub, password: string): Promise<string> {
+  return Bun.password.hash(password, { algorithm: 'argon2id', ...passwordCost })
+}
+
+/** A hash that no known password has, and that takes as long to check as the others. */
+export function decoyHash({ passwordCost: { memoryCost, timeCost } }: Hub): string {
+  const random = (bytes: number) => crypto.getRandomValues(new Uint8Array(bytes)).toBase64({ omitPadding: true })
+  return `$argon2id$v=19$m=${memoryCost},t=${timeCost},p=1$${random(32)}$${random(32)}`
 }
 
 /** Adds an account. Throws `conflict` when the name is taken. */
@@ -147,7 +152,7 @@ export async function firstStart(hub: Hub, admin: { username: string; password?:
   if (!(await isEmpty(hub.store.db))) return null
   const { username } = admin
   const password = admin.password ?? Buffer.from(crypto.getRandomValues(new Uint8Array(15))).toString('base64url')
-  const hash = await hashPassword(password)
+  const hash = await hashPassword(hub, password)
   const made = await hub.store.write(async tx => {
     if (!(await isEmpty(tx))) return false
     const user = await addUser(hub, tx, username, hash, true)

@@ -5,6 +5,7 @@ import { and, eq, sql } from 'drizzle-orm'
 import type { Db } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
 import type { Access, Incoming } from '../http/admission.ts'
+import { sameSecret } from '../secret-form.ts'
 import { type Ask, allows, type Grant, reaches } from '../wire/grants.ts'
 import { atLeast, decide, type Kind, ROLES, type Role, roleIn, type Standing } from './decision.ts'
 import type { Hub } from './hub.ts'
@@ -304,6 +305,28 @@ export function createCallers(hub: Hub) {
           return token.type === 'realm' ? asRealm(incoming, token) : asUser(incoming, token, rule)
         },
         permit: caller => caller.kind === 'user' && permit(caller, rule),
+      }
+    },
+    /**
+     * Routes about the hub as a whole: for whoever presents `CADRE_METRICS_TOKEN`, and for a site admin whose token
+     * grants reading every realm.
+     */
+    operator(): Access<UserCaller | null> {
+      const rule: UserRule = { grant: { realms: 'read' }, site: true }
+      return {
+        rule: `CADRE_METRICS_TOKEN, or ${describe(rule)}, all orgs`,
+        async admit(incoming) {
+          const { metricsToken } = hub
+          if (metricsToken !== null && incoming.bearer !== null && sameSecret(incoming.bearer, metricsToken))
+            return null
+          return asUser(incoming, await authenticate(incoming), rule)
+        },
+        permit(caller) {
+          if (caller === null) return
+          permit(caller, rule)
+          if (caller.token.grant.domains.orgs === '*') return
+          throw new CadreError('forbidden', 'the token’s grant must reach all orgs (domains.orgs: "*")')
+        },
       }
     },
     /** Routes that use the user token when the request has one, and do not require it. */

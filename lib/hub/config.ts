@@ -2,6 +2,7 @@
 
 import { homedir } from 'node:os'
 import { join } from 'node:path'
+import { isAllowEntry } from '../agent/address.ts'
 import { CadreError } from '../error.ts'
 
 export interface HubFlags {
@@ -20,6 +21,10 @@ export interface HubConfig {
   admin: { username: string; password: string | undefined }
   key: string | undefined
   trustProxy: boolean
+  webhookAllow: string[]
+  metricsToken: string | undefined
+  /** How long a hub that was told to stop still answers. */
+  drainMs: number
   keepRunsDays: number
 }
 
@@ -43,6 +48,9 @@ export function hubConfig(flags: HubFlags, env: Environment = process.env): HubC
     admin: { username, password: env.CADRE_ADMIN_PASSWORD || undefined },
     key: env.CADRE_HUB_KEY || undefined,
     trustProxy: ['1', 'true', 'yes'].includes(env.CADRE_TRUST_PROXY ?? ''),
+    webhookAllow: allowed('CADRE_WEBHOOK_ALLOW', env.CADRE_WEBHOOK_ALLOW ?? ''),
+    metricsToken: metricsToken(env.CADRE_METRICS_TOKEN || undefined),
+    drainMs: wholeNumber('CADRE_DRAIN_SECONDS', env.CADRE_DRAIN_SECONDS ?? '0', 3_600) * 1_000,
     keepRunsDays: wholeNumber('CADRE_KEEP_RUNS_DAYS', env.CADRE_KEEP_RUNS_DAYS ?? '30', 36_500),
   }
 }
@@ -51,4 +59,17 @@ function wholeNumber(name: string, text: string, most: number): number {
   const value = Number(text)
   if (/^[0-9]+$/.test(text) && value <= most) return value
   throw new CadreError('invalid_request', `${name}: expected a whole number from 0 to ${most}, got ${text}`)
+}
+
+function allowed(name: string, text: string): string[] {
+  const entries = text.split(/[\s,]+/).filter(Boolean)
+  const wrong = entries.find(entry => !isAllowEntry(entry))
+  if (wrong === undefined) return entries
+  throw new CadreError('invalid_request', `${name}: expected addresses, ranges or host names, got ${wrong}`)
+}
+
+/** A short token could be guessed: nothing limits the attempts. The error does not show it. */
+function metricsToken(text: string | undefined): string | undefined {
+  if (text === undefined || /^[\x21-\x7e]{16,500}$/.test(text)) return text
+  throw new CadreError('invalid_request', 'CADRE_METRICS_TOKEN: expected at least 16 characters without spaces')
 }

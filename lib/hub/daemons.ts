@@ -14,7 +14,7 @@ import type { Hub } from './hub.ts'
 export type DaemonRow = Tables['daemons']['$inferSelect']
 
 export const ONLINE_MS = 45_000
-const STALE_MS = 86_400_000
+export const STALE_MS = 86_400_000
 /** The runs of a daemon that is silent for this long are shown as `crashed` until it calls again. */
 export const CRASHED_MS = 300_000
 /** The interval between heartbeats that the hub asks of daemons. */
@@ -29,11 +29,12 @@ export function statusOf({ lastSeen, now }: Hub, daemon: DaemonRow): DaemonStatu
 }
 
 export function daemonRecord(hub: Hub, daemon: DaemonRow) {
-  const { id, token_id: _, epoch: __, acked_seq: ___, approved_at, ...row } = daemon
+  const { id, token_id: _, epoch: __, acked_seq: ___, stale_at: ____, approved_at, ...row } = daemon
   return {
     id,
     daemon_id: id,
     ...row,
+    labels: row.labels ?? {},
     status: statusOf(hub, daemon),
     approved: approved_at !== null,
     last_seen_at: hub.lastSeen.heard(id, daemon.last_seen_at),
@@ -93,6 +94,10 @@ export async function bulletin(
 /** What has to happen before a daemon that is not approved gets jobs. It completes a sentence that says what waits. */
 export const awaitsApproval = (name: string): string =>
   `daemon ${name} to be approved by an operator of its realm (daemons/approve)`
+
+/** What has to happen before a paused daemon gets runs. It completes a sentence that says what waits. */
+export const awaitsEndOfPause = (name: string): string =>
+  `daemon ${name}, which an operator has paused (daemons/update with \`paused: false\`)`
 
 /** The only realm of a token, for bodies that name no realm. Throws when the token grants none or several. */
 export function onlyRealm(realmIds: string[]): string {

@@ -10,8 +10,8 @@ import type { Hub } from './hub.ts'
 /** How long the previous key is accepted after a rotation. */
 const OVERLAP_MS = 86_400_000
 
-/** Creates a new current key for the org. The previous key expires after a day. */
-export async function rotateKeys({ store, sealer, now }: Hub, tx: Db, orgId: number) {
+/** Creates a new current key for the org. The previous key expires after a day, or all previous ones at once. */
+export async function rotateKeys({ store, sealer, now }: Hub, tx: Db, orgId: number, revokePrevious = false) {
   const { dispatchKeys } = store
   const at = now()
   const { publicKey, privateKey } = generateKeyPairSync('ed25519')
@@ -25,11 +25,14 @@ export async function rotateKeys({ store, sealer, now }: Hub, tx: Db, orgId: num
   }
   await tx
     .update(dispatchKeys)
-    .set({ not_after: at + OVERLAP_MS })
-    .where(and(eq(dispatchKeys.org_id, orgId), isNull(dispatchKeys.not_after)))
+    .set({ not_after: revokePrevious ? at : at + OVERLAP_MS })
+    .where(and(eq(dispatchKeys.org_id, orgId), revokePrevious ? accepted(store, at) : isNull(dispatchKeys.not_after)))
   await tx.insert(dispatchKeys).values(row)
   return row
 }
+
+const accepted = ({ dispatchKeys }: Store, at: number) =>
+  or(isNull(dispatchKeys.not_after), gt(dispatchKeys.not_after, at))
 
 /** The keys that are accepted now, the current one first. */
 export async function publicKeys({ store, now }: Pick<Hub, 'store' | 'now'>, orgId: number): Promise<PublicKey[]> {
@@ -37,7 +40,7 @@ export async function publicKeys({ store, now }: Pick<Hub, 'store' | 'now'>, org
   const rows = await store.db
     .select()
     .from(dispatchKeys)
-    .where(and(eq(dispatchKeys.org_id, orgId), or(isNull(dispatchKeys.not_after), gt(dispatchKeys.not_after, now()))))
+    .where(and(eq(dispatchKeys.org_id, orgId), accepted(store, now())))
     .orderBy(desc(isNull(dispatchKeys.not_after)), asc(dispatchKeys.created_at))
   return rows.map(({ kid, public_pem, not_after }) => ({
     kid,

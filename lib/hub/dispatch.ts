@@ -6,14 +6,17 @@ import { type Db, isDuplicate } from '../../db/hub/store.ts'
 import { formatDuration, parseDuration } from '../duration.ts'
 import { CadreError } from '../error.ts'
 import type { JsonObject } from '../json.ts'
+import { listed } from '../spelling.ts'
 import { inputsFor } from '../team/team.ts'
 import type { Dispatched } from '../wire/hub-records.ts'
 import type { RunOrder } from '../wire/jobs.ts'
+import { allNeeds, needsOf, type Requires } from '../wire/needs.ts'
 import { ENDED_RUN_STATES } from '../wire/states.ts'
 import { record } from './audit.ts'
 import type { UserCaller } from './callers.ts'
-import { awaitsApproval, findDaemon, statusOf } from './daemons.ts'
+import { awaitsApproval, awaitsEndOfPause, type DaemonRow, findDaemon, statusOf } from './daemons.ts'
 import type { Hub } from './hub.ts'
+import { inWords, type JobNeeds, jobNeeds, lacks } from './needs.ts'
 import { findPackage, type PackageRow, splitReference } from './packages/packages.ts'
 import { enqueue, type JobRow } from './queue.ts'
 import { loseRuns, readableRun } from './runs.ts'
@@ -29,6 +32,7 @@ export interface DispatchRequest {
   queue_timeout?: string
   priority?: number
   idempotency_key?: string
+  requires?: Requires
 }
 
 /** Queues a run. Throws 409 when the team is not on the realm's list, and 400 when the inputs do not fit the team. */
@@ -38,11 +42,12 @@ export async function dispatchRun(hub: Hub, caller: UserCaller, request: Dispatc
   const realmId = await realmOf(hub, caller, request)
   const realm = await caller.realm(realmId)
   const { name } = splitReference(request.team)
-  const [listed] = await listedTeams(store, store.db, realmId, name)
-  if (!listed?.lent) throw notListed(name, realm.slug, listed?.by)
+  const [entry] = await listedTeams(store, store.db, realmId, name)
+  if (!entry?.lent) throw notListed(name, realm.slug, entry?.by)
   const found = await findPackage(store, store.db, request.team)
   if (!found) throw new CadreError('not_found', `no published version of ${name} fits ${request.team}`)
   const inputs = checkInputs(found, (request.inputs ?? {}) as JsonObject)
+  const needs = allNeeds([...(found.needs ? [found.needs] : []), needsOf(request.requires ?? {})])
   const queueOnce = async (tx: Db) =>
     (await idempotent(hub, tx, realmId, request.idempotency_key)) ??
     queueRun(hub, tx, caller, {
@@ -51,6 +56,7 @@ export async function dispatchRun(hub: Hub, caller: UserCaller, request: Dispatc
       inputs,
       runName: request.run_name ?? null,
       workspace: request.workspace ?? null,
+      needs: jobNeeds(needs, request.workspace ?? null),
       daemonId: request.daemon_id ?? null,
       priority: request.priority ?? 0,
       expiresAt: wait === null ? null : hub.now() + wait,
@@ -64,7 +70,7 @@ export async function dispatchRun(hub: Hub, caller: UserCaller, request: Dispatc
     return store.write(queueOnce)
   })
   hub.bell.ring(`realm ${realmId}`)
-  const waiting = job.state === 'waiting' ? await waitingFor(hub, job) : null
+  const waiting = job.state === 'waiting' ? (await waitingReasons(hub, realmId))(job) : null
   return { run_id: job.run_id, job_id: job.id, state, ...(waiting !== null && { waiting_for: waiting }) }
 }
 
@@ -81,6 +87,7 @@ interface Queued {
   inputs: JsonObject
   runName: string | null
   workspace: string | null
+  needs: JobNeeds | null
   daemonId: string | null
   priority: number
   expiresAt: number | null
@@ -120,6 +127,7 @@ async function queueRun(hub: Hub, tx: Db, caller: UserCaller, queued: Queued): P
       created_by: caller.user.id,
       daemon_id: queued.daemonId,
       workspace,
+      needs: queued.needs,
       priority: queued.priority,
       expires_at: queued.expiresAt,
       idempotency_key: queued.idempotencyKey,
@@ -213,7 +221,9 @@ export async function moveRun(
     const found = await findPackage(store, tx, String(first?.payload.team ?? `${row.team}@${row.version}`))
     if (!found) throw new CadreError('conflict', `${row.team} is not published; start it on the daemon itself`)
     const order = { realm_id: realm.id, run_id: row.run_id, kind: 'cancel' as const, payload: {} }
-    await enqueue(store, tx, { ...order, created_by: caller.user.id, daemon_id: row.daemon_id }, hub.now())
+    // The daemon that holds the run may not have been told yet that it may begin it.
+    const holder = row.daemon_id ?? first?.leased_to ?? null
+    await enqueue(store, tx, { ...order, created_by: caller.user.id, daemon_id: holder }, hub.now())
     if (first?.state === 'waiting') await loseRuns(hub, tx, realm.id)
     return queueRun(hub, tx, caller, {
       realm,
@@ -221,6 +231,7 @@ export async function moveRun(
       inputs: row.inputs,
       runName: row.run_name,
       workspace: row.workspace,
+      needs: first?.needs ?? null,
       daemonId: daemon.id,
       priority: first?.priority ?? 0,
       expiresAt: null,
@@ -233,29 +244,50 @@ export async function moveRun(
   return { run_id, job_id, state: 'queued', moved_from: request.run_id }
 }
 
-/** What a waiting job waits for, as words for people. Null when a daemon that may take the job is online. */
-export async function waitingFor(
+/** The daemons that a message names. */
+const MOST_NAMED = 5
+
+/**
+ * Says of the waiting jobs of a realm what each waits for, as words for people. Null when a daemon that may take the
+ * job is online.
+ */
+export async function waitingReasons(
   hub: Hub,
-  job: Pick<JobRow, 'realm_id' | 'daemon_id' | 'workspace'>,
-): Promise<string | null> {
+  realmId: string,
+): Promise<(job: Pick<JobRow, 'kind' | 'daemon_id' | 'needs'>) => string | null> {
   const { daemons, db } = hub.store
   const rows = await db
     .select()
     .from(daemons)
-    .where(and(eq(daemons.realm_id, job.realm_id), isNull(daemons.removed_at)))
-  const meant = rows.filter(row => job.daemon_id === null || row.id === job.daemon_id)
-  const fitting = meant.filter(row => job.workspace === null || row.workspaces.includes(job.workspace))
-  const online = fitting.filter(row => statusOf(hub, row) === 'online')
-  if (online.some(row => row.approved_at !== null)) return null
-  if (online.length > 0) return awaitsApproval(online[0]!.name)
-  if (job.daemon_id !== null) {
-    const daemon = meant[0]
-    if (daemon && fitting.length > 0) return `daemon ${daemon.name} (${statusOf(hub, daemon)})`
-    return daemon ? `workspace ${job.workspace} on daemon ${daemon.name}` : `daemon ${job.daemon_id}`
+    .where(and(eq(daemons.realm_id, realmId), isNull(daemons.removed_at)))
+    .orderBy(daemons.name)
+  const online = rows.filter(row => statusOf(hub, row) === 'online')
+  return ({ kind, daemon_id, needs }) => {
+    const meant = online.filter(row => daemon_id === null || row.id === daemon_id)
+    const fitting = meant.filter(row => lacks(needs, row).length === 0)
+    const isOrder = kind === 'cancel' || kind === 'decide'
+    const approved = fitting.filter(row => row.approved_at !== null)
+    if (approved.some(row => isOrder || !row.paused)) return null
+    if (approved.length > 0) return awaitsEndOfPause(approved[0]!.name)
+    if (fitting.length > 0) return awaitsApproval(fitting[0]!.name)
+    if (daemon_id !== null) {
+      const daemon = rows.find(row => row.id === daemon_id)
+      if (!daemon) return `daemon ${daemon_id}`
+      const missing = lacks(needs, daemon)
+      return missing.length > 0
+        ? `${listed(missing)} on daemon ${daemon.name}`
+        : `daemon ${daemon.name} (${statusOf(hub, daemon)})`
+    }
+    if (needs === null) return 'a daemon that is online'
+    if (online.length === 0) return `a daemon that is online and has ${inWords(needs)}`
+    return `a daemon with ${inWords(needs)}; online ${online.length === 1 ? 'is' : 'are'} ${namesOf(online)}`
   }
-  return job.workspace === null
-    ? 'a daemon that is online'
-    : `a daemon that is online and has workspace ${job.workspace}`
+}
+
+function namesOf(rows: readonly DaemonRow[]): string {
+  const names = rows.map(({ name }) => name)
+  const more = names.length - MOST_NAMED
+  return more > 0 ? `${names.slice(0, MOST_NAMED).join(', ')} and ${more} more` : names.join(', ')
 }
 
 async function realmOf(hub: Hub, caller: UserCaller, { realm_id, daemon_id }: DispatchRequest): Promise<string> {

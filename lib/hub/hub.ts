@@ -3,11 +3,23 @@
 import type { Store } from '../../db/hub/store.ts'
 import type { Log } from '../log.ts'
 import { type Bell, createBell } from './bell.ts'
+import { Counts } from './counts.ts'
 import { LastSeen } from './last-seen.ts'
 import { createMemo, type Memo } from './memo.ts'
 import { PackageChecker } from './packages/packages.ts'
 import { createSealer, type Sealer } from './sealer.ts'
 import { createThrottle, type Throttle } from './throttle.ts'
+
+/** What the hash of a password costs. */
+export interface PasswordCost {
+  /** In KiB. */
+  readonly memoryCost: number
+  /** The number of passes over that memory. */
+  readonly timeCost: number
+}
+
+/** A hash takes a fraction of a second on purpose, to make guessing slow. */
+export const PASSWORD_COST: PasswordCost = { memoryCost: 65_536, timeCost: 2 }
 
 export interface Hub {
   readonly store: Store
@@ -19,8 +31,14 @@ export interface Hub {
   readonly bell: Bell
   readonly throttle: Throttle
   readonly sealer: Sealer
+  readonly passwordCost: PasswordCost
   /** Whether the caller's address is read from `X-Forwarded-For` (`CADRE_TRUST_PROXY`). */
   readonly trustProxy: boolean
+  /** Addresses, ranges and names that webhooks may reach although they are not public (`CADRE_WEBHOOK_ALLOW`). */
+  readonly webhookAllow: readonly string[]
+  /** Whoever presents it may read `/metrics` (`CADRE_METRICS_TOKEN`). */
+  readonly metricsToken: string | null
+  readonly counts: Counts
   readonly checker: PackageChecker
   close(): Promise<void>
 }
@@ -29,17 +47,22 @@ export interface HubOptions {
   store: Store
   log: Log
   now?: () => number
-  /** Encrypts private dispatch keys at rest (`CADRE_HUB_KEY`). */
+  /** Encrypts private dispatch keys and the secrets of webhooks at rest (`CADRE_HUB_KEY`). */
   key?: string | undefined
+  /** The default is `PASSWORD_COST`. Tests choose a lower one. */
+  passwordCost?: PasswordCost
   trustProxy?: boolean
+  webhookAllow?: readonly string[]
+  metricsToken?: string | undefined
   /** Where agents that the user added lie: in the hub's home, and in the folder `CADRE_AGENTS`. */
   home: string
   agentsFolder?: string | undefined
 }
 
 export function createHub(options: HubOptions): Hub {
-  const { store, log, now = Date.now, key, trustProxy = false } = options
-  if (!key) log.warn('CADRE_HUB_KEY is not set: private dispatch keys are stored unencrypted')
+  const { store, log, now = Date.now, key, passwordCost = PASSWORD_COST, trustProxy = false } = options
+  const { webhookAllow = [] } = options
+  if (!key) log.warn('CADRE_HUB_KEY is not set: private dispatch keys and webhook secrets are stored unencrypted')
   const checker = new PackageChecker({ home: options.home, extra: options.agentsFolder })
   const lastSeen = new LastSeen(store, log, now)
   return {
@@ -51,7 +74,11 @@ export function createHub(options: HubOptions): Hub {
     bell: createBell(store.channel),
     throttle: createThrottle(store, now),
     sealer: createSealer(key),
+    passwordCost,
     trustProxy,
+    webhookAllow,
+    metricsToken: options.metricsToken ?? null,
+    counts: new Counts(),
     checker,
     async close() {
       await checker.close()

@@ -18,6 +18,8 @@ export function hubKit(hub: Hub) {
       admission(callers.realm(rule === true ? undefined : rule.refusal)),
     /** Callers with a realm token, or with a user token that has this grant and with this role. */
     either: (rule: UserRule) => admission(callers.either(rule)),
+    /** Those who operate the hub: site admins, and programs with `CADRE_METRICS_TOKEN`. */
+    operator: (_: true) => admission(callers.operator()),
     /** Callers with a user token or without a credential. */
     optional: (_: true) => admission(callers.optional({})),
   })

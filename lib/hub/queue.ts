@@ -2,12 +2,14 @@
 // it. From then on the run belongs to that daemon, and later jobs of the run go only there. The time is a parameter,
 // and every change happens in a transaction of the caller.
 
-import { and, asc, desc, eq, inArray, isNotNull, isNull, lte, or, type SQL } from 'drizzle-orm'
+import { and, asc, desc, eq, exists, gt, gte, inArray, isNotNull, isNull, lte, or, type SQL, sql } from 'drizzle-orm'
 import type { Tables } from '../../db/hub/schema.ts'
 import type { Db, Store } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
 import type { JsonObject } from '../json.ts'
 import type { Answer } from '../wire/protocol.ts'
+import { type DaemonRow, ONLINE_MS } from './daemons.ts'
+import { type JobNeeds, keyOf, lacks, unready } from './needs.ts'
 
 export type JobRow = Tables['jobs']['$inferSelect']
 
@@ -25,17 +27,14 @@ export interface NewJob {
   created_by: number
   daemon_id?: string | null
   workspace?: string | null
+  needs?: JobNeeds | null
   priority?: number
   expires_at?: number | null
   idempotency_key?: string | null
 }
 
 /** The daemon that asks for jobs. */
-export interface Taker {
-  id: string
-  realm_id: string
-  workspaces: readonly string[]
-}
+export type Taker = Pick<DaemonRow, 'id' | 'realm_id' | 'labels' | 'agents' | 'workspaces' | 'paused'>
 
 /** The job of a run that will never be accepted, with the reason to store in the run. */
 export interface Lost {
@@ -47,34 +46,145 @@ export interface Lost {
 export async function enqueue({ jobs }: Store, tx: Db, job: NewJob, now: number): Promise<JobRow> {
   const [row] = await tx
     .insert(jobs)
-    .values({ id: crypto.randomUUID(), state: 'waiting', deliveries: 0, priority: 0, created_at: now, ...job })
+    .values({
+      id: crypto.randomUUID(),
+      state: 'waiting',
+      deliveries: 0,
+      priority: 0,
+      created_at: now,
+      ...job,
+      needs_key: keyOf(job.needs ?? null),
+    })
     .returning()
   return row!
 }
 
+// The statements below find jobs by an index, so that their cost does not grow with the number of jobs that wait. A
+// waiting job is found by its kind, by the daemon that it is meant for and by what it needs (index `jobs_queue`, in the
+// order in which jobs are delivered), a lapsed lease by its end (`jobs_lease`), and a queue_timeout by its end
+// (`jobs_expiry`). What a job needs is decided once for all waiting jobs that need the same.
+
+/** Orders about runs that exist. They take no slot. */
+const ORDERS: JobRow['kind'][] = ['cancel', 'decide']
+const WORK: JobRow['kind'][] = ['run', 'resume']
+/** Jobs about existing runs need nothing but their daemon. */
+const NO_NEEDS = { needs: null, needs_key: '' }
+
 /**
- * The jobs that `taker` may have: jobs of its realm that wait or whose lease has expired, meant for it or for any
- * daemon.
+ * An order waits until a daemon has accepted its run. A daemon that had it before could not know the run, and would
+ * refuse the order while the run goes to another. A cancel keeps the run from being accepted meanwhile.
  */
-function eligible({ jobs }: Store, taker: Taker, now: number): SQL {
-  const { workspaces } = taker
+function due({ db, jobs, runs }: Store): SQL {
+  const accepted = and(eq(runs.run_id, jobs.run_id), isNotNull(runs.daemon_id))
+  return or(eq(jobs.kind, 'run'), exists(db.select({ id: runs.run_id }).from(runs).where(accepted)))!
+}
+
+/** Waiting jobs of one kind that are meant for one daemon, or for any daemon (null). */
+function waiting(store: Store, realmId: string, kind: JobRow['kind'], meant: string | null): SQL {
+  const { jobs } = store
   return and(
-    eq(jobs.realm_id, taker.realm_id),
-    or(eq(jobs.state, 'waiting'), and(eq(jobs.state, 'leased'), lte(jobs.lease_until, now))),
-    or(isNull(jobs.daemon_id), eq(jobs.daemon_id, taker.id)),
-    or(isNull(jobs.workspace), workspaces.length > 0 ? inArray(jobs.workspace, [...workspaces]) : undefined),
+    eq(jobs.realm_id, realmId),
+    eq(jobs.state, 'waiting'),
+    eq(jobs.kind, kind),
+    meant === null ? isNull(jobs.daemon_id) : eq(jobs.daemon_id, meant),
+    kind === 'run' ? undefined : due(store),
   )!
 }
 
-/** Whether a claim could find a job: a cheap check before the transaction. */
-export async function hasWork(store: Store, taker: Taker, now: number): Promise<boolean> {
-  const { jobs, db } = store
+/** Jobs that were delivered and not accepted in time, and that are not meant for another daemon. */
+function lapsed(store: Store, taker: Taker, kinds: JobRow['kind'][], now: number): SQL {
+  const { jobs } = store
+  return and(
+    eq(jobs.realm_id, taker.realm_id),
+    eq(jobs.state, 'leased'),
+    lte(jobs.lease_until, now),
+    inArray(jobs.kind, kinds),
+    or(isNull(jobs.daemon_id), eq(jobs.daemon_id, taker.id)),
+    due(store),
+  )!
+}
+
+type Needy = Pick<JobRow, 'needs' | 'needs_key'>
+
+/**
+ * The different needs of these waiting jobs, each once. The index is asked for the next key after the last one, so that
+ * the cost is that of the different needs, however many jobs wait.
+ */
+async function differentNeeds({ jobs }: Store, db: Db, jobsOf: SQL): Promise<Needy[]> {
+  // PostgreSQL takes the index, and not the first rows of the table, only when the order is asked for.
+  const first = (column: typeof jobs.needs | typeof jobs.needs_key, more: SQL) =>
+    sql`(SELECT ${column} FROM ${jobs} WHERE ${and(jobsOf, more)} ORDER BY ${jobs.daemon_id}, ${jobs.needs_key} LIMIT 1)`
+  const keys = sql`(
+    WITH RECURSIVE found(needs_key) AS (
+      SELECT ${first(jobs.needs_key, sql`true`)}
+      UNION ALL
+      SELECT ${first(jobs.needs_key, sql`${jobs.needs_key} > found.needs_key`)}
+      FROM found WHERE found.needs_key IS NOT NULL
+    )
+    SELECT needs_key FROM found WHERE needs_key IS NOT NULL
+  ) AS keys`
   const rows = await db
-    .select({ id: jobs.id })
-    .from(jobs)
-    .where(eligible(store, taker, now))
-    .limit(1)
-  return rows.length > 0
+    .select({
+      needs_key: sql<string>`keys.needs_key`,
+      needs: sql<string | null>`${first(jobs.needs, sql`${jobs.needs_key} = keys.needs_key`)}`,
+    })
+    .from(keys)
+  return rows.map(({ needs_key, needs }) => ({ needs_key, needs: needs === null ? null : JSON.parse(needs) }))
+}
+
+/**
+ * Whether the daemon may take a job with these needs. Where an agent that phases name is not ready on it, the job is
+ * left to a daemon that is online and has it ready, if there is one.
+ */
+async function mayTake(store: Store, db: Db, taker: Taker, { needs }: Needy, now: number): Promise<boolean> {
+  if (lacks(needs, taker).length > 0) return false
+  if (unready(needs, taker).length === 0) return true
+  const { daemons } = store
+  const online = and(
+    eq(daemons.realm_id, taker.realm_id),
+    isNull(daemons.removed_at),
+    isNotNull(daemons.approved_at),
+    eq(daemons.paused, false),
+    gt(daemons.last_seen_at, now - ONLINE_MS),
+  )
+  const others = await db.select().from(daemons).where(online)
+  return !others.some(other => lacks(needs, other).length === 0 && unready(needs, other).length === 0)
+}
+
+async function takeable<T extends Needy>(store: Store, db: Db, taker: Taker, all: T[], now: number): Promise<T[]> {
+  const may = await Promise.all(all.map(each => mayTake(store, db, taker, each, now)))
+  return all.filter((_, at) => may[at])
+}
+
+/** The kinds of jobs that the daemon gets now. A paused one finishes what it has. */
+const workOf = (taker: Taker, slots: number) => (slots > 0 && !taker.paused ? WORK : [])
+
+/** Whether a claim could find a job: a cheap check before the transaction. */
+export async function hasWork(store: Store, taker: Taker, slots: number, now: number): Promise<boolean> {
+  const { jobs, realms, db } = store
+  const kinds = [...ORDERS, ...workOf(taker, slots)]
+  const places = kinds.flatMap(kind =>
+    [taker.id, null].map(meant => ({ kind, where: waiting(store, taker.realm_id, kind, meant) })),
+  )
+  const late = lapsed(store, taker, kinds, now)
+  const lateJobs: JobRow[] = await db.select().from(jobs).where(late)
+  const any = async (conditions: SQL[]) => {
+    // EXISTS would drop the order, and PostgreSQL reads the whole table where it expects many jobs of a kind that has none.
+    const order = sql`ORDER BY ${jobs.daemon_id}, ${jobs.needs_key}`
+    const found = conditions.map(
+      where => sql`(SELECT ${jobs.id} FROM ${jobs} WHERE ${where} ${order} LIMIT 1) IS NOT NULL`,
+    )
+    const rows = await db
+      .select({ id: realms.id })
+      .from(realms)
+      .where(and(eq(realms.id, taker.realm_id), or(...found)))
+    return rows.length > 0
+  }
+  if (lateJobs.length === 0 && !(await any(places.map(({ where }) => where)))) return false
+  if (await any(places.filter(({ kind }) => kind !== 'run').map(({ where }) => where))) return true
+  const needs: Needy[] = lateJobs
+  for (const { kind, where } of places) if (kind === 'run') needs.push(...(await differentNeeds(store, db, where)))
+  return (await takeable(store, db, taker, needs, now)).length > 0
 }
 
 /**
@@ -82,15 +192,32 @@ export async function hasWork(store: Store, taker: Taker, now: number): Promise<
  */
 export async function claim(store: Store, tx: Db, taker: Taker, slots: number, now: number): Promise<JobRow[]> {
   const { jobs } = store
-  const pick = (kinds: JobRow['kind'][], limit: number) =>
-    tx
+  const pick = async (kinds: JobRow['kind'][], limit: number) => {
+    const wait = (condition: SQL, { needs_key }: Needy) =>
+      tx
+        .select()
+        .from(jobs)
+        .where(and(condition, eq(jobs.needs_key, needs_key)))
+        // PostgreSQL uses the order of the index only when the daemon, the same for all rows, stands here too.
+        .orderBy(asc(jobs.daemon_id), desc(jobs.priority), asc(jobs.created_at), asc(jobs.id))
+        .limit(limit)
+    const late = await tx
       .select()
       .from(jobs)
-      .where(and(eligible(store, taker, now), inArray(jobs.kind, kinds)))
-      .orderBy(desc(jobs.priority), asc(jobs.created_at), asc(jobs.id))
-      .limit(limit)
-  const orders = await pick(['cancel', 'decide'], MOST_ORDERS)
-  const work = slots > 0 ? await pick(['run', 'resume'], slots) : []
+      .where(lapsed(store, taker, kinds, now))
+    const found = await takeable(store, tx, taker, late, now)
+    for (const kind of kinds) {
+      for (const meant of [taker.id, null]) {
+        const condition = waiting(store, taker.realm_id, kind, meant)
+        const needs = kind === 'run' ? await differentNeeds(store, tx, condition) : [NO_NEEDS]
+        for (const each of await takeable(store, tx, taker, needs, now)) found.push(...(await wait(condition, each)))
+      }
+    }
+    return found.sort(inTurn).slice(0, limit)
+  }
+  const orders = await pick(ORDERS, MOST_ORDERS)
+  const kinds = workOf(taker, slots)
+  const work = kinds.length > 0 ? await pick(kinds, slots) : []
   const leased: JobRow[] = []
   for (const job of [...orders, ...work]) {
     const [row] = await tx
@@ -109,6 +236,9 @@ export async function claim(store: Store, tx: Db, taker: Taker, slots: number, n
   return leased
 }
 
+const inTurn = (a: JobRow, b: JobRow) =>
+  b.priority - a.priority || a.created_at - b.created_at || (a.id < b.id ? -1 : 1)
+
 /** Extends the leases of jobs that `daemonId` holds and has not accepted yet. */
 export async function renew({ jobs }: Store, tx: Db, daemonId: string, ids: string[], now: number): Promise<void> {
   await tx
@@ -124,8 +254,9 @@ const MOVES: Record<Answer, JobRow['state'][]> = {
 }
 
 /**
- * Records a daemon's answer about a job that it holds. Repeating an answer has no further effect. Throws `conflict`
- * when the lease has been replaced or the answer comes too late, and `not_found` for a job of another realm.
+ * Records a daemon's answer about a job that it holds. Repeating an answer has no further effect. A run that somebody
+ * has cancelled is not accepted any more: its job becomes `cancelled`. Throws `conflict` when the lease has been
+ * replaced or the answer comes too late, and `not_found` for a job of another realm.
  */
 export async function answer(
   { jobs }: Store,
@@ -148,6 +279,18 @@ export async function answer(
   if (!MOVES[given.status].includes(job.state)) {
     throw new CadreError('conflict', `job ${job.id} is already ${job.state}`)
   }
+  if (given.status === 'accepted' && job.kind === 'run' && job.state === 'leased') {
+    const open = and(eq(jobs.run_id, job.run_id), inArray(jobs.state, ['waiting', 'leased']))
+    const cancels = await tx
+      .select()
+      .from(jobs)
+      .where(and(open, eq(jobs.kind, 'cancel')))
+      .limit(1)
+    if (cancels.length > 0) {
+      await tx.update(jobs).set({ state: 'cancelled', finished_at: now }).where(open)
+      return { ...job, state: 'cancelled', finished_at: now }
+    }
+  }
   const [row] = await tx
     .update(jobs)
     .set({
@@ -157,6 +300,10 @@ export async function answer(
     })
     .where(eq(jobs.id, job.id))
     .returning()
+  if (given.status === 'failed' && job.kind === 'run') {
+    const orders = and(eq(jobs.run_id, job.run_id), inArray(jobs.state, ['waiting', 'leased']))
+    await tx.update(jobs).set({ state: 'cancelled', finished_at: now }).where(orders)
+  }
   if (given.status === 'accepted' && job.kind === 'run') {
     const later = and(eq(jobs.run_id, job.run_id), inArray(jobs.state, ['waiting', 'leased']))
     await tx.update(jobs).set({ daemon_id: given.daemonId }).where(later)
@@ -170,40 +317,53 @@ export async function answer(
  * runs are over.
  */
 export async function sweep({ jobs }: Store, tx: Db, realmId: string, now: number): Promise<Lost[]> {
-  const idle = or(eq(jobs.state, 'waiting'), and(eq(jobs.state, 'leased'), lte(jobs.lease_until, now)))
-  const rows = await tx
-    .select()
-    .from(jobs)
-    .where(and(eq(jobs.realm_id, realmId), idle))
-  const cancelled = new Set(rows.filter(job => job.kind === 'cancel').map(job => job.run_id))
-  const lost: Lost[] = []
-  for (const job of rows) {
-    const verdict = verdictOn(job, cancelled, now)
-    if (!verdict) continue
-    const state = verdict.cancelled ? 'cancelled' : 'dead'
-    await tx.update(jobs).set({ state, error: verdict.reason, finished_at: now }).where(eq(jobs.id, job.id))
+  const waits = and(eq(jobs.realm_id, realmId), eq(jobs.state, 'waiting'))
+  const lapses = and(eq(jobs.realm_id, realmId), eq(jobs.state, 'leased'), lte(jobs.lease_until, now))
+  const where = (condition: SQL | undefined) => tx.select().from(jobs).where(condition)
+  const cancels = [
+    ...(await where(and(waits, eq(jobs.kind, 'cancel')))),
+    ...(await where(and(lapses, eq(jobs.kind, 'cancel')))),
+  ].map(({ run_id }) => run_id)
+  const late = await where(and(waits, isNotNull(jobs.expires_at), lte(jobs.expires_at, now)))
+  const tired = await where(and(lapses, gte(jobs.deliveries, MOST_DELIVERIES)))
+  const idle = or(eq(jobs.state, 'waiting'), lte(jobs.lease_until, now))
+  const open = and(inArray(jobs.state, ['waiting', 'leased']), idle, eq(jobs.kind, 'run'))
+  const cancelled = cancels.length === 0 ? [] : await where(and(inArray(jobs.run_id, cancels), open))
+  const verdicts = new Map<string, Lost>()
+  for (const job of late) verdicts.set(job.id, { job, reason: 'queue_timeout', cancelled: false })
+  const often = `not accepted after ${MOST_DELIVERIES} deliveries`
+  for (const job of tired) verdicts.set(job.id, { job, reason: often, cancelled: false })
+  for (const job of cancelled) verdicts.set(job.id, { job, reason: 'cancelled', cancelled: true })
+  for (const { job, reason, cancelled } of verdicts.values()) {
+    const state = cancelled ? 'cancelled' : 'dead'
+    await tx.update(jobs).set({ state, error: reason, finished_at: now }).where(eq(jobs.id, job.id))
     if (job.kind !== 'run') continue
     const orders = and(eq(jobs.run_id, job.run_id), inArray(jobs.state, ['waiting', 'leased']))
     await tx.update(jobs).set({ state: 'cancelled', finished_at: now }).where(orders)
-    lost.push({ job, ...verdict })
   }
-  return lost
+  return [...verdicts.values()].filter(({ job }) => job.kind === 'run')
 }
 
-function verdictOn(job: JobRow, cancelled: Set<string>, now: number): { reason: string; cancelled: boolean } | null {
-  if (job.kind === 'run' && cancelled.has(job.run_id)) return { reason: 'cancelled', cancelled: true }
-  if (job.expires_at !== null && job.expires_at <= now && job.deliveries === 0) {
-    return { reason: 'queue_timeout', cancelled: false }
-  }
-  if (job.deliveries < MOST_DELIVERIES) return null
-  return { reason: `not accepted after ${MOST_DELIVERIES} deliveries`, cancelled: false }
+/** Whether a sweep would find a job that waited too long or was delivered too often. */
+export async function hasOverdue({ jobs, realms, db }: Store, realmId: string, now: number): Promise<boolean> {
+  const found = (condition: SQL | undefined) => exists(db.select({ id: jobs.id }).from(jobs).where(condition))
+  const late = and(eq(jobs.realm_id, realmId), eq(jobs.state, 'waiting'), lte(jobs.expires_at, now))
+  const lapses = and(eq(jobs.realm_id, realmId), eq(jobs.state, 'leased'), lte(jobs.lease_until, now))
+  const rows = await db
+    .select({ id: realms.id })
+    .from(realms)
+    .where(and(eq(realms.id, realmId), or(found(late), found(and(lapses, gte(jobs.deliveries, MOST_DELIVERIES))))))
+  return rows.length > 0
 }
 
-/** The time at which the next job of the realm can change because time passes, or null when there is none. */
-export async function nextDeadline({ jobs, db }: Store, realmId: string): Promise<number | null> {
-  const open = and(eq(jobs.realm_id, realmId), inArray(jobs.state, ['waiting', 'leased']))
-  const timed = or(isNotNull(jobs.lease_until), isNotNull(jobs.expires_at))
-  const rows = await db.select({ lease: jobs.lease_until, expiry: jobs.expires_at }).from(jobs).where(and(open, timed))
-  const times = rows.flatMap(({ lease, expiry }) => [lease, expiry].filter(time => time !== null))
-  return times.length === 0 ? null : Math.min(...times)
+/** The next time after `now` at which a job of the realm changes because time passes, or null when there is none. */
+export async function nextDeadline({ jobs, db }: Store, realmId: string, now: number): Promise<number | null> {
+  const first = async (column: typeof jobs.lease_until | typeof jobs.expires_at, state: JobRow['state']) => {
+    const later = and(eq(jobs.realm_id, realmId), eq(jobs.state, state), gt(column, now))
+    const [row] = await db.select({ at: column }).from(jobs).where(later).orderBy(asc(column)).limit(1)
+    return row?.at ?? null
+  }
+  const times = [await first(jobs.lease_until, 'leased'), await first(jobs.expires_at, 'waiting')]
+  const known = times.filter(time => time !== null)
+  return known.length === 0 ? null : Math.min(...known)
 }

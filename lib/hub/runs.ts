@@ -12,6 +12,7 @@ import { CRASHED_MS } from './daemons.ts'
 import type { Hub } from './hub.ts'
 import { type JobRow, MOST_DELIVERIES, sweep } from './queue.ts'
 import { behind, below, treeOrder } from './tree-order.ts'
+import { tellRunState } from './webhooks.ts'
 
 export type ReportedRun = Tables['runs']['$inferSelect']
 
@@ -48,12 +49,12 @@ export async function readableRun({ store, now }: Hub, caller: UserCaller, runId
 }
 
 /** Gives up the jobs of a realm that cannot be delivered, and ends the runs that waited for them. */
-export async function loseRuns({ store, now, bell }: Hub, tx: Db, realmId: string): Promise<void> {
+export async function loseRuns(hub: Hub, tx: Db, realmId: string): Promise<void> {
+  const { store, now } = hub
   for (const { job, reason, cancelled } of await sweep(store, tx, realmId, now())) {
     const state = cancelled ? 'cancelled' : 'failed'
     const error = cancelled ? null : { code: 'not_delivered', message: `no daemon took the run: ${reason}` }
-    await endQueued(store, tx, job.run_id, { state, reason, error, completed_at: now() })
-    afterCommit(tx, () => bell.ring(`run ${job.run_id}`))
+    await endQueued(hub, tx, job.run_id, { state, reason, error, completed_at: now() })
   }
 }
 
@@ -80,18 +81,26 @@ export async function loseOverdueRuns(hub: Hub): Promise<void> {
 }
 
 /** Ends the run of a job that its daemon refused, unless the run was already started and has changes of its own. */
-export async function refuseRun({ store, now, bell }: Hub, tx: Db, job: JobRow): Promise<void> {
+export async function refuseRun(hub: Hub, tx: Db, job: JobRow): Promise<void> {
   const error = { code: 'refused', message: job.error ?? 'the daemon refused the run' }
-  await endQueued(store, tx, job.run_id, { state: 'failed', reason: 'refused', error, completed_at: now() })
-  afterCommit(tx, () => bell.ring(`run ${job.run_id}`))
+  await endQueued(hub, tx, job.run_id, { state: 'failed', reason: 'refused', error, completed_at: hub.now() })
 }
 
-async function endQueued({ runs }: Store, tx: Db, runId: string, end: Partial<ReportedRun>): Promise<void> {
+/** Ends a run that was cancelled before any daemon could begin it. */
+export async function cancelQueued(hub: Hub, tx: Db, job: JobRow): Promise<void> {
+  await endQueued(hub, tx, job.run_id, { state: 'cancelled', reason: 'cancelled', completed_at: hub.now() })
+}
+
+async function endQueued(hub: Hub, tx: Db, runId: string, end: Partial<ReportedRun>): Promise<void> {
+  const { runs } = hub.store
   const queued = and(eq(runs.run_id, runId), eq(runs.state, 'queued'))
-  await tx
+  const [ended] = await tx
     .update(runs)
     .set({ ...end, rev: sql`${runs.rev} + 1` })
     .where(queued)
+    .returning()
+  if (ended) await tellRunState(hub, tx, ended)
+  afterCommit(tx, () => hub.bell.ring(`run ${runId}`))
 }
 
 /** The highest revision of a change in a tree. */

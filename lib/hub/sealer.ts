@@ -1,5 +1,5 @@
-// How private dispatch keys are stored: encrypted with AES-256-GCM when the hub has a key (`CADRE_HUB_KEY`), and as
-// plain text otherwise.
+// How private dispatch keys and the secrets of webhooks are stored: encrypted with AES-256-GCM when the hub has a key
+// (`CADRE_HUB_KEY`), and as plain text otherwise.
 
 import { createCipheriv, createDecipheriv, hkdfSync, randomBytes } from 'node:crypto'
 import { CadreError } from '../error.ts'
@@ -20,11 +20,12 @@ export function createSealer(secret: string | undefined): Sealer {
         if (!text.startsWith(SEALED)) return text
         throw new CadreError(
           'unavailable',
-          'the dispatch keys are encrypted: start the hub with the CADRE_HUB_KEY that they were encrypted with',
+          'the stored keys are encrypted: start the hub with the CADRE_HUB_KEY that they were encrypted with',
         )
       },
     }
   }
+  // The word for the purpose is older than webhooks. Another one would make stored keys unreadable.
   const key = Buffer.from(hkdfSync('sha256', secret, '', 'cadre dispatch keys', 32))
   return {
     seal(text) {
@@ -41,7 +42,7 @@ export function createSealer(secret: string | undefined): Sealer {
         decipher.setAuthTag(bytes.subarray(-16))
         return decipher.update(bytes.subarray(12, -16), undefined, 'utf8') + decipher.final('utf8')
       } catch {
-        throw new CadreError('unavailable', 'CADRE_HUB_KEY is not the key that the dispatch keys were encrypted with')
+        throw new CadreError('unavailable', 'CADRE_HUB_KEY is not the key that the stored keys were encrypted with')
       }
     },
   }

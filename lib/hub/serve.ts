@@ -1,46 +1,72 @@
 // What a serving hub does besides answering calls: it opens the database, creates the first account, and runs the
 // chores.
 
+import { serveAlone } from '../../db/hub/alone.ts'
 import { openStore } from '../../db/hub/store.ts'
 import { messageOf } from '../error.ts'
 import type { Log } from '../log.ts'
 import { firstStart } from './accounts.ts'
 import type { HubConfig } from './config.ts'
+import { ONLINE_MS } from './daemons.ts'
 import { createHub, type Hub } from './hub.ts'
 import { forgetRuns, loseOverdueRuns } from './runs.ts'
+import { forgetDeliveries, sendWebhooks } from './webhook-delivery.ts'
+import { tellStaleDaemons } from './webhooks.ts'
 
 const HOUR_MS = 3_600_000
 /** A run that no daemon asks for ends at most this much later than its deadline. */
 const LOOK_MS = 2_000
 
+/** Throws `conflict` while another hub serves the same SQLite database. */
 export async function openHub(config: HubConfig, log: Log): Promise<Hub> {
-  const { database, key, trustProxy, home, agentsFolder } = config
-  const hub = createHub({ store: await openStore(database), log, key, trustProxy, home, agentsFolder })
+  const { database, key, trustProxy, webhookAllow, metricsToken, home, agentsFolder } = config
+  const hold = serveAlone(database)
+  const options = { log, key, trustProxy, webhookAllow, metricsToken, home, agentsFolder }
+  const hub = createHub({ store: await openStore(database), ...options })
   const password = await firstStart(hub, config.admin)
   if (password !== null) {
     process.stderr.write(`first start: account ${config.admin.username} with password ${password} (shown only now)\n`)
   }
-  return hub
+  const close = async () => {
+    await hub.close()
+    hold.release()
+  }
+  return { ...hub, close }
 }
 
-/** Ends overdue runs every two seconds and deletes old runs every hour, until the returned function is called. */
-export function keepChores(hub: Hub, { keepRunsDays }: Pick<HubConfig, 'keepRunsDays'>): () => void {
+/**
+ * Ends overdue runs and looks for silent daemons every two seconds, deletes what is old every hour, and sends webhooks,
+ * until the returned function is called.
+ */
+export function keepChores(hub: Hub, { keepRunsDays }: Pick<HubConfig, 'keepRunsDays'>): () => Promise<void> {
   let busy = false
   let next = 0
+  // While this hub was away, no daemon could call it.
+  const daemonsJudged = hub.now() + ONLINE_MS
   const work = async () => {
     if (busy) return
     busy = true
     await chore(hub, 'overdue runs could not be ended', () => loseOverdueRuns(hub))
+    if (hub.now() >= daemonsJudged) {
+      await chore(hub, 'silent daemons could not be found', () => tellStaleDaemons(hub))
+    }
     if (Date.now() >= next) {
       next = Date.now() + HOUR_MS
-      await chore(hub, 'old runs could not be deleted', () => forgetOldRuns(hub, keepRunsDays))
+      await chore(hub, 'old runs could not be deleted', () => forgetOld(hub, keepRunsDays, forgetRuns))
+      await chore(hub, 'old webhook deliveries could not be deleted', () =>
+        forgetOld(hub, keepRunsDays, forgetDeliveries),
+      )
     }
     busy = false
   }
   void work()
   const chores = setInterval(() => void work(), LOOK_MS)
   chores.unref()
-  return () => clearInterval(chores)
+  const stopSending = sendWebhooks(hub)
+  return () => {
+    clearInterval(chores)
+    return stopSending()
+  }
 }
 
 async function chore(hub: Hub, failed: string, work: () => Promise<void>): Promise<void> {
@@ -51,6 +77,8 @@ async function chore(hub: Hub, failed: string, work: () => Promise<void>): Promi
   }
 }
 
-async function forgetOldRuns(hub: Hub, days: number): Promise<void> {
-  while ((await forgetRuns(hub, hub.now() - days * 24 * HOUR_MS)) > 0) await Bun.sleep(100)
+type Forget = (hub: Hub, before: number) => Promise<number>
+
+async function forgetOld(hub: Hub, days: number, forget: Forget): Promise<void> {
+  while ((await forget(hub, hub.now() - days * 24 * HOUR_MS)) > 0) await Bun.sleep(100)
 }

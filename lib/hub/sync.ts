@@ -15,6 +15,7 @@ import { awaitsApproval, type DaemonRow } from './daemons.ts'
 import type { Hub } from './hub.ts'
 import { lastRev, type ReportedRun } from './runs.ts'
 import { listedTeams } from './team-list.ts'
+import { tellRunState } from './webhooks.ts'
 
 /** The maximum length in bytes of a name in an index. PostgreSQL's index keys are limited to 2,704 bytes. */
 const MAX_KEY = 2_400
@@ -32,6 +33,8 @@ export interface Batch {
 export interface Applied {
   acked_seq: number
   rejected: { seq: number; code: Refusal }[]
+  /** The number of changes that were new, whether they were applied or rejected. */
+  fresh: number
   /** The runs that changed, by their root run. */
   touched: Map<string, Set<string>>
 }
@@ -45,6 +48,7 @@ export async function applyBatch(hub: Hub, tx: Db, daemonId: string, batch: Batc
   }
   let acked = daemon.epoch === batch.epoch ? daemon.acked_seq : 0
   if (batch.from_seq > acked + 1) throw gap(acked, batch.from_seq)
+  const known = Math.max(acked, batch.from_seq - 1)
   const rejected: Applied['rejected'] = []
   const touched: Applied['touched'] = new Map()
   let turn = performance.now()
@@ -66,7 +70,7 @@ export async function applyBatch(hub: Hub, tx: Db, daemonId: string, batch: Batc
   }
   for (const [root, ids] of touched) await renumber(hub, tx, root, [...ids])
   await tx.update(daemons).set({ epoch: batch.epoch, acked_seq: acked }).where(eq(daemons.id, daemonId))
-  return { acked_seq: acked, rejected, touched }
+  return { acked_seq: acked, rejected, fresh: Math.max(0, acked - known), touched }
 }
 
 /**
@@ -219,7 +223,12 @@ async function applyRun(
     const created_at = run.created_at ?? started_at ?? hub.now()
     await tx.insert(runs).values({ run_id, realm_id: daemon.realm_id, ...place, ...told, created_at })
   }
-  if (over && run.parent_run_id === null) {
+  if (run.parent_run_id !== null) return null
+  if (run.state !== known?.state || attempt !== known.attempt) {
+    const created_at = known?.created_at ?? run.created_at ?? started_at ?? hub.now()
+    await tellRunState(hub, tx, { ...told, run_id, realm_id: daemon.realm_id, created_at })
+  }
+  if (over) {
     const held = and(eq(jobs.run_id, run_id), eq(jobs.kind, 'run'), eq(jobs.state, 'accepted'))
     await tx.update(jobs).set({ state: 'done', finished_at: hub.now() }).where(held)
   }

@@ -1,6 +1,8 @@
 // Sessions, tokens, and what realm tokens reach, over real HTTP.
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { decoyHash, hashPassword } from '../../lib/hub/accounts.ts'
+import type { Hub } from '../../lib/hub/hub.ts'
 import { ADMIN_PASSWORD, startTestHub, type TestHub } from '../support/hub.ts'
 
 let hub: TestHub
@@ -28,6 +30,14 @@ describe('sessions', () => {
     const unknown = await hub.call(null, 'session/create', { username: 'nobody', password: 'nope' })
     expect(wrong.status).toBe(401)
     expect(wrong.error).toEqual(unknown.error)
+  })
+  test('an unknown name is checked against a hash of the same form as the others', async () => {
+    const cost = { passwordCost: { memoryCost: 64, timeCost: 3 } } as Hub
+    const [hash, decoy] = [await hashPassword(cost, 'one'), decoyHash(cost)]
+    const form = (text: string) => text.split('$').map((part, n) => (n < 4 ? part : part.length))
+    expect(form(decoy)).toEqual(form(hash))
+    expect(await Bun.password.verify('one', hash)).toBe(true)
+    expect(await Bun.password.verify('one', decoy)).toBe(false)
   })
   test('a suspended account is out at once', async () => {
     const { token, id } = await hub.account('gone')

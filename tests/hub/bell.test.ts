@@ -9,7 +9,7 @@ import { enqueue, type JobRow } from '../../lib/hub/queue.ts'
 import { loseRuns, refuseRun } from '../../lib/hub/runs.ts'
 import { createLog } from '../../lib/log.ts'
 import { folder } from '../support/folder.ts'
-import { freshPostgres, startTestHub, type TestHub } from '../support/hub.ts'
+import { AGAIN, freshPostgres, startTestHub, type TestHub } from '../support/hub.ts'
 
 let tested: TestHub
 let hub: Hub
@@ -76,7 +76,7 @@ test.each(Object.entries(ends))(
   },
 )
 
-const server = process.env.TEST_HUB_DATABASE ? undefined : process.env.TEST_POSTGRES_URL
+const server = AGAIN ? undefined : process.env.TEST_POSTGRES_URL
 
 test.skipIf(!server)(
   'who waits looks again when LISTEN was lost (skipped without TEST_POSTGRES_URL)',

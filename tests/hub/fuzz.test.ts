@@ -122,4 +122,4 @@ test('no body makes a fault', async () => {
     { numRuns: 3_000 },
   )
   expect((await hub.log()).filter(line => line.includes('"error"') && line.includes('request failed'))).toEqual([])
-}, 30_000)
+}, 120_000)

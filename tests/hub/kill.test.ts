@@ -6,6 +6,7 @@ import { join, resolve } from 'node:path'
 import { openDatabase } from '../../db/open.ts'
 import { folder } from '../support/folder.ts'
 import { waited } from '../support/gap.ts'
+import { environmentAt } from '../support/program.ts'
 import { runChange } from '../support/sync.ts'
 
 const CYCLES = Number(process.env.CADRE_TEST_CYCLES ?? (process.env.CADRE_SLOW_TESTS ? 50 : 10))
@@ -24,7 +25,7 @@ interface Serving {
 async function serve(home: string): Promise<Serving> {
   const started = performance.now()
   const child = Bun.spawn([process.execPath, PROGRAM, 'serve', '--port', '0'], {
-    env: { PATH: process.env.PATH!, HOME: home, CADRE_HOME: home, CADRE_ADMIN_PASSWORD: 'known', CADRE_HUB_KEY: 'k' },
+    env: { ...environmentAt(home), CADRE_HOME: home, CADRE_ADMIN_PASSWORD: 'known', CADRE_HUB_KEY: 'k' },
     stdout: 'pipe',
     stderr: 'ignore',
   })

@@ -81,7 +81,7 @@ test('random histories agree with the model', async () => {
             if ((job.state === 'waiting' || lapsed(job)) && job.deliveries >= MOST_DELIVERIES) job.state = 'dead'
           }
         } else if (step.kind === 'claim') {
-          const taker = { id: step.by, realm_id: realm, workspaces: [] }
+          const taker = { id: step.by, realm_id: realm, workspaces: [], labels: null, agents: [], paused: false }
           const rows = await store.write(tx => claim(store, tx, taker, step.slots, now))
           const open = [...jobs.values()].filter(
             job => (job.state === 'waiting' || lapsed(job)) && (job.pin === null || job.pin === step.by),
@@ -120,3 +120,24 @@ test('random histories agree with the model', async () => {
     { numRuns: 60 },
   )
 }, 20_000)
+
+test('a cancel is not given to a daemon that has not accepted the run, and keeps the run from the others', async () => {
+  const { store, realm } = hub
+  const taker = (id: string) => ({ id, realm_id: realm, workspaces: [], labels: null, agents: [], paused: false })
+  const run_id = crypto.randomUUID()
+  const place = { root_run_id: run_id, call_path: ['t'], call_depth: 0, tree_key: '', team: 't', inputs: {} }
+  const row = { run_id, realm_id: realm, ...place, state: 'queued' as const, attempt: 0, created_at: 1 }
+  const order = { realm_id: realm, run_id, payload: {}, created_by: 1 }
+  const found = await store.write(async tx => {
+    await tx.insert(store.runs).values(row)
+    const { id } = await enqueue(store, tx, { ...order, kind: 'run' }, 1)
+    // The reply is lost, so the daemon does not know the run.
+    await claim(store, tx, taker('d1'), 1, 1)
+    await enqueue(store, tx, { ...order, kind: 'cancel', daemon_id: 'd1' }, 2)
+    expect(await claim(store, tx, taker('d1'), 1, 3)).toEqual([])
+    const lost = await sweep(store, tx, realm, LEASE_MS + 1)
+    expect(await claim(store, tx, taker('d2'), 1, LEASE_MS + 1)).toEqual([])
+    return { id, lost }
+  })
+  expect(found.lost).toMatchObject([{ job: { id: found.id }, cancelled: true }])
+})

@@ -81,6 +81,11 @@ test('people, places and tokens', async () => {
   await ok(anns, 'realms/teams', { realm_id })
   await ok(anns, 'realms/remove_team', { realm_id, team: '@acme/x' })
 
+  const url = 'https://example.com/'
+  const webhook = await ok(anns, 'realms/add_webhook', { realm_id, url, events: ['run.failed'] })
+  await ok(anns, 'realms/webhooks', { realm_id })
+  await ok(anns, 'realms/remove_webhook', { realm_id, id: webhook.id })
+
   const permissions = { domains: { orgs: [org.id], realms: '*' }, access: { orgs: ['read'] } }
   const made = await ok(anns, 'auth/generate_token', { type: 'user', name: 'x', permissions, expires_in_days: 1 })
   await ok(anns, 'auth/whoami', { realm_id })
@@ -124,6 +129,7 @@ test('teams, daemons and runs', async () => {
   await ok(hub.admin, 'daemons/list')
   await ok(hub.admin, 'daemons/get', { daemon_id })
 
+  await ok(hub.admin, 'realms/add_webhook', { realm_id, url: 'http://127.0.0.1:9/', events: ['run.failed'] })
   const dispatch = { realm_id, team: '@admin/x', inputs: { n: 2 } }
   const waits = await ok(hub.admin, 'dispatch/run', { ...dispatch, workspace: 'nowhere', queue_timeout: '1h' })
   await ok(hub.admin, 'dispatch/queue', { realm_id })
@@ -161,10 +167,12 @@ test('teams, daemons and runs', async () => {
 
   const ended = { ...RUN, run_id, root_run_id: run_id, state: 'failed', completed_at: 9 }
   await report(7, [{ kind: 'run', run: { ...ended, error: { code: 'internal', message: 'no' } } }])
+  await ok(hub.admin, 'realms/webhook_deliveries', { realm_id })
   await ok(hub.admin, 'dispatch/resume', { run_id, from_phase: 'say' })
   await ok(token, 'daemons/poll', { daemon_id, slots: 4 })
   await ok(token, 'daemons/deregister', { daemon_id: other })
   await ok(hub.admin, 'daemons/approve', { daemon_id })
+  await ok(hub.admin, 'daemons/update', { daemon_id, paused: true })
   await ok(hub.admin, 'daemons/remove', { daemon_id })
   whole++
 })

@@ -1,16 +1,19 @@
 // The hub as a process: first start, the listening line, accounts by command, stopping, state that survives.
 
+import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import { statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { folder } from '../support/folder.ts'
+import { freshPostgres } from '../support/hub.ts'
+import { environmentAt } from '../support/program.ts'
 
 const program = resolve(import.meta.dir, '../../hub.ts')
 const home = folder()
 
 function hub(args: string[], env: Record<string, string> = {}, stdin = '') {
   return Bun.spawn(['bun', program, ...args], {
-    env: { PATH: process.env.PATH!, HOME: home, CADRE_HOME: home, CADRE_LOG_FORMAT: 'json', ...env },
+    env: { ...environmentAt(home), CADRE_HOME: home, CADRE_LOG_FORMAT: 'json', ...env },
     stdin: new TextEncoder().encode(stdin),
     stdout: 'pipe',
     stderr: 'pipe',
@@ -41,6 +44,22 @@ async function serving(env: Record<string, string> = {}) {
   return { child, url, call }
 }
 
+test('a second hub on the same SQLite file is refused, and a killed one is no obstacle', async () => {
+  // The first start makes the folder.
+  const at = { CADRE_HUB_DATABASE: join(folder(), 'new', 'hub.db') }
+  const first = await serving(at)
+  const second = hub(['serve', '--port', '0'], at)
+  expect([await second.exited, await second.stderr.text()]).toEqual([
+    2,
+    expect.stringContaining(`another hub serves ${at.CADRE_HUB_DATABASE}: stop it first`),
+  ])
+  first.child.kill('SIGKILL')
+  await first.child.exited
+  const third = await serving(at)
+  third.child.kill()
+  expect(await third.child.exited).toBe(0)
+})
+
 test('first start, restart, commands beside it', async () => {
   const first = await serving()
   expect(((await (await fetch(`${first.url}/health`)).json()) as { data: object }).data).toMatchObject({ status: 'ok' })
@@ -64,6 +83,11 @@ test('first start, restart, commands beside it', async () => {
   const log = await first.child.stderr.text()
   const password = /account admin with password (\S+)/.exec(log)![1]!
   expect(statSync(join(home, 'hub.db')).mode & 0o077).toBe(0)
+  // What other tests lower: 64 MiB and two passes for each guess, whoever set the password.
+  using db = new Database(join(home, 'hub.db'), { readonly: true })
+  const hashes = db.query<{ password_hash: string }, []>('SELECT password_hash FROM users').all()
+  expect(hashes).toHaveLength(2)
+  for (const { password_hash } of hashes) expect(password_hash).toStartWith('$argon2id$v=19$m=65536,t=2,p=1$')
 
   const second = await serving()
   expect((await second.call('session/create', { username: 'admin', password })).status).toBe(200)
@@ -85,6 +109,95 @@ test('what was committed survives kill -9', async () => {
   second.child.kill('SIGTERM')
   await second.child.exited
 }, 20_000)
+
+interface Readiness {
+  status: number
+  told: string | undefined
+}
+
+async function readiness(url: string): Promise<Readiness> {
+  const reply = await fetch(`${url}/ready`)
+  const { error } = (await reply.json()) as { error?: { message: string } }
+  return { status: reply.status, told: error?.message }
+}
+
+/** Asks until the answer has this status. */
+async function until(url: string, status: number): Promise<Readiness> {
+  for (const end = Date.now() + 15_000; ; await Bun.sleep(50)) {
+    const found = await readiness(url)
+    if (found.status === status || Date.now() > end) return found
+  }
+}
+
+test('is ready while the database has the schema of the program, or a newer one', async () => {
+  const file = join(folder(), 'hub.db')
+  const { child, url } = await serving({ CADRE_HUB_DATABASE: file })
+  expect(await readiness(url)).toEqual({ status: 200, told: undefined })
+  using db = new Database(file)
+  const { user_version: version } = db.query<{ user_version: number }, []>('PRAGMA user_version').get()!
+  db.run('PRAGMA user_version = 3')
+  expect(await readiness(url)).toEqual({
+    status: 503,
+    told: `not ready: the database has schema version 3, but this program needs ${version}`,
+  })
+  expect((await fetch(`${url}/health`)).status).toBe(200)
+  for (const good of [version + 1, version]) {
+    db.run(`PRAGMA user_version = ${good}`)
+    expect((await readiness(url)).status).toBe(200)
+  }
+  child.kill()
+  expect(await child.exited).toBe(0)
+}, 20_000)
+
+test.skipIf(!process.env.TEST_POSTGRES_URL)(
+  'is not ready while PostgreSQL lets nobody in, and ready when it does (skipped without TEST_POSTGRES_URL)',
+  async () => {
+    const server = process.env.TEST_POSTGRES_URL!
+    await using database = await freshPostgres(server)
+    const name = new URL(database.location).pathname.slice(1)
+    const sql = new Bun.SQL(server, { max: 1 })
+    const { child, url } = await serving({ CADRE_HUB_DATABASE: database.location })
+    expect((await readiness(url)).status).toBe(200)
+    await sql.unsafe(`ALTER DATABASE ${name} ALLOW_CONNECTIONS false`)
+    await sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = ${name}`
+    const { status, told } = await until(url, 503)
+    expect(status).toBe(503)
+    expect(told).toMatch(/^not ready: the database (does not answer|has not answered for 2000 ms)$/)
+    expect((await fetch(`${url}/health`)).status).toBe(200)
+    await sql.unsafe(`ALTER DATABASE ${name} ALLOW_CONNECTIONS true`)
+    expect((await until(url, 200)).status).toBe(200)
+    child.kill()
+    await child.exited
+    await sql.close()
+  },
+  60_000,
+)
+
+test('a hub that was told to stop says so and still answers, for as long as CADRE_DRAIN_SECONDS says', async () => {
+  const { child, url, call } = await serving({
+    CADRE_HUB_DATABASE: join(folder(), 'hub.db'),
+    CADRE_DRAIN_SECONDS: '600',
+  })
+  child.kill('SIGTERM')
+  expect(await until(url, 503)).toEqual({ status: 503, told: 'not ready: this process is stopping' })
+  expect((await call('auth/whoami')).status).toBe(401)
+  expect(child.exitCode).toBeNull()
+  // A second signal ends that time.
+  child.kill('SIGTERM')
+  expect(await child.exited).toBe(0)
+}, 20_000)
+
+test.each([
+  [{ CADRE_METRICS_TOKEN: 'too short' }, 'CADRE_METRICS_TOKEN: expected at least 16 characters'],
+  [{ CADRE_WEBHOOK_ALLOW: '10.0.0.0/8, http://here' }, 'CADRE_WEBHOOK_ALLOW: expected addresses, ranges or host names'],
+  [{ CADRE_DRAIN_SECONDS: 'soon' }, 'CADRE_DRAIN_SECONDS: expected a whole number from 0 to 3600, got soon'],
+])('a variable that makes no sense stops the start: %j', async (env, told) => {
+  const child = hub(['serve', '--port', '0'], { CADRE_HUB_DATABASE: join(folder(), 'hub.db'), ...env })
+  expect(await child.exited).toBe(2)
+  const text = await child.stderr.text()
+  expect(text).toContain(told)
+  expect(text).not.toContain('too short')
+})
 
 test.each([
   [['frob'], 2, 'frob'],

@@ -6,6 +6,7 @@ import { resolve } from 'node:path'
 import { openStore } from '../../db/hub/store.ts'
 import { folder } from '../support/folder.ts'
 import { freshPostgres } from '../support/hub.ts'
+import { environmentAt } from '../support/program.ts'
 import { runChange } from '../support/sync.ts'
 
 const server = process.env.TEST_POSTGRES_URL
@@ -27,7 +28,7 @@ describe.skipIf(!server)('two hubs on one PostgreSQL (skipped without TEST_POSTG
   async function start() {
     const home = folder()
     const child = Bun.spawn([process.execPath, PROGRAM, 'serve', '--port', '0', '--database', database.location], {
-      env: { PATH: process.env.PATH!, CADRE_HOME: home, CADRE_ADMIN_PASSWORD: 'known', CADRE_HUB_KEY: 'k' },
+      env: { ...environmentAt(home), CADRE_HOME: home, CADRE_ADMIN_PASSWORD: 'known', CADRE_HUB_KEY: 'k' },
       stdout: 'pipe',
       stderr: 'ignore',
     })

@@ -354,4 +354,16 @@ describe('dispatch', () => {
     expect((await hub.ok(hub.admin, 'dispatch/keys/get', { org_id: 1 })).dispatch_keys).toHaveLength(1)
     await hub.skew(0)
   })
+  test('a rotation that revokes ends every former key at once', async () => {
+    const kids = async () =>
+      (await hub.ok(token, 'daemons/heartbeat', { daemon_id })).dispatch_keys.map((each: { kid: string }) => each.kid)
+    const first = await hub.ok(hub.admin, 'dispatch/keys/rotate', { org_id: 1 })
+    const second = await hub.ok(hub.admin, 'dispatch/keys/rotate', { org_id: 1, revoke_previous: false })
+    expect(await kids()).toEqual(expect.arrayContaining([first.kid, second.kid]))
+    const third = await hub.ok(hub.admin, 'dispatch/keys/rotate', { org_id: 1, revoke_previous: true })
+    expect(third.dispatch_keys).toEqual([{ kid: third.kid, pem: third.dispatch_public_key }])
+    expect(await kids()).toEqual([third.kid])
+    const { token: jwt } = await hub.ok(hub.admin, 'dispatch/tokens/mint', { daemon_id, action: 'access' })
+    expect(JSON.parse(atob(jwt.split('.')[0])).kid).toBe(third.kid)
+  })
 })

@@ -28,7 +28,7 @@ export async function addAccount(hub: Hub, name: string, options: { admin?: bool
   if (!NAME.test(name))
     throw new CadreError('invalid_request', `${name} is not a valid user name; it must match [a-z0-9][a-z0-9._-]*`)
   const { password, shown } = await choosePassword(options.passwordStdin)
-  const hash = await hashPassword(password)
+  const hash = await hashPassword(hub, password)
   await hub.store.write(async tx => {
     await addUser(hub, tx, name, hash, options.admin ?? false)
     await record(hub, tx, null, { action: 'user add', target: name })
@@ -72,7 +72,7 @@ export async function suspendAccount(hub: Hub, name: string): Promise<string> {
 export async function setPassword(hub: Hub, name: string, options: { passwordStdin?: boolean }): Promise<string> {
   const { users } = hub.store
   const { password, shown } = await choosePassword(options.passwordStdin)
-  const password_hash = await hashPassword(password)
+  const password_hash = await hashPassword(hub, password)
   await hub.store.write(async tx => {
     const row = await userNamed(hub, tx, name)
     await tx.update(users).set({ password_hash }).where(eq(users.id, row.id))

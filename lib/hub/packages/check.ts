@@ -3,6 +3,7 @@
 
 import { CadreError, type Detail, type ErrorCode } from '../../error.ts'
 import type { Field } from '../../team/team.ts'
+import type { Needs } from '../../wire/needs.ts'
 import type { PackageFile } from '../../wire/packages.ts'
 
 /** The facts about a package that passed the check. */
@@ -11,6 +12,8 @@ export interface Checked {
   version: string
   description: string
   inputs: Field[]
+  /** What it needs of a daemon, with every team that it calls. */
+  needs: Needs
   files: PackageFile[]
   sha256: string
   bytes: number

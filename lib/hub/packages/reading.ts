@@ -2,7 +2,7 @@
 // validator accepts.
 
 import { CadreError } from '../../error.ts'
-import { type AgentLookup, loadBundle, type ResolvePackage } from '../../team/team.ts'
+import { type AgentLookup, loadBundle, needsOfBundle, type ResolvePackage } from '../../team/team.ts'
 import { inOrder, inScope, PackagePaths, packageDigest, problemWithPath, TEAM_FILE } from '../../wire/package-files.ts'
 import type { PackageFile } from '../../wire/packages.ts'
 import type { Candidate, Checked } from './check.ts'
@@ -21,8 +21,7 @@ export async function checkPackage(
   { files: given, scope }: Candidate,
   { agents, resolve }: { agents: AgentLookup; resolve: ResolvePackage },
 ): Promise<Checked> {
-  const files = decodeFiles(given)
-  if (scope !== undefined) for (const [path, content] of files) files.set(path, inScope(path, content, scope))
+  const files = decodeFiles(given, scope)
   const bundle = await loadBundle(files, { agents, resolve, closed: true })
   const { name, version, description, inputs } = bundle.team(bundle.root)
   if (name.startsWith('@local/')) {
@@ -44,6 +43,7 @@ export async function checkPackage(
     description,
     // The copy has the form in which inputs are stored and passed between threads.
     inputs: JSON.parse(JSON.stringify(inputs)),
+    needs: needsOfBundle(bundle),
     files: stored,
     sha256: packageDigest(stored),
     bytes: [...files.values()].reduce((sum, content) => sum + content.length, 0),
@@ -51,7 +51,8 @@ export async function checkPackage(
   }
 }
 
-function decodeFiles(given: readonly PackageFile[]): Map<string, Uint8Array> {
+/** The files as they will be stored. A long scope makes them larger than what was sent, so that is what is measured. */
+function decodeFiles(given: readonly PackageFile[], scope: string | undefined): Map<string, Uint8Array> {
   if (given.length > MOST_FILES) throw new CadreError('too_large', `the package has more than ${MOST_FILES} files`)
   if (given.filter(({ path }) => TEAM_FILE.test(path)).length > MOST_TEAMS) {
     throw new CadreError('too_large', `the package has more than ${MOST_TEAMS} teams`)
@@ -67,7 +68,8 @@ function decodeFiles(given: readonly PackageFile[]): Map<string, Uint8Array> {
     const wrong = problemWithPath(path) ?? paths.add(path)
     if (wrong) throw problem('path', wrong)
     if (!/^[A-Za-z0-9+/]*={0,2}$/.test(content_base64)) throw problem('content_base64', 'must be base64')
-    const content = Buffer.from(content_base64, 'base64')
+    const sent = Buffer.from(content_base64, 'base64')
+    const content = scope === undefined ? sent : inScope(path, sent, scope)
     total += content.length
     if (total > MOST_BYTES) throw new CadreError('too_large', 'the package is larger than 10 MiB')
     files.set(path, content)

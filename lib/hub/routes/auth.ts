@@ -4,7 +4,7 @@ import { desc, eq, inArray } from 'drizzle-orm'
 import { Elysia } from 'elysia'
 import type { Db } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
-import { bytesReply, successBytes } from '../../http/reply.ts'
+import { ReadySuccess } from '../../http/reply.ts'
 import { closed, nullable } from '../../schema.ts'
 import { Type } from '../../type.ts'
 import { Grant, grantOf, Permissions, realmGrant, within } from '../../wire/grants.ts'
@@ -79,7 +79,7 @@ export function auth(hub: Hub) {
         if (body.realm_id) await caller.realm(body.realm_id)
         const { limit, offset } = page(body)
         const key = `tokens ${caller.user.id} ${body.realm_id ?? ''} ${limit} ${offset}`
-        const listed = hub.memo.get(key, async () => {
+        return hub.memo.get(key, async () => {
           const where = body.realm_id ? inArray(tokens.id, tokensOf(body.realm_id)) : eq(tokens.user_id, caller.user.id)
           const rows = await store.db
             .select()
@@ -89,9 +89,8 @@ export function auth(hub: Hub) {
             .limit(limit)
             .offset(offset)
           const found = await tokenRecords(hub, caller.user, rows)
-          return successBytes({ tokens: found, total: await countOf(store.db, tokens, where) })
+          return new ReadySuccess({ tokens: found, total: await countOf(store.db, tokens, where) })
         })
-        return bytesReply(await listed)
       },
       {
         user: { grant: { tokens: 'read' }, realm: 'admin' },

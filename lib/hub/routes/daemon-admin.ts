@@ -86,6 +86,29 @@ export function daemonAdmin(hub: Hub) {
       },
     )
     .post(
+      '/update',
+      async ({ body: { daemon_id, paused }, caller }) => {
+        const row = await store.write(async tx => {
+          const row = await visible(caller, daemon_id, 'operator', tx)
+          if (row.removed_at !== null) throw new CadreError('conflict', `daemon ${row.name} was removed`)
+          if (row.paused === paused) return row
+          await tx.update(daemons).set({ paused }).where(eq(daemons.id, daemon_id))
+          const [realm] = await tx.select().from(realms).where(eq(realms.id, row.realm_id))
+          const action = paused ? 'daemons/pause' : 'daemons/unpause'
+          await record(hub, tx, caller, { action, target: daemon_id, org_id: realm!.org_id, realm_id: row.realm_id })
+          return { ...row, paused }
+        })
+        hub.bell.ring(`realm ${row.realm_id}`)
+        return daemonRecord(hub, row)
+      },
+      {
+        user: { grant: { daemons: 'write' }, realm: 'operator' },
+        body: closed({ daemon_id: Uuid, paused: Type.Boolean() }),
+        data: Daemon,
+        detail: { summary: 'Pause a daemon, which then finishes what it has and takes no more runs, or end the pause' },
+      },
+    )
+    .post(
       '/remove',
       ({ body: { daemon_id }, caller }) =>
         store.write(async tx => {

@@ -3,6 +3,7 @@
 
 import { and, eq, inArray } from 'drizzle-orm'
 import { Elysia } from 'elysia'
+import type { Static } from 'typebox'
 import { CadreError } from '../../error.ts'
 import { standard } from '../../schema.ts'
 import { Type } from '../../type.ts'
@@ -24,8 +25,8 @@ import {
 import { atLeast } from '../decision.ts'
 import type { Hub } from '../hub.ts'
 import { hubKit } from '../kit.ts'
-import { answer, claim, hasWork, nextDeadline, renew } from '../queue.ts'
-import { loseRuns, refuseRun } from '../runs.ts'
+import { answer, claim, hasOverdue, hasWork, nextDeadline, renew } from '../queue.ts'
+import { cancelQueued, loseRuns, refuseRun } from '../runs.ts'
 
 /** A poll looks for jobs this often even when nothing wakes it. */
 const LOOK_MS = 5_000
@@ -53,8 +54,10 @@ export function daemonProtocol(hub: Hub) {
           hostname: body.hostname ?? null,
           version: body.version ?? null,
           capacity: body.capacity ?? null,
-          agents: (body.agents ?? []).map(({ name, version }) => ({ name, version })),
-          workspaces: body.workspaces ?? [],
+          agents: [],
+          labels: null,
+          workspaces: [],
+          ...offerOf(body),
           last_seen_at: hub.now(),
           stuck: false,
           removed_at: null,
@@ -106,6 +109,11 @@ export function daemonProtocol(hub: Hub) {
         if (stuck !== daemon.stuck) {
           await store.write(tx => tx.update(daemons).set({ stuck }).where(eq(daemons.id, daemon.id)))
         }
+        const offer = offerOf(body)
+        if (Object.keys(offer).length > 0) {
+          await store.write(tx => tx.update(daemons).set(offer).where(eq(daemons.id, daemon.id)))
+          hub.bell.ring(`realm ${daemon.realm_id}`)
+        }
         return {
           status: 'online',
           server_time: hub.now(),
@@ -131,11 +139,13 @@ export function daemonProtocol(hub: Hub) {
         const end = hub.now() + wait_ms
         using ear = hub.bell.listen(`realm ${daemon.realm_id}`)
         for (;;) {
-          await sweepRealm(daemon.realm_id)
+          if (await hasOverdue(store, daemon.realm_id, hub.now())) {
+            await store.write(tx => loseRuns(hub, tx, daemon.realm_id))
+          }
           const leased = until.aborted ? [] : await take(daemon, slots)
           if (leased.length > 0 || until.aborted || hub.now() >= end) return { jobs: leased }
-          const deadline = (await nextDeadline(store, daemon.realm_id)) ?? Number.POSITIVE_INFINITY
-          const ms = Math.min(LOOK_MS, end - hub.now(), Math.max(50, deadline - hub.now()))
+          const deadline = (await nextDeadline(store, daemon.realm_id, hub.now())) ?? Number.POSITIVE_INFINITY
+          const ms = Math.max(0, Math.min(LOOK_MS, end - hub.now(), Math.max(50, deadline - hub.now())))
           await ear.wait(ms, until)
           // During the wait the token may have been revoked or the daemon removed.
           daemon = await callingDaemon(hub, await caller.again(), body.daemon_id)
@@ -153,7 +163,7 @@ export function daemonProtocol(hub: Hub) {
       async ({ body, caller }) => {
         checkProtocol(body.protocol)
         const daemon = await callingDaemon(hub, caller, body.daemon_id)
-        const job = await store.write(async tx => {
+        const { job, waited } = await store.write(async tx => {
           if (body.status === 'accepted' && (await findDaemon(hub, tx, daemon.id))?.approved_at === null) {
             throw new CadreError('conflict', `job ${body.job_id} waits for ${awaitsApproval(daemon.name)}`)
           }
@@ -164,17 +174,24 @@ export function daemonProtocol(hub: Hub) {
             leaseId: body.lease_id,
             error: body.error?.replaceAll('\0', '').slice(0, 4_000),
           }
+          const [before] = await tx.select({ state: jobs.state }).from(jobs).where(eq(jobs.id, body.job_id))
           const row = await answer(store, tx, { ...given, status: body.status }, hub.now())
           const place = { realm_id: daemon.realm_id, org_id: orgOf(caller, daemon.realm_id) }
-          const target = `${body.status} ${row.kind} job ${row.id}, run ${row.run_id}`
+          const target = `${row.state} ${row.kind} job ${row.id}, run ${row.run_id}`
           await record(hub, tx, caller, { action: 'daemons/ack', target, ...place })
-          if (row.kind !== 'run') return row
-          if (body.status === 'accepted') {
+          const begins = row.kind === 'run' && row.state === 'accepted' && before?.state === 'leased'
+          const answered = { job: row, waited: begins ? hub.now() - row.created_at : null }
+          if (row.kind !== 'run') return answered
+          if (row.state === 'cancelled') await cancelQueued(hub, tx, row)
+          else if (body.status === 'accepted') {
             await tx.update(runs).set({ daemon_id: daemon.id }).where(eq(runs.run_id, row.run_id))
           } else if (body.status === 'failed') await refuseRun(hub, tx, row)
-          return row
+          return answered
         })
+        if (waited !== null) hub.counts.waits.observe(waited / 1_000, { cicd_pipeline_run_state: 'pending' })
         hub.bell.ring(`realm ${daemon.realm_id}`)
+        if (job.state === 'cancelled')
+          throw new CadreError('conflict', `run ${job.run_id} was cancelled before it began`)
         return { id: job.id, job_id: job.id, status: job.state }
       },
       {
@@ -244,20 +261,14 @@ export function daemonProtocol(hub: Hub) {
     return (await store.db.select({ id: jobs.id }).from(jobs).where(held).limit(1)).length > 0
   }
 
-  async function sweepRealm(realmId: string): Promise<void> {
-    const deadline = await nextDeadline(store, realmId)
-    if (deadline === null || deadline > hub.now()) return
-    await store.write(tx => loseRuns(hub, tx, realmId))
-  }
-
   async function take(daemon: DaemonRow, slots: number) {
-    if (daemon.approved_at === null || !(await hasWork(store, daemon, hub.now()))) return []
+    if (daemon.approved_at === null || !(await hasWork(store, daemon, slots, hub.now()))) return []
     const rows = await store.write(async tx => {
       await loseRuns(hub, tx, daemon.realm_id)
       const now = await findDaemon(hub, tx, daemon.id)
       // During the wait another token may have taken the daemon over.
       if (now?.approved_at == null || now.token_id !== daemon.token_id) return []
-      return claim(store, tx, daemon, slots, hub.now())
+      return claim(store, tx, now, slots, hub.now())
     })
     return rows.map(job => ({
       job_id: job.id,
@@ -268,6 +279,21 @@ export function daemonProtocol(hub: Hub) {
       run_id: job.run_id,
       payload: job.payload,
     }))
+  }
+}
+
+/** What a body says of the daemon's offer, without the properties of newer daemons. */
+function offerOf({
+  agents,
+  labels,
+  workspaces,
+}: Pick<Static<typeof Heartbeat.body>, 'agents' | 'labels' | 'workspaces'>) {
+  return {
+    ...(agents && {
+      agents: agents.map(({ name, version, doctor }) => ({ name, version, ...(doctor && { doctor }) })),
+    }),
+    ...(labels && { labels }),
+    ...(workspaces && { workspaces }),
   }
 }
 

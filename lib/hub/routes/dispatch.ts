@@ -7,12 +7,13 @@ import { CadreError } from '../../error.ts'
 import { closed } from '../../schema.ts'
 import { Type } from '../../type.ts'
 import { Dispatched, Keys, Ordered, QueuedJob, withMore } from '../../wire/hub-records.ts'
+import { Requires } from '../../wire/needs.ts'
 import { listBody, listOf, page } from '../../wire/page.ts'
 import { TeamRef, Text, Time, Title, Uuid } from '../../wire/parts.ts'
 import { record } from '../audit.ts'
 import { OrgId, orgId } from '../bodies.ts'
 import { findDaemon } from '../daemons.ts'
-import { dispatchRun, moveRun, orderRun, waitingFor } from '../dispatch.ts'
+import { dispatchRun, moveRun, orderRun, waitingReasons } from '../dispatch.ts'
 import { currentKey, publicKeys, rotateKeys } from '../dispatch-keys.ts'
 import type { Hub } from '../hub.ts'
 import { hubKit } from '../kit.ts'
@@ -41,6 +42,7 @@ export function dispatch(hub: Hub) {
         queue_timeout: Type.Optional(Type.String({ maxLength: 100 })),
         priority: Type.Optional(Type.Integer({ minimum: -1_000, maximum: 1_000 })),
         idempotency_key: Type.Optional(Text(200, 1)),
+        requires: Type.Optional(Requires),
       }),
       data: Dispatched,
       status: 201,
@@ -82,27 +84,13 @@ export function dispatch(hub: Hub) {
           .orderBy(asc(jobs.created_at), asc(jobs.id))
           .limit(limit)
           .offset(offset)
-        const shown = await Promise.all(
-          rows.map(
-            async ({
-              id,
-              run_id,
-              kind,
-              state,
-              priority,
-              daemon_id,
-              workspace,
-              deliveries,
-              created_at,
-              expires_at,
-              ...job
-            }) => {
-              const waiting_for = state === 'waiting' ? await waitingFor(hub, { ...job, daemon_id, workspace }) : null
-              const facts = { job_id: id, run_id, kind, state, priority, daemon_id, workspace, deliveries }
-              return { ...facts, team: job.payload.team ?? null, created_at, expires_at, waiting_for }
-            },
-          ),
-        )
+        const waitingFor = await waitingReasons(hub, body.realm_id)
+        const shown = rows.map(job => {
+          const { id, run_id, kind, state, priority, daemon_id, workspace, deliveries, created_at, expires_at } = job
+          const facts = { job_id: id, run_id, kind, state, priority, daemon_id, workspace, deliveries }
+          const waiting_for = state === 'waiting' ? waitingFor(job) : null
+          return { ...facts, team: job.payload.team ?? null, created_at, expires_at, waiting_for }
+        })
         return { jobs: shown, total: await countOf(store.db, jobs, where) }
       },
       {
@@ -130,17 +118,20 @@ export function dispatch(hub: Hub) {
       async ({ body, caller }) => {
         const { id } = await store.write(async tx => {
           const org = await caller.org(orgId(body.org_id), 'admin', tx)
-          const key = await rotateKeys(hub, tx, org.id)
-          await record(hub, tx, caller, { action: 'dispatch/keys/rotate', target: key.kid, org_id: org.id })
+          const key = await rotateKeys(hub, tx, org.id, body.revoke_previous)
+          const target = body.revoke_previous ? `${key.kid}, all previous revoked` : key.kid
+          await record(hub, tx, caller, { action: 'dispatch/keys/rotate', target, org_id: org.id })
           return org
         })
         return keysOf(id)
       },
       {
         user: { grant: { dispatch: 'admin', orgs: 'admin' }, org: 'admin' },
-        body: closed({ org_id: OrgId }),
+        body: closed({ org_id: OrgId, revoke_previous: Type.Optional(Type.Boolean()) }),
         data: Keys,
-        detail: { summary: 'Create a new dispatch key; the previous one is accepted for another 24 hours' },
+        detail: {
+          summary: 'Create a new dispatch key; the previous one is accepted for another 24 hours, unless it is revoked',
+        },
       },
     )
     .post(

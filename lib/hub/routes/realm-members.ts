@@ -120,7 +120,7 @@ export function realmMembers(hub: Hub) {
         }
         // Hashing is expensive on purpose, so the invitation is checked before.
         await openInvitation(store.db, token, signedIn?.username ?? username!)
-        const passwordHash = password === undefined ? '' : await hashPassword(password)
+        const passwordHash = password === undefined ? '' : await hashPassword(hub, password)
         return store.write(async tx => {
           const invitation = await openInvitation(tx, token, signedIn?.username ?? username!)
           const account = signedIn ?? (await addUser(hub, tx, username!, passwordHash))

@@ -33,7 +33,9 @@ export function runs(hub: Hub) {
       async ({ body, caller }) => {
         checkProtocol(body.protocol)
         const daemon = await callingDaemon(hub, caller, body.daemon_id)
-        const { touched, ...reply } = await store.write(tx => applyBatch(hub, tx, daemon.id, body))
+        const { touched, fresh, ...reply } = await store.write(tx => applyBatch(hub, tx, daemon.id, body))
+        hub.counts.changes.add(fresh)
+        for (const { code } of reply.rejected) hub.counts.rejected.add(1, { code })
         for (const root of touched.keys()) hub.bell.ring(`run ${root}`)
         return reply
       },

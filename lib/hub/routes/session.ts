@@ -7,7 +7,7 @@ import { closed } from '../../schema.ts'
 import { Type } from '../../type.ts'
 import { User } from '../../wire/hub-records.ts'
 import { Text, Time } from '../../wire/parts.ts'
-import { hashPassword } from '../accounts.ts'
+import { decoyHash } from '../accounts.ts'
 import { record } from '../audit.ts'
 import type { Hub } from '../hub.ts'
 import { hubKit } from '../kit.ts'
@@ -29,7 +29,7 @@ export function session(hub: Hub) {
   const { users, tokens } = store
   // This hash is checked when there is no account, so that the time of the reply does not reveal whether the name
   // exists.
-  const decoy = hashPassword(crypto.randomUUID())
+  const decoy = decoyHash(hub)
 
   return new Elysia({ name: 'session', prefix: '/v1/session' })
     .use(hubKit(hub))
@@ -41,11 +41,16 @@ export function session(hub: Hub) {
           .select()
           .from(users)
           .where(and(eq(users.username, username), isNull(users.deleted_at)))
-        const right = await throttle.attempt(username, address, async () => {
-          const matches = await Bun.password.verify(password, account?.password_hash ?? (await decoy))
+        const attempt = throttle.attempt(username, address, async () => {
+          const matches = await Bun.password.verify(password, account?.password_hash ?? decoy)
           return matches && account?.suspended_at === null
         })
+        const right = await attempt.catch(error => {
+          hub.counts.signInFailures.add(1)
+          throw error
+        })
         if (!right || !account) {
+          hub.counts.signInFailures.add(1)
           // The name is logged only if it belongs to an account, because people sometimes type a password in its place.
           const target = account?.username ?? 'no such account'
           await store.write(tx => record(hub, tx, caller, { action: 'session/create_failed', target }))

@@ -36,7 +36,10 @@ const WRITE = { grant: { teams: 'write' }, scope: 'member' } as const
 const Publish = closed({
   scope: Type.Optional(Slug),
   signature: Type.Optional(
-    closed({ key: Type.String({ pattern: '^ed25519:[\\w-]{43}$' }), value: Type.String({ pattern: '^[\\w-]{86}$' }) }),
+    closed({
+      key: Type.String({ pattern: '^ed25519:[\\w-]{43}$', 'x-expected': 'a key such as ed25519:…' }),
+      value: Type.String({ pattern: '^[\\w-]{86}$', 'x-expected': 'a signature' }),
+    }),
   ),
   files: Type.Array(closed({ path: Type.String({ maxLength: 400 }), content_base64: Type.String() }), { minItems: 1 }),
 })
@@ -77,6 +80,7 @@ export function teams(hub: Hub) {
               bytes: checked.bytes,
               signature: signature ?? null,
               inputs: checked.inputs,
+              needs: checked.needs,
               dependencies: checked.dependencies,
               published_at: hub.now(),
               published_by: caller.user.id,
@@ -281,7 +285,14 @@ export function teams(hub: Hub) {
   }
 }
 
-function packageRecord({ scope_id: _, published_by: __, inputs: ___, dependencies: ____, ...row }: PackageRow) {
+function packageRecord({
+  scope_id: _,
+  published_by: __,
+  inputs: ___,
+  dependencies: ____,
+  needs: _____,
+  ...row
+}: PackageRow) {
   return row
 }
 

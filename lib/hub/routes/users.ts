@@ -30,7 +30,7 @@ export function users(hub: Hub) {
       '/create',
       async ({ body: { username, password, site_admin = false }, caller }) => {
         if (site_admin) caller.mustAllow({ users: 'admin' })
-        const hash = await hashPassword(password)
+        const hash = await hashPassword(hub, password)
         return store.write(async tx => {
           const row = await addUser(hub, tx, username, hash, site_admin)
           await record(hub, tx, caller, {
@@ -96,7 +96,7 @@ export function users(hub: Hub) {
       async ({ body: { user_id, password, revoke_tokens = false, ...changes }, caller }) => {
         const takesOver = (password !== undefined || revoke_tokens) && user_id !== caller.user.id
         if (takesOver || changes.site_admin !== undefined) caller.mustAllow({ users: 'admin' })
-        const hash = password === undefined ? {} : { password_hash: await hashPassword(password) }
+        const hash = password === undefined ? {} : { password_hash: await hashPassword(hub, password) }
         return store.write(async tx => {
           const row = await find(tx, { user_id })
           if (changes.site_admin === false) await keepASiteAdmin(tx, row.id)
@@ -192,7 +192,7 @@ export function users(hub: Hub) {
           await store.write(tx => record(hub, tx, caller, deed))
           throw wrongPassword()
         }
-        const password_hash = await hashPassword(body.new_password)
+        const password_hash = await hashPassword(hub, body.new_password)
         return store.write(async tx => {
           // The condition keeps a change that somebody else made after the check.
           const same = and(eq(users.id, id), eq(users.password_hash, row.password_hash))

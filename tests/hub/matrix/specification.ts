@@ -49,6 +49,7 @@ const route = (ask: UserRoute['ask'], need: Need, pass: number, body: Body): Use
 
 const WORK = { runs: 'write', dispatch: 'write' } as const
 const SEE = { runs: 'read', dispatch: 'read' } as const
+const NO_WEBHOOK = '00000000-0000-0000-0000-000000000000'
 const nothing = () => ({})
 const realm = (ids: Ids) => ({ realm_id: ids.realm })
 const org = (ids: Ids) => ({ org_id: ids.org })
@@ -140,10 +141,25 @@ export const USER: Record<string, UserRoute> = {
     ...realm(ids),
     username: 'nowhere',
   })),
+  'realms/add_webhook': route({ realms: 'admin' }, { realm: 'admin' }, 400, ids => ({
+    ...realm(ids),
+    url: 'http://127.0.0.9/',
+    events: ['run.failed'],
+  })),
+  'realms/webhooks': route({ realms: 'read' }, { realm: 'operator' }, 200, realm),
+  'realms/remove_webhook': route({ realms: 'admin' }, { realm: 'admin' }, 404, ids => ({
+    ...realm(ids),
+    id: NO_WEBHOOK,
+  })),
+  'realms/webhook_deliveries': route({ realms: 'read' }, { realm: 'operator' }, 200, realm),
   'daemons/list': route({ daemons: 'read' }, null, 200, nothing),
   'daemons/list of-realm': route({ daemons: 'read' }, { realm: 'member' }, 200, realm),
   'daemons/get': route({ daemons: 'read' }, { realm: 'member' }, 200, ids => ({ daemon_id: ids.daemon })),
   'daemons/approve': route({ daemons: 'write' }, { realm: 'operator' }, 200, ids => ({ daemon_id: ids.daemon })),
+  'daemons/update': route({ daemons: 'write' }, { realm: 'operator' }, 200, ids => ({
+    daemon_id: ids.daemon,
+    paused: false,
+  })),
   'daemons/remove': route({ daemons: 'admin' }, { realm: 'admin' }, 200, ids => ({ daemon_id: ids.spare })),
   'dispatch/run': route(WORK, { realm: 'operator' }, 409, ids => ({ ...realm(ids), team: '@own/never' })),
   'dispatch/run on-daemon': route(WORK, { realm: 'operator' }, 409, ids => ({
@@ -188,6 +204,7 @@ export const USER: Record<string, UserRoute> = {
   'reviews/list': route(SEE, null, 200, nothing),
   'reviews/list of-realm': route(SEE, { realm: 'member' }, 200, realm),
   'reviews/decide': route(WORK, { realm: 'operator' }, 200, ids => ({ review_id: ids.review, decision: 'approve' })),
+  'GET /metrics': route({ realms: 'read' }, 'site', 200, nothing),
   'audit/list': route({ orgs: 'admin' }, null, 200, nothing),
   'audit/list of-org': route({ orgs: 'admin' }, { org: 'admin' }, 200, org),
 }
@@ -256,6 +273,7 @@ export const OPEN: Record<string, { takes: boolean; anonymous: number; pass: num
   },
   'realms/accept_invite': { takes: true, anonymous: 400, pass: 404, body: () => ({ token: 'none' }) },
   'GET /health': { takes: false, anonymous: 200, pass: 200, body: nothing },
+  'GET /ready': { takes: false, anonymous: 200, pass: 200, body: nothing },
   'GET /openapi': { takes: false, anonymous: 200, pass: 200, body: nothing },
   'GET /openapi/json': { takes: false, anonymous: 200, pass: 200, body: nothing },
 }

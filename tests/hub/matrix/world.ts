@@ -134,14 +134,17 @@ async function makeTenant(hub: TestHub, slug: string, username: string, owner: s
   return { ids, token }
 }
 
-/** The whole database, but for the times of use of tokens, which is what a refused call may leave, and for `besides`. */
+/**
+ * The whole database, but for the times of use of tokens, which is what a refused call may leave, for what the hub
+ * itself finds out as time passes, and for `besides`.
+ */
 export async function contents(hub: TestHub, besides: object = {}): Promise<string> {
   await hub.flush()
   const parts: string[] = []
   for (const table of Object.values(hub.store) as unknown[]) {
     if (!is(table, Table)) continue
     const rows = (await hub.store.db.select().from(table as SQLiteTable)) as Record<string, unknown>[]
-    const lines = rows.map(row => JSON.stringify({ ...row, last_used_at: 0, ...besides }))
+    const lines = rows.map(row => JSON.stringify({ ...row, last_used_at: 0, stale_at: 0, ...besides }))
     parts.push(getTableName(table), ...lines.sort())
   }
   expect(parts.length).toBeGreaterThan(100)

@@ -2,12 +2,13 @@
 // name that somebody else had.
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { startTestHub, type TestHub } from '../support/hub.ts'
-import { runChange } from '../support/sync.ts'
+import { startTestHub, type TestHub } from '../../support/hub.ts'
+import { runChange } from '../../support/sync.ts'
 
 let hub: TestHub
 beforeAll(async () => {
-  hub = await startTestHub()
+  // The check of a password takes as long as the tests of races below wait at most before they interfere.
+  hub = await startTestHub({ passwordCost: { memoryCost: 16_384, timeCost: 2 } })
 })
 afterAll(async () => {
   expect((await hub.log()).filter(line => line.includes('request failed'))).toEqual([])

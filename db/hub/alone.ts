@@ -1,0 +1,28 @@
+// One hub at a time serves a SQLite database, because hubs tell each other of changes through PostgreSQL only. The
+// kernel ends the hold with the process, however that dies.
+
+import { Database } from 'bun:sqlite'
+import { closeSync, mkdirSync, openSync } from 'node:fs'
+import { dirname } from 'node:path'
+import { CadreError } from '../../lib/error.ts'
+import { isPostgres } from './store.ts'
+
+/** Holds the database at `location` for this process. Throws `conflict` while another hub serves it. */
+export function serveAlone(location: string): { release(): void } {
+  if (isPostgres(location)) return { release() {} }
+  const file = `${location}.lock`
+  mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+  closeSync(openSync(file, 'a', 0o600))
+  const lock = new Database(file)
+  try {
+    lock.run('BEGIN EXCLUSIVE')
+  } catch (cause) {
+    lock.close()
+    throw new CadreError(
+      'conflict',
+      `another hub serves ${location}: stop it first; several hubs at once need PostgreSQL (--database postgres://…)`,
+      { cause },
+    )
+  }
+  return { release: () => lock.close() }
+}

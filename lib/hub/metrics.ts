@@ -1,0 +1,68 @@
+// What the database holds, for `GET /metrics`. Names follow OpenTelemetry's conventions for CI/CD where these have one
+// (https://opentelemetry.io/docs/specs/semconv/cicd/cicd-metrics/): a top run is a pipeline run, a daemon is a worker.
+
+import { and, count, eq, gte, inArray, isNotNull, isNull, min, sql } from 'drizzle-orm'
+import { gauge, type Sample } from '../http/metrics.ts'
+import { ONLINE_MS, STALE_MS } from './daemons.ts'
+import type { Hub } from './hub.ts'
+
+/** The state of a run in the words of the conventions. */
+const RUN_STATES: Readonly<Record<string, string>> = { queued: 'pending', running: 'executing' }
+
+/** What the database holds. Every hub tells the same of it. */
+export async function stored(hub: Hub): Promise<string> {
+  const { db, jobs, realms, runs, daemons, webhookDeliveries } = hub.store
+  const now = hub.now()
+  const many = count()
+  // Jobs that have ended are not counted: the others are found by an index, however many those are.
+  const open = and(eq(jobs.realm_id, realms.id), inArray(jobs.state, ['waiting', 'leased', 'accepted']))
+  const jobRows = await db
+    .select({ realm: realms.id, state: jobs.state, many, oldest: min(jobs.created_at) })
+    .from(realms)
+    .innerJoin(jobs, open)
+    .groupBy(realms.id, jobs.state)
+  const runRows = await db
+    .select({ realm: runs.realm_id, state: runs.state, many })
+    .from(runs)
+    .where(and(isNull(runs.completed_at), isNull(runs.parent_run_id)))
+    .groupBy(runs.realm_id, runs.state)
+  const status = sql<string>`CASE WHEN ${gte(daemons.last_seen_at, now - ONLINE_MS)} THEN 'online'
+    WHEN ${gte(daemons.last_seen_at, now - STALE_MS)} THEN 'stale' ELSE 'offline' END`
+  const daemonRows = await db
+    .select({ realm: daemons.realm_id, status, many })
+    .from(daemons)
+    .where(isNull(daemons.removed_at))
+    .groupBy(daemons.realm_id, sql`2`)
+  const [messages] = await db.select({ many }).from(webhookDeliveries).where(isNotNull(webhookDeliveries.next_at))
+  const waiting = jobRows.filter(({ state }) => state === 'waiting')
+  return [
+    gauge(
+      'cadre_jobs',
+      'Jobs that have not ended, by realm and state.',
+      jobRows.map(({ realm, state, many }): Sample => [{ realm, state }, Number(many)]),
+    ),
+    gauge(
+      'cadre_jobs_oldest_waiting_seconds',
+      'How long the oldest job that no daemon has taken has waited.',
+      waiting.map(({ realm, oldest }): Sample => [{ realm }, Math.max(0, now - Number(oldest)) / 1_000]),
+    ),
+    gauge(
+      'cicd_pipeline_run_active',
+      'Top runs that have not ended, by realm and state.',
+      runRows.map(
+        ({ realm, state, many }): Sample => [
+          { realm, cicd_pipeline_run_state: RUN_STATES[state] ?? state },
+          Number(many),
+        ],
+      ),
+    ),
+    gauge(
+      'cicd_worker_count',
+      'Daemons, by realm and state.',
+      daemonRows.map(({ realm, status, many }): Sample => [{ realm, cicd_worker_state: status }, Number(many)]),
+    ),
+    gauge('cadre_webhook_messages_waiting', 'Messages to webhooks that are to be sent.', [
+      [{}, Number(messages!.many)],
+    ]),
+  ].join('')
+}

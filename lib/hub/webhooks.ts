@@ -1,0 +1,79 @@
+// Webhooks of a realm: what happened in the realm becomes a message to each of its webhooks that asks for that event.
+// The messages are written in the transaction of the change, so that none is lost and none is told twice.
+// webhook-delivery.ts sends them. A message names what changed; whoever wants more asks the hub with a token.
+
+import { and, eq, isNull, lt, or } from 'drizzle-orm'
+import type { Tables } from '../../db/hub/schema.ts'
+import { afterCommit, type Db } from '../../db/hub/store.ts'
+import type { JsonObject } from '../json.ts'
+import type { HookEvent } from '../wire/hooks.ts'
+import { ONLINE_MS } from './daemons.ts'
+import type { Hub } from './hub.ts'
+
+type RunRow = Tables['runs']['$inferSelect']
+
+/** The word that wakes the senders of all hubs. */
+export const WEBHOOK_BELL = 'webhooks'
+
+interface Happening {
+  realmId: string
+  event: HookEvent
+  /** The run or the daemon. */
+  subject: string
+  data: JsonObject
+}
+
+export async function tellWebhooks(hub: Hub, tx: Db, { realmId, event, subject, data }: Happening): Promise<void> {
+  const { webhooks, webhookDeliveries } = hub.store
+  const hooks = await tx
+    .select({ id: webhooks.id, events: webhooks.events })
+    .from(webhooks)
+    .where(eq(webhooks.realm_id, realmId))
+  const asking = hooks.filter(({ events }) => events.includes(event))
+  if (asking.length === 0) return
+  const now = hub.now()
+  const body = JSON.stringify({ type: event, timestamp: new Date(now).toISOString(), data })
+  const message = { event, subject, body, state: 'waiting' as const, attempts: 0, next_at: now, created_at: now }
+  const rows = asking.map(({ id }) => ({ id: `msg_${crypto.randomUUID()}`, webhook_id: id, ...message }))
+  await tx.insert(webhookDeliveries).values(rows)
+  afterCommit(tx, () => hub.bell.ring(WEBHOOK_BELL))
+}
+
+const RUN_EVENTS: Readonly<Record<string, HookEvent>> = {
+  completed: 'run.completed',
+  failed: 'run.failed',
+  awaiting_input: 'run.awaiting_input',
+}
+
+type Told = Pick<RunRow, 'run_id' | 'realm_id' | 'daemon_id' | 'run_name' | 'team' | 'version'> &
+  Pick<RunRow, 'state' | 'reason' | 'attempt' | 'created_at' | 'started_at' | 'completed_at'>
+
+/** Tells the new state of a top run. What becomes of sub-runs is a matter of the run above them. */
+export async function tellRunState(hub: Hub, tx: Db, run: Told): Promise<void> {
+  const event = RUN_EVENTS[run.state]
+  if (!event) return
+  const { run_id, realm_id, daemon_id, run_name, team, version, state, reason, attempt } = run
+  const { created_at, started_at, completed_at } = run
+  const data = { run_id, realm_id, daemon_id, run_name, team, version, state, reason, attempt }
+  const times = { created_at, started_at, completed_at }
+  await tellWebhooks(hub, tx, { realmId: realm_id, event, subject: run_id, data: { ...data, ...times } })
+}
+
+/** Finds the daemons that have become silent since the last look, and tells each of them once. */
+export async function tellStaleDaemons(hub: Hub): Promise<void> {
+  const { daemons, db } = hub.store
+  const silent = and(
+    isNull(daemons.removed_at),
+    lt(daemons.last_seen_at, hub.now() - ONLINE_MS),
+    or(isNull(daemons.stale_at), lt(daemons.stale_at, daemons.last_seen_at)),
+  )
+  const [first] = await db.select({ id: daemons.id }).from(daemons).where(silent).limit(1)
+  if (!first) return
+  await hub.store.write(async tx => {
+    const found = await tx.update(daemons).set({ stale_at: hub.now() }).where(silent).returning()
+    for (const { id, realm_id, name, hostname, last_seen_at } of found) {
+      const data = { daemon_id: id, realm_id, name, hostname, last_seen_at }
+      await tellWebhooks(hub, tx, { realmId: realm_id, event: 'daemon.stale', subject: id, data })
+    }
+  })
+}

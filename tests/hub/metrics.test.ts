@@ -1,0 +1,138 @@
+// GET /metrics of the hub: who reads it, and what it says about jobs, runs, daemons, requests and sign-ins.
+
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { startTestHub, type TestHub } from '../support/hub.ts'
+import { METRICS_TOKEN } from '../support/hub-processes.ts'
+import { runChange } from '../support/sync.ts'
+
+let hub: TestHub
+beforeAll(async () => {
+  hub = await startTestHub()
+})
+afterAll(() => hub.stop())
+
+/** As many hubs as there may be, so that each has been asked. */
+const HUBS = Number(process.env.TEST_HUBS ?? 1)
+
+const read = (token: string | null) =>
+  fetch(`${hub.url}/metrics`, { headers: token === null ? {} : { authorization: `Bearer ${token}` } })
+
+/** The values of a metric over all hubs, by its labels. What a process counts is summed, if `summed`. */
+async function values(name: string, summed = false): Promise<Record<string, number>> {
+  const found: Record<string, number> = {}
+  for (let count = 0; count < HUBS; count++) {
+    for (const line of (await (await read(METRICS_TOKEN)).text()).split('\n')) {
+      const [, labels = '', value] = line.startsWith(name) ? (/^\w+(?:\{(.*)\})? (\S+)$/.exec(line) ?? []) : []
+      if (value === undefined || !/^[{ ]/.test(line.slice(name.length))) continue
+      found[labels] = Number(value) + (summed ? (found[labels] ?? 0) : 0)
+    }
+  }
+  return found
+}
+
+test('is read with the token for it, or with that of a site admin who may read every realm', async () => {
+  const { token: person } = await hub.account('somebody')
+  const { token: realm } = await hub.realmToken(hub.admin, hub.realm)
+  const mint = async (permissions: object) =>
+    (await hub.ok(hub.admin, 'auth/generate_token', { type: 'user', name: 'x', permissions })).token as string
+  const all = { orgs: '*', realms: '*' }
+  const callers: [string, string | null, number][] = [
+    ['nobody', null, 401],
+    ['the token with a sign more', `${METRICS_TOKEN}x`, 401],
+    ['no token', 'x', 401],
+    ['a person', person, 403],
+    ['a daemon', realm, 403],
+    ['an admin’s token for other things', await mint({ domains: all, access: { runs: ['admin'] } }), 403],
+    ['an admin’s token for one org', await mint({ domains: { orgs: [1] }, access: { realms: ['read'] } }), 403],
+    ['an admin’s token for it', await mint({ domains: all, access: { realms: ['read'] } }), 200],
+    ['an admin', hub.admin, 200],
+    ['the token', METRICS_TOKEN, 200],
+  ]
+  for (const [who, token, status] of callers) {
+    const reply = await read(token)
+    expect([who, reply.status]).toEqual([who, status])
+    const text = await reply.text()
+    expect(text.includes('cadre_')).toBe(status === 200)
+    expect(text).not.toContain(METRICS_TOKEN)
+  }
+  expect((await hub.call(METRICS_TOKEN, 'realms/list')).status).toBe(401)
+})
+
+test('every line has the form, every metric is explained, and histograms add up', async () => {
+  const text = await (await read(METRICS_TOKEN)).text()
+  const explained = new Set([...text.matchAll(/^# TYPE (\w+) (gauge|counter|histogram)$/gm)].map(([, name]) => name))
+  const samples = text.split('\n').filter(line => line !== '' && !line.startsWith('#'))
+  expect(samples.length).toBeGreaterThan(30)
+  for (const line of samples) {
+    const [, name] = /^(\w+)(?:\{(?:\w+="[^"]*",?)+\})? -?\d+(?:\.\d+)?(?:e[+-]\d+)?$/.exec(line) ?? [line, null]
+    expect([line, explained.has(name?.replace(/_(bucket|sum|count)$/, '') ?? '') || explained.has(name ?? '')]).toEqual(
+      [line, true],
+    )
+  }
+})
+
+test('jobs, runs and daemons, by realm and state, and how long a run waited', async () => {
+  const realm_id = hub.realm
+  const file = { path: 'team.yml', content_base64: btoa(TEAM) }
+  await hub.ok(hub.admin, 'teams/publish', { files: [file] })
+  await hub.ok(hub.admin, 'realms/add_team', { realm_id, team: '@admin/m' })
+  const { token } = await hub.realmToken(hub.admin, realm_id)
+  const { daemon_id } = await hub.ok(token, 'daemons/register', { name: 'm' })
+  const dispatch = () => hub.ok(hub.admin, 'dispatch/run', { daemon_id, team: '@admin/m' })
+  const first = await dispatch()
+  await dispatch()
+  expect(await values('cadre_jobs')).toEqual({ [`realm="${realm_id}",state="waiting"`]: 2 })
+  expect(await values('cicd_pipeline_run_active')).toEqual({
+    [`realm="${realm_id}",cicd_pipeline_run_state="pending"`]: 2,
+  })
+  const { jobs } = await hub.ok(token, 'daemons/poll', { daemon_id, slots: 1 })
+  const accept = () => hub.ok(token, 'daemons/ack', { daemon_id, ...idsOf(jobs[0]), status: 'accepted' })
+  await accept()
+  await accept()
+  expect(await values('cadre_jobs')).toEqual({
+    [`realm="${realm_id}",state="accepted"`]: 1,
+    [`realm="${realm_id}",state="waiting"`]: 1,
+  })
+  const waited = 'cicd_pipeline_run_state="pending"'
+  expect(await values('cicd_pipeline_run_duration_seconds_count', true)).toEqual({ [waited]: 1 })
+  expect(await values('cicd_worker_count')).toEqual({ [`realm="${realm_id}",cicd_worker_state="online"`]: 1 })
+  const oldest = await values('cadre_jobs_oldest_waiting_seconds')
+  expect(oldest[`realm="${realm_id}"`]).toBeGreaterThanOrEqual(0)
+  await hub.flush()
+  await hub.skew(60_000)
+  expect(await values('cicd_worker_count')).toEqual({ [`realm="${realm_id}",cicd_worker_state="stale"`]: 1 })
+  await hub.skew(0)
+
+  const running = { team: '@admin/m', call_path: ['@admin/m'] }
+  const changes = [runChange(jobs[0].run_id, running), { kind: 'moon' }, runChange(crypto.randomUUID())]
+  const numbered = changes.map((change, index) => ({ seq: index + 1, ...change }))
+  const report = { daemon_id, epoch: crypto.randomUUID(), from_seq: 1, changes: numbered }
+  await hub.ok(token, 'runs/sync', report)
+  await hub.ok(token, 'runs/sync', report)
+  expect(first.run_id).toBe(jobs[0].run_id)
+  expect(await values('cadre_sync_changes_total', true)).toEqual({ '': 3 })
+  expect(await values('cadre_sync_rejected_changes_total', true)).toEqual({
+    'code="invalid_request"': 1,
+    'code="forbidden"': 1,
+  })
+  expect(await values('cicd_pipeline_run_active')).toEqual({
+    [`realm="${realm_id}",cicd_pipeline_run_state="executing"`]: 1,
+    [`realm="${realm_id}",cicd_pipeline_run_state="pending"`]: 1,
+  })
+})
+
+const idsOf = ({ job_id, lease_id }: { job_id: string; lease_id: string }) => ({ job_id, lease_id })
+
+const TEAM =
+  'name: "@admin/m"\nversion: 1.0.0\nphases:\n  - { name: say, agent: http, sources: [{ name: a, url: "https://example.com/" }] }\n'
+
+test('sign-ins that failed, whether the password was checked or not', async () => {
+  for (let count = 0; count < 12; count++) {
+    const { status } = await hub.call(null, 'session/create', { username: 'nobody-here', password: 'wrong' })
+    expect(status).toBe(count < 10 ? 401 : 429)
+  }
+  expect(await values('cadre_sign_in_failures_total', true)).toEqual({ '': 12 })
+  const route = 'http_request_method="POST",http_route="/v1/session/create",http_response_status_code="429"'
+  const requests = await values('http_server_request_duration_seconds_count', true)
+  expect(requests[route]).toBe(2)
+}, 60_000)

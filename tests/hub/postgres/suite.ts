@@ -1,0 +1,41 @@
+// The hub's tests again on PostgreSQL. They run in a process of their own, one file after the other, on one database,
+// which is faster than creating a database for each file.
+
+import { expect, test } from 'bun:test'
+import { resolve } from 'node:path'
+import { freshPostgres } from '../../support/hub.ts'
+
+const server = process.env.TEST_POSTGRES_URL
+
+/** Attacks whose outcome no database decides. */
+const WITHOUT_DATABASE = /attacks\/(bombs|raw-http)\./
+
+/** The files beside this folder that start a hub by `startTestHub`. The others are about processes, files and SQLite. */
+async function suite(): Promise<string[]> {
+  const cwd = resolve(import.meta.dir, '..')
+  const all = [...new Bun.Glob('**/*.test.ts').scanSync({ cwd, absolute: true })]
+  const files = all.filter(file => !WITHOUT_DATABASE.test(file))
+  const texts = await Promise.all(files.map(file => Bun.file(file).text()))
+  return files.filter((_, index) => /^import .*\bstartTestHub\b/m.test(texts[index]!)).sort()
+}
+
+/** Declares the test that they pass, where `hubs` hubs serve the database and calls go to them in turn. */
+export function testOnPostgres(hubs: number): void {
+  test.skipIf(!server)(
+    `the suite passes on PostgreSQL, asked of ${hubs} at a time (skipped without TEST_POSTGRES_URL)`,
+    async () => {
+      const files = await suite()
+      expect(files.length).toBeGreaterThan(15)
+      await using database = await freshPostgres(server!)
+      const run = Bun.spawn([process.execPath, 'test', ...files], {
+        env: { ...process.env, TEST_HUB_DATABASE: database.location, TEST_HUBS: String(hubs) },
+        stdout: 'ignore',
+        stderr: 'pipe',
+      })
+      const output = await run.stderr.text()
+      expect(output.split('\n').filter(line => line.startsWith('(fail)'))).toEqual([])
+      expect(await run.exited).toBe(0)
+    },
+    600_000,
+  )
+}
