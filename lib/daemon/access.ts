@@ -5,10 +5,11 @@
 // web page can make a browser connect to loopback under a name of its own (DNS rebinding), and a proxy on this machine
 // calls from loopback for strangers.
 
-import { timingSafeEqual } from 'node:crypto'
 import { userInfo } from 'node:os'
+import { isLoopbackAddress } from '../agent/address.ts'
 import { CadreError } from '../error.ts'
 import type { Access, Incoming } from '../http/admission.ts'
+import { sameSecret } from '../secret-form.ts'
 import { type Credential, type Credentials, NO_CREDENTIAL, type RemoteAction } from './remote-credentials.ts'
 
 export interface Caller {
@@ -67,7 +68,8 @@ export function createAccess({ localToken, strict, credentials }: AccessOptions)
   return rule => ({
     rule: inWords(rule),
     async admit({ request, bearer, peer }: Incoming) {
-      const here = isLoopback(peer())
+      const address = peer()
+      const here = address !== null && isLoopbackAddress(address)
       if (bearer !== null) {
         if (here && sameSecret(bearer, localToken)) return local
         return remote(await credentials.check(bearer), async () => {
@@ -124,14 +126,9 @@ function inWords({ local, remote }: Rule): string {
 
 const list = (actions: readonly string[]): string => actions.join(', ') || 'nothing here'
 
-/** Whether the address is in 127.0.0.0/8 or is ::1, also when IPv4 is mapped into IPv6. */
-export function isLoopback(address: string | null): boolean {
-  return address !== null && /^(::ffff:)?127\.\d+\.\d+\.\d+$|^::1$/.test(address)
-}
-
-/** `localhost`, 127.0.0.0/8 or [::1]. */
-function isLoopbackHost(hostname: string): boolean {
-  return hostname === 'localhost' || hostname === '[::1]' || /^127\.\d+\.\d+\.\d+$/.test(hostname)
+/** Names below `localhost` do not count, because some browsers ask the network for them. */
+function isThisMachine(hostname: string): boolean {
+  return hostname === 'localhost' || isLoopbackAddress(hostname)
 }
 
 const PROXY_HEADERS = ['x-forwarded-for', 'forwarded', 'via', 'x-real-ip']
@@ -146,13 +143,13 @@ function refuseProxied({ headers }: Request): void {
 /** Refuses what a browser sends on behalf of a web page of another origin. */
 function refuseForeign({ headers }: Request): void {
   const host = parsed(`http://${headers.get('host') ?? ''}`)
-  if (!host || !isLoopbackHost(host.hostname)) {
+  if (!host || !isThisMachine(host.hostname)) {
     const name = headers.get('host') ?? 'none'
     throw new CadreError('forbidden', `Host ${name} is not this machine: call 127.0.0.1 or localhost, or bring a token`)
   }
   const origin = headers.get('origin')
   const from = origin === null ? host : parsed(origin)
-  const sameOrigin = from?.protocol === 'http:' && isLoopbackHost(from.hostname) && from.port === host.port
+  const sameOrigin = from?.protocol === 'http:' && isThisMachine(from.hostname) && from.port === host.port
   // Browsers send no Origin with plain GETs. This header says how the page relates to the target.
   const site = headers.get('sec-fetch-site')
   if (sameOrigin && (site === null || site === 'same-origin' || site === 'none')) return
@@ -161,10 +158,4 @@ function refuseForeign({ headers }: Request): void {
 
 function parsed(url: string): URL | null {
   return URL.parse(url)
-}
-
-/** Compares in constant time, so that the time does not reveal where the texts differ. */
-function sameSecret(given: string, known: string): boolean {
-  const [a, b] = [given, known].map(text => new Bun.CryptoHasher('sha256').update(text).digest())
-  return timingSafeEqual(a!, b!)
 }

@@ -45,13 +45,14 @@ type Resumed = RunRecord & Pick<ResumePlan, 'repeats' | 'written'> & { continued
 
 /**
  * Resumes a run. `continued` means that it had been interrupted and continues unchanged. Throws `not_found`,
- * `invalid_state`, `invalid_request`.
+ * `invalid_state`, `invalid_request`, and `forbidden` when a package of the run is not trusted any more.
  */
 export async function resumeRun(daemon: Daemon, runId: string, request: Request): Promise<Resumed> {
   const { engine, left } = daemon
   const row = engine.store.runs.get(runId)!
   const { from, failed, inputs } = request
   if (inputs) checkSecrets(daemon, row, inputs)
+  await daemon.packages.judge(engine.bundle(row.bundle_id))
   if (left.has(row.root_id)) {
     const reason =
       row.parent_id !== null

@@ -4,8 +4,8 @@
 
 import type { Database } from 'bun:sqlite'
 import { join } from 'node:path'
-import { openRunDatabase, readMigrations } from '../../db/open.ts'
-import { type Catalogue, discover } from '../agent/catalogue.ts'
+import { openRunDatabase, readMigrations, versionOf } from '../../db/open.ts'
+import { type Catalogue, findAgents } from '../agent/catalogue.ts'
 import { createContext } from '../agent/context.ts'
 import { endLeftGroups } from '../agent/processes.ts'
 import { CadreError, messageOf } from '../error.ts'
@@ -13,7 +13,7 @@ import type { Json, JsonObject } from '../json.ts'
 import type { Log } from '../log.ts'
 import type { LogLine } from '../run/engine.ts'
 import { Engine, type EngineHost, RootSecrets, Store, SyncOutbox } from '../run/engine.ts'
-import { openSettings, type Settings } from '../settings/settings.ts'
+import { noAgent, openSettings, type Settings } from '../settings/settings.ts'
 import type { Bundle } from '../team/team.ts'
 import { bundleFromJson, literalOrigins, teamsOf } from '../team/team.ts'
 import { refuseSessionForm } from './api-key.ts'
@@ -25,6 +25,7 @@ import { Mask } from './mask.ts'
 import { ownSecrets } from './own-secrets.ts'
 import { Packages } from './packages.ts'
 import type { Remote } from './remote-credentials.ts'
+import { makeUnreadable } from './unreadable.ts'
 import { Workspaces } from './workspaces.ts'
 
 const MIGRATIONS = join(import.meta.dir, '../../db/daemon/migrations')
@@ -49,12 +50,13 @@ export class Daemon {
   readonly log: Log
   readonly lock: Lock
   readonly db: Database
-  readonly catalogue: Catalogue
+  /** The agents as they were when somebody last asked with `renewAgents`. */
+  catalogue: Catalogue
   readonly settings: Settings
   readonly engine: Engine
   readonly workspaces: Workspaces
   readonly packages: Packages
-  readonly bundles = new Bundles()
+  bundles = new Bundles()
   /** Root runs that had not ended when this process took the home, and that it does not continue. */
   readonly left = new Set<string>()
   /** The changes of synced runs that have to be sent to the hub. */
@@ -66,6 +68,9 @@ export class Daemon {
   /** The link to the hub, when there is one. */
   remote: Remote | null = null
   readonly #mask: Mask
+  /** The catalogues with which top runs began that are under way, where they are not the current one. */
+  #begunWith = new Map<string, Catalogue>()
+  #renewing: Promise<void> | null = null
 
   /** Takes the lock and opens everything. Throws `conflict` when another process holds the home. */
   static async open(options: DaemonOptions): Promise<Daemon> {
@@ -74,12 +79,14 @@ export class Daemon {
     const lock = takeLock(home, command)
     try {
       const file = databaseFile(home)
-      const [catalogue, migrations, settings] = await Promise.all([
-        discover({ home, extra: env.CADRE_AGENTS }),
+      const [migrations, settings] = await Promise.all([
         readMigrations(MIGRATIONS),
         openSettings(home, { log: options.log, env, processes: processesFolder(home) }),
         endLeftGroups(processesFolder(home), options.log),
+        makeUnreadable(options.log),
       ])
+      // The schemas of these agents say which settings are secrets. Other agents are loaded when something names them.
+      const catalogue = await findAgents({ home, extra: env.CADRE_AGENTS }).load(settings.agents())
       // A long-running process commits often and gains from a long write-ahead log. A command that runs one team does
       // not.
       const db = openRunDatabase(file, migrations, command === 'serve')
@@ -104,7 +111,7 @@ export class Daemon {
     this.workspaces = new Workspaces(db)
     this.packages = new Packages(home, { trust: () => settings.packageTrust(), log })
     const secrets = new RootSecrets(home)
-    this.#mask = new Mask(() => [...ownSecrets(home, env), ...settings.secrets(catalogue)], log)
+    this.#mask = new Mask(() => [...ownSecrets(home, env), ...settings.secrets(this.catalogue)], log)
     settings.onSecrets(() => this.#mask.learn())
     const mode = settings.value('sync') === 'status' ? 'status' : 'full'
     this.outbox = new SyncOutbox(new Store(db), mode, runId => join(home, 'runs', runId))
@@ -148,6 +155,17 @@ export class Daemon {
       .map(({ id }) => id)
   }
 
+  /** What keeps this daemon from starting runs now, or null. Throws when the database does not answer. */
+  trouble(): string | null {
+    versionOf(this.db)
+    return this.engine.load.stalled
+  }
+
+  /** `value` without the secrets that this daemon knows. */
+  mask<T extends Json>(value: T): T {
+    return this.#mask.redactor([]).json(value)
+  }
+
   /** Refuses a value that must not be stored, such as a session token as `hub.api_key`. The link also asks the hub. */
   checkSetting: (key: string, value: Json) => Promise<void> = async (key, value) => {
     if (key === 'hub.api_key') refuseSessionForm(value)
@@ -159,6 +177,7 @@ export class Daemon {
    */
   async reloadSettings(): Promise<void> {
     try {
+      await this.catalogue.load()
       await this.settings.reload()
       this.tellUnknownSettings()
       this.log.info('settings were read again')
@@ -170,6 +189,35 @@ export class Daemon {
   /** Logs the keys of settings.yml that nothing reads. */
   tellUnknownSettings(): void {
     for (const { message } of this.settings.unknown(this.catalogue)) this.log.warn('unknown setting', { message })
+  }
+
+  /**
+   * Looks for agents that were added, changed or removed. Runs from now on use them, and runs that are under way keep
+   * those that they began with.
+   */
+  renewAgents(): Promise<void> {
+    const renew = async () => {
+      const next = this.catalogue.current()
+      if (next === this.catalogue) return
+      await next.load()
+      const kept = this.#openRoots().map(id => [id, this.#begunWith.get(id) ?? this.catalogue] as const)
+      this.#begunWith = new Map(kept)
+      this.catalogue = next
+      // Teams were checked against the schemas of the agents.
+      this.bundles = new Bundles()
+      this.#mask.learn()
+      this.log.info('agents were read again')
+      this.tellSkippedAgents()
+    }
+    this.#renewing ??= renew().finally(() => {
+      this.#renewing = null
+    })
+    return this.#renewing
+  }
+
+  /** Logs the files that are no agents. */
+  tellSkippedAgents(): void {
+    for (const { file, reason } of this.catalogue.skipped) this.log.warn('agent skipped', { file, reason })
   }
 
   /** Interrupts what runs, which the next start continues, and releases the home. */
@@ -188,16 +236,14 @@ export class Daemon {
   }
 
   #host(secrets: RootSecrets): EngineHost {
-    const { catalogue, home, settings } = this
+    const { home, settings } = this
     const mask = this.#mask
     return {
-      async agent(reference, signal) {
-        const definition = catalogue.get(reference)
+      agent: async (reference, signal, rootId) => {
+        const catalogue = this.#begunWith.get(rootId) ?? this.catalogue
+        const definition = (await catalogue.load([reference])).get(reference)
         if (!definition) {
-          throw new CadreError(
-            'invalid_request',
-            `there is no agent ${reference}; known are ${catalogue.names().join(', ')}`,
-          )
+          throw new CadreError('invalid_request', noAgent(reference, catalogue))
         }
         return { definition, settings: await settings.of(reference, definition, signal) }
       },

@@ -2,14 +2,15 @@
 // also reports keys of settings.yml that nothing reads, named secrets that cannot be read, and whether the hub gives
 // jobs. Writes nothing.
 
+import { AgentError } from '../agent/agent-error.ts'
 import type { Catalogue } from '../agent/catalogue.ts'
 import { createContext } from '../agent/context.ts'
-import { type AgentDefinition, AgentError } from '../agent/define.ts'
+import type { AgentDefinition } from '../agent/define.ts'
 import { CadreError, messageOf } from '../error.ts'
 import { isObject, type JsonObject } from '../json.ts'
 import type { Log } from '../log.ts'
 import { createRedactor, type Redactor } from '../redact.ts'
-import type { Settings } from '../settings/settings.ts'
+import { noAgent, type Settings } from '../settings/settings.ts'
 import { whyNoJobs } from './approval.ts'
 
 export interface Finding {
@@ -40,10 +41,9 @@ const TIMEOUT = 60_000
 export async function examine(patient: Patient, only: string | undefined): Promise<Finding[]> {
   const { catalogue, settings } = patient
   if (only !== undefined && !catalogue.get(only)) {
-    throw new CadreError('invalid_request', `there is no agent ${only}; there are ${catalogue.names().join(', ')}`)
+    throw new CadreError('invalid_request', noAgent(only, catalogue))
   }
-  const configured = settings.value('agents')
-  const references = isObject(configured) ? Object.keys(configured).filter(name => catalogue.get(name)) : []
+  const references = configured(settings, catalogue)
   const wanted = only === undefined ? [...new Set([...catalogue.names(), ...references])].sort() : [only]
   const findings = await Promise.all(
     wanted.map(reference => {
@@ -52,6 +52,12 @@ export async function examine(patient: Patient, only: string | undefined): Promi
     }),
   )
   return [...findings, ...(await ofFile(patient, only)), ...(await ofHub(patient, only))]
+}
+
+/** The agents and accounts that have settings. */
+function configured(settings: Settings, catalogue: Catalogue): string[] {
+  const own = settings.value('agents')
+  return isObject(own) ? Object.keys(own).filter(name => catalogue.get(name)) : []
 }
 
 /** The finding that the hub gives this daemon no jobs, if the daemon is enrolled there. */
@@ -66,7 +72,15 @@ async function ofHub({ home, settings }: Patient, only: string | undefined): Pro
 async function ofFile({ settings, catalogue }: Patient, only: string | undefined): Promise<Finding[]> {
   if (only === undefined) await settings.prepare(['secrets'])
   const problems = [...settings.unknown(catalogue), ...settings.brokenSecrets()]
-  const concerning = problems.filter(({ path }) => only === undefined || path.startsWith(`agents.${only}.`))
+  // A key that an agent's schema refuses is a problem of that agent, and told there.
+  const told = new Set(
+    configured(settings, catalogue).flatMap(each =>
+      settings.problems(each, catalogue.get(each)!).map(({ path }) => path),
+    ),
+  )
+  const concerning = problems.filter(
+    ({ path }) => !told.has(path) && (only === undefined || path.startsWith(`agents.${only}.`)),
+  )
   const redactor = createRedactor(settings.secrets(catalogue))
   return concerning.map(({ path, message }) => ({
     agent: path,

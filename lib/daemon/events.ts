@@ -64,7 +64,7 @@ function* standing(engine: Engine, runId: string, root: string, rootId: string):
   const top = rowOf(engine, runId)
   yield* withPhases(engine, top)
   for (let after = root; ; ) {
-    const rows = engine.store.runs.below(rootId, root, after, PAGE)
+    const rows = engine.store.runLists.below(rootId, root, after, PAGE)
     for (const row of rows) {
       if (row.completed_at === null) yield* withPhases(engine, row)
       else yield { event: 'run', data: runRecord(row) }
@@ -77,7 +77,7 @@ function* standing(engine: Engine, runId: string, root: string, rootId: string):
 /** The log lines of the runs that were open at `since` or later. */
 async function* saidSince(engine: Engine, root: string, rootId: string, since: number): AsyncGenerator<RunEvent> {
   engine.logs.flush()
-  for (const id of engine.store.runs.openSince(rootId, root, since)) {
+  for (const id of engine.store.runLists.openSince(rootId, root, since)) {
     for (let afterSeq = 0; ; ) {
       const { lines, next } = await readLines(engine.stateDir(id), { afterSeq, limit: PAGE })
       const fresh = lines.filter(line => line.at >= since)

@@ -1,12 +1,22 @@
 // Interrupted runs: runs that have not ended and that no process executes. The database has them as `running`, which
 // they will be again when a process takes them up. People are shown `interrupted`.
 
+import { commandLine } from '../called-as.ts'
 import type { RunPhases, Why } from '../run/engine.ts'
 
 /** A record with the state that is shown to people. */
 export type Shown<T extends { state: string }> = Omit<T, 'state'> & { state: T['state'] | 'interrupted' }
 
 export type ShownPhases = Omit<Shown<RunPhases>, 'phases'> & { phases: Shown<RunPhases['phases'][number]>[] }
+
+/**
+ * The filter of a list in terms of the database, which knows `running` only. `left` are the top runs that no process
+ * continues.
+ */
+export function toldFilter<F extends { state?: string }>(filter: F, left: readonly string[]) {
+  if (filter.state === 'interrupted') return { ...filter, state: 'running', trees: { only: true, roots: left } }
+  return filter.state === 'running' ? { ...filter, trees: { only: false, roots: left } } : filter
+}
 
 /** A record of a tree that no process executes. */
 export function shown<T extends { state: string }>(record: T): Shown<T> {
@@ -17,10 +27,11 @@ export function shownPhases(found: RunPhases): ShownPhases {
   return { ...shown(found), phases: found.phases.map(shown) }
 }
 
-/** `rootId` is the top run, which is the one to continue. */
-export function shownWhy(found: Why, rootId: string): Why {
-  const chain = found.chain.map(shown)
-  if (chain[0]?.state !== 'interrupted') return found
-  const text = `The run was interrupted: no process goes on with it. Continue it with: bun daemon.ts resume ${rootId}. ${found.text}`
-  return { ...found, chain, text }
+/** `left` is the top run if no process continues it, which is then the one to continue. */
+export function shownWhy(found: Omit<Why, 'text'>, left: string | null): Why {
+  const isLeft = left !== null && found.chain[0]?.state === 'running'
+  const lines = isLeft ? ['The run was interrupted: no process goes on with it.', ...found.lines] : found.lines
+  const next = isLeft ? [['resume', left]] : found.next
+  const text = [...lines, ...next.map(args => `  ${commandLine(...args)}`)].join('\n')
+  return { ...found, text, lines, next, chain: left === null ? found.chain : found.chain.map(shown) }
 }

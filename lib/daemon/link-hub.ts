@@ -6,8 +6,10 @@ import { CadreError, messageOf } from '../error.ts'
 import type { Json } from '../json.ts'
 import { Whoami } from '../wire/hub-calls.ts'
 import { noSession, refuseSessionForm } from './api-key.ts'
+import { resumeRun } from './cancel-resume.ts'
 import type { Daemon } from './daemon.ts'
 import { HubClient, type JobHost, Link } from './link/link.ts'
+import { Offers } from './offers.ts'
 import { answerReview, findReview } from './reviews.ts'
 import { startRun } from './start-run.ts'
 import { version } from './version.ts'
@@ -72,6 +74,7 @@ async function enrol(
   apiKey: string | null,
   env: Environment,
 ) {
+  const offers = new Offers(daemon)
   const link = new Link({
     hubUrl: url,
     realmToken,
@@ -83,14 +86,14 @@ async function enrol(
     phasesOf: row => daemon.engine.bundle(row.bundle_id).team(row.team_key).phases,
     pinnedKey: env.CADRE_DISPATCH_PUBLIC_KEY || null,
     jobs: jobHost(daemon),
-    agents: () => daemon.catalogue.names().map(name => ({ name, version: daemon.catalogue.get(name)!.version })),
-    workspaces: () => daemon.workspaces.names(),
+    offers,
     enrolled: () => remember(daemon, url, realmToken),
   })
   daemon.remote = link
   daemon.packages.source = { client: link.client, token: apiKey || realmToken }
   try {
     await link.start()
+    offers.start()
   } catch (error) {
     const refused = error instanceof CadreError && ['unauthorized', 'forbidden'].includes(error.code)
     if (!remembered || !refused) throw error
@@ -138,14 +141,20 @@ function jobHost(daemon: Daemon): JobHost {
   const { engine } = daemon
   return {
     freeSlots: () => engine.load.free,
-    async start(runId, { team, sha256, inputs, run_name, workspace }) {
-      if (engine.store.runs.get(runId)) return
-      await daemon.packages.require(team, sha256)
+    mask: payload => daemon.mask(payload),
+    attempt: runId => engine.store.runs.get(runId)?.attempt ?? null,
+    prepare: ({ team, sha256 }) => daemon.packages.require(team, sha256),
+    async start(runId, { team, inputs, run_name, workspace }) {
       await startRun(daemon, { team, inputs, run_name, workspace }, { local: false, runId, synced: true })
     },
     ended: runId => engine.ended(runId),
-    cancel: runId => engine.cancel(runId),
-    resume: (runId, from) => engine.resume(runId, { from }),
+    async cancel(runId, again) {
+      const run = engine.store.runs.get(runId)
+      // A second cancel would end phases that clean up.
+      if (run?.state === 'cancelled' || (again && run?.ending != null)) return
+      await engine.cancel(runId)
+    },
+    resume: async (runId, from) => resumeRun(daemon, engine.record(runId).run_id, { from, failed: false }),
     async decide(reviewId, { decision, by, comment, values }) {
       const review = findReview(engine, reviewId)
       // The order was delivered twice.

@@ -32,12 +32,11 @@ export class Mask {
   }
 
   /** Masks the secrets of the settings, what was concealed, and `more`. */
-  redactor(more: readonly string[] = []): Redactor {
+  redactor(more: readonly (string | KnownSecret)[] = []): Redactor {
     const key = more.length === 0 ? '' : JSON.stringify(more)
     const known = this.#known.get(key)
     if (known) return known
-    const inputs = more.map(value => ({ name: 'a secret input', value }))
-    const redactor = createRedactor([...this.#current, ...inputs])
+    const redactor = createRedactor([...this.#current, ...more])
     this.#warn(redactor)
     for (const value of this.#concealed.values()) redactor.add(value)
     if (this.#known.size >= MOST) this.#known.clear()

@@ -11,7 +11,7 @@ import type { Json } from '../json.ts'
 import type { Log } from '../log.ts'
 import { matches } from '../schema.ts'
 import { trustsName, whyUntrusted } from '../settings/settings.ts'
-import type { TeamPackage } from '../team/team.ts'
+import type { Bundle, TeamPackage } from '../team/team.ts'
 import { DownloadTeam } from '../wire/hub-calls.ts'
 import { inOrder, PackagePaths, packageDigest, problemWithPath } from '../wire/package-files.ts'
 import type { SignedPackage } from '../wire/package-signature.ts'
@@ -19,6 +19,8 @@ import { type Download, type PackageFile, PackageSignature } from '../wire/packa
 import type { HubClient } from './link/link.ts'
 
 const REFERENCE = /^(@[a-z0-9][a-z0-9-]{0,62}\/[a-z0-9][a-z0-9-]{0,62})(?:@([^@/\s]+))?$/
+const TEAM_FILE = 'team.yml'
+const utf8 = new TextDecoder()
 const VERSION = /^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$/
 
 /** A package to load. `sha256` is the digest of its content, if that was computed. */
@@ -76,6 +78,25 @@ export class Packages {
       'conflict',
       `${reference} is installed here with another content (${found.slice(0, 12)}…) than was dispatched (${sha256.slice(0, 12)}…)`,
     )
+  }
+
+  /**
+   * Makes sure that a run may go on with the teams of its packages, which were frozen when it began. Throws `forbidden`
+   * when one of the packages is not trusted now, or is not the one that the run began with.
+   */
+  async judge(bundle: Bundle): Promise<void> {
+    for (const [reference, frozen] of packagesOf(bundle)) {
+      const { name, range: version } = parse(reference)
+      if (trustsName(this.#trust(), name)) continue
+      const found = this.#installed(name, version) ?? this.#install(await this.#download(reference))
+      const judged = await this.#judged(found)
+      const text = (path: string) => 'files' in judged && utf8.decode(Buffer.from(judged.files.get(path) ?? ''))
+      if (frozen.every(each => text(each.path) === each.text)) continue
+      throw new CadreError(
+        'forbidden',
+        `${reference} is not what this run began with, when packages.trust of this daemon was not what it is now: start a new run`,
+      )
+    }
   }
 
   /** The package that the hub sends. Null when the hub has none, does not answer or sends something else. */
@@ -181,6 +202,18 @@ export class Packages {
       return null
     }
   }
+}
+
+/** The teams that a bundle has of packages, by `@scope/name@version`. */
+function packagesOf(bundle: Bundle): Map<string, { path: string; text: string }[]> {
+  const found = new Map<string, { path: string; text: string }[]>()
+  for (const [key, { text }] of Object.entries(bundle.json().teams)) {
+    const place = bundle.package(key)
+    if (!place) continue
+    const reference = `${place.name}@${place.version}`
+    found.set(reference, [...(found.get(reference) ?? []), { path: join(place.folder, TEAM_FILE), text }])
+  }
+  return found
 }
 
 function inMemory({ name, version, sha256 }: SignedPackage, files: readonly PackageFile[]): ResolvedPackage {

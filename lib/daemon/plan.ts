@@ -1,12 +1,13 @@
 // Describes what a run would do without doing it: every phase at every depth, the inputs that would be passed, the
 // settings and secrets that are missing, and each write to another system with its phase and credential.
 
-import type { AgentDefinition, Effect, Handler } from '../agent/define.ts'
+import type { AgentDefinition, Handler } from '../agent/define.ts'
 import { isSecret } from '../agent/define.ts'
+import type { Effect } from '../agent/effect.ts'
 import type { Json, JsonObject } from '../json.ts'
 import { maskInputs } from '../run/engine.ts'
 import type { SecretUser } from '../settings/settings.ts'
-import { type Bundle, inputsFor, type StandardPhase } from '../team/team.ts'
+import { type Bundle, inputsFor, needsOfBundle, type StandardPhase } from '../team/team.ts'
 import type { Plan, PlannedPhase, PlannedTeam, PlannedWrite } from '../wire/plans.ts'
 import { loadTeam, missingSettings, type RunRequest, type Stock, secretUsers } from './start-run.ts'
 
@@ -18,9 +19,11 @@ export async function planRun(stock: Stock, request: RunRequest): Promise<Plan> 
   const writes: PlannedWrite[] = []
   const team = planTeam(stock, bundle, bundle.root, [], [], writes)
   const users = secretUsers(bundle)
+  const { labels, agents } = needsOfBundle(bundle)
   return {
     inputs: maskInputs(fields, values),
     secrets: namesOf(users),
+    requires: { labels, agents },
     missing: [...problems, ...missingSettings(stock, bundle), ...stock.settings.missingSecrets(users)],
     team,
     writes,

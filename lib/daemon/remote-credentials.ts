@@ -3,6 +3,8 @@
 
 import type { CryptoKey } from 'jose'
 import { CadreError } from '../error.ts'
+import { matches } from '../schema.ts'
+import { Type } from '../type.ts'
 import type { Identity } from '../wire/hub-calls.ts'
 import type { PublicKey } from '../wire/protocol.ts'
 import type { UsedTokens } from './used-tokens.ts'
@@ -52,6 +54,17 @@ export const NO_CREDENTIAL =
 const BAD_CREDENTIAL = 'the credential is not valid here: it is malformed, unknown, expired, or for another daemon'
 
 const USER_TOKEN = /^cadre_tok_[0-9A-Za-z]{40,}$/
+/** Base64url without padding. jose would also take padding and spaces, and one token would have many spellings. */
+const JWT = /^[\w-]+\.[\w-]+\.[\w-]+$/
+/** What a dispatch token says. A claim of another type counts as a forgery, never as an absent one. */
+const Claims = Type.Object({
+  action: Type.Enum(['access', 'execute', 'cancel']),
+  sub: Type.String({ minLength: 1 }),
+  realm_id: Type.String(),
+  run_id: Type.Optional(Type.String()),
+  exp: Type.Number(),
+  jti: Type.String({ minLength: 1 }),
+})
 const WHOAMI_MS = 60_000
 /** A reply of the hub that is at most this old is used for streams, so that many streams of one token ask once. */
 const AGAIN_MS = 1_000
@@ -79,7 +92,7 @@ export function createCredentials(
 
   async function look(bearer: string, maxAge: number, tolerance: number): Promise<Credential> {
     if (bearer.startsWith('cadre_tok_')) return userToken(bearer, maxAge)
-    if (bearer.split('.').length === 3) return dispatchToken(bearer, tolerance)
+    if (JWT.test(bearer)) return dispatchToken(bearer, tolerance)
     throw bad()
   }
 
@@ -115,17 +128,16 @@ export function createCredentials(
       typ: 'dispatch+jwt',
       issuer: 'cadre-hub',
       audience: hub.daemonId,
-      requiredClaims: ['exp', 'jti', 'sub', 'action'],
       clockTolerance: tolerance,
       currentDate: new Date(now()),
     }).catch(() => {
       throw bad()
     })
-    const { action, run_id: runId, realm_id: realmId, jti, sub, exp } = payload
-    if (realmId !== hub.realmId || !isAction(action)) throw bad()
-    const credential = { name: sub!, actions: [action], runId: typeof runId === 'string' ? runId : null }
+    if (!matches(Claims, payload) || payload.realm_id !== hub.realmId) throw bad()
+    const { action, run_id: runId = null, jti, sub, exp } = payload
+    const credential = { name: sub, actions: [action], runId }
     if (action !== 'execute') return credential
-    return { ...credential, spend: () => spend(jti!, (exp! + TOLERANCE_S) * 1_000) }
+    return { ...credential, spend: () => spend(jti, (exp + TOLERANCE_S) * 1_000) }
   }
 
   /** Marks a token that starts work as used, because it counts only once. */
@@ -147,9 +159,6 @@ const bad = () => new CadreError('unauthorized', BAD_CREDENTIAL)
 function refusal(thrown: unknown): never {
   throw thrown instanceof CadreError && thrown.status < 500 ? bad() : thrown
 }
-
-const isAction = (action: unknown): action is RemoteAction =>
-  action === 'access' || action === 'execute' || action === 'cancel'
 
 /** Reading needs `runs` read. Starting and cancelling need `runs` write and at least the role of an operator. */
 function actionsOf({ permissions, realm_role }: Identity): RemoteAction[] {

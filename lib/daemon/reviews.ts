@@ -5,6 +5,7 @@ import type { Engine, Store } from '../run/engine.ts'
 import { type Decision, type ReviewRecord, type ReviewRow, reviewRecord } from '../run/engine.ts'
 import type { Bundle, GatePhase, Phase } from '../team/team.ts'
 import { inputsFor } from '../team/team.ts'
+import type { AskedReview } from '../wire/daemon-calls.ts'
 
 /** What a review needs from an engine, or from a database without one. */
 export interface ReviewSource {
@@ -14,9 +15,14 @@ export interface ReviewSource {
 
 type Filter = Parameters<Store['reviews']['list']>[0]
 
-export function listReviewRecords(source: ReviewSource, filter: Filter): { reviews: ReviewRecord[]; total: number } {
+export function listReviewRecords(source: ReviewSource, filter: Filter): { reviews: AskedReview[]; total: number } {
   const { rows, total } = source.store.reviews.list(filter)
-  return { reviews: rows.map(row => reviewRecord(row, phaseOf(source, row).name, row.run_name)), total }
+  const asked = (row: (typeof rows)[number]): AskedReview => {
+    const phase = phaseOf(source, row)
+    const form = row.kind === 'gate' && phase.type === 'gate' ? (phase.review?.inputs ?? []) : []
+    return { ...reviewRecord(row, phase.name, row.run_name), form: [...form] }
+  }
+  return { reviews: rows.map(asked), total }
 }
 
 /** The review with this id. Throws `not_found`. */

@@ -21,6 +21,8 @@ type ServeConfig = ReturnType<typeof serveConfig>
 
 const DEFAULT_PORT = '7401'
 const PATIENCE_MS = 3_000
+/** The first requests are not delayed by agents that they do not use. */
+const REST_MS = 1_000
 
 /** The configuration: flags first, then the environment, then the defaults. */
 export function serveConfig(flags: ServeFlags, env: Environment) {
@@ -43,7 +45,6 @@ export async function startDaemon(config: ServeConfig, serve: (daemon: Daemon) =
   const log = logFromEnvironment()
   const daemon = await Daemon.open({ home: config.home, log })
   try {
-    for (const { file, reason } of daemon.catalogue.skipped) log.warn('agent skipped', { file, reason })
     daemon.tellUnknownSettings()
     await daemon.recover()
     await withinPatience(linkHub(daemon, config.env), log)
@@ -53,8 +54,10 @@ export async function startDaemon(config: ServeConfig, serve: (daemon: Daemon) =
     // the lock.
     daemon.lock.announce(listening.url)
     daemon.address = listening.url
+    const rest = setTimeout(() => void loadRest(daemon), REST_MS)
     process.on('SIGHUP', () => void daemon.reloadSettings())
     stopOnSignal(listening, log, () => {
+      clearTimeout(rest)
       stopSweeping()
       return daemon.close()
     })
@@ -63,6 +66,12 @@ export async function startDaemon(config: ServeConfig, serve: (daemon: Daemon) =
     await daemon.abandon()
     throw error
   }
+}
+
+/** Loads the agents that nothing has named yet, and reports the files that are not valid agents. */
+async function loadRest({ catalogue, log }: Daemon): Promise<void> {
+  const { skipped } = await catalogue.load()
+  for (const { file, reason } of skipped) log.warn('agent skipped', { file, reason })
 }
 
 /**

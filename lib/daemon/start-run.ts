@@ -6,7 +6,7 @@ import { CadreError, type Detail } from '../error.ts'
 import type { JsonObject } from '../json.ts'
 import type { RunRecord } from '../run/engine.ts'
 import type { SecretUser } from '../settings/settings.ts'
-import { agentRefs, type Bundle, inputsFor, type LoadOptions, type Team, teamsOf } from '../team/team.ts'
+import { agentRefs, type Bundle, inputsFor, type LoadOptions, secretReader, type Team, teamsOf } from '../team/team.ts'
 import type { Daemon } from './daemon.ts'
 
 export interface RunRequest {
@@ -21,7 +21,8 @@ export interface RunRequest {
 }
 
 /** What is needed to read a team and to say what it lacks. */
-export type Stock = Pick<Daemon, 'catalogue' | 'settings' | 'packages' | 'bundles'>
+export type Stock = Pick<Daemon, 'catalogue' | 'settings' | 'packages' | 'bundles'> &
+  Partial<Pick<Daemon, 'renewAgents'>>
 
 export interface Origin {
   /** Started on this machine, so paths are allowed. */
@@ -74,6 +75,7 @@ export async function loadTeam(
   { team, path }: Pick<RunRequest, 'team' | 'path'>,
   besides?: LoadOptions['besides'],
 ): Promise<Bundle> {
+  await stock.renewAgents?.()
   const resolve = (ref: string) => stock.packages.resolve(ref)
   const options = { agents: stock.catalogue, resolve, ...(besides && { besides }) }
   if ((team === undefined) === (path === undefined)) {
@@ -107,8 +109,7 @@ export function missingSettings(stock: Stock, bundle: Bundle): Detail[] {
 /** The teams of a bundle with the named secrets that they use. A team without a folder is a package. */
 export function secretUsers(bundle: Bundle): SecretUser[] {
   return teamsOf(bundle).map(([key, team]) => ({
-    name: team.name,
-    fromPath: bundle.folder(key) !== null,
+    ...secretReader(bundle, key),
     secrets: secretsOf(team),
   }))
 }

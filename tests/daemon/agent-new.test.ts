@@ -40,6 +40,21 @@ test('into a home: an agent that loads, a test that passes from any folder, and 
   expect(stderr).toBe('')
 }, 120_000)
 
+test('a copy of a built-in agent loads, passes its test, and its types are sound', async () => {
+  const home = folder()
+  const { code, stdout } = await command(['agent', 'new', 'fetcher', '--from', 'http'], { home })
+  expect(code).toBe(0)
+  const [agent, written] = stdout.trim().split('\n') as [string, string]
+  expect(readFileSync(agent, 'utf8')).toBe(readFileSync(join(REPOSITORY, 'agents/http.ts'), 'utf8'))
+  expect(await said(home, 'test', written)).toEqual({ said: expect.stringContaining(' 0 fail'), code: 0 })
+  const tsc = join(REPOSITORY, 'node_modules/.bin/tsc')
+  expect(await said(home, tsc, '--noEmit', '--project', home)).toEqual({ said: '', code: 0 })
+  const { stdout: manual } = await command(['agents', 'fetcher'], { home })
+  expect(manual).toStartWith('fetcher  ')
+  const none = await command(['agent', 'new', 'other', '--from', 'htp'], { home })
+  expect([none.code, none.stderr]).toEqual([2, expect.stringContaining('(did you mean `http`?)')])
+}, 120_000)
+
 test('the tsconfig.json of a home stays its author’s', async () => {
   const home = files({ 'tsconfig.json': '{}' })
   const { code, stderr } = await command(['agent', 'new', 'stock-levels'], { home })
@@ -54,7 +69,7 @@ test('into the repository, where the linter has nothing to say', async () => {
   for (const part of ['lib', 'tsconfig.json', 'node_modules', 'biome.json']) {
     symlinkSync(join(REPOSITORY, part), join(repository, part))
   }
-  await agentNew('ledger', { home: folder(), cwd: join(repository, 'tests'), repository })
+  await agentNew('ledger', { home: folder(), builtIn: true, repository })
   const written = join(repository, 'tests/agents/ledger.test.ts')
   expect(await said(repository, 'test', written)).toEqual({ said: expect.stringMatching(PASSED), code: 0 })
 

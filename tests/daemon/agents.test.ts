@@ -55,6 +55,14 @@ test('agents/list has what was dropped in and says what was skipped', async () =
   )
 })
 
+test('a start names the files that are no agents, though nothing asked for them', async () => {
+  const home = files({ 'agents/broken.ts': 'export default 7' })
+  const other = await spawnDaemon({ home })
+  while (!other.output.stderr.includes('agent skipped')) await Bun.sleep(20)
+  expect(other.output.stderr).toContain(join(home, 'agents/broken.ts'))
+  await other.stop()
+})
+
 test('settings that agents below lack are told before anything starts, then used and masked', async () => {
   const path = files(TEAM)
   const { status, body } = await daemon.post('/v1/runs/start', { path })

@@ -30,6 +30,11 @@ describe('start', () => {
     expect(await reply.json()).toMatchObject({ ok: true, data: { status: 'ok', version: expect.any(String) } })
   })
 
+  test('so does ready, which looks at the database', async () => {
+    const reply = await fetch(`${daemon.url}/ready`)
+    expect([reply.status, await reply.json()]).toEqual([200, { ok: true, data: { status: 'ready' } }])
+  })
+
   test('the home and the token are the owner’s alone', () => {
     expect(statSync(daemon.home).mode & 0o777).toBe(0o700)
     expect(statSync(join(daemon.home, 'token')).mode & 0o777).toBe(0o600)

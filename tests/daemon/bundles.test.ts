@@ -61,8 +61,10 @@ test('a broken team is checked each time', async () => {
 
 test('a package that names another by range asks anew which version that is', async () => {
   const place = folder()
-  for (const version of ['1.0.0', '1.1.0']) await Bun.write(join(place, version, 'team.yml'), leaf('true', version))
-  await Bun.write(join(place, 'caller/team.yml'), caller('@other/leaf@^1'))
+  for (const version of ['1.0.0', '1.1.0']) {
+    await Bun.write(join(place, version, 'team.yml'), leaf('true', version).replace('@local', '@other'))
+  }
+  await Bun.write(join(place, 'caller/team.yml'), caller('@other/leaf@^1').replace('@local', '@some'))
   let newest = '1.0.0'
   const resolve = async (): Promise<TeamPackage> => ({
     name: '@other/leaf',

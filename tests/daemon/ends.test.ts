@@ -200,5 +200,9 @@ test('metrics count runs by state', async () => {
   const reply = await fetch(`${daemon.url}/metrics`)
   expect(reply.headers.get('content-type')).toStartWith('text/plain; version=0.0.4')
   const { total } = await daemon.call('/v1/runs/list', { state: 'completed' })
-  expect(await reply.text()).toContain(`\ncadre_runs{state="completed"} ${total}\n`)
+  const text = await reply.text()
+  expect(text).toContain(`\ncadre_runs{state="completed"} ${total}\n`)
+  // It counts requests as the hub does.
+  expect(text).toMatch(/^http_server_request_duration_seconds_count\{.*http_route="\/v1\/runs\/start".*\} \d+$/m)
+  expect(text).toContain('\nnodejs_eventloop_delay_p99_seconds ')
 })

@@ -14,6 +14,11 @@ import { folder } from '../support/folder.ts'
 
 const open = () => new Mask(() => [{ name: 'agents.wiki.api_token', value: 'canary-setting' }], createLog())
 
+// Root without its capabilities is held to the same as everybody.
+const unprivileged = process.getuid?.() === 0 ? ['setpriv', '--bounding-set=-all', '--inh-caps=-all'] : []
+const restricted = process.platform === 'linux' && (unprivileged.length === 0 || Bun.which('setpriv') !== null)
+if (!restricted) console.log('skipped: the process of the daemon cannot be read (Linux only; root needs setpriv)')
+
 describe('a concealed value', () => {
   test('is masked in every tree, beside settings and secret inputs', () => {
     const mask = open()
@@ -91,6 +96,27 @@ describe('what the daemon holds itself', () => {
       'p%40ssword',
       'p@ssword',
     ])
+  })
+
+  test.skipIf(!restricted)('cannot be read by commands from the process of the daemon', async () => {
+    const held = { CADRE_API_KEY: 'cadre_tok_canaryOfTheKey0123456789abcdefghijklmn' }
+    const daemon = await spawnDaemon({ env: held, through: unprivileged })
+    const path = files({
+      'team.yml': `
+name: "@local/looks"
+version: 1.0.0
+phases:
+  - name: look
+    agent: exec
+    commands: [{ name: c, run: 'for file in environ mem maps; do head -c 1 "/proc/$PPID/$file" || echo "no $file"; done' }]
+`,
+    })
+    const { run_id } = await daemon.call('/v1/runs/start', { path })
+    await daemon.ended(run_id)
+    const { lines } = await daemon.call<{ lines: { stream: string; text: string }[] }>('/v1/runs/logs', { run_id })
+    const printed = lines.filter(({ stream }) => stream === 'stdout').map(({ text }) => text)
+    await daemon.stop()
+    expect(printed).toEqual(['no environ', 'no mem', 'no maps'])
   })
 
   test('is masked when commands print it', async () => {

@@ -4,7 +4,7 @@ import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import { existsSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { isDiskError, type Migration, migrate, openDatabase } from '../../db/open.ts'
+import { isDiskError, type Migration, migrate, openDatabase, versionOf } from '../../db/open.ts'
 import { smallDisk } from '../support/disk.ts'
 import { folder } from '../support/folder.ts'
 
@@ -38,6 +38,27 @@ test('only its owner reads it, and what a kill left of one does no harm', () => 
   expect(statSync(backup).mode & 0o777).toBe(0o600)
   expect(notesIn(backup)).toBe(1)
   expect(existsSync(`${backup}.draft`)).toBe(false)
+})
+
+test('an upgrade that fails half-way changes nothing', () => {
+  const { db, file } = first(folder(), 10)
+  const broken: Migration = { number: 3, name: 'third', sql: 'ALTER TABLE missing ADD COLUMN author' }
+  expect(() => migrate(db, file, [FIRST, SECOND, broken])).toThrow('missing')
+  expect(versionOf(db)).toBe(1)
+  expect(db.query('SELECT * FROM notes').columnNames).toEqual(['text'])
+  migrate(db, file, [FIRST, SECOND])
+  expect(versionOf(db)).toBe(2)
+  db.close()
+})
+
+test('opening a database that is up to date writes nothing', () => {
+  const { db, file } = first(folder(), 10)
+  db.close()
+  const again = openDatabase(file)
+  migrate(again, file, [FIRST])
+  expect(statSync(`${file}-wal`, { throwIfNoEntry: false })?.size ?? 0).toBe(0)
+  expect(again.query('PRAGMA auto_vacuum').values()).toEqual([[2]])
+  again.close()
 })
 
 const disk = smallDisk()

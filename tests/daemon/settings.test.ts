@@ -146,3 +146,15 @@ test.each(['with a daemon', 'without one'])(
   },
   30_000,
 )
+
+test('labels are set as words or one by one, and one that every daemon has by itself is refused', async () => {
+  const home = folder()
+  const settings = (...words: string[]) => command(['settings', ...words], { home })
+  expect((await settings('set', 'labels', 'gpu, region=eu')).code).toBe(0)
+  expect((await settings('get', 'labels')).stdout).toContain('region=eu')
+  const own = await settings('set', 'labels.os', 'other')
+  expect([own.code, own.stderr]).toEqual([2, expect.stringContaining('os is a label that every daemon has by itself')])
+  expect((await settings('set', 'labels', 'a=b=c')).code).toBe(2)
+  expect((await settings('set', 'labels.rack', 'r7')).code).toBe(0)
+  expect((await settings('list')).stdout).toMatch(/labels\.rack +r7/)
+})

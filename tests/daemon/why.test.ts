@@ -1,4 +1,4 @@
-// What `runs/why` says: one paragraph that names the reason where it arose.
+// What `runs/why` says: a line for each fact, the one where the reason arose first, and the commands to go on with.
 
 import { beforeAll, expect, test } from 'bun:test'
 import { until } from '../support/bounded.ts'
@@ -26,12 +26,25 @@ async function why(phase: string): Promise<string> {
   return (await daemon.call('/v1/runs/why', { run_id })).text
 }
 
-test('many lines of a command become one paragraph', async () => {
-  const text = await why(
-    `{ name: a, agent: exec, commands: [{ name: c, run: "printf 'one\\\\ntwo\\\\n' >&2; exit 3" }] }`,
-  )
-  expect(text).toContain('command c exited with code 3: one / two')
-  expect(text).not.toContain('\n')
+test('the leaf stands first, many lines of a command in one, and the commands to go on with last', async () => {
+  const path = files({
+    'team.yml': team('{ name: t, type: team, team: ./below }'),
+    'below/team.yml': team(
+      `{ name: a, agent: exec, commands: [{ name: c, run: "printf 'one\\\\ntwo\\\\n' >&2; exit 3" }] }`,
+    ),
+  })
+  const { run_id } = await daemon.call('/v1/runs/start', { path })
+  const leaf = (await daemon.ended(run_id)).error!.run_id
+  const lines = (await daemon.call('/v1/runs/why', { run_id })).text.split('\n')
+  expect(lines).toEqual([
+    expect.stringMatching(
+      /^Sub-run .* because its phase a \(exec\) failed: command c exited with code 3: one \/ two\.$/,
+    ),
+    expect.stringMatching(/^Run .* because its phase t \(team\) did\.$/),
+    'Nothing was written outside that could be written twice.',
+    expect.stringMatching(new RegExp(`daemon.ts logs ${leaf} --phase a$`)),
+    expect.stringMatching(new RegExp(`daemon.ts resume ${run_id}$`)),
+  ])
 })
 
 test('a map that could not begin is to blame itself', async () => {

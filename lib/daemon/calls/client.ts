@@ -47,6 +47,17 @@ export async function withHome<T>(
   }
 }
 
+/** The address of the process that holds `home`, or null when none does. Throws `unavailable` when it does not serve. */
+export async function addressOf(home: string): Promise<string | null> {
+  const holder = await servingHolder(home)
+  return holder && reachable(holder.address)
+}
+
+/** A process that listens on every address is called on loopback. */
+function reachable(address: string): string {
+  return address.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')
+}
+
 async function servingHolder(home: string): Promise<(Holder & { address: string }) | null> {
   const deadline = performance.now() + PATIENCE_MS
   for (;;) {
@@ -78,8 +89,7 @@ async function letGo(home: string, holder: Holder, thrown: unknown): Promise<boo
 
 /** A client for the process that listens at `address`. */
 export function createClient(home: string, address: string): Client {
-  // A process that listens on every address is called on loopback.
-  const base = address.replace('//0.0.0.0:', '//127.0.0.1:').replace('//[::]:', '//[::1]:')
+  const base = reachable(address)
   const headers = { 'content-type': 'application/json', authorization: `Bearer ${readToken(home)}` }
 
   const from = (path: string): Answerer => {

@@ -110,6 +110,7 @@ export class CommandHost {
       import('../../http/listen.ts'),
     ])
     const { daemon } = this
+    await daemon.catalogue.load()
     const app = daemonApp(daemon, { strict: strictFrom(process.env.CADRE_LOCAL_AUTH) })
     const listening = listen(app, { host: '127.0.0.1', port: 0 })
     try {

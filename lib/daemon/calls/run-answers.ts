@@ -19,7 +19,7 @@ import {
 } from '../../wire/daemon-calls.ts'
 import { page } from '../../wire/page.ts'
 import { databaseFile } from '../home.ts'
-import { shown, shownPhases, shownWhy } from '../interrupted.ts'
+import { shown, shownPhases, shownWhy, toldFilter } from '../interrupted.ts'
 import { listReviewRecords } from '../reviews.ts'
 import { Workspaces } from '../workspaces.ts'
 import { answer, answering } from './answers.ts'
@@ -54,12 +54,19 @@ function openStore(home: string): Store {
   return new Store(openForReading(file))
 }
 
+function openRoots({ db }: Store): string[] {
+  return db
+    .query<{ id: string }, []>('SELECT id FROM runs WHERE parent_id IS NULL AND completed_at IS NULL')
+    .all()
+    .map(({ id }) => id)
+}
+
 /** Answers from the database. No process holds the home, so a run that has not ended was interrupted. */
 function fromDatabase(home: string, store: Store): Callee {
   const bundle = (id: string) => bundleFromJson(JSON.parse(store.bundles.get(id)!))
   return answering(
     answer(ListRuns, async body => {
-      const { runs, total } = listRuns(store, { ...body, ...page(body) })
+      const { runs, total } = listRuns(store, toldFilter({ ...body, ...page(body) }, openRoots(store)))
       return { runs: runs.map(shown), total }
     }),
     answer(GetRun, async ({ run_id }) => shown(runDetail(store, run_id))),
@@ -76,10 +83,15 @@ function fromDatabase(home: string, store: Store): Callee {
       }),
     ),
     answer(GetWhy, async ({ run_id }) => shownWhy(why(store, run_id, bundle), rootOf(store.db, run_id))),
-    answer(ListReviews, async ({ state, run_id: runId, ...body }) =>
+    answer(ListReviews, async ({ state, run_id: runId, begins, ...body }) =>
       listReviewRecords(
         { store, bundle },
-        { ...page(body), ...(state !== undefined && { state }), ...(runId !== undefined && { runId }) },
+        {
+          ...page(body),
+          ...(state !== undefined && { state }),
+          ...(runId !== undefined && { runId }),
+          ...(begins !== undefined && { begins }),
+        },
       ),
     ),
     answer(ListWorkspaces, async () => ({ workspaces: new Workspaces(store.db).list() })),

@@ -6,8 +6,10 @@ import type { JsonObject } from '../../json.ts'
 import type { Log } from '../../log.ts'
 import type { Decision } from '../../run/engine.ts'
 import {
+  type AskedReview,
   CancelRun,
   DecideReview,
+  DeleteRun,
   ListReviews,
   ResumeRun,
   StartRun,
@@ -15,7 +17,7 @@ import {
   type Which,
 } from '../../wire/daemon-calls.ts'
 import type { Field } from '../../wire/forms.ts'
-import type { ReviewRecord, RunEvent } from '../../wire/run-records.ts'
+import type { RunEvent } from '../../wire/run-records.ts'
 import { holderOf } from '../lock.ts'
 import type { RunRequest } from '../start-run.ts'
 import { type Client, withHome } from './client.ts'
@@ -49,11 +51,13 @@ export interface Runner {
    * interrupted.
    */
   resume(runId: string, request: ResumeRequest): Promise<Static<typeof ResumeRun.data>>
+  /** Deletes an ended run and all below it, with their files. */
+  remove(runId: string): Promise<{ run_id: string }>
   /** Returns the run that continues. */
   decide(reviewId: string, answer: Answer): Promise<{ run_id: string }>
   events(runId: string, signal: AbortSignal): AsyncGenerator<RunEvent>
   /** Reviews that nobody has answered, newest first, at most 100. */
-  pending(): Promise<ReviewRecord[]>
+  pending(): Promise<AskedReview[]>
   /** This process, if it holds the home. What runs in it stops with it. */
   readonly host: CommandHost | null
 }
@@ -92,6 +96,15 @@ export function openRunner<T>(
   )
 }
 
+/** A runner through the process that holds the home; null when none does. */
+export function servedRunner(home: string): Promise<Runner | null> {
+  return withHome<Runner | null>(
+    home,
+    async client => through(client),
+    async () => null,
+  )
+}
+
 function through(client: Client): Runner {
   return {
     host: null,
@@ -100,6 +113,7 @@ function through(client: Client): Runner {
       return { inputs, start: (run_id, request) => client.call(StartRun, { ...which, ...request, run_id }) }
     },
     cancel: run_id => client.call(CancelRun, { run_id }),
+    remove: run_id => client.call(DeleteRun, { run_id }),
     resume: (run_id, request) => client.call(ResumeRun, { run_id, ...request }),
     decide: (review_id, answer) => client.call(DecideReview, { review_id, ...answer }),
     events: (runId, signal) => client.events(runId, signal),

@@ -1,7 +1,7 @@
 // What commands ask about teams: through the process that holds the home, or in this process. Nothing is started, so
 // the lock of the home is not needed.
 
-import { discover } from '../../agent/catalogue.ts'
+import { findAgents } from '../../agent/catalogue.ts'
 import type { Log } from '../../log.ts'
 import { openSettings } from '../../settings/settings.ts'
 import { PlanTeam, ValidateTeam } from '../../wire/daemon-calls.ts'
@@ -23,7 +23,7 @@ export function askAboutTeams<T>(home: string, log: Log, work: (callee: Callee) 
 async function fromThisProcess(home: string, log: Log): Promise<Callee> {
   const settings = await openSettings(home, { log })
   const stock: Stock = {
-    catalogue: await discover({ home, extra: process.env.CADRE_AGENTS }),
+    catalogue: findAgents({ home, extra: process.env.CADRE_AGENTS }),
     settings,
     packages: new Packages(home, { trust: () => settings.packageTrust(), log }),
     bundles: new Bundles(),

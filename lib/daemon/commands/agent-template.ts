@@ -8,12 +8,20 @@ export function agentSource(name: string): string {
 //   get_item  sources: [{ name, ref }]
 //   put_item  target_entries: [{ name, ref, file }]
 
-import { type AgentContext, agent, entryOf, jsonApi, pathSegment, readText, secret, Type } from 'cadre'
+import { type AgentContext, agent, entryOf, pathSegment, readText, secret, Type } from 'cadre'
 
-const Settings = Type.Object({ base_url: Type.String({ pattern: '^https?://[^/]' }), api_token: secret() })
+const Settings = Type.Object({
+  base_url: Type.String({
+    pattern: '^https?://[^/]',
+    'x-expected': 'an address such as https://api.example.com',
+    description: 'The address of the API.',
+  }),
+  api_token: secret({ description: 'A token that may read and write items.' }),
+})
 type Context = AgentContext<Type.Static<typeof Settings>>
 
-const Text = Type.String({ minLength: 1 })
+const Ref = Type.String({ minLength: 1, description: 'The id of the item.' })
+const File = Type.String({ minLength: 1, description: 'The file whose text becomes the text of the item.' })
 /** What the API answers: whatever else comes is none of its replies. */
 const Account = Type.Object({ name: Type.String() })
 const Item = Type.Object({ text: Type.String() })
@@ -25,15 +33,20 @@ export default agent({
   version: '1.0.0',
   description: 'Reads and writes items.',
   settings: Settings,
+  // What the schema cannot say: for doctor, \`settings set\` and the start of a run.
+  check: ({ base_url }) => ({
+    base_url: base_url?.includes('/items/') && \`must be the API alone: write \${base_url.split('/items/', 1)[0]}\`,
+  }),
   async doctor(context) {
-    const { name } = await api(context)<Type.Static<typeof Account>>('get the account', '/me', { reply: Account })
+    const { name } = await api(context)('get the account', '/me', { reply: Account })
     return { who: name, missing: [], text: context.settings.base_url }
   },
   actions: {
     get_item: {
       direction: 'source',
       effect: 'read',
-      entry: entryOf({ ref: Text }),
+      description: 'Writes an item as JSON.',
+      entry: entryOf({ ref: Ref }),
       async run({ name, ref }, context) {
         const item = await api(context)(\`get item \${ref}\`, pathOf(ref), { reply: Item })
         await context.write(name, item)
@@ -43,7 +56,8 @@ export default agent({
     put_item: {
       direction: 'target',
       effect: 'idempotent',
-      entry: entryOf({ ref: Text, file: Text }),
+      description: 'Makes a file the text of an item.',
+      entry: entryOf({ ref: Ref, file: File }),
       async run({ ref, file }, context) {
         const body = { text: await readText(context, file, MOST) }
         await api(context)(\`put item \${ref}\`, pathOf(ref), { method: 'PUT', body, reply: Item })
@@ -56,12 +70,27 @@ export default agent({
 function api(context: Context) {
   const { base_url: base, api_token } = context.settings
   const headers = { authorization: \`Bearer \${api_token}\` }
-  return jsonApi(context, { setting: 'api_token', base, headers })
+  return context.api({ setting: 'api_token', base, headers })
 }
 
 function pathOf(ref: string): string {
   return \`/items/\${pathSegment(ref)}\`
 }
+`
+}
+
+/** The test of an agent that was copied from a built-in one. */
+export function copyTestSource(name: string, agents: string, from: string): string {
+  return `// The agent ${name}, which began as a copy of the built-in agent ${from}.
+
+import { expect, test } from 'bun:test'
+import agent from '${agents}/${name}.ts'
+
+test('says what it is', () => {
+  expect(agent.description).not.toBe('')
+})
+
+// testAgent of cadre/testing checks what every agent owes, from one call of each action at a vendor of this test's own.
 `
 }
 

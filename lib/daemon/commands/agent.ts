@@ -1,16 +1,21 @@
-// `agent new NAME`: writes a working agent and its test, which the author then changes.
+// `agent new NAME`: writes a working agent and its test, which the author then changes. With `--from` the agent is a copy of
+// a built-in one.
 
-import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { dirname, join, relative, resolve, sep } from 'node:path'
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { basename, dirname, join, relative } from 'node:path'
 import { AGENT_NAME, discover } from '../../agent/catalogue.ts'
 import { REPOSITORY } from '../../agent/imports.ts'
 import { CadreError } from '../../error.ts'
+import { didYouMean } from '../../spelling.ts'
 import { homeFolder, makeHome } from '../home.ts'
-import { agentSource, homeConfig, testSource } from './agent-template.ts'
+import { agentSource, copyTestSource, homeConfig, testSource } from './agent-template.ts'
 
 interface Surroundings {
   home?: string
-  cwd?: string
+  /** The built-in agent to copy. */
+  from?: string
+  /** Into the repository, as one of cadre's own agents, instead of the home. */
+  builtIn?: boolean
   repository?: string
 }
 
@@ -19,13 +24,12 @@ interface Surroundings {
  */
 export async function agentNew(
   name: string,
-  { home: given, cwd = process.cwd(), repository = REPOSITORY }: Surroundings,
+  { home: given, from, builtIn: inRepository = false, repository = REPOSITORY }: Surroundings,
 ): Promise<void> {
   if (!AGENT_NAME.test(name) || name.length > 100) {
     throw new CadreError('invalid_request', `${name} is not a valid name of an agent; it must match [a-z][a-z0-9_-]*`)
   }
   const home = homeFolder(given)
-  const inRepository = `${resolve(cwd)}${sep}`.startsWith(`${resolve(repository)}${sep}`)
   const root = inRepository ? repository : home
   if (!inRepository) makeHome(home)
   const agent = join(root, 'agents', `${name}.ts`)
@@ -34,10 +38,22 @@ export async function agentNew(
   const taken = [agent, test].find(existsSync) ?? (known && `another agent ${name}`)
   if (taken) throw new CadreError('conflict', `${taken} already exists: choose another name`)
 
+  const original = from === undefined ? null : sourceOf(from)
+  const agents = relative(dirname(test), dirname(agent))
+
   if (!inRepository) configure(join(home, 'tsconfig.json'), repository)
-  write(agent, agentSource(name))
-  write(test, testSource(name, relative(dirname(test), dirname(agent))))
+  write(agent, original ?? agentSource(name))
+  write(test, from === undefined ? testSource(name, agents) : copyTestSource(name, agents, from))
   process.stdout.write(`${agent}\n${test}\n`)
+}
+
+/** The source of a built-in agent. Throws `invalid_request` for a name that is none. */
+function sourceOf(name: string): string {
+  const folder = join(REPOSITORY, 'agents')
+  const known = readdirSync(folder).flatMap(file => (file.endsWith('.ts') ? [basename(file, '.ts')] : []))
+  if (known.includes(name)) return readFileSync(join(folder, `${name}.ts`), 'utf8')
+  const near = didYouMean(name, known)
+  throw new CadreError('invalid_request', `there is no built-in agent ${name}${near}; there are ${known.join(', ')}`)
 }
 
 /** Leaves an existing file as it is, and says what it lacks. */

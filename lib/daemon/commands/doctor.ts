@@ -25,12 +25,17 @@ export async function doctor(
   return findings.some(({ state }) => state === 'wrong') ? EXIT.failed : EXIT.done
 }
 
+/** The finding of a key of settings.yml begins with the key, which is in the first column already. */
+function withoutKey(text: string, key: string): string {
+  return text.startsWith(`${key} in settings.yml: `) ? text.slice(`${key} in settings.yml: `.length) : text
+}
+
 function draw(findings: Finding[], paint: Paint): string[] {
   const marks = { fine: paint.green('✓'), wrong: paint.red('✗'), unset: paint.dim('–'), settings: paint.dim('–') }
   return table(
     findings.map(({ agent, state, who, missing, text }) => {
       const lacks = missing.length > 0 ? `${paint.yellow(`lacks ${missing.join(', ')}`)}  ` : ''
-      const told = state === 'unset' || state === 'settings' ? paint.dim(text) : printable(text)
+      const told = state === 'unset' || state === 'settings' ? paint.dim(text) : printable(withoutKey(text, agent))
       return [`${marks[state]} ${paint.bold(agent)}`, inline(who ?? ''), lacks + told]
     }),
   )

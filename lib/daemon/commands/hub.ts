@@ -4,6 +4,7 @@
 import { existsSync, readFileSync, rmSync } from 'node:fs'
 import { hostname } from 'node:os'
 import { join } from 'node:path'
+import { commandLine } from '../../called-as.ts'
 import { writeDurable } from '../../durable-file.ts'
 import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
@@ -103,6 +104,8 @@ export async function logout({ home: given }: HubOptions): Promise<void> {
 
 export interface PublishOptions extends HubOptions {
   scope?: string
+  /** False publishes unsigned, although there is a key. A hub that is older than signatures refuses signed packages. */
+  sign?: boolean
   /** Also put the team on this realm's list, so that it can be dispatched there. */
   realm?: string
   json?: boolean
@@ -111,9 +114,9 @@ export interface PublishOptions extends HubOptions {
 export async function publish(path: string, options: PublishOptions): Promise<void> {
   const home = homeFolder(options.home)
   const client = await hubOf(home, options)
-  const { scope, realm, json } = options
+  const { scope, realm, sign, json } = options
   const files = await readPackage(path, scope)
-  const signature = signed(home, files)
+  const signature = sign === false ? null : signed(home, files)
   const realm_id = realm === undefined ? null : await realmOf(client, realm)
   const published = await client.call(
     PublishTeam,
@@ -124,6 +127,11 @@ export async function publish(path: string, options: PublishOptions): Promise<vo
   if (json) return void process.stdout.write(`${JSON.stringify(published)}\n`)
   process.stdout.write(`${published.name}@${published.version}  ${published.sha256}\n`)
   if (signature) process.stderr.write(`signed with ${signature.key}\n`)
+  const next =
+    realm === undefined
+      ? `to run it, put it on a realm's list: ${commandLine('publish', path)} --realm REALM`
+      : `to run it: ${commandLine('dispatch', published.name, '--realm', realm)}`
+  process.stderr.write(`${next}\n`)
 }
 
 export interface DispatchOptions extends HubOptions, InputOptions {

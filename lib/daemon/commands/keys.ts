@@ -1,5 +1,6 @@
 // `keys`: the keys with which `publish` signs. Only their public halves are shown.
 
+import { commandLine } from '../../called-as.ts'
 import { homeFolder } from '../home.ts'
 import { addPublishKey, publishKeys, usePublishKey } from '../publish-keys.ts'
 import { table } from '../terminal/table.ts'
@@ -18,7 +19,8 @@ export async function newKey({ home, json }: Options): Promise<void> {
 export async function listKeys({ home, json }: Options): Promise<void> {
   const keys = publishKeys(homeFolder(home)).map(({ key, created_at }, at) => ({ key, created_at, used: at === 0 }))
   if (json) return void process.stdout.write(`${JSON.stringify(keys, null, 2)}\n`)
-  if (keys.length === 0) process.stderr.write('no keys: publish signs nothing; make one with: bun daemon.ts keys new\n')
+  if (keys.length === 0)
+    process.stderr.write(`no keys: publish signs nothing; make one with: ${commandLine('keys', 'new')}\n`)
   const rows = keys.map(({ key, created_at, used }) => [
     key,
     new Date(created_at).toISOString().slice(0, 10),

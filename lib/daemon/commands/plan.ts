@@ -26,12 +26,19 @@ export async function plan(
   return found.missing.length > 0 ? EXIT.usage : EXIT.done
 }
 
-function drawPlan({ inputs, secrets, missing, team, writes }: Plan, paint: Paint): string[] {
+function drawPlan({ inputs, secrets, requires, missing, team, writes }: Plan, paint: Paint): string[] {
   const section = (title: string, lines: string[]) => (lines.length > 0 ? ['', paint.bold(title), ...lines] : [])
   return [
     ...table([[paint.bold(team.name), team.version], ...teamRows(team, 1, paint)]),
     ...section('inputs', table(Object.entries(inputs).map(([name, value]) => [`  ${name}`, JSON.stringify(value)]))),
     ...section('secrets', secrets.length > 0 ? [`  ${secrets.join(', ')}`] : []),
+    ...section(
+      'required of a daemon',
+      table([
+        ...Object.entries(requires.labels).map(([name, value]) => [`  label ${name}`, value]),
+        ...Object.entries(requires.agents).map(([name, range]) => [`  agent ${name}`, range]),
+      ]),
+    ),
     ...section(
       'written outside',
       table(

@@ -1,12 +1,14 @@
 // The command line of the daemon. Each command loads its modules when it is called, so that `run` starts fast.
 
-import { Command, CommanderError, InvalidArgumentError } from 'commander'
+import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
 import { didYouMean } from '../../spelling.ts'
+import { TOLD_RUN_STATES } from '../../wire/states.ts'
 import { refuseSessionForm } from '../api-key.ts'
 import { refuseForeignEnvironment } from '../own-environment.ts'
 import type { ServeFlags } from '../serve.ts'
 import { version } from '../version.ts'
 import { tellFailure } from './failure.ts'
+import { sinceOf as since } from './since.ts'
 
 /** How long the work of a failed command may take to end. */
 const LEAVE_MS = 500
@@ -90,6 +92,13 @@ function count(text: string): number {
   throw new InvalidArgumentError('Expected a number from 1 to 100.')
 }
 
+function offset(text: string): number {
+  if (/^\d{1,15}$/.test(text)) return Number(text)
+  throw new InvalidArgumentError('Expected a number.')
+}
+
+const explain = () => import('./explain.ts')
+
 program
   .command('run <team>')
   .description('run a team: a folder, a team.yml, or @scope/name')
@@ -97,9 +106,26 @@ program
   .option('--inputs <file>', 'inputs as a JSON object')
   .option('--name <name>', 'name of the run')
   .option('--workspace <folder>', 'where to work: a folder, or the name of a workspace (default: here)')
+  .option('-d, --detach', 'start it in the daemon and do not follow it')
   .option('--json', 'print the run record')
   .action((team: string, _, command: Command) =>
     act(async () => (await import('./run.ts')).run(team, command.optsWithGlobals()), team),
+  )
+
+program
+  .command('watch <run>')
+  .description('follow a run that another process executes; Ctrl-C twice cancels it')
+  .option('--json', 'print the run record')
+  .action((run: string, _, command: Command) =>
+    act(async () => (await import('./watch.ts')).watchRun(run, command.optsWithGlobals())),
+  )
+
+program
+  .command('dashboard')
+  .description('open the page of the daemon in a browser, or print its address where none can be opened')
+  .option('--no-open', 'print the address, which contains the local token')
+  .action((_, command: Command) =>
+    act(async () => (await import('./dashboard.ts')).dashboard(command.optsWithGlobals())),
   )
 
 program
@@ -126,16 +152,20 @@ program
   .action((_, command: Command) => act(async () => (await import('./teams.ts')).schema(command.optsWithGlobals())))
 
 program
-  .command('agents')
-  .description('list the agents')
+  .command('agents [agent]')
+  .description('list the agents, or print the manual of one')
   .option('--json')
-  .action((_, command: Command) => act(async () => (await import('./teams.ts')).agents(command.optsWithGlobals())))
+  .action((agent: string | undefined, _, command: Command) =>
+    act(async () => (await import('./teams.ts')).agents(agent, command.optsWithGlobals())),
+  )
 
 program
   .command('agent')
   .description('manage your own agents')
   .command('new <name>')
-  .description('write an agent and its test: into the repository when called there, else into the home')
+  .description('write an agent and its test into the home')
+  .option('--from <agent>', 'a built-in agent to copy, such as http')
+  .option('--built-in', 'write them into the repository of cadre instead')
   .action((name: string, _, command: Command) =>
     act(async () => (await import('./agent.ts')).agentNew(name, command.optsWithGlobals())),
   )
@@ -148,42 +178,76 @@ program
     act(async () => (await import('./doctor.ts')).doctor(agent, command.optsWithGlobals())),
   )
 
-const lists = () => import('./lists.ts')
-
-program
+const runList = program
   .command('runs')
   .description('list runs, newest first')
   .option('--all', 'include sub-runs')
+  .addOption(new Option('--state <state>', 'only runs in this state').choices(TOLD_RUN_STATES))
+  .option('--team <name>', 'only runs of this team, such as @local/report')
+  .option('--since <when>', 'only runs that began since then: 2h, 3d, 2026-05-02', since)
   .option('--limit <number>', 'how many (20)', count)
+  .option('--offset <number>', 'how many to pass over (0)', offset)
   .option('--json')
-  .action((_, command: Command) => act(async () => (await lists()).runs(command.optsWithGlobals())))
+  .action((_, command: Command) => act(async () => (await import('./runs.ts')).runs(command.optsWithGlobals())))
+
+runList
+  .command('delete <run>')
+  .description('delete an ended run, all runs below it, and their files')
+  .action((run: string, _, command: Command) =>
+    act(async () => (await import('./runs.ts')).deleteRun(run, command.optsWithGlobals())),
+  )
+
+program
+  .command('show <run>')
+  .description('show what is recorded of a run: inputs, outputs, files, and what it wrote outside')
+  .option('--json')
+  .action((run: string, _, command: Command) =>
+    act(async () => (await explain()).showRun(run, command.optsWithGlobals())),
+  )
 
 program
   .command('tree <run>')
-  .description('show the whole tree of a run')
+  .description('show the whole tree of a run, with its phases')
   .option('--hub [url]', 'show the tree as the hub has it')
   .option('--json')
-  .action((run: string, _, command: Command) => act(async () => (await lists()).tree(run, command.optsWithGlobals())))
+  .action((run: string, _, command: Command) =>
+    act(async () => (await import('./tree.ts')).tree(run, command.optsWithGlobals())),
+  )
 
 program
   .command('phases <run>')
   .description('show the phases of a run')
   .option('--json')
-  .action((run: string, _, command: Command) => act(async () => (await lists()).phases(run, command.optsWithGlobals())))
+  .action((run: string, _, command: Command) =>
+    act(async () => (await explain()).phases(run, command.optsWithGlobals())),
+  )
 
 program
   .command('logs <run>')
-  .description('print the log of a run')
+  .description('print the log of a run and of all runs below it')
   .option('-f, --follow', 'print new lines until the run ends')
-  .option('--phase <name>')
+  .option('--phase <name>', 'only what this phase said, and runs below it')
+  .option('--failed', 'only what failed phases said')
+  .option('--since <when>', 'only lines since then: 10m, 2h, 2026-05-02T14:00', since)
   .option('--json')
-  .action((run: string, _, command: Command) => act(async () => (await lists()).logs(run, command.optsWithGlobals())))
+  .action((run: string, _, command: Command) =>
+    act(async () => (await import('./logs.ts')).logs(run, command.optsWithGlobals())),
+  )
 
 program
   .command('why <run>')
-  .description('say why a run ended as it did')
+  .description('say why a run ended as it did, and how to go on')
   .option('--json')
-  .action((run: string, _, command: Command) => act(async () => (await lists()).why(run, command.optsWithGlobals())))
+  .action((run: string, _, command: Command) => act(async () => (await explain()).why(run, command.optsWithGlobals())))
+
+program
+  .command('files <run> [get] [path]')
+  .description('list the files that a run wrote; `files RUN get PATH` prints one')
+  .option('-o, --output <file>', 'write it to this file')
+  .option('--json')
+  .action((run: string, verb: string | undefined, path: string | undefined, _, command: Command) =>
+    act(async () => (await import('./files.ts')).files(run, verb, path, command.optsWithGlobals())),
+  )
 
 program
   .command('resume <run>')
@@ -209,15 +273,15 @@ program
   .option('--all', 'include decided reviews')
   .option('--limit <number>', 'how many (20)', count)
   .option('--json')
-  .action((_, command: Command) => act(async () => (await lists()).reviews(command.optsWithGlobals())))
+  .action((_, command: Command) => act(async () => (await import('./reviews.ts')).reviews(command.optsWithGlobals())))
 
 program
-  .command('decide <review> <decision>')
-  .description('answer a review: approve, reject; retry, skip, complete, fail')
+  .command('decide <review> [decision]')
+  .description('answer a review: approve, reject; retry, skip, complete, fail; asks at a terminal for what is missing')
   .option('--comment <text>')
   .option('--values <json>', 'what the form asks')
-  .action((review: string, decision: string, _, command: Command) =>
-    act(async () => (await import('./change.ts')).decide(review, decision, command.optsWithGlobals())),
+  .action((review: string, decision: string | undefined, _, command: Command) =>
+    act(async () => (await import('./reviews.ts')).decide(review, decision, command.optsWithGlobals())),
   )
 
 const settings = program.command('settings').description('settings of agents and of the daemon')
@@ -245,7 +309,9 @@ program
   .command('workspaces')
   .description('list the folders that runs work in')
   .option('--json')
-  .action((_, command: Command) => act(async () => (await lists()).workspaces(command.optsWithGlobals())))
+  .action((_, command: Command) =>
+    act(async () => (await import('./workspaces.ts')).workspaces(command.optsWithGlobals())),
+  )
 
 const hub = () => import('./hub.ts')
 
@@ -306,6 +372,7 @@ program
   .option('--hub <url>', 'the hub (CADRE_HUB_URL)')
   .option('--scope <scope>', 'rewrite every @local name to this scope')
   .option('--realm <realm>', 'put it on the list of this realm too')
+  .option('--no-sign', 'publish unsigned, although there is a key')
   .option('--json')
   .action((folder: string, _, command: Command) =>
     act(async () => (await hub()).publish(folder, command.optsWithGlobals()), folder),

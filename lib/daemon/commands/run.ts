@@ -1,13 +1,16 @@
 // `run PATH|TEAM`: starts a run, shows its progress, and prints its outputs.
 
 import { resolve } from 'node:path'
+import { commandLine } from '../../called-as.ts'
+import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
 import { createLog } from '../../log.ts'
 import type { Field } from '../../team/team.ts'
 import type { CommandHost } from '../calls/command-host.ts'
-import { openRunner } from '../calls/runner.ts'
+import { openRunner, type Runner, servedRunner } from '../calls/runner.ts'
 import { homeFolder } from '../home.ts'
 import type { RunRequest } from '../start-run.ts'
+import { EXIT } from './exit.ts'
 import { type InputOptions, readInputs } from './inputs.ts'
 import { watch } from './watch.ts'
 
@@ -15,6 +18,8 @@ export interface RunOptions extends InputOptions {
   home?: string
   name?: string
   workspace?: string
+  /** Do not follow the run. */
+  detach?: boolean
   json?: boolean
 }
 
@@ -39,19 +44,37 @@ function filesFromHere(fields: readonly Field[], given: JsonObject): JsonObject 
 
 export async function run(reference: string, options: RunOptions): Promise<number> {
   const home = homeFolder(options.home)
-  const log = createLog({ level: 'warn' })
   const runId = Bun.randomUUIDv7()
-  const { runner } = await openRunner(home, 'run', log, async ({ prepare }) => {
-    const { inputs, start } = await prepare(whichTeam(reference))
+  const start = async ({ prepare }: Pick<Runner, 'prepare'>) => {
+    const { inputs, start: startPrepared } = await prepare(whichTeam(reference))
     const given = await readInputs(inputs, options)
-    return start(runId, {
+    return startPrepared(runId, {
       inputs: options.workspace === undefined ? given : filesFromHere(inputs, given),
       run_name: options.name ?? null,
       workspace: workspaceOf(options.workspace ?? '.'),
     })
-  })
+  }
+  if (options.detach) return detached(home, start, options.json ?? false)
+  const { runner } = await openRunner(home, 'run', createLog({ level: 'warn' }), start)
   if (runner.host) tellLeft(runner.host)
   return watch(runner, runId, { home, json: options.json ?? false })
+}
+
+/** Starts the run in the process that holds the home, and prints its id. */
+async function detached(
+  home: string,
+  start: (runner: Runner) => Promise<{ run_id: string }>,
+  json: boolean,
+): Promise<number> {
+  const runner = await servedRunner(home)
+  if (!runner) {
+    const serve = commandLine('serve')
+    throw new CadreError('invalid_state', `--detach needs a process that executes the run; start one with: ${serve}`)
+  }
+  const { run_id } = await start(runner)
+  process.stdout.write(`${json ? JSON.stringify({ run_id }) : run_id}\n`)
+  process.stderr.write(`the run goes on in the daemon: ${commandLine('watch', run_id)}\n`)
+  return EXIT.done
 }
 
 /** Mentions interrupted runs, which are not restarted here. */
@@ -61,7 +84,7 @@ function tellLeft({ daemon }: CommandHost): void {
   if (first === undefined) return
   const line =
     more.length === 0
-      ? `run ${first} of ${daemon.engine.record(first).team} was interrupted; continue it with: bun daemon.ts resume ${first}`
-      : `${interrupted.length} runs were interrupted; continue them all with: bun daemon.ts serve`
+      ? `run ${first} of ${daemon.engine.record(first).team} was interrupted; continue it with: ${commandLine('resume', first)}`
+      : `${interrupted.length} runs were interrupted; continue them all with: ${commandLine('serve')}`
   process.stderr.write(`${line}\n`)
 }

@@ -2,30 +2,45 @@
 // did. The hub may be away at any time. Runs continue then, changes wait in the outbox, and every loop tries again with
 // backoff and jitter.
 
-import type { Static } from 'typebox'
 import { CadreError, messageOf } from '../../error.ts'
 import type { Log } from '../../log.ts'
-import type { Decision, RunRow, Store, SyncOutbox } from '../../run/engine.ts'
-import { matches, problems } from '../../schema.ts'
+import type { RunRow, Store, SyncOutbox } from '../../run/engine.ts'
 import type { Phase } from '../../team/team.ts'
 import { pause, startPause } from '../../wait.ts'
 import { type Identity, Whoami } from '../../wire/hub-calls.ts'
-import { type AnyLeasedJob, type JobKind, ORDERS, type RunOrder } from '../../wire/jobs.ts'
+import type { OfferedAgent } from '../../wire/needs.ts'
 import {
   Ack,
-  type Answer,
   ackedOf,
   type Bulletin,
+  Heartbeat,
   Poll,
   PROTOCOL,
   type PublicKey,
   Register,
   Sync,
 } from '../../wire/protocol.ts'
+import { retryPause } from './backoff.ts'
 import type { HeartbeatOrder, HeartbeatReport } from './heartbeat.ts'
 import { HubClient } from './hub-client.ts'
+import { JobBook } from './job-book.ts'
+import { type JobHost, Jobs } from './jobs.ts'
 
-export { HubClient }
+export { HubClient, type JobHost }
+
+/** What a hub chooses a daemon by. */
+export interface Offer {
+  labels: Record<string, string>
+  agents: OfferedAgent[]
+  workspaces: string[]
+}
+
+export interface Offers {
+  /** What the daemon offers to runs now. The hub is told when it has changed. */
+  current(): Promise<Offer>
+  /** Ends what is done to keep the offer current. */
+  stop(): Promise<void>
+}
 
 /** The name of a fact in the run database: whether the hub has approved this daemon, `no` or `yes`. */
 export const APPROVED = 'approved'
@@ -46,38 +61,30 @@ export interface LinkOptions {
   /** When this is set (PEM), no other dispatch key is trusted. */
   pinnedKey: string | null
   jobs: JobHost
-  agents: () => { name: string; version: string }[]
-  workspaces: () => string[]
+  offers: Offers
   /** Called when the hub has accepted the token. */
   enrolled: () => Promise<void>
-}
-
-/** What jobs do to this daemon. Each method throws a CadreError, which is reported to the hub. */
-export interface JobHost {
-  /** Leaf phases that could start now. */
-  freeSlots(): number
-  /** Starts the dispatched run, only once however often it is called. Resolves when the start is durable. */
-  start(runId: string, order: RunOrder): Promise<void>
-  ended(runId: string): Promise<unknown>
-  cancel(runId: string): Promise<unknown>
-  resume(runId: string, fromPhase: string | null): Promise<unknown>
-  decide(reviewId: string, decision: Decision): Promise<unknown>
+  /** The program of the heartbeat's thread. */
+  heartbeat?: URL
 }
 
 /** If the last answered heartbeat is older than this, the hub counts as away. */
 const CONNECTED_MS = 45_000
 const POLL_MS = 25_000
 const BATCH_BYTES = 3_500_000
-const LONGEST_PAUSE_MS = 30_000
-/** How often to check whether a slot is free or the daemon is enrolled. */
-const BUSY_MS = 200
+/** While no slot is free, a poll waits this long for orders about runs, and then looks for slots again. */
+const BUSY_POLL_MS = 500
+/** How often to check whether what the daemon offers has changed. */
+const OFFER_LOOK_MS = 2_000
+/** How often to check whether the daemon is enrolled. */
+const ENROLLED_LOOK_MS = 200
 
 export class Link {
   readonly client: HubClient
   readonly #options: LinkOptions
   readonly #stop = new AbortController()
   readonly #beat = new SharedArrayBuffer(4)
-  readonly #running = new Set<string>()
+  readonly #jobs: Jobs
   #keys: PublicKey[] = []
   #teams: Set<string>
   #teamsVersion: string | null
@@ -85,11 +92,15 @@ export class Link {
   #realmId: string | null
   #answeredAt = 0
   #worker: Worker | null = null
+  /** How often the heartbeat's thread has died since the hub was last heard. */
+  #deaths = 0
   #beatTimer: Timer | null = null
   #wakeSync: (() => void) | null = null
   #loops: Promise<void>[] = []
   #warnedKey: string | null = null
   #approved: boolean | null = null
+  /** The offer that the hub has. */
+  #offered = ''
 
   constructor(options: LinkOptions) {
     this.#options = options
@@ -100,6 +111,27 @@ export class Link {
     this.#teamsVersion = store.facts.get('teams_version')
     this.#teams = new Set(JSON.parse(store.facts.get('teams') ?? '[]') as string[])
     options.outbox.onQueued(() => this.#wakeSync?.())
+    this.#jobs = new Jobs({
+      book: new JobBook(store.db),
+      host: options.jobs,
+      log: options.log,
+      signal: this.#stop.signal,
+      changed: () => this.#tellRunning(),
+      startPause,
+      ack: ({ id, lease_id }, status, error) =>
+        this.client.call(
+          Ack,
+          {
+            daemon_id: this.#enrolledAs(),
+            protocol: PROTOCOL,
+            job_id: id,
+            lease_id,
+            status,
+            ...(error !== null && { error }),
+          },
+          { signal: this.#stop.signal },
+        ),
+    })
   }
 
   get daemonId(): string | null {
@@ -138,7 +170,12 @@ export class Link {
       if (!(error instanceof CadreError) || error.code !== 'unavailable') throw error
       this.#options.log.warn('the hub does not answer; trying again', { error: error.message })
     }
-    this.#loops = [this.#forever('poll', () => this.#poll()), this.#forever('sync', () => this.#sync())]
+    this.#jobs.start()
+    this.#loops = [
+      this.#forever('poll', () => this.#poll()),
+      this.#forever('offer', () => this.#offer()),
+      this.#forever('sync', () => this.#sync()),
+    ]
   }
 
   async stop(): Promise<void> {
@@ -146,7 +183,7 @@ export class Link {
     this.#wakeSync?.()
     this.#worker?.terminate()
     if (this.#beatTimer) clearInterval(this.#beatTimer)
-    await Promise.all(this.#loops)
+    await Promise.all([...this.#loops, this.#jobs.stop(), this.#options.offers.stop()])
   }
 
   /** The owner of a user token, and the role in this daemon's realm. Throws the hub's error. */
@@ -155,7 +192,8 @@ export class Link {
   }
 
   async #register(): Promise<void> {
-    const { store, name, version, agents, workspaces } = this.#options
+    const { store, name, version } = this.#options
+    const offer = await this.#options.offers.current()
     const enrolled = await this.client.call(Register, {
       ...(this.#daemonId && { daemon_id: this.#daemonId }),
       name,
@@ -163,8 +201,7 @@ export class Link {
       version,
       protocol: PROTOCOL,
       capacity: this.#options.jobs.freeSlots(),
-      agents: agents(),
-      workspaces: workspaces(),
+      ...offer,
       ...(this.#teamsVersion && { teams_version: this.#teamsVersion }),
     })
     this.#daemonId = enrolled.daemon_id
@@ -173,6 +210,7 @@ export class Link {
     store.facts.set('realm_id', enrolled.realm_id)
     this.#answeredAt = Date.now()
     this.#learn(enrolled)
+    this.#offered = JSON.stringify(offer)
     this.#startHeartbeat()
     await this.#options.enrolled()
     this.#options.log.info('enrolled', { hub: this.client.url, daemon: enrolled.daemon_id, realm: enrolled.realm_id })
@@ -210,10 +248,12 @@ export class Link {
     const touch = () => Atomics.store(new Int32Array(this.#beat), 0, Math.floor(Date.now() / 1_000))
     touch()
     this.#beatTimer ??= setInterval(touch, 1_000)
-    const worker = new Worker(new URL('./heartbeat.ts', import.meta.url).href)
-    worker.onmessage = ({ data }: MessageEvent<HeartbeatReport>) => this.#heard(data)
-    worker.onerror = ({ message }) => this.#options.log.error('the heartbeat failed', { error: message })
+    const { heartbeat = new URL('./heartbeat.ts', import.meta.url) } = this.#options
+    const worker = new Worker(heartbeat.href)
     this.#worker = worker
+    worker.onmessage = ({ data }: MessageEvent<HeartbeatReport>) => this.#heard(data)
+    worker.onerror = ({ message }) => void this.#restartHeartbeat(worker, message)
+    worker.addEventListener('close', () => void this.#restartHeartbeat(worker, 'its thread has ended'))
     this.#order({
       setup: {
         url: this.client.url,
@@ -225,6 +265,19 @@ export class Link {
     this.#tellRunning()
   }
 
+  /** Replaces a thread that has died. Without heartbeats the hub would take this daemon's jobs away. */
+  async #restartHeartbeat(dead: Worker, error: string): Promise<void> {
+    // An error is followed by the end of the thread, which is heard as well.
+    if (dead !== this.#worker || this.#stop.signal.aborted) return
+    this.#worker = null
+    dead.terminate()
+    this.#deaths++
+    this.#options.log.error('the heartbeat failed; starting it again', { error })
+    await pause(retryPause(this.#deaths), this.#stop.signal)
+    // Meanwhile an enrolment may have started another one.
+    if (this.#worker === null && !this.#stop.signal.aborted) this.#startHeartbeat()
+  }
+
   #order(order: HeartbeatOrder): void {
     this.#worker?.postMessage(order)
   }
@@ -233,6 +286,7 @@ export class Link {
     if ('reply' in report) {
       this.#answeredAt = Date.now()
       this.#warnedKey = null
+      this.#deaths = 0
       return this.#learn(report.reply)
     }
     if (this.#warnedKey === report.code) return
@@ -243,82 +297,46 @@ export class Link {
   async #poll(): Promise<void> {
     const daemon_id = this.#answeredAt === 0 ? null : this.#daemonId
     if (daemon_id === null) return this.#register()
-    const slots = this.#options.jobs.freeSlots()
-    if (slots === 0) return pause(BUSY_MS, this.#stop.signal)
+    const slots = Math.max(0, this.#options.jobs.freeSlots() - this.#jobs.held)
+    // Orders, such as a cancel, come to a daemon without a free slot too.
+    const wait_ms = slots > 0 ? POLL_MS : BUSY_POLL_MS
     const { jobs } = await this.client.call(
       Poll,
-      { daemon_id, protocol: PROTOCOL, slots, wait_ms: POLL_MS },
-      { timeout: POLL_MS + 15_000, signal: this.#stop.signal },
+      { daemon_id, protocol: PROTOCOL, slots, wait_ms },
+      { timeout: wait_ms + 15_000, signal: this.#stop.signal },
     )
-    if (jobs.length > 0) this.#learnApproval(true)
-    await Promise.all(jobs.map(job => this.#take(job)))
+    if (jobs.length === 0) return
+    this.#learnApproval(true)
+    this.#jobs.take(jobs)
   }
 
-  async #take(job: AnyLeasedJob): Promise<void> {
-    this.#running.add(job.job_id)
-    this.#tellRunning()
-    try {
-      const refused = await this.#perform(job).then(
-        () => null,
-        (error: unknown) => ({ error }),
-      )
-      if (refused) {
-        const { error } = refused
-        this.#options.log.warn('a job was refused', { job: job.job_id, kind: job.kind, error: messageOf(error) })
-        return await this.#ack(job, 'failed', explain(error))
-      }
-      // A lost answer is not a refusal: the hub delivers the job again, and accepting it again changes nothing.
-      await this.#ack(job, 'accepted')
-      if (job.kind !== 'run') return await this.#ack(job, 'done')
-      void this.#options.jobs
-        .ended(job.run_id)
-        .then(() => this.#ack(job, 'done'))
-        // The run was deleted meanwhile, or the hub is away. The hub learns the end of the run from its synced changes.
-        .catch(() => {})
-    } finally {
-      this.#running.delete(job.job_id)
-      this.#tellRunning()
-    }
+  /** Tells the hub what is offered when that has changed: a label, an agent, what a doctor found, a workspace. */
+  async #offer(): Promise<void> {
+    await pause(OFFER_LOOK_MS, this.#stop.signal)
+    if (this.#offered === '' || this.#stop.signal.aborted) return
+    const offer = await this.#options.offers.current()
+    const text = JSON.stringify(offer)
+    if (text === this.#offered) return
+    const beat = { daemon_id: this.#enrolledAs(), protocol: PROTOCOL, ...offer }
+    await this.client.call(Heartbeat, beat, { signal: this.#stop.signal })
+    this.#offered = text
   }
 
-  async #perform({ kind, run_id, payload }: AnyLeasedJob): Promise<unknown> {
-    const { jobs } = this.#options
-    switch (kind) {
-      case 'run':
-        return jobs.start(run_id, order('run', payload))
-      case 'cancel':
-        return jobs.cancel(run_id)
-      case 'resume':
-        return jobs.resume(run_id, order('resume', payload).from_phase ?? null)
-      case 'decide': {
-        const { review_id, ...decision } = order('decide', payload)
-        return jobs.decide(review_id, decision)
-      }
-      default:
-        throw new CadreError('invalid_request', `this daemon does not know jobs of kind ${kind}; upgrade the daemon`)
-    }
-  }
-
-  async #ack(job: AnyLeasedJob, status: Answer, error?: string): Promise<void> {
-    await this.client.call(Ack, {
-      daemon_id: this.#daemonId!,
-      protocol: PROTOCOL,
-      job_id: job.job_id,
-      lease_id: job.lease_id,
-      status,
-      ...(error !== undefined && { error }),
-    })
+  /** Throws `unavailable` before the hub has answered for the first time, because it may not know this daemon. */
+  #enrolledAs(): string {
+    if (this.#answeredAt !== 0 && this.#daemonId !== null) return this.#daemonId
+    throw new CadreError('unavailable', `the hub at ${this.client.url} has not enrolled this daemon yet`)
   }
 
   #tellRunning(): void {
-    this.#order({ running: [...this.#running], teamsVersion: this.#teamsVersion })
+    this.#order({ running: this.#jobs.leased, teamsVersion: this.#teamsVersion })
   }
 
   /** Sends the oldest changes, or waits for new ones when there are none. */
   async #sync(): Promise<void> {
     const { outbox, phasesOf, store, log } = this.#options
     const daemon_id = this.#answeredAt === 0 ? null : this.#daemonId
-    if (daemon_id === null) return pause(BUSY_MS, this.#stop.signal)
+    if (daemon_id === null) return pause(ENROLLED_LOOK_MS, this.#stop.signal)
     const changes = await outbox.take(BATCH_BYTES)
     if (changes.length === 0) return this.#nextChange()
     const epoch = store.facts.once('epoch', () => crypto.randomUUID())
@@ -355,27 +373,10 @@ export class Link {
         if (this.#stop.signal.aborted) return
         failures++
         if (failures === 1) this.#options.log.warn(`${name} failed; trying again`, { error: messageOf(error) })
-        const ms = Math.min(LONGEST_PAUSE_MS, 500 * 2 ** failures) * (0.5 + Math.random() / 2)
-        await pause(ms, this.#stop.signal)
+        await pause(retryPause(failures), this.#stop.signal)
       }
     }
   }
 }
 
-/** The payload of a job of `kind`. Throws `invalid_request` when it does not have the form of that kind. */
-function order<K extends JobKind>(kind: K, payload: unknown): Static<(typeof ORDERS)[K]> {
-  const form = ORDERS[kind]
-  if (matches(form, payload)) return payload
-  const details = problems(form, payload)
-  throw new CadreError('invalid_request', `the job of kind ${kind} does not have the form that this daemon knows`, {
-    details,
-  })
-}
-
 const samePem = (a: string, b: string): boolean => a.replace(/\s/g, '') === b.replace(/\s/g, '')
-
-/** An error as the hub stores it with the job: the message and its details. */
-function explain(error: unknown): string {
-  if (!(error instanceof CadreError)) return 'internal error; see the log of the daemon'
-  return [error.message, ...(error.details ?? []).map(detail => `${detail.path} ${detail.message}`)].join('; ')
-}

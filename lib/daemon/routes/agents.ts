@@ -6,8 +6,15 @@ import type { Daemon } from '../daemon.ts'
 import type { DaemonKit } from '../kit.ts'
 
 export const agents = (daemon: Daemon, kit: DaemonKit) =>
-  new Elysia({ name: 'agents', prefix: '/v1/agents' }).use(kit).post('/list', () => daemon.catalogue.list(), {
-    access: { local: 'open', remote: null },
-    body: closed({}),
-    detail: { summary: 'The agents that are installed' },
-  })
+  new Elysia({ name: 'agents', prefix: '/v1/agents' }).use(kit).post(
+    '/list',
+    async () => {
+      await daemon.renewAgents()
+      return (await daemon.catalogue.load()).list()
+    },
+    {
+      access: { local: 'open', remote: null },
+      body: closed({}),
+      detail: { summary: 'The agents that are installed' },
+    },
+  )

@@ -4,6 +4,7 @@
 import { Elysia } from 'elysia'
 import { health } from '../../http/health.ts'
 import { root, STRICT } from '../../http/root.ts'
+import { web } from '../../web/web.ts'
 import { createAccess } from '../access.ts'
 import type { Daemon } from '../daemon.ts'
 import { localToken } from '../home.ts'
@@ -31,7 +32,12 @@ export function daemonApp(daemon: Daemon, { strict }: { strict: boolean }) {
   )
   return new Elysia(STRICT)
     .use(root(daemon.log))
-    .use(health(() => ({ version, ...daemon.engine.load })))
+    .use(
+      health(
+        () => ({ version, ...daemon.engine.load }),
+        () => daemon.trouble(),
+      ),
+    )
     .use(runs(daemon, kit))
     .use(stream(daemon, kit))
     .use(artifacts(daemon, kit))
@@ -41,4 +47,5 @@ export function daemonApp(daemon: Daemon, { strict }: { strict: boolean }) {
     .use(agents(daemon, kit))
     .use(settings(daemon, kit))
     .use(metrics(daemon, kit))
+    .use(web())
 }

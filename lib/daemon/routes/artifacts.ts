@@ -1,13 +1,11 @@
 // artifacts/*: the files that phases wrote. They are sent as downloads, so that no browser renders or runs them.
 
-import { realpath } from 'node:fs/promises'
-import { basename, join, sep } from 'node:path'
+import { basename } from 'node:path'
 import { Elysia } from 'elysia'
-import { CadreError } from '../../error.ts'
-import { isSafeName } from '../../file-name.ts'
 import { runPhases } from '../../run/engine.ts'
 import { closed } from '../../schema.ts'
 import { Type } from '../../type.ts'
+import { artifactFile } from '../artifact-file.ts'
 import type { Daemon } from '../daemon.ts'
 import type { DaemonKit } from '../kit.ts'
 import { Name, RunId } from './bodies.ts'
@@ -36,7 +34,8 @@ export const artifacts = (daemon: Daemon, kit: DaemonKit) =>
     .get(
       '/get',
       async ({ query, caller }) => {
-        const file = await artifactFile(daemon, target(daemon, caller, query.run_id), query.path)
+        const runId = target(daemon, caller, query.run_id)
+        const file = await artifactFile(daemon.engine.stateDir(runId), runId, query.path)
         return new Response(Bun.file(file), {
           headers: {
             'content-type': 'application/octet-stream',
@@ -53,24 +52,6 @@ export const artifacts = (daemon: Daemon, kit: DaemonKit) =>
         detail: { summary: 'One file, as a download' },
       },
     )
-
-/**
- * The absolute path of `files/<phase>/<name>` of a run. An unsafe name, or one that leads outside through a link, is
- * answered like a missing file.
- */
-async function artifactFile(daemon: Daemon, runId: string, path: string): Promise<string> {
-  const missing = () => new CadreError('not_found', `run ${runId} has no file ${path}`)
-  if (!path.startsWith('files/') || !isSafeName(path)) throw missing()
-  const base = join(daemon.engine.stateDir(runId), 'files')
-  try {
-    const [real, realBase] = await Promise.all([realpath(join(base, path.slice('files/'.length))), realpath(base)])
-    const stat = await Bun.file(real).stat()
-    if (real.startsWith(realBase + sep) && stat.isFile()) return real
-  } catch {
-    // The error is thrown below, as for every file that cannot be read.
-  }
-  throw missing()
-}
 
 /** Encodes a name for `filename*` (RFC 8187): every character that is not an attr-char is percent-encoded. */
 function encodeRfc8187(name: string): string {

@@ -1,23 +1,22 @@
-// GET /metrics: what the daemon does, in Prometheus' text format.
-// https://prometheus.io/docs/instrumenting/exposition_formats/#text-based-format
+// GET /metrics: what the daemon does.
 
 import { Elysia } from 'elysia'
+import { eventLoopDelay, gauge, METRICS_TYPE, metricsReply, type Sample } from '../../http/metrics.ts'
 import { RUN_STATES } from '../../run/engine.ts'
 import { closed } from '../../schema.ts'
 import type { Daemon } from '../daemon.ts'
 import type { DaemonKit } from '../kit.ts'
 import { version } from '../version.ts'
 
-const HEADERS = { 'content-type': 'text/plain; version=0.0.4; charset=utf-8' }
-
-type Sample = [labels: Record<string, string>, value: number]
-
 export function metrics(daemon: Daemon, kit: DaemonKit) {
-  return new Elysia({ name: 'metrics' }).use(kit).get('/metrics', () => new Response(text(), { headers: HEADERS }), {
-    access: { local: 'open', remote: 'access' },
-    query: closed({}),
-    detail: { summary: 'Prometheus metrics' },
-  })
+  return new Elysia({ name: 'metrics' })
+    .use(kit)
+    .get('/metrics', ({ durations }) => metricsReply([text(), durations.text(), eventLoopDelay()]), {
+      access: { local: 'open', remote: 'access' },
+      query: closed({}),
+      media: METRICS_TYPE,
+      detail: { summary: 'Prometheus metrics' },
+    })
 
   function text(): string {
     const { slots, free, stalled } = daemon.engine.load
@@ -42,12 +41,4 @@ export function metrics(daemon: Daemon, kit: DaemonKit) {
   function waiting(): number {
     return daemon.db.query<{ count: number }, []>('SELECT count(*) AS count FROM outbox').get()!.count
   }
-}
-
-function gauge(name: string, help: string, samples: Sample[]): string {
-  const lines = samples.map(([labels, value]) => {
-    const pairs = Object.entries(labels).map(([key, text]) => `${key}=${JSON.stringify(text)}`)
-    return `${name}${pairs.length > 0 ? `{${pairs.join(',')}}` : ''} ${value}\n`
-  })
-  return `# HELP ${name} ${help}\n# TYPE ${name} gauge\n${lines.join('')}`
 }

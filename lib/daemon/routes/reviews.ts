@@ -16,6 +16,7 @@ const List = closed({
   ...PAGE,
   run_id: Type.Optional(RunId),
   state: Type.Optional(Type.Enum(['pending', 'decided'])),
+  begins: Type.Optional(RunId),
 })
 const Decide = closed({
   review_id: Type.String({ minLength: 1, maxLength: 100 }),
@@ -30,7 +31,7 @@ export const reviews = (daemon: Daemon, kit: DaemonKit) =>
     .post(
       '/list',
       ({ body, caller }) => {
-        const { run_id: runId, state } = body
+        const { run_id: runId, state, begins } = body
         if (runId !== undefined) target(daemon, caller, runId)
         else if (caller.runId !== null)
           throw new CadreError('forbidden', `the credential is for run ${caller.runId} only`)
@@ -38,6 +39,7 @@ export const reviews = (daemon: Daemon, kit: DaemonKit) =>
           ...page(body),
           ...(runId !== undefined && { runId }),
           ...(state !== undefined && { state }),
+          ...(begins !== undefined && { begins }),
         })
       },
       {

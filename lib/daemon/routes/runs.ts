@@ -6,13 +6,14 @@ import { CadreError } from '../../error.ts'
 import { envelopeFrame } from '../../http/reply.ts'
 import { jsonStream } from '../../http/stream.ts'
 import type { JsonObject } from '../../json.ts'
-import { listRuns, RUN_STATES, readLines, rootOf, runDetail, treeEntries, why } from '../../run/engine.ts'
+import { listRuns, readLines, rootOf, runDetail, treeEntries, why } from '../../run/engine.ts'
 import { closed } from '../../schema.ts'
 import { Type } from '../../type.ts'
+import { TOLD_RUN_STATES } from '../../wire/states.ts'
 import type { Caller } from '../access.ts'
 import { cancelRun, resumeRun } from '../cancel-resume.ts'
 import type { Daemon } from '../daemon.ts'
-import { shown, shownPhases, shownWhy } from '../interrupted.ts'
+import { shown, shownPhases, shownWhy, toldFilter } from '../interrupted.ts'
 import type { DaemonKit } from '../kit.ts'
 import { deleteTree } from '../retention.ts'
 import { startRun } from '../start-run.ts'
@@ -26,13 +27,17 @@ const Start = closed({
   run_name: Type.Optional(Type.Union([Name, Type.Null()])),
   workspace: Type.Optional(Type.Union([Type.String({ minLength: 1, maxLength: 4_096 }), Type.Null()])),
   // A caller on this machine may choose the id, so that it can repeat the call: the same id is started only once.
-  run_id: Type.Optional(Type.String({ pattern: UUID })),
+  run_id: Type.Optional(Type.String({ pattern: UUID, 'x-expected': 'a UUID' })),
 })
 const List = closed({
   ...PAGE,
-  state: Type.Optional(Type.Enum([...RUN_STATES])),
+  state: Type.Optional(Type.Enum([...TOLD_RUN_STATES])),
   team: Type.Optional(Name),
+  /** Part of the name, the team or the id. */
+  search: Type.Optional(Name),
   root_only: Type.Optional(Type.Boolean()),
+  begins: Type.Optional(RunId),
+  since: Type.Optional(Type.Integer({ minimum: 0 })),
 })
 const OneRun = closed({ run_id: RunId })
 const Resume = closed({
@@ -65,8 +70,8 @@ export function runs(daemon: Daemon, kit: DaemonKit) {
     .post(
       '/list',
       ({ body }) => {
-        const { limit: _, offset: __, ...filter } = body
-        const { runs, total } = listRuns(store, { ...filter, ...page(body) })
+        const filter = { ...body, ...page(body) }
+        const { runs, total } = listRuns(store, toldFilter(filter, [...daemon.left]))
         return { runs: runs.map(run => (daemon.left.has(run.root_run_id) ? shown(run) : run)), total }
       },
       { access: { local: 'open', remote: 'access' }, body: List, detail: { summary: 'Runs, newest first' } },
@@ -115,7 +120,7 @@ export function runs(daemon: Daemon, kit: DaemonKit) {
         const runId = target(daemon, caller, body.run_id)
         const found = why(store, runId, id => engine.bundle(id))
         const root = rootOf(daemon.db, runId)
-        return daemon.left.has(root) ? shownWhy(found, root) : found
+        return shownWhy(found, daemon.left.has(root) ? root : null)
       },
       { access: READ, body: OneRun, detail: { summary: 'Why a run ended as it did' } },
     )

@@ -12,15 +12,15 @@ const Key = Type.String({ minLength: 1, maxLength: 200 })
 const OWNER = { local: 'token', remote: null } as const
 
 export function settings(daemon: Daemon, kit: DaemonKit) {
-  const { settings, catalogue } = daemon
+  const { settings } = daemon
   return new Elysia({ name: 'settings', prefix: '/v1/settings' })
     .use(kit)
-    .post('/list', () => ({ settings: settings.list(catalogue) }), {
+    .post('/list', async () => ({ settings: settings.list(await daemon.catalogue.load()) }), {
       access: OWNER,
       body: closed({}),
       detail: { summary: 'All settings, secrets masked' },
     })
-    .post('/get', ({ body }) => settings.get(body.key, catalogue), {
+    .post('/get', async ({ body }) => settings.get(body.key, await daemon.catalogue.load()), {
       access: OWNER,
       body: closed({ key: Key }),
       detail: { summary: 'One setting' },
@@ -32,6 +32,8 @@ export function settings(daemon: Daemon, kit: DaemonKit) {
         const value = body.value as Json
         // The hub is asked about the credential itself, not about the reference that names it.
         if (key.startsWith('hub.')) await daemon.checkSetting(key, await settings.lookUp(value))
+        await daemon.renewAgents()
+        const catalogue = await daemon.catalogue.load()
         await settings.set(key, value, catalogue)
         return value === null ? { key, value } : settings.get(key, catalogue)
       },

@@ -10,6 +10,8 @@ import { drawRun } from './tree.ts'
 export interface Screen {
   readonly model: RunModel
   show(event: RunEvent): void
+  /** A line to the reader, below what is shown. */
+  say(line: string): void
   /** Draws the last state, which stays. */
   close(): void
 }
@@ -20,34 +22,54 @@ export function createScreen(runId: string, stream: NodeJS.WriteStream = process
   return stream.isTTY ? createLiveTree(runId, stream) : createLines(runId, stream)
 }
 
+/** Rows that the last picture leaves to what is printed after it. */
+const ROWS_AFTER = 8
+
 function createLiveTree(runId: string, stream: NodeJS.WriteStream): Screen {
   const model = new RunModel(runId)
   const paint = createPaint(stream)
-  let drawn = 0
+  let drawn: string[] = []
+  let notice = ''
   const draw = (live: boolean) => {
     if (!model.root) return
     const { columns = 80, rows = 24 } = stream
-    const lines = drawRun(model.root, { paint, now: Date.now(), live, columns, ...(live && { rows: rows - 1 }) })
-    const up = drawn > 0 ? `\r\x1b[${drawn}A` : ''
+    const said = live && notice !== '' ? Bun.wrapAnsi(paint.yellow(notice), columns, { hard: true }).split('\n') : []
+    const room = Math.max(3, live ? rows - 1 - said.length : rows - ROWS_AFTER)
+    const lines = [...drawRun(model.root, { paint, now: Date.now(), live, columns, rows: room }), ...said]
+    // A window that became narrower wraps what is in it. The cursor is then further below the first line.
+    const above = Math.min(rows - 1, sum(drawn.map(line => Math.ceil(Bun.stringWidth(line) / columns) || 1)))
+    const up = above > 0 ? `\r\x1b[${above}A` : ''
+    // Each line is erased before it is written, and only what is below the last one by ESC[0J: from the top row of a
+    // window, tmux would move the whole window into its history.
+    const text = lines.map(line => `\x1b[2K${line}\n`).join('')
     // One synchronized update, so that a half-drawn picture is never visible.
-    stream.write(`\x1b[?2026h${up}\x1b[0J${lines.join('\n')}\n\x1b[?2026l`)
-    drawn = lines.length
+    stream.write(`\x1b[?2026h${up}${text}\x1b[0J\x1b[?2026l`)
+    drawn = lines
   }
+  const redraw = () => draw(true)
   const showCursor = () => stream.write('\x1b[?25h')
   stream.write('\x1b[?25l')
   process.on('exit', showCursor)
-  const timer = setInterval(() => draw(true), REDRAW_MS)
+  stream.on('resize', redraw)
+  const timer = setInterval(redraw, REDRAW_MS)
   return {
     model,
     show: event => model.apply(event),
+    say(line) {
+      notice = line
+      redraw()
+    },
     close() {
       clearInterval(timer)
+      stream.off('resize', redraw)
       draw(false)
       showCursor()
       process.off('exit', showCursor)
     },
   }
 }
+
+const sum = (numbers: readonly number[]): number => numbers.reduce((total, each) => total + each, 0)
 
 function createLines(runId: string, stream: NodeJS.WriteStream): Screen {
   const model = new RunModel(runId)
@@ -74,6 +96,7 @@ function createLines(runId: string, stream: NodeJS.WriteStream): Screen {
         tell(run_id, state, [team], `  ${run_id}`)
       }
     },
+    say: line => void stream.write(`${line}\n`),
     close() {},
   }
 }

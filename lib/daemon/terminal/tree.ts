@@ -1,5 +1,6 @@
-// A run drawn as a tree: phases in file order, and sub-runs below the phase that started them. A completed phase is one
-// line. A map with many items shows counts, its running items and its failed items.
+// A run drawn as a tree that fits a window: phases in file order, and sub-runs below the phase that started them. The
+// items of a map are drawn most urgent first: failed, waiting for a person, running. When the window is too small, the
+// most urgent lines stay, each with the lines above it in the tree, and the last line counts the rest.
 
 import { formatDuration } from '../../duration.ts'
 import type { RunError } from '../../run/engine.ts'
@@ -14,155 +15,211 @@ export interface DrawOptions {
   /** Whether the symbols of running phases turn. */
   live: boolean
   columns: number
-  /** The maximum number of lines. By default all are drawn. */
-  rows?: number
+  rows: number
 }
 
-/** A map with more items shows counts instead of all items. */
+/** A map with more items does not show those that are neither failed nor at work. */
 const SHOWN_ITEMS = 8
-const SHOWN_OF_MANY = 5
 const INDENT = '  '
+/** Columns of a duration, and the two before it. */
+const TIME = 7
+const GAP = 2
+/** Lines of an error's message. */
+const MESSAGE = 6
 
 interface Line {
+  parent: Line | null
   depth: number
   state: string
   label: string
   note: string
   time: string
-  /** Text under a line, without symbol and time. */
-  aside?: boolean
+  /** Text below a line, which stays or goes with it. It has no symbol and no time, and may take several rows. */
+  asides: readonly string[]
+  /** How many items it stands for; 1 where it is absent. */
+  count?: number
 }
+
+const URGENCY: Readonly<Record<string, number>> = { failed: 0, awaiting_input: 1, running: 2, retry: 2 }
+const urgency = ({ state }: Pick<Line, 'state'>): number => URGENCY[state] ?? 3
 
 export function drawRun(root: RunNode, options: DrawOptions): string[] {
-  const { paint, now, live } = options
   const { record } = root
-  const name = record.run_name === null ? '' : ` ${paint.dim(inline(record.run_name))}`
   const title: Line = {
+    parent: null,
     depth: 0,
     state: record.state,
-    label: paint.bold(record.team) + name,
+    label:
+      options.paint.bold(record.team) +
+      (record.run_name === null ? '' : ` ${options.paint.dim(inline(record.run_name))}`),
     note: '',
-    time: elapsed(record, now),
+    time: elapsed(record, options.now),
+    asides: ownErrorLines(root),
   }
-  const lines = fitted([title, ...ownErrorLines(root, 0, options), ...phaseLines(root, 1, options)], options.rows)
-  const width = Math.min(
-    Math.max(...lines.map(line => (line.aside ? 0 : widthOf(line)))) + 2,
-    Math.max(24, options.columns - 10),
-  )
-  return lines.map(line => {
-    const head = INDENT.repeat(line.depth)
-    if (line.aside) return clip(head + INDENT + line.label, options.columns)
-    const mark = symbol(paint, line.state, live ? now : undefined)
-    const text = `${head}${mark} ${line.label}${line.note && `  ${line.note}`}`
-    return `${pad(clip(text, width), width)}${paint.dim(line.time.padStart(7))}`.trimEnd()
-  })
+  const { lines, hidden } = fitted([title, ...phaseLines(root, title, options)], options)
+  const width = Math.min(Math.max(...lines.map(widthOf)) + GAP, Math.max(16, options.columns - TIME - 1))
+  const drawn = lines.flatMap(line => drawLine(line, width, options))
+  if (hidden.length > 0) drawn.push(clip(options.paint.dim(`${INDENT}… ${counted(hidden)}`), options.columns))
+  // A long error alone can be higher than a low window.
+  return drawn.slice(0, options.rows)
 }
 
-function phaseLines(node: RunNode, depth: number, options: DrawOptions): Line[] {
+function drawLine(line: Line, width: number, options: DrawOptions): string[] {
+  const { paint, now, live, columns } = options
+  const mark = symbol(paint, line.state === 'retry' ? 'pending' : line.state, live ? now : undefined)
+  const text = `${INDENT.repeat(line.depth)}${mark} ${line.label}${line.note && `  ${line.note}`}`
+  const first = `${pad(clip(text, width), width)}${paint.dim(line.time.padStart(TIME))}`.trimEnd()
+  return [first, ...asideRows(line, columns).map(row => paint.dim(row))]
+}
+
+/** The texts below a line, wrapped where they would leave the window. */
+function asideRows({ asides, depth }: Line, columns: number): string[] {
+  const head = INDENT.repeat(depth + 1)
+  const room = Math.max(16, columns - head.length)
+  return asides
+    .flatMap(text => Bun.wrapAnsi(text, room, { hard: true }).split('\n').slice(0, MESSAGE))
+    .map(row => head + row)
+}
+
+function phaseLines(node: RunNode, parent: Line, options: DrawOptions): Line[] {
   return node.phases.flatMap(phase => {
     if (!phase) return []
     const runs = node.below.get(phase.name) ?? []
-    const line: Line = { ...lineOf(phase, options), depth, note: noteOf(phase, runs, options.paint) }
-    return [line, ...errorLines(phase, depth, options), ...below(phase, runs, depth + 1, options)]
+    const line: Line = {
+      ...lineOf(phase, options),
+      parent,
+      depth: parent.depth + 1,
+      note: noteOf(phase, runs, options.paint),
+      asides: errorLines(phase),
+    }
+    return [line, ...below(phase, runs, line, options)]
   })
 }
 
-function lineOf({ name, state, started_at, completed_at }: PhaseEvent, { paint, now }: DrawOptions) {
+function lineOf({ name, state, reason, started_at, completed_at }: PhaseEvent, { paint, now }: DrawOptions) {
   const waiting = state === 'pending' || state === 'skipped'
   return {
-    state,
+    state: state === 'pending' && reason === 'retry' ? 'retry' : state,
     label: waiting ? paint.dim(name) : name,
     time: state === 'pending' ? '' : elapsed({ started_at, completed_at }, now),
   }
 }
 
 function noteOf(phase: PhaseEvent, runs: readonly RunNode[], paint: Paint): string {
-  if (phase.state === 'awaiting_input') return paint.yellow(phase.reason ?? 'waits for a person')
+  if (phase.type === 'map' && phase.items !== null) return mapNote(phase.items, runs, paint)
+  if (phase.state === 'awaiting_input') return paint.yellow(waitText(phase.reason))
   if (phase.state === 'skipped') return paint.dim(phase.reason ?? '')
   if (phase.state === 'pending' && phase.reason === 'retry') return paint.yellow('tries again')
-  if (phase.type !== 'map' || phase.items === null) return ''
-  const count = (state: string) => runs.filter(({ record }) => record.state === state).length
-  const failed = count('failed')
-  const parts = [paint.dim(`${count('completed') + failed + count('cancelled')}/${phase.items}`)]
+  return ''
+}
+
+function waitText(reason: string | null): string {
+  return reason === null || reason === 'review' ? 'waits for a person' : `waits for a person: ${reason}`
+}
+
+function mapNote(items: number, runs: readonly RunNode[], paint: Paint): string {
+  const number = { completed: 0, failed: 0, cancelled: 0, awaiting_input: 0 } as Record<string, number>
+  for (const { record } of runs) number[record.state] = (number[record.state] ?? 0) + 1
+  const { completed = 0, failed = 0, cancelled = 0, awaiting_input: waiting = 0 } = number
+  const parts = [paint.dim(`${completed + failed + cancelled}/${items}`)]
   if (failed > 0) parts.push(paint.red(`${failed} failed`))
+  if (waiting > 0) parts.push(paint.yellow(`${waiting} waiting`))
   return parts.join(' ')
 }
 
 /** The lines of an error. They are drawn only where it began, because the phases above repeat it. */
-function errorLines(phase: PhaseEvent, depth: number, options: DrawOptions): Line[] {
+function errorLines(phase: PhaseEvent): string[] {
   if (!phase.error || phase.state === 'completed' || phase.type === 'team') return []
   // If a map could not evaluate its items, no sub-run failed, so the error is drawn here.
   if (phase.type === 'map' && phase.items) return []
-  return asides(phase.error, depth, options)
+  return asideTexts(phase.error)
 }
 
-/** A run can fail by itself, because of its outputs or its time-out. */
-function ownErrorLines({ record, phases }: RunNode, depth: number, options: DrawOptions): Line[] {
-  if (!record.error || phases.some(phase => phase?.state === 'failed')) return []
-  return asides(record.error, depth, options)
+/**
+ * A run can fail by itself, because of its outputs or its time-out. Of a run that had ended before anyone looked, the
+ * phases are not known, but its error names the one that failed.
+ */
+function ownErrorLines({ record: { error }, phases }: RunNode): string[] {
+  if (!error || phases.some(phase => phase?.state === 'failed')) return []
+  const place = phases.length === 0 && error.phase !== undefined ? `${error.phase}: ` : ''
+  return asideTexts({ ...error, message: place + error.message })
 }
 
-function asides({ message, hint }: RunError, depth: number, { paint }: DrawOptions): Line[] {
-  const texts = [...message.split('\n').slice(0, 6), ...(hint ? [hint] : [])]
-  return texts.map(text => ({
-    depth,
-    state: 'failed',
-    label: paint.dim(printable(text)),
-    note: '',
-    time: '',
-    aside: true,
-  }))
+function asideTexts({ message, hint }: RunError): string[] {
+  return [...message.split('\n').slice(0, MESSAGE), ...(hint ? [hint] : [])].map(printable)
 }
 
-function below(phase: PhaseEvent, runs: readonly RunNode[], depth: number, options: DrawOptions): Line[] {
+function below(phase: PhaseEvent, runs: readonly RunNode[], parent: Line, options: DrawOptions): Line[] {
   if (phase.type === 'team')
-    return runs.flatMap(run => (run.record.state === 'completed' ? [] : phaseLines(run, depth, options)))
-  if (phase.state === 'completed' && runs.every(({ record }) => record.state === 'completed')) return []
-  if ((phase.items ?? runs.length) <= SHOWN_ITEMS) return runs.flatMap(run => itemLines(run, depth, options))
-  const failed = runs.filter(({ record }) => record.state === 'failed')
-  const busy = runs.filter(run => !hasEnded(run))
-  const more = (count: number, what: string): Line[] =>
-    count <= 0
-      ? []
-      : [{ depth, state: what, label: options.paint.dim(`… ${count} more ${what}`), note: '', time: '', aside: true }]
-  return [
-    ...failed.slice(0, SHOWN_OF_MANY).flatMap(run => itemLines(run, depth, options)),
-    ...more(failed.length - SHOWN_OF_MANY, 'failed'),
-    ...busy.slice(0, SHOWN_OF_MANY).flatMap(run => itemLines(run, depth, options)),
-    ...more(busy.length - SHOWN_OF_MANY, 'running'),
-  ]
+    return runs.flatMap(run => (run.record.state === 'completed' ? [] : phaseLines(run, parent, options)))
+  if ((phase.items ?? runs.length) <= SHOWN_ITEMS) {
+    const allWell = phase.state === 'completed' && runs.every(({ record }) => record.state === 'completed')
+    return allWell ? [] : runs.flatMap(run => itemLines(run, parent, options))
+  }
+  return [0, 1, 2].flatMap(level => {
+    const ofLevel = runs.filter(({ record }) => urgency(record) === level)
+    // More than fit in the window are only counted.
+    const more = ofLevel.length - options.rows
+    const lines = ofLevel.slice(0, options.rows).flatMap(run => itemLines(run, parent, options))
+    return more <= 0 ? lines : [...lines, moreLine(more, ofLevel[0]!.record.state, parent, options)]
+  })
 }
 
-function itemLines(run: RunNode, depth: number, options: DrawOptions): Line[] {
+function moreLine(count: number, state: string, parent: Line, { paint }: DrawOptions): Line {
+  const label = paint.dim(`${count} more`)
+  return { parent, depth: parent.depth + 1, state, label, note: '', time: '', asides: [], count }
+}
+
+function itemLines(run: RunNode, parent: Line, options: DrawOptions): Line[] {
   const { record } = run
-  const line = {
-    depth,
+  const line: Line = {
+    parent,
+    depth: parent.depth + 1,
     state: record.state,
     label: inline(record.run_name ?? record.team),
     note: '',
     time: elapsed(record, options.now),
+    asides: ownErrorLines(run),
   }
-  if (record.state === 'completed') return [line]
-  return [line, ...ownErrorLines(run, depth, options), ...phaseLines(run, depth + 1, options)]
+  return [line, ...(hasEnded(run) && record.state === 'completed' ? [] : phaseLines(run, line, options))]
 }
 
 /**
- * Removes lines until the rest fits. Completed and waiting phases go first, the deepest before others, and then the
- * last lines.
+ * The most urgent lines that fit, with all lines above them in the tree, in their order, and what is missing directly
+ * below these.
  */
-function fitted(lines: Line[], rows: number | undefined): Line[] {
-  if (rows === undefined || lines.length <= rows) return lines
-  const quiet = ['completed', 'pending', 'skipped', 'queued']
-  let kept = lines
-  for (let depth = Math.max(...lines.map(line => line.depth)); depth > 0 && kept.length > rows; depth--) {
-    kept = kept.filter(line => line.depth < depth || !quiet.includes(line.state))
+function fitted(lines: readonly Line[], { rows, columns }: DrawOptions): { lines: Line[]; hidden: Line[] } {
+  const height = (line: Line) => 1 + asideRows(line, columns).length
+  const all = lines.reduce((sum, line) => sum + height(line), 0)
+  if (all <= rows) return { lines: [...lines], hidden: [] }
+  const kept = new Set<Line>()
+  let left = rows - 1
+  const parents = new Set(lines.map(({ parent }) => parent))
+  const leaves = lines.filter(line => !parents.has(line))
+  // The first of each urgency has a place before all others. The sort is stable, so equals stay in their order.
+  const sorted = leaves.toSorted((a, b) => urgency(a) - urgency(b))
+  const firsts = [0, 1, 2].flatMap(level => sorted.find(line => urgency(line) === level) ?? [])
+  for (const line of new Set([...firsts, ...sorted])) {
+    const missing: Line[] = []
+    for (let at: Line | null = line; at && !kept.has(at); at = at.parent) missing.push(at)
+    const needed = missing.reduce((sum, each) => sum + height(each), 0)
+    if (needed > left && kept.size > 0) continue
+    for (const each of missing) kept.add(each)
+    left -= needed
   }
-  if (kept.length <= rows) return kept
-  const rest = kept.length - rows + 1
-  return [
-    ...kept.slice(0, rows - 1),
-    { depth: 1, state: '', label: `… ${rest} more lines`, note: '', time: '', aside: true },
-  ]
+  const hidden = lines.filter(line => !kept.has(line) && line.parent !== null && kept.has(line.parent))
+  return { lines: lines.filter(line => kept.has(line)), hidden }
+}
+
+/** `and 3 failed, 9 pending`. */
+function counted(hidden: readonly Line[]): string {
+  const states = Map.groupBy(
+    hidden.toSorted((a, b) => urgency(a) - urgency(b)),
+    ({ state }) => state,
+  )
+  const sum = (lines: readonly Line[]) => lines.reduce((total, { count = 1 }) => total + count, 0)
+  const parts = Array.from(states, ([state, lines]) => `${sum(lines)} ${state.replace('_', ' ')}`)
+  return `and ${parts.join(', ')}`
 }
 
 function widthOf({ depth, label, note }: Line): number {

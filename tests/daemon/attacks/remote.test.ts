@@ -73,6 +73,11 @@ test('a token bound to one run reads the tree of that run and nothing else', asy
     await daemon.post('/v1/reviews/list', {}, access),
     await daemon.post('/v1/workspaces/get', { ...message, payload: {} }, access),
     await fetch(`${daemon.url}/metrics`, { headers: access }),
+    await daemon.post('/v1/runs/phases', { ...message, type: 'run_phases', payload: { run_id: other } }, access),
+    await fetch(`${daemon.url}/v1/runs/stream?run_id=${other}`, { headers: access }),
+    await fetch(`${daemon.url}/v1/artifacts/get?run_id=${other}&path=files/a/b`, { headers: access }),
+    await daemon.post('/v1/runs/cancel', { run_id: other }, bearer(await mint('cancel', run_id))),
+    await daemon.post('/v1/runs/resume', { run_id: other }, bearer(await mint('execute', run_id))),
     await daemon.post('/v1/runs/start', { team }, bearer(await mint('execute', run_id))),
   ]
   expect(refused.map(({ status }) => status)).toEqual(refused.map(() => 403))

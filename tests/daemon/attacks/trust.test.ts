@@ -2,12 +2,14 @@
 // hub itself. The hub is real; in front of it stands one that changes its answers as a hostile hub would.
 
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
-import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { existsSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { eq } from 'drizzle-orm'
 import type { AnyLeasedJob } from '../../../lib/wire/jobs.ts'
 import { packageDigest } from '../../../lib/wire/package-files.ts'
 import { newSigningKey, type SigningKey, signPackage } from '../../../lib/wire/package-signature.ts'
 import type { Download, PackageFile } from '../../../lib/wire/packages.ts'
+import { until } from '../../support/bounded.ts'
 import { command, files, type RunningDaemon, spawnDaemon } from '../../support/daemon.ts'
 import { folder } from '../../support/folder.ts'
 import { ADMIN_PASSWORD, startTestHub, type TestHub } from '../../support/hub.ts'
@@ -87,11 +89,11 @@ async function publish(name: string, key: SigningKey | null, text = team(name), 
 }
 
 /** The run as the hub has it once it has ended, with its error as a text. */
-async function dispatched(reference: string): Promise<{ state: string; error: string }> {
+async function dispatched(reference: string): Promise<{ run_id: string; state: string; error: string }> {
   const { run_id } = await hub.ok(hub.admin, 'dispatch/run', { realm_id: hub.realm, team: reference })
   for (const until = Date.now() + 20_000; Date.now() < until; await Bun.sleep(25)) {
     const { data } = await hub.call(hub.admin, 'runs/get', { run_id })
-    if (data?.completed_at != null) return { state: data.state, error: JSON.stringify(data.error) }
+    if (data?.completed_at != null) return { run_id, state: data.state, error: JSON.stringify(data.error) }
   }
   throw new Error(`${reference} did not end`)
 }
@@ -147,6 +149,8 @@ test('the hub takes no signature that is for something else', async () => {
   await hub.ok(hub.admin, 'teams/publish', { files: contents, signature: good })
 })
 
+const textOf = ({ files }: Download) => Buffer.from(files[0]!.content_base64, 'base64').toString()
+const jobsOf = (run_id: string) => hub.store.db.select().from(hub.store.jobs).where(eq(hub.store.jobs.run_id, run_id))
 const digestOf = (changed: PackageFile[]) => ({ files: changed, sha256: packageDigest(changed) })
 
 /** Each begins with a package that is signed well. `other`: a signature of another package by the same key. */
@@ -237,6 +241,56 @@ test('what a hub had run before keys were listed does not run after, not even fr
   expect(await dispatched(name)).toMatchObject({ state: 'completed' })
 })
 
+/** Resumes a run from its first phase, as a person at the machine. */
+const resume = (run_id: string) => daemon.post('/v1/runs/resume', { run_id, from_phase: 'a' })
+
+test('a run is not resumed when its package is not trusted any more, at the machine and through the hub', async () => {
+  const name = await publish('@admin/resumed', ours)
+  const { run_id } = await dispatched(name)
+  expect((await resume(run_id)).status).toBe(200)
+  await daemon.ended(run_id)
+  await trust([theirs.key])
+  const refused = await resume(run_id)
+  expect([refused.status, refused.body.error?.message]).toEqual([403, expect.stringContaining('is signed with')])
+  const { attempt } = await daemon.call('/v1/runs/get', { run_id })
+  await hub.ok(hub.admin, 'dispatch/resume', { run_id, from_phase: 'a' })
+  await until(async () => (await jobsOf(run_id)).every(({ finished_at }) => finished_at !== null), 'the job')
+  expect((await jobsOf(run_id)).at(-1)).toMatchObject({ kind: 'resume', state: 'failed' })
+  expect(await daemon.call('/v1/runs/get', { run_id })).toMatchObject({ attempt, state: 'completed' })
+  await trust([ours.key])
+  expect((await resume(run_id)).status).toBe(200)
+})
+
+test('a run goes on with nothing else than what was signed, though the package is signed by now', async () => {
+  await trust(null)
+  const inner = await publish('@admin/resumed-inner', ours)
+  const outer = await publish(
+    '@admin/resumed-outer',
+    ours,
+    calling('@admin/resumed-outer', inner).replace('call,', 'a,'),
+  )
+  for (const changed of [inner, outer]) {
+    // Each is asked of a hub that sends another content, and installed as that.
+    const other = `${changed}-as-changed`
+    lie = sent => (sent.name === changed ? digestOf([file('team.yml', `${textOf(sent)}# changed\n`)]) : {})
+    rmSync(join(daemon.home, 'packages', inner), { recursive: true, force: true })
+    rmSync(join(daemon.home, 'packages', outer), { recursive: true, force: true })
+    const { run_id, state } = await dispatched(outer)
+    expect([other, state]).toEqual([other, 'completed'])
+    lie = () => ({})
+    await trust([ours.key])
+    const { status, body } = await resume(run_id)
+    expect([changed, status, body.error?.message]).toEqual([
+      changed,
+      403,
+      expect.stringContaining(`${changed}@1.0.0 is not what this run began with`),
+    ])
+    await trust(null)
+    expect((await resume(run_id)).status).toBe(200)
+    await daemon.ended(run_id)
+  }
+})
+
 test('a package that came before signatures were asked for is asked for its signature', async () => {
   await trust(null)
   lie = () => ({ signature: undefined })
@@ -287,6 +341,10 @@ test('a person makes a key, publishes with it, and changes it', async () => {
   expect(await dispatched('@admin/by-hand')).toMatchObject({ state: 'failed', error: expect.stringContaining(second) })
   await cadre('keys', 'use', first.slice(0, 20))
   expect(await keys()).toEqual([first, second])
+  writeFileSync(join(place, 'team.yml'), calling('@local/by-hand', './below').replace('1.0.0', '1.0.2'))
+  await cadre('publish', place, '--scope', 'admin', '--no-sign')
+  const unsigned = { state: 'failed', error: expect.stringContaining('is not signed') }
+  expect(await dispatched('@admin/by-hand')).toMatchObject(unsigned)
   const secrets = JSON.parse(readFileSync(join(home, 'publish-keys.json'), 'utf8'))
   for (const { secret } of secrets) expect(await cadre('keys', '--json')).not.toContain(secret)
 })

@@ -1,0 +1,64 @@
+// Ids as people type them: a whole id, a beginning of at least six characters that only one has, or `last`.
+
+import { CadreError } from '../../error.ts'
+import { ListReviews, ListRuns } from '../../wire/daemon-calls.ts'
+import type { Callee } from './client.ts'
+import { askAboutRuns } from './run-answers.ts'
+
+const WHOLE = /^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$/
+const BEGINNING = /^[0-9a-f]{6}[0-9a-f-]*$/
+const MOST = 100
+const NAMED = 5
+
+/**
+ * The id of a run; `last` is the newest top run. When a top run and runs below it begin alike, the top run is meant.
+ * Throws `not_found`, and `invalid_request` for a beginning that several have. Other text is returned as it is.
+ */
+export async function runIdOf(home: string, typed: string): Promise<string> {
+  const asked = typed.toLowerCase()
+  if (typed === 'last') {
+    const { runs } = await askAboutRuns(home, all => all.call(ListRuns, { root_only: true, limit: 1 }))
+    if (runs[0]) return runs[0].run_id
+    throw new CadreError('not_found', `nothing has run in ${home} yet`)
+  }
+  if (WHOLE.test(asked)) return asked
+  if (!BEGINNING.test(asked)) return typed
+  return askAboutRuns(home, callee => runBeginning(callee, asked))
+}
+
+async function runBeginning(callee: Callee, begins: string): Promise<string> {
+  const { runs, total } = await callee.call(ListRuns, { begins, limit: MOST })
+  const [found] = runs
+  if (!found) throw new CadreError('not_found', `no run begins with ${begins}`)
+  if (total === 1) return found.run_id
+  const tops = await callee.call(ListRuns, { begins, root_only: true, limit: NAMED })
+  const [top] = tops.runs
+  const oneTree = total <= MOST && runs.every(({ root_run_id }) => root_run_id === top?.run_id)
+  if (top && oneTree) return top.run_id
+  const named = tops.total > 0 ? tops : { runs: runs.slice(0, NAMED), total }
+  const ids = named.runs.map(({ run_id, team }) => `${run_id} (${team})`)
+  throw several('runs', begins, ids, named.total)
+}
+
+/** The id of a review; `last` is the newest that nobody has answered. Throws like `runIdOf`. */
+export async function reviewIdOf(home: string, typed: string): Promise<string> {
+  const begins = typed.toLowerCase()
+  if (typed !== 'last' && (WHOLE.test(begins) || !BEGINNING.test(begins))) return typed
+  const filter = typed === 'last' ? { state: 'pending' } : { begins }
+  const { reviews, total } = await askAboutRuns(home, all => all.call(ListReviews, { ...filter, limit: NAMED }))
+  const [found] = reviews
+  if (!found) {
+    throw new CadreError(
+      'not_found',
+      typed === 'last' ? 'no review waits for an answer' : `no review begins with ${begins}`,
+    )
+  }
+  if (typed === 'last' || total === 1) return found.id
+  const ids = reviews.map(({ id, phase }) => `${id} (${phase})`)
+  throw several('reviews', begins, ids, total)
+}
+
+function several(what: string, begins: string, ids: readonly string[], total: number): CadreError {
+  const more = total > ids.length ? `, and ${total - ids.length} more` : ''
+  return new CadreError('invalid_request', `several ${what} begin with ${begins}: ${ids.join(', ')}${more}`)
+}

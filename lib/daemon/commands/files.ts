@@ -1,0 +1,38 @@
+// `files RUN` lists the files that the phases of a run wrote; `files RUN get PATH` copies one to stdout.
+
+import { join } from 'node:path'
+import { CadreError } from '../../error.ts'
+import { sizeText } from '../../size.ts'
+import { GetPhases } from '../../wire/daemon-calls.ts'
+import { artifactFile } from '../artifact-file.ts'
+import { runIdOf } from '../calls/ids.ts'
+import { askAboutRuns } from '../calls/run-answers.ts'
+import { homeFolder } from '../home.ts'
+import { inline } from '../terminal/paint.ts'
+import { show } from './print.ts'
+
+interface Options {
+  home?: string
+  json?: boolean
+  output?: string
+}
+
+export async function files(typed: string, verb: string | undefined, path: string | undefined, options: Options) {
+  if (verb !== undefined && (verb !== 'get' || path === undefined)) {
+    throw new CadreError('invalid_request', 'expected `files RUN`, or `files RUN get PATH`')
+  }
+  const home = homeFolder(options.home)
+  const run_id = await runIdOf(home, typed)
+  const { phases } = await askAboutRuns(home, runs => runs.call(GetPhases, { run_id }))
+  if (path !== undefined) return copy(join(home, 'runs', run_id), run_id, path, options.output)
+  const found = phases.flatMap(({ name: phase, files }) => files.map(file => ({ phase, ...file })))
+  show(options.json, { files: found }, paint =>
+    found.map(({ path, bytes, sha256 }) => [inline(path), sizeText(bytes), paint.dim(sha256.slice(0, 12))]),
+  )
+}
+
+async function copy(stateDir: string, runId: string, path: string, output: string | undefined): Promise<void> {
+  const name = path.startsWith('files/') ? path : `files/${path}`
+  const file = Bun.file(await artifactFile(stateDir, runId, name))
+  await Bun.write(output === undefined ? Bun.stdout : Bun.file(output), file)
+}

@@ -1,0 +1,79 @@
+// Asks a person at a terminal for the fields of a form, one after the other.
+
+import { createInterface, type Interface } from 'node:readline/promises'
+import { CadreError, messageOf } from '../../error.ts'
+import type { JsonObject } from '../../json.ts'
+import { inputsFromArguments, problemWith } from '../../team/team.ts'
+import type { Field } from '../../wire/forms.ts'
+import { inline } from '../terminal/paint.ts'
+import { EXIT } from './exit.ts'
+
+export const isAtTerminal = (): boolean => process.stdin.isTTY && process.stderr.isTTY
+
+/** Asks until the answer is one of `choices`; an unmistakable beginning is enough. */
+export function askChoice<C extends string>(question: string, choices: readonly C[]): Promise<C> {
+  return asking(async lines => {
+    for (;;) {
+      const typed = (await lines.question(`${question} (${choices.join(', ')}): `)).trim().toLowerCase()
+      const [found, ...more] = choices.filter(choice => typed !== '' && choice.startsWith(typed))
+      if (found && more.length === 0) return found
+    }
+  })
+}
+
+/** Fields that are left empty keep their default, or are not given. */
+export function askForm(fields: readonly Field[]): Promise<JsonObject> {
+  return asking(async lines => {
+    const values: JsonObject = {}
+    for (const field of fields) Object.assign(values, await askField(lines, field))
+    return values
+  })
+}
+
+async function askField(lines: Interface, field: Field): Promise<JsonObject> {
+  const { name, type, required, choices, description } = field
+  const kind = choices ? choices.map(choice => String(choice)).join(', ') : type === 'boolean' ? 'yes or no' : type
+  const empty =
+    field.default === undefined ? (required ? '' : ', may be empty') : `, default ${JSON.stringify(field.default)}`
+  const question = `${name} (${kind}${empty})${description === undefined ? '' : ` ${inline(description)}`}: `
+  for (;;) {
+    const typed = (await lines.question(question)).trim()
+    if (typed === '') {
+      if (!required || field.default !== undefined) return {}
+      continue
+    }
+    const read = await readField(field, type === 'boolean' ? yesOrNo(typed) : typed)
+    if (typeof read !== 'string') return read
+    process.stderr.write(`${read}\n`)
+  }
+}
+
+/** What is wrong with the text, if it does not fit the field. */
+async function readField(field: Field, text: string): Promise<JsonObject | string> {
+  try {
+    const values = await inputsFromArguments([field], [`${field.name}=${text}`])
+    return problemWith(values[field.name]!, field) ?? values
+  } catch (error) {
+    if (!(error instanceof CadreError)) throw error
+    return messageOf(error).replace(`-i ${field.name}: `, '')
+  }
+}
+
+function yesOrNo(typed: string): string {
+  if (/^y(es)?$/i.test(typed)) return 'true'
+  return /^no?$/i.test(typed) ? 'false' : typed
+}
+
+/** Ctrl-C and the end of the input leave without an answer. */
+async function asking<T>(work: (lines: Interface) => Promise<T>): Promise<T> {
+  const lines = createInterface({ input: process.stdin, output: process.stderr })
+  const leave = () => process.exit(EXIT.interrupted)
+  lines.on('SIGINT', leave)
+  lines.on('close', leave)
+  try {
+    return await work(lines)
+  } finally {
+    lines.off('close', leave)
+    lines.close()
+  }
+}

@@ -1,0 +1,84 @@
+// `runs`: lists runs a page at a time, newest first. `runs delete` removes an ended one.
+
+import { commandLine } from '../../called-as.ts'
+import { createLog } from '../../log.ts'
+import { ListRuns } from '../../wire/daemon-calls.ts'
+import { runIdOf } from '../calls/ids.ts'
+import { askAboutRuns } from '../calls/run-answers.ts'
+import { openRunner } from '../calls/runner.ts'
+import { homeFolder } from '../home.ts'
+import { inline, stateWord, symbol } from '../terminal/paint.ts'
+import { clock } from '../terminal/table.ts'
+import { columns, show, took } from './print.ts'
+
+export interface RunsOptions {
+  home?: string
+  json?: boolean
+  limit?: number
+  offset?: number
+  all?: boolean
+  state?: string
+  team?: string
+  since?: number
+}
+
+/** A terminal of at least this width also shows the state of a run as a word, and whole ids. */
+const ROOMY = 100
+/** A narrower one has no room for the time of the start. */
+const NARROW = 64
+/** The beginning of an id that has the whole time of its start, to the millisecond. */
+const SHORTEST = 13
+
+export async function runs(options: RunsOptions): Promise<void> {
+  const { home, json, limit = 20, offset = 0, all, state, team, since } = options
+  const query = {
+    root_only: !all,
+    limit,
+    offset,
+    ...(state !== undefined && { state }),
+    ...(team !== undefined && { team }),
+    ...(since !== undefined && { since }),
+  }
+  const found = await askAboutRuns(homeFolder(home), runs => runs.call(ListRuns, query))
+  const ids = shortened(found.runs.map(({ run_id }) => run_id))
+  show(json, found, paint =>
+    found.runs.map(({ team, run_name, state, started_at, completed_at }, at) => [
+      columns() < ROOMY ? symbol(paint, state) : `${symbol(paint, state)} ${stateWord(paint, state)}`,
+      team + (run_name === null ? '' : ` ${inline(run_name)}`),
+      ...(columns() < NARROW ? [] : [clock(started_at)]),
+      took(started_at, completed_at),
+      paint.dim(ids[at]!),
+    ]),
+  )
+  const more = found.total - offset - found.runs.length
+  if (json || more <= 0 || found.runs.length === 0) return
+  const next = [...flagsOf(process.argv), '--offset', String(offset + found.runs.length)]
+  process.stderr.write(`${more} more: ${commandLine('runs', ...next)}\n`)
+}
+
+/** On a terminal without room for whole ids, beginnings that differ from each other. */
+function shortened(ids: readonly string[]): readonly string[] {
+  if (columns() >= ROOMY) return ids
+  for (let length = SHORTEST; ; length++) {
+    const short = ids.map(id => id.slice(0, length))
+    if (new Set(short).size === ids.length) return short
+  }
+}
+
+/** The flags that the command was called with, for the next page. `commandLine` adds the home. */
+function flagsOf(argv: readonly string[]): string[] {
+  const flags = argv.slice(argv.indexOf('runs') + 1)
+  return flags.filter((flag, at) => {
+    const name = flag.split('=')[0]!
+    return !['--offset', '--home'].includes(name) && !['--offset', '--home'].includes(flags[at - 1] ?? '')
+  })
+}
+
+/** Without a daemon, this process holds the home meanwhile. */
+export async function deleteRun(typed: string, options: { home?: string }): Promise<void> {
+  const home = homeFolder(options.home)
+  const runId = await runIdOf(home, typed)
+  const { runner } = await openRunner(home, 'runs delete', createLog({ level: 'warn' }), runner => runner.remove(runId))
+  await runner.host?.close()
+  process.stderr.write(`deleted run ${runId}, all runs below it, and their files\n`)
+}

@@ -1,0 +1,273 @@
+// What this daemon does with the jobs of its hub. A dispatched run is recorded as held, and begins only when the hub
+// has answered `accepted`: until then another daemon may get it, and afterwards none can. An order about a run is
+// carried out once, and its answer is repeated until the hub has taken it.
+
+import type { Static } from 'typebox'
+import { CadreError, messageOf } from '../../error.ts'
+import type { JsonObject } from '../../json.ts'
+import type { Log } from '../../log.ts'
+import type { Decision } from '../../run/engine.ts'
+import { matches, problems } from '../../schema.ts'
+import { type startPause, unlessAborted } from '../../wait.ts'
+import { type AnyLeasedJob, type JobKind, ORDERS, type RunOrder } from '../../wire/jobs.ts'
+import type { Answer } from '../../wire/protocol.ts'
+import { retryPause } from './backoff.ts'
+import type { JobBook, TakenJob } from './job-book.ts'
+
+/** What jobs do to this daemon. Each method throws a CadreError, which is reported to the hub. */
+export interface JobHost {
+  /** Leaf phases that could start now. */
+  freeSlots(): number
+  /** The payload of a job without the secrets that this daemon knows. */
+  mask(payload: JsonObject): JsonObject
+  /** The attempt of a run; null when the run is not here. */
+  attempt(runId: string): number | null
+  /** Fetches what the run needs before it can start here. */
+  prepare(order: RunOrder): Promise<void>
+  /** Starts the dispatched run, only once however often it is called. Resolves when the start is durable. */
+  start(runId: string, order: RunOrder): Promise<void>
+  ended(runId: string): Promise<unknown>
+  /** `again`: an earlier process may already have done it. */
+  cancel(runId: string, again: boolean): Promise<unknown>
+  resume(runId: string, fromPhase: string | null): Promise<unknown>
+  decide(reviewId: string, decision: Decision): Promise<unknown>
+}
+
+export interface JobsOptions {
+  book: JobBook
+  host: JobHost
+  log: Log
+  signal: AbortSignal
+  /** Sends an answer to the hub. Throws the hub's error, or `unavailable`. */
+  ack(job: TakenJob, status: Answer, error: string | null): Promise<unknown>
+  /** Called when the list of open jobs has changed. */
+  changed(): void
+  /** Starts the pauses before another try. */
+  startPause: typeof startPause
+}
+
+/** The hub has given the job to another daemon, or knows it no longer. */
+const OVER: readonly string[] = ['conflict', 'not_found']
+/** The hub, the disk or this process cannot do it now; another try may. */
+const LATER: readonly string[] = ['unavailable', 'rate_limited']
+
+/** A job that is worked on. */
+interface OpenJob {
+  work: Promise<void>
+  /** Ends the pause before the next try. */
+  wake: () => void
+  /** What the job needs meanwhile: a run that is held a slot and its lease, an order its lease. */
+  needs: 'slot' | 'lease' | 'nothing'
+  /** Settles when the job is no longer held. */
+  decided: PromiseWithResolvers<void>
+}
+
+export class Jobs {
+  readonly #options: JobsOptions
+  readonly #open = new Map<string, OpenJob>()
+
+  constructor(options: JobsOptions) {
+    this.#options = options
+  }
+
+  /** Goes on with the jobs of earlier processes. */
+  start(): void {
+    const { book } = this.#options
+    book.forgetOld(Date.now())
+    for (const id of book.ids()) this.#go(id, true)
+  }
+
+  /** Records jobs that the hub delivered, and works on them. */
+  take(jobs: readonly AnyLeasedJob[]): void {
+    const { book, host } = this.#options
+    book.take(
+      jobs.map(job => ({ ...job, payload: host.mask(job.payload), run_attempt: host.attempt(job.run_id) })),
+      Date.now(),
+    )
+    for (const { job_id } of jobs) this.#go(job_id, false)
+  }
+
+  /** The ids of the jobs whose leases this daemon needs. */
+  get leased(): string[] {
+    return [...this.#open].filter(([, { needs }]) => needs !== 'nothing').map(([id]) => id)
+  }
+
+  /** How many slots the held runs will need. */
+  get held(): number {
+    return [...this.#open.values()].filter(({ needs }) => needs === 'slot').length
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([...this.#open.values()].map(({ work }) => work))
+  }
+
+  #go(id: string, again: boolean): void {
+    const known = this.#open.get(id)
+    // A new lease makes a pause before the next question pointless.
+    if (known) return known.wake()
+    const { log, signal, changed } = this.#options
+    const decided = Promise.withResolvers<void>()
+    const open: OpenJob = { work: Promise.resolve(), wake: () => {}, needs: 'lease', decided }
+    this.#open.set(id, open)
+    // It begins once all jobs of a delivery are open, because one may be about the run of another.
+    open.work = Promise.resolve()
+      .then(() => this.#work(id, open, again))
+      .catch(error => {
+        if (!signal.aborted) log.error('a job could not be worked on', { job: id, error: messageOf(error) })
+      })
+      .finally(() => {
+        this.#open.delete(id)
+        decided.resolve()
+        if (!signal.aborted) changed()
+      })
+  }
+
+  async #work(id: string, open: OpenJob, again: boolean): Promise<void> {
+    const { book, changed, signal } = this.#options
+    for (let job = book.get(id); job; job = book.get(id)) {
+      signal.throwIfAborted()
+      open.needs = needsOf(job)
+      if (job.state !== 'held') open.decided.resolve()
+      changed()
+      if (job.state === 'begun') await this.#follow(job)
+      else if (job.state !== 'held') return this.#tell(job)
+      else if (job.kind === 'run') await this.#begin(job)
+      else await this.#carryOut(job, again)
+    }
+  }
+
+  /** Asks the hub for a held run, and begins it when the hub agrees. */
+  async #begin(job: TakenJob): Promise<void> {
+    const { book, host, log } = this.#options
+    // An earlier process began it after the hub had agreed.
+    if (host.attempt(job.run_id) !== null) return book.move(job.id, 'begun')
+    const refused = await this.#refusal(job, async () => {
+      const order = orderOf('run', job.payload)
+      await host.prepare(order)
+      if (await this.#answered(job.id, 'accepted')) {
+        await host.start(job.run_id, order)
+        return book.move(job.id, 'begun')
+      }
+      book.drop(job.id)
+      log.info('a held run was dropped, because the hub no longer means this daemon', { run: job.run_id })
+    })
+    if (refused !== null) book.move(job.id, 'failed', refused)
+  }
+
+  /** Waits for the end of a run that the hub has confirmed. */
+  async #follow(job: TakenJob): Promise<void> {
+    const { book, host, signal } = this.#options
+    // Nothing is wrong when the run was deleted meanwhile.
+    await unlessAborted(host.ended(job.run_id), signal).catch(() => signal.throwIfAborted())
+    book.move(job.id, 'done')
+  }
+
+  /** Carries out an order about a run that is here. */
+  async #carryOut(job: TakenJob, again: boolean): Promise<void> {
+    const { book, signal } = this.#options
+    const holding = this.#open.get(book.holding(job.run_id) ?? '')
+    // The run of a held job begins or is dropped first.
+    if (holding) await unlessAborted(holding.decided.promise, signal)
+    const refused = await this.#refusal(job, () => this.#perform(job, again))
+    book.move(job.id, refused === null ? 'done' : 'failed', refused)
+  }
+
+  async #perform({ kind, run_id, payload, run_attempt }: TakenJob, again: boolean): Promise<unknown> {
+    const { host } = this.#options
+    switch (kind) {
+      case 'cancel':
+        return host.cancel(run_id, again)
+      case 'resume': {
+        // The new attempt that this order asked for has begun already.
+        if (again && run_attempt !== null && (host.attempt(run_id) ?? 0) > run_attempt) return
+        return host.resume(run_id, orderOf('resume', payload).from_phase ?? null)
+      }
+      case 'decide': {
+        const { review_id, ...decision } = orderOf('decide', payload)
+        return host.decide(review_id, decision)
+      }
+      default:
+        throw new CadreError('invalid_request', `this daemon does not know jobs of kind ${kind}; upgrade the daemon`)
+    }
+  }
+
+  /**
+   * Why `deed` cannot be done, in the words that the hub stores; null when it was done. It is tried again for as long
+   * as only the moment is wrong.
+   */
+  async #refusal(job: TakenJob, deed: () => Promise<unknown>): Promise<string | null> {
+    const { log, signal } = this.#options
+    for (let failures = 1; ; failures++) {
+      try {
+        await deed()
+        return null
+      } catch (error) {
+        signal.throwIfAborted()
+        const { id, kind } = job
+        if (!(error instanceof CadreError && LATER.includes(error.code))) {
+          log.warn('a job was refused', { job: id, kind, error: messageOf(error) })
+          return explain(error)
+        }
+        if (failures === 1) log.warn('a job has to wait; trying again', { job: id, kind, error: error.message })
+        await this.#rest(id, failures)
+      }
+    }
+  }
+
+  async #tell({ id, state, error }: TakenJob): Promise<void> {
+    const { book } = this.#options
+    const taken = await this.#answered(id, state === 'done' ? 'done' : 'failed', error)
+    // Where the lease was over, the job may come once more, and then gets the same answer.
+    if (taken || book.get(id)?.kind === 'run') book.drop(id)
+  }
+
+  /** Gives the hub an answer until it has replied. Returns false when the job is no longer this daemon's. */
+  async #answered(id: string, status: Answer, error: string | null = null): Promise<boolean> {
+    const { ack, book, log, signal } = this.#options
+    for (let failures = 1; ; failures++) {
+      const job = book.get(id)
+      if (!job) return false
+      try {
+        await ack(job, status, error)
+        return true
+      } catch (cause) {
+        signal.throwIfAborted()
+        const over = cause instanceof CadreError && OVER.includes(cause.code)
+        if (over && book.get(id)?.lease_id === job.lease_id) return false
+        if (failures === 1)
+          log.warn('an answer has not reached the hub; trying again', { job: id, status, error: messageOf(cause) })
+        if (!over) await this.#rest(id, failures)
+      }
+    }
+  }
+
+  /** A growing pause, which a new delivery of the job ends. */
+  async #rest(id: string, failures: number): Promise<void> {
+    const { signal, startPause } = this.#options
+    const { over, end } = startPause(retryPause(failures), signal)
+    this.#open.get(id)!.wake = end
+    await over
+    signal.throwIfAborted()
+  }
+}
+
+function needsOf({ kind, state }: TakenJob): OpenJob['needs'] {
+  if (state === 'begun') return 'nothing'
+  return kind === 'run' && state === 'held' ? 'slot' : 'lease'
+}
+
+/** The payload of a job of `kind`. Throws `invalid_request` when it does not have the form of that kind. */
+function orderOf<K extends JobKind>(kind: K, payload: unknown): Static<(typeof ORDERS)[K]> {
+  const form = ORDERS[kind]
+  if (matches(form, payload)) return payload
+  const details = problems(form, payload)
+  throw new CadreError('invalid_request', `the job of kind ${kind} does not have the form that this daemon knows`, {
+    details,
+  })
+}
+
+/** An error as the hub stores it with the job: the message and its details. */
+function explain(error: unknown): string {
+  if (!(error instanceof CadreError)) return 'internal error; see the log of the daemon'
+  return [error.message, ...(error.details ?? []).map(detail => `${detail.path} ${detail.message}`)].join('; ')
+}

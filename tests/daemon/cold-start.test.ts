@@ -1,0 +1,35 @@
+// A start reads only what its first run uses: the agents that a team names, and neither TypeBox's validator nor the HTTP
+// server. Each would take longer to load than a small run takes.
+
+import { expect, test } from 'bun:test'
+import { join, relative } from 'node:path'
+import { files } from '../support/daemon.ts'
+import { folder } from '../support/folder.ts'
+
+const REPOSITORY = join(import.meta.dir, '../..')
+
+const TEAM = `name: "@local/small"
+version: 1.0.0
+phases:
+  - { name: say, agent: exec, commands: [{ name: hello, run: "echo hello" }] }
+`
+
+test('a run of one command loads the agent exec alone', () => {
+  const program = `
+    const { Daemon } = await import('./lib/daemon/daemon.ts')
+    const { startRun } = await import('./lib/daemon/start-run.ts')
+    const log = { debug() {}, info() {}, warn() {}, error() {} }
+    const daemon = await Daemon.open({ home: ${JSON.stringify(folder())}, log, command: 'run', env: {} })
+    await daemon.recover([])
+    const { run_id } = await startRun(daemon, { path: ${JSON.stringify(files({ 'team.yml': TEAM }))} }, { local: true })
+    const { state, error } = await daemon.engine.ended(run_id)
+    await daemon.close()
+    console.log(JSON.stringify({ state, error, loaded: Object.keys(require.cache) }))`
+  const { stdout, stderr } = Bun.spawnSync([process.execPath, '-e', program], { cwd: REPOSITORY })
+  expect(stderr.toString()).toBe('')
+  const { state, loaded } = JSON.parse(stdout.toString())
+  expect(state).toBe('completed')
+  const paths = loaded.map((file: string) => relative(REPOSITORY, file))
+  expect(paths.filter((path: string) => path.startsWith('agents/'))).toEqual(['agents/exec.ts'])
+  expect(paths.filter((path: string) => /^lib\/vendors|\/typebox\/build\/schema\/|\/elysia\//.test(path))).toEqual([])
+})

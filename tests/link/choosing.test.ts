@@ -1,0 +1,63 @@
+// A real daemon tells the hub what it offers, at the start and when that changes.
+
+import { expect, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { until } from '../support/bounded.ts'
+import { spawnDaemon } from '../support/daemon.ts'
+import { folder } from '../support/folder.ts'
+import { startTestHub } from '../support/hub.ts'
+
+test('labels, agents and what their doctors found reach the hub, and a new label brings the run that waits for it', async () => {
+  const hub = await startTestHub()
+  const realm_id = hub.realm
+  const text =
+    'name: "@admin/say"\nversion: 1.0.0\nrequires: { labels: { gpu: "yes" }, agents: [exec] }\n' +
+    'phases:\n  - { name: say, agent: exec, commands: [{ name: a, run: echo hi }] }\n'
+  await hub.ok(hub.admin, 'teams/publish', { files: [{ path: 'team.yml', content_base64: btoa(text) }] })
+  await hub.ok(hub.admin, 'realms/add_team', { realm_id, team: '@admin/say' })
+  const { token } = await hub.realmToken(hub.admin, realm_id)
+  const home = folder()
+  const settings = join(home, 'settings.yml')
+  const write = (labels: string) => writeFileSync(settings, `labels: ${labels}\n`, { mode: 0o600 })
+  write('[region=eu, os=other]')
+  const env = { CADRE_HUB_URL: hub.url, CADRE_REALM_TOKEN: token, CADRE_DAEMON_NAME: 'one' }
+  const daemon = await spawnDaemon({ home, env })
+  expect(daemon.output.stderr).toContain('os is a label that every daemon has by itself')
+  const seen = async () => (await hub.ok(hub.admin, 'daemons/list', { realm_id })).daemons[0]
+  const own = { os: process.platform, arch: process.arch, cadre: expect.any(String) }
+  expect((await seen()).labels).toEqual(own)
+  const { run_id, waiting_for } = await hub.ok(hub.admin, 'dispatch/run', { realm_id, team: '@admin/say' })
+  expect(waiting_for).toBe('a daemon with label gpu=yes and agent exec; online is one')
+  const finding = async (name: string) =>
+    (await seen()).agents.find((agent: { name: string }) => agent.name === name)?.doctor
+  await until(async () => (await finding('exec')) === 'settings', 'the finding of exec')
+  expect(await finding('helpdesk')).toBe('unset')
+  write('{ gpu: true, region: eu }')
+  process.kill(daemon.pid, 'SIGHUP')
+  await until(async () => (await hub.ok(hub.admin, 'runs/get', { run_id })).state === 'completed', 'the run')
+  expect((await seen()).labels).toEqual({ gpu: 'yes', region: 'eu', ...own })
+  await daemon.stop()
+  await hub.stop()
+}, 60_000)
+
+test('a daemon stops while a vendor that its doctor asks does not answer', async () => {
+  const hub = await startTestHub()
+  const asked = Promise.withResolvers<void>()
+  using vendor = Bun.serve({
+    port: 0,
+    fetch() {
+      asked.resolve()
+      return new Promise<Response>(() => {})
+    },
+  })
+  const home = folder()
+  const account = `{ subdomain: acme, base_url: "${vendor.url.origin}", email: a@example.com, api_token: t0 }`
+  writeFileSync(join(home, 'settings.yml'), `agents: { helpdesk: ${account} }\n`, { mode: 0o600 })
+  const { token } = await hub.realmToken(hub.admin, hub.realm)
+  const daemon = await spawnDaemon({ home, env: { CADRE_HUB_URL: hub.url, CADRE_REALM_TOKEN: token } })
+  await asked.promise
+  expect((await daemon.stop()).code).toBe(0)
+  await vendor.stop(true)
+  await hub.stop()
+}, 40_000)

@@ -1,0 +1,20 @@
+// Queue, hold and orders in random sequences (support/hold-model.ts). `bun run hold-model` checks 20,000 of them.
+
+import { afterAll, beforeAll, test } from 'bun:test'
+import { join } from 'node:path'
+import { openStore, type Store } from '../../db/hub/store.ts'
+import { folder } from '../support/folder.ts'
+import { checkHolds } from '../support/hold-model.ts'
+import { seedOf } from '../support/random.ts'
+
+const SEQUENCES = 300
+
+let store: Store
+beforeAll(async () => {
+  store = await openStore(join(folder(), 'hub.db'))
+})
+afterAll(() => store.close())
+
+test('a run begins on one daemon at most, and no cancel is lost, whatever is killed or lost', async () => {
+  await checkHolds(store, SEQUENCES, seedOf('hold-model'))
+}, 300_000)
