@@ -1,0 +1,127 @@
+// Calls of the daemon's API. The local token comes from the address that `bun daemon.ts dashboard` opens and is kept for
+// this tab only.
+
+import { signal } from '@preact/signals'
+import type { Static } from 'typebox'
+import type { ErrorBody } from '../../error.ts'
+import type { Call } from '../../wire/call.ts'
+import type * as Calls from '../../wire/daemon-calls.ts'
+import type { RunEvent } from '../../wire/run-records.ts'
+
+type Named = typeof Calls
+type BodyOf<N extends keyof Named> = Named[N] extends Call<infer Body, infer _> ? Static<Body> : never
+type DataOf<N extends keyof Named> = Named[N] extends Call<infer _, infer Data> ? Static<Data> : never
+
+/** The paths of the calls that the page makes. The schemas of `lib/wire` stay on the server. */
+const PATHS = {
+  AddWorkspace: '/v1/workspaces/add',
+  CancelRun: '/v1/runs/cancel',
+  DecideReview: '/v1/reviews/decide',
+  GetLogs: '/v1/runs/logs',
+  GetPhases: '/v1/runs/phases',
+  GetRun: '/v1/runs/get',
+  GetTree: '/v1/runs/tree',
+  GetWhy: '/v1/runs/why',
+  ListAgents: '/v1/agents/list',
+  ListArtifacts: '/v1/artifacts/list',
+  ListReviews: '/v1/reviews/list',
+  ListRuns: '/v1/runs/list',
+  ListSettings: '/v1/settings/list',
+  ListWorkspaces: '/v1/workspaces/get',
+  PlanTeam: '/v1/teams/plan',
+  RemoveWorkspace: '/v1/workspaces/remove',
+  ResumeRun: '/v1/runs/resume',
+  SetSetting: '/v1/settings/set',
+  StartRun: '/v1/runs/start',
+  ValidateTeam: '/v1/teams/validate',
+} satisfies { [N in keyof Named]?: string }
+
+type CallName = keyof typeof PATHS
+
+/** Calls whose body and reply are in a message envelope, with the type of the message. */
+const ENVELOPES: { [N in CallName]?: string } = { GetPhases: 'run_phases', ListWorkspaces: 'workspace_list' }
+
+const KEY = 'cadre-local-token'
+
+/** The local token, or null when this tab was opened without it. */
+export const token = signal(sessionStorage.getItem(KEY))
+
+export function keepToken(text: string | null): void {
+  if (text === null) sessionStorage.removeItem(KEY)
+  else sessionStorage.setItem(KEY, text)
+  token.value = text
+}
+
+export class Refusal extends Error {
+  readonly code: string
+  readonly details: readonly { path: string; message: string }[]
+
+  constructor({ code, message, details = [] }: Pick<ErrorBody, 'message' | 'details'> & { code: string }) {
+    super(message)
+    this.code = code
+    this.details = details
+  }
+}
+
+/** The reply to a request with the local token. A token that the daemon refuses is dropped. */
+async function ask(path: string, init: RequestInit = {}): Promise<Response> {
+  const given = token.value
+  const headers = { ...init.headers, ...(given !== null && { authorization: `Bearer ${given}` }) }
+  let reply: Response
+  try {
+    reply = await fetch(path, { ...init, headers })
+  } catch (error) {
+    if (init.signal?.aborted) throw error
+    throw new Refusal({ code: 'unreachable', message: 'The daemon does not answer. Start it with `bun daemon.ts`.' })
+  }
+  if (reply.status !== 401 || given === null) return reply
+  if (token.value === given) keepToken(null)
+  return ask(path, init)
+}
+
+async function failureOf(reply: Response): Promise<Refusal> {
+  const body = await reply.json().catch(() => null)
+  const told = body?.error ?? body?.payload
+  return new Refusal(told?.code ? told : { code: 'internal', message: `The daemon answered ${reply.status}.` })
+}
+
+/** The data of a call. Throws a `Refusal`. */
+export async function call<N extends CallName>(name: N, body: BodyOf<N>): Promise<DataOf<N>> {
+  const type = ENVELOPES[name]
+  const message = type && { type, version: 1, id: crypto.randomUUID(), timestamp: Date.now(), payload: body }
+  const reply = await ask(PATHS[name], {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify(message ?? body),
+  })
+  if (!reply.ok) throw await failureOf(reply)
+  const answer = await reply.json()
+  return type ? answer.payload.data : answer.data
+}
+
+/** The bytes of a file that a run wrote. */
+export async function fileOf(runId: string, path: string): Promise<Blob> {
+  const query = new URLSearchParams({ run_id: runId, path })
+  const reply = await ask(`/v1/artifacts/get?${query}`)
+  if (!reply.ok) throw await failureOf(reply)
+  return reply.blob()
+}
+
+/** The events of a run until it ends. Throws when the connection is lost. */
+export async function* events(runId: string, last: string | null, signal: AbortSignal) {
+  const headers: Record<string, string> = last === null ? {} : { 'last-event-id': last }
+  const reply = await ask(`/v1/runs/stream?${new URLSearchParams({ run_id: runId })}`, { headers, signal })
+  if (!reply.ok || !reply.body) throw await failureOf(reply)
+  const reader = reply.body.pipeThrough(new TextDecoderStream()).getReader()
+  for (let rest = ''; ; ) {
+    const { done, value } = await reader.read()
+    if (done) return
+    const blocks = (rest + value).split('\n\n')
+    rest = blocks.pop()!
+    for (const block of blocks) {
+      const field = (name: string) => new RegExp(`^${name}: (.*)$`, 'm').exec(block)?.[1]
+      const event = field('event')
+      if (event) yield { id: field('id') ?? null, event: { event, data: JSON.parse(field('data')!) } as RunEvent }
+    }
+  }
+}

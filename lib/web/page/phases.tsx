@@ -1,0 +1,138 @@
+// The phases of a run: each with its place in time and, when opened, everything that is recorded of it.
+
+import { call } from './api.ts'
+import { Bar, scaleOf } from './bar.tsx'
+import type { Detail, Live, Phase } from './live.ts'
+import { Act, Empty, Json } from './parts.tsx'
+import { route, setQuery, to } from './route.ts'
+import { State, wordOf } from './state.tsx'
+import { Took, When } from './time.tsx'
+
+/** Sub-runs that a phase shows; the tree has all of them. */
+const MOST_SUB_RUNS = 50
+
+export function Phases({ live, run }: { live: Live; run: Detail }) {
+  const open = route.value.query.get('phase')
+  const phases = live.phases.value
+  if (phases.length === 0) {
+    return (
+      <Empty>
+        <p>This run has no phases.</p>
+      </Empty>
+    )
+  }
+  const scale = scaleOf({ from: run.started_at ?? Date.now(), until: run.completed_at })
+  return (
+    <ol class="phases">
+      {phases.map(phase => {
+        const asked = live.reviews.value.filter(({ phase: name }) => name === phase.name)
+        return (
+          <li key={phase.name}>
+            <details
+              class="phase"
+              open={phase.name === open}
+              onToggle={({ currentTarget }) => {
+                const shown = route.value.query.get('phase')
+                if (currentTarget.open && shown !== phase.name) setQuery({ phase: phase.name })
+                else if (!currentTarget.open && shown === phase.name) setQuery({ phase: '' })
+              }}
+            >
+              <summary>
+                <State of={phase.state} bare />
+                <span class="name">{phase.name}</span>
+                <span class="quiet small about">{aboutOf(phase)}</span>
+                <Bar
+                  of={phase.started_at === null ? null : { from: phase.started_at, until: phase.completed_at }}
+                  state={phase.state}
+                  scale={scale}
+                  waits={asked.map(({ created_at, decided_at }) => ({ from: created_at, until: decided_at }))}
+                />
+                <span class="small took">
+                  <Took from={phase.started_at} until={phase.completed_at} />
+                </span>
+              </summary>
+              {phase.name === open && <Opened phase={phase} run={run} live={live} />}
+            </details>
+          </li>
+        )
+      })}
+    </ol>
+  )
+}
+
+function aboutOf({ state, type, agent, action, attempt, waiting, reason }: Phase): string {
+  const what = agent ? `${agent}${action ? `.${action}` : ''}` : type
+  const now = waiting === null ? wordOf(state) : `waits for ${waiting}`
+  const parts = [what, now, attempt > 1 && `attempt ${attempt}`, waiting === null && reason]
+  return parts.filter(Boolean).join(' · ')
+}
+
+function Opened({ phase, run, live }: { phase: Phase; run: Detail; live: Live }) {
+  const { name, depends_on, started_at, error, text, data, files, sub_runs } = phase
+  return (
+    <div class="opened">
+      <p class="facts small quiet">
+        <span>
+          started <When at={started_at} />
+        </span>
+        {depends_on.length > 0 && <span>after {depends_on.join(', ')}</span>}
+        <a href={`${to('runs', run.run_id, 'logs')}?phase=${encodeURIComponent(name)}`}>log</a>
+      </p>
+      {error && (
+        <div class="notice failed">
+          <p class="wrap">
+            <code>{error.code}</code> {error.message}
+          </p>
+          {error.hint && <p class="quiet wrap">{error.hint}</p>}
+        </div>
+      )}
+      {text !== '' && <p class="wrap">{text}</p>}
+      {sub_runs.length > 0 && (
+        <>
+          <h3>Sub-runs</h3>
+          <ul class="plain">
+            {sub_runs.slice(0, MOST_SUB_RUNS).map(each => (
+              <li key={each.run_id}>
+                <State of={each.state} bare /> <a href={to('runs', each.run_id)}>{each.run_name ?? each.run_id}</a>
+              </li>
+            ))}
+          </ul>
+          {sub_runs.length > MOST_SUB_RUNS && (
+            <p>
+              <a href={to('runs', run.run_id, 'tree')}>All {sub_runs.length.toLocaleString('en')} in the tree</a>
+            </p>
+          )}
+        </>
+      )}
+      {files.length > 0 && (
+        <>
+          <h3>Files</h3>
+          <ul class="plain">
+            {files.map(({ path }) => (
+              <li key={path}>
+                <a href={`${to('runs', run.run_id, 'files')}?path=${encodeURIComponent(path)}`}>{path}</a>
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+      {data !== null && (
+        <>
+          <h3>Data</h3>
+          <Json of={data} />
+        </>
+      )}
+      {run.completed_at !== null && started_at !== null && (
+        <Act
+          plain
+          work={async () => {
+            await call('ResumeRun', { run_id: run.run_id, from_phase: name })
+            await live.again()
+          }}
+        >
+          Run again from here
+        </Act>
+      )}
+    </div>
+  )
+}

@@ -1,0 +1,173 @@
+// The questions that runs ask people, with the forms of their answers.
+
+import { useSignal } from '@preact/signals'
+import { CHOICES, type Choice } from '../../wire/choices.ts'
+import type { AskedReview } from '../../wire/daemon-calls.ts'
+import { call, token } from './api.ts'
+import { Fields, type Typed, valuesOf } from './forms.tsx'
+import { Empty, Failure, TokenForm, useLoaded } from './parts.tsx'
+import { route, to } from './route.ts'
+import { State } from './state.tsx'
+import { When } from './time.tsx'
+
+const LOOK_MS = 2_000
+
+const MEANS: Record<Choice, string> = {
+  approve: 'Approve',
+  reject: 'Reject',
+  retry: 'Retry: try the phase again',
+  skip: 'Skip: go on without it',
+  complete: 'Complete: it was done elsewhere',
+  fail: 'Fail: end the run',
+}
+
+/** Reviews that wait. The number beside the link in the navigation and the inbox read it. */
+export const useWaiting = () =>
+  useLoaded('waiting', () => call('ListReviews', { state: 'pending', limit: 100 }), LOOK_MS)
+
+export function Reviews() {
+  const decided = route.value.query.get('state') === 'decided'
+  return (
+    <main>
+      <header class="top">
+        <h1>Reviews</h1>
+      </header>
+      <nav class="tabs" aria-label="Reviews">
+        <a href={to('reviews')} aria-current={decided ? undefined : 'page'}>
+          Waiting
+        </a>
+        <a href={`${to('reviews')}?state=decided`} aria-current={decided ? 'page' : undefined}>
+          Decided
+        </a>
+      </nav>
+      {decided ? <Decided /> : <Waiting />}
+    </main>
+  )
+}
+
+function Waiting() {
+  const { data, error, again } = useWaiting()
+  if (!data) return <Failure of={error} />
+  return (
+    <>
+      <Failure of={error} />
+      {data.reviews.length === 0 && (
+        <Empty>
+          <p>Nothing waits for you.</p>
+          <p>
+            A phase of the type <code>gate</code>, or one with <code>on_failure: escalate</code>, asks here.
+          </p>
+        </Empty>
+      )}
+      {data.reviews.map(review => (
+        <Review key={review.id} review={review} done={again} />
+      ))}
+      {data.total > data.reviews.length && <p class="quiet">{data.total - data.reviews.length} more wait.</p>}
+    </>
+  )
+}
+
+function Decided() {
+  const { data, error } = useLoaded('decided', () => call('ListReviews', { state: 'decided', limit: 100 }))
+  if (!data) return <Failure of={error} />
+  if (data.reviews.length === 0) {
+    return (
+      <Empty>
+        <p>Nothing was decided yet.</p>
+      </Empty>
+    )
+  }
+  return (
+    <ul class="chain">
+      {data.reviews.map(({ id, run_id, run_name, phase, decision, decided_by, decided_at, comment }) => (
+        <li key={id}>
+          <div>
+            <a href={`${to('runs', run_id)}?phase=${encodeURIComponent(phase)}`}>
+              {run_name ?? run_id} › {phase}
+            </a>
+            <p class="quiet wrap">
+              {decision} by {decided_by ?? 'nobody'}, <When at={decided_at} />
+              {comment && `: ${comment}`}
+            </p>
+          </div>
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+/** One review that waits. `done` is called when it has been answered. */
+export function Review({ review, done }: { review: AskedReview; done(): unknown }) {
+  const typed = useSignal<Typed>({})
+  const comment = useSignal('')
+  const busy = useSignal(false)
+  const error = useSignal<unknown>(null)
+  const { id, run_id, run_name, phase, kind, prompt, reason, form, created_at } = review
+
+  async function decide(decision: Choice): Promise<void> {
+    busy.value = true
+    error.value = null
+    try {
+      const values = decision === 'approve' && form.length > 0 ? { values: valuesOf(form, typed.value) } : {}
+      const said = comment.value.trim() === '' ? {} : { comment: comment.value.trim() }
+      await call('DecideReview', { review_id: id, decision, ...said, ...values })
+      await done()
+    } catch (thrown) {
+      error.value = thrown
+    }
+    busy.value = false
+  }
+  const [first, ...others] = CHOICES[kind]
+  return (
+    <section class="card" aria-label={`Review of ${phase}`}>
+      <header class="row">
+        <State of="awaiting_input" bare />
+        <h2>
+          <a href={`${to('runs', run_id)}?phase=${encodeURIComponent(phase)}`}>
+            {run_name ?? run_id} › {phase}
+          </a>
+        </h2>
+        <span class="quiet small">
+          asked <When at={created_at} />
+        </span>
+      </header>
+      {prompt !== '' && <p class="prompt wrap">{prompt}</p>}
+      {kind === 'escalation' && reason !== '' && <p class="quiet wrap">{reason}</p>}
+      <form
+        onSubmit={event => {
+          event.preventDefault()
+          void decide(first!)
+        }}
+      >
+        <div class="grid">
+          <Fields of={form} typed={typed} prefix={id} />
+          <div class="field">
+            <label for={`${id}-comment`}>Comment</label>
+            <input
+              id={`${id}-comment`}
+              type="text"
+              maxLength={10_000}
+              value={comment}
+              onInput={event => {
+                comment.value = event.currentTarget.value
+              }}
+            />
+          </div>
+        </div>
+        {token.value !== null && (
+          <div class="row">
+            <button type="submit" disabled={busy}>
+              {MEANS[first!]}
+            </button>
+            {others.map(each => (
+              <button key={each} type="button" class="plain" disabled={busy} onClick={() => decide(each)}>
+                {MEANS[each]}
+              </button>
+            ))}
+          </div>
+        )}
+      </form>
+      {error.value === null ? <TokenForm /> : <Failure of={error.value} />}
+    </section>
+  )
+}

@@ -1,0 +1,49 @@
+// The address of what is shown: `#/runs/<id>/logs?phase=build`. Everything that can be looked at has one.
+
+import { computed, signal } from '@preact/signals'
+import { keepToken } from './api.ts'
+
+const hash = signal('')
+
+/** The parts of the path, decoded, and the query. */
+export const route = computed(() => {
+  const [path = '', query = ''] = hash.value.replace(/^#\/?/, '').split(/\?(.*)/s)
+  const parts = path.split('/').filter(Boolean).map(decoded)
+  return { parts: parts.length > 0 ? parts : ['runs'], query: new URLSearchParams(query) }
+})
+
+function decoded(part: string): string {
+  try {
+    return decodeURIComponent(part)
+  } catch {
+    return part
+  }
+}
+
+export const to = (...parts: string[]): string => `#/${parts.map(encodeURIComponent).join('/')}`
+
+export function go(address: string): void {
+  location.hash = address
+}
+
+/** Changes the query of this address without a new entry in the history. */
+export function setQuery(values: Record<string, string>): void {
+  const query = new URLSearchParams(Object.entries(values).filter(([, value]) => value !== ''))
+  history.replaceState(null, '', `${to(...route.value.parts)}${query.size > 0 ? `?${query}` : ''}`)
+  hash.value = location.hash
+}
+
+/** Takes the token out of an address that has one, so that it is neither shown nor kept in the history. */
+function read(): void {
+  const found = /^#token=([\w-]+)(?:&(.*))?$/.exec(location.hash)
+  if (found) {
+    keepToken(found[1]!)
+    history.replaceState(null, '', `#/${(found[2] ?? '').replace(/^\//, '')}`)
+  }
+  hash.value = location.hash
+}
+
+export function follow(): void {
+  addEventListener('hashchange', read)
+  read()
+}

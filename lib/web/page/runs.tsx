@@ -1,0 +1,184 @@
+// All top runs, newest first, with filters. The list is read in pages, as far as it is seen.
+
+import { useSignal } from '@preact/signals'
+import { useEffect, useRef } from 'preact/hooks'
+import type { Static } from 'typebox'
+import type { ToldRun } from '../../wire/run-records.ts'
+import { RUN_STATES } from '../../wire/states.ts'
+import { call } from './api.ts'
+import { useKeys } from './keys.tsx'
+import { Empty, Failure, knownTeams, useLoaded } from './parts.tsx'
+import { go, route, setQuery, to } from './route.ts'
+import { State, wordOf } from './state.tsx'
+import { Took, When } from './time.tsx'
+import { Virtual } from './virtual.tsx'
+
+type Run = Static<typeof ToldRun>
+
+const PAGE = 100
+const HEIGHT = 56
+const LOOK_MS = 2_000
+
+export function Runs() {
+  const { query } = route.value
+  const [state, team, search] = ['state', 'team', 'search'].map(name => query.get(name) ?? '') as [
+    string,
+    string,
+    string,
+  ]
+  const set = (change: object) => setQuery({ state, team, search, ...change })
+  const teams = useLoaded('teams', knownTeams)
+  return (
+    <main>
+      <header class="top">
+        <h1>Runs</h1>
+        <a class="button" href={to('start')}>
+          Start a run
+        </a>
+      </header>
+      <search class="row filters">
+        <label class="field">
+          <span>State</span>
+          <select value={state} onChange={event => set({ state: event.currentTarget.value })}>
+            <option value="">all</option>
+            {RUN_STATES.map(each => (
+              <option key={each} value={each}>
+                {wordOf(each)}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label class="field">
+          <span>Team</span>
+          <select value={team} onChange={event => set({ team: event.currentTarget.value })}>
+            <option value="">all</option>
+            {[...new Set([...(teams.data ?? []), ...(team ? [team] : [])])].map(each => (
+              <option key={each} value={each}>
+                {each}
+              </option>
+            ))}
+          </select>
+        </label>
+        <label class="field grow">
+          <span>Search</span>
+          <input
+            type="search"
+            value={search}
+            placeholder="name, team or id"
+            onInput={event => set({ search: event.currentTarget.value })}
+          />
+        </label>
+      </search>
+      <List key={`${state} ${team} ${search}`} state={state} team={team} search={search.trim()} />
+    </main>
+  )
+}
+
+function List({ state, team, search }: { state: string; team: string; search: string }) {
+  const pages = useSignal<Record<number, Run[]>>({})
+  const total = useSignal<number | null>(null)
+  const error = useSignal<unknown>(null)
+  const chosen = useSignal(-1)
+  const range = useRef<[number, number]>([0, 1])
+
+  async function load(page: number): Promise<void> {
+    const body = { limit: PAGE, offset: page * PAGE, root_only: true }
+    const filter = { ...(state && { state }), ...(team && { team }), ...(search && { search: search.slice(0, 200) }) }
+    try {
+      const found = await call('ListRuns', { ...body, ...filter })
+      total.value = found.total
+      error.value = null
+      if (JSON.stringify(found.runs) === JSON.stringify(pages.value[page])) return
+      pages.value = { ...pages.value, [page]: found.runs }
+    } catch (thrown) {
+      error.value = thrown
+    }
+  }
+  async function look(): Promise<void> {
+    const [first, last] = range.current
+    for (let page = Math.floor(first / PAGE); page <= Math.floor(Math.max(first, last - 1) / PAGE); page++)
+      await load(page)
+  }
+  useEffect(() => {
+    // Typing would ask for each letter.
+    const first = setTimeout(look, search ? 150 : 0)
+    const timer = setInterval(() => !document.hidden && void look(), LOOK_MS)
+    return () => {
+      clearTimeout(first)
+      clearInterval(timer)
+    }
+  }, [])
+
+  const runAt = (index: number): Run | undefined => pages.value[Math.floor(index / PAGE)]?.[index % PAGE]
+  const count = total.value ?? 0
+  const move = (by: number) => {
+    chosen.value = Math.max(0, Math.min(count - 1, chosen.value + by))
+  }
+  useKeys({
+    j: () => move(1),
+    k: () => move(-1),
+    Enter: () => {
+      const run = runAt(chosen.value)
+      if (run) go(to('runs', run.run_id))
+    },
+  })
+
+  if (error.value !== null && total.value === null) return <Failure of={error.value} />
+  if (total.value === null) return <div class="virtual list" aria-busy="true" />
+  if (count === 0) {
+    return (
+      <Empty>
+        {state || team || search ? (
+          <p>No run fits these filters.</p>
+        ) : (
+          <>
+            <p>Nothing has run here yet.</p>
+            <p>
+              Try <code>bun daemon.ts run examples/repo-report</code>, or <a href={to('start')}>start a run</a>.
+            </p>
+          </>
+        )}
+      </Empty>
+    )
+  }
+  return (
+    <>
+      <Failure of={error.value} />
+      <p class="quiet small">{count === 1 ? '1 run' : `${count.toLocaleString('en')} runs`}</p>
+      <Virtual
+        count={count}
+        height={HEIGHT}
+        show={chosen.value}
+        onRange={(first, last) => {
+          range.current = [first, last]
+          if (Math.floor(Math.max(0, last - 1) / PAGE) in pages.value === false) void look()
+        }}
+        box={{ class: 'list', tabIndex: 0, role: 'list', 'aria-label': 'Runs' }}
+        row={index => (
+          <Row key={index} run={runAt(index)} index={index} count={count} chosen={index === chosen.value} />
+        )}
+      />
+    </>
+  )
+}
+
+function Row({ run, index, count, chosen }: { run: Run | undefined; index: number; count: number; chosen: boolean }) {
+  const place = { 'aria-posinset': index + 1, 'aria-setsize': count }
+  if (!run) return <div class="item" role="listitem" {...place} />
+  return (
+    <div class={`item ${chosen ? 'chosen' : ''}`} role="listitem" {...place}>
+      <State of={run.state} bare />
+      <a class="name" href={to('runs', run.run_id)}>
+        {run.run_name ?? run.team}
+      </a>
+      <span class="quiet small about">
+        {run.run_name === null ? wordOf(run.state) : `${run.team} · ${wordOf(run.state)}`}
+        {run.error && ` · ${run.error.message}`}
+      </span>
+      <span class="small times">
+        <When at={run.started_at} />
+        <Took from={run.started_at} until={run.completed_at} />
+      </span>
+    </div>
+  )
+}

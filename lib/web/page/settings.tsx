@@ -1,0 +1,122 @@
+// Settings: a value can be written, and a secret is never shown again.
+
+import { useSignal } from '@preact/signals'
+import type { Json } from '../../json.ts'
+import { call, token } from './api.ts'
+import { textOf } from './forms.tsx'
+import { Act, Empty, Failure, TokenForm, useLoaded } from './parts.tsx'
+
+/** Settings of agents that are neither text nor secret are written as JSON, as on the command line. */
+function jsonOf(key: string, text: string): Json {
+  if (key.startsWith('secrets.') || !/^(true|false)$|^[[{]/.test(text)) return text
+  try {
+    return JSON.parse(text)
+  } catch {
+    return text
+  }
+}
+
+export function Settings() {
+  return (
+    <main>
+      <header class="top">
+        <h1>Settings</h1>
+      </header>
+      {token.value === null ? <TokenForm /> : <Values />}
+    </main>
+  )
+}
+
+function Values() {
+  const { data, error, again } = useLoaded('settings', () => call('ListSettings', {}))
+  const key = useSignal('')
+  const text = useSignal('')
+  const failed = useSignal<unknown>(null)
+  const typed = (signal: typeof key) => (event: { currentTarget: { value: string } }) => {
+    signal.value = event.currentTarget.value
+  }
+  return (
+    <>
+      <form
+        class="row"
+        autocomplete="off"
+        onSubmit={async event => {
+          event.preventDefault()
+          failed.value = null
+          try {
+            const name = key.value.trim()
+            await call('SetSetting', { key: name, value: jsonOf(name, text.value) })
+            key.value = ''
+            text.value = ''
+            again()
+          } catch (thrown) {
+            failed.value = thrown
+          }
+        }}
+      >
+        <div class="field grow">
+          <label for="key">Key</label>
+          <input
+            id="key"
+            type="text"
+            required
+            spellcheck={false}
+            placeholder="agents.wiki.api_token"
+            value={key}
+            onInput={typed(key)}
+          />
+        </div>
+        <div class="field grow">
+          <label for="value">Value</label>
+          <input id="value" type="password" required autocomplete="off" value={text} onInput={typed(text)} />
+        </div>
+        <button type="submit">Set</button>
+      </form>
+      <Failure of={failed.value ?? error} />
+      {data?.settings.length === 0 && (
+        <Empty>
+          <p>Nothing is set.</p>
+          <p>
+            The manual of an agent says what it needs, and <code>bun daemon.ts doctor</code> checks it.
+          </p>
+        </Empty>
+      )}
+      {data && data.settings.length > 0 && (
+        <div class="wide">
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">Key</th>
+                <th scope="col">Value</th>
+                <th scope="col">
+                  <span class="unseen">Actions</span>
+                </th>
+              </tr>
+            </thead>
+            <tbody>
+              {data.settings.map(each => (
+                <tr key={each.key}>
+                  <td>
+                    <code>{each.key}</code>
+                  </td>
+                  <td class="wrap">{textOf(each.value)}</td>
+                  <td>
+                    <Act
+                      plain
+                      work={async () => {
+                        await call('SetSetting', { key: each.key, value: null })
+                        again()
+                      }}
+                    >
+                      Remove
+                    </Act>
+                  </td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </>
+  )
+}

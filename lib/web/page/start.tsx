@@ -1,0 +1,207 @@
+// Starts a run: the form is made of the inputs of its team, and the plan says what the run would write.
+
+import { useSignal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+import type { Which } from '../../wire/daemon-calls.ts'
+import type { Field } from '../../wire/forms.ts'
+import type { Plan } from '../../wire/plans.ts'
+import { call } from './api.ts'
+import { Fields, type Typed, typedOf, valuesOf } from './forms.tsx'
+import { Act, Failure, knownTeams, useLoaded } from './parts.tsx'
+import { go, route, to } from './route.ts'
+
+/** Where the teams lie that were started from this page, by name. A run does not record it. */
+const KEY = 'cadre-team-paths'
+
+function pathsByTeam(): Record<string, string> {
+  try {
+    return JSON.parse(localStorage.getItem(KEY) ?? '{}')
+  } catch {
+    return {}
+  }
+}
+
+interface Read {
+  which: Which
+  name: string
+  fields: readonly Field[]
+}
+
+export function Start() {
+  const like = route.value.query.get('like')
+  const text = useSignal(route.value.query.get('team') ?? '')
+  const read = useSignal<Read | null>(null)
+  const typed = useSignal<Typed>({})
+  const name = useSignal('')
+  const plan = useSignal<Plan | null>(null)
+  const error = useSignal<unknown>(null)
+  const teams = useLoaded('teams', knownTeams)
+  const places = [...Object.values(pathsByTeam()), ...(teams.data ?? []).filter(team => !team.startsWith('@local/'))]
+
+  async function open(values = {}): Promise<void> {
+    error.value = null
+    plan.value = null
+    const given = text.value.trim()
+    const which = given.startsWith('@') ? { team: given } : { path: given }
+    try {
+      const { inputs, ...found } = await call('ValidateTeam', which)
+      read.value = { which, name: 'name' in found ? String(found.name) : given, fields: inputs }
+      typed.value = typedOf(inputs, values)
+    } catch (thrown) {
+      read.value = null
+      error.value = thrown
+    }
+  }
+  useEffect(() => {
+    const before = async () => {
+      if (like === null) return text.value === '' ? undefined : open()
+      const run = await call('GetRun', { run_id: like })
+      name.value = run.run_name ?? ''
+      text.value = run.team.startsWith('@local/') ? (pathsByTeam()[run.team] ?? run.workspace ?? '') : run.team
+      if (text.value !== '') await open(run.inputs)
+    }
+    before().catch(thrown => {
+      error.value = thrown
+    })
+  }, [like])
+
+  async function start(): Promise<void> {
+    const { which, name: team, fields } = read.value!
+    const inputs = valuesOf(fields, typed.value)
+    const called = name.value.trim() === '' ? {} : { run_name: name.value.trim() }
+    const { run_id } = await call('StartRun', { ...which, inputs, ...called })
+    if (which.path !== undefined) localStorage.setItem(KEY, JSON.stringify({ ...pathsByTeam(), [team]: which.path }))
+    go(to('runs', run_id))
+  }
+
+  return (
+    <main>
+      <header class="top">
+        <h1>Start a run</h1>
+      </header>
+      <form
+        class="row"
+        onSubmit={event => {
+          event.preventDefault()
+          void open()
+        }}
+      >
+        <div class="field grow">
+          <label for="team">Team</label>
+          <input
+            id="team"
+            type="text"
+            required
+            list="teams"
+            autocomplete="off"
+            spellcheck={false}
+            placeholder="@scope/name, or the path of a folder with a team.yml"
+            value={text}
+            onInput={event => {
+              text.value = event.currentTarget.value
+              read.value = null
+            }}
+          />
+          <datalist id="teams">
+            {[...new Set(places)].map(each => (
+              <option key={each} value={each} />
+            ))}
+          </datalist>
+        </div>
+        <button type="submit" class={read.value ? 'plain' : ''}>
+          Open
+        </button>
+      </form>
+      <Failure of={error.value} />
+      {read.value && (
+        <form
+          class="card"
+          onSubmit={event => {
+            event.preventDefault()
+            error.value = null
+            start().catch(thrown => {
+              error.value = thrown
+            })
+          }}
+        >
+          <h2>{read.value.name}</h2>
+          {read.value.fields.length === 0 && <p class="quiet">The team asks for no inputs.</p>}
+          <div class="grid">
+            <Fields of={read.value.fields} typed={typed} prefix="input" />
+            <div class="field">
+              <label for="run-name">Name of the run</label>
+              <input
+                id="run-name"
+                type="text"
+                maxLength={200}
+                value={name}
+                onInput={event => {
+                  name.value = event.currentTarget.value
+                }}
+              />
+            </div>
+          </div>
+          <div class="row">
+            <button type="submit">Start</button>
+            <Act
+              plain
+              work={async () => {
+                const { which, fields } = read.value!
+                plan.value = await call('PlanTeam', { ...which, inputs: valuesOf(fields, typed.value) })
+              }}
+            >
+              What would it write?
+            </Act>
+          </div>
+        </form>
+      )}
+      {plan.value && <Planned plan={plan.value} />}
+    </main>
+  )
+}
+
+function Planned({ plan: { missing, writes } }: { plan: Plan }) {
+  return (
+    <section class="card" aria-label="Plan">
+      <h2>What it would write</h2>
+      {missing.length > 0 && (
+        <div class="notice failed">
+          <p>It cannot start yet:</p>
+          <ul>
+            {missing.map(({ path, message }) => (
+              <li key={path + message}>
+                <code>{path}</code> {message}
+              </li>
+            ))}
+          </ul>
+        </div>
+      )}
+      {writes.length === 0 ? (
+        <p class="quiet">It writes nothing to other systems, except what its commands do.</p>
+      ) : (
+        <div class="wide">
+          <table>
+            <thead>
+              <tr>
+                <th scope="col">Phase</th>
+                <th scope="col">Agent</th>
+                <th scope="col">Where to</th>
+                <th scope="col">Credential</th>
+              </tr>
+            </thead>
+            <tbody>
+              {writes.map((write, index) => (
+                <tr key={index}>
+                  <td>{write.phase.join(' › ')}</td>
+                  <td>{write.action ? `${write.agent}.${write.action}` : write.agent}</td>
+                  <td>{write.to}</td>
+                  <td>{write.credentials.join(', ') || 'none'}</td>
+                </tr>
+              ))}
+            </tbody>
+          </table>
+        </div>
+      )}
+    </section>
+  )
+}

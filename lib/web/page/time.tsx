@@ -1,0 +1,49 @@
+// Times as people read them: relative, with the exact one on hover.
+
+import { signal } from '@preact/signals'
+
+/** The present, once a second. What shows it is drawn again, and nothing else. */
+export const now = signal(Date.now())
+setInterval(() => {
+  if (!document.hidden) now.value = Date.now()
+}, 1_000)
+
+const UNITS = [
+  ['day', 86_400_000],
+  ['hour', 3_600_000],
+  ['minute', 60_000],
+] as const
+const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' })
+const exact = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
+
+export function When({ at }: { at: number | null }) {
+  if (at === null) return <span class="quiet">–</span>
+  const date = new Date(at)
+  return (
+    <time dateTime={date.toISOString()} title={exact.format(date)}>
+      {agoOf(now.value - at)}
+    </time>
+  )
+}
+
+function agoOf(ms: number): string {
+  for (const [unit, size] of UNITS) if (ms >= size) return relative.format(-Math.floor(ms / size), unit)
+  return ms < 5_000 ? 'just now' : `${Math.floor(ms / 1_000)} seconds ago`
+}
+
+/** How long something took, or takes. */
+export function Took({ from, until }: { from: number | null; until: number | null }) {
+  if (from === null) return <span class="quiet">–</span>
+  return <span class="number">{durationOf((until ?? now.value) - from)}</span>
+}
+
+export function durationOf(given: number): string {
+  const ms = Math.max(0, given)
+  if (ms < 1_000) return `${ms} ms`
+  const seconds = Math.floor(ms / 1_000)
+  if (seconds < 60) return `${(ms / 1_000).toFixed(1)} s`
+  const minutes = Math.floor(seconds / 60)
+  if (minutes < 60) return `${minutes} min ${seconds % 60} s`
+  const hours = Math.floor(minutes / 60)
+  return hours < 48 ? `${hours} h ${minutes % 60} min` : `${Math.floor(hours / 24)} days`
+}

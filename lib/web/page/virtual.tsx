@@ -1,0 +1,80 @@
+// A list that draws only the rows that can be seen, all of one height.
+
+import { useSignal } from '@preact/signals'
+import type { ComponentChildren } from 'preact'
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
+
+/** Rows that are drawn above and below those that can be seen. */
+const SPARE = 12
+
+interface Box {
+  class: string
+  role: 'list' | 'region' | 'treegrid'
+  tabIndex: number
+  'aria-label': string
+  'aria-rowcount'?: number
+  'aria-activedescendant'?: string
+}
+
+interface Props {
+  count: number
+  height: number
+  row(index: number): ComponentChildren
+  /** Keeps the end in sight as rows are added, until somebody scrolls up. */
+  follow?: boolean
+  onFollow?(follow: boolean): void
+  /** A row that must be in sight. */
+  show?: number
+  onRange?(first: number, last: number): void
+  /** Attributes of the box that scrolls. */
+  box: Box
+}
+
+export function Virtual({ count, height, row, follow = false, onFollow, show = -1, onRange, box }: Props) {
+  const frame = useRef<HTMLDivElement>(null)
+  const top = useSignal(0)
+  const seen = useSignal(600)
+
+  useEffect(() => {
+    const observer = new ResizeObserver(([entry]) => {
+      seen.value = entry!.contentRect.height
+    })
+    observer.observe(frame.current!)
+    return () => observer.disconnect()
+  }, [])
+  useLayoutEffect(() => {
+    if (follow) frame.current!.scrollTop = count * height
+  }, [follow, count])
+  useLayoutEffect(() => {
+    if (show < 0) return
+    const { scrollTop, clientHeight } = frame.current!
+    if (show * height < scrollTop) frame.current!.scrollTop = show * height
+    else if ((show + 1) * height > scrollTop + clientHeight)
+      frame.current!.scrollTop = (show + 1) * height - clientHeight
+  }, [show])
+
+  const first = Math.max(0, Math.floor(top.value / height) - SPARE)
+  const last = Math.min(count, Math.ceil((top.value + seen.value) / height) + SPARE)
+  useEffect(() => onRange?.(first, last), [first, last])
+
+  return (
+    <div
+      {...box}
+      class={`virtual ${box.class}`}
+      ref={frame}
+      onScroll={({ currentTarget: { scrollTop, clientHeight, scrollHeight } }) => {
+        const up = scrollTop < top.peek()
+        top.value = scrollTop
+        const atEnd = scrollTop + clientHeight >= scrollHeight - 2
+        if (atEnd && !follow) onFollow?.(true)
+        else if (!atEnd && up && follow) onFollow?.(false)
+      }}
+    >
+      <div class="all" role="presentation" style={{ height: `${count * height}px` }}>
+        <div class="drawn" role="presentation" style={{ transform: `translateY(${first * height}px)` }}>
+          {Array.from({ length: Math.max(0, last - first) }, (_, index) => row(first + index))}
+        </div>
+      </div>
+    </div>
+  )
+}

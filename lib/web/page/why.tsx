@@ -1,0 +1,58 @@
+// Why a run ended as it did: the path through the tree to the first failure, and what was written outside.
+
+import { call } from './api.ts'
+import type { Detail } from './live.ts'
+import { Failure, Outside, useLoaded } from './parts.tsx'
+import { to } from './route.ts'
+import { State } from './state.tsx'
+
+const WRITES: Record<string, string> = { done: 'completed', sent: 'running', unknown: 'awaiting_input' }
+
+export function Reasons({ run }: { run: Detail }) {
+  const found = useLoaded(`${run.run_id} ${run.state}`, () => call('GetWhy', { run_id: run.run_id }))
+  if (found.error) return <Failure of={found.error} />
+  if (!found.data) return <div aria-busy="true" />
+  const { text, chain, written } = found.data
+  return (
+    <>
+      <pre class="prose">{text}</pre>
+      {chain.length > 0 && (
+        <>
+          <h2>The way to it</h2>
+          <ol class="chain">
+            {chain.map(cause => (
+              <li key={cause.run_id + cause.phase}>
+                <State of={cause.state} bare />
+                <div>
+                  <a
+                    href={`${to('runs', cause.run_id)}${cause.phase ? `?phase=${encodeURIComponent(cause.phase)}` : ''}`}
+                  >
+                    {cause.run_name ?? cause.team}
+                    {cause.phase && ` › ${cause.phase}`}
+                  </a>
+                  {cause.error && <p class="quiet wrap">{cause.error.message}</p>}
+                </div>
+              </li>
+            ))}
+          </ol>
+        </>
+      )}
+      {written.length > 0 && (
+        <>
+          <h2>Written outside</h2>
+          <ul class="chain">
+            {written.map(write => (
+              <li key={`${write.run_id} ${write.phase} ${write.entry}`}>
+                <State of={WRITES[write.state]!} bare />
+                <div>
+                  {write.phase} › {write.entry}{' '}
+                  <Outside url={write.url}>{write.id ?? (write.state === 'unknown' ? 'not known' : '')}</Outside>
+                </div>
+              </li>
+            ))}
+          </ul>
+        </>
+      )}
+    </>
+  )
+}

@@ -1,0 +1,78 @@
+// The folders that runs work in.
+
+import { useSignal } from '@preact/signals'
+import { call } from './api.ts'
+import { Act, Empty, Failure, useLoaded } from './parts.tsx'
+import { When } from './time.tsx'
+
+export function Workspaces() {
+  const { data, error, again } = useLoaded('workspaces', () => call('ListWorkspaces', {}), 5_000)
+  const path = useSignal('')
+  const failed = useSignal<unknown>(null)
+  return (
+    <main>
+      <header class="top">
+        <h1>Workspaces</h1>
+      </header>
+      <form
+        class="row"
+        onSubmit={async event => {
+          event.preventDefault()
+          failed.value = null
+          try {
+            await call('AddWorkspace', { path: path.value.trim() })
+            path.value = ''
+            again()
+          } catch (thrown) {
+            failed.value = thrown
+          }
+        }}
+      >
+        <div class="field grow">
+          <label for="path">Folder</label>
+          <input
+            id="path"
+            type="text"
+            required
+            placeholder="an absolute path"
+            value={path}
+            onInput={event => {
+              path.value = event.currentTarget.value
+            }}
+          />
+        </div>
+        <button type="submit">Add</button>
+      </form>
+      <Failure of={failed.value ?? error} />
+      {data?.workspaces.length === 0 && (
+        <Empty>
+          <p>No folder is registered yet. The first run in a folder registers it.</p>
+        </Empty>
+      )}
+      <ul class="cards">
+        {data?.workspaces.map(each => (
+          <li key={each.workspace_id} class="card">
+            <h2>{each.name}</h2>
+            <p class="quiet small wrap">
+              <code>{each.path}</code>
+            </p>
+            <p class="small">
+              {['no active run', '1 active run'][each.active_runs] ?? `${each.active_runs} active runs`} · since{' '}
+              <When at={each.created_at} />
+            </p>
+            {each.teams.length > 0 && <p class="quiet small wrap">{each.teams.join(', ')}</p>}
+            <Act
+              plain
+              work={async () => {
+                await call('RemoveWorkspace', { workspace_id: each.workspace_id })
+                again()
+              }}
+            >
+              Remove from the list
+            </Act>
+          </li>
+        ))}
+      </ul>
+    </main>
+  )
+}

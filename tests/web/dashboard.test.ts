@@ -1,0 +1,298 @@
+// The dashboard in a real browser, on a real daemon with real runs.
+
+import { afterAll, afterEach, describe, expect, setDefaultTimeout, test } from 'bun:test'
+import axe from 'axe-core'
+import type { Browser } from 'playwright-core'
+import { GATE, HELLO, NESTED } from '../daemon/teams.ts'
+import { until } from '../support/bounded.ts'
+import { files, spawnDaemon } from '../support/daemon.ts'
+import { hasBrowser, look, PATIENCE_MS, type Seen, startBrowser } from './browser.ts'
+
+const WAITS = `name: "@local/waits"
+version: 1.0.0
+phases:
+  - name: talk
+    agent: exec
+    commands: [{ name: c, run: 'echo first; while [ ! -e "$PWD/go" ]; do sleep 0.05; done; printf "\\033[32mlast\\033[0m\\n"' }]
+  - { name: after, depends_on: [talk], agent: exec, commands: [{ name: c, run: "echo done" }] }
+`
+
+/** Runs in the page if markup from a run becomes markup of the page. */
+const EVIL = '<img src=x onerror="globalThis.ran=1"><script>globalThis.ran=1</script>'
+const HOSTILE = `name: "@local/hostile"
+version: 1.0.0
+inputs: [{ name: text, type: string, default: '${EVIL}' }]
+phases:
+  - name: say
+    agent: exec
+    env: { TEXT: "{{ inputs.text }}" }
+    commands:
+      - { name: c, run: 'echo "$TEXT"; for kind in html md csv svg; do echo "$TEXT" > "$CADRE_OUT/page.$kind"; done' }
+  - name: ask
+    type: gate
+    depends_on: [say]
+    review: { prompt: "{{ inputs.text }}", reviewers: [any] }
+`
+
+/** A server before the daemon, which can be cut off. */
+const frontOf = (url: string, port: number) =>
+  Bun.serve({
+    hostname: '127.0.0.1',
+    port,
+    idleTimeout: 255,
+    fetch({ url: asked, method, headers, body }) {
+      const { pathname, search } = new URL(asked)
+      return fetch(url + pathname + search, { method, headers: { ...headers.toJSON(), host: new URL(url).host }, body })
+    },
+  })
+
+// A browser on a busy machine takes its time.
+setDefaultTimeout(180_000)
+
+describe.skipIf(!hasBrowser)('the dashboard', () => {
+  const started = hasBrowser ? Promise.all([spawnDaemon(), startBrowser()]) : null
+  const opened: Seen[] = []
+
+  afterEach(async () => {
+    const complaints = opened.flatMap(({ complaints }) => complaints)
+    for (const { page } of opened.splice(0)) await page.context().close()
+    expect(complaints).toEqual([])
+  })
+  afterAll(async () => (await started)?.[1].close())
+
+  /** A page of the dashboard, opened as `dashboard` opens it. */
+  async function open(
+    path: string,
+    { token = true, ...options }: { token?: boolean; colorScheme?: 'light' | 'dark' } = {},
+  ) {
+    const [daemon, browser] = (await started) as [Awaited<ReturnType<typeof spawnDaemon>>, Browser]
+    const seen = await look(browser, `${daemon.url}/#${token ? `token=${daemon.token}&` : ''}/${path}`, options)
+    opened.push(seen)
+    return { daemon, page: seen.page }
+  }
+  const daemonOf = async () => (await started)![0]
+  /** Takes out complaints that a test has caused on purpose. The browser reports each reply that is an error. */
+  function forgive(expected: RegExp): void {
+    for (const seen of opened) {
+      seen.complaints.splice(0, Number.POSITIVE_INFINITY, ...seen.complaints.filter(text => !expected.test(text)))
+    }
+  }
+
+  test('a deep link shows a run, and follows it to its end', async () => {
+    const daemon = await daemonOf()
+    const folder = files({ 'team.yml': WAITS })
+    const { run_id } = await daemon.call('/v1/runs/start', { path: folder, run_name: 'Nightly' })
+    const { page } = await open(`runs/${run_id}`, { token: false })
+    await page.locator('h1', { hasText: 'Nightly' }).waitFor()
+    await page.locator('.facts .state.running').waitFor()
+    await page.locator('.phase .state.pending').waitFor()
+
+    await page.getByRole('link', { name: 'Log' }).click()
+    await page.locator('.line .text', { hasText: 'first' }).waitFor()
+    expect(page.url()).toBe(`${daemon.url}/#/runs/${run_id}/logs`)
+    await Bun.write(`${folder}/go`, '')
+    await page.locator('.line .ansi-green', { hasText: 'last' }).waitFor()
+    await page.locator('.line .text', { hasText: 'done' }).waitFor()
+    await page.locator('.facts .state.completed').waitFor()
+    expect(await page.locator('.line').count()).toBe(3)
+
+    await page.getByRole('link', { name: 'Phases' }).click()
+    await page.locator('.phase .state.completed').nth(1).waitFor()
+  })
+
+  test('a lost connection is said, and the page goes on when it is back', async () => {
+    const [daemon, browser] = (await started)!
+    const folder = files({ 'team.yml': WAITS })
+    const { run_id } = await daemon.call('/v1/runs/start', { path: folder })
+    let front = frontOf(daemon.url, 0)
+    const { port } = front
+    try {
+      const seen = await look(browser, `${front.url.origin}/#token=${daemon.token}&/runs/${run_id}`)
+      opened.push(seen)
+      await seen.page.locator('.facts .state.running').waitFor()
+      await front.stop(true)
+      await seen.page.getByText('The connection to the daemon was lost.').waitFor()
+      await Bun.write(`${folder}/go`, '')
+      await daemon.ended(run_id)
+      front = frontOf(daemon.url, port!)
+      await seen.page.locator('.facts .state.completed').waitFor()
+      await seen.page.getByText('The connection to the daemon was lost.').waitFor({ state: 'detached' })
+      forgive(/net::ERR_/)
+    } finally {
+      await front.stop(true)
+    }
+  })
+
+  test('a gate is decided in the inbox, with its form', async () => {
+    const daemon = await daemonOf()
+    const { run_id } = await daemon.call('/v1/runs/start', { path: files({ 'team.yml': GATE }), run_name: 'Asks' })
+    const { page } = await open('reviews')
+    expect(page.url()).toBe(`${daemon.url}/#/reviews`)
+    const card = page.getByRole('region', { name: 'Review of ask' })
+    await card.getByText('Go on?').waitFor()
+    await card.getByRole('button', { name: 'Approve' }).click()
+    await card.getByRole('alert').waitFor()
+    expect(await card.getByRole('alert').textContent()).toContain('answer')
+    forgive(/status of 400/)
+    await card.getByLabel('answer').fill('gladly')
+    await card.getByRole('button', { name: 'Approve' }).click()
+    await page.getByText('Nothing waits for you.').waitFor()
+    expect((await daemon.ended(run_id)).outputs).toEqual({ said: 'gladly' })
+  })
+
+  test('without the local token a decision is not offered, and the page says how to get it', async () => {
+    const daemon = await daemonOf()
+    const { run_id } = await daemon.call('/v1/runs/start', { path: files({ 'team.yml': GATE }) })
+    const { page } = await open(`runs/${run_id}`, { token: false })
+    await page.getByText('bun daemon.ts dashboard').waitFor()
+    expect(await page.getByRole('button', { name: 'Approve' }).count()).toBe(0)
+    await page.getByLabel('Local token').fill(daemon.token)
+    await page.getByRole('button', { name: 'Use it' }).click()
+    await page.getByRole('button', { name: 'Reject' }).click()
+    await page.locator('.facts .state.failed').waitFor()
+    await page.getByRole('link', { name: 'Why' }).click()
+    await page.locator('.chain').waitFor()
+  })
+
+  test('a run is started from a form of its inputs', async () => {
+    const { page, daemon } = await open('start')
+    const path = files({ 'team.yml': HELLO })
+    await page.getByLabel('Team').fill(path)
+    await page.getByRole('button', { name: 'Open' }).click()
+    expect(await page.getByLabel('who').inputValue()).toBe('world')
+    await page.getByLabel('who').fill('Grace')
+    await page.getByLabel('times').fill('3')
+    await page.getByRole('button', { name: 'What would it write?' }).click()
+    await page.getByText('What it would write', { exact: true }).waitFor()
+    await page.getByRole('button', { name: 'Start', exact: true }).click()
+    await page.locator('.facts .state.completed').waitFor()
+    const runId = /runs\/(.*)$/.exec(page.url())![1]!
+    expect((await daemon.ended(runId)).inputs).toEqual({ who: 'Grace', times: 3 })
+
+    await page.getByRole('link', { name: 'Files' }).click()
+    await page.getByRole('button', { name: /hello\.txt/ }).click()
+    await page.locator('.opened pre', { hasText: 'hello Grace' }).waitFor()
+    await page.getByRole('link', { name: 'Start again' }).click()
+    await page.getByLabel('who').waitFor()
+    expect(await page.getByLabel('who').inputValue()).toBe('Grace')
+  })
+
+  test('the tree is a treegrid that folds by keyboard', async () => {
+    const daemon = await daemonOf()
+    const { run_id } = await daemon.call('/v1/runs/start', { path: files(NESTED), run_name: 'Nested' })
+    await daemon.ended(run_id)
+    const { page } = await open(`runs/${run_id}/tree`)
+    const rows = page.getByRole('treegrid').getByRole('row')
+    await rows.first().waitFor()
+    expect(await rows.count()).toBe(5)
+    await page.keyboard.press('ArrowLeft')
+    await until(async () => (await rows.count()) === 1, 'the branch is folded', PATIENCE_MS)
+    await page.keyboard.press('ArrowRight')
+    await until(async () => (await rows.count()) === 5, 'the branch is open', PATIENCE_MS)
+    await page.keyboard.press('j')
+    await page.keyboard.press('Enter')
+    await page.getByText('top run').waitFor()
+  })
+
+  test('the list is searched and walked by keyboard', async () => {
+    const daemon = await daemonOf()
+    for (const run_name of ['Needle one', 'Needle two']) {
+      const { run_id } = await daemon.call('/v1/runs/start', { path: files({ 'team.yml': HELLO }), run_name })
+      await daemon.ended(run_id)
+    }
+    const { page } = await open('start')
+    await page.getByRole('button', { name: 'Open' }).waitFor()
+    await page.keyboard.press('g')
+    await page.keyboard.press('r')
+    await page.locator('.item').first().waitFor()
+    await page.keyboard.press('/')
+    await page.keyboard.type('needle')
+    await until(async () => (await page.locator('.item').count()) === 2, 'two runs fit', PATIENCE_MS)
+    await page.keyboard.press('Escape')
+    await page.keyboard.press('j')
+    await page.keyboard.press('j')
+    await page.keyboard.press('Enter')
+    await page.locator('h1', { hasText: 'Needle one' }).waitFor()
+    await page.keyboard.press('?')
+    await page.getByRole('dialog', { name: 'Keys' }).waitFor()
+    await page.keyboard.press('Escape')
+  })
+
+  test('a secret can be set and is never shown', async () => {
+    const { page } = await open('settings')
+    await page.getByLabel('Key', { exact: true }).fill('agents.wiki.api_token')
+    await page.getByLabel('Value').fill('the-secret-of-the-wiki')
+    await page.getByRole('button', { name: 'Set', exact: true }).click()
+    await page.getByRole('cell', { name: 'agents.wiki.api_token' }).waitFor()
+    expect(await page.content()).not.toContain('the-secret-of-the-wiki')
+    await page.getByRole('button', { name: 'Remove' }).click()
+    await page.getByText('Nothing is set.').waitFor()
+  })
+
+  test('a token of a stranger’s link is dropped, and nothing is in the address', async () => {
+    const daemon = await daemonOf()
+    const { page } = await open('runs', { token: false })
+    await page.goto(`${daemon.url}/#token=wrong&/workspaces`)
+    await page.getByRole('heading', { name: 'Workspaces' }).waitFor()
+    await until(async () => (await page.evaluate('sessionStorage.length')) === 0, 'the token is dropped', PATIENCE_MS)
+    expect(page.url()).toBe(`${daemon.url}/#/workspaces`)
+    forgive(/status of 401/)
+  })
+
+  test('markup in names, prompts, logs and files stays text', async () => {
+    const daemon = await daemonOf()
+    const { run_id } = await daemon.call('/v1/runs/start', { path: files({ 'team.yml': HOSTILE }), run_name: EVIL })
+    const { page } = await open(`runs/${run_id}`)
+    await page.locator('.prompt').waitFor()
+    const places = ['runs', 'reviews', `runs/${run_id}?phase=say`, `runs/${run_id}/tree`, `runs/${run_id}/logs`]
+    const previews = ['html', 'md', 'csv', 'svg'].map(kind => `runs/${run_id}/files?path=files/say/page.${kind}`)
+    for (const place of [...places, ...previews]) {
+      await page.goto(`${daemon.url}/#/${place}`)
+      await page.getByText('onerror=').first().waitFor()
+      if (place.includes('files?')) await page.locator('.opened', { hasText: 'onerror' }).waitFor()
+      expect([place, await page.evaluate('globalThis.ran'), await page.locator('img').count()]).toEqual([
+        place,
+        undefined,
+        0,
+      ])
+    }
+  })
+
+  test.each(['light', 'dark'] as const)(
+    'axe finds nothing serious on any page, %s',
+    async colorScheme => {
+      const daemon = await daemonOf()
+      const { run_id } = await daemon.call('/v1/runs/start', { path: files({ 'team.yml': GATE }) })
+      const nested = await daemon.call('/v1/runs/start', { path: files(NESTED) })
+      const hello = await daemon.call('/v1/runs/start', { path: files({ 'team.yml': HELLO }) })
+      await daemon.ended(nested.run_id)
+      await daemon.ended(hello.run_id)
+      const { page } = await open('runs', { colorScheme })
+      await page.evaluate(axe.source)
+      const places = ['runs', 'reviews', 'reviews?state=decided', 'agents', 'agents/wiki', 'workspaces', 'settings']
+      const team = encodeURIComponent(files({ 'team.yml': HELLO }))
+      places.push(
+        `start?team=${team}`,
+        `runs/${run_id}`,
+        `runs/${nested.run_id}/tree`,
+        `runs/${hello.run_id}?phase=greet`,
+      )
+      places.push(
+        `runs/${hello.run_id}/logs`,
+        `runs/${hello.run_id}/files?path=files/greet/hello.txt`,
+        `runs/${run_id}/why`,
+      )
+      for (const place of places) {
+        await page.goto(`${daemon.url}/#/${place}`)
+        await page.waitForLoadState('networkidle')
+        await page.locator('main h1').waitFor()
+        await page.evaluate(axe.source)
+        const { violations } = (await page.evaluate('axe.run()')) as axe.AxeResults
+        const serious = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical')
+        const told = serious.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 150)).join(' | ')}`)
+        expect([place, ...told]).toEqual([place])
+      }
+    },
+    60_000,
+  )
+})

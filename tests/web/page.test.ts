@@ -1,0 +1,77 @@
+// The files of the dashboard: they are small, need no credential, run nothing else, and are opened with the local token.
+
+import { expect, test } from 'bun:test'
+import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { build } from '../../lib/web/web.ts'
+import { until } from '../support/bounded.ts'
+import { command, spawnDaemon } from '../support/daemon.ts'
+import { folder } from '../support/folder.ts'
+
+const daemon = await spawnDaemon({ env: { CADRE_LOCAL_AUTH: 'strict' } })
+
+test('the first page is below 60 KB compressed', async () => {
+  const { html, files } = await build()
+  const sizes = Array.from(files.values(), ({ bytes }) => Bun.gzipSync(bytes).length)
+  expect(sizes).toHaveLength(3)
+  expect(sizes.reduce((sum, size) => sum + size, Bun.gzipSync(html).length)).toBeLessThan(60_000)
+})
+
+test('the page needs no credential where every call does, and allows nothing but its own files', async () => {
+  const page = await fetch(daemon.url)
+  const html = await page.text()
+  expect([page.status, page.headers.get('content-type')]).toEqual([200, 'text/html;charset=utf-8'])
+  const policy = page.headers.get('content-security-policy')!.split('; ')
+  expect(policy).toContain("default-src 'none'")
+  expect(policy).toContain("script-src 'self'")
+  expect(policy).toContain("frame-ancestors 'none'")
+  expect(policy).toContain("require-trusted-types-for 'script'")
+  expect(policy.filter(each => /unsafe|\*|https?:|data:/.test(each))).toEqual([])
+  expect(page.headers.get('x-frame-options')).toBe('DENY')
+  expect(page.headers.get('x-content-type-options')).toBe('nosniff')
+  expect(html).not.toContain(daemon.token)
+
+  // Nothing is inline and nothing comes from elsewhere.
+  const paths = [...html.matchAll(/(?:src|href)="([^"]*)"/g)].map(([, path]) => path!)
+  expect(paths).toHaveLength(3)
+  expect(html).not.toMatch(/<script(?![^>]* src=)|<style|\son[a-z]+=|style=/)
+  for (const path of paths) {
+    const file = await fetch(daemon.url + path)
+    expect([path, file.status, file.headers.get('x-content-type-options')]).toEqual([path, 200, 'nosniff'])
+    expect(path.startsWith('/web/')).toBe(true)
+  }
+  expect((await fetch(`${daemon.url}/web/other.js`)).status).toBe(404)
+  expect((await daemon.post('/v1/runs/list')).status).toBe(401)
+})
+
+test('dashboard prints the address with the token where no browser can be opened', async () => {
+  const { code, stdout } = await command(['dashboard'], { home: daemon.home })
+  expect([code, stdout]).toEqual([0, `${daemon.url}/#token=${daemon.token}\n`])
+})
+
+test('dashboard gives a browser a private file, and no argument that shows the token', async () => {
+  const tools = folder()
+  const opener = process.platform === 'darwin' ? 'open' : 'xdg-open'
+  writeFileSync(join(tools, opener), `#!/bin/sh\necho "$@" > ${tools}/said.tmp\nmv ${tools}/said.tmp ${tools}/said\n`)
+  chmodSync(join(tools, opener), 0o755)
+  const env = { DISPLAY: ':0', PATH: `${tools}:${process.env.PATH}` }
+
+  const { code, stdout } = await command(['dashboard'], { home: daemon.home, env })
+  expect([code, stdout]).toEqual([0, `opened ${daemon.url} in the browser\n`])
+  await until(() => existsSync(join(tools, 'said')), 'the browser is called')
+  const file = readFileSync(join(tools, 'said'), 'utf8').trim()
+  expect(file).toBe(join(daemon.home, 'dashboard.html'))
+  expect(statSync(file).mode & 0o777).toBe(0o600)
+  expect(readFileSync(file, 'utf8')).toContain(`url=${daemon.url}/#token=${daemon.token}"`)
+
+  writeFileSync(join(tools, opener), '#!/bin/sh\nexit 3\n')
+  const failed = await command(['dashboard'], { home: daemon.home, env })
+  expect(failed.stdout).toBe(`${daemon.url}/#token=${daemon.token}\n`)
+})
+
+test('dashboard says what to do without a daemon', async () => {
+  const home = folder()
+  const { code, stderr } = await command(['dashboard'], { home })
+  expect(code).toBe(1)
+  expect(stderr).toContain(`no daemon serves ${home}: start one with: bun `)
+})
