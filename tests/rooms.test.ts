@@ -13,7 +13,7 @@ const ORDER: readonly string[][] = [
   ['lib'],
   ['lib/wire'],
   ['db', 'lib/agent', 'lib/http'],
-  ['lib/settings', 'lib/team', 'lib/vendors'],
+  ['lib/settings', 'lib/team', 'lib/vendors', 'lib/web'],
   ['agents', 'lib/run', 'lib/testing'],
   ['lib/daemon', 'lib/hub'],
   ['.', 'bench'],
@@ -52,9 +52,16 @@ const DOORS: Readonly<Record<string, string | null>> = {
   'lib/testing': 'testing.ts',
   'lib/vendors': 'vendors.ts',
   'lib/vendors/atlassian': 'atlassian.ts',
+  'lib/vendors/chat': 'chat.ts',
+  'lib/vendors/database': 'database.ts',
   'lib/vendors/git': 'git.ts',
   'lib/vendors/google': 'google.ts',
+  'lib/vendors/llm': 'llm.ts',
   'lib/vendors/markdown': 'markdown.ts',
+  'lib/vendors/oauth': 'oauth.ts',
+  'lib/vendors/s3': 's3.ts',
+  'lib/web': 'web.ts',
+  'lib/web/page': null,
   'lib/wire': null,
 }
 
@@ -66,7 +73,7 @@ interface Import {
 }
 
 const texts = new Map<string, string>()
-for (const pattern of ['*.ts', '{agents,bench,db,lib}/**/*.ts']) {
+for (const pattern of ['*.ts', '{agents,bench,db,lib}/**/*.{ts,tsx}']) {
   for (const file of new Glob(pattern).scanSync(root)) texts.set(file, await Bun.file(join(root, file)).text())
 }
 
@@ -170,7 +177,7 @@ test('every file and folder that the documents name is there', async () => {
   const named: string[] = []
   for (const document of ['docs/architecture.md', 'CONTRIBUTING.md']) {
     const text = await Bun.file(join(root, document)).text()
-    named.push(...Array.from(text.matchAll(/`([\w-]+(?:\/[\w-]+)*(?:\.ts|\/))`/g), ([, path]) => path!))
+    named.push(...Array.from(text.matchAll(/`([\w-]+(?:\/[\w-]+)*(?:\.tsx?|\/))`/g), ([, path]) => path!))
   }
   expect(named.length).toBeGreaterThan(100)
   expect(named.filter(path => !known.some(each => each.endsWith(`/${path}`)))).toEqual([])

@@ -2,13 +2,17 @@
 // much memory it uses. The program reads the call from stdin and prints the outcome as JSON.
 
 import { existsSync, readFileSync } from 'node:fs'
+import type { AgentResult } from '../../lib/agent/agent-context.ts'
+import { AgentError } from '../../lib/agent/agent-error.ts'
 import { createContext } from '../../lib/agent/context.ts'
-import { type Agent, AgentError, type AgentResult, type Effect } from '../../lib/agent/define.ts'
+import type { Agent, Handler } from '../../lib/agent/define.ts'
+import type { Effect } from '../../lib/agent/effect.ts'
 import { createRedactor } from '../../lib/redact.ts'
 
 export interface AgentCall {
   agent: string
-  handler: 'source' | 'target' | 'phase'
+  /** Or the name of an action. */
+  handler: string
   settings: object
   entry: object
   effect: Effect
@@ -54,11 +58,16 @@ async function perform({ agent, handler, settings, entry, effect, at }: AgentCal
   })
   Bun.gc(true)
   const watch = watchMemory()
-  const came = await definition[handler]!.run(entry, context).then(
+  const handlers: Record<string, Handler | undefined> = { ...definition.actions, ...directHandlers(definition) }
+  const came = await handlers[handler]!.run(entry, context).then(
     result => ({ result }),
     error => ({ error: described(error) }),
   )
   return { ...came, ...watch() }
+}
+
+function directHandlers({ source, target, phase }: Agent) {
+  return { source, target, phase }
 }
 
 /** The error as an object. `message` is listed because JSON leaves it out of an Error. */

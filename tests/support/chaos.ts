@@ -12,6 +12,7 @@ import { bundled } from './chaos-bundle.ts'
 import { openHome } from './chaos-face.ts'
 import { checkInvariants, checkKept, type Recorded } from './invariants.ts'
 import { endLeftIn } from './left.ts'
+import { environmentAt } from './program.ts'
 import { type Random, randomFrom } from './random.ts'
 
 const LONGEST_LIFE_MS = 500
@@ -114,7 +115,7 @@ class Life {
 
   constructor(program: string, folder: string, args: string[]) {
     this.#child = Bun.spawn([process.execPath, program, folder, ...args], {
-      env: { PATH: process.env.PATH!, HOME: folder },
+      env: environmentAt(folder),
       stdin: 'pipe',
       stdout: 'pipe',
       stderr: 'pipe',

@@ -5,6 +5,7 @@ import { dirname, join } from 'node:path'
 import type { RunRecord } from '../../lib/run/engine.ts'
 import { folder } from './folder.ts'
 import { watchHome } from './left.ts'
+import { environmentAt } from './program.ts'
 
 const PROGRAM = join(import.meta.dir, '../../daemon.ts')
 
@@ -59,7 +60,7 @@ export async function killProcesses(): Promise<void> {
 /** The environment of the processes, without the developer's own settings. */
 function environment(home: string, env: Record<string, string> = {}): Record<string, string> {
   watchHome(env.CADRE_HOME ?? home)
-  return { PATH: process.env.PATH!, HOME: home, LANG: 'C.UTF-8', CADRE_HOME: home, CADRE_LOG_FORMAT: 'json', ...env }
+  return { ...environmentAt(home), LANG: 'C.UTF-8', CADRE_HOME: home, CADRE_LOG_FORMAT: 'json', ...env }
 }
 
 /** Starts `bun daemon.ts serve` on a free port and waits for its first line. */

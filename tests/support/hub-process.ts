@@ -1,5 +1,6 @@
 // A hub in its own process for tests. It serves like `bun hub.ts serve`, but a test can set its clock, read its log and
-// flush the buffered times of use over IPC. Arguments: the database, its home, the password of `admin`, the port.
+// flush the buffered times of use over IPC. Arguments: the database, its home, the password of `admin`, what hashes of
+// passwords cost, as JSON, the port, and by how many milliseconds its clock is ahead.
 
 import { openStore } from '../../db/hub/store.ts'
 import { hubApp } from '../../hub.ts'
@@ -8,24 +9,29 @@ import { firstStart } from '../../lib/hub/accounts.ts'
 import { createHub } from '../../lib/hub/hub.ts'
 import { keepChores } from '../../lib/hub/serve.ts'
 import { createLog } from '../../lib/log.ts'
-import type { Answer, Question } from './hub-processes.ts'
+import { type Answer, METRICS_TOKEN, type Question } from './hub-processes.ts'
 
-const [database, home, password, port] = process.argv.slice(2) as [string, string, string, string]
+const given = process.argv.slice(2) as [string, string, string, string, string, string]
+const [database, home, password, cost, port, ahead] = given
 const lines: string[] = []
-let skew = 0
+let skew = Number(ahead)
 
 const hub = createHub({
   store: await openStore(database),
   log: createLog({ level: 'debug', format: 'json', write: line => lines.push(line) }),
   now: () => Date.now() + skew,
   home,
+  passwordCost: JSON.parse(cost),
+  // Receivers of the tests. The other addresses of this machine stay refused.
+  webhookAllow: ['127.0.0.1'],
+  metricsToken: METRICS_TOKEN,
 })
 await firstStart(hub, { username: 'admin', password })
 const listening = listen(hubApp(hub), { host: '127.0.0.1', port: Number(port) })
 const stopChores = keepChores(hub, { keepRunsDays: 30 })
-stopOnSignal(listening, hub.log, () => {
-  stopChores()
-  return hub.close()
+stopOnSignal(listening, hub.log, async () => {
+  await stopChores()
+  await hub.close()
 })
 
 process.on('message', async ({ id, ask, ms = 0 }: Question) => {

@@ -2,6 +2,11 @@
 // them.
 
 import { resolve } from 'node:path'
+import type { PasswordCost } from '../../lib/hub/hub.ts'
+import { environmentAt } from './program.ts'
+
+/** `CADRE_METRICS_TOKEN` of the hubs. */
+export const METRICS_TOKEN = 'a-token-that-reads-metrics'
 
 const PROGRAM = resolve(import.meta.dir, 'hub-process.ts')
 
@@ -31,14 +36,19 @@ export interface HubPlace {
   home: string
   /** The password of `admin`, who is created on an empty database. */
   password: string
+  passwordCost: PasswordCost
   port?: number
+  /** By how many milliseconds the clock is ahead at first. */
+  skew?: number
 }
 
-export async function startHubProcess({ database, home, password, port = 0 }: HubPlace): Promise<HubProcess> {
+export async function startHubProcess(place: HubPlace): Promise<HubProcess> {
+  const { database, home, password, passwordCost, port = 0, skew = 0 } = place
+  const given = [database, home, password, JSON.stringify(passwordCost), String(port), String(skew)]
   const waiting = new Map<number, (answer: Answer) => void>()
   const started = new Promise<Answer>(resolve => waiting.set(0, resolve))
-  const child = Bun.spawn([process.execPath, PROGRAM, database, home, password, String(port)], {
-    env: { PATH: process.env.PATH!, HOME: home },
+  const child = Bun.spawn([process.execPath, PROGRAM, ...given], {
+    env: environmentAt(home),
     stdio: ['ignore', 'inherit', 'inherit'],
     ipc(answer: Answer) {
       waiting.get(answer.id)?.(answer)

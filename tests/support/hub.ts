@@ -1,4 +1,4 @@
-// A real hub as a process with its own port and database, and the calls that tests make to it. postgres.test.ts runs
+// A real hub as a process with its own port and database, and the calls that tests make to it. tests/hub/postgres runs
 // the same tests on PostgreSQL: `TEST_HUB_DATABASE` is a database that each start empties, and `TEST_HUBS` is the
 // number of hubs that serve it, to which calls go in turn.
 
@@ -6,13 +6,16 @@ import { join } from 'node:path'
 import { openStore, type Store } from '../../db/hub/store.ts'
 import { hubApp } from '../../hub.ts'
 import { type Route, routesOf } from '../../lib/http/routes.ts'
-import { createHub } from '../../lib/hub/hub.ts'
+import { hashPassword } from '../../lib/hub/accounts.ts'
+import { createHub, type PasswordCost } from '../../lib/hub/hub.ts'
 import { createLog } from '../../lib/log.ts'
 import { folder } from './folder.ts'
 import { alternate, startHubProcess } from './hub-processes.ts'
 import { checkReply } from './replies.ts'
 
 export const ADMIN_PASSWORD = 'correct horse battery'
+/** Whether the tests run again on another database. What reaches no table is then not tested again. */
+export const AGAIN = process.env.TEST_HUB_DATABASE !== undefined
 /** The password of the accounts that tests add. */
 const PASSWORD = 'password of a test'
 
@@ -91,22 +94,17 @@ async function empty(database: string): Promise<void> {
   await sql.close()
 }
 
-/**
- * Hashes a password in the hub's form, but with a low cost. The hub's own hashes take a third of a second each on
- * purpose.
- */
-function quickHash(password: string): Promise<string> {
-  return Bun.password.hash(password, { algorithm: 'argon2id', memoryCost: 8, timeCost: 1 })
-}
+/** The lowest cost. With the hub's own, each hash would take a third of a second. */
+const LOWEST_COST: PasswordCost = { memoryCost: 8, timeCost: 1 }
 
-export async function startTestHub(): Promise<TestHub> {
+export async function startTestHub({ passwordCost = LOWEST_COST } = {}): Promise<TestHub> {
   const home = folder()
   const shared = process.env.TEST_HUB_DATABASE
   if (shared) await empty(shared)
   const database = shared ?? join(home, 'hub.db')
   const count = Number(process.env.TEST_HUBS ?? 1)
   // All hubs start at the same time: one of them migrates and creates the first account, and the others wait.
-  const place = { database, home, password: ADMIN_PASSWORD }
+  const place = { database, home, password: ADMIN_PASSWORD, passwordCost }
   let hubs = await Promise.all(Array.from({ length: count }, () => startHubProcess(place)))
   const front = count > 1 ? alternate(hubs.map(({ url }) => url)) : undefined
   const url = front?.url.origin ?? hubs[0]!.url
@@ -115,6 +113,7 @@ export async function startTestHub(): Promise<TestHub> {
     store: await openStore(database),
     log: createLog({ write: () => {} }),
     home,
+    passwordCost,
   })
   const { store } = idle
   const routes = routesOf(hubApp(idle))
@@ -139,11 +138,9 @@ export async function startTestHub(): Promise<TestHub> {
 
   const log = async () => (await Promise.all(hubs.map(hub => hub.ask('log')))).flat()
 
-  const adminHash = await quickHash(ADMIN_PASSWORD)
-  await store.write(tx => tx.update(store.users).set({ password_hash: adminHash }))
   const { token: admin } = await ok(null, 'session/create', { username: 'admin', password: ADMIN_PASSWORD })
   const { realms } = await ok(admin, 'realms/list')
-  const passwordHash = await quickHash(PASSWORD)
+  const passwordHash = await hashPassword(idle, PASSWORD)
   return {
     url,
     store,

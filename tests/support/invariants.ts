@@ -4,7 +4,7 @@
 import { expect } from 'bun:test'
 import { chmodSync, existsSync, lstatSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { FileRecord } from '../../lib/agent/define.ts'
+import type { FileRecord } from '../../lib/agent/agent-context.ts'
 import { brokenRules, openHome, SECOND } from './chaos-face.ts'
 
 /** What has been recorded permanently, by its place. */

@@ -1,5 +1,7 @@
 // Kills a program at its first write, at its second write, and so on to the last, each time in a new process.
 
+import { environmentAt } from './program.ts'
+
 const AT_ONCE = 3
 const MOST = 400
 
@@ -26,7 +28,7 @@ export async function walkOfKills(dieAt: (write: number) => Promise<boolean>): P
  */
 export async function killedAt(write: number, home: string, program: string, ...args: string[]): Promise<boolean> {
   const child = Bun.spawn([process.execPath, program, home, ...args], {
-    env: { PATH: process.env.PATH!, HOME: home, CADRE_FAILPOINT: String(write) },
+    env: { ...environmentAt(home), CADRE_FAILPOINT: String(write) },
     stdout: 'ignore',
     stderr: 'pipe',
   })

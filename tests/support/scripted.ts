@@ -1,8 +1,9 @@
 // Teams as objects, and an agent whose entries name functions of the test, so that a test defines in one line what
 // happens in a phase.
 
+import type { AgentContext } from '../../lib/agent/agent-context.ts'
 import { agent, Type } from '../../lib/agent/cadre.ts'
-import type { Agent, AgentContext } from '../../lib/agent/define.ts'
+import type { Agent } from '../../lib/agent/define.ts'
 import type { Json, JsonObject } from '../../lib/json.ts'
 
 /** The function that an entry of this name calls. It returns the `data` of its phase. */

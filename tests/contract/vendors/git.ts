@@ -121,7 +121,7 @@ export const bitbucket: Contract = {
       page: 'https://developer.atlassian.com/cloud/bitbucket/rest/intro/#pagination',
     },
   ],
-  doctor: { calls: ['GET /2.0/user', REPOSITORIES] },
+  doctor: { changes: { [REPOSITORIES]: [() => ({ values: [] })] }, calls: ['GET /2.0/user', REPOSITORIES] },
   cases: [
     {
       title: 'with reviewers, none being open on two pages',

@@ -16,6 +16,10 @@ const CREATE = 'POST /rest/api/3/issue'
 const SEARCH = 'POST /rest/api/3/search/jql'
 const FIELDS = 'GET /rest/api/3/field'
 const ALLOWED = 'GET /rest/api/3/mypermissions'
+const FETCH = 'POST /rest/api/3/issue/bulkfetch'
+const LISTED = 'POST /rest/api/3/comment/list'
+const ATTACH = 'POST /rest/api/3/issue/ED-1/attachments'
+const CONTENT = 'GET /rest/api/3/attachment/content/10000'
 
 function rules(call: Call) {
   const { operation, line, body } = call
@@ -32,7 +36,15 @@ function rules(call: Call) {
     operation === COMMENT && !isDocument(at(body, 'body')) && 'body is no document',
     operation === MOVE && !isText(at(body, 'transition', 'id')) && 'no transition.id',
     operation === SEARCH && !isBounded(at(body, 'jql')) && 'jql is not bounded',
+    operation === FETCH && !isShortList(at(body, 'issueIdsOrKeys'), 100) && 'not 1 to 100 issues',
+    operation === LISTED && !isShortList(at(body, 'ids'), 1_000) && 'not 1 to 1,000 comments',
+    operation === ATTACH && call.headers.get('x-atlassian-token') !== 'no-check' && 'no X-Atlassian-Token',
+    operation === ATTACH && !/name="file"; filename="report.txt"/.test(String(body)) && 'no file',
   ]
+}
+
+function isShortList(value: unknown, most: number): boolean {
+  return Array.isArray(value) && value.length > 0 && value.length <= most
 }
 
 /** Jira refuses a query that is nothing but an order. */
@@ -51,6 +63,9 @@ const file = (...list: object[]) => ({ 'dispatch.json': JSON.stringify({ issues:
 const dispatch = { target_entries: [{ name: 'stories', file: 'dispatch.json' }] }
 const none = (answer: object) => ({ ...answer, issues: [] })
 
+// biome-ignore lint/suspicious/noExplicitAny: the answer of Prism
+const withFile = (answer: any, file: object) => ({ ...answer, fields: { ...answer.fields, attachment: [file] } })
+
 const granted = (names: string) => Object.fromEntries(names.split(',').map(name => [name, { havePermission: true }]))
 
 export const issues: Contract = {
@@ -65,6 +80,21 @@ export const issues: Contract = {
       why: 'permissions are no part of the document',
       page: 'https://developer.atlassian.com/cloud/jira/platform/rest/v3/api-group-permissions/',
     },
+    {
+      operation: FETCH,
+      why: 'the document has only a part of the API',
+      page: 'https://developer.atlassian.com/cloud/jira/platform/rest/v3/api-group-issues/#api-rest-api-3-issue-bulkfetch-post',
+    },
+    {
+      operation: LISTED,
+      why: 'the document has only a part of the API',
+      page: 'https://developer.atlassian.com/cloud/jira/platform/rest/v3/api-group-issue-comments/#api-rest-api-3-comment-list-post',
+    },
+    ...[ATTACH, CONTENT].map(operation => ({
+      operation,
+      why: 'attachments are no part of the document',
+      page: 'https://developer.atlassian.com/cloud/jira/platform/rest/v3/api-group-issue-attachments/',
+    })),
   ],
   doctor: {
     changes: { [ALLOWED]: [(_, { query }) => ({ permissions: granted(query.get('permissions') ?? '') })] },
@@ -113,9 +143,39 @@ export const issues: Contract = {
       action: 'add_comment',
       phase: { target_entries: [{ name: 'comment', ref: 'ED-1', file: 'comment.md' }] },
       files: { 'comment.md': 'Done\n' },
-      changes: { [COMMENT]: [LOST] },
-      calls: [GET, COMMENT, COMMENTS],
+      changes: {
+        [COMMENT]: [LOST],
+        // Older ones than the run are not looked at.
+        [COMMENTS]: [answer => ({ ...answer, comments: [{ ...answer.comments[0], created: new Date() }] })],
+        [LISTED]: [() => ({ values: [] })],
+      },
+      calls: [GET, COMMENT, COMMENTS, LISTED],
       state: 'failed',
+    },
+    {
+      title: 'an internal note',
+      action: 'add_comment',
+      phase: { target_entries: [{ name: 'comment', ref: 'ED-1', file: 'comment.md', public: false }] },
+      files: { 'comment.md': 'Only for us\n' },
+      calls: [GET, COMMENT],
+    },
+    {
+      title: 'the files of an issue',
+      action: 'get_attachments',
+      phase: { sources: [{ name: 'files', ref: 'ED-1' }] },
+      changes: {
+        [GET]: [answer => withFile(answer, { id: 10000, filename: 'log.txt', size: 5 })],
+        [CONTENT]: [() => new Response('first')],
+      },
+      calls: [GET, CONTENT],
+    },
+    {
+      title: 'a file that the issue does not have',
+      action: 'add_attachment',
+      phase: { target_entries: [{ name: 'file', ref: 'ED-1', file: 'report.txt' }] },
+      files: { 'report.txt': 'all is well' },
+      changes: { [ATTACH]: [() => [{ id: '10001', filename: 'report.txt', size: 11 }]] },
+      calls: [GET, ATTACH],
     },
     {
       title: 'by the name of a transition, with a comment',
@@ -143,8 +203,12 @@ export const issues: Contract = {
       action: 'create_issue',
       phase: dispatch,
       files: file(story),
-      changes: { [CREATE]: [LOST], [SEARCH]: [none, none] },
-      calls: [CREATE, SEARCH, SEARCH],
+      changes: {
+        [CREATE]: [LOST],
+        [SEARCH]: [none, none, none, none, none, none],
+        [FETCH]: [() => ({ issues: [] }), () => ({ issues: [] }), () => ({ issues: [] })],
+      },
+      calls: [CREATE, ...[1, 2, 3].flatMap(() => [SEARCH, SEARCH, FETCH])],
       state: 'failed',
     },
     {

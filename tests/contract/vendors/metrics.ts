@@ -51,7 +51,11 @@ export const metrics: Contract = {
     {
       title: 'monitors by name and tags, of two pages',
       action: 'get_monitors',
-      phase: { sources: [{ name: 'monitors.json', query: 'web', tags: ['env:prod', 'team:web'], limit: 1_500 }] },
+      phase: {
+        sources: [
+          { name: 'monitors.json', query: 'web', tags: ['env:prod', 'host:a'], monitor_tags: 'team:web', limit: 1_500 },
+        ],
+      },
       changes: { [MONITORS]: [answer => Array(1_000).fill(answer[0])] },
       calls: [MONITORS, MONITORS],
     },

@@ -12,6 +12,10 @@ const CREATE = 'POST /wiki/api/v2/pages'
 const SPACES = 'GET /wiki/api/v2/spaces'
 const SEARCH = 'GET /wiki/rest/api/search'
 const WHO = 'GET /wiki/rest/api/user/current'
+const NAMES = 'POST /wiki/api/v2/users-bulk'
+const FILES = 'GET /wiki/api/v2/pages/131073/attachments'
+const ATTACH = 'PUT /wiki/rest/api/content/131073/child/attachment'
+const DOWNLOAD = 'GET /wiki/rest/api/content/131073/child/attachment/att1/download'
 /** Of the page that the document has as its example. */
 const VERSION = 3
 
@@ -27,6 +31,8 @@ function rules(call: Call) {
     operation === PUT && at(body, 'version', 'number') !== VERSION + 1 && 'version.number is not the next one',
     operation === PUT && !call.line.endsWith(`/${at(body, 'id')}`) && 'id is not that of the path',
     operation === SEARCH && !isText(call.query.get('cql')) && 'no cql',
+    operation === ATTACH && call.headers.get('x-atlassian-token') !== 'nocheck' && 'no X-Atlassian-Token',
+    operation === ATTACH && !/name="file"; filename="report.txt"/.test(String(body)) && 'no file',
   ]
 }
 
@@ -45,6 +51,21 @@ export const wiki: Contract = {
       why: 'the account is no part of the documents',
       page: 'https://developer.atlassian.com/cloud/confluence/rest/v1/api-group-users/#api-wiki-rest-api-user-current-get',
     },
+    {
+      operation: NAMES,
+      why: 'people are no part of the documents',
+      page: 'https://developer.atlassian.com/cloud/confluence/rest/v2/api-group-user/#api-users-bulk-post',
+    },
+    {
+      operation: FILES,
+      why: 'attachments are no part of the documents',
+      page: 'https://developer.atlassian.com/cloud/confluence/rest/v2/api-group-attachment/#api-pages-id-attachments-get',
+    },
+    ...[ATTACH, DOWNLOAD].map(operation => ({
+      operation,
+      why: 'attachments are no part of the documents',
+      page: 'https://developer.atlassian.com/cloud/confluence/rest/v1/api-group-content---attachments/',
+    })),
   ],
   doctor: {
     changes: { [WHO]: [() => ({ displayName: 'Ada' })] },
@@ -52,6 +73,39 @@ export const wiki: Contract = {
   },
   cases: [
     { title: 'a page', action: 'get_page', phase: { sources: [{ name: 'page.md', ref: '131073' }] }, calls: [GET] },
+    {
+      title: 'a page that mentions somebody',
+      action: 'get_page',
+      phase: { sources: [{ name: 'page.md', ref: '131073' }] },
+      changes: {
+        [GET]: [
+          answer => ({ ...answer, body: { storage: { value: '<ac:link><ri:user ri:account-id="5b1" /></ac:link>' } } }),
+        ],
+        [NAMES]: [() => ({ results: [{ accountId: '5b1', displayName: 'Ada' }] })],
+      },
+      calls: [GET, NAMES],
+    },
+    {
+      title: 'the files of a page',
+      action: 'get_attachments',
+      phase: { sources: [{ name: 'files', ref: '131073' }] },
+      changes: {
+        [FILES]: [() => ({ results: [{ id: 'att1', title: 'log.txt', fileSize: 5, version: { number: 1 } }] })],
+        [DOWNLOAD]: [() => new Response('first')],
+      },
+      calls: [FILES, DOWNLOAD],
+    },
+    {
+      title: 'a file, or its new version',
+      action: 'add_attachment',
+      phase: { target_entries: [{ name: 'file', ref: '131073', file: 'report.txt' }] },
+      files: { 'report.txt': 'all is well' },
+      changes: {
+        [FILES]: [() => ({ results: [] })],
+        [ATTACH]: [() => ({ results: [{ id: 'att1', title: 'report.txt' }] })],
+      },
+      calls: [GET, FILES, ATTACH],
+    },
     {
       title: 'pages of results, by cursor and by start',
       action: 'search',

@@ -1,0 +1,13 @@
+// The AgentError with which a call fails.
+
+import { expect } from 'bun:test'
+import { AgentError } from '../../lib/agent/agent-error.ts'
+
+export async function failureOf(work: Promise<unknown>): Promise<AgentError> {
+  const error = await work.then(
+    () => null,
+    thrown => thrown,
+  )
+  expect(error).toBeInstanceOf(AgentError)
+  return error as AgentError
+}
