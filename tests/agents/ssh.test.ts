@@ -121,8 +121,11 @@ describe.skipIf(!isThere)(`a host${isThere ? '' : ' (skipped: no sshd)'}`, () =>
   })
 
   test('values reach the command as they are, and no list of processes shows them', async () => {
-    const value = `it's "$HOME" \`id\` \\ ; rm -rf x\nline 2 🎉 *`
-    const { data } = await run('printf %s "$VALUE"; ps -ef | grep -c "rm -r[f]"; true', { env: { VALUE: value } })
+    // Other processes of this machine may say the same words, so the value has one that nobody else says.
+    const nonce = crypto.randomUUID()
+    const value = `it's "$HOME" \`id\` \\ ; rm -rf x\nline 2 🎉 * ${nonce}`
+    const list = `ps -ef | grep -c "${nonce.slice(0, -1)}[${nonce.at(-1)}]"; true`
+    const { data } = await run(`printf %s "$VALUE"; ${list}`, { env: { VALUE: value } })
     expect((data as { commands: { stdout: string }[] }).commands[0]!.stdout).toBe(`${value}0\n`)
   })
 

@@ -69,9 +69,8 @@ describe('callers from elsewhere', () => {
   test('a user outside the realm is nobody here', async () => {
     const { token } = await hub.account('stranger')
     expect((await daemon.post('/v1/runs/list', {}, { ...elsewhere, ...bearer(token) })).status).toBe(401)
-    expect(
-      (await daemon.post('/v1/runs/list', {}, { ...elsewhere, ...bearer(`${durable.slice(0, -1)}x`) })).status,
-    ).toBe(401)
+    const forged = `${durable.slice(0, -1)}${durable.endsWith('x') ? 'y' : 'x'}`
+    expect((await daemon.post('/v1/runs/list', {}, { ...elsewhere, ...bearer(forged) })).status).toBe(401)
   })
 
   test('a dispatch token does its one action, for its one run', async () => {

@@ -1,7 +1,7 @@
 // Keys for the whole page. They do nothing while somebody types.
 
 import { signal } from '@preact/signals'
-import { useEffect, useRef } from 'preact/hooks'
+import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { go, to } from './route.ts'
 
 const PLACES: Record<string, string> = {
@@ -18,8 +18,9 @@ type Keys = Record<string, () => void>
 /** The keys of everything that is shown. */
 const shown = new Set<Keys>()
 
+/** The keys work as soon as what they act on is drawn: an effect after the paint would lose keys on a busy machine. */
 export function useKeys(keys: Keys): void {
-  useEffect(() => {
+  useLayoutEffect(() => {
     shown.add(keys)
     return () => void shown.delete(keys)
   })
