@@ -63,6 +63,7 @@ export interface Call {
   /** Null when the handler has none. */
   find: (() => Promise<AgentResult | null>) | null
   files(): Record<string, string>
+  workspace: string
   lines: string[]
 }
 
@@ -119,14 +120,22 @@ export class Subject<V extends Vendor> {
     return this.#opened(given, settings => settings.secrets({ get: () => this.agent }))
   }
 
-  /** Prepares a call. Throws for an entry that the schema refuses, as a run does. */
-  async begin(vendor: V, call: string, entry: JsonObject, options: CallOptions = {}): Promise<Call> {
+  /**
+   * Prepares a call, in a new workspace or in that of an earlier call. Throws for an entry that the schema refuses, as a
+   * run does.
+   */
+  async begin(
+    vendor: V,
+    call: string,
+    entry: JsonObject,
+    { workspace: earlier, ...options }: CallOptions & { workspace?: string } = {},
+  ): Promise<Call> {
     const handler = this.handler(call)
     const wrong = problems(handler.entry, entry).map(({ path, message }) => `${path || 'entry'}: ${message}`)
     if (wrong.length > 0) throw new Error(`[${this.name}.${call}] ${wrong.join('; ')}`)
     const { files = {}, allow = [], event, key, signal, prepare } = options
-    const [stateDir, workspace] = [this.#folder(), this.#folder()]
-    await prepare?.(workspace)
+    const [stateDir, workspace] = [this.#folder(), earlier ?? this.#folder()]
+    if (!earlier) await prepare?.(workspace)
     for (const [path, text] of Object.entries(files)) {
       mkdirSync(dirname(join(workspace, path)), { recursive: true })
       writeFileSync(join(workspace, path), text)
@@ -151,6 +160,7 @@ export class Subject<V extends Vendor> {
       find: find ? async () => find(entry, context) : null,
       files: () => filesIn(join(stateDir, 'files', 'phase')),
       lines,
+      workspace,
     }
   }
 

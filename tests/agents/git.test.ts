@@ -10,7 +10,7 @@ import { outcomeOf } from '../support/outcome.ts'
 import { ACCOUNT, addPull, type FakeBitbucket, fakeBitbucket } from '../vendors/bitbucket.ts'
 import { forkOf, freshClone, git } from '../vendors/git-host.ts'
 import { fakeGitHub, TOKEN } from '../vendors/github.ts'
-import { cloneForEachTest, hub, workIn, workspace } from './git-clone.ts'
+import { cloneForEachTest, EVENT, hub, workIn, workspace } from './git-clone.ts'
 
 const create = gitAgent.actions!.create_pr!
 
@@ -496,14 +496,7 @@ describe('on Bitbucket', () => {
 
 test('an event opens one too', async () => {
   edit()
-  const event = {
-    name: 'on_complete',
-    team: '@local/x',
-    run: { id: '1', name: null, state: 'completed', reason: null },
-    message: 'done',
-    outputs: null,
-  }
-  const { context } = begin({}, { event })
+  const { context } = begin({}, { event: EVENT })
   const { data } = await gitAgent.notify!.run({ action: 'create_pr', title: 'T' }, context)
   expect(data).toMatchObject({ number: 1 })
 })
