@@ -22,6 +22,7 @@ import { createRedactor, type KnownSecret } from '../redact.ts'
 import { problems } from '../schema.ts'
 import { openSettings, type Settings } from '../settings/settings.ts'
 import { callContext } from './context.ts'
+import { asDeclared } from './data.ts'
 import type { Vendor } from './fake-vendor.ts'
 
 /**
@@ -155,9 +156,9 @@ export class Subject<V extends Vendor> {
     })
     const { find } = handler
     return {
-      run: async () => handler.run(entry, context),
+      run: async () => asDeclared(handler, await handler.run(entry, context)),
       mask: redactor.text,
-      find: find ? async () => find(entry, context) : null,
+      find: find ? async () => asDeclared(handler, await find(entry, context)) : null,
       files: () => filesIn(join(stateDir, 'files', 'phase')),
       lines,
       workspace,

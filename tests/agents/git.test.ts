@@ -7,12 +7,13 @@ import { refusal } from '../../lib/testing/fake-vendor.ts'
 import { testContext } from '../support/context.ts'
 import { failureOf } from '../support/failure.ts'
 import { outcomeOf } from '../support/outcome.ts'
+import { truthful } from '../support/truthful.ts'
 import { ACCOUNT, addPull, type FakeBitbucket, fakeBitbucket } from '../vendors/bitbucket.ts'
 import { forkOf, freshClone, git } from '../vendors/git-host.ts'
 import { fakeGitHub, TOKEN } from '../vendors/github.ts'
 import { cloneForEachTest, EVENT, hub, workIn, workspace } from './git-clone.ts'
 
-const create = gitAgent.actions!.create_pr!
+const create = truthful(gitAgent).actions!.create_pr!
 
 cloneForEachTest()
 
