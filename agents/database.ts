@@ -21,7 +21,7 @@
 // Each statement then leaves its key there, in the same transaction, and is never executed twice. (DDL of MySQL commits
 // by itself.) `data` of a statement has affected, and items where it returns rows.
 //
-// TLS with a verified certificate is the default, except to this machine. SQLite works in a process of its own.
+// To another machine there is always TLS with a certificate that is verified; to this one with `tls: true`. SQLite works in a process of its own.
 //
 // https://www.postgresql.org/docs/current/sql.html  https://mariadb.com/kb/en/sql-statements/  https://sqlite.org/lang.html
 
@@ -76,8 +76,7 @@ const Settings = Type.Object(
     ),
     tls: Type.Optional(
       Type.Boolean({
-        description:
-          'Whether TLS with a verified certificate is demanded. The default is true, except to this machine.',
+        description: 'Whether TLS with a verified certificate is demanded. It always is, except to this machine.',
       }),
     ),
     ca_file: Type.Optional(

@@ -3,6 +3,7 @@
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { folder } from '../support/folder.ts'
+import { freePort } from '../support/free-port.ts'
 
 /** sshd refuses to start by another path than its full one. */
 const SSHD = '/usr/sbin/sshd'
@@ -92,11 +93,4 @@ export async function startSshd(): Promise<Sshd> {
       if (made) rmdirSync(EMPTY)
     },
   }
-}
-
-function freePort(): number {
-  const server = Bun.listen({ hostname: '127.0.0.1', port: 0, socket: { data() {} } })
-  const { port } = server
-  server.stop(true)
-  return port
 }

@@ -53,13 +53,17 @@ type Given = { [K in keyof DatabaseSettings]?: DatabaseSettings[K] | undefined }
 /** What is wrong with the settings, in words that continue the key. */
 export function whyNoAccess(settings: Given) {
   const { url, ca_file } = settings
-  const { provider, host, database } = merged(settings)
+  const { provider, host, database, tls } = merged(settings)
+  const isExposed = tls === false && provider !== 'sqlite' && host !== undefined && !isLoopback(host)
+  const instead = `because ${host} is another machine: remove it, and set ca_file where a private authority has signed its certificate`
   const isRelative = provider === 'sqlite' && database !== undefined && !isAbsolute(fromHome(database))
   return {
     url:
-      url !== undefined &&
-      partsOf(url) === null &&
-      'must be the address of a database: write it as postgres://user:password@host:5432/name, mysql://… or sqlite:///path/to/file, with %25 for a % in the password',
+      (url !== undefined &&
+        partsOf(url) === null &&
+        'must be the address of a database: write it as postgres://user:password@host:5432/name, mysql://… or sqlite:///path/to/file, with %25 for a % in the password') ||
+      (isExposed && settings.tls === undefined && `must not have sslmode=disable, ${instead}`),
+    tls: isExposed && settings.tls === false && `must not be false, ${instead}`,
     database: isRelative && 'must be a whole path for SQLite: write it as /path/to/file or ~/path/to/file',
     host: host?.startsWith('-') && 'must be the name or the address of a server: write it without the dash in front',
     ca_file: ca_file !== undefined && whyNoFile(ca_file, 'the certificate of the authority, in PEM'),

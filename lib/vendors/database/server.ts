@@ -5,21 +5,20 @@
 //
 // A statement runs in a transaction, so a lost connection leaves nothing behind unless it was lost at the commit.
 
+import { isLoopback } from '../../agent/address.ts'
 import type { AgentContext } from '../../agent/agent-context.ts'
 import { AgentError } from '../../agent/agent-error.ts'
 import { messageOf } from '../../error.ts'
 import type { Json } from '../../json.ts'
 import { pause, unlessAborted } from '../../wait.ts'
-import type { Access } from './access.ts'
+import { addressesOf, firstReached, optionsOf, type Server } from './connect.ts'
 import { mysqlValue, postgresForm } from './forms.ts'
 import type { Batch, Database, Receipt, Written } from './model.ts'
 import { receiptsAt } from './receipts.ts'
 import { type Statement, spotOf } from './statement.ts'
 
-type Server = Exclude<Access, { provider: 'sqlite' }>
 type Result = unknown[][] & Bun.SQL.ResultMetadata
 
-const CONNECT_SECONDS = 30
 /** Milliseconds to wait until the server has ended a query that is not wanted any more. */
 const CANCEL_MS = 1_000
 /** Number of bytes that a batch of rows should have, and the number of rows of the first and of the largest one. */
@@ -33,13 +32,9 @@ const UNDONE = /^\s*(insert|update|delete|replace|with)\b/i
 
 export async function openServer(context: AgentContext<unknown>, access: Server): Promise<Database> {
   const isPostgres = access.provider === 'postgres'
-  const host = access.host.includes(':') ? `[${access.host}]` : access.host
-  await context.vet(`${host}:${access.port}`)
-  const pool = new Bun.SQL(optionsOf(access))
   /** What may have been written when the connection is lost now. */
   let sent: 'no' | 'unknown' = 'no'
   let running: Promise<unknown> = Promise.resolve()
-  const close = () => pool.close({ timeout: 0 }).catch(() => {})
   const during = async <T>(work: () => Promise<T>, statement?: Statement, shift = 0): Promise<T> => {
     try {
       return await unlessAborted(work(), context.signal)
@@ -48,10 +43,16 @@ export async function openServer(context: AgentContext<unknown>, access: Server)
       throw new AgentError(`[${context.place}] ${access.label}: stopped`, { code: 'aborted', sent, cause: error })
     }
   }
-  const connection = await during(() => pool.reserve()).catch(async error => {
-    await close()
-    throw error
-  })
+  const reserved = async (address: string) => {
+    const pool = new Bun.SQL(optionsOf(access, address))
+    const close = () => pool.close({ timeout: 0 }).catch(() => {})
+    const connection = await during(() => pool.reserve()).catch(async error => {
+      await close()
+      throw error
+    })
+    return { connection, close }
+  }
+  const { connection, close } = await firstReached(await addressesOf(context, access), reserved)
   const run = (text: string, values: Json[] = [], statement?: Statement, shift = 0): Promise<Result> => {
     const query = connection.unsafe(text, values)
     const stop = () => void query.cancel().catch(() => {})
@@ -158,35 +159,6 @@ async function isThere(adding: Promise<unknown>): Promise<boolean> {
   }
 }
 
-function optionsOf({
-  provider,
-  host,
-  port,
-  user,
-  password,
-  database,
-  tls,
-  caFile,
-}: Server): Bun.SQL.PostgresOrMySQLOptions {
-  return {
-    adapter: provider,
-    url: `${provider}://${host.includes(':') ? `[${host}]` : host}:${port}`,
-    hostname: host,
-    port,
-    username: user || (provider === 'mysql' ? 'root' : 'postgres'),
-    password,
-    database,
-    max: 1,
-    connectionTimeout: CONNECT_SECONDS,
-    tls: tls ? { rejectUnauthorized: true, ...(caFile && { ca: Bun.file(caFile) }) } : 'disable',
-    ...(provider === 'postgres' && {
-      prepare: false,
-      connection: { application_name: 'cadre', datestyle: 'ISO', timezone: 'UTC', bytea_output: 'hex' },
-    }),
-    ...(provider === 'mysql' && { foundRows: true }),
-  }
-}
-
 function textOf(form: (text: string) => Json): (value: unknown) => Json {
   return value => (value instanceof Uint8Array ? form(Buffer.from(value).toString()) : null)
 }
@@ -222,19 +194,22 @@ const STATES: readonly [state: RegExp, code: string, hint: (settings: string) =>
   [/^(08|53|57P)/, 'unavailable', () => 'the server is starting, stopping or overloaded'],
 ]
 const RETRYABLE = ['conflict', 'unavailable']
+/** Codes of the client and of its TLS library. MySQL's client says the last one of a server without TLS. */
+const TLS = /TLS|CERT|SIGNATURE|SELF_SIGNED|HOSTNAME|^ERR_SSL|AUTHENTICATION_FAILED/
 const CONNECTION = /(CONNECTION_REFUSED|CONNECTION_CLOSED|CONNECTION_TIMEOUT|CONNECTION_FAILED|LIFETIME|IDLE)/
 
 /** The error of the client, in the words of the server. */
 function explain(
   { agent, place }: AgentContext<unknown>,
-  { label, provider }: Server,
+  { label, provider, host, tls }: Server,
   error: unknown,
   sent: 'no' | 'unknown',
   statement: Statement | undefined,
   shift: number,
 ): unknown {
-  if (error instanceof AgentError || !(error instanceof Bun.SQL.SQLError)) return error
   const { code = '', errno, sqlState, position, detail, hint: advice, message } = error as ServerError
+  // A certificate that is refused is an error of the TLS library.
+  if (error instanceof AgentError || !(error instanceof Bun.SQL.SQLError || TLS.test(code))) return error
   const settings = `agents.${agent}`
   const options = { cause: error }
   if (code.endsWith('SERVER_ERROR')) {
@@ -266,9 +241,11 @@ function explain(
       hint,
     })
   }
-  if (/TLS|CERT|AUTHENTICATION_FAILED|SELF_SIGNED|HOSTNAME/.test(code)) {
-    const hint = `the server must offer TLS with a certificate that is trusted: for a private CA set ${settings}.ca_file, and on a trusted network ${settings}.tls to false`
-    return new AgentError(`[${place}] ${label}: ${said} (${code})`, { ...options, code: 'tls', sent, hint })
+  if (TLS.test(code)) {
+    const problem = tls && code.endsWith('AUTHENTICATION_FAILED') ? 'the server does not offer TLS' : said
+    const own = isLoopback(host) ? `; on this machine ${settings}.tls may be false` : ''
+    const hint = `the server must offer TLS with a trusted certificate for ${host}: for a private authority set ${settings}.ca_file${own}`
+    return new AgentError(`[${place}] ${label}: ${problem} (${code})`, { ...options, code: 'tls', sent, hint })
   }
   return new AgentError(`[${place}] ${label}: ${said} (${code})`, { ...options, code: 'rejected', sent })
 }
