@@ -125,7 +125,8 @@ export function briefOf({ id, key, fields = {} }: Pick<Issue, 'id' | 'key'> & Pa
     assignee: (assignee as { displayName?: string } | null | undefined)?.displayName ?? null,
     labels: labels ?? [],
     parent: (parent as { key?: string } | null | undefined)?.key ?? null,
-    updated: updated ?? null,
+    // Jira's own examples have a number here.
+    updated: updated === undefined || updated === null ? null : String(updated),
   }
 }
 
