@@ -16,7 +16,7 @@ const PATH = '^[^"\\r\\n]+$'
 export const SshOptions = {
   host: Type.String({
     pattern: `^(${HOST})$`,
-    'x-expected': 'a host name or an address',
+    'x-expected': 'the name or the address of a host alone, such as web-1.acme.com, with the user in user',
     description: 'The name or the address of the host.',
   }),
   port: Type.Optional(Type.Integer({ minimum: 1, maximum: 65_535, description: 'The port of ssh; 22 by default.' })),

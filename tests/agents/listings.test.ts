@@ -2,6 +2,7 @@
 // each page.
 
 import { expect, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { agentProcess } from '../support/agent-process.ts'
 import { folder } from '../support/folder.ts'
@@ -33,13 +34,23 @@ const PAGES: Record<string, Page> = {
     const data = items(from, size, id => ({ id: `${id}`, attributes: { text } }))
     return { data, meta: data.length === size ? { page: { after: `${from + size}` } } : {} }
   },
+  '/token': () => ({ access_token: 'access-token-of-the-test', expires_in: 3_599 }),
+  '/drive/v3/files': query => {
+    const [size, from] = [Number(query.get('pageSize')), Number(query.get('pageToken') ?? 0)]
+    const files = items(from, size, id => ({ id: `${id}`, name: `${id}`, mimeType: 'text/plain', md5Checksum: text }))
+    return { files, ...(from + size < COUNT && { nextPageToken: `${from + size}` }) }
+  },
 }
 
-// In MiB. A page of Datadog has 1,000 items, which are 30 MB here, and several copies of it wait for the collector.
+const credentials_file = join(folder(), 'credentials.json')
+writeFileSync(credentials_file, JSON.stringify({ client_id: 'x', client_secret: 'x', refresh_token: 'x' }))
+
+// In MiB. A page of Datadog or of Drive has 1,000 items, which are 30 MB here, and several copies of it wait for the collector.
 test.each([
   ['crm', 'search', { ref: 'x' }, { access_token: 'token' }, 280],
   ['helpdesk', 'search', { ref: 'type:ticket' }, ACCOUNT, 280],
   ['metrics', 'get_events', {}, KEYS, 420],
+  ['filestore', 'source', { ref: 'folder/large' }, { auth_mode: 'oauth', credentials_file }, 420],
 ])(
   '%s.%s',
   async (agent, handler, entry, account, most) => {
@@ -48,7 +59,8 @@ test.each([
       hostname: '127.0.0.1',
       async fetch(request) {
         const { pathname, searchParams } = new URL(request.url)
-        const body = request.method === 'POST' ? ((await request.json()) as Record<string, unknown>) : {}
+        const isJson = request.headers.get('content-type') === 'application/json'
+        const body = isJson ? ((await request.json()) as Record<string, unknown>) : {}
         return Response.json(PAGES[pathname]!(searchParams, body))
       },
     })

@@ -114,6 +114,16 @@ const MISTAKES: Record<string, Mistake> = {
     settings: { host: 'host.acme.test', key_file: '~/.ssh/id_ed25519.pub' },
     says: /agents\.ssh@public\.key_file is ~\/\.ssh\/id_ed25519\.pub, the public part of a key: write ~\/\.ssh\/id_ed25519$/,
   },
+  'a user before the host': {
+    reference: 'ssh@user',
+    settings: { host: 'ada@web-1.acme.test' },
+    says: /agents\.ssh@user\.host must be the name or the address of a host alone, such as web-1\.acme\.com, with the user in user; set it with: /,
+  },
+  'a database on another machine without TLS': {
+    reference: 'database@plain',
+    settings: { url: 'postgres://ada:token-of-the-test@db.acme.test/stock?sslmode=disable' },
+    says: /agents\.database@plain\.url must not have sslmode=disable, because db\.acme\.test is another machine: remove it, and set ca_file /,
+  },
   'a misspelt key': {
     reference: 'wiki@key',
     settings: { ...atlassian, api_tokn: 'token-of-the-test', api_token: undefined },
