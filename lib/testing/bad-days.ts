@@ -104,7 +104,8 @@ export function badDays<V extends FakeVendor>(trial: Trial<V>): void {
 
     check('no reply is left when the run is stopped', () => stopped(silence))
     check('no reply is left when the time of the phase is over', () =>
-      stopped(silence, new DOMException('The phase is over its time.', 'TimeoutError')))
+      stopped(silence, new DOMException('The phase is over its time.', 'TimeoutError')),
+    )
     /** Stops the call as soon as its request has reached the vendor. */
     async function stopped(answer: () => Response | Promise<Response>, reason?: DOMException) {
       const controller = new AbortController()
