@@ -200,6 +200,27 @@ export function workTables(
     row => [primaryKey({ columns: [row.run_id, row.path] })],
   )
 
+  /** Files of runs in the store of `CADRE_ARTIFACTS`, each once a tree. */
+  const keptFiles = table(
+    'kept_files',
+    {
+      realm_id: text().notNull(),
+      root_run_id: text().notNull(),
+      sha256: text().notNull(),
+      bytes: int().notNull(),
+      /** The top run while it exists. When it is deleted this becomes null, and the file is to be removed. */
+      kept_for: text().references(() => runs.run_id, { onDelete: 'set null' }),
+      /** When a daemon last got the means to send it. */
+      asked_at: int().notNull(),
+      /** Since when the store has it. */
+      stored_at: int(),
+    },
+    row => [
+      primaryKey({ columns: [row.root_run_id, row.sha256] }),
+      index('kept_files_for').on(row.kept_for, row.asked_at),
+    ],
+  )
+
   const receipts = table(
     'receipts',
     {
@@ -343,6 +364,7 @@ export function workTables(
     logs,
     events,
     artifacts,
+    keptFiles,
     receipts,
     reviews,
     jobs,

@@ -6,6 +6,7 @@ import { CadreError, messageOf } from '../error.ts'
 import type { Json } from '../json.ts'
 import { Whoami } from '../wire/hub-calls.ts'
 import { noSession, refuseSessionForm } from './api-key.ts'
+import { artifactFile } from './artifact-file.ts'
 import { resumeRun } from './cancel-resume.ts'
 import type { Daemon } from './daemon.ts'
 import { HubClient, type JobHost, Link } from './link/link.ts'
@@ -87,6 +88,8 @@ async function enrol(
     pinnedKey: env.CADRE_DISPATCH_PUBLIC_KEY || null,
     jobs: jobHost(daemon),
     offers,
+    fileOf: (runId, path) => artifactFile(daemon.engine.stateDir(runId), runId, path),
+    networkAllow: () => daemon.settings.networkAllow(),
     enrolled: () => remember(daemon, url, realmToken),
   })
   daemon.remote = link

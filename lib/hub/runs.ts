@@ -14,6 +14,9 @@ import { type JobRow, MOST_DELIVERIES, sweep } from './queue.ts'
 import { behind, below, treeOrder } from './tree-order.ts'
 import { tellRunState } from './webhooks.ts'
 
+/** Who may read runs, as their routes declare it. */
+export const READ = { grant: { runs: 'read', dispatch: 'read' }, realm: 'member' } as const
+
 export type ReportedRun = Tables['runs']['$inferSelect']
 
 /** The state that is shown: `crashed` while a run has not ended and its daemon is silent. */

@@ -146,7 +146,7 @@ const rootIn = (change: Partial<SyncChange<'run'>>): string | undefined => chang
  * Refuses for now what a daemon that is not approved reports about runs that the hub dispatched, because another
  * machine may have taken over its id. The daemon keeps these changes in its outbox and sends them once it is approved.
  */
-async function refuseDispatched(
+export async function refuseDispatched(
   { store: { runs } }: Hub,
   tx: Db,
   daemon: DaemonRow,
@@ -287,12 +287,16 @@ function applyDetail<K extends DetailKind>(hub: Hub, tx: Db, run: ReportedRun, k
 const DETAILS: {
   [K in DetailKind]: (hub: Hub, tx: Db, run: ReportedRun, change: SyncChange<K>) => Promise<Refusal | null>
 } = {
-  async phase({ store: { phases } }, tx, { run_id }, { phase }) {
+  async phase({ store: { phases, artifacts } }, tx, { run_id }, { phase }) {
     const [known] = await tx
       .select({ attempt: phases.attempt })
       .from(phases)
       .where(and(eq(phases.run_id, run_id), eq(phases.index, phase.index)))
     if (known && phase.attempt < known.attempt) return 'conflict'
+    if (known && phase.attempt > known.attempt) {
+      // A new attempt writes its files again.
+      await tx.delete(artifacts).where(and(eq(artifacts.run_id, run_id), eq(artifacts.phase, phase.name)))
+    }
     const { index, name, type, agent, action, state, reason, attempt, depends_on, error, ok, text, data, files } = phase
     const { started_at, completed_at } = phase
     const told = { name, type, agent, action, state, reason, attempt, depends_on, error, ok, text, data, files }

@@ -313,7 +313,7 @@ export {
   runEnded,
 } from './core/core.ts'
 export { CHOICES, type Decision, maskInputs, type ResumeOptions, type ResumePlan } from './steps/steps.ts'
-export { Store } from './store/store.ts'
+export { Store, type UploadRow } from './store/store.ts'
 export {
   listRuns,
   type Notice,

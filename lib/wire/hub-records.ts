@@ -186,6 +186,8 @@ export const Artifact = named('artifact', {
   path: Text,
   bytes: Type.Integer(),
   sha256: Text,
+  /** Whether `artifacts/get` has it. The file is on the daemon of its run in any case. */
+  stored: Type.Boolean(),
 })
 
 export const Review = named('review', {

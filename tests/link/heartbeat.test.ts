@@ -61,6 +61,8 @@ if (count > 3) require(${JSON.stringify(join(ROOT, 'lib/daemon/link/heartbeat.ts
     outbox: new SyncOutbox(store, 'full', runId => join(home, runId)),
     phasesOf: () => [],
     pinnedKey: null,
+    fileOf: never,
+    networkAllow: () => [],
     jobs: {
       freeSlots: () => 1,
       mask: payload => payload,

@@ -25,6 +25,7 @@ import type { HeartbeatOrder, HeartbeatReport } from './heartbeat.ts'
 import { HubClient } from './hub-client.ts'
 import { JobBook } from './job-book.ts'
 import { type JobHost, Jobs } from './jobs.ts'
+import { FileUploads, LANES } from './uploads.ts'
 
 export { HubClient, type JobHost }
 
@@ -45,6 +46,9 @@ export interface Offers {
 /** The name of a fact in the run database: whether the hub has approved this daemon, `no` or `yes`. */
 export const APPROVED = 'approved'
 
+/** The name of the fact whether the hub keeps files of runs, `no` or `yes`. */
+export const KEEPS_FILES = 'keeps_files'
+
 export const WAITS_FOR_APPROVAL =
   'this daemon takes no jobs until an operator of its realm approves it (daemons/approve at the hub)'
 
@@ -62,6 +66,10 @@ export interface LinkOptions {
   pinnedKey: string | null
   jobs: JobHost
   offers: Offers
+  /** The path of a file of a run. Throws `not_found`. */
+  fileOf(runId: string, path: string): Promise<string>
+  /** `network.allow` of the settings. */
+  networkAllow(): readonly string[]
   /** Called when the hub has accepted the token. */
   enrolled: () => Promise<void>
   /** The program of the heartbeat's thread. */
@@ -76,6 +84,8 @@ const BATCH_BYTES = 3_500_000
 const BUSY_POLL_MS = 500
 /** How often to check whether what the daemon offers has changed. */
 const OFFER_LOOK_MS = 2_000
+/** How often to check whether the hub keeps files. */
+const NOT_KEPT_LOOK_MS = 1_000
 /** How often to check whether the daemon is enrolled. */
 const ENROLLED_LOOK_MS = 200
 
@@ -85,6 +95,7 @@ export class Link {
   readonly #stop = new AbortController()
   readonly #beat = new SharedArrayBuffer(4)
   readonly #jobs: Jobs
+  readonly #uploads: FileUploads
   #keys: PublicKey[] = []
   #teams: Set<string>
   #teamsVersion: string | null
@@ -99,6 +110,8 @@ export class Link {
   #loops: Promise<void>[] = []
   #warnedKey: string | null = null
   #approved: boolean | null = null
+  /** Whether the hub keeps files of runs. Null until it has said so. */
+  #keepsFiles: boolean | null = null
   /** The offer that the hub has. */
   #offered = ''
 
@@ -111,6 +124,11 @@ export class Link {
     this.#teamsVersion = store.facts.get('teams_version')
     this.#teams = new Set(JSON.parse(store.facts.get('teams') ?? '[]') as string[])
     options.outbox.onQueued(() => this.#wakeSync?.())
+    const { log, fileOf, networkAllow } = options
+    const daemonId = () => this.#enrolledAs()
+    this.#uploads = new FileUploads({
+      ...{ store, client: this.client, log, signal: this.#stop.signal, daemonId, fileOf, networkAllow },
+    })
     this.#jobs = new Jobs({
       book: new JobBook(store.db),
       host: options.jobs,
@@ -175,6 +193,7 @@ export class Link {
       this.#forever('poll', () => this.#poll()),
       this.#forever('offer', () => this.#offer()),
       this.#forever('sync', () => this.#sync()),
+      ...Array.from({ length: LANES }, () => this.#forever('upload', () => this.#upload())),
     ]
   }
 
@@ -217,10 +236,14 @@ export class Link {
   }
 
   /** Stores what replies to register and heartbeat contain. */
-  #learn({ dispatch_keys, teams, teams_version, approved }: Bulletin): void {
+  #learn({ dispatch_keys, teams, teams_version, approved, artifacts = false }: Bulletin): void {
     this.#keys = dispatch_keys
     this.#learnApproval(approved !== false)
     const { pinnedKey, log, store } = this.#options
+    if (artifacts !== this.#keepsFiles) {
+      this.#keepsFiles = artifacts
+      store.facts.set(KEEPS_FILES, artifacts ? 'yes' : 'no')
+    }
     if (pinnedKey && !this.#keys.some(key => samePem(key.pem, pinnedKey))) {
       log.warn('CADRE_DISPATCH_PUBLIC_KEY differs from the hub’s dispatch key: tokens of the hub are refused')
     }
@@ -347,11 +370,18 @@ export class Link {
         { signal: this.#stop.signal },
       )
       outbox.acknowledge(acked_seq)
+      this.#uploads.wake()
       if (rejected.length > 0) log.warn('the hub refused changes', { rejected })
     } catch (error) {
       if (ackedOf(error) === null) throw error
       outbox.restart(log, phasesOf)
     }
+  }
+
+  /** Sends a file of a run, if the hub keeps files. */
+  async #upload(): Promise<void> {
+    if (!this.#keepsFiles) return pause(NOT_KEPT_LOOK_MS, this.#stop.signal)
+    return this.#uploads.step()
   }
 
   async #nextChange(): Promise<void> {

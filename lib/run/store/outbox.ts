@@ -19,10 +19,12 @@ export class OutboxRows {
     this.#db = db
   }
 
-  insert(runId: string, attempt: number, kind: string, body: string): void {
-    this.#db
+  /** Returns the number of the change. */
+  insert(runId: string, attempt: number, kind: string, body: string): number {
+    const { lastInsertRowid } = this.#db
       .query('INSERT INTO outbox (run_id, attempt, kind, body) VALUES (?, ?, ?, ?)')
       .run(runId, attempt, kind, body)
+    return Number(lastInsertRowid)
   }
 
   /** The oldest change after number `after`. Read one at a time, because a body may have a megabyte. */
