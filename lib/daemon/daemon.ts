@@ -114,7 +114,12 @@ export class Daemon {
     this.#mask = new Mask(() => [...ownSecrets(home, env), ...settings.secrets(this.catalogue)], log)
     settings.onSecrets(() => this.#mask.learn())
     const mode = settings.value('sync') === 'status' ? 'status' : 'full'
-    this.outbox = new SyncOutbox(new Store(db), mode, runId => join(home, 'runs', runId))
+    this.outbox = new SyncOutbox({
+      store: new Store(db),
+      mode,
+      stateDir: runId => join(home, 'runs', runId),
+      phasesOf: row => this.engine.bundle(row.bundle_id).team(row.team_key).phases,
+    })
     this.engine = new Engine({ home, db, secrets, log, slots, host: this.#host(secrets), outbox: this.outbox })
     this.instanceId = this.engine.store.facts.once('instance', () => crypto.randomUUID())
   }

@@ -83,7 +83,6 @@ async function enrol(
     log: daemon.log,
     store: daemon.engine.store,
     outbox: daemon.outbox,
-    phasesOf: row => daemon.engine.bundle(row.bundle_id).team(row.team_key).phases,
     pinnedKey: env.CADRE_DISPATCH_PUBLIC_KEY || null,
     jobs: jobHost(daemon),
     offers,

@@ -4,23 +4,13 @@
 
 import { CadreError, messageOf } from '../../error.ts'
 import type { Log } from '../../log.ts'
-import type { RunRow, Store, SyncOutbox } from '../../run/engine.ts'
-import type { Phase } from '../../team/team.ts'
+import type { Store, SyncOutbox } from '../../run/engine.ts'
 import { pause, startPause } from '../../wait.ts'
 import { type Identity, Whoami } from '../../wire/hub-calls.ts'
 import type { OfferedAgent } from '../../wire/needs.ts'
-import {
-  Ack,
-  ackedOf,
-  type Bulletin,
-  Heartbeat,
-  Poll,
-  PROTOCOL,
-  type PublicKey,
-  Register,
-  Sync,
-} from '../../wire/protocol.ts'
+import { Ack, type Bulletin, Heartbeat, Poll, PROTOCOL, type PublicKey, Register } from '../../wire/protocol.ts'
 import { retryPause } from './backoff.ts'
+import { Courier } from './courier.ts'
 import type { HeartbeatOrder, HeartbeatReport } from './heartbeat.ts'
 import { HubClient } from './hub-client.ts'
 import { JobBook } from './job-book.ts'
@@ -56,8 +46,6 @@ export interface LinkOptions {
   log: Log
   store: Store
   outbox: SyncOutbox
-  /** Of a run, in file order. */
-  phasesOf: (row: RunRow) => readonly Phase[]
   /** When this is set (PEM), no other dispatch key is trusted. */
   pinnedKey: string | null
   jobs: JobHost
@@ -71,7 +59,6 @@ export interface LinkOptions {
 /** If the last answered heartbeat is older than this, the hub counts as away. */
 const CONNECTED_MS = 45_000
 const POLL_MS = 25_000
-const BATCH_BYTES = 3_500_000
 /** While no slot is free, a poll waits this long for orders about runs, and then looks for slots again. */
 const BUSY_POLL_MS = 500
 /** How often to check whether what the daemon offers has changed. */
@@ -85,6 +72,7 @@ export class Link {
   readonly #stop = new AbortController()
   readonly #beat = new SharedArrayBuffer(4)
   readonly #jobs: Jobs
+  readonly #courier: Courier
   #keys: PublicKey[] = []
   #teams: Set<string>
   #teamsVersion: string | null
@@ -110,6 +98,7 @@ export class Link {
     this.#realmId = store.facts.get('realm_id')
     this.#teamsVersion = store.facts.get('teams_version')
     this.#teams = new Set(JSON.parse(store.facts.get('teams') ?? '[]') as string[])
+    this.#courier = new Courier({ ...options, client: this.client })
     options.outbox.onQueued(() => this.#wakeSync?.())
     this.#jobs = new Jobs({
       book: new JobBook(store.db),
@@ -334,24 +323,9 @@ export class Link {
 
   /** Sends the oldest changes, or waits for new ones when there are none. */
   async #sync(): Promise<void> {
-    const { outbox, phasesOf, store, log } = this.#options
     const daemon_id = this.#answeredAt === 0 ? null : this.#daemonId
     if (daemon_id === null) return pause(ENROLLED_LOOK_MS, this.#stop.signal)
-    const changes = await outbox.take(BATCH_BYTES)
-    if (changes.length === 0) return this.#nextChange()
-    const epoch = store.facts.once('epoch', () => crypto.randomUUID())
-    try {
-      const { acked_seq, rejected } = await this.client.call(
-        Sync,
-        { daemon_id, protocol: PROTOCOL, epoch, from_seq: changes[0]!.seq, changes },
-        { signal: this.#stop.signal },
-      )
-      outbox.acknowledge(acked_seq)
-      if (rejected.length > 0) log.warn('the hub refused changes', { rejected })
-    } catch (error) {
-      if (ackedOf(error) === null) throw error
-      outbox.restart(log, phasesOf)
-    }
+    if (!(await this.#courier.send(daemon_id, this.#stop.signal))) await this.#nextChange()
   }
 
   async #nextChange(): Promise<void> {
