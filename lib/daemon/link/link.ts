@@ -8,15 +8,16 @@ import type { Store, SyncOutbox } from '../../run/engine.ts'
 import { pause, startPause } from '../../wait.ts'
 import { type Identity, Whoami } from '../../wire/hub-calls.ts'
 import type { OfferedAgent } from '../../wire/needs.ts'
-import { Ack, type Bulletin, Heartbeat, Poll, PROTOCOL, type PublicKey, Register } from '../../wire/protocol.ts'
+import { Ack, type Bulletin, Heartbeat, Poll, PROTOCOL, type PublicKey } from '../../wire/protocol.ts'
 import { retryPause } from './backoff.ts'
 import { Courier } from './courier.ts'
 import type { HeartbeatOrder, HeartbeatReport } from './heartbeat.ts'
 import { HubClient } from './hub-client.ts'
 import { JobBook } from './job-book.ts'
 import { type JobHost, Jobs } from './jobs.ts'
+import { keepTeams, knownTeams, register } from './register.ts'
 
-export { HubClient, type JobHost }
+export { Courier, HubClient, type JobHost, keepTeams, knownTeams, register }
 
 /** What a hub chooses a daemon by. */
 export interface Offer {
@@ -97,7 +98,7 @@ export class Link {
     this.#daemonId = store.facts.get('daemon_id')
     this.#realmId = store.facts.get('realm_id')
     this.#teamsVersion = store.facts.get('teams_version')
-    this.#teams = new Set(JSON.parse(store.facts.get('teams') ?? '[]') as string[])
+    this.#teams = knownTeams(store)
     this.#courier = new Courier({ ...options, client: this.client })
     options.outbox.onQueued(() => this.#wakeSync?.())
     this.#jobs = new Jobs({
@@ -183,20 +184,10 @@ export class Link {
   async #register(): Promise<void> {
     const { store, name, version } = this.#options
     const offer = await this.#options.offers.current()
-    const enrolled = await this.client.call(Register, {
-      ...(this.#daemonId && { daemon_id: this.#daemonId }),
-      name,
-      hostname: (await import('node:os')).hostname(),
-      version,
-      protocol: PROTOCOL,
-      capacity: this.#options.jobs.freeSlots(),
-      ...offer,
-      ...(this.#teamsVersion && { teams_version: this.#teamsVersion }),
-    })
+    const capacity = this.#options.jobs.freeSlots()
+    const enrolled = await register(this.client, store, { name, version, capacity, ...offer })
     this.#daemonId = enrolled.daemon_id
     this.#realmId = enrolled.realm_id
-    store.facts.set('daemon_id', enrolled.daemon_id)
-    store.facts.set('realm_id', enrolled.realm_id)
     this.#answeredAt = Date.now()
     this.#learn(enrolled)
     this.#offered = JSON.stringify(offer)
@@ -206,7 +197,8 @@ export class Link {
   }
 
   /** Stores what replies to register and heartbeat contain. */
-  #learn({ dispatch_keys, teams, teams_version, approved }: Bulletin): void {
+  #learn(bulletin: Bulletin): void {
+    const { dispatch_keys, teams, teams_version, approved } = bulletin
     this.#keys = dispatch_keys
     this.#learnApproval(approved !== false)
     const { pinnedKey, log, store } = this.#options
@@ -216,8 +208,7 @@ export class Link {
     if (!teams) return
     this.#teams = new Set(teams)
     this.#teamsVersion = teams_version
-    store.facts.set('teams', JSON.stringify(teams))
-    store.facts.set('teams_version', teams_version)
+    keepTeams(store, bulletin)
     this.#tellRunning()
   }
 
