@@ -13,6 +13,7 @@ import { gap } from '../wire/protocol.ts'
 import { ENDED_RUN_STATES } from '../wire/states.ts'
 import { awaitsApproval, type DaemonRow } from './daemons.ts'
 import type { Hub } from './hub.ts'
+import { withLines } from './log-state.ts'
 import { lastRev, type ReportedRun } from './runs.ts'
 import { listedTeams } from './team-list.ts'
 import { tellRunState } from './webhooks.ts'
@@ -199,6 +200,7 @@ async function applyRun(
     completed_at: completed_at !== null && started_at !== null ? Math.max(completed_at, started_at) : completed_at,
     ...(run.deliveries && { deliveries: run.deliveries }),
     daemon_id: daemon.id,
+    ...(run.log && { log_lines: run.log.lines, log_ended: run.log.ended, log_kept: run.log.kept }),
   }
   const over = ENDED_RUN_STATES.includes(run.state)
   if (over !== (completed_at !== null)) return 'invalid_request'
@@ -307,7 +309,9 @@ const DETAILS: {
       .onConflictDoUpdate({ target: [phases.run_id, phases.index], set: row })
     return null
   },
-  async log({ store: { logs } }, tx, { run_id }, { lines }) {
+  async log({ store: { logs, runs } }, tx, run, change) {
+    const { run_id } = run
+    const { lines } = change
     const rows = lines.map(({ seq, phase, at, stream, text }) => ({ run_id, seq, phase, at, stream, text }))
     for (let i = 0; i < rows.length; i += 500) {
       await tx
@@ -315,6 +319,7 @@ const DETAILS: {
         .values(rows.slice(i, i + 500))
         .onConflictDoNothing()
     }
+    await tx.update(runs).set(withLines(run, change)).where(eq(runs.run_id, run_id))
     return null
   },
   async event({ store: { events } }, tx, { run_id }, { event: { name, phase, at, data } }) {
