@@ -67,11 +67,24 @@ export const carried = {
   agents: ${files(agents, path => `/$bunfs/root/${path}`)},
   modules: {
     ...${loaders(Object.entries(MODULES).map(([name, path]) => [name, `../${relative(ROOT, path)}`]))},
-    ...${loaders(Object.keys(manifest.dependencies).map(name => [name, name]))},
+    ...${loaders(
+      Object.keys(manifest.dependencies)
+        .filter(isCode)
+        .map(name => [name, name]),
+    )},
   },
   programs: ${files(PROGRAMS, path => path)},
   dashboard: ${JSON.stringify(dashboard)},
 }`
+}
+
+/** Whether a package has more than types. */
+function isCode(name: string): boolean {
+  try {
+    return Bun.resolveSync(name, ROOT) !== ''
+  } catch {
+    return false
+  }
 }
 
 function loaders(modules: readonly (readonly [name: string, path: string])[]): string {

@@ -37,8 +37,8 @@ function script(name: string): string {
 
 function cadre(): string {
   const way = installation()
-  if (way === 'npx' || process.env.npm_command === 'exec') return 'npx cadre'
   if (way === 'bunx') return 'bunx cadre'
+  if (way === 'npx' || process.env.npm_command === 'exec') return 'npx cadre'
   const file = carried ? process.execPath : join(ROOT, 'deploy/cadre')
   const found = Bun.which(basename(file))
   return found !== null && isSame(found, file) ? basename(file) : near(file, './')

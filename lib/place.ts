@@ -21,7 +21,7 @@ export function installation() {
   if (carried) return 'program'
   if (!ROOT.includes('/node_modules/')) return 'repository'
   if (ROOT.includes('/_npx/')) return 'npx'
-  if (/\/bunx-[^/]+\//.test(ROOT)) return 'bunx'
+  if (/\/\.?bunx-[^/]+\//.test(ROOT)) return 'bunx'
   if (ROOT.includes('/install/global/node_modules/')) return 'bun'
   return ROOT.endsWith('/lib/node_modules/cadre') ? 'npm' : 'project'
 }
