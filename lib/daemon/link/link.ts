@@ -4,6 +4,7 @@
 
 import { CadreError, messageOf } from '../../error.ts'
 import type { Log } from '../../log.ts'
+import { thread } from '../../place.ts'
 import type { Store, SyncOutbox } from '../../run/engine.ts'
 import { pause, startPause } from '../../wait.ts'
 import { type Identity, Whoami } from '../../wire/hub-calls.ts'
@@ -62,7 +63,7 @@ export interface LinkOptions {
   /** Called when the hub has accepted the token. */
   enrolled: () => Promise<void>
   /** The program of the heartbeat's thread. */
-  heartbeat?: URL
+  heartbeat?: string
 }
 
 /** If the last answered heartbeat is older than this, the hub counts as away. */
@@ -251,8 +252,8 @@ export class Link {
     const touch = () => Atomics.store(new Int32Array(this.#beat), 0, Math.floor(Date.now() / 1_000))
     touch()
     this.#beatTimer ??= setInterval(touch, 1_000)
-    const { heartbeat = new URL('./heartbeat.ts', import.meta.url) } = this.#options
-    const worker = new Worker(heartbeat.href)
+    const { heartbeat = thread('lib/daemon/link/heartbeat.ts') } = this.#options
+    const worker = new Worker(heartbeat)
     this.#worker = worker
     worker.onmessage = ({ data }: MessageEvent<HeartbeatReport>) => this.#heard(data)
     worker.onerror = ({ message }) => void this.#restartHeartbeat(worker, message)
