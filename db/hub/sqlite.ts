@@ -29,6 +29,7 @@ export const {
   receipts,
   reviews,
   jobs,
+  keyPlaces,
   webhooks,
   webhookDeliveries,
   audit,
