@@ -30,6 +30,7 @@ export const {
   receipts,
   reviews,
   jobs,
+  keyPlaces,
   webhooks,
   webhookDeliveries,
   audit,

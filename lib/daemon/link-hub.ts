@@ -160,11 +160,11 @@ function jobHost(daemon: Daemon): JobHost {
       await startRun(daemon, { team, inputs, run_name, workspace }, { local: false, runId, synced: true })
     },
     ended: runId => engine.ended(runId),
-    async cancel(runId, again) {
+    async cancel(runId, again, reason) {
       const run = engine.store.runs.get(runId)
       // A second cancel would end phases that clean up.
-      if (run?.state === 'cancelled' || (again && run?.ending != null)) return
-      await engine.cancel(runId)
+      if (run?.state === 'cancelled' || ((again || reason !== null) && run?.ending != null)) return
+      await engine.cancel(runId, reason ?? undefined)
     },
     resume: async (runId, from) => resumeRun(daemon, engine.record(runId).run_id, { from, failed: false }),
     async decide(reviewId, { decision, by, comment, values }) {

@@ -27,6 +27,8 @@ export interface Hub {
   readonly log: Log
   /** The current time in epoch milliseconds. */
   readonly now: () => number
+  /** When this process began to listen. */
+  readonly startedAt: number
   readonly memo: Memo
   readonly lastSeen: LastSeen
   readonly bell: Bell
@@ -73,6 +75,7 @@ export function createHub(options: HubOptions): Hub {
     store,
     log,
     now,
+    startedAt: now(),
     memo: createMemo(() => store.epoch()),
     lastSeen,
     bell: createBell(store.channel),

@@ -10,6 +10,7 @@ import type { HubConfig } from './config.ts'
 import { ONLINE_MS } from './daemons.ts'
 import { createHub, type Hub } from './hub.ts'
 import { removeLeftFiles } from './kept-files.ts'
+import { passSilentHolders } from './places.ts'
 import { forgetRuns, loseOverdueRuns } from './runs.ts'
 import { forgetDeliveries, sendWebhooks } from './webhook-delivery.ts'
 import { tellStaleDaemons } from './webhooks.ts'
@@ -48,6 +49,7 @@ export function keepChores(hub: Hub, { keepRunsDays }: Pick<HubConfig, 'keepRuns
     if (busy) return
     busy = true
     await chore(hub, 'overdue runs could not be ended', () => loseOverdueRuns(hub))
+    await chore(hub, 'runs could not pass those of silent daemons', () => passSilentHolders(hub))
     if (hub.now() >= daemonsJudged) {
       await chore(hub, 'silent daemons could not be found', () => tellStaleDaemons(hub))
     }

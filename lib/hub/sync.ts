@@ -14,6 +14,7 @@ import { ENDED_RUN_STATES } from '../wire/states.ts'
 import { awaitsApproval, type DaemonRow } from './daemons.ts'
 import type { Hub } from './hub.ts'
 import { withLines } from './log-state.ts'
+import { giveUpPlace, rejoin } from './places.ts'
 import { lastRev, type ReportedRun } from './runs.ts'
 import { listedTeams } from './team-list.ts'
 import { tellRunState } from './webhooks.ts'
@@ -227,6 +228,10 @@ async function applyRun(
   if (run.state !== known?.state || attempt !== known.attempt) {
     const created_at = known?.created_at ?? run.created_at ?? started_at ?? hub.now()
     await tellRunState(hub, tx, { ...told, run_id, realm_id: daemon.realm_id, created_at })
+  }
+  if (known && known.concurrency_key !== null && (run.state !== known.state || attempt !== known.attempt)) {
+    if (over) await giveUpPlace(hub, tx, known)
+    else if (ENDED_RUN_STATES.includes(known.state)) await rejoin(hub, tx, known)
   }
   if (over) {
     const held = and(eq(jobs.run_id, run_id), eq(jobs.kind, 'run'), eq(jobs.state, 'accepted'))

@@ -231,7 +231,7 @@ export const QueuedJob = named('queued_job', {
   job_id: Text,
   run_id: Text,
   kind: JobKind,
-  state: Type.Enum(['waiting', 'leased']),
+  state: Type.Enum(['blocked', 'waiting', 'leased']),
   priority: Type.Integer(),
   team: nullable(Text),
   daemon_id: nullable(Text),

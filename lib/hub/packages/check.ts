@@ -4,6 +4,7 @@
 import { CadreError, type Detail, type ErrorCode } from '../../error.ts'
 import { thread } from '../../place.ts'
 import type { Field } from '../../team/team.ts'
+import type { ConcurrencyKey } from '../../wire/concurrency.ts'
 import type { Needs } from '../../wire/needs.ts'
 import type { PackageFile } from '../../wire/packages.ts'
 
@@ -15,6 +16,8 @@ export interface Checked {
   inputs: Field[]
   /** What it needs of a daemon, with every team that it calls. */
   needs: Needs
+  /** The key that its runs hold. */
+  concurrency: ConcurrencyKey | null
   files: PackageFile[]
   sha256: string
   bytes: number

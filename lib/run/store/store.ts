@@ -5,6 +5,7 @@ import type { Database } from 'bun:sqlite'
 import { Bundles, Facts } from './bundles.ts'
 import { Deliveries } from './deliveries.ts'
 import { Items } from './items.ts'
+import { KeyPlaces } from './key-places.ts'
 import { OutboxRows } from './outbox.ts'
 import { Phases } from './phases.ts'
 import { Receipts } from './receipts.ts'
@@ -26,6 +27,7 @@ export class Store {
   readonly uploads: Uploads
   readonly bundles: Bundles
   readonly facts: Facts
+  readonly keyPlaces: KeyPlaces
 
   constructor(db: Database) {
     this.db = db
@@ -40,12 +42,14 @@ export class Store {
     this.uploads = new Uploads(db)
     this.bundles = new Bundles(db)
     this.facts = new Facts(db)
+    this.keyPlaces = new KeyPlaces(db)
   }
 }
 
 // What other folders use of lib/run/store
 
 export { Journal, type Unit } from './journal.ts'
+export type { KeyPlace } from './key-places.ts'
 export type { DueLog, OutboxRow, Turn } from './outbox.ts'
 export { type Due, JsonText, type PhaseChange, type PhaseStates } from './phases.ts'
 export type { RunFilter } from './run-lists.ts'
