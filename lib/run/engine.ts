@@ -21,6 +21,8 @@ import {
   type Decision,
   decide,
   doubtSent,
+  endQueued,
+  keyOf,
   loadTree,
   type NewRun,
   planResume,
@@ -34,7 +36,7 @@ import {
   textOf,
 } from './steps/steps.ts'
 import type { Store } from './store/store.ts'
-import { type Notice, type RunPhases, type RunRecord, runPhases, runRecord, waitOf } from './views/views.ts'
+import { type Notice, type RunPhases, type RunRecord, runPhases, runRecord, turnOfRun, waitOf } from './views/views.ts'
 
 export type { EngineOptions }
 
@@ -79,6 +81,7 @@ export class Engine {
     this.#opening ??= this.#open()
     await this.#opening
     const roots = only ?? this.store.runs.openRoots().map(({ id }) => id)
+    for (const id of roots) if (this.store.runs.get(id)?.state === 'queued') this.#parts.machine.queued.add(id)
     await Promise.all(
       roots.map(root =>
         this.#parts.journal
@@ -89,6 +92,9 @@ export class Engine {
     const isWanted = (runId: string) => !only || only.includes(this.store.runs.get(runId)!.root_id)
     for (const runId of this.store.deliveries.runsWithPending()) if (isWanted(runId)) this.#parts.messenger.send(runId)
     for (const id of this.store.runs.unsettled()) if (isWanted(id)) this.#parts.farewell.take(id, id, false)
+    for (const { id, root_id } of this.store.runs.withOpenLog()) {
+      if (isWanted(id)) this.#parts.farewell.take(id, root_id, false)
+    }
     this.#parts.alarm.wakeAt(this.#parts.machine.world.now())
   }
 
@@ -124,12 +130,14 @@ export class Engine {
     const id = request.runId ?? Bun.randomUUIDv7()
     if (request.runId !== undefined && this.store.runs.get(id)) return this.record(id)
     const { secrets } = this.#options
+    const held = bundle.team(bundle.root).key
+    const key = held && keyOf(held, inputs)
     this.#parts.bundles.set(bundle.id, bundle)
     const run: NewRun = { id, bundle, teamKey: bundle.root, inputs, runName, workspace, fromPath, synced }
     try {
       await secrets.keep(id, bundle.team(bundle.root).inputs, inputs)
       return await this.#ask(id, () => {
-        beginTop(this.#parts.machine, run)
+        beginTop(this.#parts.machine, run, key)
         const live = this.#parts.machine.lives.get(id)
         return live ? runRecord(live.row) : this.record(id)
       })
@@ -149,7 +157,11 @@ export class Engine {
     const row = this.store.runs.get(runId)
     if (!row) throw new CadreError('not_found', `there is no run ${runId}`)
     const apply = () => {
-      refuseStop(this.#parts.machine, runId)
+      const now = refuseStop(this.#parts.machine, runId)
+      if (now.state === 'queued') {
+        endQueued(this.#parts.machine, now, { reason })
+        return this.record(runId)
+      }
       // A tree that `recover` left out is read and asked to end in the same change, so that it starts nothing again.
       if (!this.#parts.machine.lives.has(runId)) loadTree(this.#parts.machine, row.root_id)
       const live = this.#parts.machine.lives.get(runId)!
@@ -229,8 +241,13 @@ export class Engine {
   /** The phases of a run. Each phase that has not ended says what it waits for. */
   phases(runId: string): RunPhases {
     const live = this.#parts.machine.lives.get(runId)
+    const turn = live ? null : turnOfRun(this.store, runId)
     const waits = (position: number) =>
-      live ? waitOf(live, position, this.#parts.attempts.note(runId, position), this.#parts.disk.low) : null
+      turn
+        ? turn
+        : live
+          ? waitOf(live, position, this.#parts.attempts.note(runId, position), this.#parts.disk.low)
+          : null
     return runPhases(this.store, runId, id => this.bundle(id), waits)
   }
 
@@ -251,9 +268,21 @@ export class Engine {
     }
   }
 
-  /** Resolves when all deliveries that are being sent now have been sent. */
+  /** Resolves when all deliveries that are being sent now have been sent, and what follows from that is recorded. */
   async told(): Promise<void> {
     await this.#parts.messenger.settled()
+    await this.#parts.farewell.idle()
+  }
+
+  /** Resolves when nothing is being sent for the runs of a tree at or below a place; null when nothing is. */
+  telling(rootId: string, place: string): Promise<unknown> | null {
+    const { messenger } = this.#parts
+    const isBelow = (runId: string) => {
+      const row = this.store.runs.get(runId)
+      return row?.root_id === rootId && row.tree_key.startsWith(place)
+    }
+    const busy = messenger.busy.filter(isBelow)
+    return busy.length === 0 ? null : Promise.all(busy.map(id => messenger.idle(id)))
   }
 
   /** Calls `listener` for every durable change, until the returned function is called. */
@@ -313,8 +342,9 @@ export {
   runEnded,
 } from './core/core.ts'
 export { CHOICES, type Decision, maskInputs, type ResumeOptions, type ResumePlan } from './steps/steps.ts'
-export { Store } from './store/store.ts'
+export { Store, type UploadRow } from './store/store.ts'
 export {
+  type Batch,
   listRuns,
   type Notice,
   phaseRecord,

@@ -38,6 +38,8 @@ export const ValidateTeam = call(
     /** The named secrets that it uses, and those of them that cannot be read. */
     secrets: Type.Array(AnyText),
     missing_secrets: Type.Array(Problem),
+    /** What is not wrong, and may not be what the author expects. */
+    notes: Type.Optional(Type.Array(AnyText)),
   }),
 )
 

@@ -4,8 +4,8 @@
 import { beforeAll, expect, test } from 'bun:test'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { REPOSITORY } from '../../lib/agent/imports.ts'
 import { agentSource, homeConfig, testSource } from '../../lib/daemon/commands/agent-template.ts'
+import { ROOT } from '../../lib/place.ts'
 import { folder } from '../support/folder.ts'
 
 interface Fault {
@@ -150,7 +150,7 @@ const home = folder()
 let said: string[] = []
 beforeAll(async () => {
   for (const path of ['agents', 'tests']) mkdirSync(join(home, path))
-  writeFileSync(join(home, 'tsconfig.json'), homeConfig(REPOSITORY))
+  writeFileSync(join(home, 'tsconfig.json'), homeConfig(ROOT, join(ROOT, 'node_modules')))
   for (const [name, { change }] of Object.entries(FAULTS)) {
     const source = change.reduce((text, [from, to]) => {
       expect(text).toContain(from)
@@ -159,7 +159,7 @@ beforeAll(async () => {
     writeFileSync(join(home, 'agents', `${name}.ts`), source)
     writeFileSync(join(home, 'tests', `${name}.test.ts`), testSource(name, '../agents'))
   }
-  const readme = readFileSync(join(REPOSITORY, 'README.md'), 'utf8')
+  const readme = readFileSync(join(ROOT, 'README.md'), 'utf8')
   const [agent, itsTest] = Array.from(readme.matchAll(/```ts\n([\s\S]*?)```/g), ([, code]) => code!)
   writeFileSync(join(home, 'agents/stock.ts'), agent!)
   writeFileSync(join(home, 'tests/stock.test.ts'), itsTest!)

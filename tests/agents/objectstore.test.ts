@@ -480,7 +480,7 @@ describe('large files', () => {
   })
 
   // The agent in a process of its own, whose memory is measured.
-  test.each(process.env.CADRE_SLOW_TESTS === '1' ? [64, 1024] : [64])(
+  test.each(process.env.CADRE_SLOW_TESTS === '1' ? [64, 512] : [64])(
     'of %d MiB pass up and down in less than 200 MiB',
     async megabytes => {
       const at = folder()

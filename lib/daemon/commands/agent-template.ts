@@ -160,11 +160,14 @@ test('doctor tells whose the credential is', async () => {
 `
 }
 
-/** The tsconfig.json of a home. It extends that of cadre, whose paths say where `cadre` is. Bun follows them too. */
-export function homeConfig(repository: string): string {
+/**
+ * The tsconfig.json of a home. It extends that of cadre, whose paths say where `cadre` is. Bun follows them too. `types` is
+ * the folder with the types of Bun.
+ */
+export function homeConfig(repository: string, types: string): string {
   const config = {
     extends: `${repository}/tsconfig.json`,
-    compilerOptions: { typeRoots: [`${repository}/node_modules`] },
+    compilerOptions: { typeRoots: [types] },
     include: ['agents', 'tests'],
   }
   return `${JSON.stringify(config, null, 2)}\n`

@@ -26,7 +26,7 @@ import { atLeast } from '../decision.ts'
 import type { Hub } from '../hub.ts'
 import { hubKit } from '../kit.ts'
 import { answer, claim, hasOverdue, hasWork, nextDeadline, renew } from '../queue.ts'
-import { cancelQueued, loseRuns, refuseRun } from '../runs.ts'
+import { cancelQueued, keepEnded, loseRuns, refuseRun } from '../runs.ts'
 
 /** A poll looks for jobs this often even when nothing wakes it. */
 const LOOK_MS = 5_000
@@ -180,6 +180,7 @@ export function daemonProtocol(hub: Hub) {
           const target = `${row.state} ${row.kind} job ${row.id}, run ${row.run_id}`
           await record(hub, tx, caller, { action: 'daemons/ack', target, ...place })
           const begins = row.kind === 'run' && row.state === 'accepted' && before?.state === 'leased'
+          if (row.kind === 'resume' && row.state === 'failed') await keepEnded(hub, tx, row.run_id)
           const answered = { job: row, waited: begins ? hub.now() - row.created_at : null }
           if (row.kind !== 'run') return answered
           if (row.state === 'cancelled') await cancelQueued(hub, tx, row)

@@ -17,7 +17,7 @@ const CHILD = 'id, item, run_name, state, outputs, handed, bundle_id, team_key, 
 
 /** Sets an ended run to `queued` for a new attempt. */
 const QUEUED = `state = 'queued', attempt = attempt + 1, reason = NULL, error = NULL, outputs = NULL, handed = NULL,
-  completed_at = NULL, ending = NULL`
+  completed_at = NULL, ending = NULL, log_ended = 0`
 
 /** A run and the sub-runs of its team phases, at any depth. They have no key; the sub-runs of maps do. */
 export const WHOLE = `WITH RECURSIVE whole (id) AS (
@@ -245,11 +245,27 @@ export class Runs {
   begin(id: string, at: number, deadline: number | null): void {
     this.#db
       .query(
-        `UPDATE runs SET state = 'running', started_at = max(?2, coalesce(started_at, 0)), deadline = ?3, time_left = NULL,
+        `UPDATE runs SET state = 'running', reason = NULL, started_at = max(?2, coalesce(started_at, 0)), deadline = ?3, time_left = NULL,
            settled = CASE WHEN parent_id IS NULL THEN 0 ELSE settled END
          WHERE id = ?1 AND state = 'queued'`,
       )
       .run(id, at, deadline)
+  }
+
+  /** What a top run waits for that is `queued`. */
+  setReason(id: string, reason: string): void {
+    this.#db.query("UPDATE runs SET reason = ?2 WHERE id = ?1 AND state = 'queued'").run(id, reason)
+  }
+
+  /** Ends a top run that is `queued`. */
+  endQueued(id: string, reason: string, error: RunError | null, at: number): void {
+    this.#db
+      .query(
+        `UPDATE runs SET state = 'cancelled', reason = ?2, error = ?3, completed_at = max(?4, coalesce(started_at, 0)),
+           settled = 0
+         WHERE id = ?1 AND parent_id IS NULL AND state = 'queued'`,
+      )
+      .run(id, reason, json(error), at)
   }
 
   setInputs(id: string, inputs: string): void {
@@ -313,11 +329,38 @@ export class Runs {
 
   // Reports to the hub
 
-  synced(): RunRow[] {
-    return this.#db.query<RunRow, []>('SELECT * FROM runs WHERE synced = 1 ORDER BY root_id, tree_key').all()
+  /** Synced runs after a place in the order of trees. */
+  synced(after: { root: string; key: string }, limit: number): RunRow[] {
+    return this.#db
+      .query<RunRow, [string, string, number]>(
+        'SELECT * FROM runs WHERE synced = 1 AND (root_id, tree_key) > (?, ?) ORDER BY root_id, tree_key LIMIT ?',
+      )
+      .all(after.root, after.key, limit)
   }
 
+  /** Notes that the hub has to get the log lines up to `last`. */
   setLogged(id: string, last: number): void {
-    this.#db.query('UPDATE runs SET logged = ? WHERE id = ?').run(last, id)
+    this.#db.query('UPDATE runs SET logged = ?2, log_due = 1 WHERE id = ?1 AND logged < ?2').run(id, last)
+  }
+
+  /** The same, and that the log of an ended run has no more lines. */
+  endLog(id: string, last: number): boolean {
+    return (
+      this.#db
+        .query(
+          `UPDATE runs SET logged = max(logged, ?2), log_ended = 1, log_due = 1
+           WHERE id = ?1 AND completed_at IS NOT NULL AND (log_ended = 0 OR logged < ?2)`,
+        )
+        .run(id, last).changes === 1
+    )
+  }
+
+  /** Ended runs of which nobody has noted that their log is complete, because a process was killed. */
+  withOpenLog(): { id: string; root_id: string }[] {
+    return this.#db
+      .query<{ id: string; root_id: string }, []>(
+        'SELECT id, root_id FROM runs WHERE synced = 1 AND log_ended = 0 AND completed_at IS NOT NULL',
+      )
+      .all()
   }
 }

@@ -1,5 +1,6 @@
 // The exports of lib/run/views: what people and the hub see of runs.
 
+export type { Batch } from './batches.ts'
 export { Followers, type Notice } from './followers.ts'
 export { listRuns, type RunPhases, runPhases } from './phases.ts'
 export {
@@ -12,5 +13,5 @@ export {
 } from './records.ts'
 export { type Outbox, SyncOutbox } from './sync.ts'
 export { rootOf, treeEntries } from './tree.ts'
-export { waitOf } from './waits.ts'
+export { turnOfRun, waitOf } from './waits.ts'
 export { type Why, why } from './why.ts'
