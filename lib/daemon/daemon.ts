@@ -16,6 +16,8 @@ import { Engine, type EngineHost, RootSecrets, Store, SyncOutbox } from '../run/
 import { noAgent, openSettings, type Settings } from '../settings/settings.ts'
 import type { Bundle } from '../team/team.ts'
 import { bundleFromJson, literalOrigins, teamsOf } from '../team/team.ts'
+import type { Tracer } from '../trace.ts'
+import { openTracer } from '../tracing.ts'
 import { refuseSessionForm } from './api-key.ts'
 import { Bundles } from './bundle-cache.ts'
 import { homeIsFull } from './full-disk.ts'
@@ -25,6 +27,7 @@ import { Mask } from './mask.ts'
 import { ownSecrets } from './own-secrets.ts'
 import { Packages } from './packages.ts'
 import type { Remote } from './remote-credentials.ts'
+import type { RunTracing } from './run-tracing.ts'
 import { makeUnreadable } from './unreadable.ts'
 import { Workspaces } from './workspaces.ts'
 
@@ -68,6 +71,8 @@ export class Daemon {
   /** The link to the hub, when there is one. */
   remote: Remote | null = null
   readonly #mask: Mask
+  /** The spans of runs, if they are exported. */
+  #tracing: RunTracing | null = null
   /** The catalogues with which top runs began that are under way, where they are not the current one. */
   #begunWith = new Map<string, Catalogue>()
   #renewing: Promise<void> | null = null
@@ -89,8 +94,12 @@ export class Daemon {
       const catalogue = await findAgents({ home, extra: env.CADRE_AGENTS }).load(settings.agents())
       // A long-running process commits often and gains from a long write-ahead log. A command that runs one team does
       // not.
+      const slots = slotsOf(env)
+      const tracer = await openTracer(env, 'cadre-daemon', options.log)
       const db = openRunDatabase(file, migrations, command === 'serve')
-      return new Daemon(options, { lock, db, catalogue, settings, slots: slotsOf(env), env })
+      const daemon = new Daemon(options, { lock, db, catalogue, settings, slots, env })
+      if (tracer) await daemon.#trace(tracer)
+      return daemon
     } catch (error) {
       lock.release()
       throw error
@@ -146,6 +155,16 @@ export class Daemon {
       throw error
     }
     return true
+  }
+
+  async #trace(tracer: Tracer): Promise<void> {
+    const { RunTracing } = await import('./run-tracing.ts')
+    const pageOf = (runId: string) => this.#pageOf(runId)
+    this.#tracing = new RunTracing({ tracer, engine: this.engine, mask: value => this.mask(value), pageOf })
+  }
+
+  #pageOf(runId: string): string | null {
+    return this.address && `${this.address}/#/runs/${runId}`
   }
 
   #openRoots(): string[] {
@@ -226,6 +245,7 @@ export class Daemon {
     // The engine is stopping by now, so no phase fails because its command is terminated.
     this.settings.close()
     await stopped
+    await this.#tracing?.close()
     this.db.close()
     this.lock.release()
   }
@@ -267,9 +287,10 @@ export class Daemon {
           processes: processesFolder(home),
           key: binding.key,
           attempt: place.attempt,
-          run: { ...place.run, url: this.address && `${this.address}/#/runs/${place.run.id}` },
+          run: { ...place.run, url: this.#pageOf(place.run.id) },
           phase: place.phase,
           effect: binding.effect,
+          trace: this.#tracing?.callOf(place.run.id, place.phase.name),
           replied: status => {
             if (status === 401) settings.refused(binding.agent)
           },
