@@ -62,7 +62,7 @@ export const hubApp = (hub: Hub) =>
 export type HubApp = ReturnType<typeof hubApp>
 
 /** Serves until SIGTERM or SIGINT. */
-async function serve(flags: HubFlags): Promise<void> {
+export async function serve(flags: HubFlags): Promise<void> {
   const config = hubConfig(flags)
   const log = logFromEnvironment()
   const hub = await openHub(config, log)

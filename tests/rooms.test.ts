@@ -17,6 +17,7 @@ const ORDER: readonly string[][] = [
   ['agents', 'lib/run', 'lib/testing'],
   ['lib/daemon', 'lib/hub'],
   ['.', 'bench'],
+  ['deploy'],
 ]
 
 /** The door of each folder of lib, which is the only file of it that others import; null where any file is open. */
@@ -74,7 +75,7 @@ interface Import {
 }
 
 const texts = new Map<string, string>()
-for (const pattern of ['*.ts', '{agents,bench,db,lib}/**/*.{ts,tsx}']) {
+for (const pattern of ['*.ts', '{agents,bench,db,deploy,lib}/**/*.{ts,tsx}']) {
   for (const file of new Glob(pattern).scanSync(root)) texts.set(file, await Bun.file(join(root, file)).text())
 }
 

@@ -5,6 +5,7 @@ import type { Json, JsonObject } from '../../lib/json.ts'
 import type { ReviewKind } from '../../lib/wire/choices.ts'
 import type { Field } from '../../lib/wire/forms.ts'
 import type { DeliveryState, HookEvent } from '../../lib/wire/hooks.ts'
+import type { LineRange } from '../../lib/wire/hub-records.ts'
 import type { JobKind } from '../../lib/wire/jobs.ts'
 import type { Needs, OfferedAgent } from '../../lib/wire/needs.ts'
 import type { PackageFile, PackageSignature } from '../../lib/wire/packages.ts'
@@ -123,6 +124,16 @@ export function workTables(
        * Increases within a tree with each report. A row with a greater value than a reader has seen has changed since.
        */
       rev: int().notNull().default(0),
+      /** How many lines the daemon has of the log; null: it did not say. */
+      log_lines: int(),
+      /** The last line that the daemon has sent, or has said not to come. */
+      log_last: int().notNull().default(0),
+      /** Lines before that which are missing; null: none. */
+      log_missing: json<LineRange[]>(),
+      /** Whether no more lines are added; null: the daemon does not say. */
+      log_ended: bool(),
+      /** Whether the daemon keeps the lines to itself. */
+      log_kept: bool().notNull().default(false),
     },
     row => [
       index('runs_tree').on(row.root_run_id, startOf(row.tree_key)),

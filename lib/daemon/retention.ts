@@ -28,6 +28,7 @@ export function deleteTree(home: Pick<Daemon, 'db' | 'engine'>, runId: string): 
 }
 
 async function deleteAll({ db, engine }: Pick<Daemon, 'db' | 'engine'>, runId: string): Promise<void> {
+  const { outbox } = engine.store
   const { state, parent_run_id, root_run_id } = engine.record(runId)
   if (parent_run_id !== null) {
     throw new CadreError('invalid_state', `run ${runId} is a sub-run: delete its top run ${root_run_id}`)
@@ -43,7 +44,10 @@ async function deleteAll({ db, engine }: Pick<Daemon, 'db' | 'engine'>, runId: s
     await Promise.all(batch.map(({ id }) => rm(engine.stateDir(id), { recursive: true, force: true })))
     try {
       db.transaction(() => {
-        for (const { id } of batch) db.query('DELETE FROM runs WHERE id = ?').run(id)
+        for (const { id } of batch) {
+          outbox.dropLog(id)
+          db.query('DELETE FROM runs WHERE id = ?').run(id)
+        }
       }).immediate()
     } catch (cause) {
       if (!isDiskError(cause)) throw cause
@@ -80,7 +84,7 @@ function endedRoots({ db, engine }: Daemon): EndedRoot[] {
     .query<EndedRoot, [boolean]>(
       `SELECT id, completed_at FROM runs WHERE parent_id IS NULL AND completed_at IS NOT NULL
          AND id NOT IN (SELECT root_id FROM deliveries JOIN runs ON id = run_id WHERE deliveries.state IN ('pending', 'sent'))
-       ORDER BY id IN (SELECT root_id FROM outbox JOIN runs ON id = run_id
+       ORDER BY id IN (SELECT root_id FROM outbox UNION SELECT root_id FROM runs WHERE log_due = 1
          UNION SELECT root_id FROM uploads JOIN runs ON id = run_id WHERE ?), completed_at, id`,
     )
     .all(engine.store.facts.get(KEEPS_FILES) === 'yes')

@@ -30,7 +30,8 @@ export function stateColumn({ runs, daemons }: Store, now: number): SQL<string> 
 
 /** The public record of a run: its row without the columns that only the hub uses. */
 export function runRecord({ tree_key: _, deliveries: __, rev: ___, job_id, ...row }: ReportedRun, state = row.state) {
-  return { ...row, job_id, state }
+  const { log_lines, log_last, log_missing, log_ended, log_kept, ...told } = row
+  return { ...told, job_id, state }
 }
 
 /** A run that the caller may read. A run that the caller may not see gives the same error as a missing one. */

@@ -5,7 +5,7 @@ CREATE TABLE uploads (
   path TEXT NOT NULL,              -- below the state folder: files/<phase>/<name>
   bytes INTEGER NOT NULL,
   sha256 TEXT NOT NULL,
-  after_seq INTEGER NOT NULL,      -- the change that must have reached the hub first
+  after_change INTEGER NOT NULL,   -- the row of the outbox that must have reached the hub first
   failures INTEGER NOT NULL,
   due_at INTEGER NOT NULL,         -- not before
   PRIMARY KEY (run_id, path)

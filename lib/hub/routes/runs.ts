@@ -6,7 +6,7 @@ import { MIB } from '../../http/body.ts'
 import { eventStream, jsonStream } from '../../http/stream.ts'
 import { closed, standard } from '../../schema.ts'
 import { Type } from '../../type.ts'
-import { Artifact, Deliveries, Line, Phase, Run, TreeEntry, withMore } from '../../wire/hub-records.ts'
+import { Artifact, Deliveries, Line, LOG_STATE, Phase, Run, TreeEntry, withMore } from '../../wire/hub-records.ts'
 import { listBody, listOf, page } from '../../wire/page.ts'
 import { TeamName, Text, Uuid } from '../../wire/parts.ts'
 import { Sync } from '../../wire/protocol.ts'
@@ -15,6 +15,7 @@ import { callingDaemon, checkProtocol } from '../daemons.ts'
 import type { Hub } from '../hub.ts'
 import { reportedFiles, storedOf } from '../kept-files.ts'
 import { hubKit } from '../kit.ts'
+import { logState } from '../log-state.ts'
 import { READ, readableRun, runRecord, stateColumn, subRuns, treeEntries } from '../runs.ts'
 import { runEvents } from '../stream.ts'
 import { applyBatch } from '../sync.ts'
@@ -141,7 +142,7 @@ export function runs(hub: Hub) {
     .post(
       '/logs',
       async ({ body: { run_id, phase, after_seq = 0, limit = 100 }, caller }) => {
-        await readableRun(hub, caller, run_id)
+        const { row } = await readableRun(hub, caller, run_id)
         const ofPhase = phase === undefined ? undefined : eq(logs.phase, phase)
         const lines = await store.db
           .select({ seq: logs.seq, phase: logs.phase, at: logs.at, stream: logs.stream, text: logs.text })
@@ -149,7 +150,7 @@ export function runs(hub: Hub) {
           .where(and(eq(logs.run_id, run_id), gt(logs.seq, after_seq), ofPhase))
           .orderBy(asc(logs.seq))
           .limit(limit)
-        return { lines, next: lines.at(-1)?.seq ?? after_seq }
+        return { lines, next: lines.at(-1)?.seq ?? after_seq, ...logState(row) }
       },
       {
         user: READ,
@@ -159,8 +160,10 @@ export function runs(hub: Hub) {
           after_seq: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
           limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000 })),
         }),
-        data: Type.Object({ lines: Type.Array(Line), next: Type.Integer() }),
-        detail: { summary: 'Read log lines of a run; `next` is the `after_seq` of the next call' },
+        data: Type.Object({ lines: Type.Array(Line), next: Type.Integer(), ...LOG_STATE }),
+        detail: {
+          summary: 'Read log lines of a run, and whether they are all; `next` is the `after_seq` of the next call',
+        },
       },
     )
     .post(

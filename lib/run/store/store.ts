@@ -46,7 +46,7 @@ export class Store {
 // What other folders use of lib/run/store
 
 export { Journal, type Unit } from './journal.ts'
-export type { OutboxRow } from './outbox.ts'
+export type { DueLog, OutboxRow, Turn } from './outbox.ts'
 export { type Due, JsonText, type PhaseChange, type PhaseStates } from './phases.ts'
 export type { RunFilter } from './run-lists.ts'
 export type { ChangedRun, ChildRow } from './runs.ts'

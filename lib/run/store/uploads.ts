@@ -19,15 +19,15 @@ export class Uploads {
     this.#db = db
   }
 
-  /** Queues a file. It is due once the hub has acknowledged the change `afterSeq`. Replaces an earlier content. */
-  put(runId: string, { path, bytes, sha256 }: FileRecord, afterSeq: number): void {
+  /** Queues a file. It is due once the hub has acknowledged `change` of the outbox. Replaces an earlier content. */
+  put(runId: string, { path, bytes, sha256 }: FileRecord, change: number): void {
     this.#db
       .query(
-        `INSERT INTO uploads (run_id, path, bytes, sha256, after_seq, failures, due_at) VALUES (?, ?, ?, ?, ?, 0, 0)
+        `INSERT INTO uploads (run_id, path, bytes, sha256, after_change, failures, due_at) VALUES (?, ?, ?, ?, ?, 0, 0)
          ON CONFLICT (run_id, path) DO UPDATE SET bytes = excluded.bytes, sha256 = excluded.sha256,
-           after_seq = excluded.after_seq, failures = 0, due_at = 0`,
+           after_change = excluded.after_change, failures = 0, due_at = 0`,
       )
-      .run(runId, path, bytes, sha256, afterSeq)
+      .run(runId, path, bytes, sha256, change)
   }
 
   /** Files that are due, at most `most`. */
@@ -35,7 +35,7 @@ export class Uploads {
     return this.#db
       .query<UploadRow, [number, number]>(
         `SELECT run_id, path, bytes, sha256, failures FROM uploads
-         WHERE due_at <= ? AND after_seq < coalesce((SELECT min(seq) FROM outbox), 9e15) ORDER BY due_at LIMIT ?`,
+         WHERE due_at <= ? AND after_change NOT IN (SELECT id FROM outbox) ORDER BY due_at LIMIT ?`,
       )
       .all(now, most)
   }
@@ -45,6 +45,11 @@ export class Uploads {
     this.#db
       .query('UPDATE uploads SET failures = ?, due_at = ? WHERE run_id = ? AND path = ? AND sha256 = ?')
       .run(failures + 1, dueAt, run_id, path, sha256)
+  }
+
+  /** Forgets all files: those of runs that are reported again are queued again. */
+  clear(): void {
+    this.#db.query('DELETE FROM uploads').run()
   }
 
   drop({ run_id, path, sha256 }: UploadRow): void {
