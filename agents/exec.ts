@@ -8,8 +8,8 @@
 // idempotent unless they have `effect: once`.
 //
 // A command sees PATH, HOME, LANG, env, CADRE_RUN_ID, CADRE_FILES (the run's files), CADRE_OUT (this phase's folder)
-// and CADRE_RESULT (JSON written there becomes `data`). Values are passed through the environment and are never
-// inserted into the command's text.
+// and CADRE_RESULT (JSON written there becomes `data`), and TRACEPARENT if runs are traced. Values are passed through
+// the environment and are never inserted into the command's text.
 
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'

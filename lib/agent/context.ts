@@ -3,6 +3,7 @@
 
 import type { JsonObject } from '../json.ts'
 import type { Redactor } from '../redact.ts'
+import type { CallTrace } from '../trace.ts'
 import { unlessAborted } from '../wait.ts'
 import type { AgentContext, FileRecord, NotifyEvent, RunIdentity } from './agent-context.ts'
 import { AgentError, withSent } from './agent-error.ts'
@@ -64,6 +65,8 @@ export interface ContextOptions {
   /** The effect of this call. Where a handler's effect is a function, this is its result for the entry. */
   effect: Effect
   event?: NotifyEvent | undefined
+  /** Traces what the call asks of other systems, if runs are traced. */
+  trace?: CallTrace | undefined
   /** Resolves names; default the system's resolver. */
   lookup?: Lookup
 }
@@ -77,7 +80,7 @@ export function sharedEnvironment(): Record<string, string> {
 
 export function createContext(options: ContextOptions): AgentContext {
   const { agent, settings, network, redactor, signal, stateDir, workspace, key, attempt, run, phase, effect } = options
-  const { lookup = systemLookup } = options
+  const { lookup = systemLookup, trace } = options
   const places = { stateDir, workspace, outside: options.outside, sameTree: options.sameTree }
   const log = (message: string, fields?: JsonObject) =>
     options.log(redactor.text(message), fields && redactor.json(fields))
@@ -94,7 +97,7 @@ export function createContext(options: ContextOptions): AgentContext {
   let guarded: ReturnType<typeof guardedFetch> | undefined
   /** Created at first use, because many calls send no request. */
   const request: ReturnType<typeof guardedFetch> = (url, init) => {
-    guarded ??= guardedFetch({ settings, network, effect, signal, log, waiting }, { lookup })
+    guarded ??= guardedFetch({ settings, network, effect, signal, log, waiting, trace }, { lookup })
     return guarded(url, init)
   }
   let left = MOST_SMALL_BYTES
@@ -159,7 +162,8 @@ export function createContext(options: ContextOptions): AgentContext {
     },
     start(command, { cwd, env, input }) {
       sends(true)
-      return startGroup(command, { cwd, env, input, runId: run.id, folder: options.processes ?? null })
+      const traced = trace ? { TRACEPARENT: trace.traceparent, ...env } : env
+      return startGroup(command, { cwd, env: traced, input, runId: run.id, folder: options.processes ?? null })
     },
     mask: () => redactor.stream(),
     conceal(value) {

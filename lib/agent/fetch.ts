@@ -7,6 +7,7 @@
 
 import { messageOf } from '../error.ts'
 import type { JsonObject } from '../json.ts'
+import type { CallTrace } from '../trace.ts'
 import { LONGEST_TIMER_MS, pause, unlessAborted } from '../wait.ts'
 import { isLoopback } from './address.ts'
 import { AgentError, withSent } from './agent-error.ts'
@@ -29,6 +30,8 @@ export interface FetchPolicy {
   log(message: string, fields?: JsonObject): void
   /** Reports that the call waits, until the returned object is disposed of. */
   waiting?: ((reason: string, until?: Date) => Disposable) | undefined
+  /** Makes a span of each request, if requests are traced. */
+  trace?: CallTrace | undefined
 }
 
 export interface NetworkPolicy {
@@ -247,20 +250,31 @@ async function hop(request: Request, options: Try, hops: number): Promise<Respon
     }, timeout)
   }
   wait()
+  const span = policy.trace?.request(request.method, request.url)
   const explain = (error: unknown) => classify(error, { place, late, timeout, aborted: policy.signal.aborted })
   try {
     if (policy.signal.aborted) throw new AgentError(`${place} was not sent: stopped`, { code: 'aborted', sent: 'no' })
-    const reply = await connect(request, options, controller.signal, wait)
+    const traced = span ? { ...request, headers: withTrace(request.headers, span.traceparent) } : request
+    const reply = await connect(traced, options, controller.signal, wait)
+    span?.end(reply.status)
     return bound(reply, { maxBytes, idle: timeout, abort, done, explain, place })
   } catch (error) {
     done()
     const failure = explain(error)
+    span?.end(failure.code)
     // The first hop of a redirected request did reach the vendor.
     throw hops > 0 && failure.sent === 'no' ? withSent(failure, 'unknown') : failure
   } finally {
     answered = true
     clearTimeout(timer)
   }
+}
+
+/** The headers with the place of the request in its trace, unless the agent has set one. */
+function withTrace(given: Headers, traceparent: string): Headers {
+  const headers = new Headers(given)
+  if (!headers.has('traceparent')) headers.set('traceparent', traceparent)
+  return headers
 }
 
 async function connect(

@@ -17,6 +17,8 @@ import { Engine, type EngineHost, RootSecrets, Store, SyncOutbox } from '../run/
 import { noAgent, openSettings, type Settings } from '../settings/settings.ts'
 import type { Bundle } from '../team/team.ts'
 import { bundleFromJson, literalOrigins, teamsOf } from '../team/team.ts'
+import type { Tracer } from '../trace.ts'
+import { openTracer } from '../tracing.ts'
 import { refuseSessionForm } from './api-key.ts'
 import { Bundles } from './bundle-cache.ts'
 import { homeIsFull } from './full-disk.ts'
@@ -26,6 +28,7 @@ import { Mask } from './mask.ts'
 import { ownSecrets } from './own-secrets.ts'
 import { Packages } from './packages.ts'
 import type { Remote } from './remote-credentials.ts'
+import type { RunTracing } from './run-tracing.ts'
 import { makeUnreadable } from './unreadable.ts'
 import { Workspaces } from './workspaces.ts'
 
@@ -71,6 +74,8 @@ export class Daemon {
   /** What a command without a daemon tells the hub at its end, when the home is enrolled. */
   reporter: (Pick<Remote, 'lists'> & { finish(): Promise<void> }) | null = null
   readonly #mask: Mask
+  /** The spans of runs, if they are exported. */
+  #tracing: RunTracing | null = null
   /** The catalogues with which top runs began that are under way, where they are not the current one. */
   #begunWith = new Map<string, Catalogue>()
   #renewing: Promise<void> | null = null
@@ -92,8 +97,12 @@ export class Daemon {
       const catalogue = await findAgents({ home, extra: env.CADRE_AGENTS }).load(settings.agents())
       // A long-running process commits often and gains from a long write-ahead log. A command that runs one team does
       // not.
+      const slots = slotsOf(env)
+      const tracer = await openTracer(env, 'cadre-daemon', options.log)
       const db = openRunDatabase(file, migrations, command === 'serve')
-      return new Daemon(options, { lock, db, catalogue, settings, slots: slotsOf(env), env })
+      const daemon = new Daemon(options, { lock, db, catalogue, settings, slots, env })
+      if (tracer) await daemon.#trace(tracer)
+      return daemon
     } catch (error) {
       lock.release()
       throw error
@@ -154,6 +163,16 @@ export class Daemon {
       throw error
     }
     return true
+  }
+
+  async #trace(tracer: Tracer): Promise<void> {
+    const { RunTracing } = await import('./run-tracing.ts')
+    const pageOf = (runId: string) => this.#pageOf(runId)
+    this.#tracing = new RunTracing({ tracer, engine: this.engine, mask: value => this.mask(value), pageOf })
+  }
+
+  #pageOf(runId: string): string | null {
+    return this.address && `${this.address}/#/runs/${runId}`
   }
 
   #openRoots(): string[] {
@@ -239,6 +258,7 @@ export class Daemon {
     // The engine is stopping by now, so no phase fails because its command is terminated.
     this.settings.close()
     await stopped
+    await this.#tracing?.close()
     this.db.close()
     this.lock.release()
   }
@@ -280,9 +300,10 @@ export class Daemon {
           processes: processesFolder(home),
           key: binding.key,
           attempt: place.attempt,
-          run: { ...place.run, url: this.address && `${this.address}/#/runs/${place.run.id}` },
+          run: { ...place.run, url: this.#pageOf(place.run.id) },
           phase: place.phase,
           effect: binding.effect,
+          trace: this.#tracing?.callOf(place.run.id, place.phase.name),
           replied: status => {
             if (status === 401) settings.refused(binding.agent)
           },

@@ -11,7 +11,7 @@ type Environment = Record<string, string | undefined>
 
 /** Variables that decide where state is stored, what code is loaded, and who gets credentials. */
 const LEADING =
-  /^(CADRE_.*|HOME|(HTTPS?|ALL|NO)_PROXY|NODE_EXTRA_CA_CERTS|NODE_TLS_REJECT_UNAUTHORIZED|SSL_CERT_(FILE|DIR)|(AWS|S3)_.*)$/i
+  /^(CADRE_.*|OTEL_.*|HOME|(HTTPS?|ALL|NO)_PROXY|NODE_EXTRA_CA_CERTS|NODE_TLS_REJECT_UNAUTHORIZED|SSL_CERT_(FILE|DIR)|(AWS|S3)_.*)$/i
 
 /**
  * Throws `invalid_request` when a file of the current folder set such a variable. Other variables from such files are

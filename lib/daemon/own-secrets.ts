@@ -6,6 +6,7 @@ import { join } from 'node:path'
 import { isObject } from '../json.ts'
 import type { KnownSecret } from '../redact.ts'
 import { looksSecret, soundsSecret } from '../settings/settings.ts'
+import { tracingHeaders } from '../tracing.ts'
 import { localToken } from './home.ts'
 import { publishKeys } from './publish-keys.ts'
 
@@ -26,6 +27,10 @@ export function ownSecrets(home: string, env: Record<string, string | undefined>
  * only those count that are named like a credential and look like one, and the passwords in addresses.
  */
 function inVariable(name: string, value: string): KnownSecret[] {
+  if (name === 'OTEL_EXPORTER_OTLP_HEADERS') {
+    const values = Object.values(tracingHeaders(value)).filter(text => text.length >= SHORTEST)
+    return values.map(text => ({ name, value: text }))
+  }
   const isCredential = soundsSecret(name) && !/PUBLIC/i.test(name) && value.length >= SHORTEST
   if (isCredential && (name.startsWith('CADRE_') || looksSecret(value))) return [{ name, value }]
   const { password = '' } = URL.parse(value) ?? {}

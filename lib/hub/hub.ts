@@ -2,6 +2,7 @@
 
 import type { Store } from '../../db/hub/store.ts'
 import type { Log } from '../log.ts'
+import type { Tracer } from '../trace.ts'
 import type { ArtifactStore } from './artifacts/artifacts.ts'
 import { type Bell, createBell } from './bell.ts'
 import { Counts } from './counts.ts'
@@ -43,6 +44,8 @@ export interface Hub {
   readonly metricsToken: string | null
   /** Where files of runs are kept (`CADRE_ARTIFACTS`). Null: they stay on the daemons. */
   readonly artifacts: ArtifactStore | null
+  /** Exports spans (`OTEL_EXPORTER_OTLP_ENDPOINT`), or null. */
+  readonly tracer: Tracer | null
   readonly counts: Counts
   readonly checker: PackageChecker
   close(): Promise<void>
@@ -60,6 +63,7 @@ export interface HubOptions {
   webhookAllow?: readonly string[]
   metricsToken?: string | undefined
   artifacts?: ArtifactStore | null
+  tracer?: Tracer | null
   /** Where agents that the user added lie: in the hub's home, and in the folder `CADRE_AGENTS`. */
   home: string
   agentsFolder?: string | undefined
@@ -86,11 +90,13 @@ export function createHub(options: HubOptions): Hub {
     webhookAllow,
     metricsToken: options.metricsToken ?? null,
     artifacts: options.artifacts ?? null,
+    tracer: options.tracer ?? null,
     counts: new Counts(),
     checker,
     async close() {
       await checker.close()
       await lastSeen.close()
+      await options.tracer?.close()
       await store.close()
     },
   }

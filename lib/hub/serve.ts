@@ -5,6 +5,7 @@ import { serveAlone } from '../../db/hub/alone.ts'
 import { openStore } from '../../db/hub/store.ts'
 import { messageOf } from '../error.ts'
 import type { Log } from '../log.ts'
+import { openTracer } from '../tracing.ts'
 import { firstStart } from './accounts.ts'
 import type { HubConfig } from './config.ts'
 import { ONLINE_MS } from './daemons.ts'
@@ -23,7 +24,8 @@ const LOOK_MS = 2_000
 export async function openHub(config: HubConfig, log: Log): Promise<Hub> {
   const { database, key, trustProxy, webhookAllow, metricsToken, artifacts, home, agentsFolder } = config
   const hold = serveAlone(database)
-  const options = { log, key, trustProxy, webhookAllow, metricsToken, artifacts, home, agentsFolder }
+  const tracer = await openTracer(process.env, 'cadre-hub', log)
+  const options = { log, tracer, key, trustProxy, webhookAllow, metricsToken, artifacts, home, agentsFolder }
   const hub = createHub({ store: await openStore(database), ...options })
   const password = await firstStart(hub, config.admin)
   if (password !== null) {

@@ -10,6 +10,7 @@ import { artifactStore } from '../../lib/hub/artifacts/artifacts.ts'
 import { createHub } from '../../lib/hub/hub.ts'
 import { keepChores } from '../../lib/hub/serve.ts'
 import { createLog } from '../../lib/log.ts'
+import { openTracer } from '../../lib/tracing.ts'
 import { type Answer, METRICS_TOKEN, type Question } from './hub-processes.ts'
 
 const given = process.argv.slice(2) as [string, string, string, string, string, string]
@@ -17,9 +18,11 @@ const [database, home, password, cost, port, ahead] = given
 const lines: string[] = []
 let skew = Number(ahead)
 
+const log = createLog({ level: 'debug', format: 'json', write: line => lines.push(line) })
 const hub = createHub({
   store: await openStore(database),
-  log: createLog({ level: 'debug', format: 'json', write: line => lines.push(line) }),
+  log,
+  tracer: await openTracer(process.env, 'cadre-hub', log),
   now: () => Date.now() + skew,
   home,
   passwordCost: JSON.parse(cost),

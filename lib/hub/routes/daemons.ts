@@ -26,6 +26,7 @@ import { atLeast } from '../decision.ts'
 import type { Hub } from '../hub.ts'
 import { hubKit } from '../kit.ts'
 import { answer, claim, hasOverdue, hasWork, nextDeadline, renew } from '../queue.ts'
+import { traceWait } from '../run-tracing.ts'
 import { cancelQueued, keepEnded, loseRuns, refuseRun } from '../runs.ts'
 
 /** A poll looks for jobs this often even when nothing wakes it. */
@@ -189,7 +190,10 @@ export function daemonProtocol(hub: Hub) {
           } else if (body.status === 'failed') await refuseRun(hub, tx, row)
           return answered
         })
-        if (waited !== null) hub.counts.waits.observe(waited / 1_000, { cicd_pipeline_run_state: 'pending' })
+        if (waited !== null) {
+          hub.counts.waits.observe(waited / 1_000, { cicd_pipeline_run_state: 'pending' })
+          traceWait(hub, job, daemon)
+        }
         hub.bell.ring(`realm ${daemon.realm_id}`)
         if (job.state === 'cancelled')
           throw new CadreError('conflict', `run ${job.run_id} was cancelled before it began`)
