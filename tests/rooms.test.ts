@@ -33,6 +33,7 @@ const DOORS: Readonly<Record<string, string | null>> = {
   'lib/http': null,
   'lib/http/openapi': null,
   'lib/hub': null,
+  'lib/hub/artifacts': 'artifacts.ts',
   'lib/hub/commands': null,
   'lib/hub/packages': 'packages.ts',
   'lib/hub/routes': null,

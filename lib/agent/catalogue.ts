@@ -272,6 +272,7 @@ function show(name: string, { agent, file }: { agent: Agent; file: string }) {
   }
 }
 
-function showHandler({ description, effect, entry, find }: Handler) {
-  return { description, effect: typeof effect === 'function' ? 'by entry' : effect, entry, find: find !== undefined }
+function showHandler({ description, effect, entry, data, find }: Handler) {
+  const shown = typeof effect === 'function' ? 'by entry' : effect
+  return { description, effect: shown, entry, data, find: find !== undefined }
 }

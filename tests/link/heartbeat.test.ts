@@ -57,9 +57,10 @@ if (count > 3) require(${JSON.stringify(join(ROOT, 'lib/daemon/link/heartbeat.ts
     version: '1.0.0',
     log: createLog({ format: 'json', write: line => lines.push(line) }),
     store,
-    outbox: new SyncOutbox(store, 'full', runId => join(home, runId)),
-    phasesOf: () => [],
+    outbox: new SyncOutbox({ store, mode: 'full', stateDir: runId => join(home, runId), phasesOf: () => [] }),
     pinnedKey: null,
+    fileOf: never,
+    networkAllow: () => [],
     jobs: {
       freeSlots: () => 1,
       mask: payload => payload,

@@ -25,6 +25,8 @@ const File = Type.String({ minLength: 1, description: 'The file whose text becom
 /** What the API answers: whatever else comes is none of its replies. */
 const Account = Type.Object({ name: Type.String() })
 const Item = Type.Object({ text: Type.String() })
+/** What later phases can read of a result: \`phases.NAME.data.id\`. */
+const Data = Type.Object({ id: Type.String({ description: 'The id of the item.' }) })
 /** Bytes of a file that is sent. */
 const MOST = 1024 * 1024
 
@@ -47,6 +49,7 @@ export default agent({
       effect: 'read',
       description: 'Writes an item as JSON.',
       entry: entryOf({ ref: Ref }),
+      data: Data,
       async run({ name, ref }, context) {
         const item = await api(context)(\`get item \${ref}\`, pathOf(ref), { reply: Item })
         await context.write(name, item)
@@ -58,6 +61,7 @@ export default agent({
       effect: 'idempotent',
       description: 'Makes a file the text of an item.',
       entry: entryOf({ ref: Ref, file: File }),
+      data: Data,
       async run({ ref, file }, context) {
         const body = { text: await readText(context, file, MOST) }
         await api(context)(\`put item \${ref}\`, pathOf(ref), { method: 'PUT', body, reply: Item })

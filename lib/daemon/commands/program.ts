@@ -233,6 +233,7 @@ program
   .option('--phase <name>', 'only what this phase said, and runs below it')
   .option('--failed', 'only what failed phases said')
   .option('--since <when>', 'only lines since then: 10m, 2h, 2026-05-02T14:00', since)
+  .option('--hub [url]', 'print what the hub has, and say which lines are missing or still to come')
   .option('--json')
   .action((run: string, _, command: Command) =>
     act(async () => (await import('./logs.ts')).logs(run, command.optsWithGlobals())),

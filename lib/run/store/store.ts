@@ -11,6 +11,7 @@ import { Receipts } from './receipts.ts'
 import { Reviews } from './reviews.ts'
 import { RunLists } from './run-lists.ts'
 import { Runs } from './runs.ts'
+import { Uploads } from './uploads.ts'
 
 export class Store {
   readonly db: Database
@@ -22,6 +23,7 @@ export class Store {
   readonly reviews: Reviews
   readonly deliveries: Deliveries
   readonly outbox: OutboxRows
+  readonly uploads: Uploads
   readonly bundles: Bundles
   readonly facts: Facts
 
@@ -35,6 +37,7 @@ export class Store {
     this.reviews = new Reviews(db)
     this.deliveries = new Deliveries(db)
     this.outbox = new OutboxRows(db)
+    this.uploads = new Uploads(db)
     this.bundles = new Bundles(db)
     this.facts = new Facts(db)
   }
@@ -43,7 +46,7 @@ export class Store {
 // What other folders use of lib/run/store
 
 export { Journal, type Unit } from './journal.ts'
-export type { OutboxRow } from './outbox.ts'
+export type { DueLog, OutboxRow, Turn } from './outbox.ts'
 export { type Due, JsonText, type PhaseChange, type PhaseStates } from './phases.ts'
 export type { RunFilter } from './run-lists.ts'
 export type { ChangedRun, ChildRow } from './runs.ts'
@@ -57,3 +60,4 @@ export {
   type UnsettledRow,
   unsettled,
 } from './small-files.ts'
+export type { UploadRow } from './uploads.ts'
