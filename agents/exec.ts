@@ -13,8 +13,17 @@
 
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
-import { type AgentContext, AgentError, agent, beforehand, DURATION_PATTERN, type Json, runCommand, Type } from 'cadre'
-import { CommandReport } from 'cadre/vendors'
+import {
+  type AgentContext,
+  AgentError,
+  agent,
+  beforehand,
+  CommandReport,
+  DURATION_PATTERN,
+  type Json,
+  runCommand,
+  Type,
+} from 'cadre'
 
 const RESULT_MOST = 1024 * 1024
 

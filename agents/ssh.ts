@@ -26,6 +26,7 @@ import {
   AgentError,
   type AgentResult,
   agent,
+  CommandReport,
   DURATION_PATTERN,
   entryOf,
   literal,
@@ -34,7 +35,6 @@ import {
   withRetries,
 } from 'cadre'
 import {
-  CommandReport,
   chunksIn,
   explainSsh,
   NOT_STARTED,

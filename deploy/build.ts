@@ -28,13 +28,16 @@ const ASSETS = ['agents', 'db', 'deploy']
 
 /** Compiles cadre for `target` into the file `outfile`. */
 export async function compile(outfile: string, target?: Target): Promise<void> {
-  const carried = carriedSource(await buildDashboard())
+  const carried = carriedSource(await buildDashboard('cadre'))
   const entries = ['deploy/cadre.ts', ...THREADS].map(path => join(ROOT, path))
   const { success, logs } = await Bun.build({
     entrypoints: entries,
     root: ROOT,
     target: 'bun',
+    format: 'esm',
     splitting: true,
+    // 13 MB more, and half the processor time of a short run (measured: 150 ms instead of 330 ms).
+    bytecode: true,
     minify: { whitespace: true, syntax: true },
     tsconfig: join(ROOT, 'tsconfig.json'),
     plugins: [

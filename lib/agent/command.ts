@@ -34,6 +34,12 @@ export interface LoggedCommand {
   meaning?(code: number, stderr: string): AgentError | null
 }
 
+/**
+ * What `runCommand` returns, as the form of an action's `data`.
+ *
+ * @example
+ * data: Type.Object({ commands: Type.Array(CommandReport) })
+ */
 export const CommandReport = Type.Object({
   name: Type.String({ description: 'The name of the command.' }),
   exit_code: Type.Integer({ description: 'Its exit code, which is 0.' }),

@@ -3,6 +3,7 @@
 
 import { basename, join } from 'node:path'
 import { Elysia } from 'elysia'
+import { calledAs } from '../called-as.ts'
 import { carried, type Dashboard } from '../carried.ts'
 import { CadreError } from '../error.ts'
 import { httpKit } from '../http/kit.ts'
@@ -67,9 +68,9 @@ export function web() {
 
 /**
  * Bundles the page. `jsx` says what its tsconfig.json says, because Bun reads none in a node_modules and could read that of
- * the current folder. Tests measure what it returns.
+ * the current folder. `command` is how hints name cadre. Tests measure what it returns.
  */
-export async function build(): Promise<Dashboard> {
+export async function build(command = calledAs()): Promise<Dashboard> {
   const { outputs } = await Bun.build({
     entrypoints: [join(PAGE, 'main.tsx')],
     target: 'browser',
@@ -77,7 +78,7 @@ export async function build(): Promise<Dashboard> {
     tsconfig: join(PAGE, 'tsconfig.json'),
     jsx: { runtime: 'automatic', importSource: 'preact' },
     naming: { entry: '[name]-[hash].[ext]', chunk: '[name]-[hash].[ext]', asset: '[name]-[hash].[ext]' },
-    define: { 'process.env.NODE_ENV': '"production"' },
+    define: { 'process.env.NODE_ENV': '"production"', CADRE_COMMAND: JSON.stringify(command) },
   })
   const icon = await Bun.file(join(PAGE, 'icon.svg')).text()
   const bundled = outputs.map(async output => [basename(output.path), { text: await output.text(), type: output.type }])

@@ -1,7 +1,7 @@
 // The file that `npm pack` makes, installed by npm, npx, bun and bunx from a registry on this machine.
 
 import { afterAll, expect, test } from 'bun:test'
-import { existsSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
+import { existsSync, readdirSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import manifest from '../../package.json'
 import { folder } from '../support/folder.ts'
@@ -55,13 +55,16 @@ test('the package has what runs, and no tests', () => {
 test(
   'npm in a project, where the packages of cadre lie beside it',
   async () => {
-    const project = folder()
+    const [project, home] = [folder(), folder()]
     writeFileSync(join(project, 'package.json'), '{}')
     await must(['npm', 'install', archive], project)
     fillIn(join(project, 'node_modules'))
     expect(existsSync(join(project, 'node_modules/cadre/node_modules'))).toBe(false)
     const cadre = join(project, 'node_modules/.bin/cadre')
     expect(await must([cadre, 'agents'], project)).toContain('\nwiki ')
+    await must([cadre, '--home', home, 'agent', 'new', 'stock'], project)
+    const config = JSON.parse(readFileSync(join(home, 'tsconfig.json'), 'utf8'))
+    expect(config.compilerOptions.typeRoots).toEqual([join(project, 'node_modules')])
     expect(await must(['npx', 'cadre', '--help'], project)).toStartWith('Usage: npx cadre ')
     expect(await must([cadre, '--help'], project)).toStartWith('Usage: ./node_modules/cadre/deploy/cadre ')
   },

@@ -7,6 +7,7 @@ import type { ErrorBody } from '../../error.ts'
 import type { Call } from '../../wire/call.ts'
 import type * as Calls from '../../wire/daemon-calls.ts'
 import type { RunEvent } from '../../wire/run-records.ts'
+import { command } from './command.ts'
 
 type Named = typeof Calls
 type BodyOf<N extends keyof Named> = Named[N] extends Call<infer Body, infer _> ? Static<Body> : never
@@ -72,7 +73,7 @@ async function ask(path: string, init: RequestInit = {}): Promise<Response> {
     reply = await fetch(path, { ...init, headers })
   } catch (error) {
     if (init.signal?.aborted) throw error
-    throw new Refusal({ code: 'unreachable', message: 'The daemon does not answer. Start it with `bun daemon.ts`.' })
+    throw new Refusal({ code: 'unreachable', message: `The daemon does not answer. Start it with \`${command}\`.` })
   }
   if (reply.status !== 401 || given === null) return reply
   if (token.value === given) keepToken(null)

@@ -5,6 +5,7 @@ import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { call, keepToken, Refusal, token } from './api.ts'
+import { command } from './command.ts'
 
 export function Failure({ of }: { of: unknown }) {
   if (of === null || of === undefined) return null
@@ -39,8 +40,8 @@ export function TokenForm() {
       }}
     >
       <p>
-        Settings and decisions need the local token. Open the page with <code>bun daemon.ts dashboard</code>, or paste
-        the content of <code>token</code> in the home of the daemon.
+        Settings and decisions need the local token. Open the page with <code>{command} dashboard</code>, or paste the
+        content of <code>token</code> in the home of the daemon.
       </p>
       <label class="field grow">
         <span>Local token</span>

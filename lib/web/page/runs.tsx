@@ -6,6 +6,7 @@ import type { Static } from 'typebox'
 import type { ToldRun } from '../../wire/run-records.ts'
 import { RUN_STATES } from '../../wire/states.ts'
 import { call } from './api.ts'
+import { command } from './command.ts'
 import { useKeys } from './keys.tsx'
 import { Empty, Failure, knownTeams, useLoaded } from './parts.tsx'
 import { go, route, setQuery, to } from './route.ts'
@@ -134,7 +135,7 @@ function List({ state, team, search }: { state: string; team: string; search: st
           <>
             <p>Nothing has run here yet.</p>
             <p>
-              Try <code>bun daemon.ts run examples/repo-report</code>, or <a href={to('start')}>start a run</a>.
+              Try <code>{command} run examples/repo-report</code>, or <a href={to('start')}>start a run</a>.
             </p>
           </>
         )}

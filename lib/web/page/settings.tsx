@@ -3,6 +3,7 @@
 import { useSignal } from '@preact/signals'
 import type { Json } from '../../json.ts'
 import { call, token } from './api.ts'
+import { command } from './command.ts'
 import { textOf } from './forms.tsx'
 import { Act, Empty, Failure, TokenForm, useLoaded } from './parts.tsx'
 
@@ -77,7 +78,7 @@ function Values() {
         <Empty>
           <p>Nothing is set.</p>
           <p>
-            The manual of an agent says what it needs, and <code>bun daemon.ts doctor</code> checks it.
+            The manual of an agent says what it needs, and <code>{command} doctor</code> checks it.
           </p>
         </Empty>
       )}
