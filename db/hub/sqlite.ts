@@ -26,6 +26,7 @@ export const {
   logs,
   events,
   artifacts,
+  keptFiles,
   receipts,
   reviews,
   jobs,

@@ -6,6 +6,7 @@ import type { ReviewKind } from '../../lib/wire/choices.ts'
 import type { ConcurrencyKey, WhenFull } from '../../lib/wire/concurrency.ts'
 import type { Field } from '../../lib/wire/forms.ts'
 import type { DeliveryState, HookEvent } from '../../lib/wire/hooks.ts'
+import type { LineRange } from '../../lib/wire/hub-records.ts'
 import type { JobKind } from '../../lib/wire/jobs.ts'
 import type { Needs, OfferedAgent } from '../../lib/wire/needs.ts'
 import type { PackageFile, PackageSignature } from '../../lib/wire/packages.ts'
@@ -128,6 +129,16 @@ export function workTables(
        * Increases within a tree with each report. A row with a greater value than a reader has seen has changed since.
        */
       rev: int().notNull().default(0),
+      /** How many lines the daemon has of the log; null: it did not say. */
+      log_lines: int(),
+      /** The last line that the daemon has sent, or has said not to come. */
+      log_last: int().notNull().default(0),
+      /** Lines before that which are missing; null: none. */
+      log_missing: json<LineRange[]>(),
+      /** Whether no more lines are added; null: the daemon does not say. */
+      log_ended: bool(),
+      /** Whether the daemon keeps the lines to itself. */
+      log_kept: bool().notNull().default(false),
     },
     row => [
       index('runs_tree').on(row.root_run_id, startOf(row.tree_key)),
@@ -203,6 +214,27 @@ export function workTables(
       sha256: text().notNull(),
     },
     row => [primaryKey({ columns: [row.run_id, row.path] })],
+  )
+
+  /** Files of runs in the store of `CADRE_ARTIFACTS`, each once a tree. */
+  const keptFiles = table(
+    'kept_files',
+    {
+      realm_id: text().notNull(),
+      root_run_id: text().notNull(),
+      sha256: text().notNull(),
+      bytes: int().notNull(),
+      /** The top run while it exists. When it is deleted this becomes null, and the file is to be removed. */
+      kept_for: text().references(() => runs.run_id, { onDelete: 'set null' }),
+      /** When a daemon last got the means to send it. */
+      asked_at: int().notNull(),
+      /** Since when the store has it. */
+      stored_at: int(),
+    },
+    row => [
+      primaryKey({ columns: [row.root_run_id, row.sha256] }),
+      index('kept_files_for').on(row.kept_for, row.asked_at),
+    ],
   )
 
   const receipts = table(
@@ -372,6 +404,7 @@ export function workTables(
     logs,
     events,
     artifacts,
+    keptFiles,
     receipts,
     reviews,
     jobs,

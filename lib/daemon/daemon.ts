@@ -11,6 +11,7 @@ import { endLeftGroups } from '../agent/processes.ts'
 import { CadreError, messageOf } from '../error.ts'
 import type { Json, JsonObject } from '../json.ts'
 import type { Log } from '../log.ts'
+import { ROOT } from '../place.ts'
 import type { LogLine } from '../run/engine.ts'
 import { Engine, type EngineHost, RootSecrets, Store, SyncOutbox } from '../run/engine.ts'
 import { noAgent, openSettings, type Settings } from '../settings/settings.ts'
@@ -28,7 +29,7 @@ import type { Remote } from './remote-credentials.ts'
 import { makeUnreadable } from './unreadable.ts'
 import { Workspaces } from './workspaces.ts'
 
-const MIGRATIONS = join(import.meta.dir, '../../db/daemon/migrations')
+const MIGRATIONS = join(ROOT, 'db/daemon/migrations')
 const DEFAULT_SLOTS = 64
 
 type Environment = Record<string, string | undefined>
@@ -67,6 +68,8 @@ export class Daemon {
   address: string | null = null
   /** The link to the hub, when there is one. */
   remote: Remote | null = null
+  /** What a command without a daemon tells the hub at its end, when the home is enrolled. */
+  reporter: (Pick<Remote, 'lists'> & { finish(): Promise<void> }) | null = null
   readonly #mask: Mask
   /** The catalogues with which top runs began that are under way, where they are not the current one. */
   #begunWith = new Map<string, Catalogue>()
@@ -114,7 +117,12 @@ export class Daemon {
     this.#mask = new Mask(() => [...ownSecrets(home, env), ...settings.secrets(this.catalogue)], log)
     settings.onSecrets(() => this.#mask.learn())
     const mode = settings.value('sync') === 'status' ? 'status' : 'full'
-    this.outbox = new SyncOutbox(new Store(db), mode, runId => join(home, 'runs', runId))
+    this.outbox = new SyncOutbox({
+      store: new Store(db),
+      mode,
+      stateDir: runId => join(home, 'runs', runId),
+      phasesOf: row => this.engine.bundle(row.bundle_id).team(row.team_key).phases,
+    })
     this.engine = new Engine({ home, db, secrets, log, slots, host: this.#host(secrets), outbox: this.outbox })
     this.instanceId = this.engine.store.facts.once('instance', () => crypto.randomUUID())
   }
@@ -153,6 +161,11 @@ export class Daemon {
       .query<{ id: string }, []>('SELECT id FROM runs WHERE parent_id IS NULL AND completed_at IS NULL ORDER BY id')
       .all()
       .map(({ id }) => id)
+  }
+
+  /** Whether runs of this team (`@scope/name`) are reported to the hub. */
+  lists(team: string): boolean {
+    return (this.remote ?? this.reporter)?.lists(team) ?? false
   }
 
   /** What keeps this daemon from starting runs now, or null. Throws when the database does not answer. */

@@ -1,5 +1,5 @@
-// The events of a run and of all runs below it: first the present state, then every change until the run has ended.
-// Changes that pile up behind a slow reader are merged: it gets the newest state of each run and phase, and every log
+// The events of a run and of all runs below it: first the present state, then every change until the run has ended and
+// its listeners have been told, because they may write to its log. Changes that pile up behind a slow reader are merged: it gets the newest state of each run and phase, and every log
 // line.
 
 import type { Engine, Notice } from '../run/engine.ts'
@@ -45,8 +45,12 @@ export async function* runEvents(
       // The run was deleted meanwhile, so there is no end to report.
       if (!engine.store.runs.get(runId)) return
       const record = engine.record(runId)
-      if (record.completed_at !== null && changed.size === 0) return yield { event: 'end', data: record }
+      const telling = record.completed_at === null ? null : engine.telling(root_id, root)
+      // Lines that were written in this turn are passed on now.
+      if (record.completed_at !== null && !telling) engine.logs.flush()
+      if (record.completed_at !== null && !telling && changed.size === 0) return yield { event: 'end', data: record }
       if (changed.size === 0) {
+        void telling?.finally(() => wake())
         await new Promise<void>(resolve => {
           wake = resolve
           if (signal.aborted || changed.size > 0) resolve()

@@ -6,6 +6,7 @@ import { CadreError, messageOf } from '../error.ts'
 import type { Json } from '../json.ts'
 import { Whoami } from '../wire/hub-calls.ts'
 import { noSession, refuseSessionForm } from './api-key.ts'
+import { artifactFile } from './artifact-file.ts'
 import { resumeRun } from './cancel-resume.ts'
 import type { Daemon } from './daemon.ts'
 import { HubClient, type JobHost, Link } from './link/link.ts'
@@ -47,6 +48,16 @@ export async function linkHub(daemon: Daemon, env: Environment): Promise<Link | 
   return enrolment && enrol(daemon, enrolment, apiKey, env)
 }
 
+/** Where the home is enrolled, when it is, without any call. The settings `hub` must be prepared. */
+export function enrolmentOf({ settings }: Daemon, env: Environment): Pick<Enrolment, 'url' | 'realmToken'> | null {
+  const known = textOf(settings.value('hub.url'))
+  const url = env.CADRE_HUB_URL || known
+  if (!url) return null
+  const stored = known && sameHub(known, url) ? textOf(settings.value('hub.realm_token')) : null
+  const realmToken = env.CADRE_REALM_TOKEN || stored
+  return realmToken ? { url, realmToken } : null
+}
+
 /** Null when there is no realm token for this hub. A stored token is used only for the hub that it was stored with. */
 function enrolmentAt(url: string, { settings, log }: Daemon, env: Environment): Enrolment | null {
   if (env.CADRE_REALM_TOKEN) {
@@ -83,10 +94,11 @@ async function enrol(
     log: daemon.log,
     store: daemon.engine.store,
     outbox: daemon.outbox,
-    phasesOf: row => daemon.engine.bundle(row.bundle_id).team(row.team_key).phases,
     pinnedKey: env.CADRE_DISPATCH_PUBLIC_KEY || null,
     jobs: jobHost(daemon),
     offers,
+    fileOf: (runId, path) => artifactFile(daemon.engine.stateDir(runId), runId, path),
+    networkAllow: () => daemon.settings.networkAllow(),
     enrolled: () => remember(daemon, url, realmToken),
   })
   daemon.remote = link

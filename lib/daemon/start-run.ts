@@ -64,7 +64,7 @@ export async function startBundle(
     runName: request.run_name ?? null,
     workspace,
     fromPath: origin.local && request.path !== undefined,
-    synced: origin.synced ?? daemon.remote?.lists(bundle.team(bundle.root).name) ?? false,
+    synced: origin.synced ?? daemon.lists(bundle.team(bundle.root).name),
     ...(origin.runId !== undefined && { runId: origin.runId }),
   })
 }

@@ -16,6 +16,9 @@ import { type JobRow, MOST_DELIVERIES, sweep } from './queue.ts'
 import { behind, below, treeOrder } from './tree-order.ts'
 import { tellRunState } from './webhooks.ts'
 
+/** Who may read runs, as their routes declare it. */
+export const READ = { grant: { runs: 'read', dispatch: 'read' }, realm: 'member' } as const
+
 export type ReportedRun = Tables['runs']['$inferSelect']
 
 /** The state that is shown: `crashed` while a run has not ended and its daemon is silent. */
@@ -28,11 +31,9 @@ export function stateColumn({ runs, daemons }: Store, now: number): SQL<string> 
 }
 
 /** The public record of a run: its row without the columns that only the hub uses. */
-export function runRecord(
-  { tree_key: _, deliveries: __, rev: ___, concurrency_key: ____, job_id, ...row }: ReportedRun,
-  state = row.state,
-) {
-  return { ...row, job_id, state }
+export function runRecord({ tree_key: _, deliveries: __, rev: ___, job_id, ...row }: ReportedRun, state = row.state) {
+  const { log_lines, log_last, log_missing, log_ended, log_kept, concurrency_key, ...told } = row
+  return { ...told, job_id, state }
 }
 
 /** A run that the caller may read. A run that the caller may not see gives the same error as a missing one. */

@@ -1,11 +1,13 @@
 // The events of a run and of all runs below it, as its daemon reports them: first the present state, then every change
-// until the run has ended. For a sub-run that had already ended, the stream says only that it ended; `runs/phases` and
+// until the run has ended and its log is complete, or its daemon is silent. For a sub-run that had already ended, the stream says only that it ended; `runs/phases` and
 // `runs/logs` have the rest.
 
-import { and, asc, eq, gt } from 'drizzle-orm'
+import { and, asc, eq, gt, or } from 'drizzle-orm'
 import type { ServerEvent } from '../http/stream.ts'
 import { ENDED_RUN_STATES } from '../wire/states.ts'
+import { statusOf } from './daemons.ts'
 import type { Hub } from './hub.ts'
+import { awaitsLines } from './log-state.ts'
 import { lastRev, type ReportedRun, runRecord, stateColumn } from './runs.ts'
 import { behind, below, treeOrder } from './tree-order.ts'
 
@@ -72,18 +74,41 @@ export async function* runEvents(
         const ended = ENDED_RUN_STATES.includes(row.state)
         yield* changed(row.run_id, 'run', 'run', runRecord(row, state))
         if (!ended || seen >= 0 || row.run_id === top.run_id) yield* details(row.run_id)
-        if (!ended || row.run_id === top.run_id) continue
+        if (!ended || row.run_id === top.run_id || awaitsLines(row)) continue
         told.delete(row.run_id)
         lines.delete(row.run_id)
       }
       if (rows.length < PAGE) break
       after = rows.at(-1)!.row.tree_key
     }
-    if (ENDED_RUN_STATES.includes(now.row.state)) return yield { id: ++id, event: 'end', data: runRecord(now.row) }
+    if (ENDED_RUN_STATES.includes(now.row.state) && !(await moreLinesCome(hub, top))) {
+      // What arrived since the lines were read.
+      yield* details(top.run_id)
+      return yield { id: ++id, event: 'end', data: runRecord(now.row) }
+    }
     seen = upTo
     await ear.wait(LOOK_MS, signal)
     await readable()
   }
+}
+
+/** Whether the daemon, which is online, has lines of the log of `top` or of a run below it that the hub has not. */
+async function moreLinesCome(hub: Hub, top: ReportedRun): Promise<boolean> {
+  const { runs, daemons, db } = hub.store
+  const [found] = await db
+    .select({ daemon: daemons })
+    .from(runs)
+    .innerJoin(daemons, eq(daemons.id, runs.daemon_id))
+    .where(
+      and(
+        eq(runs.root_run_id, top.root_run_id),
+        below(hub.store, top.tree_key, true),
+        eq(runs.log_kept, false),
+        or(eq(runs.log_ended, false), gt(runs.log_lines, runs.log_last)),
+      ),
+    )
+    .limit(1)
+  return found !== undefined && statusOf(hub, found.daemon) === 'online'
 }
 
 /** `top` and the runs below it, depth first, starting behind `after`: only those that changed after `since`. */

@@ -92,6 +92,9 @@ export class Engine {
     const isWanted = (runId: string) => !only || only.includes(this.store.runs.get(runId)!.root_id)
     for (const runId of this.store.deliveries.runsWithPending()) if (isWanted(runId)) this.#parts.messenger.send(runId)
     for (const id of this.store.runs.unsettled()) if (isWanted(id)) this.#parts.farewell.take(id, id, false)
+    for (const { id, root_id } of this.store.runs.withOpenLog()) {
+      if (isWanted(id)) this.#parts.farewell.take(id, root_id, false)
+    }
     this.#parts.alarm.wakeAt(this.#parts.machine.world.now())
   }
 
@@ -265,9 +268,21 @@ export class Engine {
     }
   }
 
-  /** Resolves when all deliveries that are being sent now have been sent. */
+  /** Resolves when all deliveries that are being sent now have been sent, and what follows from that is recorded. */
   async told(): Promise<void> {
     await this.#parts.messenger.settled()
+    await this.#parts.farewell.idle()
+  }
+
+  /** Resolves when nothing is being sent for the runs of a tree at or below a place; null when nothing is. */
+  telling(rootId: string, place: string): Promise<unknown> | null {
+    const { messenger } = this.#parts
+    const isBelow = (runId: string) => {
+      const row = this.store.runs.get(runId)
+      return row?.root_id === rootId && row.tree_key.startsWith(place)
+    }
+    const busy = messenger.busy.filter(isBelow)
+    return busy.length === 0 ? null : Promise.all(busy.map(id => messenger.idle(id)))
   }
 
   /** Calls `listener` for every durable change, until the returned function is called. */
@@ -327,8 +342,9 @@ export {
   runEnded,
 } from './core/core.ts'
 export { CHOICES, type Decision, maskInputs, type ResumeOptions, type ResumePlan } from './steps/steps.ts'
-export { Store } from './store/store.ts'
+export { Store, type UploadRow } from './store/store.ts'
 export {
+  type Batch,
   listRuns,
   type Notice,
   phaseRecord,

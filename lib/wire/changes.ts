@@ -13,6 +13,12 @@ const Count = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
 const Name = Type.String({ minLength: 1, maxLength: 300 })
 const RunId = Type.String({ pattern: '^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$', 'x-expected': 'the id of a run' })
 
+/**
+ * How much there is of the log of a run. `ended`: no line is added any more. `kept`: the daemon sends no lines. Older
+ * daemons do not tell it.
+ */
+const Log = Type.Object({ lines: Count, ended: Type.Boolean(), kept: Type.Boolean() })
+
 const Run = Type.Object({
   run_id: RunId,
   run_name: NullableText(1_000),
@@ -38,6 +44,7 @@ const Run = Type.Object({
   started_at: NullableTime,
   completed_at: NullableTime,
   deliveries: Type.Optional(AnyList),
+  log: Type.Optional(Log),
 })
 
 const Phase = Type.Object({
@@ -100,7 +107,16 @@ const change = <P extends TProperties>(body: P) => Type.Object({ seq: Count, run
 export const CHANGES = {
   run: change({ run: Run }),
   phase: change({ phase: Phase }),
-  log: change({ lines: Type.Array(Line, { maxItems: 10_000 }) }),
+  /**
+   * The next lines, up to number `to`; those that are not there are missing. `last` is the number of the last line that
+   * there is by now, and `ended` says that none is added after `to`. Older daemons send only `lines`.
+   */
+  log: change({
+    lines: Type.Array(Line, { maxItems: 10_000 }),
+    to: Type.Optional(Count),
+    last: Type.Optional(Count),
+    ended: Type.Optional(Type.Boolean()),
+  }),
   event: change({ event: Type.Object({ name: Name, phase: NullableText(300), at: Time, data: AnyJson }) }),
   artifact: change({
     artifact: Type.Object({ phase: Name, name: Text(1_000), path: Text(2_000), bytes: Count, sha256: Text(64) }),

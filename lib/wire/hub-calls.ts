@@ -4,7 +4,7 @@ import type { Static } from 'typebox'
 import { nullable } from '../schema.ts'
 import { Type } from '../type.ts'
 import { call } from './call.ts'
-import { Dispatched, Realm, TreeEntry } from './hub-records.ts'
+import { Dispatched, Line, LOG_STATE, Phase, Realm, TreeEntry } from './hub-records.ts'
 import { Download, PackageFile, PackageSignature } from './packages.ts'
 import { listOf, PAGE } from './page.ts'
 import { AnyObject, AnyText } from './parts.ts'
@@ -67,6 +67,23 @@ export const DispatchRun = call(
     workspace: Type.Optional(AnyText),
   }),
   Dispatched,
+)
+
+/** Lines of a log, and how much of it the hub has. */
+export const GetHubLogs = call(
+  '/v1/runs/logs',
+  Type.Object({
+    run_id: AnyText,
+    phase: Type.Optional(AnyText),
+    after_seq: Type.Optional(Type.Integer()),
+    limit: Type.Optional(Type.Integer()),
+  }),
+  Type.Object({ lines: Type.Array(Line), next: Type.Integer(), ...LOG_STATE }),
+)
+export const GetHubPhases = call(
+  '/v1/runs/phases',
+  Type.Object({ run_id: AnyText }),
+  Type.Object({ phases: Type.Array(Phase) }),
 )
 
 export const GetTree = call(

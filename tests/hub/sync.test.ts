@@ -370,6 +370,38 @@ describe('reading', () => {
     })
     expect((await hub.call(hub.admin, 'reviews/decide', { review_id: review, decision: 'approve' })).status).toBe(409)
   })
+  test('how much of a log there is, which lines are missing and which are to come', async () => {
+    const id = crypto.randomUUID()
+    const line = (seq: number) => ({ seq, phase: null, at: 1, stream: 'stdout', text: `line ${seq}` })
+    const log = (seqs: number[], more: object = {}) => ({ kind: 'log', run_id: id, lines: seqs.map(line), ...more })
+    const told = async () => {
+      const { complete, missing, to_come } = await hub.ok(hub.admin, 'runs/logs', { run_id: id })
+      return { complete, missing, to_come }
+    }
+    await report(runChange(id), log([1, 2]))
+    // An older daemon says no more than that.
+    expect(await told()).toEqual({ complete: null, missing: [], to_come: null })
+    await report(runChange(id, { ...done, log: { lines: 9, ended: false, kept: false } }))
+    expect(await told()).toEqual({ complete: false, missing: [], to_come: { from: 3, to: 9 } })
+    await report(log([4, 5], { to: 6, last: 9, ended: false }))
+    const missing = [
+      { from: 3, to: 3 },
+      { from: 6, to: 6 },
+    ]
+    expect(await told()).toEqual({ complete: false, missing, to_come: { from: 7, to: 9 } })
+    await report(log([7, 8, 9], { to: 9, last: 9, ended: false }))
+    expect(await told()).toEqual({ complete: false, missing, to_come: { from: 10, to: null } })
+    await report(log([], { to: 9, last: 9, ended: true }))
+    expect(await told()).toEqual({ complete: false, missing, to_come: null })
+    // Sent again, as after a loss.
+    await report(log([1, 2, 3, 4, 5, 6], { to: 6, last: 9, ended: true }))
+    expect(await told()).toEqual({ complete: true, missing: [], to_come: null })
+    // The next attempt adds lines.
+    await report(runChange(id, { log: { lines: 9, ended: false, kept: false } }, 2))
+    expect(await told()).toEqual({ complete: false, missing: [], to_come: { from: 10, to: null } })
+    await report(runChange(id, { log: { lines: 0, ended: true, kept: true } }, 3))
+    expect(await hub.ok(hub.admin, 'runs/logs', { run_id: id })).toMatchObject({ complete: false, kept: true })
+  })
   test('receipts come, change and go', async () => {
     const id = crypto.randomUUID()
     const receipt = (state: string, more: object = {}) => ({

@@ -1,29 +1,144 @@
-// A long backlog for the hub is read as it is sent, not as a whole.
+// What waits for the hub: a long backlog is read as it is sent, and not as a whole; newer runs do not wait behind it; and
+// a number means the same change however often it is sent.
 
-import { expect, test } from 'bun:test'
-import { SyncOutbox } from '../../lib/run/engine.ts'
-import { testEngine } from '../support/engine.ts'
+import { afterEach, beforeEach, expect, test } from 'bun:test'
+import { appendFileSync, mkdirSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import { type Batch, SyncOutbox } from '../../lib/run/engine.ts'
+import { type TestEngine, testEngine } from '../support/engine.ts'
 
-const BODIES = 150
-const BODY_BYTES = 900_000
+let t: TestEngine
+let outbox: SyncOutbox
+beforeEach(async () => {
+  t = await testEngine()
+  outbox = open()
+})
+afterEach(() => t.close())
 
-test('sending four changes does not read all waiting changes into memory', async () => {
-  const t = await testEngine()
+/** The outbox as the next process opens it. */
+function open() {
+  const { engine } = t
+  return new SyncOutbox({
+    store: engine.store,
+    mode: 'full',
+    stateDir: runId => engine.stateDir(runId),
+    phasesOf: row => engine.bundle(row.bundle_id).team(row.team_key).phases,
+  })
+}
+
+/** A run that has ended and is reported to the hub, with a log of `lines` lines of `bytes`. */
+async function run(lines: number, bytes = 20): Promise<string> {
+  const team =
+    'name: "@local/quiet"\nversion: 1.0.0\nphases: [{ name: p, agent: exec, commands: [{ name: c, run: "true" }] }]\n'
+  const { run_id } = await t.run(team)
+  const { store } = t.engine
+  mkdirSync(t.engine.stateDir(run_id), { recursive: true })
+  const line = (seq: number) =>
+    JSON.stringify({ seq, phase: 'p', at: 1, stream: 'log', text: `${seq}`.padEnd(bytes, 'é') })
+  const text = Array.from({ length: lines }, (_, at) => `${line(at + 1)}\n`).join('')
+  if (lines > 0) appendFileSync(join(t.engine.stateDir(run_id), 'log.jsonl'), text)
+  store.db.run('UPDATE runs SET synced = 1 WHERE id = ?', [run_id])
+  store.outbox.insert(run_id, run_id, 1, 'run', JSON.stringify({ run: { run_id } }))
+  outbox.endLog(run_id, lines)
+  return run_id
+}
+
+/** Acknowledges batch after batch until nothing waits, and returns them. */
+async function drain(maxBytes: number, from = outbox): Promise<Batch[]> {
+  const batches: Batch[] = []
+  for (let batch = await from.take(maxBytes); batch; batch = await from.take(maxBytes)) {
+    batches.push(batch)
+    from.acknowledge()
+  }
+  return batches
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: changes of all kinds
+const changesOf = (batches: Batch[]): any[] => batches.flatMap(({ changes }) => changes)
+
+const linesOf = (batches: Batch[], run_id: string): number[] =>
+  changesOf(batches)
+    .filter(change => change.kind === 'log' && change.run_id === run_id)
+    .flatMap(change => change.lines.map(({ seq }: { seq: number }) => seq))
+
+test('sending a few changes does not read all waiting changes into memory', async () => {
   const { store } = t.engine
   store.db.run('BEGIN')
-  for (let n = 0; n < BODIES; n++) {
-    store.outbox.insert(`run ${n}`, 1, 'run', JSON.stringify({ run: { text: `${n}`.padEnd(BODY_BYTES, 'x') } }))
+  for (let n = 0; n < 150; n++) {
+    const body = JSON.stringify({ run: { text: `${n}`.padEnd(900_000, 'x'), log: null } })
+    store.outbox.insert(`run ${n}`, `run ${n}`, 1, 'run', body)
   }
   store.db.run('COMMIT')
-  const outbox = new SyncOutbox(store, 'full', runId => t.engine.stateDir(runId))
   Bun.gc(true)
   const before = process.memoryUsage.rss()
-  const changes = await outbox.take(4_000_000)
+  const batch = await outbox.take(4_000_000)
   const grown = process.memoryUsage.rss() - before
-  expect(changes.map(({ seq, run_id }) => [seq, run_id])).toEqual([1, 2, 3, 4].map(seq => [seq, `run ${seq - 1}`]))
+  expect(batch!.changes.map(({ seq }) => seq)).toEqual([1, 2, 3, 4])
   // All of them are 135 MB, and twice that as objects.
   expect(grown).toBeLessThan(60_000_000)
-  outbox.acknowledge(4)
-  expect((await outbox.take(1))[0]).toMatchObject({ seq: 5 })
-  await t.close()
+  outbox.acknowledge()
+  expect(await outbox.take(1)).toMatchObject({ from_seq: 5, changes: [{ seq: 5 }] })
+})
+
+test('every line is sent once, in order, however long the lines are', async () => {
+  const ids = [await run(3_000), await run(40, 60_000), await run(0), await run(1)]
+  const batches = await drain(300_000)
+  expect(ids.map(id => linesOf(batches, id).length)).toEqual([3_000, 40, 0, 1])
+  for (const id of ids) expect(linesOf(batches, id)).toEqual(linesOf(batches, id).toSorted((a, b) => a - b))
+  const numbers = changesOf(batches).map(({ seq }) => seq)
+  expect(numbers).toEqual(numbers.map((_, at) => at + 1))
+  for (const { changes } of batches) expect(Buffer.byteLength(JSON.stringify(changes))).toBeLessThan(800_000)
+  // The last change of a log says that it is complete.
+  for (const id of ids) {
+    const told = changesOf(batches).filter(({ kind, run_id }) => kind === 'log' && run_id === id)
+    expect(told.map(({ ended }) => ended)).toEqual([...Array(told.length - 1).fill(false), true])
+  }
+  expect(outbox.left).toEqual({ changes: 0, lines: 0 })
+})
+
+test('a newer run waits behind no backlog, and the oldest run goes on too', async () => {
+  const old = await run(20_000)
+  await drain(3_500_000)
+  t.engine.store.outbox.logAgain(old)
+  await outbox.take(100_000)
+  outbox.acknowledge()
+  const fresh = await run(50)
+  const two = [(await outbox.take(100_000))!]
+  outbox.acknowledge()
+  two.push((await outbox.take(100_000))!)
+  outbox.acknowledge()
+  expect(two[0]!.changes[0]).toMatchObject({ kind: 'run', run_id: fresh })
+  expect(linesOf(two, fresh)).toHaveLength(50)
+  expect(linesOf(two, old).length).toBeGreaterThan(500)
+})
+
+test('the changes of a tree stay in their order, while those of other trees pass them', async () => {
+  const { store } = t.engine
+  for (let n = 0; n < 3_000; n++) {
+    const tree = `tree ${n % 3}`
+    store.outbox.insert(tree, tree, 1, 'phase', JSON.stringify({ n }))
+  }
+  const sent = changesOf(await drain(10_000))
+  expect(sent).toHaveLength(3_000)
+  for (const tree of ['tree 0', 'tree 1', 'tree 2']) {
+    const order = sent.filter(({ run_id }) => run_id === tree).map(({ n }) => n)
+    expect(order).toEqual(order.toSorted((a, b) => a - b))
+  }
+})
+
+test('a batch is the same after a restart, until it is acknowledged', async () => {
+  await run(10)
+  const first = await outbox.take(1_000_000)
+  const id = await run(10)
+  const again = open()
+  expect(await again.take(1_000_000)).toEqual(first)
+  again.acknowledge()
+  expect(changesOf(await drain(1_000_000, open())).some(({ run_id }) => run_id === id)).toBe(true)
+})
+
+test('lines that were deleted before they were sent are told to be missing', async () => {
+  const id = await run(10)
+  rmSync(t.engine.stateDir(id), { recursive: true })
+  const told = changesOf(await drain(1_000_000)).find(({ kind }) => kind === 'log')
+  expect(told).toMatchObject({ run_id: id, to: 10, last: 10, ended: true, lines: [] })
 })

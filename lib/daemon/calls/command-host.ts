@@ -32,6 +32,7 @@ export class CommandHost {
       // The engine would wait for free space without saying so.
       const { stalled } = daemon.engine.load
       if (stalled) throw homeIsFull(home, stalled)
+      await report(daemon)
     } catch (error) {
       await daemon.abandon()
       throw error
@@ -79,7 +80,7 @@ export class CommandHost {
       await Promise.race([this.daemon.engine.told(), stopped])
       await this.#stopServing()
       // A call that was in progress may have started something.
-      if (!this.atWork) return
+      if (!this.atWork) return this.daemon.reporter?.finish()
       if (!signal.aborted) await this.#serve()
     }
   }
@@ -136,6 +137,15 @@ export class CommandHost {
     }
     await serving.listening.stop()
   }
+}
+
+/** Lets the hub of an enrolled home hear of the runs in this process. */
+async function report(daemon: Daemon): Promise<void> {
+  const { env } = process
+  // Most homes have no hub, and a command starts faster without the code for it.
+  if (!env.CADRE_HUB_URL && daemon.settings.value('hub.url') === undefined) return
+  const { Reporter } = await import('../reporter.ts')
+  daemon.reporter = await Reporter.open(daemon, env)
 }
 
 /**

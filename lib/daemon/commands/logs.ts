@@ -1,14 +1,12 @@
 // `logs RUN`: the log lines of a run and of all runs below it, in the order of time, each with the place that said it.
 
-import type { Static } from 'typebox'
-import { type LogLine, runEnded } from '../../run/engine.ts'
 import { GetLogs, GetPhases, GetTree } from '../../wire/daemon-calls.ts'
-import type { ToldTree } from '../../wire/run-records.ts'
 import { runIdOf } from '../calls/ids.ts'
 import { askAboutRuns } from '../calls/run-answers.ts'
 import { homeFolder } from '../home.ts'
 import { createPaint, inline, type Paint, printable } from '../terminal/paint.ts'
 import { pad } from '../terminal/table.ts'
+import type { Entry, Line, LogSource, Place } from './log-source.ts'
 
 export interface LogOptions {
   home?: string
@@ -20,14 +18,8 @@ export interface LogOptions {
   failed?: boolean
   /** Epoch milliseconds. */
   since?: number
-}
-
-type Entry = Static<typeof ToldTree>['runs'][number]
-
-/** A run of the tree, and the names between the run that was asked for and it. */
-interface Place {
-  entry: Entry
-  path: readonly string[]
+  /** Read what the hub has: at this address, or where the home is enrolled. */
+  hub?: string | true
 }
 
 const PAGE = 500
@@ -36,17 +28,34 @@ const WIDEST = 32
 
 export async function logs(typed: string, options: LogOptions): Promise<void> {
   const home = homeFolder(options.home)
-  const runId = await runIdOf(home, typed)
-  const reader = new Reader(home, options)
+  const { hub } = options
+  const runId = hub === undefined ? await runIdOf(home, typed) : typed
+  const source = hub === undefined ? inHome(home) : await (await import('./hub-logs.ts')).atHub(home, hub)
+  const reader = new Reader(source, options)
   const write = writer(options.json ?? false)
   for (;;) {
     // The states are read before the lines, so that for an ended run the lines are complete.
-    const { runs } = await askAboutRuns(home, all => all.call(GetTree, { run_id: runId }))
-    const places = placesBelow(runs, runId)
+    const places = placesBelow(await source.tree(runId), runId)
     for await (const { line, place } of reader.next(places)) write(line, place)
-    const state = places[0]!.entry.state
-    if (!options.follow || state === 'interrupted' || runEnded(state)) return
+    const { state, completed_at } = places[0]!.entry
+    if (!options.follow || state === 'interrupted' || completed_at !== null) {
+      for (const remark of await source.remarks(places)) process.stderr.write(`${remark}\n`)
+      return
+    }
     await Bun.sleep(FOLLOW_MS)
+  }
+}
+
+/** From the process that holds the home, or from its database. */
+function inHome(home: string): LogSource {
+  return {
+    tree: async run_id => (await askAboutRuns(home, runs => runs.call(GetTree, { run_id }))).runs,
+    lines: query => askAboutRuns(home, runs => runs.call(GetLogs, query)),
+    async failedPhases(run_id) {
+      const { phases } = await askAboutRuns(home, runs => runs.call(GetPhases, { run_id }))
+      return phases.flatMap(phase => (phase.state === 'failed' ? [phase.name] : []))
+    },
+    remarks: async () => [],
   }
 }
 
@@ -67,21 +76,21 @@ function placesBelow(entries: readonly Entry[], runId: string): Place[] {
 }
 
 interface Said {
-  line: LogLine
+  line: Line
   place: Place
 }
 
 /** Reads each line once, over any number of passes. */
 class Reader {
-  readonly #home: string
+  readonly #source: LogSource
   readonly #options: LogOptions
   /** The last line that was read, by run. */
   readonly #read = new Map<string, number>()
   /** Runs that had ended when their last line was read. */
   readonly #done = new Set<string>()
 
-  constructor(home: string, options: LogOptions) {
-    this.#home = home
+  constructor(source: LogSource, options: LogOptions) {
+    this.#source = source
     this.#options = options
   }
 
@@ -95,8 +104,8 @@ class Reader {
       .filter(({ entry }) => entry.started_at !== null && !this.#done.has(entry.run_id))
       .filter(({ entry }) => entry.completed_at === null || entry.completed_at >= since)
       .toSorted((a, b) => a.entry.started_at! - b.entry.started_at!)
-    const open: { place: Place; lines: AsyncGenerator<LogLine>; head: LogLine }[] = []
-    const advance = async (place: Place, lines: AsyncGenerator<LogLine>) => {
+    const open: { place: Place; lines: AsyncGenerator<Line>; head: Line }[] = []
+    const advance = async (place: Place, lines: AsyncGenerator<Line>) => {
       const { value } = await lines.next()
       if (value) open.push({ place, lines, head: value })
     }
@@ -115,7 +124,7 @@ class Reader {
     }
   }
 
-  async *#lines({ entry, path }: Place): AsyncGenerator<LogLine> {
+  async *#lines({ entry, path }: Place): AsyncGenerator<Line> {
     const { run_id, completed_at, state } = entry
     const { phase, failed, since = 0 } = this.#options
     const isBelow = phase !== undefined && path.includes(phase)
@@ -124,7 +133,7 @@ class Reader {
     if (phases?.size === 0) return
     for (let after = this.#read.get(run_id) ?? 0; ; ) {
       const query = { run_id, after_seq: after, limit: PAGE, ...(phase !== undefined && !isBelow && { phase }) }
-      const { lines, next } = await askAboutRuns(this.#home, runs => runs.call(GetLogs, query))
+      const { lines, next } = await this.#source.lines(query)
       for (const line of lines) {
         if (line.at >= since && (!phases || phases.has(line.phase ?? ''))) yield line
       }
@@ -137,13 +146,12 @@ class Reader {
 
   async #failedPhases({ run_id, state }: Entry): Promise<Set<string>> {
     if (state === 'queued') return new Set()
-    const { phases } = await askAboutRuns(this.#home, runs => runs.call(GetPhases, { run_id }))
-    return new Set(phases.flatMap(phase => (phase.state === 'failed' ? [phase.name] : [])))
+    return new Set(await this.#source.failedPhases(run_id))
   }
 }
 
 /** Lines as `docker compose logs` prints them: aligned, with a colour for each place. */
-function writer(json: boolean): (line: LogLine, place: Place) => void {
+function writer(json: boolean): (line: Line, place: Place) => void {
   const paint = createPaint(process.stdout)
   const colours = [paint.cyan, paint.yellow, paint.green, paint.magenta, paint.blue]
   const known = new Map<string, Paint['cyan']>()
@@ -159,7 +167,7 @@ function writer(json: boolean): (line: LogLine, place: Place) => void {
   }
 }
 
-function textOf({ stream, text, fields }: LogLine, paint: Paint): string[] {
+function textOf({ stream, text, fields }: Line, paint: Paint): string[] {
   const extra =
     fields && Object.keys(fields).length > 0 && stream === 'log' ? paint.dim(` ${JSON.stringify(fields)}`) : ''
   const lines = printable(text).split('\n')

@@ -4,29 +4,22 @@
 
 import { CadreError, messageOf } from '../../error.ts'
 import type { Log } from '../../log.ts'
-import type { RunRow, Store, SyncOutbox } from '../../run/engine.ts'
-import type { Phase } from '../../team/team.ts'
+import { thread } from '../../place.ts'
+import type { Store, SyncOutbox } from '../../run/engine.ts'
 import { pause, startPause } from '../../wait.ts'
 import { type Identity, Whoami } from '../../wire/hub-calls.ts'
 import type { OfferedAgent } from '../../wire/needs.ts'
-import {
-  Ack,
-  ackedOf,
-  type Bulletin,
-  Heartbeat,
-  Poll,
-  PROTOCOL,
-  type PublicKey,
-  Register,
-  Sync,
-} from '../../wire/protocol.ts'
+import { Ack, type Bulletin, Heartbeat, Poll, PROTOCOL, type PublicKey } from '../../wire/protocol.ts'
 import { retryPause } from './backoff.ts'
+import { Courier } from './courier.ts'
 import type { HeartbeatOrder, HeartbeatReport } from './heartbeat.ts'
 import { HubClient } from './hub-client.ts'
 import { JobBook } from './job-book.ts'
 import { type JobHost, Jobs } from './jobs.ts'
+import { keepTeams, knownTeams, register } from './register.ts'
+import { FileUploads, LANES } from './uploads.ts'
 
-export { HubClient, type JobHost }
+export { Courier, HubClient, type JobHost, keepTeams, knownTeams, register }
 
 /** What a hub chooses a daemon by. */
 export interface Offer {
@@ -45,6 +38,9 @@ export interface Offers {
 /** The name of a fact in the run database: whether the hub has approved this daemon, `no` or `yes`. */
 export const APPROVED = 'approved'
 
+/** The name of the fact whether the hub keeps files of runs, `no` or `yes`. */
+export const KEEPS_FILES = 'keeps_files'
+
 export const WAITS_FOR_APPROVAL =
   'this daemon takes no jobs until an operator of its realm approves it (daemons/approve at the hub)'
 
@@ -56,26 +52,29 @@ export interface LinkOptions {
   log: Log
   store: Store
   outbox: SyncOutbox
-  /** Of a run, in file order. */
-  phasesOf: (row: RunRow) => readonly Phase[]
   /** When this is set (PEM), no other dispatch key is trusted. */
   pinnedKey: string | null
   jobs: JobHost
   offers: Offers
+  /** The path of a file of a run. Throws `not_found`. */
+  fileOf(runId: string, path: string): Promise<string>
+  /** `network.allow` of the settings. */
+  networkAllow(): readonly string[]
   /** Called when the hub has accepted the token. */
   enrolled: () => Promise<void>
   /** The program of the heartbeat's thread. */
-  heartbeat?: URL
+  heartbeat?: string
 }
 
 /** If the last answered heartbeat is older than this, the hub counts as away. */
 const CONNECTED_MS = 45_000
 const POLL_MS = 25_000
-const BATCH_BYTES = 3_500_000
 /** While no slot is free, a poll waits this long for orders about runs, and then looks for slots again. */
 const BUSY_POLL_MS = 500
 /** How often to check whether what the daemon offers has changed. */
 const OFFER_LOOK_MS = 2_000
+/** How often to check whether the hub keeps files. */
+const NOT_KEPT_LOOK_MS = 1_000
 /** How often to check whether the daemon is enrolled. */
 const ENROLLED_LOOK_MS = 200
 
@@ -85,6 +84,8 @@ export class Link {
   readonly #stop = new AbortController()
   readonly #beat = new SharedArrayBuffer(4)
   readonly #jobs: Jobs
+  readonly #courier: Courier
+  readonly #uploads: FileUploads
   #keys: PublicKey[] = []
   #teams: Set<string>
   #teamsVersion: string | null
@@ -99,6 +100,8 @@ export class Link {
   #loops: Promise<void>[] = []
   #warnedKey: string | null = null
   #approved: boolean | null = null
+  /** Whether the hub keeps files of runs. Null until it has said so. */
+  #keepsFiles: boolean | null = null
   /** The offer that the hub has. */
   #offered = ''
 
@@ -109,8 +112,14 @@ export class Link {
     this.#daemonId = store.facts.get('daemon_id')
     this.#realmId = store.facts.get('realm_id')
     this.#teamsVersion = store.facts.get('teams_version')
-    this.#teams = new Set(JSON.parse(store.facts.get('teams') ?? '[]') as string[])
+    this.#teams = knownTeams(store)
+    this.#courier = new Courier({ ...options, client: this.client })
     options.outbox.onQueued(() => this.#wakeSync?.())
+    const { log, fileOf, networkAllow } = options
+    const daemonId = () => this.#enrolledAs()
+    this.#uploads = new FileUploads({
+      ...{ store, client: this.client, log, signal: this.#stop.signal, daemonId, fileOf, networkAllow },
+    })
     this.#jobs = new Jobs({
       book: new JobBook(store.db),
       host: options.jobs,
@@ -175,6 +184,7 @@ export class Link {
       this.#forever('poll', () => this.#poll()),
       this.#forever('offer', () => this.#offer()),
       this.#forever('sync', () => this.#sync()),
+      ...Array.from({ length: LANES }, () => this.#forever('upload', () => this.#upload())),
     ]
   }
 
@@ -194,20 +204,10 @@ export class Link {
   async #register(): Promise<void> {
     const { store, name, version } = this.#options
     const offer = await this.#options.offers.current()
-    const enrolled = await this.client.call(Register, {
-      ...(this.#daemonId && { daemon_id: this.#daemonId }),
-      name,
-      hostname: (await import('node:os')).hostname(),
-      version,
-      protocol: PROTOCOL,
-      capacity: this.#options.jobs.freeSlots(),
-      ...offer,
-      ...(this.#teamsVersion && { teams_version: this.#teamsVersion }),
-    })
+    const capacity = this.#options.jobs.freeSlots()
+    const enrolled = await register(this.client, store, { name, version, capacity, ...offer })
     this.#daemonId = enrolled.daemon_id
     this.#realmId = enrolled.realm_id
-    store.facts.set('daemon_id', enrolled.daemon_id)
-    store.facts.set('realm_id', enrolled.realm_id)
     this.#answeredAt = Date.now()
     this.#learn(enrolled)
     this.#offered = JSON.stringify(offer)
@@ -217,18 +217,22 @@ export class Link {
   }
 
   /** Stores what replies to register and heartbeat contain. */
-  #learn({ dispatch_keys, teams, teams_version, approved }: Bulletin): void {
+  #learn(bulletin: Bulletin): void {
+    const { dispatch_keys, teams, teams_version, approved, artifacts = false } = bulletin
     this.#keys = dispatch_keys
     this.#learnApproval(approved !== false)
     const { pinnedKey, log, store } = this.#options
+    if (artifacts !== this.#keepsFiles) {
+      this.#keepsFiles = artifacts
+      store.facts.set(KEEPS_FILES, artifacts ? 'yes' : 'no')
+    }
     if (pinnedKey && !this.#keys.some(key => samePem(key.pem, pinnedKey))) {
       log.warn('CADRE_DISPATCH_PUBLIC_KEY differs from the hub’s dispatch key: tokens of the hub are refused')
     }
     if (!teams) return
     this.#teams = new Set(teams)
     this.#teamsVersion = teams_version
-    store.facts.set('teams', JSON.stringify(teams))
-    store.facts.set('teams_version', teams_version)
+    keepTeams(store, bulletin)
     this.#tellRunning()
   }
 
@@ -248,8 +252,8 @@ export class Link {
     const touch = () => Atomics.store(new Int32Array(this.#beat), 0, Math.floor(Date.now() / 1_000))
     touch()
     this.#beatTimer ??= setInterval(touch, 1_000)
-    const { heartbeat = new URL('./heartbeat.ts', import.meta.url) } = this.#options
-    const worker = new Worker(heartbeat.href)
+    const { heartbeat = thread('lib/daemon/link/heartbeat.ts') } = this.#options
+    const worker = new Worker(heartbeat)
     this.#worker = worker
     worker.onmessage = ({ data }: MessageEvent<HeartbeatReport>) => this.#heard(data)
     worker.onerror = ({ message }) => void this.#restartHeartbeat(worker, message)
@@ -334,24 +338,16 @@ export class Link {
 
   /** Sends the oldest changes, or waits for new ones when there are none. */
   async #sync(): Promise<void> {
-    const { outbox, phasesOf, store, log } = this.#options
     const daemon_id = this.#answeredAt === 0 ? null : this.#daemonId
     if (daemon_id === null) return pause(ENROLLED_LOOK_MS, this.#stop.signal)
-    const changes = await outbox.take(BATCH_BYTES)
-    if (changes.length === 0) return this.#nextChange()
-    const epoch = store.facts.once('epoch', () => crypto.randomUUID())
-    try {
-      const { acked_seq, rejected } = await this.client.call(
-        Sync,
-        { daemon_id, protocol: PROTOCOL, epoch, from_seq: changes[0]!.seq, changes },
-        { signal: this.#stop.signal },
-      )
-      outbox.acknowledge(acked_seq)
-      if (rejected.length > 0) log.warn('the hub refused changes', { rejected })
-    } catch (error) {
-      if (ackedOf(error) === null) throw error
-      outbox.restart(log, phasesOf)
-    }
+    if (await this.#courier.send(daemon_id, this.#stop.signal)) this.#uploads.wake()
+    else await this.#nextChange()
+  }
+
+  /** Sends a file of a run, if the hub keeps files. */
+  async #upload(): Promise<void> {
+    if (!this.#keepsFiles) return pause(NOT_KEPT_LOOK_MS, this.#stop.signal)
+    return this.#uploads.step()
   }
 
   async #nextChange(): Promise<void> {

@@ -20,13 +20,15 @@ export function metrics(daemon: Daemon, kit: DaemonKit) {
 
   function text(): string {
     const { slots, free, stalled } = daemon.engine.load
+    const { left } = daemon.outbox
     return [
       gauge('cadre_build_info', 'Version of the daemon.', [[{ version }, 1]]),
       gauge('cadre_runs', 'Runs by state, sub-runs included.', runsByState()),
       gauge('cadre_slots_used', 'Leaf phases that run now.', [[{}, slots]]),
       gauge('cadre_slots_free', 'Leaf phases that could start now.', [[{}, free]]),
       gauge('cadre_stalled', '1 while nothing new begins, as on a full disk.', [[{}, stalled === null ? 0 : 1]]),
-      gauge('cadre_outbox_changes', 'Changes that the hub has not acknowledged.', [[{}, waiting()]]),
+      gauge('cadre_outbox_changes', 'Changes that the hub has not acknowledged.', [[{}, left.changes]]),
+      gauge('cadre_outbox_lines', 'Log lines that the hub has not acknowledged.', [[{}, left.lines]]),
       gauge('cadre_hub_connected', '1 while the hub answers.', [[{}, daemon.remote?.connected() ? 1 : 0]]),
     ].join('')
   }
@@ -36,9 +38,5 @@ export function metrics(daemon: Daemon, kit: DaemonKit) {
       .query<{ state: string; count: number }, []>('SELECT state, count(*) AS count FROM runs GROUP BY state')
       .all()
     return RUN_STATES.map(state => [{ state }, rows.find(row => row.state === state)?.count ?? 0])
-  }
-
-  function waiting(): number {
-    return daemon.db.query<{ count: number }, []>('SELECT count(*) AS count FROM outbox').get()!.count
   }
 }

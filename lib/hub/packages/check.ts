@@ -2,6 +2,7 @@
 // package that takes too long is refused, and a user with too many waiting packages is asked to try again later.
 
 import { CadreError, type Detail, type ErrorCode } from '../../error.ts'
+import { thread } from '../../place.ts'
 import type { Field } from '../../team/team.ts'
 import type { ConcurrencyKey } from '../../wire/concurrency.ts'
 import type { Needs } from '../../wire/needs.ts'
@@ -146,7 +147,7 @@ export class PackageChecker {
   }
 
   #start(): Promise<Worker> {
-    const worker = new Worker(new URL('./worker.ts', import.meta.url).href)
+    const worker = new Worker(thread('lib/hub/packages/worker.ts'))
     worker.unref()
     const { promise, resolve, reject } = Promise.withResolvers<Worker>()
     worker.onmessage = ({ data }: MessageEvent<FromWorker>) => data === 'ready' && resolve(worker)

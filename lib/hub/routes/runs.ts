@@ -6,25 +6,26 @@ import { MIB } from '../../http/body.ts'
 import { eventStream, jsonStream } from '../../http/stream.ts'
 import { closed, standard } from '../../schema.ts'
 import { Type } from '../../type.ts'
-import { Artifact, Deliveries, Line, Phase, Run, TreeEntry, withMore } from '../../wire/hub-records.ts'
+import { Artifact, Deliveries, Line, LOG_STATE, Phase, Run, TreeEntry, withMore } from '../../wire/hub-records.ts'
 import { listBody, listOf, page } from '../../wire/page.ts'
 import { TeamName, Text, Uuid } from '../../wire/parts.ts'
 import { Sync } from '../../wire/protocol.ts'
 import { HUB_RUN_STATES } from '../../wire/states.ts'
 import { callingDaemon, checkProtocol } from '../daemons.ts'
 import type { Hub } from '../hub.ts'
+import { reportedFiles, storedOf } from '../kept-files.ts'
 import { hubKit } from '../kit.ts'
-import { readableRun, runRecord, stateColumn, subRuns, treeEntries } from '../runs.ts'
+import { logState } from '../log-state.ts'
+import { READ, readableRun, runRecord, stateColumn, subRuns, treeEntries } from '../runs.ts'
 import { runEvents } from '../stream.ts'
 import { applyBatch } from '../sync.ts'
 import { realmsReached } from '../token-reach.ts'
 
 const OneRun = closed({ run_id: Uuid })
-const READ = { grant: { runs: 'read', dispatch: 'read' }, realm: 'member' } as const
 
 export function runs(hub: Hub) {
   const { store } = hub
-  const { runs, phases, logs, artifacts, daemons, realms } = store
+  const { runs, phases, logs, daemons, realms } = store
 
   return new Elysia({ name: 'runs', prefix: '/v1/runs' })
     .use(hubKit(hub))
@@ -141,7 +142,7 @@ export function runs(hub: Hub) {
     .post(
       '/logs',
       async ({ body: { run_id, phase, after_seq = 0, limit = 100 }, caller }) => {
-        await readableRun(hub, caller, run_id)
+        const { row } = await readableRun(hub, caller, run_id)
         const ofPhase = phase === undefined ? undefined : eq(logs.phase, phase)
         const lines = await store.db
           .select({ seq: logs.seq, phase: logs.phase, at: logs.at, stream: logs.stream, text: logs.text })
@@ -149,7 +150,7 @@ export function runs(hub: Hub) {
           .where(and(eq(logs.run_id, run_id), gt(logs.seq, after_seq), ofPhase))
           .orderBy(asc(logs.seq))
           .limit(limit)
-        return { lines, next: lines.at(-1)?.seq ?? after_seq }
+        return { lines, next: lines.at(-1)?.seq ?? after_seq, ...logState(row) }
       },
       {
         user: READ,
@@ -159,34 +160,28 @@ export function runs(hub: Hub) {
           after_seq: Type.Optional(Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
           limit: Type.Optional(Type.Integer({ minimum: 1, maximum: 10_000 })),
         }),
-        data: Type.Object({ lines: Type.Array(Line), next: Type.Integer() }),
-        detail: { summary: 'Read log lines of a run; `next` is the `after_seq` of the next call' },
+        data: Type.Object({ lines: Type.Array(Line), next: Type.Integer(), ...LOG_STATE }),
+        detail: {
+          summary: 'Read log lines of a run, and whether they are all; `next` is the `after_seq` of the next call',
+        },
       },
     )
     .post(
       '/artifacts',
       async ({ body, caller }) => {
-        await readableRun(hub, caller, body.run_id)
-        const rows = await store.db
-          .select()
-          .from(artifacts)
-          .where(eq(artifacts.run_id, body.run_id))
-          .orderBy(artifacts.path)
-        if (rows.length > 0) return { artifacts: rows.map(({ run_id: _, ...row }) => row), total: rows.length }
-        // Daemons that send no artifact records still report the files of each phase, so these are read too.
-        const reported = await store.db
-          .select()
-          .from(phases)
-          .where(eq(phases.run_id, body.run_id))
-          .orderBy(phases.index)
-        const files = reported.flatMap(({ name, files }) => files.map(file => ({ phase: name, ...(file as object) })))
-        return { artifacts: files, total: files.length }
+        const { row } = await readableRun(hub, caller, body.run_id)
+        const files = await reportedFiles(hub, row.run_id)
+        const stored = await storedOf(hub, row.root_run_id, files)
+        return {
+          artifacts: files.map(file => ({ ...file, stored: stored.has(file.sha256) })),
+          total: files.length,
+        }
       },
       {
         user: READ,
         body: OneRun,
         data: listOf('artifacts', Artifact),
-        detail: { summary: 'List the files that a run wrote; the files themselves are on its daemon' },
+        detail: { summary: 'List the files that a run wrote; those that are stored can be had by artifacts/get' },
       },
     )
     .get(

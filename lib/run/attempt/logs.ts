@@ -1,7 +1,7 @@
 // The logs of runs: numbered lines in `<state_dir>/log.jsonl`, one file a run. Lines are masked before they get here. A
 // line that was once read keeps its number. The lines of one turn of the event loop are written together.
 
-import { appendFileSync, existsSync, mkdirSync, readFileSync, statSync, truncateSync } from 'node:fs'
+import { appendFileSync, closeSync, existsSync, mkdirSync, openSync, readSync, statSync, truncateSync } from 'node:fs'
 import { join } from 'node:path'
 import { Recent } from '../../recent.ts'
 import type { LogLine } from '../core/core.ts'
@@ -96,6 +96,14 @@ export class RunLogs {
     this.#open.delete(runId)
   }
 
+  /** Closes the log, and returns the number of its last line. */
+  end(runId: string): number {
+    this.last(runId)
+    const open = this.#open.get(runId)!
+    this.close(runId)
+    return open.last
+  }
+
   #reopen(runId: string): OpenLog {
     const file = join(this.#stateDir(runId), 'log.jsonl')
     const { last, bytes } = existsSync(file) ? endOf(file) : { last: 0, bytes: 0 }
@@ -119,12 +127,32 @@ function cutBack({ file, bytes }: OpenLog): void {
  * off.
  */
 function endOf(file: string): { last: number; bytes: number } {
-  const text = readFileSync(file, 'utf8')
-  const end = text.lastIndexOf('\n') + 1
-  const bytes = Buffer.byteLength(text.slice(0, end))
-  if (bytes < statSync(file).size) truncateSync(file, bytes)
-  const start = text.lastIndexOf('\n', end - 2) + 1
-  return { last: end === 0 ? 0 : (JSON.parse(text.slice(start, end)) as LogLine).seq, bytes }
+  const { size } = statSync(file)
+  // A log may be long, so only its end is read.
+  for (let length = TAIL_BYTES; ; length *= 8) {
+    const from = Math.max(0, size - length)
+    const tail = readTail(file, from, size)
+    const end = tail.lastIndexOf(NEW_LINE) + 1
+    const start = end < 2 ? -1 : tail.lastIndexOf(NEW_LINE, end - 2)
+    if (from > 0 && start < 0) continue
+    const bytes = from + end
+    if (bytes < size) truncateSync(file, bytes)
+    const line = tail.toString('utf8', start + 1, end)
+    return { last: end === 0 ? 0 : (JSON.parse(line) as LogLine).seq, bytes }
+  }
+}
+
+const TAIL_BYTES = 64 * 1_024
+const NEW_LINE = 10
+
+function readTail(file: string, from: number, to: number): Buffer {
+  const tail = Buffer.alloc(to - from)
+  const handle = openSync(file, 'r')
+  try {
+    return tail.subarray(0, readSync(handle, tail, 0, tail.length, from))
+  } finally {
+    closeSync(handle)
+  }
 }
 
 /**

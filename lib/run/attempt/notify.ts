@@ -135,6 +135,11 @@ export class Messenger {
     await Promise.all(this.#sending.values())
   }
 
+  /** The runs for which something is being sent. */
+  get busy(): string[] {
+    return [...this.#sending.keys()]
+  }
+
   isSending(runId: string): boolean {
     return this.#sending.has(runId)
   }

@@ -35,8 +35,14 @@ export interface RunRow {
   completed_at: number | null
   deadline: number | null
   time_left: number | null
-  /** Number of the last log line that the outbox covers. */
+  /** Number of the last log line that the hub has to get. */
   logged: number
+  /** Number of the last log line that the hub has acknowledged. */
+  log_sent: number
+  /** 1 when nothing more is written to the log of this attempt. */
+  log_ended: number
+  /** 1 while the hub has not heard of all of the log. */
+  log_due: number
   handed: string | null
   settled: number
 }

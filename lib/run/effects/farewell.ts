@@ -1,12 +1,12 @@
-// What happens after the end of a run: its deliveries are awaited, its secrets and other temporary data are removed,
-// and callers that wait for its end are notified. If the run is resumed in the meantime, everything is kept and the
+// What happens after the end of a run: its deliveries are awaited, its secrets and other temporary data are removed, the
+// hub gets the end of its log, and callers that wait for its end are notified. If the run is resumed in the meantime, everything is kept and the
 // callers continue to wait.
 
 import type { Log } from '../../log.ts'
 import type { Messenger, RootSecrets, RunLogs } from '../attempt/attempt.ts'
 import { textOf } from '../steps/steps.ts'
 import type { Journal, Store } from '../store/store.ts'
-import type { Followers } from '../views/views.ts'
+import type { Followers, Outbox } from '../views/views.ts'
 
 interface Parts {
   store: Store
@@ -15,6 +15,7 @@ interface Parts {
   messenger: Messenger
   secrets: RootSecrets
   followers: Followers
+  outbox: Outbox | undefined
   /** Whether a top run is being deleted or resumed at the moment. */
   isHeld(runId: string): boolean
   stopping: AbortSignal
@@ -23,6 +24,7 @@ interface Parts {
 
 export class Farewell {
   readonly #parts: Parts
+  readonly #going = new Set<Promise<void>>()
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -30,11 +32,30 @@ export class Farewell {
 
   /** `settled`: nothing has to be done outside, unless deliveries are still being sent. */
   take(runId: string, root: string, settled: boolean): void {
-    const { logs, messenger, secrets, followers } = this.#parts
-    if (!settled || messenger.isSending(runId)) return void this.#wait(runId, root)
-    logs.close(runId)
+    const { messenger, secrets, followers } = this.#parts
+    if (!settled || messenger.isSending(runId)) return this.#keep(this.#wait(runId, root))
+    this.#endLog(runId)
     if (runId === root) void secrets.forget(runId).catch(() => {})
     followers.ended(runId)
+  }
+
+  /** Resolves when the farewells that have begun are complete. */
+  async idle(): Promise<void> {
+    await Promise.all(this.#going)
+  }
+
+  #keep(work: Promise<void>): void {
+    this.#going.add(work)
+    void work.finally(() => this.#going.delete(work))
+  }
+
+  /** Closes the log, and tells the hub that nothing is added to it any more. */
+  #endLog(runId: string): void {
+    const { store, journal, logs, outbox, stopping } = this.#parts
+    if (!outbox || stopping.aborted || store.runs.get(runId)?.synced !== 1) return logs.close(runId)
+    const last = logs.end(runId)
+    const told = journal.write({ root: null, apply: () => outbox.endLog(runId, last) }).then(() => outbox.committed())
+    this.#keep(told.catch(() => {}))
   }
 
   /** Never throws. */
@@ -43,8 +64,9 @@ export class Farewell {
     logs.close(runId)
     await messenger.idle(runId)
     if (!this.#hasEnded(runId)) return
-    // A listener may have written to the log in the meantime.
-    logs.close(runId)
+    // A listener may have written to the log in the meantime. What could not be delivered yet may write to it later.
+    if (store.deliveries.pending(runId).length > 0) logs.close(runId)
+    else this.#endLog(runId)
     const isTop = runId === root && !isHeld(runId)
     try {
       if (isTop) await secrets.forget(runId)

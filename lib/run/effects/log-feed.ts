@@ -1,5 +1,5 @@
 // Passes the log lines of runs on: to followers at once, and to the hub's outbox once a second while a phase runs. The
-// end of an attempt puts its last lines into the outbox itself.
+// ends of attempts and of runs put their last lines into the outbox themselves.
 
 import type { LogLine } from '../core/core.ts'
 import type { Machine } from '../steps/steps.ts'
@@ -32,9 +32,12 @@ export class LogFeed {
   tell(runId: string, lines: readonly LogLine[]): void {
     const { machine, followers, outbox, stopping } = this.#parts
     const live = machine.lives.get(runId)
-    if (!live) return
-    if (followers.any) followers.tell({ rootId: live.root, runId, kind: 'log', position: null, lines })
-    if (!live.row.synced || !outbox || stopping.aborted) return
+    // A listener may write to the log of a run that has ended.
+    const rootId = live?.root ?? (followers.any ? machine.store.runs.get(runId)?.root_id : undefined)
+    if (followers.any && rootId !== undefined) {
+      followers.tell({ rootId, runId, kind: 'log', position: null, lines })
+    }
+    if (!live?.row.synced || !outbox || stopping.aborted) return
     if (this.#unsynced.size === 0) setTimeout(() => this.#sync(outbox), SYNC_MS).unref()
     this.#unsynced.add(runId)
   }

@@ -100,6 +100,9 @@ function newRow(run: NewRun, above: Above | null, now: number): RunRow {
     deadline: startClock(team.timeout, now).deadline,
     time_left: null,
     logged: 0,
+    log_sent: 0,
+    log_ended: 0,
+    log_due: 0,
     handed: null,
     settled: parent || endsAlone(team) ? 1 : 0,
   }

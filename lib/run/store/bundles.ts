@@ -44,6 +44,10 @@ export class Facts {
     return this.#db.query<{ value: string }, [string]>('SELECT value FROM meta WHERE key = ?').get(key)?.value ?? null
   }
 
+  drop(key: string): void {
+    this.#db.query('DELETE FROM meta WHERE key = ?').run(key)
+  }
+
   /** The value of `key`. The first call creates it. */
   once(key: string, create: () => string): string {
     const known = this.get(key)

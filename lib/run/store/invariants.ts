@@ -52,6 +52,8 @@ export const INVARIANTS: Record<string, string> = {
   'a failed run has a failed phase or another reason': `
     SELECT id FROM runs WHERE state = 'failed' AND coalesce(reason, '') NOT IN ('timeout', 'outputs', 'internal')
       AND NOT EXISTS (SELECT 1 FROM phases WHERE run_id = id AND state = 'failed')`,
+  'only files of synced runs are sent to the hub': `
+    SELECT run_id FROM uploads JOIN runs ON id = run_id WHERE synced = 0`,
   'only an open run has been asked to end': 'SELECT id FROM runs WHERE ending IS NOT NULL AND completed_at IS NOT NULL',
   'only a sub-run that was opened again is queued, or a top run that waits for its key': `
     SELECT id FROM runs WHERE state = 'queued' AND CASE WHEN parent_id IS NOT NULL THEN attempt < 2

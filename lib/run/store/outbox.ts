@@ -1,16 +1,30 @@
-// Table `outbox`: changes of synced runs that the hub has not acknowledged, numbered in the order of commits, without
-// gaps.
+// Table `outbox`: changes of synced runs that the hub has not acknowledged, in the order of commits. The lines of logs
+// are not in it: a run with `log_due` has lines that the hub has not acknowledged.
 
 import type { Database } from 'bun:sqlite'
 
 export interface OutboxRow {
-  seq: number
+  id: number
   run_id: string
   attempt: number
   kind: string
   /** The change as JSON. */
   body: string
 }
+
+/** A run whose log the hub does not have yet. */
+export interface DueLog {
+  id: string
+  attempt: number
+  logged: number
+  log_sent: number
+  log_ended: number
+}
+
+/** Which trees come first. The changes of one tree are always in the order of their commits. */
+export type Turn = 'oldest' | 'newest'
+
+const COLUMNS = 'id, run_id, attempt, kind, body'
 
 export class OutboxRows {
   readonly #db: Database
@@ -19,32 +33,80 @@ export class OutboxRows {
     this.#db = db
   }
 
-  insert(runId: string, attempt: number, kind: string, body: string): void {
-    this.#db
-      .query('INSERT INTO outbox (run_id, attempt, kind, body) VALUES (?, ?, ?, ?)')
-      .run(runId, attempt, kind, body)
+  /** Returns the id of the change. */
+  insert(rootId: string, runId: string, attempt: number, kind: string, body: string): number {
+    const { lastInsertRowid } = this.#db
+      .query('INSERT INTO outbox (root_id, run_id, attempt, kind, body) VALUES (?, ?, ?, ?, ?)')
+      .run(rootId, runId, attempt, kind, body)
+    return Number(lastInsertRowid)
   }
 
-  /** The oldest change after number `after`. Read one at a time, because a body may have a megabyte. */
-  next(after: number): OutboxRow | null {
-    return this.#db
-      .query<OutboxRow, [number]>(
-        'SELECT seq, run_id, attempt, kind, body FROM outbox WHERE seq > ? ORDER BY seq LIMIT 1',
-      )
-      .get(after)
+  /** What waits, read one row at a time, because a body may have a megabyte. Nothing may be written meanwhile. */
+  *waiting(turn: Turn): Generator<OutboxRow> {
+    const order = turn === 'oldest' ? 'id' : 'root_id DESC, id'
+    const rows = this.#db.prepare<OutboxRow, []>(`SELECT ${COLUMNS} FROM outbox ORDER BY ${order}`)
+    try {
+      yield* rows.iterate()
+    } finally {
+      // Until then a statement that was not read to its end keeps the write-ahead log from being reused.
+      rows.finalize()
+    }
   }
 
-  dropUpTo(seq: number): void {
-    this.#db.query('DELETE FROM outbox WHERE seq <= ?').run(seq)
+  get(id: number): OutboxRow | null {
+    return this.#db.query<OutboxRow, [number]>(`SELECT ${COLUMNS} FROM outbox WHERE id = ?`).get(id)
   }
 
-  /** Empties the outbox and starts numbering from 1 again. */
+  drop(id: number): void {
+    this.#db.query('DELETE FROM outbox WHERE id = ?').run(id)
+  }
+
   clear(): void {
     this.#db.query('DELETE FROM outbox').run()
-    this.#db.query("DELETE FROM sqlite_sequence WHERE name = 'outbox'").run()
   }
 
   count(): number {
     return this.#db.query<{ count: number }, []>('SELECT count(*) AS count FROM outbox').get()!.count
+  }
+
+  /** At most `limit` runs whose logs are due. */
+  dueLogs(turn: Turn, limit: number): DueLog[] {
+    const order = turn === 'oldest' ? 'root_id, tree_key' : 'root_id DESC, tree_key DESC'
+    return this.#db
+      .query<DueLog, [number]>(
+        `SELECT id, attempt, logged, log_sent, log_ended FROM runs WHERE log_due = 1 ORDER BY ${order} LIMIT ?`,
+      )
+      .all(limit)
+  }
+
+  /** The hub has the log of a run up to line `last`, and knows whether it has `ended`. */
+  logSent(runId: string, last: number, ended: boolean): void {
+    this.#db
+      .query('UPDATE runs SET log_sent = ?2, log_due = logged > ?2 OR log_ended > ?3 WHERE id = ?1')
+      .run(runId, last, ended ? 1 : 0)
+  }
+
+  /** Before a run is deleted: the hub gets to know that the rest of its log does not come. */
+  dropLog(runId: string): void {
+    this.#db
+      .query(
+        `INSERT INTO outbox (root_id, run_id, attempt, kind, body)
+         SELECT root_id, id, attempt, 'log',
+           json_object('phase', NULL, 'to', logged, 'last', logged, 'ended', json('true'), 'lines', json('[]'))
+         FROM runs WHERE id = ? AND log_due = 1`,
+      )
+      .run(runId)
+  }
+
+  /** The hub has to get the whole log of a run again. */
+  logAgain(runId: string): void {
+    this.#db.query('UPDATE runs SET log_sent = 0, log_due = 1 WHERE id = ?').run(runId)
+  }
+
+  /** How many lines of logs the hub has not acknowledged. */
+  linesDue(): number {
+    return this.#db
+      .query<{ lines: number }, []>('SELECT total(logged - log_sent) AS lines FROM runs WHERE log_due = 1')
+      .get()!.lines
   }
 }

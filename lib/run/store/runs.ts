@@ -17,7 +17,7 @@ const CHILD = 'id, item, run_name, state, outputs, handed, bundle_id, team_key, 
 
 /** Sets an ended run to `queued` for a new attempt. */
 const QUEUED = `state = 'queued', attempt = attempt + 1, reason = NULL, error = NULL, outputs = NULL, handed = NULL,
-  completed_at = NULL, ending = NULL`
+  completed_at = NULL, ending = NULL, log_ended = 0`
 
 /** A run and the sub-runs of its team phases, at any depth. They have no key; the sub-runs of maps do. */
 export const WHOLE = `WITH RECURSIVE whole (id) AS (
@@ -329,11 +329,38 @@ export class Runs {
 
   // Reports to the hub
 
-  synced(): RunRow[] {
-    return this.#db.query<RunRow, []>('SELECT * FROM runs WHERE synced = 1 ORDER BY root_id, tree_key').all()
+  /** Synced runs after a place in the order of trees. */
+  synced(after: { root: string; key: string }, limit: number): RunRow[] {
+    return this.#db
+      .query<RunRow, [string, string, number]>(
+        'SELECT * FROM runs WHERE synced = 1 AND (root_id, tree_key) > (?, ?) ORDER BY root_id, tree_key LIMIT ?',
+      )
+      .all(after.root, after.key, limit)
   }
 
+  /** Notes that the hub has to get the log lines up to `last`. */
   setLogged(id: string, last: number): void {
-    this.#db.query('UPDATE runs SET logged = ? WHERE id = ?').run(last, id)
+    this.#db.query('UPDATE runs SET logged = ?2, log_due = 1 WHERE id = ?1 AND logged < ?2').run(id, last)
+  }
+
+  /** The same, and that the log of an ended run has no more lines. */
+  endLog(id: string, last: number): boolean {
+    return (
+      this.#db
+        .query(
+          `UPDATE runs SET logged = max(logged, ?2), log_ended = 1, log_due = 1
+           WHERE id = ?1 AND completed_at IS NOT NULL AND (log_ended = 0 OR logged < ?2)`,
+        )
+        .run(id, last).changes === 1
+    )
+  }
+
+  /** Ended runs of which nobody has noted that their log is complete, because a process was killed. */
+  withOpenLog(): { id: string; root_id: string }[] {
+    return this.#db
+      .query<{ id: string; root_id: string }, []>(
+        'SELECT id, root_id FROM runs WHERE synced = 1 AND log_ended = 0 AND completed_at IS NOT NULL',
+      )
+      .all()
   }
 }

@@ -12,6 +12,7 @@ import { Receipts } from './receipts.ts'
 import { Reviews } from './reviews.ts'
 import { RunLists } from './run-lists.ts'
 import { Runs } from './runs.ts'
+import { Uploads } from './uploads.ts'
 
 export class Store {
   readonly db: Database
@@ -23,6 +24,7 @@ export class Store {
   readonly reviews: Reviews
   readonly deliveries: Deliveries
   readonly outbox: OutboxRows
+  readonly uploads: Uploads
   readonly bundles: Bundles
   readonly facts: Facts
   readonly keyPlaces: KeyPlaces
@@ -37,6 +39,7 @@ export class Store {
     this.reviews = new Reviews(db)
     this.deliveries = new Deliveries(db)
     this.outbox = new OutboxRows(db)
+    this.uploads = new Uploads(db)
     this.bundles = new Bundles(db)
     this.facts = new Facts(db)
     this.keyPlaces = new KeyPlaces(db)
@@ -47,7 +50,7 @@ export class Store {
 
 export { Journal, type Unit } from './journal.ts'
 export type { KeyPlace } from './key-places.ts'
-export type { OutboxRow } from './outbox.ts'
+export type { DueLog, OutboxRow, Turn } from './outbox.ts'
 export { type Due, JsonText, type PhaseChange, type PhaseStates } from './phases.ts'
 export type { RunFilter } from './run-lists.ts'
 export type { ChangedRun, ChildRow } from './runs.ts'
@@ -61,3 +64,4 @@ export {
   type UnsettledRow,
   unsettled,
 } from './small-files.ts'
+export type { UploadRow } from './uploads.ts'

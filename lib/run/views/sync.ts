@@ -1,14 +1,14 @@
-// The changes of synced runs that the hub must receive, numbered without gaps in the order of commits. A change is
-// queued in the transaction that makes it, so neither exists without the other; it is deleted once the hub has
-// acknowledged it.
+// The changes of synced runs that the hub must receive. A change is queued in the transaction that makes it, so neither
+// exists without the other; it is deleted once the hub has acknowledged it. batches.ts sends them.
 
 import type { Log } from '../../log.ts'
 import type { Phase } from '../../team/team.ts'
 import type { ChangeKind, SyncChange } from '../../wire/changes.ts'
-import { readLines } from '../attempt/attempt.ts'
-import type { LogLine, RunRow } from '../core/core.ts'
+import type { PhaseRecord } from '../../wire/run-records.ts'
+import type { RunRow } from '../core/core.ts'
 import type { Change } from '../steps/steps.ts'
-import type { OutboxRow, Store } from '../store/store.ts'
+import type { Store } from '../store/store.ts'
+import { type Batch, Batches, type Left } from './batches.ts'
 import { phaseRecord, reviewRecord, runRecord } from './records.ts'
 
 /** What the engine needs of an outbox. */
@@ -16,16 +16,9 @@ export interface Outbox {
   record(changes: Iterable<Change>): void
   /** Notes that the log of a run has lines up to `last`. */
   recordLog(runId: string, last: number): void
+  /** Notes that the log of an ended run is complete with line `last`. */
+  endLog(runId: string, last: number): void
   committed(): void
-}
-
-/** A change as it is sent, put together from its row. */
-export interface QueuedChange {
-  seq: number
-  run_id: string
-  attempt: number
-  kind: string
-  [body: string]: unknown
 }
 
 /** The fields of a change besides its number and its run. */
@@ -39,21 +32,31 @@ export type SyncMode = 'full' | 'status'
  * (`MAX_CHANGE_BYTES` of lib/wire).
  */
 const MAX_CHANGE = 1_000_000
-/** Maximum number of changes in one batch. */
-const MOST_CHANGES = 1_000
-/** Maximum number of log lines in one change. */
-const MAX_LINES = 500
+/** How many runs are queued again at once after the hub lost changes. */
+const PAGE = 100
+/** Where that stopped, as the last root and tree key. */
+const AGAIN = 'sync_again'
+
+export interface OutboxOptions {
+  store: Store
+  mode: SyncMode
+  stateDir: (runId: string) => string
+  /** Of a run, in file order. */
+  phasesOf: (row: RunRow) => readonly Phase[]
+}
 
 export class SyncOutbox implements Outbox {
   readonly #store: Store
   readonly #mode: SyncMode
-  readonly #stateDir: (runId: string) => string
+  readonly #phasesOf: OutboxOptions['phasesOf']
+  readonly #batches: Batches
   #wake: (() => void) | null = null
 
-  constructor(store: Store, mode: SyncMode, stateDir: (runId: string) => string) {
+  constructor({ store, mode, stateDir, phasesOf }: OutboxOptions) {
     this.#store = store
     this.#mode = mode
-    this.#stateDir = stateDir
+    this.#phasesOf = phasesOf
+    this.#batches = new Batches(store, stateDir)
   }
 
   /** `wake` is called after each commit that queued something. */
@@ -79,53 +82,63 @@ export class SyncOutbox implements Outbox {
     this.#wake?.()
   }
 
-  /** Queues the log lines up to `last`, in ranges that fit a change. Inside a journal change. */
   recordLog(runId: string, last: number): void {
-    const row = this.#store.runs.get(runId)
-    if (this.#mode === 'status' || !row || row.synced !== 1) return
-    for (let from = row.logged + 1; from <= last; from += MAX_LINES) {
-      const range = { from, to: Math.min(last, from + MAX_LINES - 1) }
-      this.#store.outbox.insert(row.id, row.attempt, 'log', JSON.stringify(range))
-    }
-    this.#store.runs.setLogged(runId, last)
+    if (this.#sendsLog(runId)) this.#store.runs.setLogged(runId, last)
   }
 
-  /** The oldest changes, as many as fit into `maxBytes`, with log ranges replaced by their lines. */
-  async take(maxBytes: number): Promise<QueuedChange[]> {
-    const changes: QueuedChange[] = []
-    let bytes = 0
-    for (let after = 0; ; ) {
-      const next: OutboxRow | null = this.#store.outbox.next(after)
-      if (!next || changes.length === MOST_CHANGES) return changes
-      const { seq, run_id, attempt, kind, body } = next
-      const content = kind === 'log' ? await this.#lines(run_id, JSON.parse(body)) : JSON.parse(body)
-      const change = { seq, run_id, attempt, kind, ...content }
-      const size = kind === 'log' ? JSON.stringify(change).length : body.length + 150
-      if (changes.length > 0 && bytes + size > maxBytes) return changes
-      bytes += size
-      after = seq
-      changes.push(change)
-    }
+  endLog(runId: string, last: number): void {
+    if (this.#sendsLog(runId)) this.#store.runs.endLog(runId, last)
   }
 
-  /** The hub has applied every change up to number `seq`. */
-  acknowledge(seq: number): void {
-    this.#store.outbox.dropUpTo(seq)
+  #sendsLog(runId: string): boolean {
+    return this.#mode === 'full' && this.#store.runs.get(runId)?.synced === 1
+  }
+
+  /** The batch that has to be sent, which is the same until it is acknowledged; null when nothing waits. */
+  take(maxBytes: number): Promise<Batch | null> {
+    this.#queueMoreAgain()
+    return this.#batches.take(maxBytes)
+  }
+
+  /** The hub has applied the batch. */
+  acknowledge(): void {
+    this.#batches.acknowledge()
+  }
+
+  /** What the hub has not acknowledged. */
+  get left(): Left {
+    return this.#batches.left
   }
 
   /**
    * Starts again after the hub lost changes that it had acknowledged, for instance because it was restored from a
-   * backup: every synced run that still exists here is queued again as a whole, from number 1 of a new epoch.
+   * backup: every synced run that still exists here is queued again as a whole, from number 1 of a new epoch. That
+   * happens page by page, as the hub acknowledges what was queued before.
    */
-  restart(log: Log, phasesOf: (row: RunRow) => readonly Phase[]): void {
-    const queueAll = this.#store.db.transaction(() => {
+  restart(log: Log): void {
+    const begin = this.#store.db.transaction(() => {
       this.#store.facts.set('epoch', crypto.randomUUID())
+      this.#store.facts.set(AGAIN, JSON.stringify({ root: '', key: '' }))
       this.#store.outbox.clear()
-      const rows = this.#store.runs.synced()
-      for (const row of rows) this.#queueAll(row, phasesOf(row))
-      return rows.length
+      this.#store.uploads.clear()
+      this.#batches.restart()
     })
-    log.warn('the hub lost acknowledged changes; queued again', { runs: queueAll.immediate() })
+    begin.immediate()
+    log.warn('the hub lost acknowledged changes; they are sent again')
+  }
+
+  /** Queues the next runs again when little waits. */
+  #queueMoreAgain(): void {
+    const place = this.#store.facts.get(AGAIN)
+    if (place === null || this.#store.outbox.count() >= PAGE) return
+    const queue = this.#store.db.transaction(() => {
+      const rows = this.#store.runs.synced(JSON.parse(place), PAGE)
+      for (const row of rows) this.#queueAll(row, this.#phasesOf(row))
+      const last = rows.at(-1)
+      if (!last) this.#store.facts.drop(AGAIN)
+      else this.#store.facts.set(AGAIN, JSON.stringify({ root: last.root_id, key: last.tree_key }))
+    })
+    queue.immediate()
   }
 
   #queueAll(row: RunRow, phases: readonly Phase[]): void {
@@ -136,23 +149,13 @@ export class SyncOutbox implements Outbox {
       for (const { entry } of this.#store.receipts.of(row.id, position))
         this.#queueReceipt(row, phases, position, entry)
     }
-    this.#store.runs.setLogged(row.id, 0)
-    this.recordLog(row.id, row.logged)
-  }
-
-  async #lines(runId: string, { from, to }: { from: number; to: number }): Promise<{ phase: null; lines: LogLine[] }> {
-    const { lines } = await readLines(this.#stateDir(runId), { afterSeq: from - 1, limit: to - from + 1 })
-    const kept: LogLine[] = []
-    let bytes = 0
-    for (const line of lines) {
-      bytes += JSON.stringify(line).length
-      if (bytes < MAX_CHANGE) kept.push(line)
-    }
-    return { phase: null, lines: kept }
+    if (this.#mode === 'full') this.#store.outbox.logAgain(row.id)
   }
 
   #queueRun(row: RunRow): void {
-    const record = { ...runRecord(row), tree_key: row.tree_key, created_at: row.created_at }
+    // With `full`, the log is told as it is when the change is sent.
+    const log = this.#mode === 'status' && { log: { lines: 0, ended: true, kept: true } }
+    const record = { ...runRecord(row), tree_key: row.tree_key, created_at: row.created_at, ...log }
     const bare = { ...record, inputs: {}, outputs: null }
     this.#insert(row, 'run', { run: record }, { run: bare })
   }
@@ -161,7 +164,23 @@ export class SyncOutbox implements Outbox {
     const stored = this.#store.phases.get(row.id, position)!
     const { sub_runs: _, waiting: __, ...record } = phaseRecord(stored, phases[position]!, phases, [])
     const full = { ...record, index: position }
-    this.#insert(row, 'phase', { phase: full }, { phase: { ...full, text: '', data: null, files: [] } })
+    const bare = { ...full, text: '', data: null, files: [] }
+    const { id, cut } = this.#insert(row, 'phase', { phase: full }, { phase: bare })
+    if (this.#mode === 'full') this.#queueFiles(row, record, id, cut)
+  }
+
+  /** Queues the files of a phase to be sent. If they were too many for one change, they are also reported one by one. */
+  #queueFiles(
+    row: RunRow,
+    { name: phase, files }: Pick<PhaseRecord, 'name' | 'files'>,
+    change: number,
+    cut: boolean,
+  ): void {
+    for (const file of files) {
+      const { name, path, bytes, sha256 } = file
+      const told = cut ? this.#insert(row, 'artifact', { artifact: { phase, name, path, bytes, sha256 } }).id : change
+      this.#store.uploads.put(row.id, file, told)
+    }
   }
 
   #queueReviews(row: RunRow, phases: readonly Phase[], position: number): void {
@@ -183,9 +202,11 @@ export class SyncOutbox implements Outbox {
     this.#insert(row, 'receipt', { receipt: { ...bare, external_id, external_url } }, { receipt: bare })
   }
 
-  #insert<K extends ChangeKind>(row: RunRow, kind: K, body: Body<K>, bare: Body<K> = body): void {
+  /** Returns the id of the change, and whether it was too large and is sent without its contents. */
+  #insert<K extends ChangeKind>(row: RunRow, kind: K, body: Body<K>, bare: Body<K> = body) {
     const full = this.#mode === 'full' ? JSON.stringify(body) : JSON.stringify(bare)
-    const text = full.length > MAX_CHANGE / 3 && Buffer.byteLength(full) > MAX_CHANGE ? JSON.stringify(bare) : full
-    this.#store.outbox.insert(row.id, row.attempt, kind, text)
+    const cut = full.length > MAX_CHANGE / 3 && Buffer.byteLength(full) > MAX_CHANGE
+    const text = cut ? JSON.stringify(bare) : full
+    return { id: this.#store.outbox.insert(row.root_id, row.id, row.attempt, kind, text), cut }
   }
 }

@@ -1,5 +1,6 @@
 // The exports of lib/run/views: what people and the hub see of runs.
 
+export type { Batch } from './batches.ts'
 export { Followers, type Notice } from './followers.ts'
 export { listRuns, type RunPhases, runPhases } from './phases.ts'
 export {

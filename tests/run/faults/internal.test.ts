@@ -92,6 +92,7 @@ test('the hub is informed of questions that were closed without an answer', asyn
       for (const { position, kind } of changes) told.push(kind === 'run' ? kind : `${kind} ${position}`)
     },
     recordLog() {},
+    endLog() {},
     committed() {},
   }
   t = await testEngine({ home, agents, outbox })

@@ -275,7 +275,10 @@ class Storm {
   async #settle(): Promise<void> {
     const waiting = () =>
       this.#daemons.map(({ home }) =>
-        rowsOf<{ id: unknown }>(home, 'SELECT seq AS id FROM outbox UNION ALL SELECT id FROM jobs'),
+        rowsOf<{ id: unknown }>(
+          home,
+          'SELECT id FROM outbox UNION ALL SELECT id FROM jobs UNION ALL SELECT id FROM runs WHERE log_due = 1',
+        ),
       )
     await until(() => waiting().every(rows => rows.length === 0), 'everything to be told', 60_000).catch(error => {
       throw new Error(`${error.message}; left are ${JSON.stringify(waiting())}`)

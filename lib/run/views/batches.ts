@@ -1,0 +1,189 @@
+// What is sent to the hub next. Changes get their numbers here, and the batch on its way is stored before it is sent, so
+// that a number means the same change however often it is sent, and after a restart too. What runs did comes before
+// what they said, and every second batch begins with the newest trees, so that a long backlog delays no new run.
+
+import type { Database } from 'bun:sqlite'
+import { readLines } from '../attempt/attempt.ts'
+import type { DueLog, OutboxRow, Store, Turn } from '../store/store.ts'
+
+/** A change as it is sent. */
+export interface NumberedChange {
+  seq: number
+  run_id: string
+  attempt: number
+  kind: string
+  [body: string]: unknown
+}
+
+export interface Batch {
+  from_seq: number
+  changes: NumberedChange[]
+}
+
+/** Where the content of a change is: a row of the outbox, or lines of the log of a run. */
+type Reference = number | LogRange
+
+interface LogRange {
+  run: string
+  from: number
+  to: number
+  /** The log has no more lines. */
+  ended: boolean
+}
+
+/** The fact `sync`: the last number that the hub has acknowledged, and the batch that follows. */
+interface Progress {
+  acked: number
+  batch: Reference[]
+}
+
+/** What the hub has not acknowledged. */
+export interface Left {
+  changes: number
+  lines: number
+}
+
+/** Maximum number of changes in one batch. */
+const MOST_CHANGES = 1_000
+/** Maximum size of the log lines in one change, and their number. `MAX_CHANGE_BYTES` of lib/wire is larger. */
+const LINES_BYTES = 500_000
+const MOST_LINES = 5_000
+/** How much the rest of a change adds to its body. */
+const FRAME_BYTES = 300
+
+const PROGRESS = 'sync'
+
+export class Batches {
+  readonly #store: Store
+  readonly #db: Database
+  readonly #stateDir: (runId: string) => string
+  #turn: Turn = 'newest'
+  #batch: Batch | null = null
+
+  constructor(store: Store, stateDir: (runId: string) => string) {
+    this.#store = store
+    this.#db = store.db
+    this.#stateDir = stateDir
+  }
+
+  /** The batch that has to be sent, which is the same until it is acknowledged; null when nothing waits. */
+  async take(maxBytes: number): Promise<Batch | null> {
+    if (this.#batch) return this.#batch
+    const { acked, batch } = this.#progress()
+    const from_seq = acked + 1
+    const changes: NumberedChange[] = []
+    const add = (change: Omit<NumberedChange, 'seq'>) =>
+      changes.push({ seq: from_seq + changes.length, ...change } as NumberedChange)
+    if (batch.length > 0) for (const reference of batch) add(await this.#again(reference))
+    else {
+      const references = await this.#choose(maxBytes, add)
+      if (references.length === 0) return null
+      this.#store.facts.set(PROGRESS, JSON.stringify({ acked, batch: references } satisfies Progress))
+    }
+    this.#batch = { from_seq, changes }
+    return this.#batch
+  }
+
+  /** The hub has applied the batch. */
+  acknowledge(): void {
+    const { acked, batch } = this.#progress()
+    const forget = this.#db.transaction(() => {
+      for (const reference of batch) {
+        if (typeof reference === 'number') this.#store.outbox.drop(reference)
+        else this.#store.outbox.logSent(reference.run, reference.to, reference.ended)
+      }
+      const progress: Progress = { acked: acked + batch.length, batch: [] }
+      this.#store.facts.set(PROGRESS, JSON.stringify(progress))
+    })
+    forget.immediate()
+    this.#batch = null
+  }
+
+  /** Starts again at number 1. Inside a transaction. */
+  restart(): void {
+    this.#store.facts.set(PROGRESS, JSON.stringify({ acked: 0, batch: [] } satisfies Progress))
+    this.#batch = null
+  }
+
+  get left(): Left {
+    return { changes: this.#store.outbox.count(), lines: this.#store.outbox.linesDue() }
+  }
+
+  #progress(): Progress {
+    return JSON.parse(this.#store.facts.get(PROGRESS) ?? '{"acked":0,"batch":[]}')
+  }
+
+  /** Chooses what is sent next, and calls `add` with each change. */
+  async #choose(maxBytes: number, add: (change: Omit<NumberedChange, 'seq'>) => void): Promise<Reference[]> {
+    const references: Reference[] = []
+    const { outbox } = this.#store
+    const turn = this.#turn
+    this.#turn = turn === 'oldest' ? 'newest' : 'oldest'
+    let bytes = 0
+    for (const row of outbox.waiting(turn)) {
+      const size = row.body.length + FRAME_BYTES
+      if (references.length === MOST_CHANGES || (references.length > 0 && bytes + size > maxBytes)) return references
+      bytes += size
+      references.push(row.id)
+      add(this.#state(row))
+    }
+    // The runs of these logs are known to the hub by now, or by the changes above.
+    for (const log of outbox.dueLogs(turn, MOST_CHANGES - references.length)) {
+      for (let from = log.log_sent + 1; ; ) {
+        const most = Math.min(LINES_BYTES, maxBytes - bytes)
+        if (references.length === MOST_CHANGES || most <= 0) return references
+        const { to, lines, size } = await this.#lines(log, from, most)
+        bytes += size + FRAME_BYTES
+        const range = { run: log.id, from, to, ended: to >= log.logged && log.log_ended === 1 }
+        references.push(range)
+        add(this.#logChange(range, lines, log))
+        from = to + 1
+        if (to >= log.logged) break
+      }
+    }
+    return references
+  }
+
+  /** The content of a change that was chosen before. */
+  async #again(reference: Reference): Promise<Omit<NumberedChange, 'seq'>> {
+    if (typeof reference === 'number') return this.#state(this.#store.outbox.get(reference)!)
+    const { run: id, from, to } = reference
+    const { attempt = 0, logged = to, log_ended = 1 } = this.#store.runs.get(id) ?? {}
+    const log: DueLog = { id, attempt, logged, log_ended, log_sent: from - 1 }
+    const { lines } = await this.#lines({ ...log, logged: to }, from, LINES_BYTES)
+    return this.#logChange(reference, lines, log)
+  }
+
+  /** A change of the outbox. That of a run also says how much log there is. */
+  #state({ run_id, attempt, kind, body }: OutboxRow): Omit<NumberedChange, 'seq'> {
+    const content = JSON.parse(body)
+    const run = kind === 'run' && content.run.log === undefined && this.#store.runs.get(run_id)
+    if (run) content.run.log = { lines: run.logged, ended: run.log_ended === 1, kept: false }
+    return { run_id, attempt, kind, ...content }
+  }
+
+  #logChange({ run, to, ended }: LogRange, lines: unknown[], log: DueLog): Omit<NumberedChange, 'seq'> {
+    const { attempt, logged } = log
+    return { run_id: run, attempt, kind: 'log', phase: null, to, last: Math.max(logged, to), ended, lines }
+  }
+
+  /** Lines from number `from` on, as many as fit into `most` bytes, and the number up to which they reach. */
+  async #lines({ id, logged }: DueLog, from: number, most: number) {
+    if (from > logged) return { to: Math.max(logged, from - 1), lines: [], size: 0 }
+    const limit = Math.min(MOST_LINES, logged - from + 1)
+    const { lines } = await readLines(this.#stateDir(id), { afterSeq: from - 1, limit })
+    const kept: object[] = []
+    let size = 0
+    // The hub does not store the fields of lines.
+    for (const { fields: _, ...line } of lines) {
+      if (line.seq > logged) break
+      const bytes = Buffer.byteLength(JSON.stringify(line))
+      if (kept.length > 0 && size + bytes > most) return { to: line.seq - 1, lines: kept, size }
+      size += bytes
+      kept.push(line)
+    }
+    // Lines that cannot be read, because files were removed, are missing from now on.
+    const reached = lines.at(-1)?.seq ?? logged
+    return { to: lines.length < limit ? logged : Math.min(reached, logged), lines: kept, size }
+  }
+}
