@@ -119,6 +119,7 @@ function Head({ run, live }: { run: Detail; live: Live }) {
           <h1 class="wrap">{run.run_name ?? run.team}</h1>
           <p class="facts">
             <State of={run.state} />
+            {run.state === 'queued' && run.reason !== null && <span class="wrap">{run.reason}</span>}
             <span>
               {run.team} {run.version}
             </span>
