@@ -6,7 +6,8 @@ import { startTestHub, type TestHub } from '../support/hub.ts'
 
 let hub: TestHub
 let token: string
-const TEAM = 'name: "@admin/waits"\nversion: 1.0.0\nphases:\n  - { name: ask, type: gate, review: { prompt: "Go on?" } }\n'
+const TEAM =
+  'name: "@admin/waits"\nversion: 1.0.0\nphases:\n  - { name: ask, type: gate, review: { prompt: "Go on?" } }\n'
 
 beforeAll(async () => {
   hub = await startTestHub()
@@ -50,7 +51,11 @@ test('each run reaches one of the polls that wait, and the others wait on', asyn
   const runs = await Promise.all(Array.from({ length: 10 }, () => dispatch()))
   const busy = () => polls.filter(({ runs }) => runs !== null)
   await until(() => busy().length === 10, 'ten polls with a run')
-  expect(busy().flatMap(({ runs }) => runs).sort()).toEqual(runs.map(({ run_id }) => run_id).sort())
+  expect(
+    busy()
+      .flatMap(({ runs }) => runs)
+      .sort(),
+  ).toEqual(runs.map(({ run_id }) => run_id).sort())
   await Promise.all(polls.map(({ ended }) => ended))
   expect(polls.filter(({ runs }) => runs!.length === 0)).toHaveLength(20)
   await leave(polls)
