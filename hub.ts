@@ -10,6 +10,7 @@ import { root, STRICT } from './lib/http/root.ts'
 import { runCommand } from './lib/hub/commands/program.ts'
 import { type HubFlags, hubConfig } from './lib/hub/config.ts'
 import type { Hub } from './lib/hub/hub.ts'
+import { artifacts } from './lib/hub/routes/artifacts.ts'
 import { audit } from './lib/hub/routes/audit.ts'
 import { auth } from './lib/hub/routes/auth.ts'
 import { daemonAdmin } from './lib/hub/routes/daemon-admin.ts'
@@ -52,6 +53,7 @@ export const hubApp = (hub: Hub) =>
     .use(daemonAdmin(hub))
     .use(teams(hub))
     .use(runs(hub))
+    .use(artifacts(hub))
     .use(reviews(hub))
     .use(audit(hub))
     .use(openapi({ title: 'cadre hub', version, description }))
@@ -60,7 +62,7 @@ export const hubApp = (hub: Hub) =>
 export type HubApp = ReturnType<typeof hubApp>
 
 /** Serves until SIGTERM or SIGINT. */
-async function serve(flags: HubFlags): Promise<void> {
+export async function serve(flags: HubFlags): Promise<void> {
   const config = hubConfig(flags)
   const log = logFromEnvironment()
   const hub = await openHub(config, log)

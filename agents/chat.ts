@@ -50,6 +50,13 @@ type Channel = Type.Static<typeof Settings>['channels'][string]
 
 const Message = Type.Object(messageFields, { additionalProperties: false })
 type Message = Type.Static<typeof Message>
+const Sent = Type.Object({
+  channels: Type.Record(
+    Type.String(),
+    Type.Object({ status: Type.Integer({ description: 'The HTTP status with which the server took the message.' }) }),
+    { description: 'What each channel answered, by its name.' },
+  ),
+})
 
 export default agent({
   type: 'connector',
@@ -69,7 +76,7 @@ export default agent({
     const names = Object.keys(settings.channels).join(', ')
     return { who: null, missing: [], text: `channels ${names}; a webhook cannot be checked without posting to it` }
   },
-  phase: { description: 'Posts a message to channels.', effect: 'once', entry: Message, run: send },
+  phase: { description: 'Posts a message to channels.', effect: 'once', entry: Message, data: Sent, run: send },
   notify: { description: 'Tells channels about an event of a run.', effect: 'once', entry: Message, run: send },
 })
 

@@ -26,6 +26,7 @@ import {
   type JsonObject,
   jsonApi,
   Limit,
+  listingOf,
   needsOne,
   pagesOf,
   pathSegment,
@@ -34,7 +35,7 @@ import {
   Type,
   writeListing,
 } from 'cadre'
-import { markdownToHtml } from 'cadre/vendors'
+import { markdownToHtml, nullable } from 'cadre/vendors'
 
 const PAGE = 200
 /** Number of associations in a page. It equals the number of notes that one batch can read. */
@@ -70,6 +71,24 @@ const textOf = (description: string) => Type.String({ minLength: 1, description 
 const namesOf = (description: string) => Type.Optional(Type.Array(Text, { description }))
 const Properties = namesOf('The properties to read, by their internal names; the default properties if it is left out.')
 const Associations = namesOf('The kinds of associated objects whose ids are read as well, such as `companies`.')
+
+const shown = {
+  id: Type.String({ description: 'The id of the record.' }),
+  url: Type.String({ description: 'The address that HubSpot returns, or that of the record in the API.' }),
+  properties: Type.Record(Type.String(), nullable(Type.String()), { description: 'Its properties, by internal name.' }),
+}
+const RecordData = Type.Object({
+  ...shown,
+  associations: Type.Optional(
+    Type.Record(Type.String(), Type.Array(Type.String()), {
+      description: 'The ids of associated objects by their kind, where `associations` asks for them.',
+    }),
+  ),
+})
+const NoteData = Type.Object({
+  id: Type.String({ description: 'The id of the note.' }),
+  url: Type.String({ description: 'The address of the note in the API.' }),
+})
 
 /** The operators of a search filter. */
 const OPERATORS = [
@@ -162,6 +181,7 @@ export default agent({
         },
         needsOne('ref', 'filters'),
       ),
+      data: listingOf(shown),
       async run({ name, ref, filters, object = 'contacts', properties, limit }, context) {
         const query = {
           ...(ref !== undefined && { query: ref }),
@@ -190,6 +210,7 @@ export default agent({
         }),
         file: textOf('The text of the note: HTML in a file .html, Markdown in a file .md, otherwise plain text.'),
       }),
+      data: NoteData,
       async run({ ref, file }, context) {
         const [object, id] = ref.split('/') as [ObjectName, string]
         const text = await readText(context, file, FILE_MOST)
@@ -263,7 +284,7 @@ interface Get {
 function reader(object: ObjectName, description: string, ref: string) {
   const entry = entryOf({ ref: textOf(ref), properties: Properties, associations: Associations })
   const run = (entry: Get, context: Context) => get(object, entry, context)
-  return { description, direction: 'source' as const, effect: 'read' as const, entry, run }
+  return { description, direction: 'source' as const, effect: 'read' as const, entry, data: RecordData, run }
 }
 
 async function get(object: ObjectName, entry: Get, context: Context): Promise<AgentResult> {

@@ -31,6 +31,7 @@ import {
   type AgentResult,
   agent,
   entryOf,
+  listingOf,
   literal,
   secret,
   Type,
@@ -41,6 +42,7 @@ import {
   DATA_BYTES,
   type Database,
   missingAccess,
+  nullable,
   openDatabase,
   ROWS_MOST,
   statementOf,
@@ -122,6 +124,19 @@ const Statement = entryOf({
 })
 type Statement = Type.Static<typeof Statement>
 
+const Row = Type.Record(Type.String(), Type.Unknown())
+const Rows = Type.Object({
+  columns: Type.Array(Type.String(), { description: 'The names of the columns.' }),
+  ...listingOf({}).properties,
+  items: Type.Array(Row, { description: 'The first rows, by column; up to 384 KiB. The file has all of them.' }),
+  total: Type.Integer({ description: 'How many rows the file has.' }),
+})
+const Written = Type.Object({
+  affected: nullable(Type.Integer(), { description: 'How many rows were written; null if it is not known.' }),
+  items: Type.Optional(Type.Array(Row, { description: 'The rows that the statement returns, by column.' })),
+  total: Type.Optional(Type.Integer({ description: 'How many rows the statement returns.' })),
+})
+
 export default agent({
   type: 'connector',
   version: '1.0.0',
@@ -141,6 +156,7 @@ export default agent({
       description: 'Writes the rows of a query to a file.',
       effect: 'read',
       entry: Query,
+      data: Rows,
       run: query,
     },
     execute: {
@@ -148,6 +164,7 @@ export default agent({
       description: 'Executes one statement in a transaction.',
       effect: ({ effect = 'once' }) => effect,
       entry: Statement,
+      data: Written,
       run: execute,
       find,
     },

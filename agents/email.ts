@@ -114,6 +114,12 @@ const Message = Type.Object(
   { additionalProperties: false },
 )
 type Message = Type.Static<typeof Message>
+const addresses = (description: string) => Type.Array(Type.String(), { description })
+const Sent = Type.Object({
+  message_id: Type.String({ description: 'The id of the message.' }),
+  accepted: addresses('The addresses that the server accepted.'),
+  rejected: Type.Optional(addresses('The addresses that the server refused.')),
+})
 
 export default agent({
   type: 'connector',
@@ -133,7 +139,7 @@ export default agent({
     const text = `${host}:${port} ${said}; channels ${Object.keys(channels).join(', ')}`
     return { who: username ?? from_address ?? null, missing: [], text }
   },
-  phase: { description: 'Sends one message to channels.', effect: 'once', entry: Message, run: send },
+  phase: { description: 'Sends one message to channels.', effect: 'once', entry: Message, data: Sent, run: send },
   notify: { description: 'Tells channels about an event of a run.', effect: 'once', entry: Message, run: send },
 })
 

@@ -14,6 +14,7 @@
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
 import { type AgentContext, AgentError, agent, beforehand, DURATION_PATTERN, type Json, runCommand, Type } from 'cadre'
+import { CommandReport } from 'cadre/vendors'
 
 const RESULT_MOST = 1024 * 1024
 
@@ -43,6 +44,10 @@ const Command = Type.Object(
   { additionalProperties: false },
 )
 type Command = Type.Static<typeof Command>
+const Result = Type.Union(
+  [Type.Object({ commands: Type.Array(CommandReport, { description: 'The commands, in order.' }) }), Type.Unknown()],
+  { description: 'Or else the JSON that a command has written to the file `$CADRE_RESULT`.' },
+)
 
 export default agent({
   type: 'exec',
@@ -58,6 +63,7 @@ export default agent({
       },
       { additionalProperties: false },
     ),
+    data: Result,
     async run({ commands, env = {} }, context) {
       const resultFile = join(context.stateDir, 'tmp', `result-${context.phase.name}.json`)
       await mkdir(join(context.stateDir, 'tmp'), { recursive: true, mode: 0o700 })

@@ -26,11 +26,12 @@ import {
   beforehand,
   entryOf,
   Limit,
+  listingOf,
   pathSegment,
   Type,
   writeListing,
 } from 'cadre'
-import { checkedJson, driveJson, driveRequest, driveUpload, whyNoAccount } from 'cadre/vendors'
+import { checkedJson, driveJson, driveRequest, driveUpload, nullable, whyNoAccount } from 'cadre/vendors'
 
 const FIELDS = 'id,name,mimeType,size,md5Checksum,modifiedTime,webViewLink,shortcutDetails(targetId)'
 /** The private property of a file that contains the idempotency key. */
@@ -94,6 +95,19 @@ const About = Type.Object({
   user: Type.Object({ displayName: Type.String(), emailAddress: Type.Optional(Type.String()) }),
 })
 
+const stored = {
+  id: Type.String({ description: 'The id of the file.' }),
+  name: Type.String({ description: 'Its name in Drive.' }),
+  size: nullable(Type.Integer(), { description: 'How many bytes it has; null for a document of Google.' }),
+  md5: nullable(Type.String(), { description: 'The MD5 of its content.' }),
+  url: nullable(Type.String(), { description: 'Its address in a browser.' }),
+}
+const type = Type.String({ description: 'Its MIME type; for a document of Google that of the export.' })
+const modified = nullable(Type.String(), { description: 'When it was changed.' })
+const Read = Type.Union([Type.Object({ ...stored, type }), listingOf({ ...stored, type, modified })], {
+  description: 'A file has `id` and what follows it, and a folder has `items`.',
+})
+
 const Export = Type.String({
   pattern: `^([a-z]+/.+|${Object.keys(TYPES).join('|')})$`,
   'x-expected': `a MIME type, or one of ${Object.keys(TYPES).join(', ')}`,
@@ -122,6 +136,7 @@ export default agent({
     description: 'Downloads a file, or lists a folder.',
     effect: 'read',
     entry: entryOf({ ref: Source, export: Type.Optional(Export), limit: Limit }),
+    data: Read,
     async run({ name, ref, export: as, limit }, context) {
       const id = idOf(ref)
       if (/^folder\/|\/folders\//.test(ref)) return list(name, id, limit, context)
@@ -151,6 +166,7 @@ export default agent({
         }),
       ),
     }),
+    data: Type.Object(stored),
     async run({ ref, file: path, title, mode }, context) {
       const folder = idOf(ref)
       const file = await context.read(path)

@@ -37,6 +37,7 @@ import {
   GITHUB_ROOTS,
   githubHost,
   headOf,
+  nullable,
   oneLine,
   openWorktree,
   type PullRequest,
@@ -124,6 +125,14 @@ const fields = {
 }
 const Entry = Type.Object(fields, closed)
 type Entry = Type.Static<typeof Entry>
+const Opened = Type.Object({
+  number: nullable(Type.Integer(), {
+    description: 'The number of the pull request; null if there was nothing to push.',
+  }),
+  url: nullable(Type.String(), { description: 'Its address in a browser; null if there was nothing to push.' }),
+  branch: Type.String({ description: 'The branch.' }),
+  commit: Type.String({ description: 'The last commit of the branch.' }),
+})
 
 export default agent({
   type: 'connector',
@@ -156,6 +165,7 @@ export default agent({
       effect: 'once',
       description: 'Commits and pushes what changed, and opens a pull request or updates the one that is open.',
       entry: Entry,
+      data: Opened,
       run: createPullRequest,
       find,
     },

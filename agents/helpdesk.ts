@@ -30,6 +30,7 @@ import {
   type JsonObject,
   jsonApi,
   Limit,
+  listingOf,
   needsOne,
   pagesOf,
   pathSegment,
@@ -38,7 +39,7 @@ import {
   Type,
   writeListing,
 } from 'cadre'
-import { wordOf, zendeskSite, zendeskSubdomain } from 'cadre/vendors'
+import { nullable, wordOf, zendeskSite, zendeskSubdomain } from 'cadre/vendors'
 
 const PAGE = 100
 const SEARCH_MOST = 1_000
@@ -123,6 +124,29 @@ const Reply = {
   results: Type.Object({ results: Type.Array(Listed) }),
 }
 
+const ticket = {
+  id: Type.Integer({ description: 'The number of the ticket.' }),
+  url: Type.String({ description: 'Its address in a browser.' }),
+  status: Type.String({ description: 'Its status, such as `open`.' }),
+  subject: nullable(Type.String(), { description: 'Its subject.' }),
+}
+const TicketData = Type.Object(ticket)
+const CommentsData = listingOf({
+  id: Type.Integer({ description: 'The id of the comment.' }),
+  body: Type.String({ description: 'Its text.' }),
+  public: Type.Boolean({ description: 'Whether the requester sees it.' }),
+  author_id: Type.Integer({ description: 'The id of its author.' }),
+  created_at: Type.String({ description: 'When it was written.' }),
+})
+const FoundData = listingOf({
+  ...ticket,
+  id: Type.Integer({ description: 'The number of the ticket, or the id of what else was found.' }),
+  status: nullable(Type.String(), { description: 'Its status; null for what is not a ticket.' }),
+  subject: Type.Optional(nullable(Type.String(), { description: 'The subject of a ticket.' })),
+  type: Type.Optional(Type.String({ description: 'What it is, where it is not a ticket: `user`, for example.' })),
+  name: Type.Optional(nullable(Type.String(), { description: 'The name of what is not a ticket.' })),
+})
+
 export default agent({
   type: 'connector',
   version: '1.0.0',
@@ -152,6 +176,7 @@ export default agent({
       direction: 'source',
       effect: 'read',
       entry: entryOf({ ref: ticketId }),
+      data: TicketData,
       async run({ name, ref }, context) {
         const ticket = await getTicket(ref, context)
         await context.write(name, ticket)
@@ -166,6 +191,7 @@ export default agent({
       direction: 'source',
       effect: 'read',
       entry: entryOf({ ref: ticketId, limit: Limit }),
+      data: CommentsData,
       async run({ name, ref, limit }, context) {
         const data = await writeListing(context, {
           name,
@@ -186,6 +212,7 @@ export default agent({
         ref: Type.String({ minLength: 1, description: 'The search, such as `type:ticket status:open`.' }),
         limit: Limit,
       }),
+      data: FoundData,
       async run({ name, ref, limit }, context) {
         const data = await writeListing(context, {
           name,
@@ -208,6 +235,7 @@ export default agent({
         }),
         public: Type.Optional(Type.Boolean({ description: 'Whether the requester sees the comment; default false.' })),
       }),
+      data: Type.Object({ ...ticket, comment_id: nullable(Type.Integer(), { description: 'The id of the comment.' }) }),
       async run(entry, context) {
         const body = await readText(context, entry.file, COMMENT_MOST)
         const text = /\.html?$/i.test(entry.file) ? { html_body: body } : { body }
@@ -236,6 +264,7 @@ export default agent({
         },
         needsOne('status', 'file'),
       ),
+      data: TicketData,
       async run({ ref, status, file }, context) {
         const wanted = (await wordOf(context, status, file)).toLowerCase()
         if (!(STATUSES as readonly string[]).includes(wanted)) {

@@ -23,6 +23,7 @@ import {
   replyError,
   Type,
 } from 'cadre'
+import { nullable } from 'cadre/vendors'
 
 const JSON_MOST = 256 * 1024
 
@@ -74,6 +75,13 @@ const Target = Type.Object(
   { additionalProperties: false, oneOf: [{ required: ['file'] }, { required: ['body'] }] },
 )
 type Entry = Type.Static<typeof Target>
+const Reply = Type.Object({
+  status: Type.Integer({ description: 'The status of the reply.' }),
+  bytes: Type.Integer({ description: 'How many bytes it has.' }),
+  content_type: nullable(Type.String(), { description: 'Its content type.' }),
+  etag: nullable(Type.String(), { description: 'Its entity tag.' }),
+  json: Type.Optional(Type.Unknown({ description: 'What it contains, where it is JSON of at most 256 KiB.' })),
+})
 
 export default agent({
   type: 'exec',
@@ -84,12 +92,14 @@ export default agent({
     description: 'Fetches a URL into a file.',
     effect: entry => effectOf(entry, 'GET'),
     entry: Source,
+    data: Reply,
     run: (entry, context) => request(entry, 'GET', encode(entry.body), context),
   },
   target: {
     description: 'Sends a file or a body to a URL.',
     effect: entry => effectOf(entry, 'POST'),
     entry: Target,
+    data: Reply,
     async run(entry, context) {
       const { file } = entry
       const body = file === undefined ? encode(entry.body) : { content: await context.read(file) }

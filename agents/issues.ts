@@ -100,6 +100,7 @@ export default agent({
       effect: 'read',
       description: 'Reads an issue. The file contains all of its fields, and `data` its description as Markdown.',
       entry: entryOf({ ref: Key }),
+      data: jira.IssueData,
       async run({ name, ref }, context) {
         const issue = await jira.getIssue(ref, context)
         const web = await jira.webAddress(context)
@@ -120,6 +121,7 @@ export default agent({
         ),
         limit: Limit,
       }),
+      data: jira.TreeData,
       async run({ name, ref, depth = 3, limit }, context) {
         const web = await jira.webAddress(context)
         const data = await writeListing(context, {
@@ -140,6 +142,7 @@ export default agent({
       effect: 'read',
       description: 'Reads the comments of an issue as Markdown, the oldest first.',
       entry: entryOf({ ref: Key, limit: Limit }),
+      data: jira.CommentsData,
       async run({ name, ref, limit }, context) {
         const data = await writeListing(context, {
           name,
@@ -164,6 +167,7 @@ export default agent({
         ref: text('A query in JQL that is bounded by a condition, such as `project = WEB and status = Open`.'),
         limit: Limit,
       }),
+      data: jira.IssuesData,
       async run({ name, ref, limit }, context) {
         const web = await jira.webAddress(context)
         const data = await writeListing(context, {
@@ -185,6 +189,7 @@ export default agent({
         filename: Type.Optional(text(`${Filename} that is downloaded; without it all are downloaded.`)),
         limit: Limit,
       }),
+      data: jira.AttachmentsData,
       async run({ ref, ...entry }, context) {
         const issue = await jira.withAttachments(ref, context)
         const web = await jira.webAddress(context)
@@ -207,6 +212,7 @@ export default agent({
           }),
         ),
       }),
+      data: jira.CommentData,
       async run({ ref, file, public: isPublic = true }, context) {
         const document = await markdownToAdf(await readText(context, file, COMMENT_MOST))
         return addComment(ref, document, { internal: !isPublic }, context)
@@ -225,6 +231,7 @@ export default agent({
         file: text('The path of the file.'),
         filename: Type.Optional(text(`${Filename}; the default is the name of the file.`)),
       }),
+      data: jira.AttachmentData,
       async run({ ref, file: path, filename = basename(path) }, context) {
         const file = await context.read(path)
         const issue = await jira.withAttachments(ref, context)
@@ -250,6 +257,7 @@ export default agent({
         },
         needsOne('to', 'file'),
       ),
+      data: jira.MoveData,
       async run(entry, context) {
         return transition(entry.ref, await wordOf(context, entry.to, entry.file), entry.comment, context)
       },
@@ -264,6 +272,7 @@ export default agent({
       effect: 'once',
       description: 'Creates the issues of a file. Those that name their key exist already and are left alone.',
       entry: entryOf({ file: Dispatch }),
+      data: jira.WrittenData,
       async run({ file }, context) {
         const issues = await readNewIssues(context, file)
         const web = await beforehand(() => jira.webAddress(context))
@@ -293,6 +302,7 @@ export default agent({
       effect: 'idempotent',
       description: 'Changes the summary, description, labels and parent of the issues of a file.',
       entry: entryOf({ ref: Type.Optional(Key), file: Dispatch }),
+      data: jira.WrittenData,
       run: (entry, context) => update(entry, jira.mainFields, context),
     },
     update_fields: {
@@ -300,6 +310,7 @@ export default agent({
       effect: 'idempotent',
       description: 'Changes other fields of the issues of a file, which are named by their id or name.',
       entry: entryOf({ ref: Type.Optional(Key), file: Dispatch }),
+      data: jira.WrittenData,
       run: (entry, context) => update(entry, jira.ownFields, context),
     },
   },

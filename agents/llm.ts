@@ -35,6 +35,7 @@ import {
   anthropicAnswer,
   anthropicBody,
   inputsOf,
+  nullable,
   OpenaiReply,
   openaiAnswer,
   openaiBody,
@@ -96,6 +97,16 @@ const Entry = entryOf({
 })
 type Entry = Type.Static<typeof Entry>
 
+const tokens = (description: string) => nullable(Type.Integer(), { description })
+const Replied = Type.Object({
+  model: Type.String({ description: 'The model that answered.' }),
+  input_tokens: tokens('The tokens that were read; null if the server does not count them.'),
+  output_tokens: tokens('The tokens that were written; null if the server does not count them.'),
+  requests: Type.Integer({ description: 'How many requests it took: 1, or 2 after a repair.' }),
+  text: Type.Optional(Type.String({ description: 'The reply, if there is no `schema`; up to 256 KiB.' })),
+  json: Type.Optional(Type.Unknown({ description: 'The reply that fits the `schema`; up to 256 KiB.' })),
+})
+
 const Models = Type.Object({ data: Type.Array(Type.Object({ id: Text })) })
 
 export default agent({
@@ -120,6 +131,7 @@ export default agent({
       description: 'Asks the model once, and writes its reply to a file.',
       effect: 'read',
       entry: Entry,
+      data: Replied,
       run: complete,
     },
   },

@@ -28,6 +28,7 @@ import {
   type JsonObject,
   jsonApi,
   Limit,
+  listingOf,
   needsOne,
   parseDuration,
   readText,
@@ -35,7 +36,16 @@ import {
   Type,
   writeListing,
 } from 'cadre'
-import { type Call, DATADOG_SITES, datadogApi, datadogApp, datadogSite, isObject, lacking } from 'cadre/vendors'
+import {
+  type Call,
+  DATADOG_SITES,
+  datadogApi,
+  datadogApp,
+  datadogSite,
+  isObject,
+  lacking,
+  nullable,
+} from 'cadre/vendors'
 
 const HOUR = 3_600_000
 const DAY = 24 * HOUR
@@ -106,6 +116,33 @@ const Reply = {
   postedEvents: Type.Object({ events: Type.Array(Posted) }),
 }
 
+const described = (description: string) => Type.String({ description })
+const Tags = Type.Array(Type.String(), { description: 'Its tags.' })
+const Data = {
+  series: Type.Object({
+    series: Type.Array(Type.Object({}, { additionalProperties: true }), {
+      description: 'The series as Datadog has them; up to 256 KiB with their points.',
+    }),
+    total: Type.Integer({ description: 'How many series there are.' }),
+    truncated: Type.Boolean({ description: 'Whether their points are only in the file.' }),
+  }),
+  monitors: listingOf({
+    id: Type.Integer({ description: 'The id of the monitor.' }),
+    name: described('Its name.'),
+    type: described('Its type, such as `metric alert`.'),
+    status: nullable(Type.String(), { description: 'Its state, such as `OK` or `Alert`.' }),
+    tags: Tags,
+    url: described('Its address in a browser.'),
+  }),
+  events: listingOf({
+    id: described('The id of the event.'),
+    timestamp: nullable(Type.String(), { description: 'When it happened.' }),
+    title: nullable(Type.String(), { description: 'Its title, or else its message.' }),
+    tags: Tags,
+  }),
+  posted: Type.Object({ id: described('The id of the event.'), url: described('Its address in a browser.') }),
+}
+
 /** What is posted: these, and what else the vendor takes. */
 interface NewEvent extends JsonObject {
   title: string
@@ -149,6 +186,7 @@ export default agent({
         ref: textOf('The query, such as `avg:system.cpu.user{env:prod} by {host}`.'),
         window: windowOf('How far back the query looks; default 1h.'),
       }),
+      data: Data.series,
       async run({ name, ref, window }, context) {
         const { from, to } = span(window, HOUR)
         const query = { from: seconds(from), to: seconds(to), query: ref }
@@ -177,6 +215,7 @@ export default agent({
         monitor_tags: tagsOf('Tags of the monitors themselves, such as `service:web` or `team:core`. All must hold.'),
         limit: Limit,
       }),
+      data: Data.monitors,
       async run({ name, query, tags, monitor_tags, limit = 100 }, context) {
         const page_size = pageSize(limit)
         const data = await writeListing<Monitor, number>(context, {
@@ -206,6 +245,7 @@ export default agent({
         window: windowOf('How far back the search goes; default 24h.'),
         limit: Limit,
       }),
+      data: Data.events,
       async run({ name, query, window, limit }, context) {
         const asked = { ...eventsOf(window, DAY), 'filter[query]': query }
         const data = await writeListing(context, {
@@ -226,6 +266,7 @@ export default agent({
           'A JSON file with the event: `title` and `text`, and whatever else Datadog takes, such as `tags`.',
         ),
       }),
+      data: Data.posted,
       async run({ file }, context) {
         const event = await readEvent(context, file)
         const body = { ...event, tags: [...(event.tags ?? []), tagOf(context)] }

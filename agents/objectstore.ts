@@ -16,7 +16,19 @@
 // https://docs.aws.amazon.com/AmazonS3/latest/API
 
 import { basename } from 'node:path'
-import { type AgentContext, AgentError, agent, entryOf, type Json, Limit, pagesOf, safeName, secret, Type } from 'cadre'
+import {
+  type AgentContext,
+  AgentError,
+  agent,
+  entryOf,
+  type Json,
+  Limit,
+  listingOf,
+  pagesOf,
+  safeName,
+  secret,
+  Type,
+} from 'cadre'
 import {
   bucketAt,
   bucketIn,
@@ -24,6 +36,7 @@ import {
   download,
   infoOf,
   LIMIT,
+  nullable,
   objectsPage,
   type Place,
   type StoredObject,
@@ -76,6 +89,21 @@ const Target = entryOf({
   }),
   file: Type.String({ minLength: 1, description: 'The path of the file to upload, in the run or the workspace.' }),
 })
+const stored = {
+  etag: nullable(Type.String(), { description: 'The entity tag of the object.' }),
+  size: Type.Integer({ description: 'How many bytes it has.' }),
+  last_modified: nullable(Type.String(), { description: 'When it was written.' }),
+}
+const Prefix = listingOf({
+  key: Type.String({ description: 'The key of the object.' }),
+  ...stored,
+  file: nullable(Type.String(), {
+    description: 'Its file in the folder of the phase; null if no path can have its key.',
+  }),
+})
+const Read = Type.Union([Type.Object(stored), Prefix], {
+  description: 'An object has `etag` and what follows it, and a prefix has `items`.',
+})
 
 export default agent({
   type: 'connector',
@@ -102,6 +130,7 @@ export default agent({
     description: 'Downloads an object, or every object below a prefix.',
     effect: 'read',
     entry: Source,
+    data: Read,
     async run(entry, context) {
       const place = placeOf(entry.ref, context)
       return (isPrefix(place.key) ? fetchPrefix : fetchObject)(place, entry, context)
@@ -111,6 +140,7 @@ export default agent({
     description: 'Uploads a file as an object.',
     effect: 'idempotent',
     entry: Target,
+    data: Type.Object(stored),
     async run({ ref, file: path }, context) {
       const file = await context.read(path)
       const given = placeOf(ref, context)

@@ -34,6 +34,7 @@ import {
   withRetries,
 } from 'cadre'
 import {
+  CommandReport,
   chunksIn,
   explainSsh,
   NOT_STARTED,
@@ -80,6 +81,8 @@ const Path = Type.String({
   'x-expected': 'a path without line breaks',
   description: 'The path of the file on the host.',
 })
+const bytes = Type.Integer({ description: 'How many bytes the file has.' })
+const Copied = Type.Object({ bytes, path: Type.String({ description: 'The path of the file on the host.' }) })
 
 export default agent({
   type: 'connector',
@@ -105,6 +108,7 @@ export default agent({
         },
         { additionalProperties: false },
       ),
+      data: Type.Object({ commands: Type.Array(CommandReport, { description: 'The commands, in order.' }) }),
       run: runAll,
     },
     capture: {
@@ -112,6 +116,7 @@ export default agent({
       description: 'Runs a command that only reads, and writes its stdout to a file.',
       effect: 'read',
       entry: entryOf({ run: Run, env: Type.Optional(Env) }),
+      data: Type.Object({ bytes }),
       async run({ name, run, env = {} }, context) {
         const file = await withRetries(context, () => captured(name, run, env, context))
         return { text: `${context.settings.host}: ${file.bytes} bytes`, data: { bytes: file.bytes } }
@@ -122,6 +127,7 @@ export default agent({
       description: 'Copies a file of the host to a file of the run.',
       effect: 'read',
       entry: entryOf({ ref: Path }),
+      data: Copied,
       async run({ name, ref }, context) {
         const copy = join(context.stateDir, `.${crypto.randomUUID()}`)
         try {
@@ -141,6 +147,7 @@ export default agent({
         ref: Path,
         file: Type.String({ minLength: 1, description: 'The path of the file that is copied.' }),
       }),
+      data: Copied,
       run: put,
     },
   },

@@ -25,12 +25,14 @@
 // https://developer.atlassian.com/cloud/confluence/rest/v2/intro/
 
 import { basename } from 'node:path'
-import { type AgentResult, agent, entryOf, Limit, readText, Type, writeListing } from 'cadre'
+import { type AgentResult, agent, entryOf, Limit, listingOf, readText, Type, writeListing } from 'cadre'
 import {
   type AtlassianContext,
   AtlassianSettings,
+  attachmentFields,
   confluence,
   markdownToStorage,
+  nullable,
   problemsOfSite,
   storageToMarkdown,
 } from 'cadre/vendors'
@@ -56,6 +58,21 @@ const SpaceKey = Type.String({
 })
 const File = text('The path of the content: Markdown, or storage format if the name ends in .html or .xml.')
 
+const page = {
+  id: Type.String({ description: 'The number of the page.' }),
+  url: Type.String({ description: 'Its address in a browser.' }),
+  title: Type.String({ description: 'Its title.' }),
+}
+const PageData = Type.Object({ ...page, version: Type.Integer({ description: 'The number of its version.' }) })
+const FoundData = listingOf({
+  id: nullable(Type.String(), { description: 'The number of the page, or of what else was found.' }),
+  type: nullable(Type.String(), { description: 'What it is, such as `page`.' }),
+  title: Type.String({ description: 'Its title.' }),
+  url: nullable(Type.String(), { description: 'Its address in a browser.' }),
+  last_modified: nullable(Type.String(), { description: 'When it was changed.' }),
+})
+const version = Type.Integer({ description: 'The number of its version.' })
+
 export default agent({
   type: 'connector',
   version: '1.0.0',
@@ -70,6 +87,7 @@ export default agent({
       description:
         'Reads a page as Markdown; as storage format if the name ends in .html or .xml; or its record as .json.',
       entry: entryOf({ ref: PageId }),
+      data: PageData,
       async run({ name, ref }, context) {
         const page = await confluence.getPage(ref, context)
         const isRecord = name.endsWith('.json')
@@ -85,6 +103,7 @@ export default agent({
         ref: text('A query in CQL, such as `type = page and space = DOCS and text ~ "release"`.'),
         limit: Limit,
       }),
+      data: FoundData,
       async run({ name, ref, limit }, context) {
         let base: string | undefined
         const data = await writeListing(context, {
@@ -109,6 +128,7 @@ export default agent({
         filename: Type.Optional(text('The name of the attachment that is downloaded; without it all are downloaded.')),
         limit: Limit,
       }),
+      data: listingOf({ ...attachmentFields, version }, { id: page.id }),
       async run({ ref, ...entry }, context) {
         const data = await confluence.download(ref, entry, context)
         const text = `${data.total} attachments of page ${ref}${data.truncated ? ', and there are more' : ''}`
@@ -129,6 +149,7 @@ export default agent({
           }),
         ),
       }),
+      data: PageData,
       async run({ ref, title, file, parent }, context) {
         const value = await storageOf(file, context)
         const under = parent === undefined ? undefined : `${parent}`
@@ -145,6 +166,7 @@ export default agent({
       effect: 'idempotent',
       description: 'Replaces the title and the whole content of a page with a new version.',
       entry: entryOf({ ref: PageId, title: Title, file: File }),
+      data: PageData,
       async run({ ref, title, file }, context) {
         const value = await storageOf(file, context)
         const page = await confluence.updatePage(ref, title, value, context)
@@ -159,6 +181,12 @@ export default agent({
         ref: PageId,
         file: text('The path of the file.'),
         filename: Type.Optional(text('The name of the attachment; the default is the name of the file.')),
+      }),
+      data: Type.Object({
+        ...page,
+        attachment_id: Type.String({ description: 'The id of the attachment.' }),
+        filename: Type.String({ description: 'Its name.' }),
+        size: Type.Integer({ description: 'How many bytes it has.' }),
       }),
       async run({ ref, file: path, filename = basename(path) }, context) {
         const file = await context.read(path)

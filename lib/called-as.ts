@@ -1,20 +1,57 @@
 // How this program was called, so that every command that it prints can be pasted into the same shell.
 
-import { basename, relative } from 'node:path'
+import { realpathSync } from 'node:fs'
+import { basename, join, relative } from 'node:path'
+import { carried } from './carried.ts'
+import { installation, ROOT } from './place.ts'
 
 /** `bun daemon.ts resume ID`, or with the path of the file, or as `cadre resume ID`; with the caller's `--home`. */
 export function commandLine(...args: readonly string[]): string {
-  return [program(), ...homeFlag(process.argv.slice(2)), ...args.map(quoted)].join(' ')
+  return [calledAs(), ...homeFlag(process.argv.slice(2)), ...args.map(quoted)].join(' ')
 }
 
-function program(): string {
-  // In a compiled program the main file is not on the disk.
-  if (Bun.main.startsWith('/$bunfs/')) return basename(process.execPath)
-  const name = basename(Bun.main)
-  if (/^cadre(\.[jt]s)?$/.test(name)) return 'cadre'
-  if (name !== 'daemon.ts') return 'bun daemon.ts'
-  const near = relative(process.cwd(), Bun.main)
-  return `bun ${quoted(near.startsWith('..') ? Bun.main : near)}`
+/** A command of the hub: `bun hub.ts user list`, `cadre hub user list`. */
+export function hubCommandLine(...args: readonly string[]): string {
+  return [hubCalledAs(), ...args.map(quoted)].join(' ')
+}
+
+/** What stands before the daemon's commands. */
+export function calledAs(): string {
+  return isCadre() ? cadre() : `bun ${script('daemon.ts')}`
+}
+
+/** What stands before the hub's commands. */
+export function hubCalledAs(): string {
+  return isCadre() ? `${cadre()} hub` : `bun ${script('hub.ts')}`
+}
+
+/** Whether the compiled program or the launcher of the package (deploy/cadre) was called. */
+export function isCadre(): boolean {
+  return carried !== null || Bun.main === join(ROOT, 'deploy/cadre.ts')
+}
+
+/** A file that is called in place of `daemon.ts`, such as a test, stands for it. */
+function script(name: string): string {
+  return basename(Bun.main) === name ? near(Bun.main) : name
+}
+
+function cadre(): string {
+  const way = installation()
+  if (way === 'bunx') return 'bunx cadre'
+  if (way === 'npx' || process.env.npm_command === 'exec') return 'npx cadre'
+  const file = carried ? process.execPath : join(ROOT, 'deploy/cadre')
+  const found = Bun.which(basename(file))
+  return found !== null && isSame(found, file) ? basename(file) : near(file, './')
+}
+
+function isSame(one: string, other: string): boolean {
+  return realpathSync(one) === realpathSync(other)
+}
+
+/** A path as it is called from the current folder. */
+function near(path: string, prefix = ''): string {
+  const way = relative(process.cwd(), path)
+  return quoted(way.startsWith('..') ? path : prefix + way)
 }
 
 /** The home of the environment is known to the shell. One that was given as a flag has to be given again. */

@@ -51,8 +51,8 @@ export function named<P extends TProperties>(name: string, properties: P): TObje
   return Type.Object(properties, { $id: name })
 }
 
-export function nullable<S extends TSchema>(schema: S) {
-  return Type.Union([schema, Type.Null()])
+export function nullable<S extends TSchema>(schema: S, options: { description?: string } = {}) {
+  return Type.Union([schema, Type.Null()], options)
 }
 
 /** A schema that was checked this often is compiled, which loads TypeBox. A run of a few phases does without it. */

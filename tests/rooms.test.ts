@@ -17,6 +17,7 @@ const ORDER: readonly string[][] = [
   ['agents', 'lib/run', 'lib/testing'],
   ['lib/daemon', 'lib/hub'],
   ['.', 'bench'],
+  ['deploy'],
 ]
 
 /** The door of each folder of lib, which is the only file of it that others import; null where any file is open. */
@@ -32,6 +33,7 @@ const DOORS: Readonly<Record<string, string | null>> = {
   'lib/http': null,
   'lib/http/openapi': null,
   'lib/hub': null,
+  'lib/hub/artifacts': 'artifacts.ts',
   'lib/hub/commands': null,
   'lib/hub/packages': 'packages.ts',
   'lib/hub/routes': null,
@@ -73,7 +75,7 @@ interface Import {
 }
 
 const texts = new Map<string, string>()
-for (const pattern of ['*.ts', '{agents,bench,db,lib}/**/*.{ts,tsx}']) {
+for (const pattern of ['*.ts', '{agents,bench,db,deploy,lib}/**/*.{ts,tsx}']) {
   for (const file of new Glob(pattern).scanSync(root)) texts.set(file, await Bun.file(join(root, file)).text())
 }
 

@@ -7,7 +7,7 @@ import { chmodSync, closeSync, existsSync, fsyncSync, linkSync, openSync, rename
 import { dirname, resolve } from 'node:path'
 import { CadreError, messageOf } from '../../lib/error.ts'
 import { openDatabase, readMigrations, versionOf } from '../open.ts'
-import { isPostgres } from './store.ts'
+import { isPostgres, MIGRATIONS } from './store.ts'
 
 /** Copies the database at `location` to `file`, which must not exist. Returns the size in bytes. */
 export function backup(location: string, file: string): number {
@@ -32,7 +32,7 @@ export function backup(location: string, file: string): number {
 export async function restore(location: string, file: string, { replace = false } = {}): Promise<number> {
   if (isPostgres(location)) throw useTools('pg_restore --clean --dbname', '<database>', file)
   if (!existsSync(file)) throw new CadreError('not_found', `there is no file ${file}`)
-  const known = (await readMigrations(`${import.meta.dir}/migrations/sqlite`)).length
+  const known = (await readMigrations(`${MIGRATIONS}/sqlite`)).length
   const version = inspect(file, versionOf)
   if (version > known) {
     throw new CadreError(

@@ -5,6 +5,7 @@ import { drizzle as drizzlePostgres } from 'drizzle-orm/bun-sql'
 import { migrate as migratePostgres } from 'drizzle-orm/bun-sql/migrator'
 import { type BunSQLiteDatabase, drizzle } from 'drizzle-orm/bun-sqlite'
 import { CadreError } from '../../lib/error.ts'
+import { ROOT } from '../../lib/place.ts'
 import { migrate, openDatabase, readMigrations, versionOf } from '../open.ts'
 import journal from './migrations/postgres/meta/_journal.json'
 import * as postgresTables from './postgres.ts'
@@ -49,6 +50,9 @@ export function afterCommit(tx: Db, then: () => void): void {
   commits.get(tx)!.push(then)
 }
 
+/** A folder for each dialect. */
+export const MIGRATIONS = `${ROOT}/db/hub/migrations`
+
 /** Opens and migrates the database at `postgres://…` or at the path of a SQLite file. */
 export async function openStore(location: string): Promise<Store> {
   return isPostgres(location) ? openPostgres(location) : openSqlite(location)
@@ -60,7 +64,7 @@ export function isPostgres(location: string): boolean {
 
 async function openSqlite(file: string): Promise<Store> {
   const writer = openDatabase(file)
-  const migrations = await readMigrations(`${import.meta.dir}/migrations/sqlite`)
+  const migrations = await readMigrations(`${MIGRATIONS}/sqlite`)
   migrate(writer, file, migrations)
   const reader = openDatabase(file, { readonly: true })
   const tx: Db = drizzle({ client: writer })
@@ -129,7 +133,7 @@ async function openPostgres(url: string): Promise<Store> {
   try {
     await oneAtATime(client, async () => {
       await refuseNewer(client)
-      const migrationsFolder = `${import.meta.dir}/migrations/postgres`
+      const migrationsFolder = `${MIGRATIONS}/postgres`
       await migratePostgres(db, { migrationsFolder, migrationsSchema: 'public' })
     })
   } catch (error) {

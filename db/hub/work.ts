@@ -3,6 +3,7 @@
 
 import type { Json, JsonObject } from '../../lib/json.ts'
 import type { ReviewKind } from '../../lib/wire/choices.ts'
+import type { ConcurrencyKey, WhenFull } from '../../lib/wire/concurrency.ts'
 import type { Field } from '../../lib/wire/forms.ts'
 import type { DeliveryState, HookEvent } from '../../lib/wire/hooks.ts'
 import type { LineRange } from '../../lib/wire/hub-records.ts'
@@ -69,6 +70,8 @@ export function workTables(
       inputs: json<Field[]>().notNull(),
       /** What its teams need of a daemon; null: it was published before that was stored. */
       needs: json<Needs>(),
+      /** The key that its runs hold; null: none. */
+      concurrency: json<ConcurrencyKey>(),
       /** The names of the packages that it calls. */
       dependencies: json<string[]>().notNull(),
       published_at: int().notNull(),
@@ -115,6 +118,8 @@ export function workTables(
       inputs: json<JsonObject>().notNull(),
       outputs: json<Json>(),
       deliveries: json<Json[]>(),
+      /** The key of a run that was dispatched; its place is in `key_places`. */
+      concurrency_key: text(),
       workspace: text(),
       attempt: int().notNull(),
       created_at: int().notNull(),
@@ -211,6 +216,27 @@ export function workTables(
     row => [primaryKey({ columns: [row.run_id, row.path] })],
   )
 
+  /** Files of runs in the store of `CADRE_ARTIFACTS`, each once a tree. */
+  const keptFiles = table(
+    'kept_files',
+    {
+      realm_id: text().notNull(),
+      root_run_id: text().notNull(),
+      sha256: text().notNull(),
+      bytes: int().notNull(),
+      /** The top run while it exists. When it is deleted this becomes null, and the file is to be removed. */
+      kept_for: text().references(() => runs.run_id, { onDelete: 'set null' }),
+      /** When a daemon last got the means to send it. */
+      asked_at: int().notNull(),
+      /** Since when the store has it. */
+      stored_at: int(),
+    },
+    row => [
+      primaryKey({ columns: [row.root_run_id, row.sha256] }),
+      index('kept_files_for').on(row.kept_for, row.asked_at),
+    ],
+  )
+
   const receipts = table(
     'receipts',
     {
@@ -258,7 +284,9 @@ export function workTables(
       kind: text().$type<JobKind>().notNull(),
       payload: json<JsonObject>().notNull(),
       priority: int().notNull(),
-      state: text().$type<'waiting' | 'leased' | 'accepted' | 'done' | 'failed' | 'dead' | 'cancelled'>().notNull(),
+      state: text()
+        .$type<'blocked' | 'waiting' | 'leased' | 'accepted' | 'done' | 'failed' | 'dead' | 'cancelled'>()
+        .notNull(),
       /** The only daemon that may take the job: chosen at dispatch, or the one to which the run is pinned. */
       daemon_id: text(),
       /** The name of a workspace that the daemon must have. */
@@ -295,6 +323,28 @@ export function workTables(
       index('jobs_expiry').on(row.realm_id, row.state, row.expires_at),
       index('jobs_run').on(row.run_id),
       uniqueIndex('jobs_idempotency').on(row.realm_id, row.idempotency_key),
+    ],
+  )
+
+  /** The dispatched runs of a concurrency key. Runs without a key have no row. */
+  const keyPlaces = table(
+    'key_places',
+    {
+      run_id: runOf(),
+      realm_id: text().notNull(),
+      key: text().notNull(),
+      /** How many runs may hold the key at once, as the team of this run says. */
+      most: int().notNull(),
+      when_full: text().$type<WhenFull>().notNull(),
+      state: text().$type<'waits' | 'holds' | 'ended'>().notNull(),
+      /** When the run came, which decides the order. */
+      since: int().notNull(),
+      /** Whether the run was asked to end. */
+      ending: bool().notNull(),
+    },
+    row => [
+      primaryKey({ columns: [row.run_id] }),
+      index('key_places_turns').on(row.state, row.realm_id, row.key, row.since, row.run_id),
     ],
   )
 
@@ -354,9 +404,11 @@ export function workTables(
     logs,
     events,
     artifacts,
+    keptFiles,
     receipts,
     reviews,
     jobs,
+    keyPlaces,
     webhooks,
     webhookDeliveries,
   }

@@ -5,12 +5,14 @@
 
 import { existsSync, lstatSync, readdirSync } from 'node:fs'
 import { basename, join, resolve } from 'node:path'
+import { carried } from '../carried.ts'
 import { messageOf } from '../error.ts'
 import { isObject, type JsonObject } from '../json.ts'
+import { ROOT } from '../place.ts'
 import { forgetChanged, haveChanged, isBuiltIn, listingOf } from './changes.ts'
 import { AGENT, type Agent, type Handler } from './define.ts'
 import { problemsOf } from './definition.ts'
-import { REPOSITORY, refusedImport, registerCadre, sharePackages } from './imports.ts'
+import { refusedImport, registerCadre, sharePackages } from './imports.ts'
 
 export interface Skipped {
   file: string
@@ -45,7 +47,7 @@ export interface Catalogue {
   readonly skipped: readonly Skipped[]
   readonly shadowed: readonly Shadowed[]
   /**
-   * This catalogue, or a new one if agents outside the repository were added, changed or removed. Agents that an older
+   * This catalogue, or a new one if agents outside of cadre were added, changed or removed. Agents that an older
    * catalogue has loaded stay as they were.
    */
   current(): Catalogue
@@ -61,6 +63,9 @@ export interface DiscoverOptions {
 }
 
 const TIMEOUT = 5_000
+
+/** The folder of cadre's own agents. */
+export const BUILT_IN = join(ROOT, 'agents')
 
 /** What agents are named, and their files before `.ts`. */
 export const AGENT_NAME = /^[a-z][a-z0-9_-]*$/
@@ -86,12 +91,12 @@ export async function discover(options: DiscoverOptions): Promise<Catalogue> {
 }
 
 /**
- * Finds the agents in `agents/` of the repository, `<home>/agents` and `extra`, and loads none of them. A folder that
+ * Finds the agents in `agents/` of cadre, `<home>/agents` and `extra`, and loads none of them. A folder that
  * does not exist counts as empty.
  */
 export function findAgents(options: DiscoverOptions): Catalogue {
   const { home, extra, timeout = TIMEOUT } = options
-  const folders = [join(REPOSITORY, 'agents'), resolve(home, 'agents'), ...(extra ? [resolve(extra)] : [])]
+  const folders = [BUILT_IN, resolve(home, 'agents'), ...(extra ? [resolve(extra)] : [])]
   const own = folders.filter(folder => !isBuiltIn(folder))
   const stamp = listingOf(own)
   const found = [...new Set(folders)].map(filesIn)
@@ -156,6 +161,7 @@ function lastOf(files: readonly Candidate[]): { agent: Agent; file: string } | u
 function filesIn(folder: string): { files: string[]; odd: Skipped[] } {
   const files: string[] = []
   const odd: Skipped[] = []
+  if (carried && folder === BUILT_IN) return { files: Object.keys(carried.agents), odd }
   if (!existsSync(folder)) return { files, odd }
   for (const entry of readdirSync(folder).sort()) {
     const file = join(folder, entry)
@@ -183,23 +189,30 @@ function oddity(entry: string, found: ReturnType<typeof lstatSync>): string | nu
 export async function load(file: string, timeout = TIMEOUT): Promise<Loaded> {
   registerCadre()
   try {
-    const packages = new Set<string>()
-    const files = new Set<string>()
-    const refused = refusedImport(file, packages, files)
-    if (!isBuiltIn(file)) forgetChanged(file, files)
-    if (refused) return { reason: refused }
-    if (!file.startsWith(`${REPOSITORY}/`)) sharePackages(packages)
-    const module = await within(timeout, import(file))
-    const exported: unknown = module.default
+    const module = await within(timeout, carried?.agents[file]?.() ?? importChecked(file))
+    const exported: unknown = 'default' in module ? module.default : undefined
     if (!isObject(exported) || !isAgent(exported)) {
       return { reason: `${file}: exports no agent: write \`export default agent({ … })\`` }
     }
     const problems = problemsOf(exported)
     return problems.length > 0 ? { reason: problems.join('; ') } : { agent: exported }
   } catch (error) {
-    return { reason: whereAndWhy(error, file) }
+    return { reason: error instanceof Refused ? error.message : whereAndWhy(error, file) }
   }
 }
+
+/** Imports a file that imports only what it may. Throws a `Refused` where it imports something else. */
+async function importChecked(file: string): Promise<object> {
+  const packages = new Set<string>()
+  const files = new Set<string>()
+  const refused = refusedImport(file, packages, files)
+  if (!isBuiltIn(file)) forgetChanged(file, files)
+  if (refused) throw new Refused(refused)
+  if (!file.startsWith(`${ROOT}/`)) sharePackages(packages)
+  return import(file)
+}
+
+class Refused extends Error {}
 
 /** Whether the value was made by `agent()`. Its fields are checked separately. */
 function isAgent(exported: object): exported is Agent {
@@ -259,6 +272,7 @@ function show(name: string, { agent, file }: { agent: Agent; file: string }) {
   }
 }
 
-function showHandler({ description, effect, entry, find }: Handler) {
-  return { description, effect: typeof effect === 'function' ? 'by entry' : effect, entry, find: find !== undefined }
+function showHandler({ description, effect, entry, data, find }: Handler) {
+  const shown = typeof effect === 'function' ? 'by entry' : effect
+  return { description, effect: shown, entry, data, find: find !== undefined }
 }

@@ -5,9 +5,9 @@
 
 import { readdirSync, statSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
-import { REPOSITORY } from './imports.ts'
+import { ROOT } from '../place.ts'
 
-const BUILT_IN = ['agents', 'lib', 'node_modules'].map(folder => join(REPOSITORY, folder))
+const BUILT_IN = ['agents', 'lib', 'node_modules'].map(folder => join(ROOT, folder))
 
 /** Whether a file or folder is part of cadre, which does not change while a process runs. */
 export function isBuiltIn(path: string): boolean {

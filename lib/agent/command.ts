@@ -1,6 +1,7 @@
 // Runs programs whose output people read, such as those of exec and ssh.
 
 import { parseDuration } from '../duration.ts'
+import { Type } from '../type.ts'
 import { LONGEST_TIMER_MS } from '../wait.ts'
 import type { AgentContext } from './agent-context.ts'
 import { AgentError } from './agent-error.ts'
@@ -33,8 +34,13 @@ export interface LoggedCommand {
   meaning?(code: number, stderr: string): AgentError | null
 }
 
-/** A type instead of an interface, because an interface is not assignable to Json. */
-export type CommandReport = { name: string; exit_code: number; duration_ms: number; stdout: string }
+export const CommandReport = Type.Object({
+  name: Type.String({ description: 'The name of the command.' }),
+  exit_code: Type.Integer({ description: 'Its exit code, which is 0.' }),
+  duration_ms: Type.Integer({ description: 'How many milliseconds it took.' }),
+  stdout: Type.String({ description: 'What it printed, up to 64 KiB.' }),
+})
+export type CommandReport = Type.Static<typeof CommandReport>
 
 /**
  * Runs a command until it ends. Its output is masked and logged line by line while it runs. Throws an AgentError when it

@@ -50,6 +50,7 @@ export interface Handler {
   /** A function where the effect depends on the entry, as it does on the method of the http agent. */
   effect: Effect | ((entry: unknown) => Effect)
   entry: TObject
+  data?: TSchema
   run(entry: unknown, context: AgentContext<unknown>): Promise<AgentResult>
   /**
    * Asks the vendor whether this entry was already written. Returns its result, or null when it certainly was not
@@ -98,6 +99,11 @@ interface HandlerOf<Settings, E extends TObject> {
   description?: string
   effect: Effect | ((entry: Static<E>) => Effect)
   entry: E
+  /**
+   * What the results have as `data`: `agents NAME` prints it for authors of teams. `cadre/testing` fails a call whose
+   * result does not fit, or has a field that is not declared. It is not checked in runs, where the work is done by then.
+   */
+  data?: TSchema
   run(entry: Static<E>, context: AgentContext<Settings>): Promise<AgentResult>
   find?(entry: Static<E>, context: AgentContext<Settings>): Promise<AgentResult | null>
 }

@@ -21,7 +21,7 @@ const FIELDS = [
   'notify',
   ...ENTRY_HANDLERS,
 ]
-const HANDLER_FIELDS = ['description', 'effect', 'entry', 'run', 'find']
+const HANDLER_FIELDS = ['description', 'effect', 'entry', 'data', 'run', 'find']
 const ACTION_FIELDS = [...HANDLER_FIELDS, 'direction']
 
 /** All problems of the definition that a file exports; empty when it is a valid agent. */
@@ -84,6 +84,9 @@ function handlerProblems(handler: unknown, place: string, fields: string[]): str
     problems.push(`${place}.description must be a string`)
   }
   if (!isObjectSchema(handler.entry)) problems.push(`${place}.entry must be a Type.Object({ … })`)
+  if (handler.data !== undefined && !isObject(handler.data)) {
+    problems.push(`${place}.data must be a schema, such as Type.Object({ … })`)
+  }
   if (typeof handler.run !== 'function') problems.push(`${place}.run must be a function (entry, context)`)
   if (handler.find !== undefined && typeof handler.find !== 'function')
     problems.push(`${place}.find must be a function (entry, context)`)

@@ -1,24 +1,23 @@
 // Decides what an agent file may import, before the file runs, because Bun would download an unknown package from the
 // registry.
 
-import { existsSync, readFileSync } from 'node:fs'
+import { readFileSync } from 'node:fs'
 import { isBuiltin } from 'node:module'
 import { dirname, extname, isAbsolute, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
+import { carried } from '../carried.ts'
 import { messageOf } from '../error.ts'
+import { packagesWith, ROOT } from '../place.ts'
 import { lockFileOf, ownPackage } from './own-packages.ts'
-
-/** The root of the repository. Agents may use its node_modules and `MODULES`, and nothing else of it. */
-export const REPOSITORY = join(import.meta.dir, '..', '..')
 
 /**
  * The modules that agents import by name, and their files. They are paths rather than imports, because lib/agent must
  * not depend on lib/vendors. `paths` in tsconfig.json has the same entries for the type checker.
  */
 export const MODULES: Record<string, string> = {
-  cadre: join(REPOSITORY, 'lib/agent/cadre.ts'),
-  'cadre/vendors': join(REPOSITORY, 'lib/vendors/vendors.ts'),
-  'cadre/testing': join(REPOSITORY, 'lib/testing/testing.ts'),
+  cadre: join(ROOT, 'lib/agent/cadre.ts'),
+  'cadre/vendors': join(ROOT, 'lib/vendors/vendors.ts'),
+  'cadre/testing': join(ROOT, 'lib/testing/testing.ts'),
 }
 
 const LOADERS: Record<string, 'ts' | 'tsx' | 'js' | 'jsx'> = {
@@ -49,13 +48,14 @@ function packageOf(specifier: string): string {
     .join('/')
 }
 
+/** Whether cadre has it. A compiled program has packages as a whole, and no single files of them. */
 function isInstalled(specifier: string): boolean {
-  return existsSync(join(REPOSITORY, 'node_modules', packageOf(specifier), 'package.json'))
+  return carried ? Object.hasOwn(carried.modules, specifier) : packagesWith(packageOf(specifier)) !== null
 }
 
 /**
  * The reason why `file` must not be imported, or null. Follows imports by path and refuses every bare name except
- * `MODULES`, the modules of Bun and Node, packages that the agent's folder has for itself, and those of the repository.
+ * `MODULES`, the modules of Bun and Node, packages that the agent's folder has for itself, and those of cadre.
  * A file that cannot be parsed is refused too. The packages that are used are added to `packages`. An import whose name
  * is computed at run time cannot be checked.
  */
@@ -115,6 +115,8 @@ function lineOf(source: string, specifier: string): number {
   return source.slice(0, at).split('\n').length
 }
 
+const loadFrom = (path: string) => (): Promise<object> => import(path)
+
 let registered = false
 
 /**
@@ -128,7 +130,8 @@ export function registerCadre(): void {
     name: 'cadre',
     setup(build) {
       for (const [name, path] of Object.entries(MODULES)) {
-        build.module(name, async () => ({ exports: { ...(await import(path)) }, loader: 'object' }))
+        const load = carried?.modules[name] ?? loadFrom(path)
+        build.module(name, async () => ({ exports: { ...(await load()) }, loader: 'object' }))
       }
     },
   })
@@ -137,18 +140,18 @@ export function registerCadre(): void {
 const shared = new Set<string>()
 
 /**
- * Lets files outside the repository import these packages of it. The packages are registered as modules, because Bun
+ * Lets files outside of cadre import these packages of it. The packages are registered as modules, because Bun
  * does not call a plugin's `onResolve` for a bare name without a dot.
  */
 export function sharePackages(packages: Iterable<string>): void {
   for (const specifier of packages) {
     if (shared.has(specifier)) continue
     shared.add(specifier)
-    const path = Bun.resolveSync(specifier, REPOSITORY)
+    const load = carried?.modules[specifier] ?? loadFrom(Bun.resolveSync(specifier, ROOT))
     Bun.plugin({
       name: `cadre: ${specifier}`,
       setup(build) {
-        build.module(specifier, async () => ({ exports: { ...(await import(path)) }, loader: 'object' }))
+        build.module(specifier, async () => ({ exports: { ...(await load()) }, loader: 'object' }))
       },
     })
   }

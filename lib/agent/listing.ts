@@ -1,5 +1,6 @@
 // Searches and listings: reads page after page, writes every item to a file, and returns `data` of limited size.
 
+import type { TProperties } from 'typebox'
 import type { Json } from '../json.ts'
 import { Type } from '../type.ts'
 import type { AgentContext } from './agent-context.ts'
@@ -76,6 +77,19 @@ export type Listing = {
   total: number
   /** Whether the vendor or the file has more items than `items` contains. */
   truncated: boolean
+}
+
+/**
+ * The schema of the `data` of a search or listing: what each of its items has, and what stands beside the items.
+ * @example data: listingOf({ id: Type.String({ description: 'The id of the item.' }) })
+ */
+export function listingOf<P extends TProperties>(fields: P, beside: TProperties = {}) {
+  return Type.Object({
+    ...beside,
+    items: Type.Array(Type.Object(fields), { description: 'What was found; the file has all of it.' }),
+    total: Type.Integer({ description: 'How many there are, as far as the vendor says.' }),
+    truncated: Type.Boolean({ description: 'Whether there are more than `items` has.' }),
+  })
 }
 
 /** How a listing is written to its file. */

@@ -11,6 +11,7 @@ import { endLeftGroups } from '../agent/processes.ts'
 import { CadreError, messageOf } from '../error.ts'
 import type { Json, JsonObject } from '../json.ts'
 import type { Log } from '../log.ts'
+import { ROOT } from '../place.ts'
 import type { LogLine } from '../run/engine.ts'
 import { Engine, type EngineHost, RootSecrets, Store, SyncOutbox } from '../run/engine.ts'
 import { noAgent, openSettings, type Settings } from '../settings/settings.ts'
@@ -28,7 +29,7 @@ import type { Remote } from './remote-credentials.ts'
 import { makeUnreadable } from './unreadable.ts'
 import { Workspaces } from './workspaces.ts'
 
-const MIGRATIONS = join(import.meta.dir, '../../db/daemon/migrations')
+const MIGRATIONS = join(ROOT, 'db/daemon/migrations')
 const DEFAULT_SLOTS = 64
 
 type Environment = Record<string, string | undefined>

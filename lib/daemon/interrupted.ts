@@ -29,7 +29,7 @@ export function shownPhases(found: RunPhases): ShownPhases {
 
 /** `left` is the top run if no process continues it, which is then the one to continue. */
 export function shownWhy(found: Omit<Why, 'text'>, left: string | null): Why {
-  const isLeft = left !== null && found.chain[0]?.state === 'running'
+  const isLeft = left !== null && ['running', 'queued'].includes(found.chain[0]?.state ?? '')
   const lines = isLeft ? ['The run was interrupted: no process goes on with it.', ...found.lines] : found.lines
   const next = isLeft ? [['resume', left]] : found.next
   const text = [...lines, ...next.map(args => `  ${commandLine(...args)}`)].join('\n')

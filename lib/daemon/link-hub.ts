@@ -6,6 +6,7 @@ import { CadreError, messageOf } from '../error.ts'
 import type { Json } from '../json.ts'
 import { Whoami } from '../wire/hub-calls.ts'
 import { noSession, refuseSessionForm } from './api-key.ts'
+import { artifactFile } from './artifact-file.ts'
 import { resumeRun } from './cancel-resume.ts'
 import type { Daemon } from './daemon.ts'
 import { HubClient, type JobHost, Link } from './link/link.ts'
@@ -96,6 +97,8 @@ async function enrol(
     pinnedKey: env.CADRE_DISPATCH_PUBLIC_KEY || null,
     jobs: jobHost(daemon),
     offers,
+    fileOf: (runId, path) => artifactFile(daemon.engine.stateDir(runId), runId, path),
+    networkAllow: () => daemon.settings.networkAllow(),
     enrolled: () => remember(daemon, url, realmToken),
   })
   daemon.remote = link
@@ -157,11 +160,11 @@ function jobHost(daemon: Daemon): JobHost {
       await startRun(daemon, { team, inputs, run_name, workspace }, { local: false, runId, synced: true })
     },
     ended: runId => engine.ended(runId),
-    async cancel(runId, again) {
+    async cancel(runId, again, reason) {
       const run = engine.store.runs.get(runId)
       // A second cancel would end phases that clean up.
-      if (run?.state === 'cancelled' || (again && run?.ending != null)) return
-      await engine.cancel(runId)
+      if (run?.state === 'cancelled' || ((again || reason !== null) && run?.ending != null)) return
+      await engine.cancel(runId, reason ?? undefined)
     },
     resume: async (runId, from) => resumeRun(daemon, engine.record(runId).run_id, { from, failed: false }),
     async decide(reviewId, { decision, by, comment, values }) {

@@ -3,10 +3,9 @@
 // the hub or the proxy. Only Linux shows what a process was given, so there is no check elsewhere.
 
 import { readFileSync, realpathSync } from 'node:fs'
-import { join } from 'node:path'
+import { carried } from '../carried.ts'
 import { CadreError } from '../error.ts'
-
-const REPOSITORY = join(import.meta.dir, '..', '..')
+import { ROOT } from '../place.ts'
 
 type Environment = Record<string, string | undefined>
 
@@ -16,11 +15,11 @@ const LEADING =
 
 /**
  * Throws `invalid_request` when a file of the current folder set such a variable. Other variables from such files are
- * removed, so that no setting reads them through `${env:NAME}`. In the repository's own folder, and with `--env-file`,
- * files are allowed.
+ * removed, so that no setting reads them through `${env:NAME}`. In cadre's own folder, and with `--env-file`, files are
+ * allowed. A compiled program reads no such files.
  */
 export function refuseForeignEnvironment(env: Environment = process.env, given = givenEnvironment()): void {
-  if (given === null || isOwnFolder() || process.execArgv.some(flag => flag.startsWith('--env-file'))) return
+  if (given === null || carried || isOwnFolder() || process.execArgv.some(flag => flag.startsWith('--env-file'))) return
   const foreign = Object.keys(env).filter(name => env[name] !== given.get(name))
   const leading = foreign.filter(name => LEADING.test(name))
   if (leading.length > 0) {
@@ -34,7 +33,7 @@ export function refuseForeignEnvironment(env: Environment = process.env, given =
 }
 
 function isOwnFolder(): boolean {
-  return realpathSync(process.cwd()) === realpathSync(REPOSITORY)
+  return realpathSync(process.cwd()) === realpathSync(ROOT)
 }
 
 /** The environment that this process was started with, or null where the system does not show it. */

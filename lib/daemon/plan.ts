@@ -4,10 +4,11 @@
 import type { AgentDefinition, Handler } from '../agent/define.ts'
 import { isSecret } from '../agent/define.ts'
 import type { Effect } from '../agent/effect.ts'
+import { messageOf } from '../error.ts'
 import type { Json, JsonObject } from '../json.ts'
 import { maskInputs } from '../run/engine.ts'
 import type { SecretUser } from '../settings/settings.ts'
-import { type Bundle, inputsFor, needsOfBundle, type StandardPhase } from '../team/team.ts'
+import { type Bundle, inputsFor, needsOfBundle, type StandardPhase, teamsOf } from '../team/team.ts'
 import type { Plan, PlannedPhase, PlannedTeam, PlannedWrite } from '../wire/plans.ts'
 import { loadTeam, missingSettings, type RunRequest, type Stock, secretUsers } from './start-run.ts'
 
@@ -16,6 +17,7 @@ export async function planRun(stock: Stock, request: RunRequest): Promise<Plan> 
   const bundle = await loadTeam(stock, request)
   const fields = bundle.team(bundle.root).inputs
   const { values, problems } = inputsFor(fields, request.inputs ?? {})
+  const { concurrency, problem } = heldBy(bundle, values, problems.length === 0)
   const writes: PlannedWrite[] = []
   const team = planTeam(stock, bundle, bundle.root, [], [], writes)
   const users = secretUsers(bundle)
@@ -23,11 +25,37 @@ export async function planRun(stock: Stock, request: RunRequest): Promise<Plan> 
   return {
     inputs: maskInputs(fields, values),
     secrets: namesOf(users),
+    concurrency,
     requires: { labels, agents },
-    missing: [...problems, ...missingSettings(stock, bundle), ...stock.settings.missingSecrets(users)],
+    missing: [...problems, ...problem, ...missingSettings(stock, bundle), ...stock.settings.missingSecrets(users)],
     team,
     writes,
   }
+}
+
+function heldBy(bundle: Bundle, inputs: JsonObject, complete: boolean) {
+  const held = bundle.team(bundle.root).key
+  if (!held) return { concurrency: null, problem: [] }
+  const { limit, whenFull: when_full } = held
+  try {
+    return { concurrency: { key: complete ? held.of(inputs) : null, limit, when_full }, problem: [] }
+  } catch (error) {
+    return {
+      concurrency: { key: null, limit, when_full },
+      problem: [{ path: '/inputs', message: messageOf(error) }],
+    }
+  }
+}
+
+/** Says of each sub-team with a key that its sub-runs do not hold it. */
+export function unheldKeys(bundle: Bundle): string[] {
+  return teamsOf(bundle).flatMap(([key, { name, key: held }]) =>
+    key === bundle.root || !held
+      ? []
+      : [
+          `the key ${held.source} of ${name} is held only by runs that are started by themselves, and not by its sub-runs`,
+        ],
+  )
 }
 
 /** The secrets that teams use, each once, in order. */
@@ -43,12 +71,13 @@ function planTeam(
   path: readonly string[],
   writes: PlannedWrite[],
 ): PlannedTeam {
-  const { name, version, phases, listeners } = bundle.team(key)
+  const { name, version, phases, listeners, key: held } = bundle.team(key)
   if (above.includes(key)) return { name, version, recursive: true, phases: [] }
   for (const { name, agent } of listeners) addWrite(stock, writes, [...path, name], agent, null, 'notify')
   return {
     name,
     version,
+    ...(held && above.length > 0 && { unheld: held.source }),
     phases: phases.map(phase => {
       const planned: PlannedPhase = {
         name: phase.name,

@@ -9,6 +9,7 @@ import { runEnded } from '../run/engine.ts'
 import { sizeText } from '../size.ts'
 import type { Daemon } from './daemon.ts'
 import { databaseBytes, TreeSizes } from './disk-usage.ts'
+import { KEEPS_FILES } from './link/link.ts'
 
 const DAY_MS = 24 * 3_600_000
 const DEFAULT_DAYS = 30
@@ -75,16 +76,18 @@ interface EndedRoot {
 
 /**
  * Root runs that have ended and whose listeners have been notified, oldest first. Runs with changes that the hub has
- * not received come last. They are not excluded, because a hub that never comes back must not fill the disk.
+ * not received, or with files that it wants, come last. They are not excluded, because a hub that never comes back must
+ * not fill the disk.
  */
-function endedRoots({ db }: Daemon): EndedRoot[] {
+function endedRoots({ db, engine }: Daemon): EndedRoot[] {
   return db
-    .query<EndedRoot, []>(
+    .query<EndedRoot, [boolean]>(
       `SELECT id, completed_at FROM runs WHERE parent_id IS NULL AND completed_at IS NOT NULL
          AND id NOT IN (SELECT root_id FROM deliveries JOIN runs ON id = run_id WHERE deliveries.state IN ('pending', 'sent'))
-       ORDER BY id IN (SELECT root_id FROM outbox UNION SELECT root_id FROM runs WHERE log_due = 1), completed_at, id`,
+       ORDER BY id IN (SELECT root_id FROM outbox UNION SELECT root_id FROM runs WHERE log_due = 1
+         UNION SELECT root_id FROM uploads JOIN runs ON id = run_id WHERE ?), completed_at, id`,
     )
-    .all()
+    .all(engine.store.facts.get(KEEPS_FILES) === 'yes')
 }
 
 export interface Limits {

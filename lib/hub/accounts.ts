@@ -1,14 +1,23 @@
 // Accounts. An admin, the first start or an invitation creates them. Passwords are stored as argon2id hashes.
 
+import { availableParallelism } from 'node:os'
 import { and, eq, inArray, isNull, ne } from 'drizzle-orm'
+import pLimit from 'p-limit'
 import { type Db, isDuplicate } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
 import { rotateKeys } from './dispatch-keys.ts'
 import type { Hub } from './hub.ts'
 import { keepOrgOwner, keepRealmAdmin, keepScopeOwner } from './last-leader.ts'
 
+/** Hashes at the same time leave one processor to everything else, and hold little memory. The others wait. */
+const hashing = pLimit(Math.max(1, availableParallelism() - 1))
+
 export function hashPassword({ passwordCost }: Hub, password: string): Promise<string> {
-  return Bun.password.hash(password, { algorithm: 'argon2id', ...passwordCost })
+  return hashing(() => Bun.password.hash(password, { algorithm: 'argon2id', ...passwordCost }))
+}
+
+export function checkPassword(password: string, hash: string): Promise<boolean> {
+  return hashing(() => Bun.password.verify(password, hash))
 }
 
 /** A hash that no known password has, and that takes as long to check as the others. */

@@ -4,6 +4,7 @@ import { homedir } from 'node:os'
 import { join } from 'node:path'
 import { isAllowEntry } from '../agent/address.ts'
 import { CadreError } from '../error.ts'
+import { type ArtifactStore, artifactStore } from './artifacts/artifacts.ts'
 
 export interface HubFlags {
   host?: string
@@ -23,6 +24,7 @@ export interface HubConfig {
   trustProxy: boolean
   webhookAllow: string[]
   metricsToken: string | undefined
+  artifacts: ArtifactStore | null
   /** How long a hub that was told to stop still answers. */
   drainMs: number
   keepRunsDays: number
@@ -50,6 +52,7 @@ export function hubConfig(flags: HubFlags, env: Environment = process.env): HubC
     trustProxy: ['1', 'true', 'yes'].includes(env.CADRE_TRUST_PROXY ?? ''),
     webhookAllow: allowed('CADRE_WEBHOOK_ALLOW', env.CADRE_WEBHOOK_ALLOW ?? ''),
     metricsToken: metricsToken(env.CADRE_METRICS_TOKEN || undefined),
+    artifacts: artifactStore(env),
     drainMs: wholeNumber('CADRE_DRAIN_SECONDS', env.CADRE_DRAIN_SECONDS ?? '0', 3_600) * 1_000,
     keepRunsDays: wholeNumber('CADRE_KEEP_RUNS_DAYS', env.CADRE_KEEP_RUNS_DAYS ?? '30', 36_500),
   }

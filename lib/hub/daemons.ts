@@ -83,6 +83,7 @@ export async function bulletin(
   const facts: RealmFacts = await realmFacts(hub, realm_id)
   return {
     approved: approved_at !== null,
+    artifacts: hub.artifacts !== null,
     dispatch_public_key: facts.keys[0]!.pem,
     dispatch_keys: facts.keys,
     acl_version: facts.aclVersion,

@@ -6,8 +6,10 @@ import { type Db, isDuplicate } from '../../db/hub/store.ts'
 import { formatDuration, parseDuration } from '../duration.ts'
 import { CadreError } from '../error.ts'
 import type { JsonObject } from '../json.ts'
+import { Recent } from '../recent.ts'
 import { listed } from '../spelling.ts'
-import { inputsFor } from '../team/team.ts'
+import { type HeldKey, inputsFor, keyFrom } from '../team/team.ts'
+import { skippedFor } from '../wire/concurrency.ts'
 import type { Dispatched } from '../wire/hub-records.ts'
 import type { RunOrder } from '../wire/jobs.ts'
 import { allNeeds, needsOf, type Requires } from '../wire/needs.ts'
@@ -15,11 +17,13 @@ import { ENDED_RUN_STATES } from '../wire/states.ts'
 import { record } from './audit.ts'
 import type { UserCaller } from './callers.ts'
 import { awaitsApproval, awaitsEndOfPause, type DaemonRow, findDaemon, statusOf } from './daemons.ts'
+import { askToEnd, firstJob, makeRoom } from './ending.ts'
 import type { Hub } from './hub.ts'
 import { inWords, type JobNeeds, jobNeeds, lacks } from './needs.ts'
 import { findPackage, type PackageRow, splitReference } from './packages/packages.ts'
+import { type AskedKey, holdersNamed, type PlaceRow, takePlace, turnOfRun } from './places.ts'
 import { enqueue, type JobRow } from './queue.ts'
-import { loseRuns, readableRun } from './runs.ts'
+import { type ReportedRun, readableRun, skipQueued } from './runs.ts'
 import { listedTeams } from './team-list.ts'
 
 export interface DispatchRequest {
@@ -47,6 +51,7 @@ export async function dispatchRun(hub: Hub, caller: UserCaller, request: Dispatc
   const found = await findPackage(store, store.db, request.team)
   if (!found) throw new CadreError('not_found', `no published version of ${name} fits ${request.team}`)
   const inputs = checkInputs(found, (request.inputs ?? {}) as JsonObject)
+  const key = keyOf(found, inputs)
   const needs = allNeeds([...(found.needs ? [found.needs] : []), needsOf(request.requires ?? {})])
   const queueOnce = async (tx: Db) =>
     (await idempotent(hub, tx, realmId, request.idempotency_key)) ??
@@ -54,6 +59,7 @@ export async function dispatchRun(hub: Hub, caller: UserCaller, request: Dispatc
       realm,
       found,
       inputs,
+      key,
       runName: request.run_name ?? null,
       workspace: request.workspace ?? null,
       needs: jobNeeds(needs, request.workspace ?? null),
@@ -70,8 +76,13 @@ export async function dispatchRun(hub: Hub, caller: UserCaller, request: Dispatc
     return store.write(queueOnce)
   })
   hub.bell.ring(`realm ${realmId}`)
-  const waiting = job.state === 'waiting' ? (await waitingReasons(hub, realmId))(job) : null
+  const waiting = await waitOf(hub, job)
   return { run_id: job.run_id, job_id: job.id, state, ...(waiting !== null && { waiting_for: waiting }) }
+}
+
+async function waitOf(hub: Hub, job: JobRow): Promise<string | null> {
+  if (job.state === 'blocked') return turnOfRun(hub, hub.store.db, job.run_id)
+  return job.state === 'waiting' ? (await waitingReasons(hub, job.realm_id))(job) : null
 }
 
 /** `by` is the user who put the team on the list and no longer belongs to its scope. */
@@ -85,6 +96,7 @@ interface Queued {
   realm: { id: string; org_id: number }
   found: Pick<PackageRow, 'name' | 'version' | 'sha256'>
   inputs: JsonObject
+  key: AskedKey | null
   runName: string | null
   workspace: string | null
   needs: JobNeeds | null
@@ -97,7 +109,7 @@ interface Queued {
 
 async function queueRun(hub: Hub, tx: Db, caller: UserCaller, queued: Queued): Promise<{ job: JobRow; state: string }> {
   const { store } = hub
-  const { realm, found, inputs, runName, workspace } = queued
+  const { realm, found, inputs, key, runName, workspace } = queued
   const run_id = Bun.randomUUIDv7()
   await tx.insert(store.runs).values({
     run_id,
@@ -111,6 +123,7 @@ async function queueRun(hub: Hub, tx: Db, caller: UserCaller, queued: Queued): P
     version: found.version,
     state: 'queued',
     inputs,
+    concurrency_key: key?.text ?? null,
     workspace,
     attempt: 0,
     created_at: hub.now(),
@@ -131,13 +144,49 @@ async function queueRun(hub: Hub, tx: Db, caller: UserCaller, queued: Queued): P
       priority: queued.priority,
       expires_at: queued.expiresAt,
       idempotency_key: queued.idempotencyKey,
+      blocked: key !== null,
     },
     hub.now(),
   )
   await tx.update(store.runs).set({ job_id: job.id }).where(eq(store.runs.run_id, run_id))
   const deed = { action: queued.action, target: `${team} as ${run_id}`, org_id: realm.org_id, realm_id: realm.id }
   await record(hub, tx, caller, deed)
-  return { job, state: 'queued' }
+  return key === null ? { job, state: 'queued' } : queueForKey(hub, tx, job, key)
+}
+
+/** Lets the run of a blocked job wait for its key, or what its team says instead. */
+async function queueForKey(hub: Hub, tx: Db, job: JobRow, key: AskedKey): Promise<{ job: JobRow; state: string }> {
+  const { jobs, runs } = hub.store
+  const place = await takePlace(hub, tx, job, key)
+  if (place.state === 'waits') {
+    if (key.whenFull === 'skip') await skipQueued(hub, tx, job, skippedFor(key.text, await firstOf(hub, tx, place)))
+    if (key.whenFull === 'cancel_oldest') await makeRoom(hub, tx, place, job.created_by)
+  }
+  const [after] = await tx
+    .select({ job: jobs, state: runs.state })
+    .from(jobs)
+    .innerJoin(runs, eq(runs.run_id, jobs.run_id))
+    .where(eq(jobs.id, job.id))
+  return after!
+}
+
+/** The run that holds the key of a place, or that came first. */
+async function firstOf(hub: Hub, tx: Db, place: PlaceRow): Promise<string> {
+  const [first] = await holdersNamed(hub, tx, place)
+  return first ?? place.run_id
+}
+
+/** A resumed run takes a place again, behind those that wait. */
+async function resumeForKey(hub: Hub, tx: Db, row: ReportedRun, found: PackageRow | null, job: JobRow): Promise<void> {
+  const key = found && keyOf(found, row.inputs)
+  if (!key) throw new CadreError('conflict', `${row.team} is not published any more; dispatch another version of it`)
+  const place = await takePlace(hub, tx, row, key)
+  if (place.state !== 'waits') return
+  if (key.whenFull === 'skip') {
+    const { message } = skippedFor(key.text, await firstOf(hub, tx, place)).error
+    throw new CadreError('conflict', `${message}: resume it when that run has ended`)
+  }
+  if (key.whenFull === 'cancel_oldest') await makeRoom(hub, tx, place, job.created_by)
 }
 
 /**
@@ -159,25 +208,38 @@ export async function orderRun(
     if (kind === 'resume' ? !over || !again : over) {
       throw new CadreError('invalid_state', `run ${runId} is ${row.state}: there is nothing to ${kind}`)
     }
-    const [first] = await tx
-      .select()
-      .from(store.jobs)
-      .where(and(eq(store.jobs.run_id, row.root_run_id), eq(store.jobs.kind, 'run')))
-    const daemonId = row.daemon_id ?? first?.leased_to ?? null
     if (kind === 'resume' && row.daemon_id === null) {
       throw new CadreError('invalid_state', `run ${runId} never reached a daemon; dispatch it again`)
     }
-    const order = { realm_id: realm.id, run_id: runId, kind, payload, created_by: caller.user.id, daemon_id: daemonId }
-    const job = await enqueue(store, tx, order, hub.now())
+    const job =
+      kind === 'cancel'
+        ? await askToEnd(hub, tx, row, caller.user.id, payload)
+        : await enqueueOrder(hub, tx, row, { kind, payload, created_by: caller.user.id })
     const action = kind === 'decide' ? 'reviews/decide' : `dispatch/${kind}`
     const target = kind === 'decide' ? `${payload.review_id}: ${payload.decision}, run ${runId}` : runId
     await record(hub, tx, caller, { action, target, org_id: realm.org_id, realm_id: realm.id })
-    if (kind === 'cancel' && first?.state === 'waiting') await loseRuns(hub, tx, realm.id)
     const [after] = await tx.select().from(store.runs).where(eq(store.runs.run_id, runId))
     return { job, state: after!.state, realmId: realm.id }
   })
   hub.bell.ring(`realm ${done.realmId}`)
   return { id: runId, run_id: runId, job_id: done.job.id, state: done.state }
+}
+
+async function enqueueOrder(
+  hub: Hub,
+  tx: Db,
+  row: ReportedRun,
+  order: { kind: 'resume' | 'decide'; payload: JsonObject; created_by: number },
+): Promise<JobRow> {
+  const first = await firstJob(hub, tx, row.root_run_id)
+  const { realm_id, run_id, daemon_id, concurrency_key } = row
+  const place = { realm_id, run_id, daemon_id: daemon_id ?? first?.leased_to ?? null }
+  const blocked = order.kind === 'resume' && concurrency_key !== null
+  const job = await enqueue(hub.store, tx, { ...place, ...order, blocked }, hub.now())
+  if (!blocked) return job
+  const team = String(first?.payload.team ?? `${row.team}@${row.version}`)
+  await resumeForKey(hub, tx, row, await findPackage(hub.store, tx, team), job)
+  return job
 }
 
 /**
@@ -190,7 +252,7 @@ export async function moveRun(
   request: { run_id: string; daemon_id: string; force?: boolean },
 ): Promise<Dispatched & { moved_from: string }> {
   const { store } = hub
-  const { receipts, runs, jobs } = store
+  const { receipts, runs } = store
   const queued = await store.write(async tx => {
     const { row, realm } = await readableRun(hub, caller, request.run_id, tx)
     if (row.run_id !== row.root_run_id)
@@ -214,21 +276,17 @@ export async function moveRun(
         'the run has already written to outside systems and would do so again; to accept that, move it with `force`',
       )
     }
-    const [first] = await tx
-      .select()
-      .from(jobs)
-      .where(and(eq(jobs.run_id, row.run_id), eq(jobs.kind, 'run')))
+    const first = await firstJob(hub, tx, row.run_id)
     const found = await findPackage(store, tx, String(first?.payload.team ?? `${row.team}@${row.version}`))
     if (!found) throw new CadreError('conflict', `${row.team} is not published; start it on the daemon itself`)
-    const order = { realm_id: realm.id, run_id: row.run_id, kind: 'cancel' as const, payload: {} }
-    // The daemon that holds the run may not have been told yet that it may begin it.
-    const holder = row.daemon_id ?? first?.leased_to ?? null
-    await enqueue(store, tx, { ...order, created_by: caller.user.id, daemon_id: holder }, hub.now())
-    if (first?.state === 'waiting') await loseRuns(hub, tx, realm.id)
+    await askToEnd(hub, tx, row, caller.user.id, {})
+    const key = keyOf(found, row.inputs)
     return queueRun(hub, tx, caller, {
       realm,
       found,
       inputs: row.inputs,
+      // The new run waits for the end of the old one, which was asked for just now.
+      key: key && { ...key, whenFull: 'queue' },
       runName: row.run_name,
       workspace: row.workspace,
       needs: first?.needs ?? null,
@@ -322,6 +380,18 @@ function checkInputs(found: PackageRow, given: JsonObject): JsonObject {
   throw new CadreError('invalid_request', `${found.name}@${found.version} does not take these inputs`, {
     details: problems,
   })
+}
+
+const keys = new Recent<string, HeldKey>(1_000)
+
+/** The key of a run with these inputs. Throws `invalid_request` when they give none. */
+function keyOf({ concurrency, inputs: fields }: PackageRow, given: JsonObject): AskedKey | null {
+  if (!concurrency) return null
+  const open = fields.filter(field => !field.secret)
+  const names = fields.map(({ name }) => name)
+  const id = JSON.stringify([concurrency, names])
+  const { of, limit, whenFull } = keys.get(id) ?? keys.set(id, keyFrom(concurrency, names))
+  return { text: of(inputsFor(open, given).values), limit, whenFull }
 }
 
 async function idempotent({ store }: Hub, tx: Db, realmId: string, key: string | undefined) {

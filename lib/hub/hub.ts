@@ -2,6 +2,7 @@
 
 import type { Store } from '../../db/hub/store.ts'
 import type { Log } from '../log.ts'
+import type { ArtifactStore } from './artifacts/artifacts.ts'
 import { type Bell, createBell } from './bell.ts'
 import { Counts } from './counts.ts'
 import { LastSeen } from './last-seen.ts'
@@ -26,6 +27,8 @@ export interface Hub {
   readonly log: Log
   /** The current time in epoch milliseconds. */
   readonly now: () => number
+  /** When this process began to listen. */
+  readonly startedAt: number
   readonly memo: Memo
   readonly lastSeen: LastSeen
   readonly bell: Bell
@@ -38,6 +41,8 @@ export interface Hub {
   readonly webhookAllow: readonly string[]
   /** Whoever presents it may read `/metrics` (`CADRE_METRICS_TOKEN`). */
   readonly metricsToken: string | null
+  /** Where files of runs are kept (`CADRE_ARTIFACTS`). Null: they stay on the daemons. */
+  readonly artifacts: ArtifactStore | null
   readonly counts: Counts
   readonly checker: PackageChecker
   close(): Promise<void>
@@ -54,6 +59,7 @@ export interface HubOptions {
   trustProxy?: boolean
   webhookAllow?: readonly string[]
   metricsToken?: string | undefined
+  artifacts?: ArtifactStore | null
   /** Where agents that the user added lie: in the hub's home, and in the folder `CADRE_AGENTS`. */
   home: string
   agentsFolder?: string | undefined
@@ -69,6 +75,7 @@ export function createHub(options: HubOptions): Hub {
     store,
     log,
     now,
+    startedAt: now(),
     memo: createMemo(() => store.epoch()),
     lastSeen,
     bell: createBell(store.channel),
@@ -78,6 +85,7 @@ export function createHub(options: HubOptions): Hub {
     trustProxy,
     webhookAllow,
     metricsToken: options.metricsToken ?? null,
+    artifacts: options.artifacts ?? null,
     counts: new Counts(),
     checker,
     async close() {

@@ -15,7 +15,7 @@ export async function stored(hub: Hub): Promise<string> {
   const now = hub.now()
   const many = count()
   // Jobs that have ended are not counted: the others are found by an index, however many those are.
-  const open = and(eq(jobs.realm_id, realms.id), inArray(jobs.state, ['waiting', 'leased', 'accepted']))
+  const open = and(eq(jobs.realm_id, realms.id), inArray(jobs.state, ['blocked', 'waiting', 'leased', 'accepted']))
   const jobRows = await db
     .select({ realm: realms.id, state: jobs.state, many, oldest: min(jobs.created_at) })
     .from(realms)

@@ -31,24 +31,31 @@ export interface NewJob {
   priority?: number
   expires_at?: number | null
   idempotency_key?: string | null
+  /** Whether its run waits for a concurrency key. */
+  blocked?: boolean
 }
 
 /** The daemon that asks for jobs. */
 export type Taker = Pick<DaemonRow, 'id' | 'realm_id' | 'labels' | 'agents' | 'workspaces' | 'paused'>
 
-/** The job of a run that will never be accepted, with the reason to store in the run. */
+/** The job of a run, or of its resumption, that will never be accepted, with the reason to store in the run. */
 export interface Lost {
   job: JobRow
   reason: string
   cancelled: boolean
 }
 
-export async function enqueue({ jobs }: Store, tx: Db, job: NewJob, now: number): Promise<JobRow> {
+export async function enqueue(
+  { jobs }: Store,
+  tx: Db,
+  { blocked = false, ...job }: NewJob,
+  now: number,
+): Promise<JobRow> {
   const [row] = await tx
     .insert(jobs)
     .values({
       id: crypto.randomUUID(),
-      state: 'waiting',
+      state: blocked ? 'blocked' : 'waiting',
       deliveries: 0,
       priority: 0,
       created_at: now,
@@ -353,10 +360,13 @@ export async function answer(
   return row!
 }
 
+/** No daemon has the job; a blocked one waits for the concurrency key of its run first. */
+const IDLE: JobRow['state'][] = ['waiting', 'blocked']
+
 /**
  * Gives up the jobs of a realm that waited longer than their `queue_timeout`, were delivered too often, or belong to a
- * run that was cancelled before any daemon accepted it. Returns the jobs among them that start a run, because those
- * runs are over.
+ * run that was cancelled before any daemon accepted it. Returns the jobs among them that start or resume a run,
+ * because nothing comes of those.
  */
 export async function sweep({ jobs }: Store, tx: Db, realmId: string, now: number): Promise<Lost[]> {
   const waits = and(eq(jobs.realm_id, realmId), eq(jobs.state, 'waiting'))
@@ -366,10 +376,11 @@ export async function sweep({ jobs }: Store, tx: Db, realmId: string, now: numbe
     ...(await where(and(waits, eq(jobs.kind, 'cancel')))),
     ...(await where(and(lapses, eq(jobs.kind, 'cancel')))),
   ].map(({ run_id }) => run_id)
-  const late = await where(and(waits, isNotNull(jobs.expires_at), lte(jobs.expires_at, now)))
+  const idleHere = and(eq(jobs.realm_id, realmId), inArray(jobs.state, IDLE))
+  const late = await where(and(idleHere, isNotNull(jobs.expires_at), lte(jobs.expires_at, now)))
   const tired = await where(and(lapses, gte(jobs.deliveries, MOST_DELIVERIES)))
-  const idle = or(eq(jobs.state, 'waiting'), lte(jobs.lease_until, now))
-  const open = and(inArray(jobs.state, ['waiting', 'leased']), idle, eq(jobs.kind, 'run'))
+  const idle = or(inArray(jobs.state, IDLE), lte(jobs.lease_until, now))
+  const open = and(inArray(jobs.state, [...IDLE, 'leased']), idle, eq(jobs.kind, 'run'))
   const cancelled = cancels.length === 0 ? [] : await where(and(inArray(jobs.run_id, cancels), open))
   const verdicts = new Map<string, Lost>()
   for (const job of late) verdicts.set(job.id, { job, reason: 'queue_timeout', cancelled: false })
@@ -383,13 +394,13 @@ export async function sweep({ jobs }: Store, tx: Db, realmId: string, now: numbe
     const orders = and(eq(jobs.run_id, job.run_id), inArray(jobs.state, ['waiting', 'leased']))
     await tx.update(jobs).set({ state: 'cancelled', finished_at: now }).where(orders)
   }
-  return [...verdicts.values()].filter(({ job }) => job.kind === 'run')
+  return [...verdicts.values()].filter(({ job }) => job.kind === 'run' || job.kind === 'resume')
 }
 
 /** Whether a sweep would find a job that waited too long or was delivered too often. */
 export async function hasOverdue({ jobs, realms, db }: Store, realmId: string, now: number): Promise<boolean> {
   const found = (condition: SQL | undefined) => exists(db.select({ id: jobs.id }).from(jobs).where(condition))
-  const late = and(eq(jobs.realm_id, realmId), eq(jobs.state, 'waiting'), lte(jobs.expires_at, now))
+  const late = and(eq(jobs.realm_id, realmId), inArray(jobs.state, IDLE), lte(jobs.expires_at, now))
   const lapses = and(eq(jobs.realm_id, realmId), eq(jobs.state, 'leased'), lte(jobs.lease_until, now))
   const rows = await db
     .select({ id: realms.id })
@@ -399,13 +410,19 @@ export async function hasOverdue({ jobs, realms, db }: Store, realmId: string, n
 }
 
 /** The next time after `now` at which a job of the realm changes because time passes, or null when there is none. */
-export async function nextDeadline({ jobs, db }: Store, realmId: string, now: number): Promise<number | null> {
-  const first = async (column: typeof jobs.lease_until | typeof jobs.expires_at, state: JobRow['state']) => {
+export async function nextDeadline({ jobs, realms, db }: Store, realmId: string, now: number): Promise<number | null> {
+  const first = (column: typeof jobs.lease_until | typeof jobs.expires_at, state: JobRow['state']) => {
     const later = and(eq(jobs.realm_id, realmId), eq(jobs.state, state), gt(column, now))
-    const [row] = await db.select({ at: column }).from(jobs).where(later).orderBy(asc(column)).limit(1)
-    return row?.at ?? null
+    return sql<string | number | null>`(SELECT ${column} FROM ${jobs} WHERE ${later} ORDER BY ${column} LIMIT 1)`
   }
-  const times = [await first(jobs.lease_until, 'leased'), await first(jobs.expires_at, 'waiting')]
-  const known = times.filter(time => time !== null)
+  const [row] = await db
+    .select({
+      lease: first(jobs.lease_until, 'leased'),
+      expiry: first(jobs.expires_at, 'waiting'),
+      blocked: first(jobs.expires_at, 'blocked'),
+    })
+    .from(realms)
+    .where(eq(realms.id, realmId))
+  const known = Object.values(row ?? {}).flatMap(time => (time === null ? [] : [Number(time)]))
   return known.length === 0 ? null : Math.min(...known)
 }

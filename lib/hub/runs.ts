@@ -5,14 +5,19 @@ import { and, eq, exists, gte, inArray, lt, lte, notInArray, or, type SQL, type 
 import type { Tables } from '../../db/hub/schema.ts'
 import { afterCommit, type Db, type Store } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
+import type { skippedFor } from '../wire/concurrency.ts'
 import type { TreeEntry } from '../wire/hub-records.ts'
 import { ENDED_RUN_STATES } from '../wire/states.ts'
 import type { UserCaller } from './callers.ts'
 import { CRASHED_MS } from './daemons.ts'
 import type { Hub } from './hub.ts'
+import { giveUpPlace } from './places.ts'
 import { type JobRow, MOST_DELIVERIES, sweep } from './queue.ts'
 import { behind, below, treeOrder } from './tree-order.ts'
 import { tellRunState } from './webhooks.ts'
+
+/** Who may read runs, as their routes declare it. */
+export const READ = { grant: { runs: 'read', dispatch: 'read' }, realm: 'member' } as const
 
 export type ReportedRun = Tables['runs']['$inferSelect']
 
@@ -27,7 +32,7 @@ export function stateColumn({ runs, daemons }: Store, now: number): SQL<string> 
 
 /** The public record of a run: its row without the columns that only the hub uses. */
 export function runRecord({ tree_key: _, deliveries: __, rev: ___, job_id, ...row }: ReportedRun, state = row.state) {
-  const { log_lines, log_last, log_missing, log_ended, log_kept, ...told } = row
+  const { concurrency_key, log_lines, log_last, log_missing, log_ended, log_kept, ...told } = row
   return { ...told, job_id, state }
 }
 
@@ -53,6 +58,10 @@ export async function readableRun({ store, now }: Hub, caller: UserCaller, runId
 export async function loseRuns(hub: Hub, tx: Db, realmId: string): Promise<void> {
   const { store, now } = hub
   for (const { job, reason, cancelled } of await sweep(store, tx, realmId, now())) {
+    if (job.kind === 'resume') {
+      await keepEnded(hub, tx, job.run_id)
+      continue
+    }
     const state = cancelled ? 'cancelled' : 'failed'
     const error = cancelled ? null : { code: 'not_delivered', message: `no daemon took the run: ${reason}` }
     await endQueued(hub, tx, job.run_id, { state, reason, error, completed_at: now() })
@@ -63,7 +72,7 @@ export async function loseRuns(hub: Hub, tx: Db, realmId: string): Promise<void>
 export async function loseOverdueRuns(hub: Hub): Promise<void> {
   const { realms, jobs, db } = hub.store
   const now = hub.now()
-  const waits = and(eq(jobs.realm_id, realms.id), eq(jobs.state, 'waiting'))
+  const waits = and(eq(jobs.realm_id, realms.id), inArray(jobs.state, ['waiting', 'blocked']))
   const lapsed = and(eq(jobs.realm_id, realms.id), eq(jobs.state, 'leased'), lte(jobs.lease_until, now))
   const cancelled = db
     .select({ run_id: jobs.run_id })
@@ -92,6 +101,22 @@ export async function cancelQueued(hub: Hub, tx: Db, job: JobRow): Promise<void>
   await endQueued(hub, tx, job.run_id, { state: 'cancelled', reason: 'cancelled', completed_at: hub.now() })
 }
 
+/** Ends a run at once that found its key full and does not wait. */
+export async function skipQueued(hub: Hub, tx: Db, job: JobRow, end: ReturnType<typeof skippedFor>): Promise<void> {
+  const { jobs } = hub.store
+  const over = { state: 'cancelled' as const, error: end.error.message, finished_at: hub.now() }
+  await tx.update(jobs).set(over).where(eq(jobs.id, job.id))
+  await endQueued(hub, tx, job.run_id, { state: 'cancelled', ...end, completed_at: hub.now() })
+}
+
+/** Gives up the place of a run whose resumption came to nothing. */
+export async function keepEnded(hub: Hub, tx: Db, runId: string): Promise<void> {
+  const { runs } = hub.store
+  const over = and(eq(runs.run_id, runId), inArray(runs.state, [...ENDED_RUN_STATES]))
+  const [run] = await tx.select().from(runs).where(over)
+  if (run) await giveUpPlace(hub, tx, run, true)
+}
+
 async function endQueued(hub: Hub, tx: Db, runId: string, end: Partial<ReportedRun>): Promise<void> {
   const { runs } = hub.store
   const queued = and(eq(runs.run_id, runId), eq(runs.state, 'queued'))
@@ -100,7 +125,10 @@ async function endQueued(hub: Hub, tx: Db, runId: string, end: Partial<ReportedR
     .set({ ...end, rev: sql`${runs.rev} + 1` })
     .where(queued)
     .returning()
-  if (ended) await tellRunState(hub, tx, ended)
+  if (ended) {
+    await tellRunState(hub, tx, ended)
+    await giveUpPlace(hub, tx, ended, true)
+  }
   afterCommit(tx, () => hub.bell.ring(`run ${runId}`))
 }
 

@@ -9,6 +9,8 @@ import { firstStart } from './accounts.ts'
 import type { HubConfig } from './config.ts'
 import { ONLINE_MS } from './daemons.ts'
 import { createHub, type Hub } from './hub.ts'
+import { removeLeftFiles } from './kept-files.ts'
+import { passSilentHolders } from './places.ts'
 import { forgetRuns, loseOverdueRuns } from './runs.ts'
 import { forgetDeliveries, sendWebhooks } from './webhook-delivery.ts'
 import { tellStaleDaemons } from './webhooks.ts'
@@ -19,9 +21,9 @@ const LOOK_MS = 2_000
 
 /** Throws `conflict` while another hub serves the same SQLite database. */
 export async function openHub(config: HubConfig, log: Log): Promise<Hub> {
-  const { database, key, trustProxy, webhookAllow, metricsToken, home, agentsFolder } = config
+  const { database, key, trustProxy, webhookAllow, metricsToken, artifacts, home, agentsFolder } = config
   const hold = serveAlone(database)
-  const options = { log, key, trustProxy, webhookAllow, metricsToken, home, agentsFolder }
+  const options = { log, key, trustProxy, webhookAllow, metricsToken, artifacts, home, agentsFolder }
   const hub = createHub({ store: await openStore(database), ...options })
   const password = await firstStart(hub, config.admin)
   if (password !== null) {
@@ -47,6 +49,7 @@ export function keepChores(hub: Hub, { keepRunsDays }: Pick<HubConfig, 'keepRuns
     if (busy) return
     busy = true
     await chore(hub, 'overdue runs could not be ended', () => loseOverdueRuns(hub))
+    await chore(hub, 'runs could not pass those of silent daemons', () => passSilentHolders(hub))
     if (hub.now() >= daemonsJudged) {
       await chore(hub, 'silent daemons could not be found', () => tellStaleDaemons(hub))
     }
@@ -56,6 +59,7 @@ export function keepChores(hub: Hub, { keepRunsDays }: Pick<HubConfig, 'keepRuns
       await chore(hub, 'old webhook deliveries could not be deleted', () =>
         forgetOld(hub, keepRunsDays, forgetDeliveries),
       )
+      await chore(hub, 'files of deleted runs could not be removed', () => removeLeftFiles(hub))
     }
     busy = false
   }

@@ -2,26 +2,25 @@
 // last change are stored in one transaction. The hub does not trust the daemon: a daemon may report only its own runs,
 // of teams on the realm's list. A change that does not fit is refused without delaying the others.
 
-import { setImmediate as nextTurn } from 'node:timers/promises'
 import { and, eq, inArray } from 'drizzle-orm'
 import type { Db } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
 import { isObject } from '../json.ts'
 import { matches } from '../schema.ts'
+import { takeTurns } from '../turns.ts'
 import { CHANGES, type ChangeKind, MAX_CHANGE_BYTES, type SyncChange } from '../wire/changes.ts'
 import { gap } from '../wire/protocol.ts'
 import { ENDED_RUN_STATES } from '../wire/states.ts'
 import { awaitsApproval, type DaemonRow } from './daemons.ts'
 import type { Hub } from './hub.ts'
 import { withLines } from './log-state.ts'
+import { giveUpPlace, rejoin } from './places.ts'
 import { lastRev, type ReportedRun } from './runs.ts'
 import { listedTeams } from './team-list.ts'
 import { tellRunState } from './webhooks.ts'
 
 /** The maximum length in bytes of a name in an index. PostgreSQL's index keys are limited to 2,704 bytes. */
 const MAX_KEY = 2_400
-/** How long a batch may occupy the event loop before other calls get their turn. */
-const TURN_MS = 10
 
 export type Refusal = 'invalid_request' | 'forbidden' | 'conflict' | 'too_large' | 'not_found'
 
@@ -52,12 +51,9 @@ export async function applyBatch(hub: Hub, tx: Db, daemonId: string, batch: Batc
   const known = Math.max(acked, batch.from_seq - 1)
   const rejected: Applied['rejected'] = []
   const touched: Applied['touched'] = new Map()
-  let turn = performance.now()
+  const endTurn = takeTurns()
   for (const [offset, change] of batch.changes.entries()) {
-    if (performance.now() - turn > TURN_MS) {
-      await nextTurn()
-      turn = performance.now()
-    }
+    await endTurn()
     const seq = batch.from_seq + offset
     if (!isObject(change) || change.seq !== seq) {
       throw new CadreError('invalid_request', `change ${offset} of the batch must have seq ${seq}`, {
@@ -69,7 +65,10 @@ export async function applyBatch(hub: Hub, tx: Db, daemonId: string, batch: Batc
     if (refusal) rejected.push({ seq, code: refusal })
     acked = seq
   }
-  for (const [root, ids] of touched) await renumber(hub, tx, root, [...ids])
+  for (const [root, ids] of touched) {
+    await endTurn()
+    await renumber(hub, tx, root, [...ids])
+  }
   await tx.update(daemons).set({ epoch: batch.epoch, acked_seq: acked }).where(eq(daemons.id, daemonId))
   return { acked_seq: acked, rejected, fresh: Math.max(0, acked - known), touched }
 }
@@ -149,7 +148,7 @@ const rootIn = (change: Partial<SyncChange<'run'>>): string | undefined => chang
  * Refuses for now what a daemon that is not approved reports about runs that the hub dispatched, because another
  * machine may have taken over its id. The daemon keeps these changes in its outbox and sends them once it is approved.
  */
-async function refuseDispatched(
+export async function refuseDispatched(
   { store: { runs } }: Hub,
   tx: Db,
   daemon: DaemonRow,
@@ -230,6 +229,10 @@ async function applyRun(
     const created_at = known?.created_at ?? run.created_at ?? started_at ?? hub.now()
     await tellRunState(hub, tx, { ...told, run_id, realm_id: daemon.realm_id, created_at })
   }
+  if (known && known.concurrency_key !== null && (run.state !== known.state || attempt !== known.attempt)) {
+    if (over) await giveUpPlace(hub, tx, known)
+    else if (ENDED_RUN_STATES.includes(known.state)) await rejoin(hub, tx, known)
+  }
   if (over) {
     const held = and(eq(jobs.run_id, run_id), eq(jobs.kind, 'run'), eq(jobs.state, 'accepted'))
     await tx.update(jobs).set({ state: 'done', finished_at: hub.now() }).where(held)
@@ -291,12 +294,16 @@ function applyDetail<K extends DetailKind>(hub: Hub, tx: Db, run: ReportedRun, k
 const DETAILS: {
   [K in DetailKind]: (hub: Hub, tx: Db, run: ReportedRun, change: SyncChange<K>) => Promise<Refusal | null>
 } = {
-  async phase({ store: { phases } }, tx, { run_id }, { phase }) {
+  async phase({ store: { phases, artifacts } }, tx, { run_id }, { phase }) {
     const [known] = await tx
       .select({ attempt: phases.attempt })
       .from(phases)
       .where(and(eq(phases.run_id, run_id), eq(phases.index, phase.index)))
     if (known && phase.attempt < known.attempt) return 'conflict'
+    if (known && phase.attempt > known.attempt) {
+      // A new attempt writes its files again.
+      await tx.delete(artifacts).where(and(eq(artifacts.run_id, run_id), eq(artifacts.phase, phase.name)))
+    }
     const { index, name, type, agent, action, state, reason, attempt, depends_on, error, ok, text, data, files } = phase
     const { started_at, completed_at } = phase
     const told = { name, type, agent, action, state, reason, attempt, depends_on, error, ok, text, data, files }

@@ -21,6 +21,8 @@ import {
   type Decision,
   decide,
   doubtSent,
+  endQueued,
+  keyOf,
   loadTree,
   type NewRun,
   planResume,
@@ -34,7 +36,7 @@ import {
   textOf,
 } from './steps/steps.ts'
 import type { Store } from './store/store.ts'
-import { type Notice, type RunPhases, type RunRecord, runPhases, runRecord, waitOf } from './views/views.ts'
+import { type Notice, type RunPhases, type RunRecord, runPhases, runRecord, turnOfRun, waitOf } from './views/views.ts'
 
 export type { EngineOptions }
 
@@ -79,6 +81,7 @@ export class Engine {
     this.#opening ??= this.#open()
     await this.#opening
     const roots = only ?? this.store.runs.openRoots().map(({ id }) => id)
+    for (const id of roots) if (this.store.runs.get(id)?.state === 'queued') this.#parts.machine.queued.add(id)
     await Promise.all(
       roots.map(root =>
         this.#parts.journal
@@ -127,12 +130,14 @@ export class Engine {
     const id = request.runId ?? Bun.randomUUIDv7()
     if (request.runId !== undefined && this.store.runs.get(id)) return this.record(id)
     const { secrets } = this.#options
+    const held = bundle.team(bundle.root).key
+    const key = held && keyOf(held, inputs)
     this.#parts.bundles.set(bundle.id, bundle)
     const run: NewRun = { id, bundle, teamKey: bundle.root, inputs, runName, workspace, fromPath, synced }
     try {
       await secrets.keep(id, bundle.team(bundle.root).inputs, inputs)
       return await this.#ask(id, () => {
-        beginTop(this.#parts.machine, run)
+        beginTop(this.#parts.machine, run, key)
         const live = this.#parts.machine.lives.get(id)
         return live ? runRecord(live.row) : this.record(id)
       })
@@ -152,7 +157,11 @@ export class Engine {
     const row = this.store.runs.get(runId)
     if (!row) throw new CadreError('not_found', `there is no run ${runId}`)
     const apply = () => {
-      refuseStop(this.#parts.machine, runId)
+      const now = refuseStop(this.#parts.machine, runId)
+      if (now.state === 'queued') {
+        endQueued(this.#parts.machine, now, { reason })
+        return this.record(runId)
+      }
       // A tree that `recover` left out is read and asked to end in the same change, so that it starts nothing again.
       if (!this.#parts.machine.lives.has(runId)) loadTree(this.#parts.machine, row.root_id)
       const live = this.#parts.machine.lives.get(runId)!
@@ -232,8 +241,13 @@ export class Engine {
   /** The phases of a run. Each phase that has not ended says what it waits for. */
   phases(runId: string): RunPhases {
     const live = this.#parts.machine.lives.get(runId)
+    const turn = live ? null : turnOfRun(this.store, runId)
     const waits = (position: number) =>
-      live ? waitOf(live, position, this.#parts.attempts.note(runId, position), this.#parts.disk.low) : null
+      turn
+        ? turn
+        : live
+          ? waitOf(live, position, this.#parts.attempts.note(runId, position), this.#parts.disk.low)
+          : null
     return runPhases(this.store, runId, id => this.bundle(id), waits)
   }
 
@@ -328,7 +342,7 @@ export {
   runEnded,
 } from './core/core.ts'
 export { CHOICES, type Decision, maskInputs, type ResumeOptions, type ResumePlan } from './steps/steps.ts'
-export { Store } from './store/store.ts'
+export { Store, type UploadRow } from './store/store.ts'
 export {
   type Batch,
   listRuns,

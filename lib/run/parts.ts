@@ -20,7 +20,7 @@ import {
   recordEvent,
 } from './attempt/attempt.ts'
 import type { EngineHost } from './core/core.ts'
-import { AfterCommit, Alarm, Farewell, Launcher, LogFeed, PhaseFolders } from './effects/effects.ts'
+import { AfterCommit, Alarm, Farewell, KeyTurns, Launcher, LogFeed, PhaseFolders } from './effects/effects.ts'
 import { Settler } from './files/files.ts'
 import { errorOf, Machine, receiptChanged, textOf } from './steps/steps.ts'
 import { Journal, Seal, Store, type Unit } from './store/store.ts'
@@ -153,6 +153,7 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
     folders: folders,
     messenger: messenger,
     farewell: farewell,
+    keyTurns: new KeyTurns(common),
   })
   const alarm: Alarm = new Alarm(machine, journal, log)
   const settler = new Settler({ db, write, stateDirOf, now, log })

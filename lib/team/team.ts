@@ -24,5 +24,6 @@ function compiler(): typeof Compile {
 }
 
 export const loadBundle: typeof Compile.loadBundle = (...given) => compiler().loadBundle(...given)
+export const keyFrom: typeof Compile.keyFrom = (...given) => compiler().keyFrom(...given)
 export const bundleFromJson: typeof Compile.bundleFromJson = json => compiler().bundleFromJson(json)
 export const teamJsonSchema: typeof Compile.teamJsonSchema = agents => compiler().teamJsonSchema(agents)

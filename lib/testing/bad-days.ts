@@ -103,12 +103,17 @@ export function badDays<V extends FakeVendor>(trial: Trial<V>): void {
     }
 
     check('no reply is left when the run is stopped', () => stopped(silence))
-    check('no reply is left when the time of the phase is over', () => stopped(silence, AbortSignal.timeout(50)))
-    async function stopped(answer: Parameters<FakeVendor['fail']>[1], given?: AbortSignal) {
+    check('no reply is left when the time of the phase is over', () =>
+      stopped(silence, new DOMException('The phase is over its time.', 'TimeoutError')),
+    )
+    /** Stops the call as soon as its request has reached the vendor. */
+    async function stopped(answer: () => Response | Promise<Response>, reason?: DOMException) {
       const controller = new AbortController()
-      const stopping = setTimeout(() => controller.abort(), 50)
-      const { tried } = await failing(answer, given ?? controller.signal)
-      clearTimeout(stopping)
+      const asked = () => {
+        setTimeout(() => controller.abort(reason), 10)
+        return answer()
+      }
+      const { tried } = await failing(asked, controller.signal)
       expect(failureOf(tried).code).toBe('aborted')
       expect(tried.ms).toBeLessThan(GRACE_MS)
     }

@@ -74,6 +74,7 @@ export interface Tried {
   lines: string[]
   mask(text: string): string
   ms: number
+  workspace: string
 }
 
 /** What of an example is said of a call. */
@@ -94,7 +95,8 @@ export async function attempt<V extends Vendor>(
     result => ({ result, error: null }),
     (error: unknown) => ({ result: null, error }),
   )
-  return { ...went, files: begun.files(), lines: begun.lines, mask: begun.mask, ms: performance.now() - began }
+  const { lines, mask, workspace } = begun
+  return { ...went, files: begun.files(), lines, mask, ms: performance.now() - began, workspace }
 }
 
 /** The error of a call. Throws unless the agent itself reported the failure and wrote no file. */

@@ -31,8 +31,9 @@ export function onceRequests<V extends FakeVendor>(trial: Trial<V>): void {
   check('finds what it wrote when the reply was lost', async () => {
     await using vendor = await open()
     vendor.fail(request, () => refusal(502), { done: true })
-    failureOf(await attempt(trial, vendor))
-    expect(await ask(trial, vendor)).toMatchObject({ text: expect.stringMatching(/\S/) })
+    const tried = await attempt(trial, vendor)
+    failureOf(tried)
+    expect(await ask(trial, vendor, tried)).toMatchObject({ text: expect.stringMatching(/\S/) })
   })
 }
 
@@ -53,21 +54,23 @@ export function finds<V extends Vendor>(trial: Trial<V>): void {
 
   check('finds what it wrote, and nothing that another entry wrote', async () => {
     await using vendor = await open()
-    const { result, error } = await attempt(trial, vendor)
+    const { result, error, workspace } = await attempt(trial, vendor)
     if (!result) throw error
-    const found = await ask(trial, vendor)
+    const found = await ask(trial, vendor, { workspace })
     expect(found?.external).toEqual(result.external)
     expect(found?.text).toMatch(/\S/)
-    await expectNothing(ask(trial, vendor, OTHER_KEY))
+    await expectNothing(ask(trial, vendor, { key: OTHER_KEY }))
   })
 }
 
+/** Asks as the engine does: in the workspace of the call, where there was one. */
 async function ask<V extends Vendor>(
   { subject, call, example }: Trial<V>,
   vendor: V,
-  key?: string,
+  { key, workspace }: { key?: string; workspace?: string } = {},
 ): Promise<AgentResult | null> {
   const { entry, ...given } = callOf(example(vendor))
-  const { find } = await subject.begin(vendor, call, entry, { ...given, ...(key !== undefined && { key }) })
+  const known = { ...(key !== undefined && { key }), ...(workspace !== undefined && { workspace }) }
+  const { find } = await subject.begin(vendor, call, entry, { ...given, ...known })
   return find!()
 }

@@ -22,6 +22,7 @@ import { createRedactor, type KnownSecret } from '../redact.ts'
 import { problems } from '../schema.ts'
 import { openSettings, type Settings } from '../settings/settings.ts'
 import { callContext } from './context.ts'
+import { asDeclared } from './data.ts'
 import type { Vendor } from './fake-vendor.ts'
 
 /**
@@ -63,6 +64,7 @@ export interface Call {
   /** Null when the handler has none. */
   find: (() => Promise<AgentResult | null>) | null
   files(): Record<string, string>
+  workspace: string
   lines: string[]
 }
 
@@ -119,14 +121,22 @@ export class Subject<V extends Vendor> {
     return this.#opened(given, settings => settings.secrets({ get: () => this.agent }))
   }
 
-  /** Prepares a call. Throws for an entry that the schema refuses, as a run does. */
-  async begin(vendor: V, call: string, entry: JsonObject, options: CallOptions = {}): Promise<Call> {
+  /**
+   * Prepares a call, in a new workspace or in that of an earlier call. Throws for an entry that the schema refuses, as a
+   * run does.
+   */
+  async begin(
+    vendor: V,
+    call: string,
+    entry: JsonObject,
+    { workspace: earlier, ...options }: CallOptions & { workspace?: string } = {},
+  ): Promise<Call> {
     const handler = this.handler(call)
     const wrong = problems(handler.entry, entry).map(({ path, message }) => `${path || 'entry'}: ${message}`)
     if (wrong.length > 0) throw new Error(`[${this.name}.${call}] ${wrong.join('; ')}`)
     const { files = {}, allow = [], event, key, signal, prepare } = options
-    const [stateDir, workspace] = [this.#folder(), this.#folder()]
-    await prepare?.(workspace)
+    const [stateDir, workspace] = [this.#folder(), earlier ?? this.#folder()]
+    if (!earlier) await prepare?.(workspace)
     for (const [path, text] of Object.entries(files)) {
       mkdirSync(dirname(join(workspace, path)), { recursive: true })
       writeFileSync(join(workspace, path), text)
@@ -146,11 +156,12 @@ export class Subject<V extends Vendor> {
     })
     const { find } = handler
     return {
-      run: async () => handler.run(entry, context),
+      run: async () => asDeclared(handler, await handler.run(entry, context)),
       mask: redactor.text,
-      find: find ? async () => find(entry, context) : null,
+      find: find ? async () => asDeclared(handler, await find(entry, context)) : null,
       files: () => filesIn(join(stateDir, 'files', 'phase')),
       lines,
+      workspace,
     }
   }
 

@@ -1,12 +1,14 @@
-// The dashboard's page: `GET /` and its assets. Bun bundles them in memory at the first request. The files hold nothing
-// secret and need no credential; every call that the page makes is one of the API and needs what the API asks.
+// The dashboard's page: `GET /` and its assets. Bun bundles them in memory at the first request; a compiled program
+// carries them. The files hold nothing secret and need no credential; every call that the page makes is one of the API and needs what the API asks.
 
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { Elysia } from 'elysia'
+import { carried, type Dashboard } from '../carried.ts'
 import { CadreError } from '../error.ts'
 import { httpKit } from '../http/kit.ts'
+import { ROOT } from '../place.ts'
 
-const PAGE = join(import.meta.dir, 'page')
+const PAGE = join(ROOT, 'lib/web/page')
 
 /**
  * Nothing but our own files runs or loads, no page frames this one, and text never becomes markup: without a trusted
@@ -34,30 +36,19 @@ const GUARDS = {
   'x-frame-options': 'DENY',
 }
 
-interface File {
-  bytes: Uint8Array<ArrayBuffer>
-  type: string
-}
-
-interface Built {
-  html: string
-  /** By the name that follows `/web/`. Names contain a hash of the content. */
-  files: Map<string, File>
-}
-
 /** The routes of the page. */
 export function web() {
-  let building: Promise<Built> | undefined
+  let building = carried && Promise.resolve(carried.dashboard)
   const built = () => {
     building ??= build().catch(error => {
-      building = undefined
+      building = null
       throw error
     })
     return building
   }
   return new Elysia({ name: 'web' })
     .use(httpKit())
-    .get('/', async () => send({ bytes: encoded((await built()).html), type: 'text/html;charset=utf-8' }, 'no-cache'), {
+    .get('/', async () => send((await built()).html, 'text/html;charset=utf-8', 'no-cache'), {
       open: true,
       media: 'text/html',
       detail: { summary: 'The dashboard' },
@@ -65,32 +56,38 @@ export function web() {
     .get(
       '/web/:file',
       async ({ params }) => {
-        const file = (await built()).files.get(params.file)
+        const { files } = await built()
+        const file = Object.hasOwn(files, params.file) && files[params.file]
         if (!file) throw new CadreError('not_found', `the dashboard has no file ${params.file}: reload the page`)
-        return send(file, 'public, max-age=31536000, immutable')
+        return send(file.text, file.type, 'public, max-age=31536000, immutable')
       },
       { open: true, media: 'text/javascript', detail: { summary: 'A file of the dashboard' } },
     )
 }
 
-/** Bundles the page. Tests measure what it returns. */
-export async function build(): Promise<Built> {
+/**
+ * Bundles the page. `jsx` says what its tsconfig.json says, because Bun reads none in a node_modules and could read that of
+ * the current folder. Tests measure what it returns.
+ */
+export async function build(): Promise<Dashboard> {
   const { outputs } = await Bun.build({
     entrypoints: [join(PAGE, 'main.tsx')],
     target: 'browser',
     minify: true,
+    tsconfig: join(PAGE, 'tsconfig.json'),
+    jsx: { runtime: 'automatic', importSource: 'preact' },
     naming: { entry: '[name]-[hash].[ext]', chunk: '[name]-[hash].[ext]', asset: '[name]-[hash].[ext]' },
     define: { 'process.env.NODE_ENV': '"production"' },
   })
-  const icon = await Bun.file(join(PAGE, 'icon.svg')).bytes()
-  const files = new Map([[`icon-${Bun.hash(icon).toString(36)}.svg`, { bytes: icon, type: 'image/svg+xml' }]])
-  for (const output of outputs)
-    files.set(nameOf(output.path), { bytes: new Uint8Array(await output.arrayBuffer()), type: output.type })
-  const path = (extension: string) => `/web/${[...files.keys()].find(name => name.endsWith(extension))}`
+  const icon = await Bun.file(join(PAGE, 'icon.svg')).text()
+  const bundled = outputs.map(async output => [basename(output.path), { text: await output.text(), type: output.type }])
+  const files: Dashboard['files'] = {
+    [`icon-${Bun.hash(icon).toString(36)}.svg`]: { text: icon, type: 'image/svg+xml' },
+    ...Object.fromEntries(await Promise.all(bundled)),
+  }
+  const path = (extension: string) => `/web/${Object.keys(files).find(name => name.endsWith(extension))}`
   return { html: htmlOf(path('.js'), path('.css'), path('.svg')), files }
 }
-
-const nameOf = (path: string): string => path.split('/').at(-1)!
 
 const htmlOf = (script: string, style: string, icon: string): string => `<!doctype html>
 <html lang="en">
@@ -107,7 +104,5 @@ const htmlOf = (script: string, style: string, icon: string): string => `<!docty
 </html>
 `
 
-const encoded = (text: string): Uint8Array<ArrayBuffer> => new TextEncoder().encode(text)
-
-const send = ({ bytes, type }: File, caching: string): Response =>
-  new Response(bytes, { headers: { ...GUARDS, 'content-type': type, 'cache-control': caching } })
+const send = (text: string, type: string, caching: string): Response =>
+  new Response(text, { headers: { ...GUARDS, 'content-type': type, 'cache-control': caching } })

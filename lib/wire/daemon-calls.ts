@@ -38,6 +38,8 @@ export const ValidateTeam = call(
     /** The named secrets that it uses, and those of them that cannot be read. */
     secrets: Type.Array(AnyText),
     missing_secrets: Type.Array(Problem),
+    /** What is not wrong, and may not be what the author expects. */
+    notes: Type.Optional(Type.Array(AnyText)),
   }),
 )
 
@@ -161,7 +163,13 @@ const Artifact = Type.Object({ ...FileRecord.properties, phase: AnyText })
 export type Artifact = Static<typeof Artifact>
 export const ListArtifacts = call('/v1/artifacts/list', OneRun, listOf('artifacts', Artifact))
 
-const Handler = { effect: AnyText, entry: AnyObject, find: Type.Boolean() }
+const Handler = Type.Object({
+  description: Type.Optional(AnyText),
+  effect: AnyText,
+  entry: AnyObject,
+  data: Type.Optional(AnyObject),
+  find: Type.Boolean(),
+})
 const AgentEntry = Type.Object({
   name: AnyText,
   type: AnyText,
@@ -169,13 +177,13 @@ const AgentEntry = Type.Object({
   description: AnyText,
   file: AnyText,
   settings: Type.Optional(AnyObject),
-  actions: Type.Record(Type.String(), Type.Object({ ...Handler, description: Type.Optional(AnyText) })),
-  source: Type.Optional(Type.Object(Handler)),
-  target: Type.Optional(Type.Object(Handler)),
-  phase: Type.Optional(Type.Object(Handler)),
-  notify: Type.Optional(Type.Object(Handler)),
+  actions: Type.Record(Type.String(), Handler),
+  source: Type.Optional(Handler),
+  target: Type.Optional(Handler),
+  phase: Type.Optional(Handler),
+  notify: Type.Optional(Handler),
 })
-/** An agent of the catalogue. `settings` and `entry` are JSON Schemas. */
+/** An agent of the catalogue. `settings`, `entry` and `data` are JSON Schemas. */
 export type AgentEntry = Static<typeof AgentEntry>
 export const ListAgents = call(
   '/v1/agents/list',

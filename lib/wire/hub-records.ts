@@ -202,6 +202,8 @@ export const Artifact = named('artifact', {
   path: Text,
   bytes: Type.Integer(),
   sha256: Text,
+  /** Whether `artifacts/get` has it. The file is on the daemon of its run in any case. */
+  stored: Type.Boolean(),
 })
 
 export const Review = named('review', {
@@ -229,7 +231,7 @@ export const QueuedJob = named('queued_job', {
   job_id: Text,
   run_id: Text,
   kind: JobKind,
-  state: Type.Enum(['waiting', 'leased']),
+  state: Type.Enum(['blocked', 'waiting', 'leased']),
   priority: Type.Integer(),
   team: nullable(Text),
   daemon_id: nullable(Text),

@@ -21,6 +21,9 @@ export const RunOrder = Type.Object({
 })
 export type RunOrder = Static<typeof RunOrder>
 
+/** `reason`: a newer run of its key takes the place. A run that was asked to end before is then left alone. */
+export const CancelOrder = Type.Object({ reason: Type.Optional(AnyText) })
+
 export const ResumeOrder = Type.Object({ from_phase: Type.Optional(AnyText) })
 
 /** A person's answer to a review, and who that person is. */
@@ -36,7 +39,7 @@ export type DecideOrder = Static<typeof DecideOrder>
 /** The payload by kind. */
 export const ORDERS = {
   run: RunOrder,
-  cancel: Type.Object({}),
+  cancel: CancelOrder,
   resume: ResumeOrder,
   decide: DecideOrder,
 } as const satisfies Record<JobKind, TSchema>

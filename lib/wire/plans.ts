@@ -3,6 +3,7 @@
 import type { Static } from 'typebox'
 import { nullable } from '../schema.ts'
 import { Type } from '../type.ts'
+import { WHEN_FULL } from './concurrency.ts'
 import { AnyJson, AnyObject, AnyText } from './parts.ts'
 import { PHASE_TYPES } from './states.ts'
 
@@ -26,6 +27,8 @@ const TEAM = {
   version: AnyText,
   /** The team is already above this place, so it calls itself. */
   recursive: Type.Optional(Type.Boolean()),
+  /** The key of the team, as written. It is not held here, because only top runs hold a key. */
+  unheld: Type.Optional(AnyText),
 }
 const Team = Type.Object(TEAM)
 export type PlannedTeam = Static<typeof Team> & { phases: PlannedPhase[] }
@@ -49,6 +52,15 @@ export const Plan = Type.Object({
   inputs: AnyObject,
   /** Named secrets that its teams use. */
   secrets: Type.Array(AnyText),
+  /** The key that the run would hold; null when its team has none. */
+  concurrency: nullable(
+    Type.Object({
+      /** Null when the inputs give none. */
+      key: nullable(AnyText),
+      limit: Type.Integer(),
+      when_full: Type.Enum([...WHEN_FULL]),
+    }),
+  ),
   /** What a hub asks of the daemon to which it gives the run. */
   requires: Type.Object({
     labels: Type.Record(Type.String(), AnyText),

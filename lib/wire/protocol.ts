@@ -3,7 +3,7 @@
 
 import type { Static } from 'typebox'
 import { CadreError } from '../error.ts'
-import { named } from '../schema.ts'
+import { named, nullable } from '../schema.ts'
 import { Type } from '../type.ts'
 import { call } from './call.ts'
 import { AnyLeasedJob } from './jobs.ts'
@@ -29,7 +29,8 @@ export type AccessList = Static<typeof AccessList>
 
 /**
  * What register and heartbeat both return. `teams` is present when the daemon has another version of the list.
- * `approved` says whether the daemon gets jobs. Older hubs give jobs to every daemon and do not send it.
+ * `approved` says whether the daemon gets jobs. Older hubs give jobs to every daemon and do not send it. `artifacts` says
+ * whether the hub keeps files of runs; older hubs do not.
  */
 export const BULLETIN = {
   dispatch_public_key: AnyText,
@@ -38,6 +39,7 @@ export const BULLETIN = {
   teams_version: AnyText,
   teams: Type.Optional(Type.Array(AnyText)),
   approved: Type.Optional(Type.Boolean()),
+  artifacts: Type.Optional(Type.Boolean()),
 }
 const Bulletin = Type.Object(BULLETIN)
 export type Bulletin = Static<typeof Bulletin>
@@ -129,6 +131,42 @@ export const Sync = call(
     rejected: Type.Array(Type.Object({ seq: Type.Integer(), code: AnyText })),
   }),
 )
+
+/** A file that a run of the daemon has recorded. */
+const OFFERED = {
+  daemon_id: Uuid,
+  run_id: Uuid,
+  sha256: Type.String({ pattern: '^[0-9a-f]{64}$', 'x-expected': 'a SHA-256 in hexadecimal' }),
+  bytes: Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER }),
+}
+
+/**
+ * Asks how to send a file. With `stored` the hub has it already. Otherwise it is sent with PUT and exactly these headers
+ * to `url`, or to `PUT_FILE` of the hub when that is null.
+ */
+export const OfferFile = call(
+  '/v1/artifacts/offer',
+  Type.Object({ ...OFFERED, protocol: Protocol }),
+  Type.Object({
+    stored: Type.Boolean(),
+    upload: nullable(Type.Object({ url: nullable(AnyText), headers: Type.Record(Type.String(), AnyText) })),
+  }),
+)
+
+/** Reports that a file was sent. The hub looks for it in its store. */
+export const KeepFile = call(
+  '/v1/artifacts/keep',
+  Type.Object({ ...OFFERED, protocol: Protocol }),
+  Type.Object({ stored: Type.Literal(true) }),
+)
+
+/** Takes a file as the body of a PUT. */
+export const PUT_FILE = '/v1/artifacts/put'
+/** The query of `PUT_FILE`, in which numbers are text. */
+export const PutFile = Type.Object({
+  ...OFFERED,
+  bytes: Type.String({ pattern: '^(0|[1-9][0-9]{0,14})$', 'x-expected': 'a number of bytes' }),
+})
 
 const ACKED = '/acked_seq'
 

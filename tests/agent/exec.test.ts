@@ -5,8 +5,9 @@ import exec from '../../agents/exec.ts'
 import { AgentError } from '../../lib/agent/agent-error.ts'
 import { testAgent } from '../../lib/testing/testing.ts'
 import { phaseFolder, type TestContext, testContext } from '../support/context.ts'
+import { truthful } from '../support/truthful.ts'
 
-const phase = exec.phase!
+const phase = truthful(exec).phase!
 
 await testAgent({
   file: join(import.meta.dir, '../../agents/exec.ts'),

@@ -8,6 +8,7 @@ import type { Effect } from '../../lib/agent/effect.ts'
 import { problems } from '../../lib/schema.ts'
 import { phaseFolder, testContext } from '../support/context.ts'
 import { faultServer, rawServer } from '../support/faults.ts'
+import { truthful } from '../support/truthful.ts'
 
 const TOKEN = 'canary-in-a-header'
 const entry = (url: string) => ({ name: 'x', url, headers: { authorization: `Bearer ${TOKEN}` } })
@@ -24,7 +25,7 @@ await testAgent({
   },
 })
 
-const { source, target } = http as Required<typeof http>
+const { source, target } = truthful(http) as Required<typeof http>
 const effectOf = (handler: typeof source, entry: object): Effect =>
   typeof handler.effect === 'function' ? handler.effect(entry) : handler.effect
 

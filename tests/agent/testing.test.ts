@@ -4,8 +4,8 @@
 import { beforeAll, expect, test } from 'bun:test'
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { REPOSITORY } from '../../lib/agent/imports.ts'
 import { agentSource, homeConfig, testSource } from '../../lib/daemon/commands/agent-template.ts'
+import { ROOT } from '../../lib/place.ts'
 import { folder } from '../support/folder.ts'
 
 interface Fault {
@@ -26,7 +26,7 @@ const once = (find: string): [string, string][] => [
 const FIND = `async find({ ref }, context) {
   const reply = await context.fetch(context.settings.base_url + pathOf(ref), { headers: { authorization: 'Bearer ' + context.settings.api_token } })
   if (reply.status === 404 || !(await reply.text()).includes(context.key)) return null
-  return { text: 'found it', external: { id: ref } }
+  return { text: 'found it', data: { id: ref }, external: { id: ref } }
 },`
 const KEYED: [string, string] = [
   '{ text: await readText(context, file, MOST) }',
@@ -63,6 +63,14 @@ const FAULTS: Record<string, Fault> = {
   },
   'no-json': {
     change: [['text: `item ${ref}`, data: { id: ref }', 'text: `item ${ref}`, data: { id: new Date() as never }']],
+    fails: ['get_item > gives a line for people and plain JSON'],
+  },
+  'untrue-data': {
+    change: [['text: `item ${ref}`, data: { id: ref }', 'text: `item ${ref}`, data: { id: ref, more: item.text }']],
+    fails: ['get_item > gives a line for people and plain JSON'],
+  },
+  'lost-data': {
+    change: [['text: `item ${ref}`, data: { id: ref }', 'text: `item ${ref}`']],
     fails: ['get_item > gives a line for people and plain JSON'],
   },
   'too-large': {
@@ -115,7 +123,7 @@ const FAULTS: Record<string, Fault> = {
     fails: ['put_item > does not send again', 'put_item > on a bad day of the vendor > 500'],
   },
   'finds-always': {
-    change: once("async find({ ref }) { return { text: 'found it', external: { id: ref } } },"),
+    change: once("async find({ ref }) { return { text: 'found it', data: { id: ref }, external: { id: ref } } },"),
     fails: ['put_item > finds nothing before', 'put_item > finds what it wrote, and nothing'],
   },
   'finds-never': {
@@ -142,7 +150,7 @@ const home = folder()
 let said: string[] = []
 beforeAll(async () => {
   for (const path of ['agents', 'tests']) mkdirSync(join(home, path))
-  writeFileSync(join(home, 'tsconfig.json'), homeConfig(REPOSITORY))
+  writeFileSync(join(home, 'tsconfig.json'), homeConfig(ROOT, join(ROOT, 'node_modules')))
   for (const [name, { change }] of Object.entries(FAULTS)) {
     const source = change.reduce((text, [from, to]) => {
       expect(text).toContain(from)
@@ -151,7 +159,7 @@ beforeAll(async () => {
     writeFileSync(join(home, 'agents', `${name}.ts`), source)
     writeFileSync(join(home, 'tests', `${name}.test.ts`), testSource(name, '../agents'))
   }
-  const readme = readFileSync(join(REPOSITORY, 'README.md'), 'utf8')
+  const readme = readFileSync(join(ROOT, 'README.md'), 'utf8')
   const [agent, itsTest] = Array.from(readme.matchAll(/```ts\n([\s\S]*?)```/g), ([, code]) => code!)
   writeFileSync(join(home, 'agents/stock.ts'), agent!)
   writeFileSync(join(home, 'tests/stock.test.ts'), itsTest!)

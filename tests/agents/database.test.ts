@@ -15,9 +15,10 @@ import { phaseFolder, type TestContext, testContext } from '../support/context.t
 import { failureOf } from '../support/failure.ts'
 import { folder } from '../support/folder.ts'
 import { outcomeOf } from '../support/outcome.ts'
+import { truthful } from '../support/truthful.ts'
 import { mysqlDatabase, postgresDatabase, sqliteDatabase, type TestDatabase } from '../vendors/databases.ts'
 
-const actions = database.actions!
+const actions = truthful(database).actions!
 const opened = await Promise.all([postgresDatabase(), mysqlDatabase(), sqliteDatabase()])
 const databases = opened.filter(each => each !== null).map(each => [each.provider, each] as const)
 afterAll(async () => {

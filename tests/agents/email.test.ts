@@ -10,6 +10,7 @@ import { testAgent } from '../../lib/testing/testing.ts'
 import { testContext } from '../support/context.ts'
 import { type TestEngine, testEngine } from '../support/engine.ts'
 import { rawServer } from '../support/faults.ts'
+import { truthful } from '../support/truthful.ts'
 import { type MailVendor, mailVendor, PASSWORD, USER } from '../vendors/mail.ts'
 
 let vendor: MailVendor
@@ -78,7 +79,7 @@ type Options = NonNullable<Parameters<typeof testContext>[0]>
 
 function send(entry: object, more: object = {}, options: Options = {}): Promise<AgentResult> {
   const t = testContext({ agent: 'email', settings: settings(more), effect: 'once', secrets: [PASSWORD], ...options })
-  return email.phase!.run(entry, t.context)
+  return truthful(email).phase!.run(entry, t.context)
 }
 
 const failureOf = (sending: Promise<unknown>): Promise<AgentError> =>

@@ -12,9 +12,10 @@ import { command, files, spawnDaemon } from '../support/daemon.ts'
 import { failureOf } from '../support/failure.ts'
 import { folder } from '../support/folder.ts'
 import { outcomeOf } from '../support/outcome.ts'
+import { truthful } from '../support/truthful.ts'
 import { add, CANARIES, credentials, type FakeDrive, fakeDrive } from '../vendors/filestore.ts'
 
-const { source, target } = filestore as Required<typeof filestore>
+const { source, target } = truthful(filestore) as Required<typeof filestore>
 const FILE = credentials('service_account')
 const settings = (url: string) => ({ credentials_file: FILE, base_url: url })
 const FOLDER = 'application/vnd.google-apps.folder'

@@ -13,9 +13,16 @@ export function workIn(folder: string): void {
   workspace = folder
 }
 
-/** To be called by each file of tests: hooks belong to the file that registers them. */
-export function cloneForEachTest(): void {
-  // Nothing of the developer's own configuration of git.
+export const EVENT = {
+  name: 'on_complete',
+  team: '@local/x',
+  run: { id: '1', name: null, state: 'completed', reason: null },
+  message: 'done',
+  outputs: null,
+}
+
+/** Keeps the developer's own configuration of git out. To be called by each file, to which the hooks then belong. */
+export function inEmptyHome(): void {
   const home = process.env.HOME
   beforeAll(() => {
     process.env.HOME = folder()
@@ -23,6 +30,11 @@ export function cloneForEachTest(): void {
   afterAll(() => {
     process.env.HOME = home
   })
+}
+
+/** To be called by each file of tests: hooks belong to the file that registers them. */
+export function cloneForEachTest(): void {
+  inEmptyHome()
   beforeEach(() => {
     hub = fakeGitHub()
     workspace = freshClone(`${hub.url}/acme/app.git`)

@@ -9,11 +9,12 @@ import type { AgentContext } from '../../lib/agent/agent-context.ts'
 import { testContext } from '../support/context.ts'
 import { failureOf } from '../support/failure.ts'
 import { folder } from '../support/folder.ts'
+import { truthful } from '../support/truthful.ts'
 import { freshClone, git } from '../vendors/git-host.ts'
 import { fakeGitHub, TOKEN } from '../vendors/github.ts'
 import { cloneForEachTest, hub, workIn, workspace } from './git-clone.ts'
 
-const create = gitAgent.actions!.create_pr!
+const create = truthful(gitAgent).actions!.create_pr!
 
 cloneForEachTest()
 

@@ -7,12 +7,13 @@ import { refusal } from '../../lib/testing/fake-vendor.ts'
 import { testContext } from '../support/context.ts'
 import { failureOf } from '../support/failure.ts'
 import { outcomeOf } from '../support/outcome.ts'
+import { truthful } from '../support/truthful.ts'
 import { ACCOUNT, addPull, type FakeBitbucket, fakeBitbucket } from '../vendors/bitbucket.ts'
 import { forkOf, freshClone, git } from '../vendors/git-host.ts'
 import { fakeGitHub, TOKEN } from '../vendors/github.ts'
-import { cloneForEachTest, hub, workIn, workspace } from './git-clone.ts'
+import { cloneForEachTest, EVENT, hub, workIn, workspace } from './git-clone.ts'
 
-const create = gitAgent.actions!.create_pr!
+const create = truthful(gitAgent).actions!.create_pr!
 
 cloneForEachTest()
 
@@ -496,14 +497,7 @@ describe('on Bitbucket', () => {
 
 test('an event opens one too', async () => {
   edit()
-  const event = {
-    name: 'on_complete',
-    team: '@local/x',
-    run: { id: '1', name: null, state: 'completed', reason: null },
-    message: 'done',
-    outputs: null,
-  }
-  const { context } = begin({}, { event })
+  const { context } = begin({}, { event: EVENT })
   const { data } = await gitAgent.notify!.run({ action: 'create_pr', title: 'T' }, context)
   expect(data).toMatchObject({ number: 1 })
 })

@@ -9,9 +9,10 @@ import { refusal } from '../../lib/testing/fake-vendor.ts'
 import { zendeskSite } from '../../lib/vendors/zendesk.ts'
 import { phaseFolder, type TestContext, testContext } from '../support/context.ts'
 import { failureOf } from '../support/failure.ts'
+import { truthful } from '../support/truthful.ts'
 import { ACCOUNT, addComment, type FakeHelpdesk, fakeHelpdesk } from '../vendors/helpdesk.ts'
 
-const actions = helpdesk.actions!
+const actions = truthful(helpdesk).actions!
 const settings = (url: string) => ({ ...ACCOUNT, base_url: url })
 
 let zendesk: FakeHelpdesk

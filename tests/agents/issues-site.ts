@@ -9,10 +9,11 @@ import type { Effect } from '../../lib/agent/effect.ts'
 import type { JsonObject } from '../../lib/json.ts'
 import { phaseFolder, type TestContext, testContext } from '../support/context.ts'
 import { outcomeOf } from '../support/outcome.ts'
+import { truthful } from '../support/truthful.ts'
 import { ACCOUNT } from '../vendors/atlassian.ts'
 import { type FakeIssues, fakeIssues } from '../vendors/issues.ts'
 
-const actions = issues.actions!
+const actions = truthful(issues).actions!
 export const settings = (url: string) => ({ ...ACCOUNT, base_url: url })
 /** A run that began a moment ago, as UUIDv7. */
 export const RUN = { id: Bun.randomUUIDv7(), name: null, team: '@local/t', url: null }

@@ -22,9 +22,12 @@ function undescribed({ settings, actions = {}, source, target, phase, notify }: 
   const handlers = { ...actions, source, target, phase, notify }
   const calls = Object.entries(handlers).filter((each): each is [string, Handler] => each[1] !== undefined)
   const fields = [['settings', settings] as const, ...calls.map(([name, { entry }]) => [name, entry] as const)]
+  const results = calls.flatMap(([name, { data }]) => (data ? [[`data of ${name}`, data] as const] : []))
   return [
     ...calls.filter(([, handler]) => !described(handler)).map(([name]) => name),
-    ...fields.flatMap(([place, schema]) =>
+    // No phase can read the result of a listener.
+    ...calls.filter(([name, { data }]) => name !== 'notify' && !data).map(([name]) => `data of ${name}`),
+    ...[...fields, ...results].flatMap(([place, schema]) =>
       fieldsOf(schema)
         // The values of a mapping are described with it.
         .filter(({ name, schema }) => !name.includes('<name>') && !described(schema))
@@ -36,7 +39,7 @@ function undescribed({ settings, actions = {}, source, target, phase, notify }: 
 describe.each(catalogue.names())('%s', name => {
   const definition = catalogue.get(name)!
 
-  test('every setting, action and field has a description', () => {
+  test('every setting, action, field and result has a description', () => {
     expect(undescribed(definition)).toEqual([])
   })
 
@@ -60,7 +63,10 @@ describe.each(catalogue.names())('%s', name => {
       expect(text).toContain(`\n${action}  ${definition.actions![action]!.direction}  (`)
       expect(text).toContain(`  action: ${action}\n`)
     }
-    expect(text).not.toMatch(/undefined|\[object|null/)
+    for (const { data } of Object.values(definition.actions ?? {})) {
+      for (const { name } of fieldsOf(data!)) expect(text).toContain(`\n    ${name}`)
+    }
+    expect(text).not.toMatch(/undefined|\[object/)
   })
 })
 

@@ -4,7 +4,7 @@
 import { expect, test } from 'bun:test'
 import { cpSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { REPOSITORY } from '../../lib/agent/imports.ts'
+import { ROOT } from '../../lib/place.ts'
 import { spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 import { fakeWiki } from '../vendors/wiki.ts'
@@ -14,7 +14,7 @@ async function refusal(reference: string) {
   using wiki = fakeWiki()
   const home = folder()
   mkdirSync(join(home, 'agents'))
-  cpSync(join(REPOSITORY, 'agents/wiki.ts'), join(home, 'agents/pages.ts'))
+  cpSync(join(ROOT, 'agents/wiki.ts'), join(home, 'agents/pages.ts'))
   const settings = { base_url: wiki.url, email: 'someone@acme.test', api_token: 'canary-that-is-wrong' }
   writeFileSync(join(home, 'settings.yml'), JSON.stringify({ agents: { [reference]: settings } }), { mode: 0o600 })
   const path = folder()

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import objectstore from '../../agents/objectstore.ts'
 import { type TestContext, testContext } from '../support/context.ts'
 import { failureOf } from '../support/failure.ts'
+import { truthful } from '../support/truthful.ts'
 import { BUCKET } from '../vendors/objectstore.ts'
 import { ACCESS, hasSwift, swift } from '../vendors/swift.ts'
 
@@ -17,10 +18,10 @@ describe.if(hasSwift)('Swift', () => {
 
   const begin = (settings: object = {}, options: object = {}) =>
     testContext({ agent: 'objectstore', settings: { ...ACCESS, endpoint: store.endpoint, ...settings }, ...options })
-  const get = (entry: object, t = begin()) => objectstore.source!.run({ name: 'out', ...entry }, t.context)
+  const get = (entry: object, t = begin()) => truthful(objectstore).source!.run({ name: 'out', ...entry }, t.context)
   const put = async (content: string | Uint8Array, ref: string, t = begin()) => {
     await Bun.write(join(t.workspace, 'in.bin'), content)
-    return objectstore.target!.run({ name: 'x', ref, file: 'in.bin' }, t.context)
+    return truthful(objectstore).target!.run({ name: 'x', ref, file: 'in.bin' }, t.context)
   }
   const bytesOf = (t: TestContext, name: string) => Bun.file(join(t.stateDir, 'files/phase', name)).bytes()
   const textOf = async (t: TestContext, name: string) => new TextDecoder().decode(await bytesOf(t, name))

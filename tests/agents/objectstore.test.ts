@@ -11,6 +11,7 @@ import { agentProcess } from '../support/agent-process.ts'
 import { type TestContext, testContext } from '../support/context.ts'
 import { rawServer } from '../support/faults.ts'
 import { folder } from '../support/folder.ts'
+import { truthful } from '../support/truthful.ts'
 import { ACCESS, BUCKET, type ObjectVendor, objectVendor, refusal } from '../vendors/objectstore.ts'
 
 let vendor: ObjectVendor
@@ -76,8 +77,9 @@ const contextFor = (settings: object = {}, options: Options = {}): TestContext =
     ...options,
   })
 
-const fetched = (entry: object, t = contextFor()): Promise<AgentResult> => objectstore.source!.run(entry, t.context)
-const put = (entry: object, t = contextFor()): Promise<AgentResult> => objectstore.target!.run(entry, t.context)
+const { source, target } = truthful(objectstore)
+const fetched = (entry: object, t = contextFor()): Promise<AgentResult> => source!.run(entry, t.context)
+const put = (entry: object, t = contextFor()): Promise<AgentResult> => target!.run(entry, t.context)
 const textOf = (t: TestContext, name: string) => Bun.file(join(t.stateDir, 'files/phase', name)).text()
 
 const failureOf = (work: Promise<unknown>): Promise<AgentError> =>
@@ -478,7 +480,7 @@ describe('large files', () => {
   })
 
   // The agent in a process of its own, whose memory is measured.
-  test.each(process.env.CADRE_SLOW_TESTS === '1' ? [64, 1024] : [64])(
+  test.each(process.env.CADRE_SLOW_TESTS === '1' ? [64, 512] : [64])(
     'of %d MiB pass up and down in less than 200 MiB',
     async megabytes => {
       const at = folder()

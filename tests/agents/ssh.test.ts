@@ -12,9 +12,10 @@ import { testAgent } from '../../lib/testing/testing.ts'
 import { phaseFolder, type TestContext, testContext } from '../support/context.ts'
 import { failureOf } from '../support/failure.ts'
 import { folder } from '../support/folder.ts'
+import { truthful } from '../support/truthful.ts'
 import { hasSshd, type Sshd, startSshd } from '../vendors/sshd.ts'
 
-const actions = ssh.actions!
+const actions = truthful(ssh).actions!
 type Options = NonNullable<Parameters<typeof testContext>[0]>
 
 test.each(['-oProxyCommand=x', 'a b', 'a;b', '$(x)', ''])('%p is no host', host => {

@@ -9,10 +9,11 @@ import { refusal } from '../../lib/testing/fake-vendor.ts'
 import { phaseFolder, type TestContext, testContext } from '../support/context.ts'
 import { failureOf } from '../support/failure.ts'
 import { outcomeOf } from '../support/outcome.ts'
+import { truthful } from '../support/truthful.ts'
 import { ACCOUNT } from '../vendors/atlassian.ts'
 import { addAttachment, addPage, type FakeWiki, fakeWiki, SITE } from '../vendors/wiki.ts'
 
-const actions = wiki.actions!
+const actions = truthful(wiki).actions!
 const settings = (url: string) => ({ ...ACCOUNT, base_url: url })
 
 let site: FakeWiki

@@ -5,7 +5,9 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { mintSecret } from '../../lib/hub/token-secrets.ts'
 import { ENTITIES } from '../../lib/wire/grants.ts'
+import { folder } from '../support/folder.ts'
 import { AGAIN, startTestHub, type TestHub } from '../support/hub.ts'
+import { FILE } from '../support/sync.ts'
 import {
   type Answer,
   BOTH,
@@ -47,7 +49,7 @@ let hub: TestHub
 let world: World
 let walked = 0
 beforeAll(async () => {
-  hub = await startTestHub()
+  hub = await startTestHub({ env: { CADRE_ARTIFACTS: Bun.pathToFileURL(folder()).href } })
   world = await makeWorld(hub)
 })
 afterAll(async () => {
@@ -163,12 +165,13 @@ interface Told {
 
 async function ask(key: string, token: string | null, body: object): Promise<Told> {
   const [method, path] = routeOf(key)
-  const query = method === 'GET' ? `?${new URLSearchParams(body as Record<string, string>)}` : ''
+  const query = method !== 'POST' ? `?${new URLSearchParams(body as Record<string, string>)}` : ''
   const stop = new AbortController()
   const response = await fetch(`${hub.url}${path}${query}`, {
     method,
     headers: { ...(token !== null && { authorization: `Bearer ${token}` }), 'content-type': 'application/json' },
     ...(method === 'POST' && { body: JSON.stringify(body) }),
+    ...(method === 'PUT' && { body: FILE.content }),
     signal: stop.signal,
   })
   const { status } = response
@@ -182,10 +185,10 @@ async function ask(key: string, token: string | null, body: object): Promise<Tol
   return { status, headers, ...error }
 }
 
-/** `GET runs/stream`, `auth/acl of-daemon` → method and path. */
+/** `GET runs/stream`, `PUT artifacts/put`, `auth/acl of-daemon` → method and path. */
 function routeOf(key: string): [method: string, path: string] {
   const [first, second] = key.split(' ') as [string, string | undefined]
-  const [method, path] = first === 'GET' ? ['GET', second!] : ['POST', first]
+  const [method, path] = first === 'GET' || first === 'PUT' ? [first, second!] : ['POST', first]
   return [method, path.startsWith('/') ? path : `/v1/${path}`]
 }
 

@@ -5,7 +5,7 @@ import { STATUS } from '../../lib/error.ts'
 import type { Document } from '../../lib/http/openapi/document.ts'
 import { Type } from '../../lib/type.ts'
 import { LeasedJob } from '../../lib/wire/jobs.ts'
-import { Ack, Heartbeat, Poll, Register, Sync } from '../../lib/wire/protocol.ts'
+import { Ack, Heartbeat, KeepFile, OfferFile, Poll, Register, Sync } from '../../lib/wire/protocol.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
 
 let hub: TestHub
@@ -38,6 +38,10 @@ test('has every route, with its body, rule and errors', () => {
     expect(Object.keys(responses)).toContain(String(status))
     expect(Object.keys(responses)).toContain('500')
     if (method === 'GET') continue
+    if (method === 'PUT') {
+      expect(Object.keys(requestBody!.content)).toEqual(['application/octet-stream'])
+      continue
+    }
     expect(Object.keys(requestBody!.content)).toEqual(['application/json'])
     expect([path, bodyOf(path).type]).toEqual([path, 'object'])
   }
@@ -61,7 +65,7 @@ test('a body’s schema is the one that checks it', async () => {
 
 test('what daemons send and are answered is what the wire says', () => {
   const plain = (schema: unknown) => JSON.parse(JSON.stringify(schema))
-  for (const { path, body, data } of [Register, Heartbeat, Ack, Sync, Poll]) {
+  for (const { path, body, data } of [Register, Heartbeat, Ack, Sync, OfferFile, KeepFile, Poll]) {
     expect([path, bodyOf(path)]).toEqual([path, plain(body)])
     const declared = hub.routes.find(route => route.path === path)!.data
     // Of jobs a daemon asks less than the hub promises: it takes kinds that it does not know.

@@ -1,15 +1,19 @@
 // What every route answers is what OpenAPI says that it answers: a walk through all of them.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { folder } from '../support/folder.ts'
 import { ADMIN_PASSWORD, startTestHub, type TestHub } from '../support/hub.ts'
 import { checkReply } from '../support/replies.ts'
 import { reviewChange } from '../support/sync.ts'
 
 let hub: TestHub
 beforeAll(async () => {
-  hub = await startTestHub()
+  hub = await startTestHub({ env: { CADRE_ARTIFACTS: Bun.pathToFileURL(folder()).href } })
 })
 afterAll(() => hub.stop())
+
+/** The SHA-256 of an empty file. */
+const EMPTY = new Bun.CryptoHasher('sha256').digest('hex')
 
 const walked = new Set<string>()
 /** Walks that came to their end. */
@@ -159,6 +163,12 @@ test('teams, daemons and runs', async () => {
     rejected: [{ seq: 6, code: 'invalid_request' }],
   })
   for (const path of ['get', 'tree', 'phases', 'logs', 'artifacts']) await ok(hub.admin, `runs/${path}`, { run_id })
+  const offered = { daemon_id, run_id, sha256: EMPTY, bytes: 0 }
+  expect((await ok(token, 'artifacts/offer', offered)).upload.url).toBeNull()
+  const query = new URLSearchParams({ ...offered, bytes: '0' })
+  const headers = { authorization: `Bearer ${token}` }
+  expect((await fetch(`${hub.url}/v1/artifacts/put?${query}`, { method: 'PUT', headers })).status).toBe(200)
+  await ok(token, 'artifacts/keep', offered)
   await ok(hub.admin, 'runs/list')
   await ok(hub.admin, 'reviews/list')
   await ok(hub.admin, 'reviews/decide', { review_id, decision: 'approve', comment: 'good', values: { a: 1 } })

@@ -190,6 +190,11 @@ test('a hub that was told to stop says so and still answers, for as long as CADR
 test.each([
   [{ CADRE_METRICS_TOKEN: 'too short' }, 'CADRE_METRICS_TOKEN: expected at least 16 characters'],
   [{ CADRE_WEBHOOK_ALLOW: '10.0.0.0/8, http://here' }, 'CADRE_WEBHOOK_ALLOW: expected addresses, ranges or host names'],
+  [{ CADRE_ARTIFACTS: 'ftp://here' }, 'CADRE_ARTIFACTS: expected s3://bucket/prefix or file:///folder, got ftp://here'],
+  [{ CADRE_ARTIFACTS: 's3://reports/../x' }, 'CADRE_ARTIFACTS: expected s3://bucket/prefix, with letters'],
+  [{ CADRE_ARTIFACTS: 's3://reports' }, 'AWS_ACCESS_KEY_ID: it must be set, because CADRE_ARTIFACTS is a bucket'],
+  [{ CADRE_ARTIFACTS: 'file:///nowhere/at/all' }, 'CADRE_ARTIFACTS: there is no folder /nowhere/at/all; make it'],
+  [{ CADRE_ARTIFACTS: 'file:///', CADRE_ARTIFACTS_MAX_MB: '1.5' }, 'CADRE_ARTIFACTS_MAX_MB: expected a whole number'],
   [{ CADRE_DRAIN_SECONDS: 'soon' }, 'CADRE_DRAIN_SECONDS: expected a whole number from 0 to 3600, got soon'],
 ])('a variable that makes no sense stops the start: %j', async (env, told) => {
   const child = hub(['serve', '--port', '0'], { CADRE_HUB_DATABASE: join(folder(), 'hub.db'), ...env })

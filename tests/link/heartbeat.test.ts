@@ -4,7 +4,6 @@ import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
-import { pathToFileURL } from 'node:url'
 import { migrate, readMigrations } from '../../db/open.ts'
 import { Link } from '../../lib/daemon/link/link.ts'
 import { createLog } from '../../lib/log.ts'
@@ -60,6 +59,8 @@ if (count > 3) require(${JSON.stringify(join(ROOT, 'lib/daemon/link/heartbeat.ts
     store,
     outbox: new SyncOutbox({ store, mode: 'full', stateDir: runId => join(home, runId), phasesOf: () => [] }),
     pinnedKey: null,
+    fileOf: never,
+    networkAllow: () => [],
     jobs: {
       freeSlots: () => 1,
       mask: payload => payload,
@@ -76,7 +77,7 @@ if (count > 3) require(${JSON.stringify(join(ROOT, 'lib/daemon/link/heartbeat.ts
       current: async () => ({ labels: {}, agents: [], workspaces: [] }),
     },
     enrolled: async () => {},
-    heartbeat: pathToFileURL(heartbeat),
+    heartbeat,
   })
   await link.start()
   try {

@@ -166,13 +166,16 @@ export function startCommand(
   args: string[],
   { home, cwd = home, stdin = '', env }: { home: string; cwd?: string; stdin?: string; env?: Record<string, string> },
 ) {
-  const child = Bun.spawn([process.execPath, PROGRAM, ...args], {
-    cwd,
-    env: environment(home, env),
-    stdin: Buffer.from(stdin),
-    stdout: 'pipe',
-    stderr: 'pipe',
-  })
+  return startProgram([process.execPath, PROGRAM, ...args], { cwd, env: environment(home, env), stdin, home })
+}
+
+/** Starts a program that works on this home, such as an installed cadre, and leaves it running. */
+export function startProgram(
+  args: string[],
+  { home, cwd, stdin, env }: { home: string; cwd: string; stdin: string; env: Record<string, string> },
+) {
+  watchHome(home)
+  const child = Bun.spawn(args, { cwd, env, stdin: Buffer.from(stdin), stdout: 'pipe', stderr: 'pipe' })
   running.add(child)
   void child.exited.then(() => running.delete(child))
   return child

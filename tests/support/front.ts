@@ -5,7 +5,7 @@ export type Loss = 'request' | 'reply'
 
 export interface SeenCall {
   path: string
-  // biome-ignore lint/suspicious/noExplicitAny: the bodies of all calls.
+  // biome-ignore lint/suspicious/noExplicitAny: the bodies of all calls; null for a file.
   body: any
 }
 
@@ -24,14 +24,15 @@ export function startFront(hubUrl: string): Front {
     port: 0,
     idleTimeout: 255,
     async fetch(request) {
-      const { pathname: path } = new URL(request.url)
-      const text = await request.text()
-      const call = { path, body: JSON.parse(text || '{}') }
+      const { pathname: path, search } = new URL(request.url)
+      const bytes = await request.bytes()
+      const body = request.method === 'POST' ? JSON.parse(new TextDecoder().decode(bytes) || '{}') : null
+      const call = { path, body }
       front.seen.push(call)
       const lost = front.loses(call)
       if (lost === 'request') return gateway()
       const { method, headers, signal } = request
-      const reply = await fetch(hubUrl + path, { method, headers, body: text, signal })
+      const reply = await fetch(hubUrl + path + search, { method, headers, body: bytes, signal }).catch(gateway)
       return lost === 'reply' ? gateway() : reply
     },
   })

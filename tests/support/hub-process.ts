@@ -6,6 +6,7 @@ import { openStore } from '../../db/hub/store.ts'
 import { hubApp } from '../../hub.ts'
 import { listen, stopOnSignal } from '../../lib/http/listen.ts'
 import { firstStart } from '../../lib/hub/accounts.ts'
+import { artifactStore } from '../../lib/hub/artifacts/artifacts.ts'
 import { createHub } from '../../lib/hub/hub.ts'
 import { keepChores } from '../../lib/hub/serve.ts'
 import { createLog } from '../../lib/log.ts'
@@ -25,6 +26,7 @@ const hub = createHub({
   // Receivers of the tests. The other addresses of this machine stay refused.
   webhookAllow: ['127.0.0.1'],
   metricsToken: METRICS_TOKEN,
+  artifacts: artifactStore(process.env),
 })
 await firstStart(hub, { username: 'admin', password })
 const listening = listen(hubApp(hub), { host: '127.0.0.1', port: Number(port) })

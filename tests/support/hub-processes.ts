@@ -40,15 +40,17 @@ export interface HubPlace {
   port?: number
   /** By how many milliseconds the clock is ahead at first. */
   skew?: number
+  /** Variables of the environment, such as `CADRE_ARTIFACTS`. */
+  env?: Record<string, string>
 }
 
 export async function startHubProcess(place: HubPlace): Promise<HubProcess> {
-  const { database, home, password, passwordCost, port = 0, skew = 0 } = place
+  const { database, home, password, passwordCost, port = 0, skew = 0, env = {} } = place
   const given = [database, home, password, JSON.stringify(passwordCost), String(port), String(skew)]
   const waiting = new Map<number, (answer: Answer) => void>()
   const started = new Promise<Answer>(resolve => waiting.set(0, resolve))
   const child = Bun.spawn([process.execPath, PROGRAM, ...given], {
-    env: environmentAt(home),
+    env: { ...environmentAt(home), ...env },
     stdio: ['ignore', 'inherit', 'inherit'],
     ipc(answer: Answer) {
       waiting.get(answer.id)?.(answer)

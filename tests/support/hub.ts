@@ -10,7 +10,7 @@ import { hashPassword } from '../../lib/hub/accounts.ts'
 import { createHub, type PasswordCost } from '../../lib/hub/hub.ts'
 import { createLog } from '../../lib/log.ts'
 import { folder } from './folder.ts'
-import { alternate, startHubProcess } from './hub-processes.ts'
+import { alternate, type HubPlace, startHubProcess } from './hub-processes.ts'
 import { checkReply } from './replies.ts'
 
 export const ADMIN_PASSWORD = 'correct horse battery'
@@ -53,8 +53,8 @@ export interface TestHub {
   account(username: string): Promise<{ token: string; id: number }>
   /** Creates a realm token. */
   realmToken(token: string, ...realmIds: string[]): Promise<{ id: number; token: string }>
-  /** Stops every process and starts it again at the same address. */
-  restart(): Promise<void>
+  /** Stops every process and starts it again at the same address, with other variables or another clock if given. */
+  restart(change?: Partial<Pick<HubPlace, 'env' | 'skew'>>): Promise<void>
   stop(): Promise<void>
 }
 
@@ -97,14 +97,20 @@ async function empty(database: string): Promise<void> {
 /** The lowest cost. With the hub's own, each hash would take a third of a second. */
 const LOWEST_COST: PasswordCost = { memoryCost: 8, timeCost: 1 }
 
-export async function startTestHub({ passwordCost = LOWEST_COST } = {}): Promise<TestHub> {
+interface TestHubOptions {
+  passwordCost?: PasswordCost
+  /** Variables of the environment of the hubs. */
+  env?: Record<string, string>
+}
+
+export async function startTestHub({ passwordCost = LOWEST_COST, env = {} }: TestHubOptions = {}): Promise<TestHub> {
   const home = folder()
   const shared = process.env.TEST_HUB_DATABASE
   if (shared) await empty(shared)
   const database = shared ?? join(home, 'hub.db')
   const count = Number(process.env.TEST_HUBS ?? 1)
   // All hubs start at the same time: one of them migrates and creates the first account, and the others wait.
-  const place = { database, home, password: ADMIN_PASSWORD, passwordCost }
+  const place = { database, home, password: ADMIN_PASSWORD, passwordCost, env }
   let hubs = await Promise.all(Array.from({ length: count }, () => startHubProcess(place)))
   const front = count > 1 ? alternate(hubs.map(({ url }) => url)) : undefined
   const url = front?.url.origin ?? hubs[0]!.url
@@ -160,10 +166,10 @@ export async function startTestHub({ passwordCost = LOWEST_COST } = {}): Promise
       return { token, id: row!.id }
     },
     realmToken: (token, ...realm_ids) => ok(token, 'auth/generate_token', { type: 'realm', name: 'enrol', realm_ids }),
-    async restart() {
+    async restart(change) {
       await Promise.all(hubs.map(hub => hub.stop()))
       const ports = hubs.map(hub => Number(new URL(hub.url).port))
-      hubs = await Promise.all(ports.map(port => startHubProcess({ ...place, port })))
+      hubs = await Promise.all(ports.map(port => startHubProcess({ ...place, ...change, port })))
     },
     async stop() {
       front?.stop(true)

@@ -7,6 +7,7 @@ import type { JsonObject } from '../../lib/json.ts'
 import { runPhases } from '../../lib/run/engine.ts'
 import { testEngine } from './engine.ts'
 import { folder } from './folder.ts'
+import { truthful } from './truthful.ts'
 
 export interface OnePhase {
   agent: Agent
@@ -25,7 +26,7 @@ export interface OnePhase {
 export async function outcomeOf({ agent, name, settings, phase, files = {}, workspace = folder() }: OnePhase) {
   for (const [file, text] of Object.entries(files)) writeFileSync(join(workspace, file), text)
   // The vendors in tests write before they reply, so their first answer is final.
-  const t = await testEngine({ agents: { [name]: agent }, settings: { [name]: settings }, settle: 0 })
+  const t = await testEngine({ agents: { [name]: truthful(agent) }, settings: { [name]: settings }, settle: 0 })
   try {
     const team = { name: '@local/one', version: '1.0.0', phases: [{ name: 'one', agent: name, ...phase }] }
     const { run_id } = await t.start(JSON.stringify(team), {}, { workspace })

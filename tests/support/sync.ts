@@ -45,3 +45,23 @@ export function reviewChange(run_id: string, id: string, review: object = {}, at
   }
   return { kind: 'review', run_id, attempt, review: record }
 }
+
+/** A file that a phase may have recorded: its content, and its record. */
+export const FILE = {
+  content: 'a file of a run',
+  record: {
+    name: 'a.txt',
+    path: 'files/say/a.txt',
+    bytes: 15,
+    sha256: new Bun.CryptoHasher('sha256').update('a file of a run').digest('hex'),
+  },
+}
+
+/** A change that reports the phase `say` with its files, as it is after it has completed. */
+export function phaseChange(run_id: string, files: object[] = [FILE.record], attempt = 1) {
+  const phase = {
+    ...{ name: 'say', index: 0, type: 'standard', agent: 'http', action: null, state: 'completed', reason: null },
+    ...{ attempt, depends_on: [], started_at: 1, completed_at: 2, error: null, ok: true, text: '', data: null, files },
+  }
+  return { kind: 'phase', run_id, attempt, phase }
+}

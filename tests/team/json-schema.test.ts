@@ -2,7 +2,9 @@ import { beforeAll, expect, test } from 'bun:test'
 import type { TSchema } from 'typebox'
 import { Compile, type Validator } from 'typebox/compile'
 import { parse } from 'yaml'
+import { discover } from '../../lib/agent/catalogue.ts'
 import { teamJsonSchema } from '../../lib/team/compile/json-schema.ts'
+import { folder } from '../support/folder.ts'
 import { lookup } from './agents.ts'
 import { HEAD } from './load.ts'
 
@@ -43,6 +45,11 @@ test('it is plain JSON, without our own words', () => {
   const text = JSON.stringify(teamJsonSchema(lookup))
   expect(text).not.toContain('x-template')
   expect(text).not.toContain('x-expected')
+})
+
+test('it says what an action does, and what its `data` has', async () => {
+  const text = JSON.stringify(teamJsonSchema(await discover({ home: folder() })))
+  expect(text).toContain('"Reads a ticket. `data` has id, url, status, subject."')
 })
 
 test('it names the dialect that editors know', () => {

@@ -2,20 +2,17 @@
 
 import { cpSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { refusal, type VendorRequest } from '../../lib/testing/fake-vendor.ts'
+import { type FakeVendor, refusal, type VendorRequest } from '../../lib/testing/fake-vendor.ts'
 import { folder } from '../support/folder.ts'
 
-export interface GitHost {
-  url: string
+/** `seen` has the requests of the API only; `fail` applies to all. */
+export interface GitHost extends FakeVendor {
   /** Every request for a repository, with what it carried. */
   pulls: { path: string; authorization: string | null }[]
-  seen: VendorRequest[]
-  /** The next `times` requests whose `METHOD /path` matches get this answer; `done`: after the host has done its work. */
-  fail(match: RegExp, answer: () => Response, options?: { done?: boolean; times?: number }): void
   /** Of the bare repository acme/app, which has one commit on main. */
   origin: string
-  [Symbol.dispose](): void
 }
+type Answer = Parameters<FakeVendor['fail']>[1]
 
 /** Runs git as a developer would, in a folder. */
 export function git(cwd: string, ...args: string[]): string {
@@ -33,7 +30,7 @@ export function gitHost(authorization: string, api: (request: VendorRequest) => 
   const root = folder()
   const origin = join(root, 'acme/app.git')
   cpSync(join(begun(), 'origin'), origin, { recursive: true })
-  const faults: { match: RegExp; answer: () => Response; done: boolean; times: number }[] = []
+  const faults: { match: RegExp; answer: Answer; done: boolean; times: number }[] = []
   const host = { origin, pulls: [] as GitHost['pulls'], seen: [] as VendorRequest[] }
   const server = Bun.serve({
     port: 0,
@@ -63,7 +60,7 @@ export function gitHost(authorization: string, api: (request: VendorRequest) => 
       if (!fault) return answer()
       fault.times--
       if (fault.done) await answer()
-      return fault.answer()
+      return fault.answer(call)
     },
   })
   return {
@@ -82,8 +79,7 @@ export function forkOf({ origin }: Pick<GitHost, 'origin'>, owner: string): stri
 }
 
 /** A clone of a repository as it began, whose remote is at that address. */
-export function freshClone(remote: string): string {
-  const at = folder()
+export function freshClone(remote: string, at = folder()): string {
   cpSync(join(begun(), 'clone'), at, { recursive: true })
   const config = join(at, '.git/config')
   writeFileSync(config, readFileSync(config, 'utf8').replace(/url = .*/, `url = ${remote}`))

@@ -25,6 +25,8 @@ const File = Type.String({ minLength: 1, description: 'The file whose text becom
 /** What the API answers: whatever else comes is none of its replies. */
 const Account = Type.Object({ name: Type.String() })
 const Item = Type.Object({ text: Type.String() })
+/** What later phases can read of a result: \`phases.NAME.data.id\`. */
+const Data = Type.Object({ id: Type.String({ description: 'The id of the item.' }) })
 /** Bytes of a file that is sent. */
 const MOST = 1024 * 1024
 
@@ -47,6 +49,7 @@ export default agent({
       effect: 'read',
       description: 'Writes an item as JSON.',
       entry: entryOf({ ref: Ref }),
+      data: Data,
       async run({ name, ref }, context) {
         const item = await api(context)(\`get item \${ref}\`, pathOf(ref), { reply: Item })
         await context.write(name, item)
@@ -58,6 +61,7 @@ export default agent({
       effect: 'idempotent',
       description: 'Makes a file the text of an item.',
       entry: entryOf({ ref: Ref, file: File }),
+      data: Data,
       async run({ ref, file }, context) {
         const body = { text: await readText(context, file, MOST) }
         await api(context)(\`put item \${ref}\`, pathOf(ref), { method: 'PUT', body, reply: Item })
@@ -156,11 +160,14 @@ test('doctor tells whose the credential is', async () => {
 `
 }
 
-/** The tsconfig.json of a home. It extends that of cadre, whose paths say where `cadre` is. Bun follows them too. */
-export function homeConfig(repository: string): string {
+/**
+ * The tsconfig.json of a home. It extends that of cadre, whose paths say where `cadre` is. Bun follows them too. `types` is
+ * the folder with the types of Bun.
+ */
+export function homeConfig(repository: string, types: string): string {
   const config = {
     extends: `${repository}/tsconfig.json`,
-    compilerOptions: { typeRoots: [`${repository}/node_modules`] },
+    compilerOptions: { typeRoots: [types] },
     include: ['agents', 'tests'],
   }
   return `${JSON.stringify(config, null, 2)}\n`

@@ -3,9 +3,10 @@
 
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { basename, dirname, join, relative } from 'node:path'
-import { AGENT_NAME, discover } from '../../agent/catalogue.ts'
-import { REPOSITORY } from '../../agent/imports.ts'
+import { AGENT_NAME, BUILT_IN, discover } from '../../agent/catalogue.ts'
+import { carried } from '../../carried.ts'
 import { CadreError } from '../../error.ts'
+import { packagesWith, ROOT } from '../../place.ts'
 import { didYouMean } from '../../spelling.ts'
 import { homeFolder, makeHome } from '../home.ts'
 import { agentSource, copyTestSource, homeConfig, testSource } from './agent-template.ts'
@@ -24,10 +25,13 @@ interface Surroundings {
  */
 export async function agentNew(
   name: string,
-  { home: given, from, builtIn: inRepository = false, repository = REPOSITORY }: Surroundings,
+  { home: given, from, builtIn: inRepository = false, repository = ROOT }: Surroundings,
 ): Promise<void> {
   if (!AGENT_NAME.test(name) || name.length > 100) {
     throw new CadreError('invalid_request', `${name} is not a valid name of an agent; it must match [a-z][a-z0-9_-]*`)
+  }
+  if (inRepository && !existsSync(join(repository, 'tests'))) {
+    throw new CadreError('invalid_request', '--built-in needs the repository of cadre: call it there, as bun daemon.ts')
   }
   const home = homeFolder(given)
   const root = inRepository ? repository : home
@@ -49,16 +53,23 @@ export async function agentNew(
 
 /** The source of a built-in agent. Throws `invalid_request` for a name that is none. */
 function sourceOf(name: string): string {
-  const folder = join(REPOSITORY, 'agents')
-  const known = readdirSync(folder).flatMap(file => (file.endsWith('.ts') ? [basename(file, '.ts')] : []))
-  if (known.includes(name)) return readFileSync(join(folder, `${name}.ts`), 'utf8')
+  const known = readdirSync(BUILT_IN).flatMap(file => (file.endsWith('.ts') ? [basename(file, '.ts')] : []))
+  if (known.includes(name)) return readFileSync(join(BUILT_IN, `${name}.ts`), 'utf8')
   const near = didYouMean(name, known)
   throw new CadreError('invalid_request', `there is no built-in agent ${name}${near}; there are ${known.join(', ')}`)
 }
 
 /** Leaves an existing file as it is, and says what it lacks. */
 function configure(file: string, repository: string): void {
-  if (!existsSync(file)) return write(file, homeConfig(repository))
+  if (carried) {
+    process.stderr.write(
+      'for tests and editors, install the npm package cadre: this program has no files to refer to\n',
+    )
+    return
+  }
+  if (!existsSync(file)) {
+    return write(file, homeConfig(repository, packagesWith('bun-types') ?? join(repository, 'node_modules')))
+  }
   const line = `"extends": "${repository}/tsconfig.json"`
   if (readFileSync(file, 'utf8').includes(line)) return
   process.stderr.write(`${file} was not changed; for tests and editors to find cadre, it must contain ${line}\n`)

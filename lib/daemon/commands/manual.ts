@@ -24,24 +24,32 @@ export function manualOf(reference: string, definition: AgentDefinition, file: s
     ...Object.entries(handlers).flatMap(([name, handler]) =>
       handler ? ['', ...call(reference, '', name, handler)] : [],
     ),
+    ...(Object.values({ ...actions, ...handlers }).some(handler => handler?.data) ? ['', ...HOW_TO_READ] : []),
   ]
 }
+
+const HOW_TO_READ = [
+  'DATA',
+  ...wrapped('Later phases read `{{ phases.PHASE.data.FIELD }}`. Where the phase has several', 2),
+  ...wrapped('entries, it is `phases.PHASE.data.entries.ENTRY.FIELD`.', 2),
+]
 
 function settingsOf(reference: string, settings: TSchema): string[] {
   const fields = fieldsOf(settings)
   if (fields.length === 0) return ['SETTINGS', '  none']
   const set = `set with: ${commandLine('settings', 'set', `agents.${reference}.KEY`, '-')}`
-  return [`SETTINGS  ${set}`, ...fields.flatMap(line)]
+  return [`SETTINGS  ${set}`, ...fields.flatMap(field => line(field, entryNotes(field)))]
 }
 
 function call(reference: string, action: string, direction: string, handler: Handler): string[] {
-  const { effect, entry, description, find } = handler
+  const { effect, entry, data, description, find } = handler
   const title = action ? `${action}  ${direction}` : direction.toUpperCase()
   const asks = find ? ', asks the vendor after a lost reply' : ''
   return [
     `${title}  (${typeof effect === 'function' ? 'effect by entry' : effect}${asks})`,
     ...(description ? wrapped(description, 2) : []),
-    ...fieldsOf(entry).flatMap(line),
+    ...fieldsOf(entry).flatMap(field => line(field, entryNotes(field))),
+    ...(data ? dataOf(data) : []),
     '  example:',
     ...example(reference, action, direction, entry).map(text => `    ${text}`),
   ]
@@ -53,19 +61,40 @@ interface Field {
   schema: TSchema
 }
 
-/** `name  (required, secret) What it is.` */
-function line({ name, required, schema }: Field): string[] {
-  const { description, default: standard } = schema as JsonSchema & { description?: string }
-  const notes = [
+function entryNotes({ required, schema }: Field): string[] {
+  const { default: standard } = schema as JsonSchema
+  return [
     required ? 'required' : '',
     isSecret(schema) ? 'secret' : '',
     standard === undefined ? '' : `default ${JSON.stringify(standard)}`,
     choices(schema),
-  ].filter(Boolean)
+  ]
+}
+
+/** What a result has: its fields with their types, or for a value of any form what it is. */
+function dataOf(data: TSchema): string[] {
+  const { description } = data as JsonSchema & { description?: string }
+  return [
+    '  data:',
+    ...(description ? wrapped(description, 4) : []),
+    ...fieldsOf(data).flatMap(field => line(field, [field.required ? '' : 'optional', typesOf(field.schema)], 4)),
+  ]
+}
+
+function typesOf(schema: TSchema): string {
+  const { type, anyOf = [] } = schema as JsonSchema
+  return type ?? [...new Set(anyOf.map(typesOf).filter(Boolean))].join(' or ')
+}
+
+/** `name  (required, secret) What it is.` */
+function line({ name, schema }: Field, given: string[], indent = 2): string[] {
+  const { description } = schema as JsonSchema & { description?: string }
+  const notes = given.filter(Boolean)
   const text = [notes.length > 0 ? `(${notes.join(', ')})` : '', description].filter(Boolean).join(' ')
   const [first = '', ...more] = wrapped(text, NAME + 4)
-  if (name.length > NAME) return [`  ${name}`, ...(first ? [first] : []), ...more]
-  return [`  ${pad(name, NAME)}  ${first.trimStart()}`.trimEnd(), ...more]
+  const [begin, width] = [' '.repeat(indent), NAME + 2 - indent]
+  if (name.length > width) return [begin + name, ...(first ? [first] : []), ...more]
+  return [`${begin}${pad(name, width)}  ${first.trimStart()}`.trimEnd(), ...more]
 }
 
 function choices(schema: TSchema): string {

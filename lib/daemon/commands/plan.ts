@@ -26,12 +26,13 @@ export async function plan(
   return found.missing.length > 0 ? EXIT.usage : EXIT.done
 }
 
-function drawPlan({ inputs, secrets, requires, missing, team, writes }: Plan, paint: Paint): string[] {
+function drawPlan({ inputs, secrets, concurrency, requires, missing, team, writes }: Plan, paint: Paint): string[] {
   const section = (title: string, lines: string[]) => (lines.length > 0 ? ['', paint.bold(title), ...lines] : [])
   return [
     ...table([[paint.bold(team.name), team.version], ...teamRows(team, 1, paint)]),
     ...section('inputs', table(Object.entries(inputs).map(([name, value]) => [`  ${name}`, JSON.stringify(value)]))),
     ...section('secrets', secrets.length > 0 ? [`  ${secrets.join(', ')}`] : []),
+    ...section('concurrency', concurrency === null ? [] : [`  ${keyText(concurrency)}`]),
     ...section(
       'required of a daemon',
       table([
@@ -58,6 +59,17 @@ function drawPlan({ inputs, secrets, requires, missing, team, writes }: Plan, pa
   ]
 }
 
+const FULL = {
+  queue: 'waits for its turn',
+  skip: 'is cancelled at once',
+  cancel_oldest: 'has the oldest one cancelled',
+} as const
+
+function keyText({ key, limit, when_full }: NonNullable<Plan['concurrency']>): string {
+  const who = limit === 1 ? 'one run at a time holds' : `at most ${limit} runs at once hold`
+  return `${who} the key ${key ?? '(of the inputs)'}; another ${FULL[when_full]}`
+}
+
 function teamRows(team: PlannedTeam, depth: number, paint: Paint): string[][] {
   return team.phases.flatMap(({ name, type, agent, action, when, depends_on, below }) => {
     const what = agent
@@ -69,6 +81,7 @@ function teamRows(team: PlannedTeam, depth: number, paint: Paint): string[][] {
       ...(depends_on.length > 0 ? [`after ${depends_on.join(', ')}`] : []),
       ...(when ? [`when ${when}`] : []),
       ...(below?.recursive ? ['calls itself'] : []),
+      ...(below?.unheld === undefined ? [] : [`without its key ${below.unheld}`]),
     ]
     const row = [`${'  '.repeat(depth)}${name}`, what, paint.dim(notes.join('; '))]
     return [row, ...(below ? teamRows(below, depth + 1, paint) : [])]

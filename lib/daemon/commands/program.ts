@@ -1,6 +1,7 @@
 // The command line of the daemon. Each command loads its modules when it is called, so that `run` starts fast.
 
 import { Command, CommanderError, InvalidArgumentError, Option } from 'commander'
+import { calledAs, isCadre } from '../../called-as.ts'
 import { didYouMean } from '../../spelling.ts'
 import { TOLD_RUN_STATES } from '../../wire/states.ts'
 import { refuseSessionForm } from '../api-key.ts'
@@ -13,12 +14,15 @@ import { sinceOf as since } from './since.ts'
 /** How long the work of a failed command may take to end. */
 const LEAVE_MS = 500
 
-const program = new Command('bun daemon.ts')
+const program = new Command(calledAs())
   .description('Runs teams: pipelines in one YAML file, on this machine.')
   .version(version)
   .option('--home <folder>', 'folder for all state (CADRE_HOME, default ~/.cadre)')
   .exitOverride()
   .showHelpAfterError('(use --help for more information)')
+
+// Its commands are those of another program (deploy/cadre.ts).
+if (isCadre()) program.command('hub').description('the commands of the hub: serve, user, backup, restore')
 
 program.hook('preAction', () => refuseForeignEnvironment())
 
@@ -313,6 +317,48 @@ program
   .action((_, command: Command) =>
     act(async () => (await import('./workspaces.ts')).workspaces(command.optsWithGlobals())),
   )
+
+const service = program.command('service').description('the daemon or the hub as a service of systemd or launchd')
+const serviceCommands = () => import('./service.ts')
+const system = ['--system', 'a service of the system instead of yours'] as const
+
+service
+  .command('install [program]')
+  .description('write a service and start it: daemon (default) or hub')
+  .option(...system)
+  .option('--no-start', 'only write it')
+  .action((served: string | undefined, _, command: Command) =>
+    act(async () => (await serviceCommands()).installService(served, command.optsWithGlobals())),
+  )
+
+service
+  .command('print [program]')
+  .description('print what install would write')
+  .option(...system)
+  .action((served: string | undefined, _, command: Command) =>
+    act(async () => (await serviceCommands()).printService(served, command.optsWithGlobals())),
+  )
+
+service
+  .command('status [program]')
+  .description('say whether it runs')
+  .option(...system)
+  .action((served: string | undefined, _, command: Command) =>
+    act(async () => (await serviceCommands()).serviceStatus(served, command.optsWithGlobals())),
+  )
+
+service
+  .command('remove [program]')
+  .description('stop it and remove it; its state stays')
+  .option(...system)
+  .action((served: string | undefined, _, command: Command) =>
+    act(async () => (await serviceCommands()).removeService(served, command.optsWithGlobals())),
+  )
+
+program
+  .command('upgrade')
+  .description('say how to upgrade this cadre, without doing it')
+  .action(() => act(async () => (await import('./upgrade.ts')).upgrade()))
 
 const hub = () => import('./hub.ts')
 

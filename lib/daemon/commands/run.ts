@@ -79,7 +79,7 @@ async function detached(
 
 /** Mentions interrupted runs, which are not restarted here. */
 function tellLeft({ daemon }: CommandHost): void {
-  const interrupted = [...daemon.left].filter(id => daemon.engine.record(id).state === 'running')
+  const interrupted = [...daemon.left].filter(id => ['running', 'queued'].includes(daemon.engine.record(id).state))
   const [first, ...more] = interrupted
   if (first === undefined) return
   const line =

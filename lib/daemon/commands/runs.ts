@@ -42,9 +42,11 @@ export async function runs(options: RunsOptions): Promise<void> {
   const found = await askAboutRuns(homeFolder(home), runs => runs.call(ListRuns, query))
   const ids = shortened(found.runs.map(({ run_id }) => run_id))
   show(json, found, paint =>
-    found.runs.map(({ team, run_name, state, started_at, completed_at }, at) => [
+    found.runs.map(({ team, run_name, state, reason, started_at, completed_at }, at) => [
       columns() < ROOMY ? symbol(paint, state) : `${symbol(paint, state)} ${stateWord(paint, state)}`,
-      team + (run_name === null ? '' : ` ${inline(run_name)}`),
+      team +
+        (run_name === null ? '' : ` ${inline(run_name)}`) +
+        (state === 'queued' && reason !== null ? paint.dim(` ${inline(reason)}`) : ''),
       ...(columns() < NARROW ? [] : [clock(started_at)]),
       took(started_at, completed_at),
       paint.dim(ids[at]!),

@@ -32,13 +32,14 @@ export async function validate(reference: string, { home, json }: Options): Prom
     process.stdout.write(`${JSON.stringify({ valid: false, error: checked.body() })}\n`)
     return EXIT.usage
   }
-  const { inputs, secrets, missing_secrets } = checked
+  const { inputs, secrets, missing_secrets, notes = [] } = checked
   if (json) {
-    process.stdout.write(`${JSON.stringify({ valid: true, inputs, secrets, missing_secrets })}\n`)
+    process.stdout.write(`${JSON.stringify({ valid: true, inputs, secrets, missing_secrets, notes })}\n`)
     return EXIT.done
   }
   process.stdout.write(`${reference} is valid\n`)
   if (secrets.length > 0) process.stdout.write(`it uses the secrets ${listed(secrets)}\n`)
+  for (const note of notes) process.stdout.write(`note: ${note}\n`)
   for (const { message } of missing_secrets) process.stdout.write(`missing: ${message}\n`)
   return EXIT.done
 }

@@ -2,7 +2,9 @@
 // CadreError that the hub sent.
 
 import type { Static, TSchema } from 'typebox'
+import { outgoing } from '../../agent/outgoing.ts'
 import { CadreError, messageOf } from '../../error.ts'
+import { Type } from '../../type.ts'
 import { type Call, plainData } from '../../wire/call.ts'
 
 /** Milliseconds that a call may take, unless it says otherwise. */
@@ -35,20 +37,48 @@ export class HubClient {
   ): Promise<Static<Data>> {
     const { token = this.#token, timeout = DEADLINE_MS, signal } = options
     const deadline = AbortSignal.timeout(timeout)
+    const request = {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...(token && { authorization: `Bearer ${token}` }) },
+      body: JSON.stringify(body),
+      signal: signal ? AbortSignal.any([signal, deadline]) : deadline,
+    }
+    return this.#ask(path, data, request)
+  }
+
+  /**
+   * Sends a file with PUT, streamed if it is large. `path` may have a query. The time limit starts anew with each part
+   * that the hub takes.
+   */
+  async put(path: string, file: Blob, { signal }: Pick<CallOptions, 'signal'>): Promise<void> {
+    const headers = new Headers({ 'content-type': 'application/octet-stream' })
+    if (this.#token) headers.set('authorization', `Bearer ${this.#token}`)
+    const late = new AbortController()
+    const expire = () => late.abort(new Error(`it took nothing for ${DEADLINE_MS / 1_000} seconds`))
+    let timer = setTimeout(expire, DEADLINE_MS)
+    const taken = () => {
+      clearTimeout(timer)
+      timer = setTimeout(expire, DEADLINE_MS)
+    }
+    const body = outgoing(file, headers, taken)
+    const until = signal ? AbortSignal.any([signal, late.signal]) : late.signal
+    try {
+      await this.#ask(path, Type.Unknown(), { method: 'PUT', headers, body, signal: until, timeout: false })
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
+  async #ask<Data extends TSchema>(path: string, data: Data, request: BunFetchRequestInit): Promise<Static<Data>> {
     let reply: Response
     let answer: unknown
     try {
-      reply = await fetch(this.url + path, {
-        method: 'POST',
-        headers: { 'content-type': 'application/json', ...(token && { authorization: `Bearer ${token}` }) },
-        body: JSON.stringify(body),
-        redirect: 'manual',
-        signal: signal ? AbortSignal.any([signal, deadline]) : deadline,
-      })
+      reply = await fetch(this.url + path, { ...request, redirect: 'manual' })
       answer = await reply.json()
     } catch (cause) {
       throw new CadreError('unavailable', `the hub at ${this.url} does not answer: ${messageOf(cause)}`, { cause })
     }
-    return plainData(data, answer, reply, { url: this.url + path, kind: 'hub', advice: 'check CADRE_HUB_URL' })
+    const url = this.url + path.split('?', 1)[0]
+    return plainData(data, answer, reply, { url, kind: 'hub', advice: 'check CADRE_HUB_URL' })
   }
 }

@@ -27,8 +27,8 @@ export interface JobHost {
   /** Starts the dispatched run, only once however often it is called. Resolves when the start is durable. */
   start(runId: string, order: RunOrder): Promise<void>
   ended(runId: string): Promise<unknown>
-  /** `again`: an earlier process may already have done it. */
-  cancel(runId: string, again: boolean): Promise<unknown>
+  /** `again`: an earlier process may already have done it. `reason`: a newer run of its key takes the place. */
+  cancel(runId: string, again: boolean, reason: string | null): Promise<unknown>
   resume(runId: string, fromPhase: string | null): Promise<unknown>
   decide(reviewId: string, decision: Decision): Promise<unknown>
 }
@@ -176,7 +176,7 @@ export class Jobs {
     const { host } = this.#options
     switch (kind) {
       case 'cancel':
-        return host.cancel(run_id, again)
+        return host.cancel(run_id, again, orderOf('cancel', payload).reason ?? null)
       case 'resume': {
         // The new attempt that this order asked for has begun already.
         if (again && run_attempt !== null && (host.attempt(run_id) ?? 0) > run_attempt) return

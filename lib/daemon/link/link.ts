@@ -4,6 +4,7 @@
 
 import { CadreError, messageOf } from '../../error.ts'
 import type { Log } from '../../log.ts'
+import { thread } from '../../place.ts'
 import type { Store, SyncOutbox } from '../../run/engine.ts'
 import { pause, startPause } from '../../wait.ts'
 import { type Identity, Whoami } from '../../wire/hub-calls.ts'
@@ -16,6 +17,7 @@ import { HubClient } from './hub-client.ts'
 import { JobBook } from './job-book.ts'
 import { type JobHost, Jobs } from './jobs.ts'
 import { keepTeams, knownTeams, register } from './register.ts'
+import { FileUploads, LANES } from './uploads.ts'
 
 export { Courier, HubClient, type JobHost, keepTeams, knownTeams, register }
 
@@ -36,6 +38,9 @@ export interface Offers {
 /** The name of a fact in the run database: whether the hub has approved this daemon, `no` or `yes`. */
 export const APPROVED = 'approved'
 
+/** The name of the fact whether the hub keeps files of runs, `no` or `yes`. */
+export const KEEPS_FILES = 'keeps_files'
+
 export const WAITS_FOR_APPROVAL =
   'this daemon takes no jobs until an operator of its realm approves it (daemons/approve at the hub)'
 
@@ -51,10 +56,14 @@ export interface LinkOptions {
   pinnedKey: string | null
   jobs: JobHost
   offers: Offers
+  /** The path of a file of a run. Throws `not_found`. */
+  fileOf(runId: string, path: string): Promise<string>
+  /** `network.allow` of the settings. */
+  networkAllow(): readonly string[]
   /** Called when the hub has accepted the token. */
   enrolled: () => Promise<void>
   /** The program of the heartbeat's thread. */
-  heartbeat?: URL
+  heartbeat?: string
 }
 
 /** If the last answered heartbeat is older than this, the hub counts as away. */
@@ -64,6 +73,8 @@ const POLL_MS = 25_000
 const BUSY_POLL_MS = 500
 /** How often to check whether what the daemon offers has changed. */
 const OFFER_LOOK_MS = 2_000
+/** How often to check whether the hub keeps files. */
+const NOT_KEPT_LOOK_MS = 1_000
 /** How often to check whether the daemon is enrolled. */
 const ENROLLED_LOOK_MS = 200
 
@@ -74,6 +85,7 @@ export class Link {
   readonly #beat = new SharedArrayBuffer(4)
   readonly #jobs: Jobs
   readonly #courier: Courier
+  readonly #uploads: FileUploads
   #keys: PublicKey[] = []
   #teams: Set<string>
   #teamsVersion: string | null
@@ -88,6 +100,8 @@ export class Link {
   #loops: Promise<void>[] = []
   #warnedKey: string | null = null
   #approved: boolean | null = null
+  /** Whether the hub keeps files of runs. Null until it has said so. */
+  #keepsFiles: boolean | null = null
   /** The offer that the hub has. */
   #offered = ''
 
@@ -101,6 +115,11 @@ export class Link {
     this.#teams = knownTeams(store)
     this.#courier = new Courier({ ...options, client: this.client })
     options.outbox.onQueued(() => this.#wakeSync?.())
+    const { log, fileOf, networkAllow } = options
+    const daemonId = () => this.#enrolledAs()
+    this.#uploads = new FileUploads({
+      ...{ store, client: this.client, log, signal: this.#stop.signal, daemonId, fileOf, networkAllow },
+    })
     this.#jobs = new Jobs({
       book: new JobBook(store.db),
       host: options.jobs,
@@ -165,6 +184,7 @@ export class Link {
       this.#forever('poll', () => this.#poll()),
       this.#forever('offer', () => this.#offer()),
       this.#forever('sync', () => this.#sync()),
+      ...Array.from({ length: LANES }, () => this.#forever('upload', () => this.#upload())),
     ]
   }
 
@@ -198,10 +218,14 @@ export class Link {
 
   /** Stores what replies to register and heartbeat contain. */
   #learn(bulletin: Bulletin): void {
-    const { dispatch_keys, teams, teams_version, approved } = bulletin
+    const { dispatch_keys, teams, teams_version, approved, artifacts = false } = bulletin
     this.#keys = dispatch_keys
     this.#learnApproval(approved !== false)
     const { pinnedKey, log, store } = this.#options
+    if (artifacts !== this.#keepsFiles) {
+      this.#keepsFiles = artifacts
+      store.facts.set(KEEPS_FILES, artifacts ? 'yes' : 'no')
+    }
     if (pinnedKey && !this.#keys.some(key => samePem(key.pem, pinnedKey))) {
       log.warn('CADRE_DISPATCH_PUBLIC_KEY differs from the hub’s dispatch key: tokens of the hub are refused')
     }
@@ -228,8 +252,8 @@ export class Link {
     const touch = () => Atomics.store(new Int32Array(this.#beat), 0, Math.floor(Date.now() / 1_000))
     touch()
     this.#beatTimer ??= setInterval(touch, 1_000)
-    const { heartbeat = new URL('./heartbeat.ts', import.meta.url) } = this.#options
-    const worker = new Worker(heartbeat.href)
+    const { heartbeat = thread('lib/daemon/link/heartbeat.ts') } = this.#options
+    const worker = new Worker(heartbeat)
     this.#worker = worker
     worker.onmessage = ({ data }: MessageEvent<HeartbeatReport>) => this.#heard(data)
     worker.onerror = ({ message }) => void this.#restartHeartbeat(worker, message)
@@ -316,7 +340,14 @@ export class Link {
   async #sync(): Promise<void> {
     const daemon_id = this.#answeredAt === 0 ? null : this.#daemonId
     if (daemon_id === null) return pause(ENROLLED_LOOK_MS, this.#stop.signal)
-    if (!(await this.#courier.send(daemon_id, this.#stop.signal))) await this.#nextChange()
+    if (await this.#courier.send(daemon_id, this.#stop.signal)) this.#uploads.wake()
+    else await this.#nextChange()
+  }
+
+  /** Sends a file of a run, if the hub keeps files. */
+  async #upload(): Promise<void> {
+    if (!this.#keepsFiles) return pause(NOT_KEPT_LOOK_MS, this.#stop.signal)
+    return this.#uploads.step()
   }
 
   async #nextChange(): Promise<void> {

@@ -2,6 +2,7 @@
 
 import { basename } from 'node:path'
 import { Elysia } from 'elysia'
+import { downloadHeaders } from '../../http/download.ts'
 import { runPhases } from '../../run/engine.ts'
 import { closed } from '../../schema.ts'
 import { Type } from '../../type.ts'
@@ -36,15 +37,7 @@ export const artifacts = (daemon: Daemon, kit: DaemonKit) =>
       async ({ query, caller }) => {
         const runId = target(daemon, caller, query.run_id)
         const file = await artifactFile(daemon.engine.stateDir(runId), runId, query.path)
-        return new Response(Bun.file(file), {
-          headers: {
-            'content-type': 'application/octet-stream',
-            'content-disposition': `attachment; filename*=UTF-8''${encodeRfc8187(basename(file))}`,
-            'content-security-policy': 'sandbox',
-            'x-content-type-options': 'nosniff',
-            'cache-control': 'no-store',
-          },
-        })
+        return new Response(Bun.file(file), { headers: downloadHeaders(basename(file)) })
       },
       {
         access: READ,
@@ -52,11 +45,3 @@ export const artifacts = (daemon: Daemon, kit: DaemonKit) =>
         detail: { summary: 'One file, as a download' },
       },
     )
-
-/** Encodes a name for `filename*` (RFC 8187): every character that is not an attr-char is percent-encoded. */
-function encodeRfc8187(name: string): string {
-  return encodeURIComponent(name.toWellFormed()).replace(
-    /['()*]/g,
-    char => `%${char.charCodeAt(0).toString(16).toUpperCase()}`,
-  )
-}

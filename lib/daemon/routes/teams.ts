@@ -6,7 +6,7 @@ import { closed } from '../../schema.ts'
 import { Type } from '../../type.ts'
 import type { Daemon } from '../daemon.ts'
 import type { DaemonKit } from '../kit.ts'
-import { namesOf, planRun } from '../plan.ts'
+import { namesOf, planRun, unheldKeys } from '../plan.ts'
 import { loadTeam, missingSettings, secretUsers } from '../start-run.ts'
 import { Name } from './bodies.ts'
 
@@ -38,6 +38,7 @@ export const teams = (daemon: Daemon, kit: DaemonKit) =>
           missing_settings: missingSettings(daemon, bundle),
           secrets: namesOf(users),
           missing_secrets: daemon.settings.missingSecrets(users),
+          notes: unheldKeys(bundle),
         }
       },
       { access: HERE, body: Validate, detail: { summary: 'Check a team' } },

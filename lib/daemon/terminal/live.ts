@@ -76,7 +76,7 @@ function createLines(runId: string, stream: NodeJS.WriteStream): Screen {
   const paint = createPaint(stream)
   const told = new Map<string, string>()
   const tell = (key: string, state: string, path: string[], rest: string) => {
-    if (told.get(key) === state || state === 'pending' || state === 'queued') return
+    if (told.get(key) === state || state === 'pending') return
     told.set(key, state)
     const at = new Date().toTimeString().slice(0, 8)
     stream.write(`${at}  ${stateWord(paint, state).padEnd(14)}  ${inline(path.join('/'))}${rest}\n`)
@@ -91,6 +91,9 @@ function createLines(runId: string, stream: NodeJS.WriteStream): Screen {
           completed_at !== null && started_at !== null ? `  ${formatDuration(completed_at - started_at)}` : ''
         const why = error && state === 'failed' ? `  ${printable(error.message.split('\n', 1)[0]!)}` : ''
         tell(`${run_id}:${name}:${attempt}`, state, [...model.path(run_id), name], took + why)
+      } else if (event.event === 'run' && event.data.state === 'queued' && event.data.parent_run_id === null) {
+        const { run_id, team, reason } = event.data
+        tell(run_id, 'queued', [team], reason === null ? '' : `  ${printable(reason)}`)
       } else if (event.event === 'end') {
         const { run_id, team, state } = event.data
         tell(run_id, state, [team], `  ${run_id}`)

@@ -52,7 +52,7 @@ export function drawRun(root: RunNode, options: DrawOptions): string[] {
     label:
       options.paint.bold(record.team) +
       (record.run_name === null ? '' : ` ${options.paint.dim(inline(record.run_name))}`),
-    note: '',
+    note: record.state === 'queued' && record.reason !== null ? options.paint.yellow(printable(record.reason)) : '',
     time: elapsed(record, options.now),
     asides: ownErrorLines(root),
   }

@@ -22,7 +22,7 @@ export interface Operation {
   tags: string[]
   security: Record<string, string[]>[]
   parameters?: { name: string; in: string; required: boolean; schema: unknown }[]
-  requestBody?: { required: boolean; content: Record<string, { schema: unknown }> }
+  requestBody?: { required: boolean; content: Record<string, { schema?: unknown }> }
   responses: Record<string, unknown>
 }
 
@@ -41,13 +41,15 @@ export function openapiDocument(app: AnyElysia, info: Info): Document {
   const schemas: Record<string, unknown> = { ...components.schemas }
   const paths: Document['paths'] = {}
   for (const route of routesOf(app)) {
-    const method = route.method.toLowerCase() as 'get' | 'post'
+    const method = route.method.toLowerCase() as 'get' | 'post' | 'put'
     const operation = generated.paths[route.path]![method] as Operation
     operation.tags = [route.path.split('/').at(-2) || 'service']
     operation.security = securityOf(route)
     operation.responses = { [route.status]: successOf(route, schemas), ...failuresOf(route) }
     // An empty body counts as `{}`.
     if (operation.requestBody) operation.requestBody.required = false
+    // The body of a PUT is a file.
+    if (method === 'put') operation.requestBody = { required: true, content: { 'application/octet-stream': {} } }
     paths[route.path] = { ...paths[route.path], [method]: operation }
   }
   return { openapi: '3.1.1', info, paths, components: { ...components, schemas } }

@@ -2,6 +2,7 @@
 
 import { and, eq, isNull } from 'drizzle-orm'
 import { openStore } from '../../../db/hub/store.ts'
+import { hubCommandLine } from '../../called-as.ts'
 import { CadreError } from '../../error.ts'
 import { createLog } from '../../log.ts'
 import { addUser, endTokens, hashPassword, userNamed } from '../accounts.ts'
@@ -65,7 +66,8 @@ export async function suspendAccount(hub: Hub, name: string): Promise<string> {
       .where(and(eq(users.site_admin, true), isNull(users.suspended_at)))
       .limit(1)
   })
-  const none = admin ? '' : '\nno site admin is left: make one with `bun hub.ts user add NAME --admin`'
+  const next = hubCommandLine('user', 'add', 'NAME', '--admin')
+  const none = admin ? '' : `\nno site admin is left: make one with \`${next}\``
   return `suspended ${name}: its tokens and sessions are refused from now on${none}`
 }
 

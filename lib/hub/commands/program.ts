@@ -3,6 +3,7 @@
 
 import { Command } from 'commander'
 import { backup, restore } from '../../../db/hub/backup.ts'
+import { hubCalledAs } from '../../called-as.ts'
 import { CadreError } from '../../error.ts'
 import { type HubFlags, hubConfig } from '../config.ts'
 import { addAccount, listAccounts, onHub, setPassword, suspendAccount } from './accounts.ts'
@@ -24,7 +25,7 @@ export async function runCommand(serve: (flags: HubFlags) => Promise<void>): Pro
 }
 
 function program(serve: (flags: HubFlags) => Promise<void>): Command {
-  const program = new Command('hub').description('Tokens, tenancy and dispatch for daemons.').exitOverride()
+  const program = new Command(hubCalledAs()).description('Tokens, tenancy and dispatch for daemons.').exitOverride()
 
   program
     .command('serve', { isDefault: true })

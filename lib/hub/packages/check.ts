@@ -2,7 +2,9 @@
 // package that takes too long is refused, and a user with too many waiting packages is asked to try again later.
 
 import { CadreError, type Detail, type ErrorCode } from '../../error.ts'
+import { thread } from '../../place.ts'
 import type { Field } from '../../team/team.ts'
+import type { ConcurrencyKey } from '../../wire/concurrency.ts'
 import type { Needs } from '../../wire/needs.ts'
 import type { PackageFile } from '../../wire/packages.ts'
 
@@ -14,6 +16,8 @@ export interface Checked {
   inputs: Field[]
   /** What it needs of a daemon, with every team that it calls. */
   needs: Needs
+  /** The key that its runs hold. */
+  concurrency: ConcurrencyKey | null
   files: PackageFile[]
   sha256: string
   bytes: number
@@ -143,7 +147,7 @@ export class PackageChecker {
   }
 
   #start(): Promise<Worker> {
-    const worker = new Worker(new URL('./worker.ts', import.meta.url).href)
+    const worker = new Worker(thread('lib/hub/packages/worker.ts'))
     worker.unref()
     const { promise, resolve, reject } = Promise.withResolvers<Worker>()
     worker.onmessage = ({ data }: MessageEvent<FromWorker>) => data === 'ready' && resolve(worker)

@@ -23,7 +23,7 @@ export async function checkPackage(
 ): Promise<Checked> {
   const files = decodeFiles(given, scope)
   const bundle = await loadBundle(files, { agents, resolve, closed: true })
-  const { name, version, description, inputs } = bundle.team(bundle.root)
+  const { name, version, description, inputs, key } = bundle.team(bundle.root)
   if (name.startsWith('@local/')) {
     throw new CadreError(
       'invalid_request',
@@ -44,6 +44,7 @@ export async function checkPackage(
     // The copy has the form in which inputs are stored and passed between threads.
     inputs: JSON.parse(JSON.stringify(inputs)),
     needs: needsOfBundle(bundle),
+    concurrency: key && { key: key.source, limit: key.limit, when_full: key.whenFull },
     files: stored,
     sha256: packageDigest(stored),
     bytes: [...files.values()].reduce((sum, content) => sum + content.length, 0),

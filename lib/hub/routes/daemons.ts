@@ -27,7 +27,7 @@ import type { Hub } from '../hub.ts'
 import { hubKit } from '../kit.ts'
 import { Lobby } from '../lobby.ts'
 import { answer, claim, hasOverdue, hasWork, renew } from '../queue.ts'
-import { cancelQueued, loseRuns, refuseRun } from '../runs.ts'
+import { cancelQueued, keepEnded, loseRuns, refuseRun } from '../runs.ts'
 
 /**
  * The jobs that this hub sends. `Poll.data` is wider, because a daemon may meet kinds of jobs that it does not know.
@@ -180,6 +180,7 @@ export function daemonProtocol(hub: Hub) {
           const target = `${row.state} ${row.kind} job ${row.id}, run ${row.run_id}`
           await record(hub, tx, caller, { action: 'daemons/ack', target, ...place })
           const begins = row.kind === 'run' && row.state === 'accepted' && before?.state === 'leased'
+          if (row.kind === 'resume' && row.state === 'failed') await keepEnded(hub, tx, row.run_id)
           const answered = { job: row, waited: begins ? hub.now() - row.created_at : null }
           if (row.kind !== 'run') return answered
           if (row.state === 'cancelled') await cancelQueued(hub, tx, row)

@@ -18,6 +18,7 @@ import { currentKey, publicKeys, rotateKeys } from '../dispatch-keys.ts'
 import type { Hub } from '../hub.ts'
 import { hubKit } from '../kit.ts'
 import { countOf } from '../list-total.ts'
+import { turnOfRun } from '../places.ts'
 import { readableRun } from '../runs.ts'
 
 const WRITE = { grant: { runs: 'write', dispatch: 'write' }, realm: 'operator' } as const
@@ -75,7 +76,7 @@ export function dispatch(hub: Hub) {
       '/queue',
       async ({ body, caller }) => {
         await caller.realm(body.realm_id)
-        const where = and(eq(jobs.realm_id, body.realm_id), inArray(jobs.state, ['waiting', 'leased']))
+        const where = and(eq(jobs.realm_id, body.realm_id), inArray(jobs.state, ['blocked', 'waiting', 'leased']))
         const { limit, offset } = page(body)
         const rows = await store.db
           .select()
@@ -85,10 +86,15 @@ export function dispatch(hub: Hub) {
           .limit(limit)
           .offset(offset)
         const waitingFor = await waitingReasons(hub, body.realm_id)
+        const turns = new Map<string, string | null>()
+        for (const { state, run_id } of rows) {
+          if (state === 'blocked') turns.set(run_id, await turnOfRun(hub, store.db, run_id))
+        }
         const shown = rows.map(job => {
           const { id, run_id, kind, state, priority, daemon_id, workspace, deliveries, created_at, expires_at } = job
           const facts = { job_id: id, run_id, kind, state, priority, daemon_id, workspace, deliveries }
-          const waiting_for = state === 'waiting' ? waitingFor(job) : null
+          const turn = turns.get(run_id) ?? null
+          const waiting_for = state === 'waiting' ? waitingFor(job) : state === 'blocked' ? turn : null
           return { ...facts, team: job.payload.team ?? null, created_at, expires_at, waiting_for }
         })
         return { jobs: shown, total: await countOf(store.db, jobs, where) }

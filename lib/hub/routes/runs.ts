@@ -13,19 +13,19 @@ import { Sync } from '../../wire/protocol.ts'
 import { HUB_RUN_STATES } from '../../wire/states.ts'
 import { callingDaemon, checkProtocol } from '../daemons.ts'
 import type { Hub } from '../hub.ts'
+import { reportedFiles, storedOf } from '../kept-files.ts'
 import { hubKit } from '../kit.ts'
 import { logState } from '../log-state.ts'
-import { readableRun, runRecord, stateColumn, subRuns, treeEntries } from '../runs.ts'
+import { READ, readableRun, runRecord, stateColumn, subRuns, treeEntries } from '../runs.ts'
 import { runEvents } from '../stream.ts'
 import { applyBatch } from '../sync.ts'
 import { realmsReached } from '../token-reach.ts'
 
 const OneRun = closed({ run_id: Uuid })
-const READ = { grant: { runs: 'read', dispatch: 'read' }, realm: 'member' } as const
 
 export function runs(hub: Hub) {
   const { store } = hub
-  const { runs, phases, logs, artifacts, daemons, realms } = store
+  const { runs, phases, logs, daemons, realms } = store
 
   return new Elysia({ name: 'runs', prefix: '/v1/runs' })
     .use(hubKit(hub))
@@ -169,27 +169,19 @@ export function runs(hub: Hub) {
     .post(
       '/artifacts',
       async ({ body, caller }) => {
-        await readableRun(hub, caller, body.run_id)
-        const rows = await store.db
-          .select()
-          .from(artifacts)
-          .where(eq(artifacts.run_id, body.run_id))
-          .orderBy(artifacts.path)
-        if (rows.length > 0) return { artifacts: rows.map(({ run_id: _, ...row }) => row), total: rows.length }
-        // Daemons that send no artifact records still report the files of each phase, so these are read too.
-        const reported = await store.db
-          .select()
-          .from(phases)
-          .where(eq(phases.run_id, body.run_id))
-          .orderBy(phases.index)
-        const files = reported.flatMap(({ name, files }) => files.map(file => ({ phase: name, ...(file as object) })))
-        return { artifacts: files, total: files.length }
+        const { row } = await readableRun(hub, caller, body.run_id)
+        const files = await reportedFiles(hub, row.run_id)
+        const stored = await storedOf(hub, row.root_run_id, files)
+        return {
+          artifacts: files.map(file => ({ ...file, stored: stored.has(file.sha256) })),
+          total: files.length,
+        }
       },
       {
         user: READ,
         body: OneRun,
         data: listOf('artifacts', Artifact),
-        detail: { summary: 'List the files that a run wrote; the files themselves are on its daemon' },
+        detail: { summary: 'List the files that a run wrote; those that are stored can be had by artifacts/get' },
       },
     )
     .get(

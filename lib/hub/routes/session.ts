@@ -7,7 +7,7 @@ import { closed } from '../../schema.ts'
 import { Type } from '../../type.ts'
 import { User } from '../../wire/hub-records.ts'
 import { Text, Time } from '../../wire/parts.ts'
-import { decoyHash } from '../accounts.ts'
+import { checkPassword, decoyHash } from '../accounts.ts'
 import { record } from '../audit.ts'
 import type { Hub } from '../hub.ts'
 import { hubKit } from '../kit.ts'
@@ -42,7 +42,7 @@ export function session(hub: Hub) {
           .from(users)
           .where(and(eq(users.username, username), isNull(users.deleted_at)))
         const attempt = throttle.attempt(username, address, async () => {
-          const matches = await Bun.password.verify(password, account?.password_hash ?? decoy)
+          const matches = await checkPassword(password, account?.password_hash ?? decoy)
           return matches && account?.suspended_at === null
         })
         const right = await attempt.catch(error => {

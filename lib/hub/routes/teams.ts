@@ -81,6 +81,7 @@ export function teams(hub: Hub) {
               signature: signature ?? null,
               inputs: checked.inputs,
               needs: checked.needs,
+              concurrency: checked.concurrency,
               dependencies: checked.dependencies,
               published_at: hub.now(),
               published_by: caller.user.id,
@@ -291,6 +292,7 @@ function packageRecord({
   inputs: ___,
   dependencies: ____,
   needs: _____,
+  concurrency: ______,
   ...row
 }: PackageRow) {
   return row

@@ -10,7 +10,7 @@ import { Type } from '../../type.ts'
 import { User } from '../../wire/hub-records.ts'
 import { listBody, listOf, page } from '../../wire/page.ts'
 import { Id } from '../../wire/parts.ts'
-import { addUser, deleteUser, endTokens, hashPassword } from '../accounts.ts'
+import { addUser, checkPassword, deleteUser, endTokens, hashPassword } from '../accounts.ts'
 import { record } from '../audit.ts'
 import { Password, Username } from '../bodies.ts'
 import type { Hub } from '../hub.ts'
@@ -185,7 +185,7 @@ export function users(hub: Hub) {
         const { id, username } = caller.user
         const row = await find(store.db, { user_id: id })
         const right = await hub.throttle.attempt(username, caller.address(), () =>
-          Bun.password.verify(body.password, row.password_hash),
+          checkPassword(body.password, row.password_hash),
         )
         if (!right) {
           const deed = { action: 'users/change_password_failed', target: username }

@@ -6,6 +6,7 @@ import type { Attempts, Messenger } from '../attempt/attempt.ts'
 import { type Change, type Effect, type Machine, textOf } from '../steps/steps.ts'
 import type { Followers, Outbox } from '../views/views.ts'
 import type { Farewell } from './farewell.ts'
+import type { KeyTurns } from './key-turns.ts'
 import type { Launcher } from './launcher.ts'
 import type { PhaseFolders } from './phase-folders.ts'
 
@@ -16,6 +17,7 @@ interface Parts {
   folders: PhaseFolders
   messenger: Messenger
   farewell: Farewell
+  keyTurns: KeyTurns
   followers: Followers
   outbox: Outbox | undefined
   log: Log
@@ -47,7 +49,7 @@ export class AfterCommit {
   }
 
   #do(effect: Effect): void {
-    const { launcher, attempts, folders, messenger, farewell } = this.#parts
+    const { machine, launcher, attempts, folders, messenger, farewell, keyTurns } = this.#parts
     switch (effect.kind) {
       case 'launch':
         return launcher.launch(effect)
@@ -59,9 +61,12 @@ export class AfterCommit {
         return folders.send(effect.errand)
       case 'clear':
         return folders.clear(effect)
+      case 'key':
+        return keyTurns.look(effect.key)
       case 'deliver':
         return messenger.send(effect.runId)
       case 'ended':
+        machine.queued.delete(effect.runId)
         return farewell.take(effect.runId, effect.root, effect.settled)
     }
   }

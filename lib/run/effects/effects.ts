@@ -4,6 +4,7 @@
 export { AfterCommit } from './after-commit.ts'
 export { Alarm } from './alarm.ts'
 export { Farewell } from './farewell.ts'
+export { KeyTurns } from './key-turns.ts'
 export { Launcher } from './launcher.ts'
 export { LogFeed } from './log-feed.ts'
 export { PhaseFolders } from './phase-folders.ts'

@@ -44,6 +44,15 @@ export function create(work: Work, run: NewRun, above: Above | null): LiveRun {
   return live
 }
 
+/** Inserts a top run that begins when its concurrency key has a place. */
+export function createQueued(work: Work, run: NewRun): void {
+  const row: RunRow = { ...newRow(run, null, work.world.now()), state: 'queued', started_at: null, deadline: null }
+  work.store.runs.insert(row)
+  work.store.phases.insert(row.id, run.bundle.team(run.teamKey).phases.length)
+  work.notes.touch(row.id)
+  work.notes.changedRows([row], [])
+}
+
 /** The inputs in the form that is stored and shown: without secrets. */
 export function maskInputs(fields: readonly Field[], values: JsonObject): JsonObject {
   if (!fields.some(({ secret }) => secret)) return values

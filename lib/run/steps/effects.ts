@@ -42,6 +42,8 @@ export type Effect =
   | { kind: 'errand'; errand: Errand }
   /** Removes the files in a phase's folder that belong to no completed sub-run. */
   | { kind: 'clear'; runId: string; position: number }
+  /** Looks who of a concurrency key may begin, and who must make room. */
+  | { kind: 'key'; key: string }
   | { kind: 'deliver'; runId: string }
   /** `settled`: the end calls for nothing outside, such as telling listeners or removing secrets. */
   | { kind: 'ended'; runId: string; root: string; settled: boolean }

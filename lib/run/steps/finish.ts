@@ -3,6 +3,7 @@
 import { CadreError } from '../../error.ts'
 import type { LiveRun } from '../core/core.ts'
 import { errorOf } from './fault.ts'
+import { giveUpPlace } from './key-place.ts'
 import { mapChildEnded } from './map.ts'
 import { endOf, failedOutputs, fileOutputs, type RunEnd } from './run-end.ts'
 import { teamChildEnded } from './team.ts'
@@ -40,7 +41,10 @@ export function finish(work: Work, live: LiveRun): void {
   work.notes.event(live, EVENT_OF[end.state], null)
   work.notes.after({ kind: 'ended', runId: live.id, root: live.root, settled: live.row.settled === 1 })
   const { parent } = live
-  if (!parent) return
+  if (!parent) {
+    if (live.team.key) giveUpPlace(work, live.id)
+    return
+  }
   const position = live.row.parent_position!
   const phase = parent.phase(position)
   // This may have been the last run below the phase that was waiting for a person.

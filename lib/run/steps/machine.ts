@@ -18,6 +18,7 @@ export class Machine implements Work {
   readonly store: Store
   readonly world: World
   readonly lives = new Map<string, LiveRun>()
+  readonly queued = new Set<string>()
   readonly slots: Slots<LiveRun>
   readonly agenda = new Agenda()
   readonly notes: Notes

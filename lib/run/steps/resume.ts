@@ -7,6 +7,7 @@ import type { JsonObject } from '../../json.ts'
 import type { Phase, Team } from '../../team/team.ts'
 import { positionOf, type RunRow, runEnded } from '../core/core.ts'
 import type { ChildRow } from '../store/store.ts'
+import { keyOf, takePlace } from './key.ts'
 import { openWhole, reopenRun } from './reopen.ts'
 import { follow } from './step.ts'
 import type { Work } from './work.ts'
@@ -40,6 +41,10 @@ export function resume(work: Work, runId: string, { from = null, failed = false 
   for (const position of reached(team, from)) openPhase(work, row, team.phases[position]!)
   if (failed) openFailed(work, row)
   work.store.runs.requeue(runId)
+  if (team.key) {
+    work.notes.changedRows([row], [])
+    return takePlace(work, runId, keyOf(team.key, JSON.parse(row.inputs)), true)
+  }
   reopenRun(work, work.store.runs.get(runId)!)
   follow(work, runId)
 }

@@ -27,7 +27,7 @@ export function refuseStop({ store }: Work, runId: string): RunRow {
   if (row.completed_at !== null) {
     throw new CadreError('invalid_state', `run ${runId} has already ended (${row.state})`)
   }
-  if (row.state === 'queued') {
+  if (row.state === 'queued' && row.parent_id !== null) {
     throw new CadreError(
       'invalid_state',
       `run ${runId} waits for its new attempt and cannot be cancelled alone: cancel its top run ${row.root_id}`,

@@ -1,6 +1,7 @@
 // Removes a whole tree from memory: before it is read again, or because a fault ended it.
 
 import { isLeaf, type RunError } from '../core/core.ts'
+import { giveUpPlace } from './key-place.ts'
 import type { Work } from './work.ts'
 
 /** Takes a tree out of memory and releases the slots of its phases. */
@@ -39,5 +40,6 @@ export function abandonTree(work: Work, root: string, error: RunError): void {
   } catch {
     // The team cannot be read, so these changes cannot be reported to the hub.
   }
+  giveUpPlace(work, root)
   for (const run of runs) notes.after({ kind: 'ended', runId: run.id, root, settled: false })
 }

@@ -10,6 +10,11 @@ export interface Work {
   readonly store: Store
   /** The runs that have not ended, by id. */
   readonly lives: Map<string, LiveRun>
+  /**
+   * Top runs that were `queued` for a concurrency key and that this process continues. The rows say which of them still
+   * wait.
+   */
+  readonly queued: Set<string>
   readonly slots: Slots<LiveRun>
   readonly agenda: Agenda
   readonly notes: Notes

@@ -52,9 +52,17 @@ export const INVARIANTS: Record<string, string> = {
   'a failed run has a failed phase or another reason': `
     SELECT id FROM runs WHERE state = 'failed' AND coalesce(reason, '') NOT IN ('timeout', 'outputs', 'internal')
       AND NOT EXISTS (SELECT 1 FROM phases WHERE run_id = id AND state = 'failed')`,
+  'only files of synced runs are sent to the hub': `
+    SELECT run_id FROM uploads JOIN runs ON id = run_id WHERE synced = 0`,
   'only an open run has been asked to end': 'SELECT id FROM runs WHERE ending IS NOT NULL AND completed_at IS NOT NULL',
-  'only a sub-run that was opened again is queued': `
-    SELECT id FROM runs WHERE state = 'queued' AND (attempt < 2 OR parent_id IS NULL)`,
+  'only a sub-run that was opened again is queued, or a top run that waits for its key': `
+    SELECT id FROM runs WHERE state = 'queued' AND CASE WHEN parent_id IS NOT NULL THEN attempt < 2
+      ELSE NOT EXISTS (SELECT 1 FROM key_places WHERE run_id = id AND holds = 0) END`,
+  'a run has a place in its key until it ends, and waits for it exactly while it is queued': `
+    SELECT id FROM key_places JOIN runs ON id = run_id
+    WHERE completed_at IS NOT NULL OR parent_id IS NOT NULL OR (holds = 0) <> (state = 'queued')`,
+  'no key is held by more runs than the last of them allows': `
+    SELECT key FROM key_places WHERE holds = 1 GROUP BY key HAVING count(*) > max(most)`,
   'the clock of a run is stopped only while a person is asked': `
     SELECT id FROM runs WHERE (time_left IS NOT NULL AND state <> 'awaiting_input') OR (deadline IS NOT NULL AND time_left IS NOT NULL)
       OR (completed_at IS NOT NULL AND (deadline IS NOT NULL OR time_left IS NOT NULL))`,

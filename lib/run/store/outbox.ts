@@ -33,10 +33,12 @@ export class OutboxRows {
     this.#db = db
   }
 
-  insert(rootId: string, runId: string, attempt: number, kind: string, body: string): void {
-    this.#db
+  /** Returns the id of the change. */
+  insert(rootId: string, runId: string, attempt: number, kind: string, body: string): number {
+    const { lastInsertRowid } = this.#db
       .query('INSERT INTO outbox (root_id, run_id, attempt, kind, body) VALUES (?, ?, ?, ?, ?)')
       .run(rootId, runId, attempt, kind, body)
+    return Number(lastInsertRowid)
   }
 
   /** What waits, read one row at a time, because a body may have a megabyte. Nothing may be written meanwhile. */

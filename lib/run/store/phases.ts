@@ -265,6 +265,16 @@ export class Phases {
       .all(rootId, place, at)
   }
 
+  /** Cancels the open phases of a run that has not begun. */
+  cancelOf(runId: string, reason: string, at: number): PlaceOfPhase[] {
+    return this.#db
+      .query<PlaceOfPhase, [string, string, number]>(
+        `UPDATE phases SET state = 'cancelled', reason = ?2, completed_at = max(?3, coalesce(started_at, 0)), due_at = NULL
+         WHERE run_id = ?1 AND completed_at IS NULL RETURNING run_id, position`,
+      )
+      .all(runId, reason, at)
+  }
+
   /** Cancels the phases of the runs that `Runs.abandon` ends; must be called before it. */
   abandon(rootId: string, at: number): PlaceOfPhase[] {
     return this.#db

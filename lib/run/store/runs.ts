@@ -245,11 +245,27 @@ export class Runs {
   begin(id: string, at: number, deadline: number | null): void {
     this.#db
       .query(
-        `UPDATE runs SET state = 'running', started_at = max(?2, coalesce(started_at, 0)), deadline = ?3, time_left = NULL,
+        `UPDATE runs SET state = 'running', reason = NULL, started_at = max(?2, coalesce(started_at, 0)), deadline = ?3, time_left = NULL,
            settled = CASE WHEN parent_id IS NULL THEN 0 ELSE settled END
          WHERE id = ?1 AND state = 'queued'`,
       )
       .run(id, at, deadline)
+  }
+
+  /** What a top run waits for that is `queued`. */
+  setReason(id: string, reason: string): void {
+    this.#db.query("UPDATE runs SET reason = ?2 WHERE id = ?1 AND state = 'queued'").run(id, reason)
+  }
+
+  /** Ends a top run that is `queued`. */
+  endQueued(id: string, reason: string, error: RunError | null, at: number): void {
+    this.#db
+      .query(
+        `UPDATE runs SET state = 'cancelled', reason = ?2, error = ?3, completed_at = max(?4, coalesce(started_at, 0)),
+           settled = 0
+         WHERE id = ?1 AND parent_id IS NULL AND state = 'queued'`,
+      )
+      .run(id, reason, json(error), at)
   }
 
   setInputs(id: string, inputs: string): void {

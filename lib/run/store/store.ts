@@ -5,12 +5,14 @@ import type { Database } from 'bun:sqlite'
 import { Bundles, Facts } from './bundles.ts'
 import { Deliveries } from './deliveries.ts'
 import { Items } from './items.ts'
+import { KeyPlaces } from './key-places.ts'
 import { OutboxRows } from './outbox.ts'
 import { Phases } from './phases.ts'
 import { Receipts } from './receipts.ts'
 import { Reviews } from './reviews.ts'
 import { RunLists } from './run-lists.ts'
 import { Runs } from './runs.ts'
+import { Uploads } from './uploads.ts'
 
 export class Store {
   readonly db: Database
@@ -22,8 +24,10 @@ export class Store {
   readonly reviews: Reviews
   readonly deliveries: Deliveries
   readonly outbox: OutboxRows
+  readonly uploads: Uploads
   readonly bundles: Bundles
   readonly facts: Facts
+  readonly keyPlaces: KeyPlaces
 
   constructor(db: Database) {
     this.db = db
@@ -35,14 +39,17 @@ export class Store {
     this.reviews = new Reviews(db)
     this.deliveries = new Deliveries(db)
     this.outbox = new OutboxRows(db)
+    this.uploads = new Uploads(db)
     this.bundles = new Bundles(db)
     this.facts = new Facts(db)
+    this.keyPlaces = new KeyPlaces(db)
   }
 }
 
 // What other folders use of lib/run/store
 
 export { Journal, type Unit } from './journal.ts'
+export type { KeyPlace } from './key-places.ts'
 export type { DueLog, OutboxRow, Turn } from './outbox.ts'
 export { type Due, JsonText, type PhaseChange, type PhaseStates } from './phases.ts'
 export type { RunFilter } from './run-lists.ts'
@@ -57,3 +64,4 @@ export {
   type UnsettledRow,
   unsettled,
 } from './small-files.ts'
+export type { UploadRow } from './uploads.ts'

@@ -4,6 +4,7 @@
 import type { Log } from '../../log.ts'
 import type { Phase } from '../../team/team.ts'
 import type { ChangeKind, SyncChange } from '../../wire/changes.ts'
+import type { PhaseRecord } from '../../wire/run-records.ts'
 import type { RunRow } from '../core/core.ts'
 import type { Change } from '../steps/steps.ts'
 import type { Store } from '../store/store.ts'
@@ -119,6 +120,7 @@ export class SyncOutbox implements Outbox {
       this.#store.facts.set('epoch', crypto.randomUUID())
       this.#store.facts.set(AGAIN, JSON.stringify({ root: '', key: '' }))
       this.#store.outbox.clear()
+      this.#store.uploads.clear()
       this.#batches.restart()
     })
     begin.immediate()
@@ -162,7 +164,23 @@ export class SyncOutbox implements Outbox {
     const stored = this.#store.phases.get(row.id, position)!
     const { sub_runs: _, waiting: __, ...record } = phaseRecord(stored, phases[position]!, phases, [])
     const full = { ...record, index: position }
-    this.#insert(row, 'phase', { phase: full }, { phase: { ...full, text: '', data: null, files: [] } })
+    const bare = { ...full, text: '', data: null, files: [] }
+    const { id, cut } = this.#insert(row, 'phase', { phase: full }, { phase: bare })
+    if (this.#mode === 'full') this.#queueFiles(row, record, id, cut)
+  }
+
+  /** Queues the files of a phase to be sent. If they were too many for one change, they are also reported one by one. */
+  #queueFiles(
+    row: RunRow,
+    { name: phase, files }: Pick<PhaseRecord, 'name' | 'files'>,
+    change: number,
+    cut: boolean,
+  ): void {
+    for (const file of files) {
+      const { name, path, bytes, sha256 } = file
+      const told = cut ? this.#insert(row, 'artifact', { artifact: { phase, name, path, bytes, sha256 } }).id : change
+      this.#store.uploads.put(row.id, file, told)
+    }
   }
 
   #queueReviews(row: RunRow, phases: readonly Phase[], position: number): void {
@@ -184,9 +202,11 @@ export class SyncOutbox implements Outbox {
     this.#insert(row, 'receipt', { receipt: { ...bare, external_id, external_url } }, { receipt: bare })
   }
 
-  #insert<K extends ChangeKind>(row: RunRow, kind: K, body: Body<K>, bare: Body<K> = body): void {
+  /** Returns the id of the change, and whether it was too large and is sent without its contents. */
+  #insert<K extends ChangeKind>(row: RunRow, kind: K, body: Body<K>, bare: Body<K> = body) {
     const full = this.#mode === 'full' ? JSON.stringify(body) : JSON.stringify(bare)
-    const text = full.length > MAX_CHANGE / 3 && Buffer.byteLength(full) > MAX_CHANGE ? JSON.stringify(bare) : full
-    this.#store.outbox.insert(row.root_id, row.id, row.attempt, kind, text)
+    const cut = full.length > MAX_CHANGE / 3 && Buffer.byteLength(full) > MAX_CHANGE
+    const text = cut ? JSON.stringify(bare) : full
+    return { id: this.#store.outbox.insert(row.root_id, row.id, row.attempt, kind, text), cut }
   }
 }

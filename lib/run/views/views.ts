@@ -13,5 +13,5 @@ export {
 } from './records.ts'
 export { type Outbox, SyncOutbox } from './sync.ts'
 export { rootOf, treeEntries } from './tree.ts'
-export { waitOf } from './waits.ts'
+export { turnOfRun, waitOf } from './waits.ts'
 export { type Why, why } from './why.ts'

@@ -1,6 +1,8 @@
-// Says in words what a phase that has not ended waits for, for people who wonder why nothing happens.
+// Says in words what a phase that has not ended waits for, and a run that has not begun, for people who wonder why nothing happens.
 
+import { turnOf } from '../../wire/concurrency.ts'
 import { type LiveRun, phaseEnded } from '../core/core.ts'
+import type { Store } from '../store/store.ts'
 
 /**
  * Null when the phase waits for nothing. `note` is the wait that its agent reported last. `short` says that the disk
@@ -24,6 +26,14 @@ export function waitOf(live: LiveRun, position: number, note: string | undefined
   if (live.parked) return `a place among the sub-runs of ${live.row.parent_phase}`
   if (live.running >= (team.concurrency ?? Number.POSITIVE_INFINITY)) return `concurrency of ${team.name}`
   return short ? `space on the disk: ${short}` : 'a free slot of the daemon'
+}
+
+/** What a top run waits for before it begins; null when it waits for no key. */
+export function turnOfRun({ keyPlaces }: Store, runId: string): string | null {
+  const place = keyPlaces.get(runId)
+  if (!place || place.holds) return null
+  const holders = keyPlaces.of(place.key, 1).map(holder => holder.run_id)
+  return turnOf(place.key, holders, keyPlaces.ahead(place))
 }
 
 const clock = (at: number): string => new Date(at).toISOString().slice(11, 19)

@@ -10,6 +10,7 @@ import type { Cause, Why } from '../../wire/run-records.ts'
 import { type PhaseRow, parse, type RunError, type RunRow } from '../core/core.ts'
 import { type Written, written } from '../steps/steps.ts'
 import type { Store } from '../store/store.ts'
+import { turnOfRun } from './waits.ts'
 
 /** Maximum number of sentences for the chain. */
 const CHAIN = 8
@@ -32,7 +33,7 @@ export function why(store: Store, runId: string, bundleOf: (id: string) => Bundl
     const cause = causeOf(row, rows, phases)
     const step = { run_id: row.id, run_name: row.run_name, team: row.team, state: row.state }
     chain.push({ ...step, phase: cause?.phase.name ?? null, error: parse<RunError>(cause?.row.error ?? row.error) })
-    sentences.push(sentence(row, cause))
+    sentences.push(sentence(row, cause, row.state === 'queued' ? turnOfRun(store, row.id) : null))
     for (const { position, state, reason, error, data } of rows) {
       const { name, type, onFailure } = phases[position]!
       if (state === 'failed' && onFailure === 'continue') {
@@ -81,6 +82,11 @@ function nextCommands(store: Store, run: RunRow, chain: readonly Cause[], tolera
       const review = asked && store.reviews.pending(waiting.id, asked.position)
       return [['reviews'], ...(review ? [['decide', review.id]] : [])]
     }
+    case 'queued': {
+      const place = store.keyPlaces.get(run.id)
+      const holders = place && !place.holds ? store.keyPlaces.of(place.key, 1) : []
+      return [...holders.slice(0, 1).map(holder => ['why', holder.run_id]), ['watch', run.root_id], ['cancel', run.id]]
+    }
     default:
       return [['watch', run.root_id], logs]
   }
@@ -115,16 +121,18 @@ function causeOf(run: RunRow, rows: PhaseRow[], phases: readonly Phase[]): Decid
   return null
 }
 
-function sentence(run: RunRow, cause: Deciding | null): string {
+/** `turn` is what a run waits for that has not begun. */
+function sentence(run: RunRow, cause: Deciding | null, turn: string | null): string {
   const name = `${run.call_depth === 0 ? 'Run' : 'Sub-run'} ${run.run_name ? `${oneLine(run.run_name)} (${run.id})` : run.id} of ${run.team}`
   const took = run.completed_at && run.started_at ? ` after ${formatDuration(run.completed_at - run.started_at)}` : ''
   if (run.state === 'completed') return `${name} completed${took}.`
   if (run.state === 'cancelled')
-    return `${name} was cancelled${took}${run.reason && run.reason !== 'cancelled' ? ` (${run.reason})` : ''}.`
+    return `${name} was cancelled${took}${run.reason && run.reason !== 'cancelled' ? ` (${run.reason})` : ''}${run.error === null ? '' : `: ${parse<RunError>(run.error)!.message}`}.`
   if (run.state === 'failed' && !cause) {
     const error = parse<RunError>(run.error)
     return `${name} failed${took}: ${error?.message ?? (run.reason === 'timeout' ? 'it took longer than its timeout' : run.reason)}.`
   }
+  if (turn !== null) return `${name} waits for ${turn}.`
   if (!cause) return `${name} is ${run.state}.`
   const { phase, row } = cause
   const agent =

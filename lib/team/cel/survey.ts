@@ -16,6 +16,8 @@ export interface Names {
   item: boolean
   /** Whether `secrets` may be used here. */
   secrets?: boolean
+  /** The only names that may be used here, and why. */
+  only?: { roots: readonly string[]; why: string }
   /** Inputs of type file that become absolute paths here. Set only where `file()` may be called. */
   files?: ReadonlySet<string>
   /** The budget that all regular expressions of a file share. */
@@ -134,6 +136,8 @@ export class Survey {
     const { root, offset, keys } = path
     if (keys.length === 0 && TYPES.includes(root)) return
     if (!ROOTS.includes(root)) return this.#mistake(offset, this.#unknown(root))
+    const { only } = this.#names
+    if (only && !only.roots.includes(root)) return this.#mistake(offset, only.why)
     const [first, second] = keys
     switch (root) {
       case 'item':

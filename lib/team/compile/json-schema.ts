@@ -61,7 +61,8 @@ function casesOf(name: string, definition: AgentDefinition): Schema[] {
   if (actionNames.length > 0) direct.action = { enum: actionNames }
   const cases = [when({ agent }, direct)]
   for (const [action, handler] of Object.entries(actions)) {
-    cases.push(when({ agent, action: { const: action } }, fieldsOf({ [handler.direction]: handler })))
+    const own = fieldsOf({ [handler.direction]: handler })
+    cases.push(when({ agent, action: { const: action } }, { action: described(handler), ...own }))
   }
   if (notify) {
     const options = { type: 'object', properties: { when: { type: 'string' }, ...ownFields(notify.entry) } }
@@ -87,8 +88,22 @@ function fieldsOf(handlers: Partial<Record<'source' | 'target' | 'phase', Handle
   }
 }
 
+/** What a handler does and returns, for the hover of editors. */
+function described({ description, data }: Handler): Schema {
+  const fields = data ? namesIn(data) : []
+  const returned = fields.length > 0 ? `\`data\` has ${fields.join(', ')}.` : ''
+  const words = [description, returned].filter(Boolean).join(' ')
+  return words ? { description: words } : {}
+}
+
+function namesIn(data: TSchema): string[] {
+  const { properties = {}, anyOf = [] } = data as { properties?: object; anyOf?: TSchema[] }
+  return [...new Set([...Object.keys(properties), ...anyOf.flatMap(namesIn)])]
+}
+
 /** The list of entries of a handler. `ref` may be a number, and a template may replace any value that is not text. */
-function entries({ entry }: Handler): Schema {
+function entries(handler: Handler): Schema {
+  const { entry } = handler
   const fields = Object.entries(entry.properties).map(([key, schema]) => [
     key,
     key === 'ref' ? { type: ['string', 'number'] } : orTemplate(schema as Schema),
@@ -103,7 +118,7 @@ function entries({ entry }: Handler): Schema {
     ...(anyOf !== undefined && { anyOf }),
     ...(not !== undefined && { not }),
   }
-  return { type: 'array', minItems: 1, items }
+  return { type: 'array', minItems: 1, items, ...described(handler) }
 }
 
 function orTemplate(schema: Schema): Schema {

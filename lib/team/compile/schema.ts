@@ -3,6 +3,7 @@
 import type { TObject, TSchema } from 'typebox'
 import { DURATION_PATTERN } from '../../duration.ts'
 import { Type } from '../../type.ts'
+import { WHEN_FULL } from '../../wire/concurrency.ts'
 import { Requires } from '../../wire/needs.ts'
 
 const MAX_PHASES = 1_000
@@ -43,6 +44,34 @@ const EntryName = Type.String({ minLength: 1, maxLength: 200, 'x-template': fals
 const Duration = Type.String({ pattern: DURATION_PATTERN, description: 'With units: 90s, 5m, 24h, 1h30m.' })
 const Description = Type.String({ maxLength: 10_000, ...plain })
 const Concurrency = Type.Integer({ minimum: 1, maximum: 10_000 })
+/** How many phases run at once, or the key that runs of the team hold. */
+export const ConcurrencySchema = Type.Union(
+  [
+    Concurrency,
+    Type.Object(
+      {
+        key: Type.String({
+          minLength: 1,
+          maxLength: 10_000,
+          ...templated,
+          description: 'Runs with the same key share its places. It may name inputs: deploy-{{ inputs.env }}.',
+        }),
+        limit: Type.Optional(
+          Type.Integer({ minimum: 1, maximum: 10_000, description: 'How many runs may hold the key at once; 1.' }),
+        ),
+        when_full: Type.Optional(
+          Type.Enum([...WHEN_FULL], {
+            description:
+              'What a run does that finds no place: wait (queue), end as cancelled (skip), or have the oldest cancelled.',
+          }),
+        ),
+        phases: Type.Optional({ ...Concurrency, description: 'How many phases of one run may run at once.' }),
+      },
+      closed,
+    ),
+  ],
+  { 'x-expected': 'a whole number from 1 to 10000, or a mapping with a `key`' },
+)
 const Condition = Type.Union([Type.String(), Type.Boolean()], {
   ...plain,
   'x-expected': 'a CEL expression',
@@ -85,7 +114,7 @@ export const TeamSchema = Type.Object(
     description: Type.Optional(Description),
     inputs: Type.Optional(Type.Array(InputField, { maxItems: 200 })),
     outputs: Type.Optional(Type.Array(OutputField, { maxItems: 200 })),
-    concurrency: Type.Optional(Concurrency),
+    concurrency: Type.Optional(ConcurrencySchema),
     requires: Type.Optional(Requires),
     timeout: Type.Optional(Duration),
     phases: Type.Array(Type.Any(templated), { minItems: 1, maxItems: MAX_PHASES }),

@@ -7,7 +7,8 @@ import { compileTemplate, Work } from '../cel/cel.ts'
 import type { Listener, Output, Phase, Team } from '../model/model.ts'
 import type { Source } from '../yaml/yaml.ts'
 import { field, itemsOf, type Node, textOf, toJson } from '../yaml/yaml.ts'
-import { type AgentLookup, type Compilation, checkAgainst, defined, duration, numberOf, siteOf } from './compilation.ts'
+import { type AgentLookup, type Compilation, checkAgainst, defined, duration, siteOf } from './compilation.ts'
+import { compileConcurrency } from './concurrency.ts'
 import { compileFields, typeOf } from './fields.ts'
 import { buildGraph, type GraphPhase } from './graph.ts'
 import { compileListener } from './listener.ts'
@@ -75,7 +76,7 @@ export function compileTeam(source: Source, root: Node, { agents, refs }: Compil
       description: textOf(field(root, 'description')) ?? '',
       inputs,
       outputs,
-      concurrency: numberOf(field(root, 'concurrency')) ?? null,
+      ...compileConcurrency(compilation, field(root, 'concurrency')),
       requires: requiresOf(field(root, 'requires')),
       ...defined({ timeout: duration(field(root, 'timeout')) }),
       phases,

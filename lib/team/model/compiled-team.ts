@@ -2,6 +2,7 @@
 // runs of the team share it.
 
 import type { Json, JsonObject } from '../../json.ts'
+import type { WhenFull } from '../../wire/concurrency.ts'
 import type { Field, FieldType } from '../../wire/forms.ts'
 import type { Requires } from '../../wire/needs.ts'
 
@@ -155,6 +156,16 @@ export interface Listener extends Pick<AgentCall, 'agent' | 'fields'> {
   on: Partial<Record<EventName, { when?: Expression; options: Template }>>
 }
 
+/** A key that at most `limit` runs hold at once. Runs of different teams share the places of the same key. */
+export interface HeldKey {
+  /** As written. */
+  readonly source: string
+  readonly limit: number
+  readonly whenFull: WhenFull
+  /** The key of a run with these inputs. Throws a CadreError `invalid_request` when it is no short text. */
+  of(inputs: JsonObject): string
+}
+
 export interface Team {
   /** `@scope/name`. */
   name: string
@@ -164,6 +175,8 @@ export interface Team {
   outputs: readonly Output[]
   /** How many phases of one run may run at once; null means no limit beyond the daemon's slots. */
   concurrency: number | null
+  /** The key that a top run of this team holds while it runs. */
+  key: HeldKey | null
   /** What it asks of the daemon that runs it, as written. */
   requires: Requires
   /** Milliseconds for the whole run. */

@@ -3,6 +3,7 @@
 
 export { adfToMarkdown } from './adf-read.ts'
 export { type AdfNode, markdownToAdf } from './adf-write.ts'
+export { attachmentFields } from './attachments.ts'
 export * as confluence from './confluence.ts'
 export { type IssueDraft, keysById, readKnownIssues, readNewIssues } from './issues-file.ts'
 export * as jira from './jira.ts'

@@ -6,7 +6,9 @@ import { safeName } from '../../agent/files.ts'
 import { explain } from '../../agent/json-api.ts'
 import { DATA_BYTES, LIMIT } from '../../agent/listing.ts'
 import type { JsonObject } from '../../json.ts'
+import { nullable } from '../../schema.ts'
 import { chunksIn } from '../../stream.ts'
+import { Type } from '../../type.ts'
 import type { Product } from './settings.ts'
 import { type AtlassianContext, refusedToken, signed, siteOf } from './site.ts'
 
@@ -18,6 +20,16 @@ export interface Attachment {
   path: string
   /** Further fields for `data`. */
   about: JsonObject
+}
+
+/** The fields of an attachment in `data`, for both products. */
+export const attachmentFields = {
+  id: Type.String({ description: 'The id of the attachment.' }),
+  filename: Type.String({ description: 'Its name.' }),
+  size: Type.Integer({ description: 'How many bytes it has.' }),
+  mime_type: nullable(Type.String(), { description: 'What it contains, such as `image/png`.' }),
+  created: nullable(Type.String(), { description: 'When it was attached.' }),
+  file: Type.String({ description: 'The name of the file in the folder of the phase.' }),
 }
 
 interface Download {

@@ -3,6 +3,17 @@
 export { attach, download, withAttachments } from './jira-attachments.ts'
 export { created } from './jira-created.ts'
 export {
+  AttachmentData,
+  AttachmentsData,
+  CommentData,
+  CommentsData,
+  IssueData,
+  IssuesData,
+  MoveData,
+  TreeData,
+  WrittenData,
+} from './jira-data.ts'
+export {
   briefOf,
   commentsPage,
   examine,

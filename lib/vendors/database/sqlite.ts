@@ -3,10 +3,10 @@
 // The process reads its job from stdin and answers in lines of JSON (sqlite-process.ts). It waits while its output is not
 // read, so memory is limited whatever the number of rows.
 
-import { join } from 'node:path'
 import type { AgentContext } from '../../agent/agent-context.ts'
 import { AgentError } from '../../agent/agent-error.ts'
 import type { Json } from '../../json.ts'
+import { ownProgram } from '../../place.ts'
 import { chunksIn } from '../../stream.ts'
 import type { Access } from './access.ts'
 import type { Batch, Database, Receipt } from './model.ts'
@@ -28,7 +28,7 @@ export type Line =
   | { result: Json }
   | { failed: { message: string; code: string; offset: number } }
 
-const PROGRAM = join(import.meta.dir, 'sqlite-process.ts')
+const PROGRAM = 'lib/vendors/database/sqlite-process.ts'
 /** Number of bytes of the process's stderr that an error quotes. */
 const QUOTED = 500
 
@@ -75,10 +75,8 @@ async function* answersOf(
   statement?: Statement,
 ): AsyncGenerator<Exclude<Line, { failed: unknown }>[], void> {
   context.signal.throwIfAborted()
-  // Without these options Bun would read files of the folder in which it starts.
-  const command = [process.execPath, '--config=/dev/null', '--no-env-file', PROGRAM]
   const options = { cwd: context.stateDir, env: { ...context.env }, input: JSON.stringify(job) }
-  const group = context.start(command, options)
+  const group = context.start(ownProgram(PROGRAM), options)
   const stop = () => group.stop()
   context.signal.addEventListener('abort', stop, { once: true })
   const stderr = group.child.stderr.text()

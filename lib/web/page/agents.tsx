@@ -72,12 +72,18 @@ function Manual({ agent }: { agent: AgentEntry }) {
           handler && (
             <section key={name}>
               <h2>{name}</h2>
-              {'description' in handler && handler.description && <p>{String(handler.description)}</p>}
+              {handler.description && <p>{handler.description}</p>}
               <p class="facts quiet small">
                 <span>effect: {handler.effect}</span>
                 {handler.find && <span>can look whether a write happened</span>}
               </p>
               <Schema of={handler.entry} />
+              {handler.data && (
+                <>
+                  <h3>data</h3>
+                  <Schema of={handler.data} />
+                </>
+              )}
             </section>
           ),
       )}

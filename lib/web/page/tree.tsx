@@ -27,8 +27,14 @@ export function Tree({ live }: { live: Live }) {
     else next.delete(id)
     closed.value = next
   }
+  // The keys read the signals: what was drawn last may be older than the key before.
   const move = (by: number) => {
-    chosen.value = Math.max(0, Math.min(tree.length - 1, chosen.value + by))
+    chosen.value = Math.max(0, Math.min(rows.value.length - 1, chosen.value + by))
+  }
+  const at = () => rows.value[Math.min(chosen.value, rows.value.length - 1)]?.run.run_id
+  const fold = (close: boolean) => () => {
+    const id = at()
+    if (id) set(id, close)
   }
   const current = tree[Math.min(chosen.value, tree.length - 1)]
   const keys = {
@@ -36,9 +42,12 @@ export function Tree({ live }: { live: Live }) {
     k: () => move(-1),
     ArrowDown: () => move(1),
     ArrowUp: () => move(-1),
-    ArrowLeft: () => current && set(current.run.run_id, true),
-    ArrowRight: () => current && set(current.run.run_id, false),
-    Enter: () => current && go(to('runs', current.run.run_id)),
+    ArrowLeft: fold(true),
+    ArrowRight: fold(false),
+    Enter: () => {
+      const id = at()
+      if (id) go(to('runs', id))
+    },
   }
   useKeys(keys)
   if (!top || !current) return <div class="virtual tree" aria-busy="true" />

@@ -1,6 +1,8 @@
 // Who may do what, written down again from the specification: for every route the entity, level and role that it takes,
 // and what it answers once it is allowed. Knows nothing of the hub's own declarations.
 
+import { FILE } from '../../support/sync.ts'
+
 export type Level = 'read' | 'write' | 'admin'
 export type Object_ = 'own' | 'foreign' | 'missing'
 /** The status of a refusal, or that the call is allowed. */
@@ -50,6 +52,13 @@ const route = (ask: UserRoute['ask'], need: Need, pass: number, body: Body): Use
 const WORK = { runs: 'write', dispatch: 'write' } as const
 const SEE = { runs: 'read', dispatch: 'read' } as const
 const NO_WEBHOOK = '00000000-0000-0000-0000-000000000000'
+/** A file that every run of the world has stored. */
+const offered = (ids: Ids) => ({
+  daemon_id: ids.daemon,
+  run_id: ids.run,
+  sha256: FILE.record.sha256,
+  bytes: FILE.record.bytes,
+})
 const nothing = () => ({})
 const realm = (ids: Ids) => ({ realm_id: ids.realm })
 const org = (ids: Ids) => ({ org_id: ids.org })
@@ -200,6 +209,7 @@ export const USER: Record<string, UserRoute> = {
   'runs/phases': route(SEE, { realm: 'member' }, 200, run),
   'runs/logs': route(SEE, { realm: 'member' }, 200, run),
   'runs/artifacts': route(SEE, { realm: 'member' }, 200, run),
+  'GET artifacts/get': route(SEE, { realm: 'member' }, 200, ids => ({ ...run(ids), path: FILE.record.path })),
   'GET runs/stream': route(SEE, { realm: 'member' }, 200, run),
   'reviews/list': route(SEE, null, 200, nothing),
   'reviews/list of-realm': route(SEE, { realm: 'member' }, 200, realm),
@@ -244,6 +254,9 @@ export const REALM: Record<string, { pass: number; body: Body; answers: RealmAns
     body: ids => ({ daemon_id: ids.daemon, epoch: ids.daemon, from_seq: 1, changes: [] }),
     answers: BOUND,
   },
+  'artifacts/offer': { pass: 200, body: offered, answers: BOUND },
+  'artifacts/keep': { pass: 200, body: offered, answers: BOUND },
+  'PUT artifacts/put': { pass: 200, body: offered, answers: BOUND },
   'auth/acl': { pass: 200, body: ids => ({ daemon_id: ids.daemon, realm_id: ids.realm }), answers: within(403) },
   'auth/acl of-daemon': {
     pass: 200,

@@ -4,7 +4,7 @@ import { expect } from 'bun:test'
 import { eq, getTableName, is, Table } from 'drizzle-orm'
 import type { SQLiteTable } from 'drizzle-orm/sqlite-core'
 import type { TestHub } from '../../support/hub.ts'
-import { reviewChange, runChange } from '../../support/sync.ts'
+import { FILE, phaseChange, reviewChange, runChange } from '../../support/sync.ts'
 import type { Ids, Level, Mine, Object_, Person, RealmCredential } from './specification.ts'
 
 export interface World {
@@ -115,8 +115,10 @@ async function makeTenant(hub: TestHub, slug: string, username: string, owner: s
   const changes = [
     { seq: 1, ...runChange(run, asking) },
     { seq: 2, ...reviewChange(run, review) },
+    { seq: 3, ...phaseChange(run) },
   ]
   expect((await hub.ok(token, 'runs/sync', { ...report, changes })).rejected).toEqual([])
+  await storeFile(hub, token, daemon, run)
   const ids: Ids = {
     org: org_id,
     scope: scope_id,
@@ -132,6 +134,17 @@ async function makeTenant(hub: TestHub, slug: string, username: string, owner: s
     username,
   }
   return { ids, token }
+}
+
+/** Sends the file of a run, if the hub keeps files. */
+async function storeFile(hub: TestHub, token: string, daemon_id: string, run_id: string): Promise<void> {
+  const { sha256, bytes } = FILE.record
+  const offered = { daemon_id, run_id, sha256, bytes }
+  if ((await hub.call(token, 'artifacts/offer', offered)).status === 409) return
+  const query = new URLSearchParams({ ...offered, bytes: String(bytes) })
+  const headers = { authorization: `Bearer ${token}` }
+  await fetch(`${hub.url}/v1/artifacts/put?${query}`, { method: 'PUT', headers, body: FILE.content })
+  await hub.ok(token, 'artifacts/keep', offered)
 }
 
 /**

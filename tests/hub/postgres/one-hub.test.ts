@@ -1,4 +1,4 @@
-// The hub's tests on PostgreSQL, asked of one hub.
+// The hub's tests on PostgreSQL that look at one request at a time, asked of one hub.
 
 import { testOnPostgres } from './suite.ts'
 

@@ -1,0 +1,115 @@
+// `bun run build [TARGET …]` compiles cadre into one file per target, in `dist/`. Without a target it is that of this
+// machine; `all` are all of them. Bun fetches what it needs of other targets from the npm registry.
+
+import { chmodSync, mkdirSync, readdirSync, statSync } from 'node:fs'
+import { join, relative } from 'node:path'
+import { MODULES } from '../lib/agent/imports.ts'
+import type { Dashboard } from '../lib/carried.ts'
+import { ROOT } from '../lib/place.ts'
+import { build as buildDashboard } from '../lib/web/web.ts'
+import manifest from '../package.json'
+
+const TARGETS = [
+  'linux-x64',
+  'linux-x64-musl',
+  'linux-arm64',
+  'linux-arm64-musl',
+  'darwin-x64',
+  'darwin-arm64',
+] as const
+type Target = (typeof TARGETS)[number]
+
+/** What `new Worker` starts (`thread`). */
+const THREADS = ['lib/daemon/link/heartbeat.ts', 'lib/hub/packages/worker.ts']
+/** What is started as a process of its own (`ownProgram`). */
+const PROGRAMS = ['lib/vendors/database/sqlite-process.ts']
+/** What is read as files: migrations, units of services, and the sources that `agent new --from` copies. */
+const ASSETS = ['agents', 'db', 'deploy']
+
+/** Compiles cadre for `target` into the file `outfile`. */
+export async function compile(outfile: string, target?: Target): Promise<void> {
+  const carried = carriedSource(await buildDashboard())
+  const entries = ['deploy/cadre.ts', ...THREADS].map(path => join(ROOT, path))
+  const { success, logs } = await Bun.build({
+    entrypoints: entries,
+    root: ROOT,
+    target: 'bun',
+    splitting: true,
+    minify: { whitespace: true, syntax: true },
+    tsconfig: join(ROOT, 'tsconfig.json'),
+    plugins: [
+      {
+        name: 'carried',
+        setup(build) {
+          build.onLoad({ filter: /\/lib\/carried\.ts$/ }, () => ({ contents: carried, loader: 'ts' }))
+        },
+      },
+    ],
+    compile: {
+      outfile,
+      ...(target && { target: `bun-${target}` as const }),
+      assets: ASSETS.map(path => join(ROOT, path)),
+      autoloadBunfig: false,
+      autoloadDotenv: false,
+    },
+  })
+  if (!success) throw new AggregateError(logs, `${outfile} could not be compiled`)
+  chmodSync(outfile, 0o755)
+}
+
+/** The module that takes the place of lib/carried.ts. Its imports are static, so that Bun finds what they name. */
+function carriedSource(dashboard: Dashboard): string {
+  const agents = readdirSync(join(ROOT, 'agents')).map(file => `agents/${file}`)
+  const files = (paths: readonly string[], keyOf: (path: string) => string) =>
+    loaders(paths.map(path => [keyOf(path), `../${path}`]))
+  return `
+export const carried = {
+  agents: ${files(agents, path => `/$bunfs/root/${path}`)},
+  modules: {
+    ...${loaders(Object.entries(MODULES).map(([name, path]) => [name, `../${relative(ROOT, path)}`]))},
+    ...${loaders(
+      Object.keys(manifest.dependencies)
+        .filter(isCode)
+        .map(name => [name, name]),
+    )},
+  },
+  programs: ${files(PROGRAMS, path => path)},
+  dashboard: ${JSON.stringify(dashboard)},
+}`
+}
+
+/** Whether a package has more than types. */
+function isCode(name: string): boolean {
+  try {
+    return Bun.resolveSync(name, ROOT) !== ''
+  } catch {
+    return false
+  }
+}
+
+function loaders(modules: readonly (readonly [name: string, path: string])[]): string {
+  const lines = modules.map(([name, path]) => `    ${JSON.stringify(name)}: () => import(${JSON.stringify(path)}),`)
+  return `{\n${lines.join('\n')}\n  }`
+}
+
+/** The targets that were asked for; `undefined` is this machine. */
+function targetsOf(args: readonly string[]): (Target | undefined)[] {
+  const unknown = args.find(arg => arg !== 'all' && !isTarget(arg))
+  if (unknown !== undefined) {
+    process.stderr.write(`there is no target ${unknown}; there are ${TARGETS.join(', ')} and all\n`)
+    process.exit(2)
+  }
+  if (args.length === 0) return [undefined]
+  return args.includes('all') ? [...TARGETS] : args.filter(isTarget)
+}
+
+const isTarget = (name: string): name is Target => TARGETS.some(target => target === name)
+
+if (import.meta.main) {
+  mkdirSync(join(ROOT, 'dist'), { recursive: true })
+  for (const target of targetsOf(process.argv.slice(2))) {
+    const outfile = join(ROOT, 'dist', target ? `cadre-${target}` : 'cadre')
+    await compile(outfile, target)
+    process.stdout.write(`${relative(process.cwd(), outfile)}  ${Math.round(statSync(outfile).size / 1e6)} MB\n`)
+  }
+}

@@ -1,0 +1,23 @@
+// What a compiled program has inside, because it finds no files of ours on the disk. `bun run build` (deploy/build.ts)
+// puts another module in place of this one. Everywhere else nothing is carried.
+
+export interface Carried {
+  /** The built-in agents, by the path that their files would have below `ROOT`. */
+  agents: Readonly<Record<string, Load>>
+  /** What agents import by name: `cadre` and its like, and the packages that cadre has. */
+  modules: Readonly<Record<string, Load>>
+  /** What is started as a process of its own (`ownProgram`), by its path below `ROOT`. */
+  programs: Readonly<Record<string, Load>>
+  dashboard: Dashboard
+}
+
+export interface Dashboard {
+  /** The page. */
+  html: string
+  /** By the name that follows `/web/`. Names contain a hash of the content. */
+  files: Readonly<Record<string, { text: string; type: string }>>
+}
+
+export type Load = () => Promise<object>
+
+export const carried = null as Carried | null

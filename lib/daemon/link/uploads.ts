@@ -1,0 +1,140 @@
+// Sends the files of synced runs to the store of the hub, a few at a time and streamed from the disk. A row says what is
+// to be sent, until the hub has confirmed that the store has it. A file is named by its content, so that sending it again
+// after a lost answer or a kill changes nothing.
+
+import { guardedFetch } from '../../agent/fetch.ts'
+import { digestOf, openPlain } from '../../agent/hashed-file.ts'
+import { CadreError, messageOf } from '../../error.ts'
+import type { Log } from '../../log.ts'
+import type { Store, UploadRow } from '../../run/engine.ts'
+import { startPause } from '../../wait.ts'
+import { KeepFile, OfferFile, PROTOCOL, PUT_FILE } from '../../wire/protocol.ts'
+import type { HubClient } from './hub-client.ts'
+
+export interface UploadsOptions {
+  store: Store
+  client: HubClient
+  log: Log
+  signal: AbortSignal
+  /** The id of this daemon. Throws `unavailable` while the hub does not know it. */
+  daemonId(): string
+  /** The path of a file of a run. Throws `not_found`. */
+  fileOf(runId: string, path: string): Promise<string>
+  /** `network.allow` of the settings: the hub cannot make this daemon call any other address that is not public. */
+  networkAllow(): readonly string[]
+}
+
+/** How many files are sent at the same time. */
+export const LANES = 3
+const LOOK_MS = 1_000
+const LONGEST_PAUSE_MS = 10 * 60_000
+
+/** What a signed upload may set. The hub cannot make this daemon send anything else. */
+const SIGNED_HEADER = /^(content-length|content-type|x-amz-[a-z0-9-]+)$/i
+/** The hub will never take this file. */
+const NEVER: readonly string[] = ['not_found', 'too_large', 'invalid_request']
+/** The hub cannot take any file now. */
+const HUB_AWAY: readonly string[] = ['unavailable', 'rate_limited', 'unauthorized']
+
+export class FileUploads {
+  readonly #options: UploadsOptions
+  /** The rows that are being sent. */
+  readonly #busy = new Set<string>()
+  readonly #waiting = new Set<() => void>()
+
+  constructor(options: UploadsOptions) {
+    this.#options = options
+  }
+
+  /** Ends the pauses of lanes that wait for a file. */
+  wake(): void {
+    for (const end of this.#waiting) end()
+  }
+
+  /** Sends one file that is due, or waits a moment for one. Throws when the hub cannot take any. */
+  async step(): Promise<void> {
+    const { store } = this.#options
+    const row = store.uploads.due(Date.now(), LANES).find(each => !this.#busy.has(keyOf(each)))
+    if (!row) return this.#idle()
+    this.#busy.add(keyOf(row))
+    try {
+      await this.#send(row)
+      store.uploads.drop(row)
+    } catch (error) {
+      this.#failed(row, error)
+    } finally {
+      this.#busy.delete(keyOf(row))
+    }
+  }
+
+  async #idle(): Promise<void> {
+    const { over, end } = startPause(LOOK_MS, this.#options.signal)
+    this.#waiting.add(end)
+    await over
+    this.#waiting.delete(end)
+  }
+
+  async #send({ run_id, path, sha256, bytes }: UploadRow): Promise<void> {
+    const { client, signal, daemonId, fileOf } = this.#options
+    const offered = { daemon_id: daemonId(), protocol: PROTOCOL, run_id, sha256, bytes }
+    const { stored, upload } = await client.call(OfferFile, offered, { signal })
+    if (stored || upload === null) return
+    const real = await fileOf(run_id, path)
+    await checkContent(real, { sha256, bytes }, signal)
+    const file = Bun.file(real)
+    if (upload.url === null) {
+      const query = new URLSearchParams({ daemon_id: offered.daemon_id, run_id, sha256, bytes: String(bytes) })
+      await client.put(`${PUT_FILE}?${query}`, file, { signal })
+    } else {
+      await this.#put(upload.url, upload.headers, file)
+    }
+    await client.call(KeepFile, offered, { signal })
+  }
+
+  /** Sends a file to the URL that the hub has signed. */
+  async #put(url: string, headers: Record<string, string>, file: Bun.BunFile): Promise<void> {
+    const { signal, networkAllow } = this.#options
+    const allowed = Object.entries(headers).filter(([name]) => SIGNED_HEADER.test(name))
+    const send = guardedFetch({
+      settings: null,
+      network: { allow: networkAllow(), literalOrigins: [] },
+      effect: 'idempotent',
+      signal,
+      log: () => {},
+    })
+    const options = { method: 'PUT', headers: Object.fromEntries(allowed), body: file, follow: false }
+    const reply = await send(url, options)
+    if (reply.ok) return void (await reply.body?.cancel())
+    const said = (await reply.text().catch(() => '')).replace(/\s+/g, ' ').slice(0, 300)
+    throw new CadreError('conflict', `the store at ${new URL(url).origin} answered ${reply.status}: ${said}`)
+  }
+
+  #failed(row: UploadRow, error: unknown): void {
+    const { store, log, signal } = this.#options
+    if (signal.aborted) return
+    const code = error instanceof CadreError ? error.code : null
+    if (code !== null && HUB_AWAY.includes(code)) throw error
+    const about = { run: row.run_id, path: row.path, error: messageOf(error) }
+    if (code !== null && NEVER.includes(code)) {
+      log.warn('a file of a run stays on this machine only', about)
+      store.uploads.drop(row)
+      return
+    }
+    if (row.failures === 0) log.warn('a file of a run could not be sent to the hub; trying again later', about)
+    store.uploads.later(row, Date.now() + Math.min(LONGEST_PAUSE_MS, 2_000 * 2 ** row.failures) * (0.5 + Math.random()))
+  }
+}
+
+const keyOf = ({ run_id, path, sha256 }: UploadRow): string => `${run_id} ${path} ${sha256}`
+
+/** Throws `not_found` unless the file still has the content that was recorded. */
+async function checkContent(path: string, recorded: { sha256: string; bytes: number }, signal: AbortSignal) {
+  const handle = await openPlain(path)
+  try {
+    const { size } = await handle.stat()
+    const same = size === recorded.bytes && (await digestOf(handle, signal)).sha256 === recorded.sha256
+    if (!same) throw new CadreError('not_found', 'it was changed after its phase had recorded it')
+  } finally {
+    await handle.close()
+  }
+}

@@ -1,0 +1,81 @@
+// Files of runs in a folder that all hubs share. Daemons send them to a hub, which writes each to a temporary name while
+// it comes in, and renames it when it is whole and durable.
+
+import { lstat, readdir, rename, rm, rmdir } from 'node:fs/promises'
+import { dirname, join } from 'node:path'
+import { makeDurable, makeFolders } from '../../agent/folders.ts'
+import { writeWhole } from '../../agent/hashed-file.ts'
+import { CadreError } from '../../error.ts'
+import { failpoint } from '../../failpoint.ts'
+import { downloadHeaders } from '../../http/download.ts'
+import { chunksIn } from '../../stream.ts'
+import { type ArtifactStore, type KeptFile, keyOf } from './store.ts'
+
+/** A temporary file that is older belongs to an upload that was interrupted. */
+const LONGEST_UPLOAD_MS = 24 * 3_600_000
+
+export function folderStore(root: string, most: number): ArtifactStore {
+  const pathOf = (file: KeptFile) => join(root, keyOf(file))
+
+  async function has(file: KeptFile): Promise<boolean> {
+    const found = await lstat(pathOf(file)).catch(absent)
+    return found?.isFile() === true && found.size === file.bytes
+  }
+
+  return {
+    most,
+    has,
+    upload: async () => ({ url: null, headers: { 'content-type': 'application/octet-stream' } }),
+    async receive(file, content) {
+      const temporary = join(root, `.${crypto.randomUUID()}`)
+      try {
+        const folders = await makeFolders(root, [file.realm_id, file.root_run_id], ({ path, kind }) => {
+          return new Error(`${join(root, path)} must be a folder, but it is ${kind}`)
+        })
+        const digest = await writeWhole(temporary, content ? atMost(file.bytes, content) : [])
+        if (digest.bytes !== file.bytes || digest.sha256 !== file.sha256) throw otherContent()
+        failpoint()
+        await rename(temporary, pathOf(file))
+        await makeDurable(folders)
+      } catch (error) {
+        await rm(temporary, { force: true })
+        throw error
+      }
+    },
+    async download(file, name) {
+      if (await has(file)) return new Response(Bun.file(pathOf(file)), { headers: downloadHeaders(name) })
+      throw new CadreError('unavailable', `${name} is missing in the folder of CADRE_ARTIFACTS`)
+    },
+    async remove(file) {
+      await rm(pathOf(file), { force: true })
+      // The folder stays while it has other files.
+      await rmdir(dirname(pathOf(file))).catch(() => {})
+    },
+    async tidy() {
+      for (const name of await readdir(root)) {
+        if (!name.startsWith('.')) continue
+        const found = await lstat(join(root, name)).catch(absent)
+        if (found?.isFile() && found.mtimeMs < Date.now() - LONGEST_UPLOAD_MS)
+          await rm(join(root, name), { force: true })
+      }
+    },
+  }
+}
+
+/** The chunks of a body that may have `most` bytes. */
+async function* atMost(most: number, content: ReadableStream<Uint8Array>): AsyncGenerator<Uint8Array> {
+  let bytes = 0
+  for await (const chunk of chunksIn(content)) {
+    bytes += chunk.byteLength
+    if (bytes > most) throw otherContent()
+    yield chunk
+  }
+}
+
+const otherContent = () =>
+  new CadreError('invalid_request', 'the content does not have the announced number of bytes and SHA-256')
+
+function absent(error: unknown): null {
+  if ((error as NodeJS.ErrnoException).code === 'ENOENT') return null
+  throw error
+}

@@ -1,0 +1,42 @@
+// What a store of files of runs can do. A file is named by its tree and its content, so that sending it again changes
+// nothing, and no name that a daemon or a team chose becomes part of a key or a path.
+
+/** One content of one tree. */
+export interface KeptFile {
+  realm_id: string
+  root_run_id: string
+  /** In hexadecimal. */
+  sha256: string
+  bytes: number
+}
+
+/** How a daemon sends a file: with PUT and exactly these headers. */
+export interface Upload {
+  /** Null: to the hub itself. */
+  url: string | null
+  headers: Record<string, string>
+}
+
+export interface ArtifactStore {
+  /** The greatest file that is taken, in bytes. */
+  readonly most: number
+  /** Whether the store has the whole file. */
+  has(file: KeptFile): Promise<boolean>
+  upload(file: KeptFile): Promise<Upload>
+  /**
+   * Takes a file that a daemon sends to the hub. Throws `invalid_request` when it is another content. Null when daemons
+   * send files elsewhere.
+   */
+  readonly receive: ((file: KeptFile, content: ReadableStream<Uint8Array> | null) => Promise<void>) | null
+  /** A reply with the content, or one that redirects to it. `name` is the name of the download. */
+  download(file: KeptFile, name: string): Promise<Response>
+  /** Removes a file; one that is missing is removed already. */
+  remove(file: KeptFile): Promise<void>
+  /** Removes what interrupted uploads left behind. */
+  tidy(): Promise<void>
+}
+
+/** `<realm>/<top run>/<sha256>` */
+export function keyOf({ realm_id, root_run_id, sha256 }: KeptFile): string {
+  return `${realm_id}/${root_run_id}/${sha256}`
+}

@@ -1,0 +1,42 @@
+// Asks a run to end: in the queue at once, and on its daemon by an order.
+
+import { and, eq } from 'drizzle-orm'
+import type { Db } from '../../db/hub/store.ts'
+import type { JsonObject } from '../json.ts'
+import { supersededBy } from '../wire/concurrency.ts'
+import type { Hub } from './hub.ts'
+import { inTheWay, type PlaceRow, willEnd } from './places.ts'
+import { enqueue, type JobRow } from './queue.ts'
+import { loseRuns, type ReportedRun } from './runs.ts'
+
+/** The job that started a tree. */
+export async function firstJob({ store: { jobs } }: Hub, tx: Db, rootId: string): Promise<JobRow | undefined> {
+  const [first] = await tx
+    .select()
+    .from(jobs)
+    .where(and(eq(jobs.run_id, rootId), eq(jobs.kind, 'run')))
+  return first
+}
+
+/** No daemon has the job of a run. */
+export const isIdle = (job: JobRow | undefined): boolean => job?.state === 'waiting' || job?.state === 'blocked'
+
+/** The order goes to the daemon that holds the run, which may not have been told yet that it may begin it. */
+export async function askToEnd(hub: Hub, tx: Db, row: ReportedRun, by: number, payload: JsonObject): Promise<JobRow> {
+  const { realm_id, run_id, root_run_id, daemon_id, concurrency_key } = row
+  const first = await firstJob(hub, tx, root_run_id)
+  const order = { realm_id, run_id, kind: 'cancel' as const, payload, created_by: by }
+  const job = await enqueue(hub.store, tx, { ...order, daemon_id: daemon_id ?? first?.leased_to ?? null }, hub.now())
+  if (concurrency_key !== null && run_id === root_run_id) await willEnd(hub, tx, run_id)
+  if (isIdle(first)) await loseRuns(hub, tx, realm_id)
+  return job
+}
+
+/** Asks the runs to end that are in the way of a run with `cancel_oldest`. */
+export async function makeRoom(hub: Hub, tx: Db, place: PlaceRow, by: number): Promise<void> {
+  const { runs } = hub.store
+  for (const runId of await inTheWay(hub, tx, place)) {
+    const [row] = await tx.select().from(runs).where(eq(runs.run_id, runId))
+    await askToEnd(hub, tx, row!, by, { reason: supersededBy(place.run_id) })
+  }
+}

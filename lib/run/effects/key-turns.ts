@@ -1,0 +1,36 @@
+// Lets the runs of a concurrency key begin one after the other, and cancels those that must make room. It is told of a
+// key when a run of it has come, begun or ended. Everything follows from the rows, so a restart only has to ask again.
+
+import type { Log } from '../../log.ts'
+import { admit, type Machine, nextOf, supersede, superseded, textOf } from '../steps/steps.ts'
+import type { Journal } from '../store/store.ts'
+
+interface Parts {
+  machine: Machine
+  journal: Journal
+  stopping: AbortSignal
+  log: Log
+}
+
+export class KeyTurns {
+  readonly #parts: Parts
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  look(key: string): void {
+    const { machine } = this.#parts
+    for (const { runId, by } of superseded(machine, key)) this.#change(runId, () => supersede(machine, runId, by))
+    const next = nextOf(machine, key)
+    if (next) this.#change(next.run_id, () => void admit(machine, next.run_id))
+  }
+
+  #change(root: string, apply: () => void): void {
+    const { journal, stopping, log } = this.#parts
+    if (stopping.aborted) return
+    void journal.write({ root, apply }).catch(error => {
+      if (!stopping.aborted) log.error('a run cannot take its turn', { run: root, error: textOf(error) })
+    })
+  }
+}

@@ -1,0 +1,84 @@
+// `concurrency` of a team: how many phases of one run may run at once, and the key that its runs hold. The key is known
+// before a run begins, so it can name nothing but inputs.
+
+import { CadreError } from '../../error.ts'
+import type { JsonObject } from '../../json.ts'
+import { matches } from '../../schema.ts'
+import { type ConcurrencyKey, KEY_DEFAULTS, MAX_KEY } from '../../wire/concurrency.ts'
+import { compileTemplate, type Site } from '../cel/cel.ts'
+import type { HeldKey } from '../model/model.ts'
+import { field, type Node, readYaml, Source, textOf, toJson } from '../yaml/yaml.ts'
+import { type Compilation, numberOf, siteOf } from './compilation.ts'
+import { ConcurrencySchema } from './schema.ts'
+
+const ONLY_INPUTS = 'a key is needed before the run begins, so it can name only `inputs`'
+
+/** The node was checked against its schema before. */
+export function compileConcurrency(
+  compilation: Compilation,
+  node: Node | undefined,
+): { concurrency: number | null; key: HeldKey | null } {
+  if (node?.kind !== 'map') return { concurrency: numberOf(node) ?? null, key: null }
+  const concurrency = numberOf(field(node, 'phases')) ?? null
+  const template = field(node, 'key')
+  const written = toJson(node)
+  if (!template || !matches(ConcurrencySchema, written) || typeof written === 'number') {
+    return { concurrency, key: null }
+  }
+  const { secrets, source } = compilation
+  const site = siteOf(compilation, null, {
+    onInput(name, place) {
+      const secret = name === '*' ? [...secrets][0] : secrets.has(name) ? name : undefined
+      if (secret === undefined) return
+      source.report(place, `input \`${secret}\` is secret, and everybody who sees the run sees its key`)
+    },
+  })
+  return { concurrency, key: heldKey(template, site, { ...KEY_DEFAULTS, ...written }) }
+}
+
+/** The key of a team as a hub stores it. `names` are the inputs of the team. */
+export function keyFrom(declared: ConcurrencyKey, names: readonly string[]): HeldKey {
+  const source = new Source('concurrency.key', JSON.stringify({ key: declared.key }))
+  const known = { phases: new Set<string>(), inputs: new Set(names), item: false }
+  const site: Site = { source, names: known, files: new Set(), used: () => {} }
+  const template = field(readYaml(source) ?? undefined, 'key')
+  const key = template && textOf(template) !== undefined ? heldKey(template, site, declared) : null
+  const [problem] = source.problems
+  if (key && !problem) return key
+  throw new CadreError(
+    'invalid_request',
+    `the key of \`concurrency\` cannot be read: ${problem?.message ?? declared.key}`,
+  )
+}
+
+function heldKey(node: Node, site: Site, { key, limit, when_full }: ConcurrencyKey): HeldKey {
+  const template = compileTemplate(node, {
+    ...site,
+    names: { ...site.names, only: { roots: ['inputs'], why: ONLY_INPUTS } },
+  })
+  return {
+    source: key,
+    limit,
+    whenFull: when_full,
+    of: inputs => keyText(template.evaluate(scopeOf(inputs)), template.place),
+  }
+}
+
+function keyText(value: unknown, place: string): string {
+  const text = typeof value === 'number' || typeof value === 'boolean' ? String(value) : value
+  if (typeof text === 'string' && text !== '' && text.length <= MAX_KEY) return text
+  const what = typeof text !== 'string' ? 'is not text' : text === '' ? 'is empty' : 'is longer'
+  throw new CadreError(
+    'invalid_request',
+    `${place}: the key of \`concurrency\` must be text of 1 to ${MAX_KEY} characters, but with these inputs it ${what}`,
+    { details: [{ path: '/inputs', message: `the key of \`concurrency\` ${what}` }] },
+  )
+}
+
+const scopeOf = (inputs: JsonObject) => ({
+  inputs,
+  run: { id: '', name: null, started_at: null },
+  phase: () => {
+    throw new CadreError('internal', ONLY_INPUTS)
+  },
+})
