@@ -1,6 +1,6 @@
 // The servers that the hub is measured against. They do almost nothing, and each runs in its own process.
 //
-//   bun bench/floors.ts bare|read|elysia DATABASE TOKEN      prints its URL
+//   bun bench/floors.ts bare|read|elysia|hold DATABASE TOKEN      prints its URL
 
 import { Elysia, t } from 'elysia'
 import { openDatabase } from '../db/open.ts'
@@ -44,6 +44,19 @@ const floors: Record<string, () => { url: unknown }> = {
       async fetch(request) {
         await request.json()
         return find(request.headers.get('authorization')) ? Response.json(reply) : new Response(null, { status: 401 })
+      },
+    })
+  },
+  /** Holds every request until another one asks for `/wake`, which answers the one that came first. */
+  hold() {
+    const held: ((reply: Response) => void)[] = []
+    return Bun.serve({
+      ...listen,
+      idleTimeout: 0,
+      async fetch(request) {
+        if (request.url.endsWith('/wake')) held.shift()?.(Response.json(reply))
+        else return new Promise<Response>(resolve => held.push(resolve))
+        return Response.json(reply)
       },
     })
   },

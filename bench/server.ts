@@ -4,6 +4,7 @@ import type { Subprocess } from 'bun'
 
 export interface Server {
   url: string
+  pid: number
   stop(): Promise<void>
 }
 
@@ -22,6 +23,7 @@ export async function serve(args: string[], env: Record<string, string> = {}): P
   if (!url) throw new Error(`${args.join(' ')} did not start`)
   return {
     url,
+    pid: child.pid,
     async stop() {
       child.kill('SIGTERM')
       await child.exited

@@ -8,6 +8,8 @@ export interface Bell {
   ring(name: string): void
   /** Starts listening for `name`. A ring between two waits is remembered. */
   listen(name: string): Ear
+  /** Calls `hear` whenever the bell rings for `name`, until the returned function is called. */
+  on(name: string, hear: () => void): () => void
 }
 
 export interface Ear extends Disposable {
@@ -25,7 +27,16 @@ export function createBell(channel: Channel | null): Bell {
   channel?.receive(wakeAll, () => {
     for (const name of listening.keys()) wakeAll(name)
   })
+  const on: Bell['on'] = (name, hear) => {
+    const those = listening.get(name) ?? new Set()
+    listening.set(name, those.add(hear))
+    return () => {
+      those.delete(hear)
+      if (those.size === 0 && listening.get(name) === those) listening.delete(name)
+    }
+  }
   return {
+    on,
     ring(name) {
       wakeAll(name)
       channel?.send(name)
@@ -37,8 +48,7 @@ export function createBell(channel: Channel | null): Bell {
         rang = true
         wake()
       }
-      const those = listening.get(name) ?? new Set()
-      listening.set(name, those.add(hear))
+      const unheard = on(name, hear)
       return {
         async wait(ms, signal) {
           if (!rang && !signal.aborted) {
@@ -48,10 +58,7 @@ export function createBell(channel: Channel | null): Bell {
           }
           rang = false
         },
-        [Symbol.dispose]() {
-          those.delete(hear)
-          if (those.size === 0 && listening.get(name) === those) listening.delete(name)
-        },
+        [Symbol.dispose]: unheard,
       }
     },
   }

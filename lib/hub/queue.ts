@@ -166,6 +166,48 @@ async function takeable<T extends Needy>(store: Store, db: Db, taker: Taker, all
 /** The kinds of jobs that the daemon gets now. A paused one finishes what it has. */
 const workOf = (taker: Taker, slots: number) => (slots > 0 && !taker.paused ? WORK : [])
 
+/** What waits in a realm: for which daemons, and the different needs of the runs that any daemon may take. */
+export interface Waiting {
+  pinned: { daemonId: string; takesSlot: boolean }[]
+  needs: Needy[]
+}
+
+/** What could be claimed now. The cost is that of the different daemons and needs, however many jobs wait. */
+export async function waitingJobs(store: Store, realmId: string, now: number): Promise<Waiting> {
+  const { jobs, db } = store
+  const late: JobRow[] = await db
+    .select()
+    .from(jobs)
+    .where(and(eq(jobs.realm_id, realmId), eq(jobs.state, 'leased'), lte(jobs.lease_until, now), due(store)))
+  const needs: Needy[] = late.filter(job => job.daemon_id === null)
+  needs.push(...(await differentNeeds(store, db, waiting(store, realmId, 'run', null))))
+  const pinned = late.flatMap(({ daemon_id, kind }) => (daemon_id === null ? [] : [{ kind, id: daemon_id }]))
+  for (const kind of [...ORDERS, ...WORK]) {
+    for (const id of await meantDaemons(store, realmId, kind)) pinned.push({ kind, id })
+  }
+  return { needs, pinned: pinned.map(({ kind, id }) => ({ daemonId: id, takesSlot: WORK.includes(kind) })) }
+}
+
+/** The daemons for which jobs of a kind wait, each once. The index is asked for the next one after the last. */
+async function meantDaemons(store: Store, realmId: string, kind: JobRow['kind']): Promise<string[]> {
+  const { jobs, db } = store
+  const next = (more: SQL) => {
+    const those = and(eq(jobs.realm_id, realmId), eq(jobs.state, 'waiting'), eq(jobs.kind, kind), more)
+    const claimable = kind === 'run' ? those : and(those, due(store))
+    return sql`(SELECT ${jobs.daemon_id} FROM ${jobs} WHERE ${claimable} ORDER BY ${jobs.daemon_id} LIMIT 1)`
+  }
+  const ids = sql`(
+    WITH RECURSIVE found(id) AS (
+      SELECT ${next(isNotNull(jobs.daemon_id))}
+      UNION ALL
+      SELECT ${next(sql`${jobs.daemon_id} > found.id`)} FROM found WHERE found.id IS NOT NULL
+    )
+    SELECT id FROM found WHERE id IS NOT NULL
+  ) AS ids`
+  const rows = await db.select({ id: sql<string>`ids.id` }).from(ids)
+  return rows.map(({ id }) => id)
+}
+
 /** Whether a claim could find a job: a cheap check before the transaction. */
 export async function hasWork(store: Store, taker: Taker, slots: number, now: number): Promise<boolean> {
   const { jobs, realms, db } = store

@@ -51,7 +51,7 @@ test.each<[string, number, (by: Ending) => Promise<unknown>]>([
   const username = `minter-${crypto.randomUUID()}`
   const minter = await member(username)
   const taker = await daemon(minter)
-  const waiting = taker.poll(20_000)
+  const waiting = taker.poll(3_000)
   await Bun.sleep(200)
   await end({ ...taker, minter, username })
   const { run_id } = await dispatch()

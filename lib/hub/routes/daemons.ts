@@ -25,12 +25,10 @@ import {
 import { atLeast } from '../decision.ts'
 import type { Hub } from '../hub.ts'
 import { hubKit } from '../kit.ts'
-import { answer, claim, hasOverdue, hasWork, nextDeadline, renew } from '../queue.ts'
+import { Lobby } from '../lobby.ts'
+import { answer, claim, hasOverdue, hasWork, renew } from '../queue.ts'
 import { traceWait } from '../run-tracing.ts'
 import { cancelQueued, keepEnded, loseRuns, refuseRun } from '../runs.ts'
-
-/** A poll looks for jobs this often even when nothing wakes it. */
-const LOOK_MS = 5_000
 
 /**
  * The jobs that this hub sends. `Poll.data` is wider, because a daemon may meet kinds of jobs that it does not know.
@@ -40,6 +38,7 @@ const Leased = Type.Object({ jobs: Type.Array(LeasedJob) })
 export function daemonProtocol(hub: Hub) {
   const { store } = hub
   const { daemons, jobs, runs, tokens } = store
+  const lobby = new Lobby(hub)
 
   return new Elysia({ name: 'daemons', prefix: '/v1/daemons' })
     .use(hubKit(hub))
@@ -113,6 +112,7 @@ export function daemonProtocol(hub: Hub) {
         const offer = offerOf(body)
         if (Object.keys(offer).length > 0) {
           await store.write(tx => tx.update(daemons).set(offer).where(eq(daemons.id, daemon.id)))
+          hub.bell.ring(`daemon ${daemon.id}`)
           hub.bell.ring(`realm ${daemon.realm_id}`)
         }
         return {
@@ -138,18 +138,18 @@ export function daemonProtocol(hub: Hub) {
         if (wait_ms > 0) server?.timeout(request, 0)
         const until = AbortSignal.any([request.signal, stopping.signal])
         const end = hub.now() + wait_ms
-        using ear = hub.bell.listen(`realm ${daemon.realm_id}`)
+        if (wait_ms === 0 && (await hasOverdue(store, daemon.realm_id, hub.now()))) {
+          await store.write(tx => loseRuns(hub, tx, daemon.realm_id))
+        }
+        using seat = wait_ms > 0 ? lobby.sit(daemon, slots) : null
         for (;;) {
-          if (await hasOverdue(store, daemon.realm_id, hub.now())) {
-            await store.write(tx => loseRuns(hub, tx, daemon.realm_id))
-          }
           const leased = until.aborted ? [] : await take(daemon, slots)
-          if (leased.length > 0 || until.aborted || hub.now() >= end) return { jobs: leased }
-          const deadline = (await nextDeadline(store, daemon.realm_id, hub.now())) ?? Number.POSITIVE_INFINITY
-          const ms = Math.max(0, Math.min(LOOK_MS, end - hub.now(), Math.max(50, deadline - hub.now())))
-          await ear.wait(ms, until)
+          const left = end - hub.now()
+          if (!seat || leased.length > 0 || until.aborted || left <= 0) return { jobs: leased }
+          const woken = await seat.wait(daemon, left, until)
           // During the wait the token may have been revoked or the daemon removed.
           daemon = await callingDaemon(hub, await caller.again(), body.daemon_id)
+          if (!woken) return { jobs: [] }
         }
       },
       {
