@@ -5,7 +5,7 @@
 import { rm } from 'node:fs/promises'
 import { isDiskError } from '../../db/open.ts'
 import { CadreError, messageOf } from '../error.ts'
-import { runEnded } from '../run/engine.ts'
+import { type Engine, runEnded } from '../run/engine.ts'
 import { sizeText } from '../size.ts'
 import type { Daemon } from './daemon.ts'
 import { databaseBytes, TreeSizes } from './disk-usage.ts'
@@ -23,12 +23,12 @@ const VACUUM_PAGES = 2_000
 const BATCH = 200
 
 /** Deletes the tree of an ended top run. Throws `not_found`, `invalid_state`. */
-export function deleteTree(home: Pick<Daemon, 'db' | 'engine'>, runId: string): Promise<void> {
-  return home.engine.deleting(runId, () => deleteAll(home, runId))
+export function deleteTree(engine: Engine, runId: string): Promise<void> {
+  return engine.deleting(runId, () => deleteAll(engine, runId))
 }
 
-async function deleteAll({ db, engine }: Pick<Daemon, 'db' | 'engine'>, runId: string): Promise<void> {
-  const { outbox } = engine.store
+async function deleteAll(engine: Engine, runId: string): Promise<void> {
+  const { db, outbox } = engine.store
   const { state, parent_run_id, root_run_id } = engine.record(runId)
   if (parent_run_id !== null) {
     throw new CadreError('invalid_state', `run ${runId} is a sub-run: delete its top run ${root_run_id}`)
@@ -112,7 +112,7 @@ export function keepRuns(daemon: Daemon, limits: Limits): () => void {
     let deleted = 0
     for (const { id } of old) {
       try {
-        await deleteTree(daemon, id)
+        await deleteTree(daemon.engine, id)
         deleted++
       } catch (error) {
         // The run was just resumed, or its files cannot be removed. The others are deleted nevertheless.
@@ -132,7 +132,7 @@ export function keepRuns(daemon: Daemon, limits: Limits): () => void {
     for (const { id, completed_at } of ended) {
       if (stopped || files + databaseBytes(db) <= most) break
       files -= await sizes.of(id, completed_at)
-      await deleteTree(daemon, id)
+      await deleteTree(daemon.engine, id)
       deleted++
     }
     if (deleted > 0) log.info('runs beyond the limit of space deleted', { runs: deleted, limit: sizeText(most) })

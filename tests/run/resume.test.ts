@@ -400,6 +400,6 @@ test('a tree is not opened again while it is deleted', async () => {
   await expect(deletion).rejects.toThrow('the disk said no')
   expect(await resumed(run_id)).toMatchObject({ state: 'completed', attempt: 2 })
 
-  await deleteTree({ db: engine.store.db, engine }, run_id)
+  await deleteTree(engine, run_id)
   await expect(engine.resume(run_id)).rejects.toThrow('no run')
 })

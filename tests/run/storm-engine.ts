@@ -7,8 +7,9 @@
 
 import { appendFileSync, existsSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { deleteTree } from '../../lib/daemon/retention.ts'
 import { CadreError } from '../../lib/error.ts'
-import { ANSWERS, deleteRun, openHome, pendingReviews, resume, rootsOf, treeOf } from '../support/chaos-face.ts'
+import { ANSWERS, openHome, pendingReviews, resume, rootsOf, treeOf } from '../support/chaos-face.ts'
 import { testEngine } from '../support/engine.ts'
 import { randomFrom } from '../support/random.ts'
 import { quietAgent, type Wilderness, wildAgents } from './storm-agents.ts'
@@ -189,7 +190,7 @@ async function ask(): Promise<void> {
   await may('to cancel what has ended', wanted(engine.cancel(done)), refused)
   await may('to resume what waits', wanted(resume(engine, gate)), refused)
   await may('to resume what completed', wanted(resume(engine, done)), refused)
-  await may('to delete what waits', wanted(deleteRun(engine, db, gate)), refused)
+  await may('to delete what waits', wanted(deleteTree(engine, gate)), refused)
   const none = crypto.randomUUID()
   await may('to decide nothing', wanted(engine.decide(none, { decision: 'approve', by: 'chance' })), 'not_found')
 }
@@ -257,7 +258,7 @@ async function act(): Promise<void> {
 /** A folder that its owner may not enter can keep a tree from being deleted; that is said, and no other tree's matter. */
 function remove(id: string): Promise<void> {
   appendFileSync(stretch.going, `${id}\n`)
-  return deleteRun(engine, db, id).catch(error => {
+  return deleteTree(engine, id).catch(error => {
     if ((error as NodeJS.ErrnoException).code !== 'EACCES') throw error
   })
 }

@@ -5,7 +5,6 @@ import type { Database } from 'bun:sqlite'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { openDatabase } from '../../db/open.ts'
-import { deleteTree } from '../../lib/daemon/retention.ts'
 import type { JsonObject } from '../../lib/json.ts'
 import type { Engine } from '../../lib/run/engine.ts'
 
@@ -35,10 +34,6 @@ export async function resume(engine: Engine, runId: string, options: ResumeOptio
 
 /** Opens the database of a home, also while a process serves it. The caller must close it. */
 export const openHome = (home: string): Database => openDatabase(join(home, 'daemon.db'))
-
-/** Deletes the tree of an ended top run as the daemon does. */
-export const deleteRun = (engine: Engine, db: Database, runId: string): Promise<void> =>
-  deleteTree({ engine, db } as Parameters<typeof deleteTree>[0], runId)
 
 export interface Question {
   id: string

@@ -109,7 +109,7 @@ export function runs(daemon: Daemon, kit: DaemonKit) {
       '/delete',
       async ({ body, caller }) => {
         const record = engine.record(target(daemon, caller, body.run_id))
-        await deleteTree(daemon, record.run_id)
+        await deleteTree(daemon.engine, record.run_id)
         return record
       },
       { access: HERE, body: OneRun, detail: { summary: 'Delete an ended run and all below it' } },

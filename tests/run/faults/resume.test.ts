@@ -291,7 +291,7 @@ describe('secret inputs', () => {
       const { state } = t.engine.record(run_id)
       if (state === 'running') await within(t.engine.cancel(run_id), 'the cancel')
       expect(['cancelled', 'failed']).toContain((await ended(run_id)).state)
-      await within(deleteTree(t, run_id), 'the deletion')
+      await within(deleteTree(t.engine, run_id), 'the deletion')
       expect(rowsOf(t.home, 'SELECT id FROM runs WHERE id = ?', run_id)).toEqual([])
       expect(existsSync(t.engine.stateDir(run_id))).toBe(false)
       expect(existsSync(join(t.home, 'secrets', run_id))).toBe(false)
