@@ -69,8 +69,8 @@ export interface LinkOptions {
 /** If the last answered heartbeat is older than this, the hub counts as away. */
 const CONNECTED_MS = 45_000
 const POLL_MS = 25_000
-/** While no slot is free, a poll waits this long for orders about runs, and then looks for slots again. */
-const BUSY_POLL_MS = 500
+/** While no slot is free, the hub is asked this often for orders about runs. */
+const BUSY_MS = 500
 /** How often to check whether what the daemon offers has changed. */
 const OFFER_LOOK_MS = 2_000
 /** How often to check whether the hub keeps files. */
@@ -97,6 +97,7 @@ export class Link {
   #deaths = 0
   #beatTimer: Timer | null = null
   #wakeSync: (() => void) | null = null
+  #wakePoll: (() => void) | null = null
   #loops: Promise<void>[] = []
   #warnedKey: string | null = null
   #approved: boolean | null = null
@@ -125,7 +126,10 @@ export class Link {
       host: options.jobs,
       log: options.log,
       signal: this.#stop.signal,
-      changed: () => this.#tellRunning(),
+      changed: () => {
+        this.#tellRunning()
+        this.#wakePoll?.()
+      },
       startPause,
       ack: ({ id, lease_id }, status, error) =>
         this.client.call(
@@ -301,9 +305,8 @@ export class Link {
   async #poll(): Promise<void> {
     const daemon_id = this.#answeredAt === 0 ? null : this.#daemonId
     if (daemon_id === null) return this.#register()
-    const slots = Math.max(0, this.#options.jobs.freeSlots() - this.#jobs.held)
-    // Orders, such as a cancel, come to a daemon without a free slot too.
-    const wait_ms = slots > 0 ? POLL_MS : BUSY_POLL_MS
+    const slots = await this.#slots()
+    const wait_ms = slots > 0 ? POLL_MS : 0
     const { jobs } = await this.client.call(
       Poll,
       { daemon_id, protocol: PROTOCOL, slots, wait_ms },
@@ -312,6 +315,20 @@ export class Link {
     if (jobs.length === 0) return
     this.#learnApproval(true)
     this.#jobs.take(jobs)
+  }
+
+  /**
+   * The number of slots that jobs may take. While there is none, it waits for one, but only a moment, because orders,
+   * such as a cancel, come to a daemon without a free slot, too.
+   */
+  async #slots(): Promise<number> {
+    const free = () => Math.max(0, this.#options.jobs.freeSlots() - this.#jobs.held)
+    if (free() > 0) return free()
+    const { over, end } = startPause(BUSY_MS, this.#stop.signal)
+    this.#wakePoll = () => free() > 0 && end()
+    await over
+    this.#wakePoll = null
+    return free()
   }
 
   /** Tells the hub what is offered when that has changed: a label, an agent, what a doctor found, a workspace. */
