@@ -144,7 +144,7 @@ describe.skipIf(!hasBrowser)('the dashboard', () => {
     const daemon = await daemonOf()
     const { run_id } = await daemon.call('/v1/runs/start', { path: files({ 'team.yml': GATE }) })
     const { page } = await open(`runs/${run_id}`, { token: false })
-    await page.getByText('bun daemon.ts dashboard').waitFor()
+    await page.getByText(/daemon\.ts dashboard/).waitFor()
     expect(await page.getByRole('button', { name: 'Approve' }).count()).toBe(0)
     await page.getByLabel('Local token').fill(daemon.token)
     await page.getByRole('button', { name: 'Use it' }).click()
