@@ -55,7 +55,7 @@ const ODD: unknown[] = [
 /** A guess too many of a password makes the account wait. */
 const GUESSES = /^(session\/create|users\/change_password)$/
 
-const ROUTES = Object.entries({ ...USER, ...REALM, ...BOTH, ...OPEN }).filter(([key]) => !key.startsWith('GET'))
+const ROUTES = Object.entries({ ...USER, ...REALM, ...BOTH, ...OPEN }).filter(([key]) => !/^(GET|PUT) /.test(key))
 
 const post = (
   path: string,

@@ -46,6 +46,9 @@ const CASES = [
   { from: 'each', all: ['a0', 'b1', 'c2'], keys: ['a', 'b', 'c'] },
 ]
 
+/** Every write takes a minute on a slow machine. */
+const EVERY = process.env.CADRE_SLOW_TESTS ? 1 : 3
+
 test.each(CASES)(
   'wherever a resume from $from dies, it is completed, and every key keeps its run',
   async ({ from, all, keys }) => {
@@ -66,8 +69,8 @@ test.each(CASES)(
       expect(byKey(tree)).toMatchObject(before)
       for (const key of keys) expect([n, key, posts.get(`/${n}/${key}`)]).toEqual([n, key, 1])
       return died
-    })
-    console.log(`kill at every write of a resume from ${from}: ${writes} writes`)
+    }, EVERY)
+    console.log(`kill at the writes of a resume from ${from}, one of ${EVERY}: ${writes} writes`)
     expect(writes).toBeGreaterThanOrEqual(10)
   },
   120_000,

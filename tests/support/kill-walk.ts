@@ -6,15 +6,16 @@ const AT_ONCE = 3
 const MOST = 400
 
 /**
- * Calls `dieAt` with 1, 2, 3 … until it returns false, because the program made fewer writes. Returns the number of
- * writes.
+ * Calls `dieAt` with 1, 2, 3 … until it returns false, because the program made fewer writes. With `every`, it calls it
+ * for every such write only, from a random one on. Returns the number of writes, up to `every` too many.
  */
-export async function walkOfKills(dieAt: (write: number) => Promise<boolean>): Promise<number> {
-  let next = 1
+export async function walkOfKills(dieAt: (write: number) => Promise<boolean>, every = 1): Promise<number> {
+  let next = 1 + Math.floor(Math.random() * every)
   let beyond = 0
   const walk = async () => {
     while (beyond === 0 && next <= MOST) {
-      const write = next++
+      const write = next
+      next += every
       if (!(await dieAt(write))) beyond = beyond === 0 ? write : Math.min(beyond, write)
     }
   }
