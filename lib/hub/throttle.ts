@@ -8,6 +8,7 @@ import { and, count, desc, eq, gt, inArray, lt, lte, or } from 'drizzle-orm'
 import ipaddr from 'ipaddr.js'
 import type { Store } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
+import { takeTurns } from '../turns.ts'
 
 const WINDOW_MS = 600_000
 const MOST_OF_PAIR = 10
@@ -48,6 +49,7 @@ export function createThrottle(store: Store, now: () => number, options: Throttl
   const checking = new Map<string, number>()
   /** The last attempt of each address in the line of those that wait. */
   const turns = new Map<string, Promise<void>>()
+  const endTurn = takeTurns()
   let settled = Promise.withResolvers<void>()
   let trimmed = Number.NEGATIVE_INFINITY
 
@@ -92,6 +94,8 @@ export function createThrottle(store: Store, now: () => number, options: Throttl
     try {
       await before
       for (;;) {
+        // Refusals follow each other without any other wait.
+        await endTurn()
         const next = settled.promise
         const entered = await enter(keys)
         if (entered) return entered

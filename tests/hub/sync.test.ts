@@ -2,7 +2,7 @@
 
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'bun:test'
 import { until } from '../support/bounded.ts'
-import { startTestHub, type TestHub } from '../support/hub.ts'
+import { AGAIN, startTestHub, type TestHub } from '../support/hub.ts'
 import { runChange } from '../support/sync.ts'
 
 let hub: TestHub
@@ -246,7 +246,7 @@ describe('reading', () => {
         .toString(36)
         .padStart(3, '0')
     const anywhere = () => digits() + digits() + digits()
-    for (const place of [() => '000000000', anywhere]) {
+    for (const place of AGAIN ? [anywhere] : [() => '000000000', anywhere]) {
       const root = crypto.randomUUID()
       const path = ['@admin/t']
       const below = (parent: string, key: string) => {
@@ -281,7 +281,7 @@ describe('reading', () => {
       const told = [...(await text).matchAll(/"run_id":"([^"]+)"/g)].map(([, id]) => id)
       expect([...new Set(told)]).toEqual(order.slice(600))
     }
-  }, 60_000)
+  }, 240_000)
   test('the tree is the same from every run of it, depth first', async () => {
     const ids = Array.from({ length: 700 }, () => crypto.randomUUID())
     const [root, ...subs] = ids as [string, ...string[]]

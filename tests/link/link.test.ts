@@ -141,9 +141,9 @@ phases:
 test('a job of another form is refused to the hub, with what is wrong', async () => {
   const { store } = hub
   const { run_id } = await dispatch('@admin/top', { items: [1] })
-  await endedOnHub(run_id)
+  const { daemon_id } = await endedOnHub(run_id)
   const id = crypto.randomUUID()
-  const place = { id, realm_id: hub.realm, run_id, created_by: 1, created_at: Date.now() }
+  const place = { id, realm_id: hub.realm, run_id, daemon_id, created_by: 1, created_at: Date.now() }
   const queued = { kind: 'decide', state: 'waiting', priority: 0, deliveries: 0 } as const
   await store.write(tx => tx.insert(store.jobs).values({ ...place, ...queued, payload: { decision: 'approve' } }))
   const job = async () => (await store.db.select().from(store.jobs).where(eq(store.jobs.id, id)))[0]!
