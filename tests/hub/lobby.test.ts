@@ -42,8 +42,10 @@ async function poll(offer: object = {}, slots = 1, wait_ms = 8_000): Promise<Pol
   return started
 }
 
+/** Waits for the polls, too: a hub that stops would cut them off. */
 const leave = async (polls: Poll[]) => {
   for (const { daemon_id } of polls) await hub.ok(token, 'daemons/deregister', { daemon_id })
+  await Promise.all(polls.map(({ ended }) => ended))
 }
 
 test('each run reaches one of the polls that wait, and the others wait on', async () => {
@@ -59,7 +61,7 @@ test('each run reaches one of the polls that wait, and the others wait on', asyn
   await Promise.all(polls.map(({ ended }) => ended))
   expect(polls.filter(({ runs }) => runs!.length === 0)).toHaveLength(20)
   await leave(polls)
-}, 40_000)
+}, 120_000)
 
 test('a run goes past polls whose daemons lack what it needs, also when one gets it while it waits', async () => {
   const polls = await Promise.all(Array.from({ length: 5 }, () => poll({ labels: { zone: 'a' } }, 1, 15_000)))
@@ -73,7 +75,7 @@ test('a run goes past polls whose daemons lack what it needs, also when one gets
   await polls[3]!.ended
   expect(polls[3]!.runs).toEqual([second.run_id])
   await leave([...polls, fits])
-}, 40_000)
+}, 120_000)
 
 test('orders reach the poll of the daemon that has the run, although others wait', async () => {
   const mine = await poll()
@@ -85,4 +87,4 @@ test('orders reach the poll of the daemon that has the run, although others wait
   await hub.ok(hub.admin, 'dispatch/cancel', { run_id })
   expect((await order).jobs).toMatchObject([{ kind: 'cancel', run_id }])
   await leave([mine, ...others])
-}, 40_000)
+}, 120_000)
