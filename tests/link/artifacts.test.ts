@@ -149,7 +149,7 @@ const kinds: [string, () => Promise<Place>][] = [
   ['a folder', async () => sharedFolder()],
   ['a bucket', async () => bucket(await objectVendor())],
 ]
-if (hasSwift) kinds.push(['a bucket of Swift', swiftBucket])
+if (hasSwift && process.env.CADRE_SLOW_TESTS) kinds.push(['a bucket of Swift', swiftBucket])
 
 describe.each(kinds)('%s', (_, open) => {
   let place: Place

@@ -216,6 +216,8 @@ export function daemonProtocol(hub: Hub) {
           const deed = { action: 'daemons/deregister', target: daemon.id, realm_id: daemon.realm_id }
           await record(hub, tx, caller, { ...deed, org_id: orgOf(caller, daemon.realm_id) })
         })
+        // Its polls end.
+        hub.bell.ring(`daemon ${daemon.id}`)
         return { id: daemon.id, daemon_id: daemon.id }
       },
       {
