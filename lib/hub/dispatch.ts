@@ -1,30 +1,26 @@
-// How a run gets into the queue, and how later orders about it do. The run id is created here, so that a second
-// delivery of the same job cannot start a second run.
+// How a run gets into the queue. Its id is created here, so that a second delivery of the same job cannot start a second
+// run.
 
-import { and, eq, isNull } from 'drizzle-orm'
+import { and, eq } from 'drizzle-orm'
 import { type Db, isDuplicate } from '../../db/hub/store.ts'
 import { formatDuration, parseDuration } from '../duration.ts'
 import { CadreError } from '../error.ts'
 import type { JsonObject } from '../json.ts'
-import { Recent } from '../recent.ts'
-import { listed } from '../spelling.ts'
-import { type HeldKey, inputsFor, keyFrom } from '../team/team.ts'
-import { skippedFor } from '../wire/concurrency.ts'
+import { inputsFor } from '../team/team.ts'
 import type { Dispatched } from '../wire/hub-records.ts'
 import type { RunOrder } from '../wire/jobs.ts'
 import { allNeeds, needsOf, type Requires } from '../wire/needs.ts'
-import { ENDED_RUN_STATES } from '../wire/states.ts'
 import { record } from './audit.ts'
 import type { UserCaller } from './callers.ts'
-import { awaitsApproval, awaitsEndOfPause, type DaemonRow, findDaemon, statusOf } from './daemons.ts'
-import { askToEnd, firstJob, makeRoom } from './ending.ts'
+import { findDaemon } from './daemons.ts'
 import type { Hub } from './hub.ts'
-import { inWords, type JobNeeds, jobNeeds, lacks } from './needs.ts'
+import { type JobNeeds, jobNeeds } from './needs.ts'
 import { findPackage, type PackageRow, splitReference } from './packages/packages.ts'
-import { type AskedKey, holdersNamed, type PlaceRow, takePlace, turnOfRun } from './places.ts'
+import { type AskedKey, turnOfRun } from './places.ts'
 import { enqueue, type JobRow } from './queue.ts'
-import { type ReportedRun, readableRun, skipQueued } from './runs.ts'
+import { keyOf, queueForKey } from './run-keys.ts'
 import { listedTeams } from './team-list.ts'
+import { waitingReasons } from './waiting-reasons.ts'
 
 export interface DispatchRequest {
   realm_id?: string
@@ -107,7 +103,12 @@ interface Queued {
   action: string
 }
 
-async function queueRun(hub: Hub, tx: Db, caller: UserCaller, queued: Queued): Promise<{ job: JobRow; state: string }> {
+export async function queueRun(
+  hub: Hub,
+  tx: Db,
+  caller: UserCaller,
+  queued: Queued,
+): Promise<{ job: JobRow; state: string }> {
   const { store } = hub
   const { realm, found, inputs, key, runName, workspace } = queued
   const run_id = Bun.randomUUIDv7()
@@ -154,200 +155,6 @@ async function queueRun(hub: Hub, tx: Db, caller: UserCaller, queued: Queued): P
   return key === null ? { job, state: 'queued' } : queueForKey(hub, tx, job, key)
 }
 
-/** Lets the run of a blocked job wait for its key, or what its team says instead. */
-async function queueForKey(hub: Hub, tx: Db, job: JobRow, key: AskedKey): Promise<{ job: JobRow; state: string }> {
-  const { jobs, runs } = hub.store
-  const place = await takePlace(hub, tx, job, key)
-  if (place.state === 'waits') {
-    if (key.whenFull === 'skip') await skipQueued(hub, tx, job, skippedFor(key.text, await firstOf(hub, tx, place)))
-    if (key.whenFull === 'cancel_oldest') await makeRoom(hub, tx, place, job.created_by)
-  }
-  const [after] = await tx
-    .select({ job: jobs, state: runs.state })
-    .from(jobs)
-    .innerJoin(runs, eq(runs.run_id, jobs.run_id))
-    .where(eq(jobs.id, job.id))
-  return after!
-}
-
-/** The run that holds the key of a place, or that came first. */
-async function firstOf(hub: Hub, tx: Db, place: PlaceRow): Promise<string> {
-  const [first] = await holdersNamed(hub, tx, place)
-  return first ?? place.run_id
-}
-
-/** A resumed run takes a place again, behind those that wait. */
-async function resumeForKey(hub: Hub, tx: Db, row: ReportedRun, found: PackageRow | null, job: JobRow): Promise<void> {
-  const key = found && keyOf(found, row.inputs)
-  if (!key) throw new CadreError('conflict', `${row.team} is not published any more; dispatch another version of it`)
-  const place = await takePlace(hub, tx, row, key)
-  if (place.state !== 'waits') return
-  if (key.whenFull === 'skip') {
-    const { message } = skippedFor(key.text, await firstOf(hub, tx, place)).error
-    throw new CadreError('conflict', `${message}: resume it when that run has ended`)
-  }
-  if (key.whenFull === 'cancel_oldest') await makeRoom(hub, tx, place, job.created_by)
-}
-
-/**
- * Cancels or resumes a run, or has a review decided. This happens here while the run is still in the queue, and on its
- * daemon afterwards.
- */
-export async function orderRun(
-  hub: Hub,
-  caller: UserCaller,
-  runId: string,
-  kind: 'cancel' | 'resume' | 'decide',
-  payload: JsonObject,
-): Promise<{ id: string; run_id: string; job_id: string; state: string }> {
-  const { store } = hub
-  const done = await store.write(async tx => {
-    const { row, realm } = await readableRun(hub, caller, runId, tx)
-    const over = ENDED_RUN_STATES.includes(row.state)
-    const again = row.state !== 'completed' || payload.from_phase !== undefined
-    if (kind === 'resume' ? !over || !again : over) {
-      throw new CadreError('invalid_state', `run ${runId} is ${row.state}: there is nothing to ${kind}`)
-    }
-    if (kind === 'resume' && row.daemon_id === null) {
-      throw new CadreError('invalid_state', `run ${runId} never reached a daemon; dispatch it again`)
-    }
-    const job =
-      kind === 'cancel'
-        ? await askToEnd(hub, tx, row, caller.user.id, payload)
-        : await enqueueOrder(hub, tx, row, { kind, payload, created_by: caller.user.id })
-    const action = kind === 'decide' ? 'reviews/decide' : `dispatch/${kind}`
-    const target = kind === 'decide' ? `${payload.review_id}: ${payload.decision}, run ${runId}` : runId
-    await record(hub, tx, caller, { action, target, org_id: realm.org_id, realm_id: realm.id })
-    const [after] = await tx.select().from(store.runs).where(eq(store.runs.run_id, runId))
-    return { job, state: after!.state, realmId: realm.id }
-  })
-  hub.bell.ring(`realm ${done.realmId}`)
-  return { id: runId, run_id: runId, job_id: done.job.id, state: done.state }
-}
-
-async function enqueueOrder(
-  hub: Hub,
-  tx: Db,
-  row: ReportedRun,
-  order: { kind: 'resume' | 'decide'; payload: JsonObject; created_by: number },
-): Promise<JobRow> {
-  const first = await firstJob(hub, tx, row.root_run_id)
-  const { realm_id, run_id, daemon_id, concurrency_key } = row
-  const place = { realm_id, run_id, daemon_id: daemon_id ?? first?.leased_to ?? null }
-  const blocked = order.kind === 'resume' && concurrency_key !== null
-  const job = await enqueue(hub.store, tx, { ...place, ...order, blocked }, hub.now())
-  if (!blocked) return job
-  const team = String(first?.payload.team ?? `${row.team}@${row.version}`)
-  await resumeForKey(hub, tx, row, await findPackage(hub.store, tx, team), job)
-  return job
-}
-
-/**
- * Starts a new run of the same team with the same inputs on another daemon. The old run is cancelled when its daemon
- * comes back.
- */
-export async function moveRun(
-  hub: Hub,
-  caller: UserCaller,
-  request: { run_id: string; daemon_id: string; force?: boolean },
-): Promise<Dispatched & { moved_from: string }> {
-  const { store } = hub
-  const { receipts, runs } = store
-  const queued = await store.write(async tx => {
-    const { row, realm } = await readableRun(hub, caller, request.run_id, tx)
-    if (row.run_id !== row.root_run_id)
-      throw new CadreError('invalid_state', 'only a top run can be moved; move the top run of this tree instead')
-    if (ENDED_RUN_STATES.includes(row.state))
-      throw new CadreError('invalid_state', `run ${row.run_id} is already ${row.state}`)
-    const daemon = await findDaemon(hub, tx, request.daemon_id)
-    if (!daemon || daemon.removed_at !== null || daemon.realm_id !== realm.id) {
-      throw new CadreError('not_found', `no daemon ${request.daemon_id} in the realm of the run`)
-    }
-    if (daemon.id === row.daemon_id) throw new CadreError('conflict', 'the run is already on that daemon')
-    const written = await tx
-      .select({ entry: receipts.entry })
-      .from(receipts)
-      .innerJoin(runs, eq(runs.run_id, receipts.run_id))
-      .where(eq(runs.root_run_id, row.run_id))
-      .limit(1)
-    if (written.length > 0 && !request.force) {
-      throw new CadreError(
-        'conflict',
-        'the run has already written to outside systems and would do so again; to accept that, move it with `force`',
-      )
-    }
-    const first = await firstJob(hub, tx, row.run_id)
-    const found = await findPackage(store, tx, String(first?.payload.team ?? `${row.team}@${row.version}`))
-    if (!found) throw new CadreError('conflict', `${row.team} is not published; start it on the daemon itself`)
-    await askToEnd(hub, tx, row, caller.user.id, {})
-    const key = keyOf(found, row.inputs)
-    return queueRun(hub, tx, caller, {
-      realm,
-      found,
-      inputs: row.inputs,
-      // The new run waits for the end of the old one, which was asked for just now.
-      key: key && { ...key, whenFull: 'queue' },
-      runName: row.run_name,
-      workspace: row.workspace,
-      needs: first?.needs ?? null,
-      daemonId: daemon.id,
-      priority: first?.priority ?? 0,
-      expiresAt: null,
-      idempotencyKey: null,
-      action: 'dispatch/move',
-    })
-  })
-  hub.bell.ring(`realm ${queued.job.realm_id}`)
-  const { id: job_id, run_id } = queued.job
-  return { run_id, job_id, state: 'queued', moved_from: request.run_id }
-}
-
-/** The daemons that a message names. */
-const MOST_NAMED = 5
-
-/**
- * Says of the waiting jobs of a realm what each waits for, as words for people. Null when a daemon that may take the
- * job is online.
- */
-export async function waitingReasons(
-  hub: Hub,
-  realmId: string,
-): Promise<(job: Pick<JobRow, 'kind' | 'daemon_id' | 'needs'>) => string | null> {
-  const { daemons, db } = hub.store
-  const rows = await db
-    .select()
-    .from(daemons)
-    .where(and(eq(daemons.realm_id, realmId), isNull(daemons.removed_at)))
-    .orderBy(daemons.name)
-  const online = rows.filter(row => statusOf(hub, row) === 'online')
-  return ({ kind, daemon_id, needs }) => {
-    const meant = online.filter(row => daemon_id === null || row.id === daemon_id)
-    const fitting = meant.filter(row => lacks(needs, row).length === 0)
-    const isOrder = kind === 'cancel' || kind === 'decide'
-    const approved = fitting.filter(row => row.approved_at !== null)
-    if (approved.some(row => isOrder || !row.paused)) return null
-    if (approved.length > 0) return awaitsEndOfPause(approved[0]!.name)
-    if (fitting.length > 0) return awaitsApproval(fitting[0]!.name)
-    if (daemon_id !== null) {
-      const daemon = rows.find(row => row.id === daemon_id)
-      if (!daemon) return `daemon ${daemon_id}`
-      const missing = lacks(needs, daemon)
-      return missing.length > 0
-        ? `${listed(missing)} on daemon ${daemon.name}`
-        : `daemon ${daemon.name} (${statusOf(hub, daemon)})`
-    }
-    if (needs === null) return 'a daemon that is online'
-    if (online.length === 0) return `a daemon that is online and has ${inWords(needs)}`
-    return `a daemon with ${inWords(needs)}; online ${online.length === 1 ? 'is' : 'are'} ${namesOf(online)}`
-  }
-}
-
-function namesOf(rows: readonly DaemonRow[]): string {
-  const names = rows.map(({ name }) => name)
-  const more = names.length - MOST_NAMED
-  return more > 0 ? `${names.slice(0, MOST_NAMED).join(', ')} and ${more} more` : names.join(', ')
-}
-
 async function realmOf(hub: Hub, caller: UserCaller, { realm_id, daemon_id }: DispatchRequest): Promise<string> {
   if (daemon_id === undefined) {
     if (realm_id !== undefined) return realm_id
@@ -380,18 +187,6 @@ function checkInputs(found: PackageRow, given: JsonObject): JsonObject {
   throw new CadreError('invalid_request', `${found.name}@${found.version} does not take these inputs`, {
     details: problems,
   })
-}
-
-const keys = new Recent<string, HeldKey>(1_000)
-
-/** The key of a run with these inputs. Throws `invalid_request` when they give none. */
-function keyOf({ concurrency, inputs: fields }: PackageRow, given: JsonObject): AskedKey | null {
-  if (!concurrency) return null
-  const open = fields.filter(field => !field.secret)
-  const names = fields.map(({ name }) => name)
-  const id = JSON.stringify([concurrency, names])
-  const { of, limit, whenFull } = keys.get(id) ?? keys.set(id, keyFrom(concurrency, names))
-  return { text: of(inputsFor(open, given).values), limit, whenFull }
 }
 
 async function idempotent({ store }: Hub, tx: Db, realmId: string, key: string | undefined) {

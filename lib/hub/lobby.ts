@@ -5,10 +5,11 @@
 
 import { messageOf } from '../error.ts'
 import type { Bell } from './bell.ts'
+import { type Waiting, waitingJobs } from './claims.ts'
 import type { DaemonRow } from './daemons.ts'
 import type { Hub } from './hub.ts'
 import { lacks, unready } from './needs.ts'
-import { hasOverdue, nextDeadline, type Waiting, waitingJobs } from './queue.ts'
+import { hasOverdue, nextDeadline } from './overdue.ts'
 import { loseRuns } from './runs.ts'
 
 /** A room looks for jobs this often even when nothing wakes it. */

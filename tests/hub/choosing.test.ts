@@ -1,7 +1,8 @@
 // Which daemon gets a job: labels, agents and pauses decide, and a job that nobody may take says what is missing.
 
 import { afterAll, beforeAll, beforeEach, expect, test } from 'bun:test'
-import { claim, enqueue, hasWork, type Taker } from '../../lib/hub/queue.ts'
+import { claim, hasWork, type Taker } from '../../lib/hub/claims.ts'
+import { enqueue } from '../../lib/hub/queue.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
 
 let hub: TestHub

@@ -12,6 +12,7 @@ import { Ack, Deregister, Heartbeat, Poll, Register } from '../../wire/protocol.
 import { accessList } from '../access-list.ts'
 import { record } from '../audit.ts'
 import type { RealmCaller } from '../callers.ts'
+import { claim, hasWork } from '../claims.ts'
 import {
   awaitsApproval,
   BEAT_MS,
@@ -26,7 +27,8 @@ import { atLeast } from '../decision.ts'
 import type { Hub } from '../hub.ts'
 import { hubKit } from '../kit.ts'
 import { Lobby } from '../lobby.ts'
-import { answer, claim, hasOverdue, hasWork, renew } from '../queue.ts'
+import { hasOverdue } from '../overdue.ts'
+import { answer, renew } from '../queue.ts'
 import { traceWait } from '../run-tracing.ts'
 import { cancelQueued, keepEnded, loseRuns, refuseRun } from '../runs.ts'
 

@@ -13,13 +13,16 @@ import { TeamRef, Text, Time, Title, Uuid } from '../../wire/parts.ts'
 import { record } from '../audit.ts'
 import { OrgId, orgId } from '../bodies.ts'
 import { findDaemon } from '../daemons.ts'
-import { dispatchRun, moveRun, orderRun, waitingReasons } from '../dispatch.ts'
+import { dispatchRun } from '../dispatch.ts'
 import { currentKey, publicKeys, rotateKeys } from '../dispatch-keys.ts'
 import type { Hub } from '../hub.ts'
 import { hubKit } from '../kit.ts'
 import { countOf } from '../list-total.ts'
+import { moveRun } from '../move.ts'
+import { orderRun } from '../orders.ts'
 import { turnOfRun } from '../places.ts'
 import { readableRun } from '../runs.ts'
+import { waitingReasons } from '../waiting-reasons.ts'
 
 const WRITE = { grant: { runs: 'write', dispatch: 'write' }, realm: 'operator' } as const
 /** The lifetime of a dispatch token in seconds. */

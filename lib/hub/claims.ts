@@ -1,0 +1,235 @@
+// Which jobs a daemon gets, and which daemons have jobs that wait for them.
+//
+// The statements find jobs by an index, so that their cost does not grow with the number of jobs that wait. A waiting job
+// is found by its kind, by the daemon that it is meant for and by what it needs (index `jobs_queue`, in the order in
+// which jobs are delivered), a lapsed lease by its end (`jobs_lease`). What a job needs is decided once for all waiting
+// jobs that need the same.
+
+import { and, asc, desc, eq, exists, gt, inArray, isNotNull, isNull, lte, or, type SQL, sql } from 'drizzle-orm'
+import type { Db, Store } from '../../db/hub/store.ts'
+import { type DaemonRow, ONLINE_MS } from './daemons.ts'
+import { lacks, unready } from './needs.ts'
+import { type JobRow, LEASE_MS } from './queue.ts'
+
+/** The daemon that asks for jobs. */
+export type Taker = Pick<DaemonRow, 'id' | 'realm_id' | 'labels' | 'agents' | 'workspaces' | 'paused'>
+
+/** Jobs about existing runs take no slot. At most this many are delivered at once. */
+const MOST_ORDERS = 50
+
+/** Orders about runs that exist. They take no slot. */
+const ORDERS: JobRow['kind'][] = ['cancel', 'decide']
+const WORK: JobRow['kind'][] = ['run', 'resume']
+/** Jobs about existing runs need nothing but their daemon. */
+const NO_NEEDS = { needs: null, needs_key: '' }
+
+/**
+ * An order waits until a daemon has accepted its run. A daemon that had it before could not know the run, and would
+ * refuse the order while the run goes to another. A cancel keeps the run from being accepted meanwhile.
+ */
+function due({ db, jobs, runs }: Store): SQL {
+  const accepted = and(eq(runs.run_id, jobs.run_id), isNotNull(runs.daemon_id))
+  return or(eq(jobs.kind, 'run'), exists(db.select({ id: runs.run_id }).from(runs).where(accepted)))!
+}
+
+/** Waiting jobs of one kind that are meant for one daemon, or for any daemon (null). */
+function waiting(store: Store, realmId: string, kind: JobRow['kind'], meant: string | null): SQL {
+  const { jobs } = store
+  return and(
+    eq(jobs.realm_id, realmId),
+    eq(jobs.state, 'waiting'),
+    eq(jobs.kind, kind),
+    meant === null ? isNull(jobs.daemon_id) : eq(jobs.daemon_id, meant),
+    kind === 'run' ? undefined : due(store),
+  )!
+}
+
+/** Jobs that were delivered and not accepted in time, and that are not meant for another daemon. */
+function lapsed(store: Store, taker: Taker, kinds: JobRow['kind'][], now: number): SQL {
+  const { jobs } = store
+  return and(
+    eq(jobs.realm_id, taker.realm_id),
+    eq(jobs.state, 'leased'),
+    lte(jobs.lease_until, now),
+    inArray(jobs.kind, kinds),
+    or(isNull(jobs.daemon_id), eq(jobs.daemon_id, taker.id)),
+    due(store),
+  )!
+}
+
+type Needy = Pick<JobRow, 'needs' | 'needs_key'>
+
+/**
+ * The different needs of these waiting jobs, each once. The index is asked for the next key after the last one, so that
+ * the cost is that of the different needs, however many jobs wait.
+ */
+async function differentNeeds({ jobs }: Store, db: Db, jobsOf: SQL): Promise<Needy[]> {
+  // PostgreSQL takes the index, and not the first rows of the table, only when the order is asked for.
+  const first = (column: typeof jobs.needs | typeof jobs.needs_key, more: SQL) =>
+    sql`(SELECT ${column} FROM ${jobs} WHERE ${and(jobsOf, more)} ORDER BY ${jobs.daemon_id}, ${jobs.needs_key} LIMIT 1)`
+  const keys = sql`(
+    WITH RECURSIVE found(needs_key) AS (
+      SELECT ${first(jobs.needs_key, sql`true`)}
+      UNION ALL
+      SELECT ${first(jobs.needs_key, sql`${jobs.needs_key} > found.needs_key`)}
+      FROM found WHERE found.needs_key IS NOT NULL
+    )
+    SELECT needs_key FROM found WHERE needs_key IS NOT NULL
+  ) AS keys`
+  const rows = await db
+    .select({
+      needs_key: sql<string>`keys.needs_key`,
+      needs: sql<string | null>`${first(jobs.needs, sql`${jobs.needs_key} = keys.needs_key`)}`,
+    })
+    .from(keys)
+  return rows.map(({ needs_key, needs }) => ({ needs_key, needs: needs === null ? null : JSON.parse(needs) }))
+}
+
+/**
+ * Whether the daemon may take a job with these needs. Where an agent that phases name is not ready on it, the job is
+ * left to a daemon that is online and has it ready, if there is one.
+ */
+async function mayTake(store: Store, db: Db, taker: Taker, { needs }: Needy, now: number): Promise<boolean> {
+  if (lacks(needs, taker).length > 0) return false
+  if (unready(needs, taker).length === 0) return true
+  const { daemons } = store
+  const online = and(
+    eq(daemons.realm_id, taker.realm_id),
+    isNull(daemons.removed_at),
+    isNotNull(daemons.approved_at),
+    eq(daemons.paused, false),
+    gt(daemons.last_seen_at, now - ONLINE_MS),
+  )
+  const others = await db.select().from(daemons).where(online)
+  return !others.some(other => lacks(needs, other).length === 0 && unready(needs, other).length === 0)
+}
+
+async function takeable<T extends Needy>(store: Store, db: Db, taker: Taker, all: T[], now: number): Promise<T[]> {
+  const may = await Promise.all(all.map(each => mayTake(store, db, taker, each, now)))
+  return all.filter((_, at) => may[at])
+}
+
+/** The kinds of jobs that the daemon gets now. A paused one finishes what it has. */
+const workOf = (taker: Taker, slots: number) => (slots > 0 && !taker.paused ? WORK : [])
+
+/** What waits in a realm: for which daemons, and the different needs of the runs that any daemon may take. */
+export interface Waiting {
+  pinned: { daemonId: string; takesSlot: boolean }[]
+  needs: Needy[]
+}
+
+/** What could be claimed now. The cost is that of the different daemons and needs, however many jobs wait. */
+export async function waitingJobs(store: Store, realmId: string, now: number): Promise<Waiting> {
+  const { jobs, db } = store
+  const late: JobRow[] = await db
+    .select()
+    .from(jobs)
+    .where(and(eq(jobs.realm_id, realmId), eq(jobs.state, 'leased'), lte(jobs.lease_until, now), due(store)))
+  const needs: Needy[] = late.filter(job => job.daemon_id === null)
+  needs.push(...(await differentNeeds(store, db, waiting(store, realmId, 'run', null))))
+  const pinned = late.flatMap(({ daemon_id, kind }) => (daemon_id === null ? [] : [{ kind, id: daemon_id }]))
+  for (const kind of [...ORDERS, ...WORK]) {
+    for (const id of await meantDaemons(store, realmId, kind)) pinned.push({ kind, id })
+  }
+  return { needs, pinned: pinned.map(({ kind, id }) => ({ daemonId: id, takesSlot: WORK.includes(kind) })) }
+}
+
+/** The daemons for which jobs of a kind wait, each once. The index is asked for the next one after the last. */
+async function meantDaemons(store: Store, realmId: string, kind: JobRow['kind']): Promise<string[]> {
+  const { jobs, db } = store
+  const next = (more: SQL) => {
+    const those = and(eq(jobs.realm_id, realmId), eq(jobs.state, 'waiting'), eq(jobs.kind, kind), more)
+    const claimable = kind === 'run' ? those : and(those, due(store))
+    return sql`(SELECT ${jobs.daemon_id} FROM ${jobs} WHERE ${claimable} ORDER BY ${jobs.daemon_id} LIMIT 1)`
+  }
+  const ids = sql`(
+    WITH RECURSIVE found(id) AS (
+      SELECT ${next(isNotNull(jobs.daemon_id))}
+      UNION ALL
+      SELECT ${next(sql`${jobs.daemon_id} > found.id`)} FROM found WHERE found.id IS NOT NULL
+    )
+    SELECT id FROM found WHERE id IS NOT NULL
+  ) AS ids`
+  const rows = await db.select({ id: sql<string>`ids.id` }).from(ids)
+  return rows.map(({ id }) => id)
+}
+
+/** Whether a claim could find a job: a cheap check before the transaction. */
+export async function hasWork(store: Store, taker: Taker, slots: number, now: number): Promise<boolean> {
+  const { jobs, realms, db } = store
+  const kinds = [...ORDERS, ...workOf(taker, slots)]
+  const places = kinds.flatMap(kind =>
+    [taker.id, null].map(meant => ({ kind, where: waiting(store, taker.realm_id, kind, meant) })),
+  )
+  const late = lapsed(store, taker, kinds, now)
+  const lateJobs: JobRow[] = await db.select().from(jobs).where(late)
+  const any = async (conditions: SQL[]) => {
+    // EXISTS would drop the order, and PostgreSQL reads the whole table where it expects many jobs of a kind that has none.
+    const order = sql`ORDER BY ${jobs.daemon_id}, ${jobs.needs_key}`
+    const found = conditions.map(
+      where => sql`(SELECT ${jobs.id} FROM ${jobs} WHERE ${where} ${order} LIMIT 1) IS NOT NULL`,
+    )
+    const rows = await db
+      .select({ id: realms.id })
+      .from(realms)
+      .where(and(eq(realms.id, taker.realm_id), or(...found)))
+    return rows.length > 0
+  }
+  if (lateJobs.length === 0 && !(await any(places.map(({ where }) => where)))) return false
+  if (await any(places.filter(({ kind }) => kind !== 'run').map(({ where }) => where))) return true
+  const needs: Needy[] = lateJobs
+  for (const { kind, where } of places) if (kind === 'run') needs.push(...(await differentNeeds(store, db, where)))
+  return (await takeable(store, db, taker, needs, now)).length > 0
+}
+
+/**
+ * Leases the jobs that `taker` may have: at most `slots` runs and resumptions, and in addition orders about its runs.
+ */
+export async function claim(store: Store, tx: Db, taker: Taker, slots: number, now: number): Promise<JobRow[]> {
+  const { jobs } = store
+  const pick = async (kinds: JobRow['kind'][], limit: number) => {
+    const wait = (condition: SQL, { needs_key }: Needy) =>
+      tx
+        .select()
+        .from(jobs)
+        .where(and(condition, eq(jobs.needs_key, needs_key)))
+        // PostgreSQL uses the order of the index only when the daemon, the same for all rows, stands here too.
+        .orderBy(asc(jobs.daemon_id), desc(jobs.priority), asc(jobs.created_at), asc(jobs.id))
+        .limit(limit)
+    const late = await tx
+      .select()
+      .from(jobs)
+      .where(lapsed(store, taker, kinds, now))
+    const found = await takeable(store, tx, taker, late, now)
+    for (const kind of kinds) {
+      for (const meant of [taker.id, null]) {
+        const condition = waiting(store, taker.realm_id, kind, meant)
+        const needs = kind === 'run' ? await differentNeeds(store, tx, condition) : [NO_NEEDS]
+        for (const each of await takeable(store, tx, taker, needs, now)) found.push(...(await wait(condition, each)))
+      }
+    }
+    return found.sort(inTurn).slice(0, limit)
+  }
+  const orders = await pick(ORDERS, MOST_ORDERS)
+  const kinds = workOf(taker, slots)
+  const work = kinds.length > 0 ? await pick(kinds, slots) : []
+  const leased: JobRow[] = []
+  for (const job of [...orders, ...work]) {
+    const [row] = await tx
+      .update(jobs)
+      .set({
+        state: 'leased',
+        leased_to: taker.id,
+        lease_id: crypto.randomUUID(),
+        lease_until: now + LEASE_MS,
+        deliveries: job.deliveries + 1,
+      })
+      .where(eq(jobs.id, job.id))
+      .returning()
+    leased.push(row!)
+  }
+  return leased
+}
+
+const inTurn = (a: JobRow, b: JobRow) =>
+  b.priority - a.priority || a.created_at - b.created_at || (a.id < b.id ? -1 : 1)

@@ -1,0 +1,54 @@
+// What waiting jobs wait for, in words for people.
+
+import { and, eq, isNull } from 'drizzle-orm'
+import { listed } from '../spelling.ts'
+import { awaitsApproval, awaitsEndOfPause, type DaemonRow, statusOf } from './daemons.ts'
+import type { Hub } from './hub.ts'
+import { inWords, lacks } from './needs.ts'
+import type { JobRow } from './queue.ts'
+
+/** The daemons that a message names. */
+const MOST_NAMED = 5
+
+/**
+ * Says of the waiting jobs of a realm what each waits for, as words for people. Null when a daemon that may take the
+ * job is online.
+ */
+export async function waitingReasons(
+  hub: Hub,
+  realmId: string,
+): Promise<(job: Pick<JobRow, 'kind' | 'daemon_id' | 'needs'>) => string | null> {
+  const { daemons, db } = hub.store
+  const rows = await db
+    .select()
+    .from(daemons)
+    .where(and(eq(daemons.realm_id, realmId), isNull(daemons.removed_at)))
+    .orderBy(daemons.name)
+  const online = rows.filter(row => statusOf(hub, row) === 'online')
+  return ({ kind, daemon_id, needs }) => {
+    const meant = online.filter(row => daemon_id === null || row.id === daemon_id)
+    const fitting = meant.filter(row => lacks(needs, row).length === 0)
+    const isOrder = kind === 'cancel' || kind === 'decide'
+    const approved = fitting.filter(row => row.approved_at !== null)
+    if (approved.some(row => isOrder || !row.paused)) return null
+    if (approved.length > 0) return awaitsEndOfPause(approved[0]!.name)
+    if (fitting.length > 0) return awaitsApproval(fitting[0]!.name)
+    if (daemon_id !== null) {
+      const daemon = rows.find(row => row.id === daemon_id)
+      if (!daemon) return `daemon ${daemon_id}`
+      const missing = lacks(needs, daemon)
+      return missing.length > 0
+        ? `${listed(missing)} on daemon ${daemon.name}`
+        : `daemon ${daemon.name} (${statusOf(hub, daemon)})`
+    }
+    if (needs === null) return 'a daemon that is online'
+    if (online.length === 0) return `a daemon that is online and has ${inWords(needs)}`
+    return `a daemon with ${inWords(needs)}; online ${online.length === 1 ? 'is' : 'are'} ${namesOf(online)}`
+  }
+}
+
+function namesOf(rows: readonly DaemonRow[]): string {
+  const names = rows.map(({ name }) => name)
+  const more = names.length - MOST_NAMED
+  return more > 0 ? `${names.slice(0, MOST_NAMED).join(', ')} and ${more} more` : names.join(', ')
+}
