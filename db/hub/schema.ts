@@ -2,11 +2,12 @@
 
 import type { Columns } from './columns.ts'
 import { tenancyTables } from './tenancy.ts'
+import { webhookTables } from './webhooks.ts'
 import { workTables } from './work.ts'
 
 export function tables(columns: Columns) {
   const tenancy = tenancyTables(columns)
-  return { ...tenancy, ...workTables(columns, tenancy) }
+  return { ...tenancy, ...workTables(columns, tenancy), ...webhookTables(columns, tenancy) }
 }
 
 export type Tables = ReturnType<typeof tables>

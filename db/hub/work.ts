@@ -1,11 +1,9 @@
-// The hub's tables of work: daemons, published teams, runs with their phases and logs, the
-// queue, and webhooks with their deliveries.
+// The hub's tables of work: daemons, published teams, runs with their phases and logs, and the queue.
 
 import type { Json, JsonObject } from '../../lib/json.ts'
 import type { ReviewKind } from '../../lib/wire/choices.ts'
 import type { ConcurrencyKey, WhenFull } from '../../lib/wire/concurrency.ts'
 import type { Field } from '../../lib/wire/forms.ts'
-import type { DeliveryState, HookEvent } from '../../lib/wire/hooks.ts'
 import type { LineRange } from '../../lib/wire/hub-records.ts'
 import type { JobKind } from '../../lib/wire/jobs.ts'
 import type { Needs, OfferedAgent } from '../../lib/wire/needs.ts'
@@ -348,53 +346,6 @@ export function workTables(
     ],
   )
 
-  const webhooks = table(
-    'webhooks',
-    {
-      id: text().primaryKey(),
-      realm_id: text()
-        .notNull()
-        .references(() => realms.id, { onDelete: 'cascade' }),
-      url: text().notNull(),
-      events: json<HookEvent[]>().notNull(),
-      /** Signs the messages; sealed. */
-      secret: text().notNull(),
-      created_at: int().notNull(),
-      created_by: int().notNull(),
-    },
-    row => [index('webhooks_realm').on(row.realm_id, row.created_at)],
-  )
-
-  const webhookDeliveries = table(
-    'webhook_deliveries',
-    {
-      /** The same for every attempt, so that the receiver knows a message that it already has. */
-      id: text().primaryKey(),
-      webhook_id: text()
-        .notNull()
-        .references(() => webhooks.id, { onDelete: 'cascade' }),
-      event: text().$type<HookEvent>().notNull(),
-      /** The run or the daemon that the message is about. */
-      subject: text().notNull(),
-      /** The bytes that are sent, the same for every attempt. */
-      body: text().notNull(),
-      state: text().$type<DeliveryState>().notNull(),
-      attempts: int().notNull(),
-      /** When the next attempt is due. While an attempt is made, when another hub may repeat it. Null at the end. */
-      next_at: int(),
-      /** The HTTP status of the last attempt, and what went wrong. Both are null while an attempt is made. */
-      status: int(),
-      error: text(),
-      created_at: int().notNull(),
-      finished_at: int(),
-    },
-    row => [
-      index('webhook_deliveries_due').on(row.next_at),
-      index('webhook_deliveries_webhook').on(row.webhook_id, row.created_at),
-      index('webhook_deliveries_finished').on(row.finished_at),
-    ],
-  )
-
   return {
     daemons,
     packages,
@@ -409,7 +360,5 @@ export function workTables(
     reviews,
     jobs,
     keyPlaces,
-    webhooks,
-    webhookDeliveries,
   }
 }
