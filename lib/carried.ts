@@ -9,6 +9,7 @@ export interface Carried {
   /** What is started as a process of its own (`ownProgram`), by its path below `ROOT`. */
   programs: Readonly<Record<string, Load>>
   dashboard: Dashboard
+  hubPages: Dashboard
 }
 
 export interface Dashboard {

@@ -1,6 +1,7 @@
-// Writes a file atomically and durably: writes and syncs a temporary file in the same folder, renames it, and syncs the
-// folder.
+// Writes a file atomically and durably: writes and syncs a temporary file in the same folder, gives it its name, and
+// syncs the folder.
 
+import { linkSync, rmSync, writeFileSync } from 'node:fs'
 import { mkdir, open, rename, rm } from 'node:fs/promises'
 import { dirname } from 'node:path'
 
@@ -26,5 +27,21 @@ export async function writeDurable(file: string, content: string | Uint8Array): 
     await folder.sync()
   } finally {
     await folder.close()
+  }
+}
+
+/**
+ * Creates `file`, which is readable by its owner only, whole or not at all, whenever the process ends. A file that exists
+ * is left as it is, because another process was first.
+ */
+export function createWhole(file: string, content: string | Uint8Array): void {
+  const draft = `${file}.${process.pid}.tmp`
+  writeFileSync(draft, content, { mode: 0o600, flush: true })
+  try {
+    linkSync(draft, file)
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
+  } finally {
+    rmSync(draft)
   }
 }

@@ -260,6 +260,55 @@ phases:
   })
 })
 
+test('a null in env is an empty variable: of a phase, of a command, of a gate, of a cleanup', async () => {
+  const print = (name: string) => `{ name: ${name}, run: 'printf "<%s%s>" "\${A-unset}" "\${B-unset}"', env: { B: `
+  const missing = '"{{ phases.copy.data.tmp }}" } }'
+  const run = await t.run(`
+name: "@local/nulls"
+version: 1.0.0
+inputs: [{ name: given }]
+phases:
+  - { name: copy, agent: echo, on_failure: continue, sources: [{ name: x, fail: broken }] }
+  - { name: clean, always: true, depends_on: [copy], agent: exec, env: { A: "{{ inputs.given }}" }, commands: [${print('c')}${missing}] }
+  - { name: check, type: gate, env: { A: "{{ inputs.given }}" }, commands: [${print('c')}null } }] }
+`)
+  expect(run).toMatchObject({ state: 'completed' })
+  const printed = phasesOf(run.run_id).slice(1)
+  expect(printed.map(({ data }) => (data as { commands: { stdout: string }[] }).commands[0]!.stdout)).toEqual([
+    '<>',
+    '<>',
+  ])
+})
+
+test('a text for a number, as databases give decimals, is told how to become one', async () => {
+  const below = `
+name: "@local/below"
+version: 1.0.0
+inputs: [{ name: n, type: number }]
+phases:
+  - { name: a, agent: echo, sources: [{ name: x, value: "67.50" }] }
+`
+  const given = (to: string, value: string) => ({
+    'below/team.yml': `${below}outputs: [{ name: sum, ${to} }]\n`,
+    'team.yml': `
+name: "@local/above"
+version: 1.0.0
+phases: [{ name: down, type: team, team: ./below, inputs: { n: ${value} } }]
+`,
+  })
+  const message = async (to: string, value = '1') => (await t.run(given(to, value))).error!.message
+  expect(await message('type: number, value: "{{ phases.a.data.value }}"')).toMatch(
+    /below\/team.yml:\S+ output sum is declared number, got "67.50": write `\{\{ double\(phases.a.data.value\) \}\}`$/,
+  )
+  expect(await message('type: number, value: "{{ phases.a.text }}"')).toMatch(/got "value 67.50"$/)
+  expect(await message('type: string, value: "{{ size(phases.a.text) }}"')).toEndWith(
+    'got 11: write `{{ string(size(phases.a.text)) }}`',
+  )
+  expect(await message('value: x', '"{{ \'67.50\' }}"')).toEndWith(
+    'input n: expected a number, not text; `double(…)` makes a number of this text',
+  )
+})
+
 const leaf = `
 name: "@local/leaf"
 version: 1.0.0

@@ -1,10 +1,25 @@
 import { afterEach, beforeEach, describe, expect, test } from 'bun:test'
 import { AgentError, agent, Type } from '../../lib/agent/cadre.ts'
 import { runPhases, why } from '../../lib/run/engine.ts'
+import { within } from '../support/bounded.ts'
 import { type TestEngine, testEngine } from '../support/engine.ts'
 
 /** An outside that counts what reaches it, and can lose its reply. */
-const outside = { written: [] as string[], slow: 0, lose: false, hang: false, refuse: 0, canTell: true, broken: false }
+const FRESH = {
+  slow: 0,
+  lose: false,
+  hang: false,
+  refuse: 0,
+  canTell: true,
+  broken: false,
+  /** How often it was asked for a write. */
+  asked: 0,
+  /** It never answers when it is asked. */
+  mute: false,
+  /** It answers even a caller that has gone. */
+  patient: false,
+}
+const outside = { ...FRESH, written: [] as string[] }
 
 const vendor = agent({
   type: 'connector',
@@ -38,7 +53,9 @@ const vendor = agent({
         return { text: title, data: { title }, external: { id: 'T-1', url: 'http://tickets/T-1' } }
       },
       async find({ title }, context) {
-        context.signal.throwIfAborted()
+        outside.asked++
+        if (!outside.patient) context.signal.throwIfAborted()
+        if (outside.mute) await new Promise(() => {})
         if (!outside.canTell) throw new AgentError('cannot be asked')
         const found = outside.written.includes(`${title} ${context.key}`)
         return found ? { text: title, data: { title, found: true }, external: { id: 'T-1' } } : null
@@ -66,7 +83,7 @@ const vendor = agent({
 
 let t: TestEngine
 beforeEach(async () => {
-  Object.assign(outside, { written: [], slow: 0, lose: false, hang: false, refuse: 0, canTell: true, broken: false })
+  Object.assign(outside, FRESH, { written: [] })
   t = await testEngine({ agents: { vendor } })
 })
 afterEach(() => t.close())
@@ -152,6 +169,35 @@ phases:
     expect(run.state).toBe('completed')
     expect(outside.written).toHaveLength(1)
     expect(phasesOf(run.run_id)[0]!.data).toMatchObject({ found: true })
+  })
+
+  test('a cancel ends the question to a system that does not answer, even after a time-out', async () => {
+    Object.assign(outside, { hang: true, mute: true })
+    const { run_id } = await t.start(`
+name: "@local/slow"
+version: 1.0.0
+phases:
+  - { name: make, agent: vendor, action: create, timeout: 20ms, target_entries: [{ name: one, title: First }] }
+`)
+    await until(() => outside.asked > 0)
+    await t.engine.cancel(run_id)
+    expect(await within(t.engine.ended(run_id), 'the cancelled run', 5_000)).toMatchObject({ state: 'cancelled' })
+    expect(t.engine.store.receipts.of(run_id, 0)).toMatchObject([{ entry: 'one', state: 'unknown' }])
+  })
+
+  test('a cancel before the other system has settled leaves the write in doubt', async () => {
+    await t.close()
+    t = await testEngine({ agents: { vendor }, settle: 60_000 })
+    Object.assign(outside, { slow: 600_000, patient: true })
+    const { run_id } = await t.start(`
+name: "@local/slow"
+version: 1.0.0
+phases: [{ name: make, agent: vendor, action: create, target_entries: [{ name: one, title: First }] }]
+`)
+    await until(() => outside.asked > 0)
+    await t.engine.cancel(run_id)
+    expect(await within(t.engine.ended(run_id), 'the cancelled run', 5_000)).toMatchObject({ state: 'cancelled' })
+    expect(t.engine.store.receipts.of(run_id, 0)).toMatchObject([{ entry: 'one', state: 'unknown' }])
   })
 
   test('an attempt that is not the live one opens no receipt', async () => {

@@ -50,6 +50,9 @@ const trap = () =>
   )
 const anything = (value: unknown) => value as AgentResult
 
+/** How long the engine waits for a `find` after the time of its phase is over. */
+const ASK_MS = 30_000
+
 export interface Call {
   runId: string
   phase: string
@@ -138,10 +141,14 @@ export function wildAgents(wild: Wilderness) {
     clock: Type.Number(),
     token: Type.Union([Type.String(), Type.Null()]),
   })
-  async function act(entry: Static<typeof Fields>, context: AgentContext<unknown>) {
-    const due = performance.now() + entry.clock
+  /** `ms`: how much time the call has. */
+  async function act(entry: Static<typeof Fields>, context: AgentContext<unknown>, ms = entry.clock) {
     const { run, phase, attempt } = context
-    if (entry.manner === 'never' && !wild.calm) wild.stuck.push({ runId: run.id, phase: phase.name, attempt, due })
+    if (entry.manner === 'never' && !wild.calm) {
+      // A `find` may be asked when the time of the phase is over, and has its own.
+      wild.stuck = wild.stuck.filter(call => call.runId !== run.id || call.phase !== phase.name)
+      wild.stuck.push({ runId: run.id, phase: phase.name, attempt, due: performance.now() + ms })
+    }
     if (entry.bytes >= 0) await context.write(entry.name, Buffer.alloc(entry.bytes, `${run.id} ${attempt} `))
     return misbehave(entry, context, wild)
   }
@@ -157,7 +164,7 @@ export function wildAgents(wild: Wilderness) {
         effect: 'once',
         entry: Fields,
         run: act,
-        find: (entry, context) => (wild.calm ? Promise.resolve(null) : act({ ...entry, bytes: -1 }, context)),
+        find: (entry, context) => (wild.calm ? Promise.resolve(null) : act({ ...entry, bytes: -1 }, context, ASK_MS)),
       },
     },
     notify: {

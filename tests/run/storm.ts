@@ -124,7 +124,7 @@ try {
 } catch (error) {
   console.error(`after ${lives} stretches: ${error instanceof Error ? error.message : error}`)
   if (existsSync(home) && process.env.CADRE_KEEP_STORM) {
-    Bun.spawnSync(['cp', '-a', home, process.env.CADRE_KEEP_STORM])
+    Bun.spawnSync(['cp', '-a', folder, process.env.CADRE_KEEP_STORM])
     console.error(`what is left: ${process.env.CADRE_KEEP_STORM}`)
   }
   await endLeftIn(home)

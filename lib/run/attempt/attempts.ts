@@ -29,7 +29,11 @@ interface Wait {
 }
 
 interface Running {
+  /** Aborts what the attempt does, because it was called off or its time is over. */
   controller: AbortController
+  /** Aborts what goes on after the time is over, too. */
+  stop: AbortController
+  /** Ends the clock. */
   callOff: () => void
 }
 
@@ -48,10 +52,12 @@ export class Attempts {
     const key = keyOf(live.id, position, attempt)
     const controller = new AbortController()
     const phase = live.phase(position)
-    const running = { controller, callOff: limit(controller, phase.timeout ?? (live.ending ? CLEANUP_MS : undefined)) }
+    const stop = new AbortController()
+    const callOff = limit(controller, phase.timeout ?? (live.ending ? CLEANUP_MS : undefined))
+    const running = { controller, stop, callOff }
     this.#running.set(key, running)
     try {
-      const outcome = await this.#perform(live, position, attempt, controller)
+      const outcome = await this.#perform(live, position, attempt, running)
       running.callOff()
       await record(outcome)
     } finally {
@@ -65,12 +71,13 @@ export class Attempts {
   }
 
   abort(runId: string, position: number, attempt: number): void {
-    this.#running.get(keyOf(runId, position, attempt))?.controller.abort()
+    const running = this.#running.get(keyOf(runId, position, attempt))
+    if (running) abort(running)
   }
 
   /** Aborts every attempt of the runs for which `of` returns true. */
   abortRuns(of: (runId: string) => boolean): void {
-    for (const [key, { controller }] of this.#running) if (of(key.split(':', 1)[0]!)) controller.abort()
+    for (const [key, running] of this.#running) if (of(key.split(':', 1)[0]!)) abort(running)
   }
 
   /** Gives an attempt at most `ms` from now. */
@@ -90,7 +97,7 @@ export class Attempts {
   }
 
   abortAll(reason: Error): void {
-    for (const { controller } of this.#running.values()) controller.abort(reason)
+    for (const running of this.#running.values()) abort(running, reason)
   }
 
   /** Resolves when no attempt is executed any more, or at `deadline` (in `performance.now()` time). */
@@ -98,7 +105,7 @@ export class Attempts {
     while (this.#running.size > 0 && performance.now() < deadline) await Bun.sleep(20)
   }
 
-  async #perform(live: LiveRun, position: number, attempt: number, controller: AbortController): Promise<Outcome> {
+  async #perform(live: LiveRun, position: number, attempt: number, { controller, stop }: Running): Promise<Outcome> {
     const { machine, host, ledger, places } = this.#parts
     const phase = live.phase(position) as StandardPhase | GatePhase
     const secrets = this.#parts.secrets(live.root)
@@ -132,6 +139,7 @@ export class Attempts {
         team: live.team,
         reader: secretReader(live.bundle, live.row.team_key),
         signal: controller.signal,
+        stopped: stop.signal,
       },
       {
         host,
@@ -145,6 +153,11 @@ export class Attempts {
       },
     )
   }
+}
+
+function abort({ controller, stop }: Running, reason?: Error): void {
+  controller.abort(reason)
+  stop.abort(reason)
 }
 
 const keyOf = (runId: string, position: number, attempt: number): string => `${runId}:${position}:${attempt}`

@@ -8,6 +8,7 @@ import type { SmallFile } from '../../agent/files.ts'
 import { CadreError } from '../../error.ts'
 import type { Json, JsonObject } from '../../json.ts'
 import type { MapPhase, TeamPhase } from '../../team/team.ts'
+import { takeTurns } from '../../turns.ts'
 import { type LiveRun, parse, type RunRow } from '../core/core.ts'
 import { checkOutputs, foldersOf, handOver, type Origin, writeItems } from '../files/files.ts'
 import {
@@ -27,8 +28,6 @@ import {
 } from '../steps/steps.ts'
 import { type ChildRow, putSmallFiles } from '../store/store.ts'
 
-/** How long one piece of work may hold the event loop. */
-const PIECE_MS = 8
 /** Maximum number of items in one change. */
 const ITEMS_PAGE = 500
 /** Maximum number of sub-runs that one change moves. */
@@ -134,10 +133,7 @@ export class Errands {
     const { machine, write } = this.#parts
     const live = machine.lives.get(runId)
     if (live?.outputs !== 'checking') return
-    const scope = scopeOf(machine, live)
-    const outputs: JsonObject = Object.fromEntries(
-      live.team.outputs.map(({ name, value }) => [name, machine.world.mask(live.root, value.evaluate(scope))]),
-    )
+    const outputs: JsonObject = machine.world.mask(live.root, Object.fromEntries(live.evaluated))
     const files = fileOutputs(live, outputs)
     const origin = this.#originOf(live.row)
     await checkOutputs(origin, files)
@@ -255,14 +251,14 @@ export class Errands {
     phase: MapPhase,
   ): AsyncGenerator<{ key: string; child: ChildRow | undefined }> {
     const { store } = this.#parts.machine
-    const breath = breathing()
+    const turns = takeTurns()
     for (let from = 0; ; from += CHILDREN_PAGE) {
       const keys = store.items.keys(live.id, phase.index, from, CHILDREN_PAGE)
       const rows = store.runs.children(live.id, phase.index, from, CHILDREN_PAGE)
       const children = new Map(rows.map(row => [row.item, row]))
       for (const { item, key } of keys) yield { key, child: children.get(item) }
       if (keys.length < CHILDREN_PAGE) return
-      await breath()
+      await turns()
     }
   }
 }
@@ -284,9 +280,9 @@ async function evaluate(machine: Machine, live: LiveRun, phase: MapPhase): Promi
   }
   const seen = new Map<string, number>()
   const items: { key: string; value: string }[] = []
-  const breath = breathing()
+  const turns = takeTurns()
   for (const [index, value] of list.entries()) {
-    await breath()
+    await turns()
     const key = phase.key ? keyOf(machine, live, phase, value, index) : String(index)
     const first = seen.get(key)
     if (first !== undefined) {
@@ -325,14 +321,4 @@ function movesOf(machine: Machine, live: LiveRun, phase: MapPhase, items: readon
     const item = place ?? behind++
     return { id, item, moves: item !== before, opens: place !== undefined }
   })
-}
-
-/** Returns a function that yields the event loop when the current piece of work has taken long enough. */
-function breathing(): () => Promise<void> {
-  let until = performance.now() + PIECE_MS
-  return async () => {
-    if (performance.now() < until) return
-    await new Promise<void>(resolve => setImmediate(resolve))
-    until = performance.now() + PIECE_MS
-  }
 }

@@ -12,6 +12,7 @@ import { CadreError } from '../../error.ts'
 import { isObject, type Json, type JsonObject, notJson } from '../../json.ts'
 import { problems } from '../../schema.ts'
 import type { AgentCall, GatePhase, Scope, StandardPhase, Team } from '../../team/team.ts'
+import { takeTurns } from '../../turns.ts'
 import { type Binding, bounded, type ContextHooks, type EngineHost, type RunError } from '../core/core.ts'
 import { stillNamed } from '../files/files.ts'
 import { errorOf, type Outcome, textOf } from '../steps/steps.ts'
@@ -50,6 +51,8 @@ export interface Attempt {
   reader: { name: string; fromPath: boolean }
   /** Aborted by a cancel, by the stop of the daemon, or, with a `TimeoutError`, by the clock of the attempt. */
   signal: AbortSignal
+  /** Aborted by a cancel or by the stop of the daemon, even when the clock of the attempt has aborted `signal`. */
+  stopped: AbortSignal
 }
 
 /** How long `find` has to stop after its signal has fired. */
@@ -71,7 +74,7 @@ export async function execute(attempt: Attempt, around: Surroundings): Promise<O
     const { definition, settings } = await around.host.agent(agent, attempt.signal, attempt.rootId)
     const { team } = attempt
     const secrets = team.secrets.length > 0 ? await secretsOf(attempt, around) : NO_SECRETS
-    const calls = callsOf(agentCall, definition, fullScope(attempt, around, agentCall, secrets))
+    const calls = await callsOf(agentCall, definition, fullScope(attempt, around, agentCall, secrets))
     const isPhaseLevel = calls.some(call => call.phaseLevel)
     if (attempt.attempt > 1) await rm(join(around.stateDir, 'files', phase.name), { recursive: true, force: true })
     if (isPhaseLevel) {
@@ -165,7 +168,7 @@ async function perform(
   { name, entry, handler }: Call,
   { written, small }: { written: FileRecord[]; small: SmallFile[] },
 ): Promise<AgentResult> {
-  const { runId, position, signal } = attempt
+  const { runId, position, signal, stopped } = attempt
   const effect = typeof handler.effect === 'function' ? handler.effect(entry) : handler.effect
   const key = idempotencyKey(runId, position, name)
   const hooks: ContextHooks = { wrote: file => void written.push(file), small: file => void small.push(file) }
@@ -185,7 +188,7 @@ async function perform(
   const mask = (result: AgentResult) => around.mask(result)
   if (effect !== 'once') return mask(await send())
   const find = async () => {
-    const asking = timedOut(signal) ? AbortSignal.timeout(ASK_MS) : signal
+    const asking = timedOut(signal) ? AbortSignal.any([stopped, AbortSignal.timeout(ASK_MS)]) : signal
     const found = await withGrace(
       called(() => handler.find!(entry, contextUntil(asking, {}))),
       asking,
@@ -198,7 +201,8 @@ async function perform(
     position,
     attempt: attempt.attempt,
     entry: name,
-    signal,
+    label: name === '' ? `what phase ${attempt.phase.name} writes` : name,
+    stopped,
     mask,
     send,
     onlyRead: traffic.onlyRead,
@@ -253,10 +257,12 @@ function gateCall(phase: GatePhase): AgentCall {
   }
 }
 
-function callsOf(call: AgentCall, definition: AgentDefinition, scope: Scope): Call[] {
+/** Evaluates the entries of a call, and yields the event loop in between. */
+async function callsOf(call: AgentCall, definition: AgentDefinition, scope: Scope): Promise<Call[]> {
   const action = call.action === undefined ? undefined : definition.actions?.[call.action]
   const place = action ? `${call.agent}.${call.action}` : call.agent
   const calls: Call[] = []
+  const turns = takeTurns()
   for (const [kind, list] of [
     ['source', call.sources],
     ['target', call.targets],
@@ -264,6 +270,7 @@ function callsOf(call: AgentCall, definition: AgentDefinition, scope: Scope): Ca
     const handler = action?.direction === kind ? action : definition[kind]
     for (const { name, entry } of list) {
       if (!handler) throw new CadreError('invalid_request', `[${place}] takes no ${kind} entries`)
+      await turns()
       calls.push({ name, entry: entry.evaluate(scope) as JsonObject, handler, phaseLevel: false })
     }
   }

@@ -26,8 +26,10 @@ export interface Write {
   position: number
   attempt: number
   entry: string
-  /** The signal of the attempt. */
-  signal: AbortSignal
+  /** What messages call it: the entry, or the phase whose only call it is. */
+  label: string
+  /** Aborted by a cancel or by the stop of the daemon, but not by the clock of the attempt. */
+  stopped: AbortSignal
   /** Masks secrets, as in every recorded result. */
   mask(result: AgentResult): AgentResult
   send(): Promise<AgentResult>
@@ -76,7 +78,7 @@ export class Ledger {
     const receipt = this.#store.receipts.of(runId, position).find(row => row.entry === entry)
     if (receipt?.state === 'done') return parse<AgentResult>(receipt.result)!
     if (receipt) {
-      const doubt = `an earlier attempt may have written ${entry}, and its reply was lost`
+      const doubt = `an earlier attempt may have written ${write.label}, and its reply was lost`
       const found = await this.#ask(write, receipt.attempt, doubt)
       if (found) return this.#confirm(write, found)
     }
@@ -84,7 +86,7 @@ export class Ledger {
       this.#store.receipts.insert(runId, position, entry, attempt, this.#parts.now()),
     )
     if (!opened) {
-      throw new AgentError(`attempt ${attempt} has ended: ${entry} was not sent`, { code: 'aborted', sent: 'no' })
+      throw new AgentError(`attempt ${attempt} has ended: ${write.label} was not sent`, { code: 'aborted', sent: 'no' })
     }
     let result: AgentResult
     try {
@@ -96,7 +98,7 @@ export class Ledger {
       }
       this.#cutOff.set(placeOf(write), performance.now())
       await this.#record(write, () => this.#store.receipts.doubt(runId, position, entry, attempt))
-      const found = await this.#ask(write, attempt, `${entry} may have been written: ${textOf(thrown)}`, thrown)
+      const found = await this.#ask(write, attempt, `${write.label} may have been written: ${textOf(thrown)}`, thrown)
       if (found) return this.#confirm(write, found)
       throw thrown
     }
@@ -115,8 +117,9 @@ export class Ledger {
       const since = this.#cutOff.get(placeOf(write)) ?? this.#began
       const left = since + (this.#parts.settle ?? SETTLE_MS) - performance.now()
       if (!found && left > 0) {
-        // A signal that fired before does not shorten the wait: an answer that comes too early proves nothing.
-        await pause(left, write.signal.aborted ? undefined : write.signal)
+        await pause(left, write.stopped)
+        // An answer that comes too early proves nothing, so nobody is asked when the wait was cut short.
+        write.stopped.throwIfAborted()
         found = await write.find()
       }
     } catch (thrown) {

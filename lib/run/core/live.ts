@@ -1,7 +1,7 @@
 // A run that has not ended, in memory: its states and counters, never its results (those are read when an expression
 // names them). Everything in it can be read from the rows again at any time. Pure: it changes only itself.
 
-import type { JsonObject } from '../../json.ts'
+import type { Json, JsonObject } from '../../json.ts'
 import type { Bundle, Phase, Team } from '../../team/team.ts'
 import { type Clock, NO_CLOCK } from './clock.ts'
 import type { RunRow } from './rows.ts'
@@ -16,7 +16,10 @@ export interface LivePhase {
   dueAt: number | null
   /** The clock of a team or map phase with a timeout. */
   clock: Clock
-  /** How many dependencies have not ended. */
+  /**
+   * How many dependencies are not settled: they have not ended, or wait for one that has not. A resume keeps a completed
+   * phase although one before it runs again, and those after it wait for that one.
+   */
   open: number
   /** A dependency ended in a way that keeps this phase from running. */
   blocked: boolean
@@ -91,6 +94,8 @@ export class LiveRun {
   readonly #below = new Map<number, Below>()
   /** Phases that may start, in file order. */
   readonly ready: number[] = []
+  /** Phases whose dependencies have ended and whose `when` is to be evaluated. */
+  readonly undecided = new Set<number>()
   /** By position: how many errands a team or map phase waits for. */
   readonly errands = new Map<number, number>()
   /** Positions of maps that may start more items, or end. */
@@ -106,6 +111,8 @@ export class LiveRun {
   idle = false
   /** It has given up its place in the concurrency of the map above. */
   parked = false
+  /** The outputs that were evaluated so far, in the order of the team. All phases have ended before the first one. */
+  readonly evaluated: [name: string, value: Json][] = []
   /** Its file outputs: not checked yet, being checked by an errand, or the result of that errand. */
   outputs: 'unchecked' | 'checking' | { handed: string | null; fault: { of: 'run' | 'phase'; error: unknown } | null } =
     'unchecked'
@@ -208,18 +215,40 @@ export class LiveRun {
     return idle === runs.size && !more && !this.errands.has(position)
   }
 
+  /** Whether a phase and all before it have ended. */
+  isSettled(position: number): boolean {
+    const { state, open } = this.phases[position]!
+    return phaseEnded(state) && open === 0
+  }
+
   #count(): void {
-    for (const [position, phase] of this.phases.entries()) {
+    for (const position of orderOf(this.team)) {
+      const phase = this.phases[position]!
       phase.open = 0
       phase.blocked = false
       for (const dependency of this.phase(position).dependsOn) {
         const { state, reason } = this.phases[dependency]!
-        if (!phaseEnded(state)) phase.open++
-        else if (blocks(state, reason, this.phase(dependency).onFailure)) phase.blocked = true
+        if (!this.isSettled(dependency)) phase.open++
+        if (phaseEnded(state) && blocks(state, reason, this.phase(dependency).onFailure)) phase.blocked = true
       }
       if (phase.state === 'running') this.running++
       if (phase.state === 'awaiting_input') this.awaiting++
       if (phaseEnded(phase.state)) this.ended++
     }
   }
+}
+
+const orders = new WeakMap<Team, readonly number[]>()
+
+/** The positions of the phases of a team, each after those that it depends on. */
+function orderOf(team: Team): readonly number[] {
+  const known = orders.get(team)
+  if (known) return known
+  const open = team.phases.map(({ dependsOn }) => dependsOn.length)
+  const order = [...open.keys()].filter(position => open[position] === 0)
+  for (const position of order) {
+    for (const dependant of team.phases[position]!.dependants) if (--open[dependant]! === 0) order.push(dependant)
+  }
+  orders.set(team, order)
+  return order
 }

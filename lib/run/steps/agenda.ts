@@ -8,6 +8,11 @@ import type { LiveRun } from '../core/core.ts'
  * turn.
  */
 const STEPS_OF_A_UNIT = 32
+/**
+ * How long a unit takes further steps and evaluates further expressions. One expression may take 100 ms on a slow
+ * machine, so a unit without this limit could hold the event loop for as long as a team has expressions.
+ */
+const UNIT_MS = 10
 
 export class Agenda {
   readonly #steps = new Map<string, Set<LiveRun>>()
@@ -16,6 +21,18 @@ export class Agenda {
    * condition, and throws again if the unit or one of these steps throws.
    */
   readonly #thrown = new Set<string>()
+  #until = Number.POSITIVE_INFINITY
+
+  /** Called before a unit of a tree. */
+  beginUnit(root: string | null): void {
+    const isRepeated = root !== null && this.#thrown.has(root)
+    this.#until = isRepeated ? Number.POSITIVE_INFINITY : performance.now() + UNIT_MS
+  }
+
+  /** Whether the unit should leave what is not begun to a later unit. */
+  get timeIsUp(): boolean {
+    return performance.now() >= this.#until
+  }
 
   /** Schedules a step of a run. */
   add(live: LiveRun): void {
@@ -42,7 +59,7 @@ export class Agenda {
     for (const live of steps) {
       steps.delete(live)
       step(live)
-      if (--left === 0) break
+      if (--left === 0 || this.timeIsUp) break
     }
     // The rest goes behind the other trees that wait for a unit.
     this.#steps.delete(root)

@@ -17,7 +17,9 @@ const EVENT_OF = { completed: 'on_complete', failed: 'on_fail', cancelled: 'on_c
  * `live.outputs` and has this called again.
  */
 export function finish(work: Work, live: LiveRun): void {
-  let end = work.world.mask(live.root, endOf(work, live))
+  const computed = endOf(work, live)
+  if (!computed) return work.agenda.add(live)
+  let end = work.world.mask(live.root, computed)
   let handed: string | null = null
   let handFault: unknown = null
   if (end.state === 'completed' && fileOutputs(live, end.outputs).length > 0) {

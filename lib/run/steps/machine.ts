@@ -63,6 +63,7 @@ export class Machine implements Work {
 
   readonly beforeUnit = ({ root }: Unit): void => {
     this.notes.begin(root)
+    this.agenda.beginUnit(root)
     if (root === null || !this.#stale.delete(root)) return
     loadTree(this, root)
     if (this.agenda.hasThrown(root)) this.follow(root)

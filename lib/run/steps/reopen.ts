@@ -13,6 +13,7 @@ export function reopenRun(work: Work, row: RunRow): void {
   const { timeout } = world.bundle(row.bundle_id).team(row.team_key)
   const { deadline } = startClock(timeout, now)
   store.runs.begin(row.id, now, deadline)
+  store.attempts.keepReopened(row.id)
   const opened = store.phases.reopen(row.id)
   const live = readRun(work, store.runs.get(row.id)!)
   if (deadline !== null) world.wakeAt(deadline)
@@ -30,6 +31,7 @@ export function reopenRun(work: Work, row: RunRow): void {
  * only then is it known which of them still have an item.
  */
 export function openWhole({ notes, store }: Work, runId: string): void {
+  store.attempts.keepWhole(runId)
   const phases = store.phases.openWhole(runId)
   store.items.deleteWhole(runId)
   notes.changedRows(store.runs.requeueWhole(runId), phases)

@@ -124,6 +124,7 @@ const teamOf = ({ world }: Work, row: Pick<RunRow, 'bundle_id' | 'team_key'>): T
 
 /** Opens a phase again, however it ended. The items of a map will be evaluated again. */
 function openPhase(work: Work, row: RunRow, phase: Phase): void {
+  work.store.attempts.keepOpened(row.id, phase.index)
   work.store.phases.open(row.id, phase.index)
   work.store.items.delete(row.id, phase.index)
   work.notes.changedRows([], [{ run_id: row.id, position: phase.index }])
@@ -208,6 +209,7 @@ function openFailed(work: Work, row: Pick<RunRow, 'id' | 'bundle_id' | 'team_key
       openFailed(work, child)
       work.notes.changedRows(store.runs.requeue(child.id), [])
     }
+    store.attempts.keepOpened(row.id, position)
     store.phases.open(row.id, position, true)
     work.notes.changedRows([], [{ run_id: row.id, position }])
   }

@@ -61,7 +61,7 @@ export function decide(work: Work, reviewId: string, given: Decision): void {
 
 function apply(work: Work, live: LiveRun, review: ReviewRow, { decision, by, comment, values }: Decision): void {
   const { position } = review
-  const data: Json = values ?? {}
+  const data: Json = { ...emptyForm(live, position), ...values }
   const said = (verb: string) => `${verb} by ${by}${comment ? `: ${comment}` : ''}`
   switch (decision) {
     case 'approve':
@@ -80,6 +80,13 @@ function apply(work: Work, live: LiveRun, review: ReviewRow, { decision, by, com
     case 'retry':
       retry(work, live, position, JSON.parse(review.entries))
   }
+}
+
+/** Null for each field of a gate's form, so that an expression can name one that was left empty. */
+function emptyForm(live: LiveRun, position: number): JsonObject {
+  const phase = live.phase(position)
+  const fields = phase.type === 'gate' ? (phase.review?.inputs ?? []) : []
+  return Object.fromEntries(fields.map(({ name }) => [name, null]))
 }
 
 /** The result that the phase had when it was put before a person. */

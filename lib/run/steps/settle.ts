@@ -2,6 +2,7 @@
 // started.
 
 import { CadreError } from '../../error.ts'
+import type { Template } from '../../team/team.ts'
 import { blocks, type LiveRun, type RunError } from '../core/core.ts'
 import type { PhaseChange } from '../store/store.ts'
 import { failureOf } from './fault.ts'
@@ -28,9 +29,42 @@ export function failPhase(
   endPhase(work, live, position, 'failed', { ...change, error })
 }
 
-/** Decides whether a phase whose dependencies have all ended may start. */
+/** Decides whether a phase whose dependencies have all ended may start. Its `when` is left to a step. */
 export function consider(work: Work, live: LiveRun, position: number): void {
   if (decide(work, live, position)) settle(work, live, position)
+}
+
+/**
+ * Evaluates the `when` of the phases that wait for it, as many as fit into one unit. False when some are left to the
+ * next one.
+ */
+export function decideWhens(work: Work, live: LiveRun): boolean {
+  for (const position of live.undecided) {
+    if (work.agenda.timeIsUp) {
+      work.agenda.add(live)
+      return false
+    }
+    live.undecided.delete(position)
+    if (live.phases[position]!.state === 'pending') decideWhen(work, live, position)
+  }
+  return true
+}
+
+function decideWhen(work: Work, live: LiveRun, position: number): void {
+  let mayStart: boolean
+  try {
+    mayStart = booleanOf(work, live, live.phase(position).when!)
+  } catch (thrown) {
+    return failPhase(work, live, position, failureOf(thrown))
+  }
+  if (mayStart) live.makeReady(position)
+  else endPhase(work, live, position, 'skipped', { reason: 'when' })
+}
+
+function booleanOf(work: Work, live: LiveRun, when: Template): boolean {
+  const value = when.evaluate(scopeOf(work, live))
+  if (typeof value === 'boolean') return value
+  throw new CadreError('invalid_request', `${when.place}: when must give a bool, got ${JSON.stringify(value)}`)
 }
 
 const escalates = (live: LiveRun, position: number): boolean =>
@@ -49,7 +83,8 @@ function escalate(work: Work, live: LiveRun, position: number, error: RunError, 
 
 /** Starts or ends the dependants of an ended phase. Uses a queue, because a chain of skips may be long. */
 function settle(work: Work, live: LiveRun, position: number): void {
-  const queue = [position]
+  // A phase that was called off before its turn is settled with those that it depends on.
+  const queue = live.isSettled(position) ? [position] : []
   for (const ended of queue) {
     const { state, reason } = live.phases[ended]!
     const blocked = blocks(state, reason, live.phase(ended).onFailure)
@@ -57,13 +92,15 @@ function settle(work: Work, live: LiveRun, position: number): void {
       const phase = live.phases[dependant]!
       phase.open--
       phase.blocked ||= blocked
-      if (phase.open === 0 && phase.state === 'pending' && decide(work, live, dependant)) queue.push(dependant)
+      if (phase.open > 0) continue
+      if (phase.state === 'pending') decide(work, live, dependant)
+      if (live.isSettled(dependant)) queue.push(dependant)
     }
   }
   work.agenda.add(live)
 }
 
-/** Makes a phase ready whose dependencies have ended, or skips, cancels or fails it. True when it ended at once. */
+/** Makes a phase ready whose dependencies have ended, or skips or cancels it. True when it ended at once. */
 function decide(work: Work, live: LiveRun, position: number): boolean {
   const phase = live.phase(position)
   const ending = live.callsOff(position)
@@ -76,27 +113,9 @@ function decide(work: Work, live: LiveRun, position: number): boolean {
     return true
   }
   if (phase.when) {
-    try {
-      const value = phase.when.evaluate(scopeOf(work, live))
-      if (typeof value !== 'boolean') {
-        const got = JSON.stringify(value)
-        throw new CadreError('invalid_request', `${phase.when.place}: when must give a bool, got ${got}`)
-      }
-      if (!value) {
-        end(work, live, position, 'skipped', { reason: 'when' })
-        return true
-      }
-    } catch (thrown) {
-      const error = failureOf(thrown)
-      if (escalates(live, position)) {
-        escalate(work, live, position, error, {})
-        return false
-      }
-      end(work, live, position, 'failed', { error })
-      return true
-    }
-  }
-  live.makeReady(position)
+    live.unready(position)
+    live.undecided.add(position)
+  } else live.makeReady(position)
   work.agenda.add(live)
   return false
 }

@@ -6,6 +6,7 @@ import { conclude } from './conclude.ts'
 import { finish } from './finish.ts'
 import { proceed, startMap } from './map.ts'
 import { hasPlace } from './places.ts'
+import { decideWhens } from './settle.ts'
 import { stopRun } from './stop.ts'
 import { startTeam } from './team.ts'
 import { beginAttempt } from './transition.ts'
@@ -41,6 +42,7 @@ function step(work: Work, live: LiveRun): void {
   if (work.lives.get(live.id) !== live) return
   if (live.stop) stopRun(work, live, live.stop)
   tellAbove(work, live)
+  if (!decideWhens(work, live)) return
   if ((live.proceeding.size > 0 || live.ready.length > 0) && (live.ending || hasPlace(live))) {
     for (const position of [...live.proceeding]) {
       live.proceeding.delete(position)
@@ -60,6 +62,7 @@ function startReady(work: Work, live: LiveRun): void {
   for (const position of [...live.ready]) {
     if (live.running >= limit) break
     if (isLeaf(live.phase(position))) leaves++
+    else if (work.agenda.timeIsUp) work.agenda.add(live)
     else start(work, live, position)
   }
   if (leaves > 0 && live.running < limit) work.slots.want(live.root, live)

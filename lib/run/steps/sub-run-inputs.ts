@@ -2,7 +2,7 @@
 
 import { CadreError } from '../../error.ts'
 import type { Json, JsonObject } from '../../json.ts'
-import { type Field, inputsFor, type MapPhase, type TeamPhase } from '../../team/team.ts'
+import { conversionOf, type Field, inputsFor, type MapPhase, type TeamPhase } from '../../team/team.ts'
 import type { LiveRun } from '../core/core.ts'
 import { type Reading, scopeOf } from './scope.ts'
 
@@ -18,13 +18,22 @@ export function subRunInputs(
   item: Item | undefined,
 ): JsonObject {
   const team = live.bundle.team(phase.team)
-  const given = phase.inputs.evaluate(scopeOf(reading, live, item))
-  const { values, problems } = inputsFor(team.inputs, given as JsonObject)
+  const given = phase.inputs.evaluate(scopeOf(reading, live, item)) as JsonObject
+  const { values, problems } = inputsFor(team.inputs, given)
   if (problems.length > 0) {
-    const list = problems.map(({ message }) => message).join('; ')
+    const list = [...problems.map(({ message }) => message), ...conversions(team.inputs, given)].join('; ')
     throw new CadreError('invalid_request', `${phase.inputs.place}: inputs of ${team.name}: ${list}`)
   }
   return resolveFiles(reading, live, team.inputs, values)
+}
+
+/** How to give a value of the declared type, where a function does that. */
+function conversions(fields: readonly Field[], given: JsonObject): string[] {
+  const names = fields.map(({ name, type }) => conversionOf(given[name] ?? null, type))
+  return [
+    ...(names.includes('double') ? ['`double(…)` makes a number of this text'] : []),
+    ...(names.includes('string') ? ['`string(…)` makes a text of this value'] : []),
+  ]
 }
 
 /** Makes paths of this run's files absolute, because in the sub-run `files/…` means the sub-run's own files. */

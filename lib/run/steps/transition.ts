@@ -20,6 +20,7 @@ export function beginAttempt(work: Work, live: LiveRun, position: number): void 
   const isAbove = phase.type === 'team' || phase.type === 'map'
   const timeout = phase.timeout ?? (live.ending ? CLEANUP_MS : undefined)
   const clock = isAbove ? startClock(timeout, now) : NO_CLOCK
+  if (attempt > 1) work.store.attempts.keepLost(live.id, position, attempt - 1)
   if (!work.store.phases.start(live.id, position, attempt, now, clock.deadline)) {
     throw impossible(live, position, 'running')
   }
@@ -60,6 +61,7 @@ export function postpone(
   error: RunError | null,
 ): void {
   const phase = live.phases[position]!
+  work.store.attempts.keepFailed(live.id, position, phase.attempt, work.world.now(), error)
   if (!work.store.phases.postpone(live.id, position, phase.attempt, due, failures, error)) {
     throw impossible(live, position, 'pending')
   }

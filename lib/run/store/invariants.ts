@@ -35,6 +35,9 @@ export const INVARIANTS: Record<string, string> = {
   'a completed phase was attempted, or a person completed it': `
     SELECT run_id FROM phases WHERE state = 'completed' AND attempt < 1
       AND NOT EXISTS (SELECT 1 FROM reviews WHERE reviews.run_id = phases.run_id AND reviews.position = phases.position AND reviews.decision = 'complete')`,
+  'an earlier attempt belongs to a phase that is not before it, and does not end before it starts': `
+    SELECT attempts.run_id FROM attempts LEFT JOIN phases USING (run_id, position)
+    WHERE phases.attempt IS NULL OR attempts.attempt > phases.attempt OR attempts.ended_at < attempts.started_at`,
   'an item of a map has at most one sub-run': `
     SELECT parent_id FROM runs WHERE parent_id IS NOT NULL GROUP BY parent_id, parent_position, item HAVING count(*) > 1`,
   'a phase that waits for a person has an open review or an open sub-run': `

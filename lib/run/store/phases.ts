@@ -39,6 +39,8 @@ export interface PlaceOfPhase {
 /** A phase that is open again for a new attempt. */
 const PENDING = `state = 'pending', reason = NULL, failures = 0, due_at = NULL, started_at = NULL, completed_at = NULL,
   error = NULL, text = NULL, data = NULL, files = NULL, deadline = NULL, time_left = NULL`
+/** The phases that a new attempt of their run opens. */
+export const REOPENED = "state IN ('failed', 'cancelled') OR (state = 'skipped' AND reason IN ('upstream', 'when'))"
 /** Maximum number of rows that one statement inserts. */
 const CHUNK = 50
 
@@ -229,9 +231,7 @@ export class Phases {
   reopen(runId: string): number[] {
     return this.#db
       .query<{ position: number }, [string]>(
-        `UPDATE phases SET ${PENDING}
-         WHERE run_id = ? AND (state IN ('failed', 'cancelled') OR (state = 'skipped' AND reason IN ('upstream', 'when')))
-         RETURNING position`,
+        `UPDATE phases SET ${PENDING} WHERE run_id = ? AND (${REOPENED}) RETURNING position`,
       )
       .all(runId)
       .map(row => row.position)

@@ -18,6 +18,13 @@ export class Receipts {
       .all(runId, position)
   }
 
+  /** The receipts of a run, without those of the runs below it. */
+  ofRun(runId: string): ReceiptRow[] {
+    return this.#db
+      .query<ReceiptRow, [string]>('SELECT * FROM receipts WHERE run_id = ? ORDER BY position, entry')
+      .all(runId)
+  }
+
   /** The receipts of a run and of all runs below it. */
   below(rootId: string, treeKey: string): ReceiptRow[] {
     return this.#db

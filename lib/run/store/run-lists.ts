@@ -7,6 +7,7 @@ type Value = string | number | null
 
 export interface RunFilter {
   state?: string
+  /** A whole name, or the part after the scope. */
   team?: string
   /** Part of the name, the team or the id, in any case. */
   search?: string
@@ -38,7 +39,7 @@ export class RunLists {
       values.push(...given)
     }
     if (state !== undefined) wanted('state = ?', state)
-    if (team !== undefined) wanted('team = ?', team)
+    if (team !== undefined) wanted(team.includes('/') ? 'team = ?' : "substr(team, instr(team, '/') + 1) = ?", team)
     if (begins !== undefined) wanted("id >= ? AND id < ? || '~'", begins, begins)
     if (search !== undefined) {
       wanted("instr(lower(coalesce(run_name, '') || char(10) || team || char(10) || id), lower(?))", search)

@@ -3,10 +3,13 @@
 // another.
 
 import { createCipheriv, createDecipheriv, randomBytes } from 'node:crypto'
-import { readFileSync, writeFileSync } from 'node:fs'
+import { readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
+import { createWhole } from '../../durable-file.ts'
+import { CadreError } from '../../error.ts'
 
 const ALGORITHM = 'aes-256-gcm'
+const KEY_BYTES = 32
 const IV_BYTES = 12
 const TAG_BYTES = 16
 
@@ -35,12 +38,24 @@ export class Seal {
 
   /** The key is created when it is first needed. It is read each time, so that a replaced key takes effect at once. */
   #key(): Buffer {
+    const known = this.#read()
+    if (known?.length === KEY_BYTES) return known
+    if (known && known.length > 0) {
+      const what = `${this.file} must be the ${KEY_BYTES} bytes of a key, but has ${known.length}`
+      throw new CadreError('invalid_state', `${what}: restore it, or move it away, which loses what was sealed with it`)
+    }
+    // Earlier versions could be killed between making the file and writing it. Nothing was sealed with an empty key.
+    if (known) rmSync(this.file)
+    createWhole(this.file, randomBytes(KEY_BYTES))
+    return readFileSync(this.file)
+  }
+
+  #read(): Buffer | null {
     try {
       return readFileSync(this.file)
     } catch (error) {
       if ((error as NodeJS.ErrnoException).code !== 'ENOENT') throw error
-      writeFileSync(this.file, randomBytes(32), { mode: 0o600, flag: 'wx', flush: true })
-      return readFileSync(this.file)
+      return null
     }
   }
 }

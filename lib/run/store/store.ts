@@ -2,6 +2,7 @@
 // lists of runs for people are in a file of their own.
 
 import type { Database } from 'bun:sqlite'
+import { Attempts } from './attempts.ts'
 import { Bundles, Facts } from './bundles.ts'
 import { Deliveries } from './deliveries.ts'
 import { Items } from './items.ts'
@@ -19,6 +20,7 @@ export class Store {
   readonly runs: Runs
   readonly runLists: RunLists
   readonly phases: Phases
+  readonly attempts: Attempts
   readonly items: Items
   readonly receipts: Receipts
   readonly reviews: Reviews
@@ -34,6 +36,7 @@ export class Store {
     this.runs = new Runs(db)
     this.runLists = new RunLists(db)
     this.phases = new Phases(db)
+    this.attempts = new Attempts(db)
     this.items = new Items(db)
     this.receipts = new Receipts(db)
     this.reviews = new Reviews(db)
@@ -48,6 +51,7 @@ export class Store {
 
 // What other folders use of lib/run/store
 
+export type { AttemptRow } from './attempts.ts'
 export { Journal, type Unit } from './journal.ts'
 export type { KeyPlace } from './key-places.ts'
 export type { DueLog, OutboxRow, Turn } from './outbox.ts'

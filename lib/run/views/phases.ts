@@ -2,9 +2,10 @@
 
 import { CadreError } from '../../error.ts'
 import type { Bundle } from '../../team/team.ts'
-import type { RunPhases, RunRecord } from '../../wire/run-records.ts'
+import type { History, RunPhases, RunRecord } from '../../wire/run-records.ts'
+import { written } from '../steps/steps.ts'
 import type { RunFilter, Store } from '../store/store.ts'
-import { phaseRecord, runRecord } from './records.ts'
+import { attemptRecord, phaseRecord, runRecord } from './records.ts'
 
 /** Newest first. */
 export function listRuns(store: Store, filter: RunFilter): { runs: RunRecord[]; total: number } {
@@ -32,5 +33,16 @@ export function runPhases(
       const below = (subRuns.get(row.position) ?? []).map(({ position: _, ...subRun }) => subRun)
       return { ...phaseRecord(row, phases[row.position]!, phases, below), waiting: waitOf(row.position) }
     }),
+  }
+}
+
+/** The earlier attempts of the phases of a run, and the outside writes that must not happen twice. */
+export function runHistory(store: Store, runId: string, bundleOf: (id: string) => Bundle): History {
+  const run = store.runs.get(runId)
+  if (!run) throw new CadreError('not_found', `there is no run ${runId}`)
+  const { phases } = bundleOf(run.bundle_id).team(run.team_key)
+  return {
+    attempts: store.attempts.of(runId).map(row => attemptRecord(row, phases[row.position]!.name)),
+    written: store.receipts.ofRun(runId).map(receipt => written(receipt, phases[receipt.position]!.name)),
   }
 }

@@ -3,9 +3,9 @@
 import type { FileRecord } from '../../agent/agent-context.ts'
 import { CadreError } from '../../error.ts'
 import type { Phase } from '../../team/team.ts'
-import type { PhaseRecord, ReviewRecord, RunDetail, RunRecord, SubRun } from '../../wire/run-records.ts'
+import type { AttemptRecord, PhaseRecord, ReviewRecord, RunDetail, RunRecord, SubRun } from '../../wire/run-records.ts'
 import { type PhaseRow, parse, type ReviewRow, type RunRow } from '../core/core.ts'
-import type { Store } from '../store/store.ts'
+import type { AttemptRow, Store } from '../store/store.ts'
 
 export type { ReviewRecord, RunRecord }
 
@@ -54,6 +54,10 @@ export function phaseRecord(row: PhaseRow, phase: Phase, all: readonly Phase[], 
     sub_runs: subRuns,
     waiting: null,
   }
+}
+
+export function attemptRecord({ position: _, error, ...row }: AttemptRow, phase: string): AttemptRecord {
+  return { phase, ...row, error: parse(error) }
 }
 
 /** A run as `runs/get` returns it: its record, and what its listeners were asked to send. Throws `not_found`. */

@@ -1,8 +1,9 @@
 // The exports of lib/run/views: what people and the hub see of runs.
 
 export type { Batch } from './batches.ts'
+export { explain, type PhaseFacts, type RunFacts, withoutSilent } from './explain.ts'
 export { Followers, type Notice } from './followers.ts'
-export { listRuns, type RunPhases, runPhases } from './phases.ts'
+export { listRuns, type RunPhases, runHistory, runPhases } from './phases.ts'
 export {
   phaseRecord,
   type ReviewRecord,

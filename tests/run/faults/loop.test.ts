@@ -6,10 +6,12 @@ import { until, within } from '../../support/bounded.ts'
 import { type TestEngine, testEngine } from '../../support/engine.ts'
 import { LONGEST_GAP_MS, longestGap } from '../../support/gap.ts'
 import { dataOf, phaseOf, rowsOf } from '../../support/home.ts'
-import { act, scripted, shell, team } from '../../support/scripted.ts'
+import { type Act, act, scripted, shell, team } from '../../support/scripted.ts'
 
 const WAIT_MS = 100_000
-const { agents } = scripted({ echo: (_, value) => ({ value }) })
+const numbers = (count: number) => Array.from({ length: count }, (_, n) => n)
+const echo: Act = (_, value) => ({ value })
+const { agents, calls } = scripted({ echo, ...Object.fromEntries(numbers(20).map(n => [`echo${n}`, echo])) })
 let t: TestEngine
 afterEach(() => t.close(), 60_000)
 
@@ -96,3 +98,45 @@ test('teams that no run needs any more are found beside 100,000 runs', async () 
   expect(rowsOf(t.home, 'SELECT id FROM bundles')).toHaveLength(1)
   expect(gap).toBeLessThan(LONGEST_GAP_MS)
 }, 60_000)
+
+/** An expression that is true and takes some milliseconds. */
+const costly = 'inputs.list.filter(one, one == inputs.list[0]).size() == 1'
+const twenty = (of: (n: number) => JsonObject) => numbers(20).map(of)
+const pending = (id: string) => t.engine.phases(id).phases.filter(({ state }) => state === 'pending').length
+
+test.each<[what: string, phases: JsonObject[], outputs: JsonObject[], left: (id: string) => number]>([
+  ['`when` of phases', twenty(n => act(`p${n}`, 'echo', { when: costly })), [], pending],
+  [
+    'inputs of team phases',
+    twenty(n => ({ name: `p${n}`, type: 'team', team: './child', inputs: { given: `{{ ${costly} }}` } })),
+    [],
+    pending,
+  ],
+  [
+    'outputs of a run',
+    [act('work', 'echo')],
+    twenty(n => ({ name: `o${n}`, type: 'boolean', value: `{{ ${costly} }}` })),
+    id => (t.engine.record(id).completed_at === null ? 1 : 0),
+  ],
+  [
+    'entries of a phase',
+    [{ name: 'work', agent: 'act', sources: twenty(n => ({ name: `echo${n}`, value: `{{ ${costly} }}` })) }],
+    [],
+    () => 20 - calls.filter(call => call !== 'echo').length,
+  ],
+])('twenty costly %s do not keep a run waiting that starts beside them', async (_, phases, outputs, left) => {
+  t = await testEngine({ agents })
+  calls.length = 0
+  const child = team([act('work', 'echo')], { inputs: [{ name: 'given', type: 'boolean', required: true }] })
+  const large = await t.prepare(
+    { 'team.yml': team(phases, { inputs, outputs }), 'child/team.yml': child },
+    list(20_000),
+  )
+  const small = await t.prepare(team([act('work', 'echo')]))
+  const [costlyRun, { run_id }] = await Promise.all([large(), small()])
+  await within(t.engine.ended(run_id), 'the small run', WAIT_MS)
+  expect(left(costlyRun.run_id)).toBeGreaterThan(0)
+  expect(await within(t.engine.ended(costlyRun.run_id), 'the costly run', WAIT_MS)).toMatchObject({
+    state: 'completed',
+  })
+})

@@ -51,6 +51,30 @@ const stateOf = (runId: string, name: string) => {
 }
 
 describe('`when`', () => {
+  test('waits for a phase that runs again, also behind one that completed before', async () => {
+    t = await testEngine({ agents })
+    broken.add('a')
+    const { run_id } = await t.run(
+      team([
+        act('a', 'work', { value: 'a' }),
+        act('b', 'work', { value: 'b', depends_on: ['a'], always: true }),
+        act('c', 'work', { value: 'c', depends_on: ['b'], always: true, when: "phases.a.state == 'completed'" }),
+        act('d', 'work', { value: 'd', depends_on: ['b'], always: true }),
+      ]),
+    )
+    expect(['a', 'b', 'c', 'd'].map(name => stateOf(run_id, name)[0])).toEqual([
+      'failed',
+      'completed',
+      'skipped',
+      'completed',
+    ])
+    broken.clear()
+    calls.length = 0
+    expect(await resumed(run_id)).toMatchObject({ state: 'completed' })
+    expect(stateOf(run_id, 'c')).toEqual(['completed', null])
+    expect(calls).toEqual(['work a', 'work c'])
+  })
+
   test('is evaluated again for skipped phases, and completed phases are not repeated', async () => {
     t = await testEngine({ agents })
     broken.add('first').add('other')

@@ -1,0 +1,236 @@
+// Puts the explanation of a run into words: the first leaf that failed, the causal chain from the run to it, which
+// failures were tolerated, what was written outside, and which commands go on. Each fact is one line, whatever the
+// errors contain. Pure: why.ts has the facts of this machine, and lib/daemon/calls those of a hub.
+
+import { formatDuration } from '../../duration.ts'
+import { oneLine } from '../../one-line.ts'
+import type { RunError, Why, Written } from '../../wire/run-records.ts'
+
+/** Maximum number of sentences for the chain. */
+const CHAIN = 8
+
+export interface PhaseFacts {
+  name: string
+  type: string
+  agent: string | null
+  action: string | null
+  state: string
+  reason: string | null
+  attempt: number
+  error: RunError | null
+  /** Whether its failure does not fail its run. */
+  tolerated: boolean
+  /** Whether it runs after failures, too. A hub does not know. */
+  cleanup: boolean
+  /** Of a map that completed: how many of its items failed. */
+  items: { total: number; failed: number } | null
+}
+
+/** A run of the chain with the phase that decided its end, or for which it waits. */
+export interface RunFacts {
+  run_id: string
+  run_name: string | null
+  team: string
+  call_depth: number
+  state: string
+  reason: string | null
+  error: RunError | null
+  started_at: number | null
+  completed_at: number | null
+  phases: readonly PhaseFacts[]
+  /** One of `phases`. */
+  cause: PhaseFacts | null
+  /** What it waits for before it begins. */
+  turn: string | null
+  deliveries: readonly { phase: string; event: string; state: string; error: string | null }[]
+}
+
+export interface WhyFacts {
+  root_run_id: string
+  /** The run, and then the sub-runs that decided its end. */
+  chain: readonly [RunFacts, ...RunFacts[]]
+  /** Of the run and of all runs below it; null when it is not known here. */
+  written: readonly Written[] | null
+  /** The review that the last run of the chain waits for. */
+  review: string | null
+  /** The run that holds the key for which the run waits. */
+  holder: string | null
+}
+
+/** `text` is missing, because it has the commands in the form in which the caller can paste them. */
+export function explain({ root_run_id, chain, written, review, holder }: WhyFacts): Omit<Why, 'text'> {
+  const [run] = chain
+  const tolerated = chain.flatMap(toleratedIn)
+  const undelivered = chain.flatMap(({ deliveries }) =>
+    deliveries
+      .filter(({ state }) => state === 'failed' || state === 'unknown')
+      .map(({ phase, event, error }) => `${phase}, ${event} (${oneLine(`${error}`)})`),
+  )
+  const cancelled = chain.flatMap(({ run_id, phases }) =>
+    phases
+      .filter(({ state, reason }) => state === 'cancelled' || (state === 'skipped' && reason === 'upstream'))
+      .map(({ name, state }) => ({ run_id, phase: name, state })),
+  )
+  const parts = [
+    ...leafFirst(chain.map(sentence)),
+    endsTheSame(chain.at(-1)!) ? INCURABLE : '',
+    listText('Failed, too:', chain.flatMap(othersIn)),
+    listText('Failed and passed over:', tolerated),
+    listText('Could not be told, or may not have been:', undelivered),
+    writtenText(written),
+    cancelledText(cancelled),
+  ]
+  return {
+    run_id: run.run_id,
+    lines: parts.filter(Boolean).map(oneLine),
+    next: nextCommands({ root_run_id, chain, review, holder }, tolerated.length > 0),
+    chain: chain.map(({ run_id, run_name, team, state, cause, error }) => {
+      return { run_id, run_name, team, state, phase: cause?.name ?? null, error: cause?.error ?? error }
+    }),
+    written: [...(written ?? [])],
+    cancelled,
+  }
+}
+
+/** Outputs are evaluated from what the phases recorded, and a resume does not repeat phases that completed. */
+const endsTheSame = ({ state, reason }: RunFacts): boolean => state === 'failed' && reason === 'outputs'
+const INCURABLE =
+  'A resume would end the same, because a run uses its team as it was at the start: correct team.yml, and start it again.'
+
+/** Maximum length of an error that is only mentioned. */
+const MENTIONED = 160
+
+/** What failed after the phase that decided the end of the run. */
+function othersIn({ state, phases, cause }: RunFacts): string[] {
+  if (state !== 'failed') return []
+  return phases
+    .filter(phase => phase.state === 'failed' && !phase.tolerated && phase !== cause)
+    .map(({ name, reason, error, cleanup }) => {
+      const message = oneLine(error?.message ?? `${reason}`)
+      const short = message.length > MENTIONED ? `${message.slice(0, MENTIONED)}…` : message
+      return `${cleanup ? 'cleanup ' : ''}phase ${name} (${short})`
+    })
+}
+
+function toleratedIn({ phases }: RunFacts): string[] {
+  return phases.flatMap(({ name, state, reason, error, tolerated, items }) => [
+    ...(state === 'failed' && tolerated ? [`phase ${name} (${oneLine(error?.message ?? `${reason}`)})`] : []),
+    ...(items && items.failed > 0 ? [`phase ${name} (${items.failed} of ${items.total} items)`] : []),
+  ])
+}
+
+/** The commands to go on with, as their arguments. */
+function nextCommands(
+  { root_run_id, chain, review, holder }: Omit<WhyFacts, 'written'>,
+  hasTolerated: boolean,
+): string[][] {
+  const [run] = chain
+  const leaf = chain.at(-1)!
+  const { cause } = leaf
+  // A map or a team phase says nothing itself, and what runs below it said is in their own logs.
+  const isBelow = cause?.type === 'map' || cause?.type === 'team'
+  const logs = isBelow ? ['tree', leaf.run_id] : ['logs', leaf.run_id, ...(cause ? ['--phase', cause.name] : [])]
+  const resume = ['resume', root_run_id]
+  switch (run.state) {
+    case 'completed':
+      return [['show', run.run_id], ...(hasTolerated ? [[...resume, '--failed']] : [])]
+    case 'failed':
+      return endsTheSame(leaf) ? [['show', leaf.run_id]] : [logs, resume]
+    case 'cancelled':
+      return [resume]
+    case 'awaiting_input':
+      return [['reviews'], ...(review === null ? [] : [['decide', review]])]
+    case 'queued':
+    case 'crashed':
+      return [...(holder === null ? [] : [['why', holder]]), ['watch', root_run_id], ['cancel', run.run_id]]
+    default:
+      return [['watch', root_run_id], logs]
+  }
+}
+
+/** Without the command that prints the log of a phase that has said nothing. */
+export async function withoutSilent<W extends Pick<Why, 'next'>>(
+  found: W,
+  lines: (query: { run_id: string; phase: string; limit: number }) => Promise<{ lines: readonly unknown[] }>,
+): Promise<W> {
+  const next: string[][] = []
+  for (const args of found.next) {
+    const [command, run_id = '', flag, phase] = args
+    const isSilent =
+      command === 'logs' &&
+      flag === '--phase' &&
+      phase !== undefined &&
+      (await lines({ run_id, phase, limit: 1 })).lines.length === 0
+    if (!isSilent) next.push(args)
+  }
+  return { ...found, next }
+}
+
+/** The last sentence is about the leaf, where the failure began. */
+function leafFirst(sentences: readonly string[]): readonly string[] {
+  return [...sentences.slice(-1), ...shortened(sentences.slice(0, -1))]
+}
+
+function sentence(run: RunFacts): string {
+  const { run_id, run_name, team, call_depth, state, reason, error, started_at, completed_at, cause, turn } = run
+  const name = `${call_depth === 0 ? 'Run' : 'Sub-run'} ${run_name ? `${oneLine(run_name)} (${run_id})` : run_id} of ${team}`
+  const took = completed_at && started_at ? ` after ${formatDuration(completed_at - started_at)}` : ''
+  if (state === 'completed') return `${name} completed${took}.`
+  if (state === 'cancelled') {
+    const why = reason && reason !== 'cancelled' ? ` (${reason})` : ''
+    return `${name} was cancelled${took}${why}${error === null ? '' : `: ${error.message}`}.`
+  }
+  if (state === 'failed' && !cause) {
+    return `${name} failed${took}: ${error?.message ?? (reason === 'timeout' ? 'it took longer than its timeout' : reason)}.`
+  }
+  if (state === 'crashed') return `${name} has not ended, and its daemon has been silent for at least five minutes.`
+  if (turn !== null) return `${name} waits for ${turn}.`
+  if (!cause) return `${name} is ${state}.`
+  const agent =
+    cause.type === 'standard' ? ` (${cause.agent}${cause.action ? `.${cause.action}` : ''})` : ` (${cause.type})`
+  if (state === 'awaiting_input') return `${name} waits for a person: phase ${cause.name}${agent}, ${cause.reason}.`
+  if (state === 'running') return `${name} is in phase ${cause.name}${agent}, attempt ${cause.attempt}.`
+  // The error of a sub-run is part of the sentence about the sub-run, which follows.
+  const below = cause.error?.code === 'sub_run_failed' || cause.error?.code === 'item_failed'
+  const how = cause.attempt > 1 ? ` on attempt ${cause.attempt}` : ''
+  if (below) return `${name} failed${took} because its phase ${cause.name}${agent} did.`
+  const hint = cause.error?.hint ? ` (${cause.error.hint})` : ''
+  return `${name} failed${took} because its phase ${cause.name}${agent} failed${how}: ${oneLine(cause.error?.message ?? `${cause.reason}`)}${hint}.`
+}
+
+/**
+ * Shortens a long chain. Teams may nest a thousand levels deep, and the sentences in the middle repeat the same
+ * failure.
+ */
+function shortened(sentences: readonly string[]): readonly string[] {
+  if (sentences.length <= CHAIN) return sentences
+  const left = sentences.length - CHAIN + 1
+  return [
+    ...sentences.slice(0, CHAIN - 3),
+    `${left} more sub-runs below it failed the same way.`,
+    ...sentences.slice(-2),
+  ]
+}
+
+function listText(lead: string, items: readonly string[]): string {
+  if (items.length === 0) return ''
+  const more = items.length > 10 ? `; and ${items.length - 10} more` : ''
+  return `${lead} ${items.slice(0, 10).join('; ')}${more}.`
+}
+
+function writtenText(written: readonly Written[] | null): string {
+  if (written === null) return 'What was written outside is known on the daemon of the run only.'
+  if (written.length === 0) return 'Nothing was written outside that could be written twice.'
+  const shown = written.slice(0, 10).map(({ phase, entry, state, id, url }) => {
+    const what = url ?? id
+    return `${phase}${entry ? `/${entry}` : ''}${what ? ` (${what})` : ''}${state === 'done' ? '' : ', which may or may not have arrived'}`
+  })
+  const more = written.length > 10 ? `, and ${written.length - 10} more` : ''
+  return `Written outside: ${shown.join('; ')}${more}.`
+}
+
+function cancelledText(cancelled: Why['cancelled']): string {
+  if (cancelled.length === 0) return ''
+  const names = [...new Set(cancelled.map(({ phase }) => phase))]
+  return `Because of it ${names.length === 1 ? 'phase' : 'phases'} ${names.slice(0, 10).join(', ')}${names.length > 10 ? ' and more' : ''} did not complete.`
+}

@@ -1,0 +1,38 @@
+// The key of a home is there whole or not at all. A daemon that was killed while it made the file left an empty one,
+// and every phase with a small file failed from then on: "Invalid key length".
+
+import { expect, test } from 'bun:test'
+import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { Seal } from '../../../lib/run/store/seal.ts'
+import { folder } from '../../support/folder.ts'
+import { environmentAt } from '../../support/program.ts'
+
+test('an empty key that a kill left is replaced', () => {
+  const home = folder()
+  writeFileSync(join(home, 'key'), '')
+  const seal = new Seal(home)
+  expect(new Seal(home).open('place', seal.close('place', 'text')).toString()).toBe('text')
+  expect(statSync(join(home, 'key')).mode & 0o777).toBe(0o600)
+})
+
+test('a key of another length is not replaced, because something may be sealed with it', () => {
+  const home = folder()
+  writeFileSync(join(home, 'key'), 'short')
+  expect(() => new Seal(home).close('place', 'text')).toThrow('must be the 32 bytes of a key, but has 5')
+  expect(readFileSync(join(home, 'key'), 'utf8')).toBe('short')
+})
+
+test('of processes that make the key at once, all use the same one', async () => {
+  const home = folder()
+  const program = `
+    const { Seal } = await import(${JSON.stringify(join(import.meta.dir, '../../../lib/run/store/seal.ts'))})
+    process.stdout.write(new Seal(${JSON.stringify(home)}).close('place', 'text').toString('base64'))`
+  const sealed = await Promise.all(
+    Array.from({ length: 4 }, () =>
+      new Response(Bun.spawn([process.execPath, '-e', program], { env: environmentAt(home) }).stdout).text(),
+    ),
+  )
+  for (const text of sealed) expect(new Seal(home).open('place', Buffer.from(text, 'base64')).toString()).toBe('text')
+  expect(readdirSync(home).filter(name => name.startsWith('key'))).toEqual(['key'])
+})
