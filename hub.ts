@@ -26,9 +26,11 @@ import { scopes } from './lib/hub/routes/scopes.ts'
 import { session } from './lib/hub/routes/session.ts'
 import { teams } from './lib/hub/routes/teams.ts'
 import { users } from './lib/hub/routes/users.ts'
+import { webSession } from './lib/hub/routes/web-session.ts'
 import { webhooks } from './lib/hub/routes/webhooks.ts'
 import { keepChores, openHub } from './lib/hub/serve.ts'
 import { logFromEnvironment } from './lib/log.ts'
+import { web } from './lib/web/web.ts'
 import manifest from './package.json'
 
 const { version } = manifest
@@ -56,6 +58,8 @@ export const hubApp = (hub: Hub) =>
     .use(artifacts(hub))
     .use(reviews(hub))
     .use(audit(hub))
+    .use(web('hub'))
+    .use(webSession(hub))
     .use(openapi({ title: 'cadre hub', version, description }))
 
 /** The bodies and replies of the API, by route. */

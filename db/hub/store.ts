@@ -1,16 +1,22 @@
 // The hub's database: SQLite in a file, or PostgreSQL. Queries are written once, with SQLite's types. Reads use `db`,
-// and every change uses `write`, which runs one transaction at a time on SQLite and retries transactions on PostgreSQL.
+// and every change uses `write`, which runs one write at a time on SQLite and retries transactions on PostgreSQL.
 
+import type { Database, Statement } from 'bun:sqlite'
 import { drizzle as drizzlePostgres } from 'drizzle-orm/bun-sql'
 import { migrate as migratePostgres } from 'drizzle-orm/bun-sql/migrator'
 import { type BunSQLiteDatabase, drizzle } from 'drizzle-orm/bun-sqlite'
 import { CadreError } from '../../lib/error.ts'
 import { ROOT } from '../../lib/place.ts'
+import { Recent } from '../../lib/recent.ts'
 import { migrate, openDatabase, readMigrations, versionOf } from '../open.ts'
+import { GroupCommit } from './group-commit.ts'
 import journal from './migrations/postgres/meta/_journal.json'
 import * as postgresTables from './postgres.ts'
 import type { Tables } from './schema.ts'
 import * as sqliteTables from './sqlite.ts'
+
+/** How many statements are kept for each connection. */
+const MOST_STATEMENTS = 500
 
 export type Db = Omit<BunSQLiteDatabase, 'transaction' | 'run' | 'all' | 'get' | 'values' | '$client'>
 
@@ -20,9 +26,14 @@ export interface Store extends Tables {
   readonly db: Db
   /**
    * Runs `work` in one transaction that sees every earlier write. `work` may await only statements of `tx` or the next
-   * turn of the event loop, because all other writes wait for it.
+   * turn of the event loop, because all other writes wait for it. It may be run again when its transaction was lost.
    */
   write<T>(work: (tx: Db) => Promise<T>): Promise<T>
+  /**
+   * A query of a transaction whose rows of the table `of` nobody else changes until the transaction ends. On SQLite that
+   * holds for all rows.
+   */
+  hold<Q>(query: Q, of: object): Q
   /**
    * A number that changes with every commit of any process. Data that was read is current as long as it does not
    * change. Null when the database has no such number.
@@ -67,37 +78,28 @@ async function openSqlite(file: string): Promise<Store> {
   const migrations = await readMigrations(`${MIGRATIONS}/sqlite`)
   migrate(writer, file, migrations)
   const reader = openDatabase(file, { readonly: true })
-  const tx: Db = drizzle({ client: writer })
+  const tx: Db = drizzle({ client: remembering(writer) })
   const version = reader.query<{ data_version: number }, []>('PRAGMA data_version')
-  let last: Promise<unknown> = Promise.resolve()
   // The epoch is needed several times per request, so it is read once per turn of the event loop.
   let epoch: number | null = null
-
-  async function transaction<T>(work: (tx: Db) => Promise<T>): Promise<T> {
-    writer.run('BEGIN IMMEDIATE')
-    const committed: (() => void)[] = []
-    commits.set(tx, committed)
-    try {
-      const result = await work(tx)
-      writer.run('COMMIT')
-      epoch = null
-      for (const then of committed) then()
-      return result
-    } catch (error) {
-      if (writer.inTransaction) writer.run('ROLLBACK')
-      throw error
-    }
-  }
+  const writes = new GroupCommit(writer, () => {
+    epoch = null
+  })
 
   return {
     ...sqliteTables,
     dialect: 'sqlite',
-    db: drizzle({ client: reader }),
-    write(work) {
-      const next = last.then(() => transaction(work))
-      last = next.catch(() => {})
-      return next
+    db: drizzle({ client: remembering(reader) }),
+    async write(work) {
+      const { result, committed } = await writes.write(async () => {
+        const committed: (() => void)[] = []
+        commits.set(tx, committed)
+        return { result: await work(tx), committed }
+      })
+      for (const then of committed) then()
+      return result
     },
+    hold: query => query,
     epoch() {
       if (epoch !== null) return epoch
       setImmediate(() => {
@@ -109,11 +111,22 @@ async function openSqlite(file: string): Promise<Store> {
     channel: null,
     trouble: async () => behindSchema(versionOf(reader), migrations.length),
     async close() {
-      await last
+      await writes.idle()
       reader.close()
       writer.close()
     },
   }
+}
+
+/**
+ * Makes a database keep the statements that Drizzle prepares. Drizzle prepares each query anew, and a hub asks the same
+ * questions all the time.
+ */
+function remembering(db: Database): Database {
+  const known = new Recent<string, Statement>(MOST_STATEMENTS)
+  const prepare = db.prepare.bind(db) as (text: string) => Statement
+  db.prepare = ((text: string) => known.get(text) ?? known.set(text, prepare(text))) as Database['prepare']
+  return db
 }
 
 /**
@@ -176,6 +189,8 @@ async function openPostgres(url: string): Promise<Store> {
         }
       }
     },
+    // Drizzle's types are those of SQLite, which has no such clause.
+    hold: (query, of) => (query as { for(strength: 'share', which: object): typeof query }).for('share', { of }),
     epoch: () => null,
     channel: {
       // A lost word only causes a short delay, because waiting processes check again by themselves.

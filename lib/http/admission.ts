@@ -9,11 +9,16 @@ import { type Frame, plainFrame } from './reply.ts'
 export interface Access<Caller> {
   /** The requirement in words, for OpenAPI and the list of routes. */
   readonly rule: string
+  /** The route passes the request on as a whole, so its body is neither checked nor read here. */
+  readonly unread?: true
   /** Returns the caller, or throws. Runs before any byte of the body is read. */
   admit(incoming: Incoming): Caller | Promise<Caller>
   /** Throws if this caller may not use the route at all. Runs after the body has been checked. */
   permit?(caller: Caller): void
 }
+
+/** A body that takes longer may have been held back. */
+const SLOW_MS = 100
 
 export const anyone: Access<null> = { rule: 'none', admit: () => null }
 
@@ -65,7 +70,8 @@ export function admission<Caller>(access: Access<Caller>) {
   async function admit(context: Arrival): Promise<void> {
     const { request, headers, bearer, peer, set } = context
     context.frame = frame
-    if (request.method === 'POST') checkHead(headers, limit)
+    const reads = request.method === 'POST' && !access.unread
+    if (reads) checkHead(headers, limit)
     const incoming: Incoming = {
       request,
       get bearer() {
@@ -75,7 +81,12 @@ export function admission<Caller>(access: Access<Caller>) {
       peer: () => peer(request),
     }
     callers.set(request, await access.admit(incoming))
-    if (request.method === 'POST') context.body = await readJson(request, headers, limit)
+    if (reads) {
+      const began = performance.now()
+      context.body = await readJson(request, headers, limit)
+      // Whoever sends a body slowly would keep the rights of the moment in which it began.
+      if (performance.now() - began > SLOW_MS) callers.set(request, await access.admit(incoming))
+    }
     set.status = status
   }
   rules.set(admit, access.rule)

@@ -8,11 +8,14 @@ import { problems } from '../schema.ts'
 
 /** How data and errors are written. `body` is the body of the request, as far as it could be read. */
 export interface Frame {
+  /** Whether replies are messages, for OpenAPI. */
+  isMessage: boolean
   success(data: unknown, body: unknown): unknown
   failure(error: ErrorBody, body: unknown): unknown
 }
 
 export const plainFrame: Frame = {
+  isMessage: false,
   success: data => ({ ok: true, data }),
   failure: error => ({ ok: false, error }),
 }
@@ -49,6 +52,7 @@ export function envelopeFrame(instanceId: () => string | null): Frame {
     payload,
   })
   return {
+    isMessage: true,
     success: (data, body) => reply('ok', body, { data }),
     failure: (error, body) => reply('error', body, error),
   }

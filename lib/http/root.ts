@@ -4,6 +4,7 @@ import { type Elysia, NotFoundError } from 'elysia'
 import { CadreError } from '../error.ts'
 import type { Log } from '../log.ts'
 import { httpKit } from './kit.ts'
+import { arrivedAs } from './nested.ts'
 import { asFailure } from './reply.ts'
 import { requestId } from './watch.ts'
 
@@ -20,7 +21,7 @@ export const root = (log: Log) => (app: Elysia) =>
     })
     // This comes before the kit's `peer`, because an app keeps the first. Reading Elysia's own `server` would cost
     // each request more than everything else in this file.
-    .decorate({ peer: (request: Request) => app.server?.requestIP(request)?.address ?? null })
+    .decorate({ peer: (request: Request) => app.server?.requestIP(arrivedAs(request))?.address ?? null })
     .use(httpKit())
     .onError(({ code, error, set, request, path, frame, ...context }): Response => {
       const failure = code === 'NOT_FOUND' ? unrouted(app, path) : asFailure(error)
@@ -52,7 +53,7 @@ function unrouted(app: Elysia, path: string): CadreError {
 
 const methodsOf = ({ routes }: Elysia, path: string): string =>
   routes
-    .filter(route => route.path === path)
+    .filter(route => route.path === path || (route.path.endsWith('/*') && path.startsWith(route.path.slice(0, -1))))
     .map(({ method }) => method)
     .join(', ')
 

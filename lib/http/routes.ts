@@ -14,13 +14,18 @@ export interface Route {
   /** For a success: the schema of `data`, or the content type if the reply has another form. */
   data: TSchema | undefined
   media: string | undefined
+  /** Whether requests and replies are messages with an envelope. */
+  isMessage: boolean
+  /** The route is no part of the API but of its server's pages (`detail.hide`), and the document leaves it out. */
+  hidden: boolean
 }
 
 /** The routes, sorted by path. Throws when a route does not declare who may call it. */
 export function routesOf(app: Pick<AnyElysia, 'routes'>): Route[] {
   const found = app.routes.map(({ method, path, hooks }) => {
-    const { transform, status = 200, data, media } = hooks
-    return { method, path, rule: ruleOf(transform), status, data, media }
+    const { transform, status = 200, data, media, frame, detail } = hooks
+    const isMessage = frame?.isMessage ?? false
+    return { method, path, rule: ruleOf(transform), status, data, media, isMessage, hidden: detail?.hide === true }
   })
   const undeclared = found.filter(({ rule }) => rule === undefined).map(({ method, path }) => `${method} ${path}`)
   if (undeclared.length > 0) {

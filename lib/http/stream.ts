@@ -9,22 +9,33 @@ const COMMENT_MS = 15_000
  * A JSON reply of any size: `head`, the items separated by commas, `tail`. The items are serialized in pieces as the
  * reader takes them, and other requests run between the pieces.
  */
-export function jsonStream(head: string, items: AsyncIterable<unknown> | Iterable<unknown>, tail: string): Response {
-  async function* pieces() {
-    let piece = head
-    let first = true
-    for await (const item of items) {
-      piece += (first ? '' : ',') + JSON.stringify(item)
-      first = false
-      if (piece.length < PIECE) continue
-      yield piece
-      piece = ''
-      await new Promise(setImmediate)
-    }
-    yield piece + tail
-  }
-  return new Response(encoded(pieces()), { headers: { 'content-type': 'application/json;charset=utf-8' } })
+export function jsonStream(head: string, items: Items, tail: string): Response {
+  return answer('application/json;charset=utf-8', pieces(head, items, { between: ',', tail }))
 }
+
+/** Items of any number as lines of JSON, written as the reader takes them. */
+export function lineStream(items: Items): Response {
+  return answer('application/x-ndjson', pieces('', items, { between: '\n', tail: '\n' }))
+}
+
+type Items = AsyncIterable<unknown> | Iterable<unknown>
+
+async function* pieces(head: string, items: Items, { between, tail }: { between: string; tail: string }) {
+  let piece = head
+  let first = true
+  for await (const item of items) {
+    piece += (first ? '' : between) + JSON.stringify(item)
+    first = false
+    if (piece.length < PIECE) continue
+    yield piece
+    piece = ''
+    await new Promise(setImmediate)
+  }
+  yield piece + tail
+}
+
+const answer = (type: string, text: AsyncGenerator<string>): Response =>
+  new Response(encoded(text), { headers: { 'content-type': type } })
 
 export interface ServerEvent {
   id?: string | number

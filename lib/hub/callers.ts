@@ -1,15 +1,13 @@
-// Who calls the hub, and what routes declare about it. `admit` finds the token and its owner, and `permit` checks its
-// grant. A handler asks the caller for the role on an object, which is compared with the role that the route declared.
+// Who calls the hub. A handler asks the caller for the role on an object, which is compared with the role that the route
+// declared (accesses.ts).
 
-import { and, eq, sql } from 'drizzle-orm'
+import { and, eq } from 'drizzle-orm'
 import type { Db } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
-import type { Access, Incoming } from '../http/admission.ts'
-import { sameSecret } from '../secret-form.ts'
-import { type Ask, allows, type Grant, reaches } from '../wire/grants.ts'
+import { type Ask, allows, reaches } from '../wire/grants.ts'
 import { atLeast, decide, type Kind, ROLES, type Role, roleIn, type Standing } from './decision.ts'
 import type { Hub } from './hub.ts'
-import { hashSecret, isSecretForm, PREFIX } from './token-secrets.ts'
+import { type TokenFacts, writeWhileLive } from './live-token.ts'
 
 /**
  * What a route requires of user tokens: the grant and the role on its object. If the grant names entities, any one of
@@ -24,24 +22,11 @@ export interface UserRule {
   site?: true
 }
 
-export interface TokenFacts {
-  id: number
-  type: 'user' | 'realm'
-  kind: 'durable' | 'session'
-  grant: Grant
-  expires_at: number | null
-  user: { id: number; username: string; siteAdmin: boolean }
-  /**
-   * The realms of a realm token, and of these the ones where its minter is still a member, with the org and the role
-   * there.
-   */
-  realmIds: string[]
-  live: { realm_id: string; org_id: number; role: Role<'realm'> }[]
-}
-
 /** A caller without a token. */
 export interface Stranger {
   readonly kind: 'stranger'
+  /** The write of the store, as callers with a token have it. */
+  write<T>(work: (tx: Db) => Promise<T>): Promise<T>
   /** The address of the caller: the other end of the socket, or the address that the trusted proxy reports. */
   address(): string
 }
@@ -50,6 +35,8 @@ export interface RealmCaller {
   readonly kind: 'realm'
   readonly token: TokenFacts
   address(): string
+  /** Like the write of the store, but throws 401 when the token has ended since the request was admitted. */
+  write<T>(work: (tx: Db) => Promise<T>): Promise<T>
   /** Throws 403 when the token does not grant the realm, or when its minter has left the realm. */
   within(realmId: string): void
   /**
@@ -79,6 +66,11 @@ export class UserCaller {
 
   get user() {
     return this.token.user
+  }
+
+  /** Like the write of the store, but throws 401 when the token has ended since the request was admitted. */
+  write<T>(work: (tx: Db) => Promise<T>): Promise<T> {
+    return writeWhileLive(this.#hub, this.token, work)
   }
 
   /** The org, if the grant reaches it and the live role is at least the one that the route declared (or `need`). */
@@ -176,183 +168,9 @@ export class UserCaller {
   }
 }
 
-/** The accesses that the hub's routes declare. */
-export function createCallers(hub: Hub) {
-  const { store, now } = hub
+export const lacksGrant = (ask: Ask) => new CadreError('forbidden', `the token’s grant lacks ${asked(ask)}`)
 
-  const find = store.db
-    .select({
-      id: store.tokens.id,
-      type: store.tokens.type,
-      kind: store.tokens.kind,
-      grant: store.tokens.grant,
-      expires_at: store.tokens.expires_at,
-      revoked_at: store.tokens.revoked_at,
-      user_id: store.users.id,
-      username: store.users.username,
-      site_admin: store.users.site_admin,
-      suspended_at: store.users.suspended_at,
-    })
-    .from(store.tokens)
-    .innerJoin(store.users, eq(store.users.id, store.tokens.user_id))
-    .where(eq(store.tokens.hash, sql.placeholder('hash')))
-    .prepare()
-
-  async function load(hash: string): Promise<TokenFacts | null> {
-    const [row] = await find.execute({ hash })
-    if (!row || row.revoked_at !== null || row.suspended_at !== null) return null
-    const user = { id: row.user_id, username: row.username, siteAdmin: row.site_admin }
-    const reach = row.type === 'realm' ? await liveRealms(store.db, row.id, user) : { realmIds: [], live: [] }
-    return { id: row.id, type: row.type, kind: row.kind, grant: row.grant, expires_at: row.expires_at, user, ...reach }
-  }
-
-  async function liveRealms(db: Db, tokenId: number, user: TokenFacts['user']) {
-    const { tokenRealms, realms, orgMembers, realmMembers } = store
-    const rows = await db
-      .select({ realm_id: realms.id, org_id: realms.org_id, org: orgMembers.role, own: realmMembers.role })
-      .from(tokenRealms)
-      .innerJoin(realms, eq(realms.id, tokenRealms.realm_id))
-      .leftJoin(orgMembers, and(eq(orgMembers.org_id, realms.org_id), eq(orgMembers.user_id, user.id)))
-      .leftJoin(realmMembers, and(eq(realmMembers.realm_id, realms.id), eq(realmMembers.user_id, user.id)))
-      .where(eq(tokenRealms.token_id, tokenId))
-    return {
-      realmIds: rows.map(row => row.realm_id),
-      live: rows.flatMap(({ realm_id, org_id, org, own }) => {
-        const role = roleIn('realm', { siteAdmin: user.siteAdmin, org, own })
-        return role === null ? [] : [{ realm_id, org_id, role }]
-      }),
-    }
-  }
-
-  /**
-   * The token of a request. A missing, malformed, unknown, revoked, expired or suspended token gives the same status.
-   */
-  async function authenticate({ bearer }: Incoming): Promise<TokenFacts> {
-    if (bearer === null) throw new CadreError('unauthorized', 'this call needs a token: Authorization: Bearer <token>')
-    if (!isSecretForm(bearer) || bearer.startsWith(PREFIX.invitation)) throw invalid()
-    const hash = hashSecret(bearer)
-    const token = await hub.memo.get(`token ${hash}`, () => load(hash))
-    if (!token || (token.expires_at !== null && token.expires_at <= now())) throw invalid()
-    hub.lastSeen.token(token.id)
-    return token
-  }
-
-  function asUser(incoming: Incoming, token: TokenFacts, rule: UserRule): UserCaller {
-    if (token.type !== 'user')
-      throw new CadreError('forbidden', 'this call does not accept a realm token; use a user token')
-    const again = async () => {
-      const caller = asUser(incoming, await authenticate(incoming), rule)
-      permit(caller, rule)
-      return caller
-    }
-    return new UserCaller(hub, token, rule, { address: () => addressOf(incoming), again })
-  }
-
-  /** Checks the grant of a token before anything is looked up. */
-  function permit({ token }: UserCaller, rule: UserRule): void {
-    if (rule.grant && !allows(token.grant, rule.grant)) throw lacksGrant(rule.grant)
-    if (rule.site && !token.user.siteAdmin) throw new CadreError('forbidden', 'only a site admin may do this')
-  }
-
-  function addressOf({ request, peer }: Incoming): string {
-    const forwarded = hub.trustProxy ? request.headers.get('x-forwarded-for') : null
-    return forwarded?.split(',').at(-1)?.trim() || (peer() ?? 'unknown')
-  }
-
-  const asStranger = (incoming: Incoming): Stranger => ({ kind: 'stranger', address: () => addressOf(incoming) })
-
-  function asRealm(incoming: Incoming, token: TokenFacts): RealmCaller {
-    return {
-      kind: 'realm',
-      token,
-      address: () => addressOf(incoming),
-      within(realmId) {
-        if (token.live.some(each => each.realm_id === realmId)) return
-        throw new CadreError('forbidden', `this token does not grant realm ${realmId}, or its owner has left it`)
-      },
-      again: async () => asRealm(incoming, await authenticate(incoming)),
-    }
-  }
-
-  return {
-    /** Routes that anybody may call, without a credential. */
-    stranger(): Access<Stranger> {
-      return { rule: 'none', admit: asStranger }
-    },
-    user(rule: UserRule): Access<UserCaller> {
-      return {
-        rule: describe(rule),
-        admit: async incoming => asUser(incoming, await authenticate(incoming), rule),
-        permit: caller => permit(caller, rule),
-      }
-    },
-    /** Routes for realm tokens only. A user token is refused with the code `refusal`. */
-    realm(refusal: 'unauthorized' | 'forbidden' = 'unauthorized'): Access<RealmCaller> {
-      return {
-        rule: 'realm token',
-        async admit(incoming) {
-          const token = await authenticate(incoming)
-          if (token.type === 'realm') return asRealm(incoming, token)
-          throw new CadreError(refusal, 'this call does not accept a user token; use a realm token (cadre_dt_…)')
-        },
-      }
-    },
-    either(rule: UserRule): Access<UserCaller | RealmCaller> {
-      return {
-        rule: `${describe(rule)}, or realm token`,
-        async admit(incoming) {
-          const token = await authenticate(incoming)
-          return token.type === 'realm' ? asRealm(incoming, token) : asUser(incoming, token, rule)
-        },
-        permit: caller => caller.kind === 'user' && permit(caller, rule),
-      }
-    },
-    /**
-     * Routes about the hub as a whole: for whoever presents `CADRE_METRICS_TOKEN`, and for a site admin whose token
-     * grants reading every realm.
-     */
-    operator(): Access<UserCaller | null> {
-      const rule: UserRule = { grant: { realms: 'read' }, site: true }
-      return {
-        rule: `CADRE_METRICS_TOKEN, or ${describe(rule)}, all orgs`,
-        async admit(incoming) {
-          const { metricsToken } = hub
-          if (metricsToken !== null && incoming.bearer !== null && sameSecret(incoming.bearer, metricsToken))
-            return null
-          return asUser(incoming, await authenticate(incoming), rule)
-        },
-        permit(caller) {
-          if (caller === null) return
-          permit(caller, rule)
-          if (caller.token.grant.domains.orgs === '*') return
-          throw new CadreError('forbidden', 'the token’s grant must reach all orgs (domains.orgs: "*")')
-        },
-      }
-    },
-    /** Routes that use the user token when the request has one, and do not require it. */
-    optional(rule: UserRule): Access<UserCaller | Stranger> {
-      return {
-        rule: `none, or ${describe(rule)}`,
-        admit: async incoming =>
-          incoming.bearer === null ? asStranger(incoming) : asUser(incoming, await authenticate(incoming), rule),
-        permit: caller => caller.kind === 'user' && permit(caller, rule),
-      }
-    },
-  }
-}
-
-const invalid = () => new CadreError('unauthorized', 'the token is not valid: unknown, revoked or expired')
-
-const lacksGrant = (ask: Ask) => new CadreError('forbidden', `the token’s grant lacks ${asked(ask)}`)
-
-const asked = (ask: Ask) =>
+export const asked = (ask: Ask) =>
   Object.entries(ask)
     .map(([entity, level]) => `${entity}:${level}`)
     .join(' or ')
-
-function describe({ grant, site, ...roles }: UserRule): string {
-  const parts = Object.entries(roles).map(([kind, role]) => `${kind} role ${role}`)
-  return ['user token', ...(grant ? [`grant ${asked(grant)}`] : []), ...parts, ...(site ? ['site admin'] : [])].join(
-    ', ',
-  )
-}

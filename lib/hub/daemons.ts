@@ -37,6 +37,7 @@ export function daemonRecord(hub: Hub, daemon: DaemonRow) {
     labels: row.labels ?? {},
     status: statusOf(hub, daemon),
     approved: approved_at !== null,
+    clock_offset: hub.clocks.get(id) ?? null,
     last_seen_at: hub.lastSeen.heard(id, daemon.last_seen_at),
   }
 }

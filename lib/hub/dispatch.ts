@@ -67,9 +67,9 @@ export async function dispatchRun(hub: Hub, caller: UserCaller, request: Dispatc
     })
   // Two calls with the same key at the same moment: the one that violates the unique index returns the run of the
   // other.
-  const { job, state } = await store.write(queueOnce).catch(error => {
+  const { job, state } = await caller.write(queueOnce).catch(error => {
     if (request.idempotency_key === undefined || !isDuplicate(error)) throw error
-    return store.write(queueOnce)
+    return caller.write(queueOnce)
   })
   hub.bell.ring(`realm ${realmId}`)
   const waiting = await waitOf(hub, job)

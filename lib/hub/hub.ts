@@ -32,6 +32,8 @@ export interface Hub {
   readonly startedAt: number
   readonly memo: Memo
   readonly lastSeen: LastSeen
+  /** By how many milliseconds the clocks of daemons are ahead, as far as this process has heard their heartbeats. */
+  readonly clocks: Map<string, number>
   readonly bell: Bell
   readonly throttle: Throttle
   readonly sealer: Sealer
@@ -82,6 +84,7 @@ export function createHub(options: HubOptions): Hub {
     startedAt: now(),
     memo: createMemo(() => store.epoch()),
     lastSeen,
+    clocks: new Map(),
     bell: createBell(store.channel),
     throttle: createThrottle(store, now),
     sealer: createSealer(key),

@@ -12,6 +12,7 @@ import { Type } from '../type.ts'
 import { AnyText } from '../wire/parts.ts'
 import type { OfferFile } from '../wire/protocol.ts'
 import { type ArtifactStore, UPLOAD_URL_SECONDS } from './artifacts/artifacts.ts'
+import type { RealmCaller } from './callers.ts'
 import type { DaemonRow } from './daemons.ts'
 import type { Hub } from './hub.ts'
 import { refuseDispatched } from './sync.ts'
@@ -33,12 +34,12 @@ export function storeOf({ artifacts }: Hub): ArtifactStore {
 }
 
 /** The record of a file that this daemon may send, made if it is new. Throws when the daemon may not send it. */
-export async function admitFile(hub: Hub, daemon: DaemonRow, offered: Offered): Promise<KeptRow> {
+export async function admitFile(hub: Hub, caller: RealmCaller, daemon: DaemonRow, offered: Offered): Promise<KeptRow> {
   const { most } = storeOf(hub)
   const { keptFiles, runs } = hub.store
   const { run_id, sha256, bytes } = offered
   if (bytes > most) throw new CadreError('too_large', `this hub keeps files of at most ${sizeText(most)}`)
-  return hub.store.write(async tx => {
+  return caller.write(async tx => {
     const held = and(eq(runs.run_id, run_id), eq(runs.daemon_id, daemon.id), eq(runs.realm_id, daemon.realm_id))
     const [run] = await tx.select({ root: runs.root_run_id }).from(runs).where(held)
     if (!run) throw new CadreError('not_found', `there is no run ${run_id} that this daemon holds`)
@@ -63,12 +64,12 @@ export async function admitFile(hub: Hub, daemon: DaemonRow, offered: Offered): 
 }
 
 /** Records that the store has the file, if it does. */
-export async function settleFile(hub: Hub, file: KeptRow): Promise<boolean> {
+export async function settleFile(hub: Hub, caller: RealmCaller, file: KeptRow): Promise<boolean> {
   if (file.stored_at !== null) return true
   if (!(await storeOf(hub).has(file))) return false
   const { keptFiles } = hub.store
   const one = and(eq(keptFiles.root_run_id, file.root_run_id), eq(keptFiles.sha256, file.sha256))
-  await hub.store.write(tx => tx.update(keptFiles).set({ stored_at: hub.now() }).where(one))
+  await caller.write(tx => tx.update(keptFiles).set({ stored_at: hub.now() }).where(one))
   return true
 }
 

@@ -24,7 +24,7 @@ export async function moveRun(
 ): Promise<Dispatched & { moved_from: string }> {
   const { store } = hub
   const { receipts, runs } = store
-  const queued = await store.write(async tx => {
+  const queued = await caller.write(async tx => {
     const { row, realm } = await readableRun(hub, caller, request.run_id, tx)
     if (row.run_id !== row.root_run_id)
       throw new CadreError('invalid_state', 'only a top run can be moved; move the top run of this tree instead')

@@ -26,7 +26,7 @@ export async function orderRun(
   payload: JsonObject,
 ): Promise<{ id: string; run_id: string; job_id: string; state: string }> {
   const { store } = hub
-  const done = await store.write(async tx => {
+  const done = await caller.write(async tx => {
     const { row, realm } = await readableRun(hub, caller, runId, tx)
     const over = ENDED_RUN_STATES.includes(row.state)
     const again = row.state !== 'completed' || payload.from_phase !== undefined

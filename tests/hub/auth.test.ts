@@ -4,6 +4,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { decoyHash, hashPassword } from '../../lib/hub/accounts.ts'
 import type { Hub } from '../../lib/hub/hub.ts'
 import { ADMIN_PASSWORD, startTestHub, type TestHub } from '../support/hub.ts'
+import { tablesOf } from '../support/tables.ts'
 
 let hub: TestHub
 beforeAll(async () => {
@@ -210,12 +211,48 @@ describe('realm tokens', () => {
   })
 })
 
-test('no secret is in the log or the database', async () => {
-  const made = await hub.ok(hub.admin, 'auth/generate_token', { type: 'user', name: 'secret' })
-  await hub.call(made.token, 'auth/whoami')
-  const rows = JSON.stringify(await hub.store.db.select().from(hub.store.tokens))
-  for (const text of [(await hub.log()).join('\n'), rows]) {
-    expect(text).not.toContain(made.token)
-    expect(text).not.toContain(ADMIN_PASSWORD)
+test('no password and no token is in the log or in any table', async () => {
+  const passwords = ['canary: made', 'canary: set', 'canary: own', 'canary: invited', 'canary: wrong']
+  const [made, set, own, invited, wrong] = passwords as [string, string, string, string, string]
+  const signIn = async (username: string, password: string) =>
+    (await hub.ok(null, 'session/create', { username, password })).token
+  const realm_id = hub.realm
+  const { id } = await hub.ok(hub.admin, 'users/create', { username: 'canary', password: made })
+  const sessions = [await signIn('canary', made)]
+  await hub.ok(hub.admin, 'users/update', { user_id: id, password: set })
+  sessions.push(await signIn('canary', set))
+  await hub.ok(sessions[1]!, 'users/change_password', { password: set, new_password: own })
+  sessions.push(await signIn('canary', own))
+  expect((await hub.call(null, 'session/create', { username: 'canary', password: wrong })).status).toBe(401)
+  const invitation = await hub.ok(hub.admin, 'realms/invite', { realm_id })
+  const unused = await hub.ok(hub.admin, 'realms/invite', { realm_id })
+  const guest = { token: invitation.token, username: 'canaries-guest', password: invited }
+  await hub.ok(null, 'realms/accept_invite', guest)
+  sessions.push(await signIn('canaries-guest', invited))
+  const durable = await hub.ok(hub.admin, 'auth/generate_token', { type: 'user', name: 'secret' })
+  const renewed = await hub.ok(hub.admin, 'auth/rotate_token', { id: durable.id })
+  const realm = await hub.realmToken(hub.admin, realm_id)
+  const { daemon_id } = await hub.ok(realm.token, 'daemons/register', { name: 'canary' })
+  const dispatched = await hub.ok(hub.admin, 'dispatch/tokens/mint', { daemon_id, action: 'execute' })
+  for (const token of [renewed.token, realm.token]) await hub.ok(token, 'auth/whoami')
+  for (const token of [durable.token, 'no token']) expect((await hub.call(token, 'auth/whoami')).status).toBe(401)
+  await hub.flush()
+
+  const tokens = [
+    hub.admin,
+    ...sessions,
+    ...[invitation, unused, durable, renewed, realm, dispatched].map(x => x.token),
+  ]
+  for (const token of tokens) expect(token.length).toBeGreaterThan(40)
+  const tables = await tablesOf(hub.store)
+  expect(Object.keys(tables).length).toBeGreaterThan(15)
+  const places = [...Object.entries(tables), ['the log', await hub.log()] as const]
+  for (const [place, rows] of places) {
+    const text = JSON.stringify(rows)
+    const found = [ADMIN_PASSWORD, ...passwords, ...tokens].filter(secret => text.includes(secret))
+    expect([place, found]).toEqual([place, []])
   }
+  // What was looked at is what was written.
+  expect(JSON.stringify(tables.users)).toContain('canaries-guest')
+  expect(JSON.stringify(tables.audit)).toContain('canaries-guest')
 })

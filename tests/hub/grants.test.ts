@@ -69,6 +69,17 @@ test('scopes and teams need no domain: their membership decides', async () => {
   expect((await hub.call(nowhere, 'scopes/create', scope)).status).toBe(404)
 })
 
+test('a token that may write accounts sets no password, not even that of its owner, who could then sign in', async () => {
+  const permissions = { domains: { orgs: '*' }, access: { users: ['write'] } }
+  const minted = { type: 'user', name: 'writer', permissions }
+  const { token } = await hub.ok(hub.admin, 'auth/generate_token', minted)
+  const password = 'chosen by a token'
+  for (const more of [{}, { revoke_tokens: true }]) {
+    expect((await hub.call(token, 'users/update', { user_id: 1, password, ...more })).status).toBe(403)
+  }
+  expect((await hub.call(null, 'session/create', { username: 'admin', password })).status).toBe(401)
+})
+
 test('an empty list of levels is refused', async () => {
   for (const levels of [[], ['read', 'read'], ['none']]) {
     const token = { type: 'user', name: 'x', permissions: { domains: {}, access: { runs: levels } } }

@@ -3,10 +3,12 @@
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { STATUS } from '../../lib/error.ts'
 import type { Document } from '../../lib/http/openapi/document.ts'
+import { described } from '../../lib/http/openapi/words.ts'
 import { Type } from '../../lib/type.ts'
 import { LeasedJob } from '../../lib/wire/jobs.ts'
 import { Ack, Heartbeat, KeepFile, OfferFile, Poll, Register, Sync } from '../../lib/wire/protocol.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
+import { undescribed } from '../support/undescribed.ts'
 
 let hub: TestHub
 let doc: Document
@@ -66,7 +68,7 @@ test('a body’s schema is the one that checks it', async () => {
 test('what daemons send and are answered is what the wire says', () => {
   const plain = (schema: unknown) => JSON.parse(JSON.stringify(schema))
   for (const { path, body, data } of [Register, Heartbeat, Ack, Sync, OfferFile, KeepFile, Poll]) {
-    expect([path, bodyOf(path)]).toEqual([path, plain(body)])
+    expect([path, bodyOf(path)]).toEqual([path, plain(described(body))])
     const declared = hub.routes.find(route => route.path === path)!.data
     // Of jobs a daemon asks less than the hub promises: it takes kinds that it does not know.
     if (path === Poll.path) expect(plain(declared)).toEqual(plain(Type.Object({ jobs: Type.Array(LeasedJob) })))
@@ -93,6 +95,8 @@ test('what a success answers is told, records that recur by name', async () => {
   // The wire's own names, once each: no schema brings an identity along that could clash.
   expect(JSON.stringify(doc)).not.toContain('"$id"')
 })
+
+test('every property says what it means', () => expect(undescribed(doc)).toEqual([]))
 
 test('errors are those of the wire, and every reference leads somewhere', () => {
   for (const [code, status] of Object.entries(STATUS)) {

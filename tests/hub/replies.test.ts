@@ -121,6 +121,7 @@ test('teams, daemons and runs', async () => {
   await ok(hub.admin, 'teams/get', { team: '@admin/x' })
   await ok(hub.admin, 'teams/versions', { team: '@admin/x' })
   await ok(hub.admin, 'teams/download', { team: '@admin/x' })
+  await ok(hub.admin, 'teams/reach', { team: '@admin/x' })
   await ok(hub.admin, 'realms/add_team', { realm_id, team: '@admin/x' })
 
   const { token } = await hub.realmToken(hub.admin, realm_id)

@@ -355,7 +355,7 @@ describe('users', () => {
   })
   test('one that may not be seen is looked for with as many statements as one that is missing', async () => {
     const pat = await hub.account('pat')
-    await hub.account('quin')
+    const quin = await hub.account('quin')
     let statements = 0
     const db = new Proxy(hub.store.db, {
       get(target, key) {
@@ -376,10 +376,19 @@ describe('users', () => {
       return [(await app.handle(request)).status, statements]
     }
     await get({})
-    const [[foreign, asked], [missing, askedToo]] = [await get({ username: 'quin' }), await get({ username: 'none' })]
-    expect([foreign, missing]).toEqual([404, 404])
-    expect(asked).toBeGreaterThan(0)
-    expect(askedToo).toBe(asked!)
+    for (const [theirs, none] of [
+      [{ username: 'quin' }, { username: 'none' }],
+      [{ user_id: quin.id }, { user_id: 1_000_000 }],
+      [
+        { user_id: quin.id, username: 'quin' },
+        { user_id: 1_000_000, username: 'none' },
+      ],
+    ] as const) {
+      const [[foreign, asked], [missing, askedToo]] = [await get(theirs), await get(none)]
+      expect([theirs, foreign, missing]).toEqual([theirs, 404, 404])
+      expect(asked).toBeGreaterThan(0)
+      expect([theirs, askedToo]).toEqual([theirs, asked])
+    }
     await watched.lastSeen.close()
   })
   test('a new password ends the other sessions', async () => {

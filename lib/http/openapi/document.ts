@@ -8,6 +8,7 @@ import type { TSchema } from 'typebox'
 import { STATUS } from '../../error.ts'
 import { isObject } from '../../json.ts'
 import { type Route, routesOf } from '../routes.ts'
+import { described } from './words.ts'
 
 export interface Info {
   title: string
@@ -33,16 +34,18 @@ export interface Document {
   components: Record<string, Record<string, unknown>>
 }
 
-/** Describes every route of `app`: its body or query, its access rule, its reply, and the errors that it may return. */
+/** Describes every route of `app` that is not hidden: its body or query, its access rule, its reply, and the errors that it may return. */
 export function openapiDocument(app: AnyElysia, info: Info): Document {
-  const generated = toOpenAPISchema(withJsonBodies(app), undefined, undefined, {
+  const generated = toOpenAPISchema(withJsonBodies(app), { staticFile: false }, undefined, {
     typebox: (body: TSchema) => body,
   })
   const schemas: Record<string, unknown> = { ...components.schemas }
   const paths: Document['paths'] = {}
   for (const route of routesOf(app)) {
+    if (route.hidden) continue
     const method = route.method.toLowerCase() as 'get' | 'post' | 'put'
-    const operation = generated.paths[route.path]![method] as Operation
+    const path = route.path.replace(/:(\w+)/g, '{$1}')
+    const operation = generated.paths[path]![method] as Operation
     operation.tags = [route.path.split('/').at(-2) || 'service']
     operation.security = securityOf(route)
     operation.responses = { [route.status]: successOf(route, schemas), ...failuresOf(route) }
@@ -50,9 +53,11 @@ export function openapiDocument(app: AnyElysia, info: Info): Document {
     if (operation.requestBody) operation.requestBody.required = false
     // The body of a PUT is a file.
     if (method === 'put') operation.requestBody = { required: true, content: { 'application/octet-stream': {} } }
-    paths[route.path] = { ...paths[route.path], [method]: operation }
+    paths[path] = { ...paths[path], [method]: operation }
   }
-  return { openapi: '3.1.1', info, paths, components: { ...components, schemas } }
+  // Paths and components are the same kind of thing here: schemas with properties at some depth.
+  const whole = { paths, components: { ...components, schemas } }
+  return { openapi: '3.1.1', info, ...(described(whole) as Pick<Document, 'paths' | 'components'>) }
 }
 
 /** Replaces each named record in `schema` by a reference, and adds the record to `schemas` under its name. */
@@ -80,27 +85,41 @@ function securityOf({ rule }: Route): Operation['security'] {
   return rule.startsWith('none, or ') ? [{}, { bearer: [] }] : [{ bearer: [] }]
 }
 
-function successOf({ data, media }: Route, schemas: Record<string, unknown>): unknown {
+function successOf({ data, media, isMessage }: Route, schemas: Record<string, unknown>): unknown {
   if (media) return { description: 'Done', headers, content: { [media]: {} } }
-  const schema = {
-    type: 'object',
-    required: ['ok', 'data'],
-    properties: { ok: { const: true }, data: referring(data ?? {}, schemas) },
-  }
+  const answered = referring(data ?? {}, schemas)
+  const schema = isMessage
+    ? messageOf('ok', { type: 'object', required: ['data'], properties: { data: answered } })
+    : { type: 'object', required: ['ok', 'data'], properties: { ok: { const: true }, data: answered } }
   return { description: 'Done', headers, content: { 'application/json': { schema } } }
 }
 
-function failuresOf({ method, rule }: Route): Operation['responses'] {
+/** A reply with an envelope. */
+function messageOf(type: 'ok' | 'error', payload: object) {
+  const properties = {
+    type: { const: type },
+    version: { const: 1 },
+    id: { type: 'string', description: 'The id of the request’s message' },
+    timestamp: { type: 'integer', description: 'Epoch milliseconds' },
+    run_id: { type: ['string', 'null'], description: 'The run_id of the request' },
+    instance_id: { type: ['string', 'null'], description: 'The id of the daemon' },
+    payload,
+  }
+  return { type: 'object', required: Object.keys(properties), properties }
+}
+
+function failuresOf({ method, rule, isMessage }: Route): Operation['responses'] {
   const inapplicable: number[] = [STATUS.method_not_allowed]
   if (rule === 'none') inapplicable.push(STATUS.forbidden)
   if (method === 'GET') inapplicable.push(STATUS.too_large, STATUS.unsupported_media_type)
   const errors = [...new Set(Object.values(STATUS))].filter(each => !inapplicable.includes(each))
-  return Object.fromEntries(errors.map(each => [each, { $ref: `#/components/responses/${each}` }]))
+  const kind = isMessage ? 'message_' : ''
+  return Object.fromEntries(errors.map(each => [each, { $ref: `#/components/responses/${kind}${each}` }]))
 }
 
 const headers = { 'x-request-id': { description: 'Names the request in the log', schema: { type: 'string' } } }
 
-function failure(status: number): unknown {
+function failure(status: number, kind: 'failure' | 'failed_message'): unknown {
   const codes = Object.entries(STATUS).flatMap(([code, its]) => (its === status ? [code] : []))
   const code = { type: 'object', properties: { code: { enum: codes } } }
   const more =
@@ -109,7 +128,8 @@ function failure(status: number): unknown {
       : status === STATUS.unauthorized
         ? { 'www-authenticate': { schema: { const: 'Bearer' } } }
         : {}
-  const schema = { allOf: [{ $ref: '#/components/schemas/failure' }, { properties: { error: code } }] }
+  const narrowed = kind === 'failure' ? { error: code } : { payload: code }
+  const schema = { allOf: [{ $ref: `#/components/schemas/${kind}` }, { properties: narrowed }] }
   return {
     description: codes.join(' or '),
     headers: { ...headers, ...more },
@@ -122,9 +142,21 @@ const detail = {
   required: ['path', 'message'],
   properties: {
     path: { type: 'string', description: 'JSON pointer into the request' },
-    message: { type: 'string' },
+    message: { type: 'string', description: 'What it must be' },
   },
 }
+
+const error = {
+  type: 'object',
+  required: ['code', 'message'],
+  properties: {
+    code: { enum: Object.keys(STATUS), description: 'What went wrong, for programs' },
+    message: { type: 'string', description: 'What went wrong and what to do, for people' },
+    details: { type: 'array', items: detail, description: 'Each problem of several' },
+  },
+}
+
+const statuses = [...new Set(Object.values(STATUS))]
 
 const components: Document['components'] = {
   securitySchemes: {
@@ -136,17 +168,13 @@ const components: Document['components'] = {
       required: ['ok', 'error'],
       properties: {
         ok: { const: false },
-        error: {
-          type: 'object',
-          required: ['code', 'message'],
-          properties: {
-            code: { enum: Object.keys(STATUS) },
-            message: { type: 'string' },
-            details: { type: 'array', items: detail },
-          },
-        },
+        error,
       },
     },
+    failed_message: messageOf('error', error),
   },
-  responses: Object.fromEntries([...new Set(Object.values(STATUS))].map(status => [status, failure(status)])),
+  responses: {
+    ...Object.fromEntries(statuses.map(status => [status, failure(status, 'failure')])),
+    ...Object.fromEntries(statuses.map(status => [`message_${status}`, failure(status, 'failed_message')])),
+  },
 }

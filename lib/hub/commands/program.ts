@@ -87,5 +87,21 @@ function program(serve: (flags: HubFlags) => Promise<void>): Command {
       process.stdout.write(`restored ${file} to ${to}, ${await restore(to, file, flags)} bytes\n`)
     })
 
+  for (const command of [...program.commands, ...user.commands]) {
+    const lines = EXAMPLES[command.name()]!.map(words => `  $ ${hubCalledAs()} ${words}`)
+    command.addHelpText('after', `\nExample${lines.length === 1 ? '' : 's'}:\n${lines.join('\n')}`)
+  }
   return program
+}
+
+/** By the name of the command. */
+const EXAMPLES: Readonly<Record<string, readonly string[]>> = {
+  serve: ['serve --port 7500', 'serve --database postgres://hub@db.example.com/hub'],
+  user: ['user add ada', 'user list'],
+  add: ['user add ada', 'user add grace --admin --password-stdin < password'],
+  list: ['user list'],
+  suspend: ['user suspend ada'],
+  passwd: ['user passwd ada'],
+  backup: ['backup hub-backup.db'],
+  restore: ['restore hub-backup.db --replace'],
 }

@@ -6,7 +6,7 @@ import { thread } from '../../place.ts'
 import type { Field } from '../../team/team.ts'
 import type { ConcurrencyKey } from '../../wire/concurrency.ts'
 import type { Needs } from '../../wire/needs.ts'
-import type { PackageFile } from '../../wire/packages.ts'
+import type { PackageFile, Reach } from '../../wire/packages.ts'
 
 /** The facts about a package that passed the check. */
 export interface Checked {
@@ -23,6 +23,7 @@ export interface Checked {
   bytes: number
   /** The names of the packages that it calls. */
   dependencies: string[]
+  reach: Reach
 }
 
 /** A published package that is read for a team that calls it. */

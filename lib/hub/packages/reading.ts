@@ -6,6 +6,7 @@ import { type AgentLookup, loadBundle, needsOfBundle, type ResolvePackage } from
 import { inOrder, inScope, PackagePaths, packageDigest, problemWithPath, TEAM_FILE } from '../../wire/package-files.ts'
 import type { PackageFile } from '../../wire/packages.ts'
 import type { Candidate, Checked } from './check.ts'
+import { reachOf } from './reach.ts'
 import { splitReference } from './reference.ts'
 
 const MOST_FILES = 2_000
@@ -48,6 +49,7 @@ export async function checkPackage(
     files: stored,
     sha256: packageDigest(stored),
     bytes: [...files.values()].reduce((sum, content) => sum + content.length, 0),
+    reach: reachOf(bundle, agents),
     dependencies: [...new Set(refs.filter(ref => ref.startsWith('@')).map(ref => splitReference(ref).name))].sort(),
   }
 }

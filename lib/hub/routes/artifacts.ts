@@ -25,9 +25,9 @@ export function artifacts(hub: Hub) {
       async ({ body, caller }) => {
         checkProtocol(body.protocol)
         const daemon = await callingDaemon(hub, caller, body.daemon_id)
-        const file = await admitFile(hub, daemon, body)
+        const file = await admitFile(hub, caller, daemon, body)
         // An earlier upload may have ended although nobody heard of it.
-        if (await settleFile(hub, file)) return { stored: true, upload: null }
+        if (await settleFile(hub, caller, file)) return { stored: true, upload: null }
         return { stored: false, upload: await storeOf(hub).upload(file) }
       },
       {
@@ -48,7 +48,7 @@ export function artifacts(hub: Hub) {
         if (announced !== null && Number(announced) !== bytes) {
           throw new CadreError('invalid_request', `the body must have ${bytes} bytes, not ${announced}`)
         }
-        const file = await admitFile(hub, daemon, { run_id: query.run_id, sha256: query.sha256, bytes })
+        const file = await admitFile(hub, caller, daemon, { run_id: query.run_id, sha256: query.sha256, bytes })
         if (file.stored_at === null) await receive(file, request.body)
         return { sha256: file.sha256 }
       },
@@ -64,7 +64,7 @@ export function artifacts(hub: Hub) {
       async ({ body, caller }) => {
         checkProtocol(body.protocol)
         const daemon = await callingDaemon(hub, caller, body.daemon_id)
-        if (await settleFile(hub, await admitFile(hub, daemon, body))) return { stored: true as const }
+        if (await settleFile(hub, caller, await admitFile(hub, caller, daemon, body))) return { stored: true as const }
         throw new CadreError('conflict', `the store does not have the whole file ${body.sha256}: send it again`)
       },
       {

@@ -4,6 +4,7 @@ import { desc, eq, inArray } from 'drizzle-orm'
 import { Elysia } from 'elysia'
 import type { Db } from '../../../db/hub/store.ts'
 import { CadreError } from '../../error.ts'
+import { isNested } from '../../http/nested.ts'
 import { ReadySuccess } from '../../http/reply.ts'
 import { closed, nullable } from '../../schema.ts'
 import { Type } from '../../type.ts'
@@ -56,7 +57,7 @@ export function auth(hub: Hub) {
         const grant = type === 'realm' ? realmGrant(realmIds) : permissions ? grantOf(permissions) : caller.token.grant
         if (type === 'user' && permissions) await mustCover(caller, grant)
         const expiresAt = days === undefined ? null : hub.now() + days * 86_400_000
-        const { row, token } = await store.write(async tx => {
+        const { row, token } = await caller.write(async tx => {
           const places = []
           for (const id of realmIds) places.push(await caller.realm(id, 'member', tx))
           const minted = await mint(hub, tx, caller.user.id, { type, name, grant, realmIds, expiresAt })
@@ -105,7 +106,7 @@ export function auth(hub: Hub) {
         if (body.id !== caller.token.id) caller.mustAllow({ tokens: 'write' })
         const row = await ownToken(caller, body.id, { orOfRealms: true })
         const places = await placesOf(row.id)
-        const [revoked] = await store.write(async tx => {
+        const [revoked] = await caller.write(async tx => {
           const rows = await tx
             .update(tokens)
             .set({ revoked_at: row.revoked_at ?? hub.now() })
@@ -120,8 +121,11 @@ export function auth(hub: Hub) {
     )
     .post(
       '/rotate_token',
-      async ({ body, caller }) => {
+      async ({ body, caller, request }) => {
         const row = await ownToken(caller, body.id)
+        if (row.kind === 'session' && isNested(request)) {
+          throw new CadreError('invalid_state', 'a page renews no session, because it must not see one: sign in again')
+        }
         if (row.revoked_at !== null) throw new CadreError('invalid_state', `token ${row.id} is revoked; mint a new one`)
         const places = await placesOf(row.id)
         // Whoever learns the new secret can use the token, so its grant must not reach further than the caller's own.
@@ -129,7 +133,7 @@ export function auth(hub: Hub) {
         if (!places.every(({ id, org_id }) => caller.reaches({ org_id, realm_id: id }))) {
           throw new CadreError('forbidden', `the token’s grant does not reach every realm of token ${row.id}`)
         }
-        const token = await store.write(async tx => {
+        const token = await caller.write(async tx => {
           const secret = await renewSecret(hub, tx, row)
           await recordOf(tx, caller, 'auth/rotate_token', row.id, places)
           return secret

@@ -62,7 +62,7 @@ export function daemonAdmin(hub: Hub) {
     .post(
       '/approve',
       async ({ body: { daemon_id }, caller }) => {
-        const row = await store.write(async tx => {
+        const row = await caller.write(async tx => {
           const row = await visible(caller, daemon_id, 'operator', tx)
           if (row.removed_at !== null) {
             throw new CadreError('conflict', `daemon ${row.name} was removed: register it again, then approve it`)
@@ -89,7 +89,7 @@ export function daemonAdmin(hub: Hub) {
     .post(
       '/update',
       async ({ body: { daemon_id, paused }, caller }) => {
-        const row = await store.write(async tx => {
+        const row = await caller.write(async tx => {
           const row = await visible(caller, daemon_id, 'operator', tx)
           if (row.removed_at !== null) throw new CadreError('conflict', `daemon ${row.name} was removed`)
           if (row.paused === paused) return row
@@ -113,7 +113,7 @@ export function daemonAdmin(hub: Hub) {
     .post(
       '/remove',
       ({ body: { daemon_id }, caller }) =>
-        store.write(async tx => {
+        caller.write(async tx => {
           const row = await visible(caller, daemon_id, 'admin', tx)
           const removed_at = row.removed_at ?? hub.now()
           await tx.update(daemons).set({ removed_at }).where(eq(daemons.id, daemon_id))

@@ -64,7 +64,7 @@ export function daemonProtocol(hub: Hub) {
           stuck: false,
           removed_at: null,
         }
-        const { id, approved_at } = await store.write(async tx => {
+        const { id, approved_at } = await caller.write(async tx => {
           const known = body.daemon_id ? await findDaemon(hub, tx, body.daemon_id) : undefined
           const owner = known && (await mayTakeOver(tx, known, caller, realmId))
           const kept = owner === caller.token.user.id && known?.removed_at === null ? known.approved_at : null
@@ -104,16 +104,17 @@ export function daemonProtocol(hub: Hub) {
       async ({ body, caller }) => {
         checkProtocol(body.protocol)
         const daemon = await callingDaemon(hub, caller, body.daemon_id)
-        const { running = [], stuck = false } = body
+        const { running = [], stuck = false, clock } = body
+        if (clock !== undefined) hub.clocks.set(daemon.id, Math.round(clock - hub.now()))
         if (running.length > 0 && (await holdsLeases(daemon.id, running))) {
-          await store.write(tx => renew(store, tx, daemon.id, running, hub.now()))
+          await caller.write(tx => renew(store, tx, daemon.id, running, hub.now()))
         }
         if (stuck !== daemon.stuck) {
-          await store.write(tx => tx.update(daemons).set({ stuck }).where(eq(daemons.id, daemon.id)))
+          await caller.write(tx => tx.update(daemons).set({ stuck }).where(eq(daemons.id, daemon.id)))
         }
         const offer = offerOf(body)
         if (Object.keys(offer).length > 0) {
-          await store.write(tx => tx.update(daemons).set(offer).where(eq(daemons.id, daemon.id)))
+          await caller.write(tx => tx.update(daemons).set(offer).where(eq(daemons.id, daemon.id)))
           hub.bell.ring(`daemon ${daemon.id}`)
           hub.bell.ring(`realm ${daemon.realm_id}`)
         }
@@ -141,11 +142,11 @@ export function daemonProtocol(hub: Hub) {
         const until = AbortSignal.any([request.signal, stopping.signal])
         const end = hub.now() + wait_ms
         if (wait_ms === 0 && (await hasOverdue(store, daemon.realm_id, hub.now()))) {
-          await store.write(tx => loseRuns(hub, tx, daemon.realm_id))
+          await caller.write(tx => loseRuns(hub, tx, daemon.realm_id))
         }
         using seat = wait_ms > 0 ? lobby.sit(daemon, slots) : null
         for (;;) {
-          const leased = until.aborted ? [] : await take(daemon, slots)
+          const leased = until.aborted ? [] : await take(caller, daemon, slots)
           const left = end - hub.now()
           if (!seat || leased.length > 0 || until.aborted || left <= 0) return { jobs: leased }
           const woken = await seat.wait(daemon, left, until)
@@ -166,7 +167,7 @@ export function daemonProtocol(hub: Hub) {
       async ({ body, caller }) => {
         checkProtocol(body.protocol)
         const daemon = await callingDaemon(hub, caller, body.daemon_id)
-        const { job, waited } = await store.write(async tx => {
+        const { job, waited } = await caller.write(async tx => {
           if (body.status === 'accepted' && (await findDaemon(hub, tx, daemon.id))?.approved_at === null) {
             throw new CadreError('conflict', `job ${body.job_id} waits for ${awaitsApproval(daemon.name)}`)
           }
@@ -213,7 +214,7 @@ export function daemonProtocol(hub: Hub) {
       async ({ body, caller }) => {
         checkProtocol(body.protocol)
         const daemon = await callingDaemon(hub, caller, body.daemon_id)
-        await store.write(async tx => {
+        await caller.write(async tx => {
           await tx.update(daemons).set({ removed_at: hub.now() }).where(eq(daemons.id, daemon.id))
           const deed = { action: 'daemons/deregister', target: daemon.id, realm_id: daemon.realm_id }
           await record(hub, tx, caller, { ...deed, org_id: orgOf(caller, daemon.realm_id) })
@@ -270,9 +271,9 @@ export function daemonProtocol(hub: Hub) {
     return (await store.db.select({ id: jobs.id }).from(jobs).where(held).limit(1)).length > 0
   }
 
-  async function take(daemon: DaemonRow, slots: number) {
+  async function take(caller: RealmCaller, daemon: DaemonRow, slots: number) {
     if (daemon.approved_at === null || !(await hasWork(store, daemon, slots, hub.now()))) return []
-    const rows = await store.write(async tx => {
+    const rows = await caller.write(async tx => {
       await loseRuns(hub, tx, daemon.realm_id)
       const now = await findDaemon(hub, tx, daemon.id)
       // During the wait another token may have taken the daemon over.

@@ -125,7 +125,7 @@ export function dispatch(hub: Hub) {
     .post(
       '/keys/rotate',
       async ({ body, caller }) => {
-        const { id } = await store.write(async tx => {
+        const { id } = await caller.write(async tx => {
           const org = await caller.org(orgId(body.org_id), 'admin', tx)
           const key = await rotateKeys(hub, tx, org.id, body.revoke_previous)
           const target = body.revoke_previous ? `${key.kid}, all previous revoked` : key.kid
@@ -159,7 +159,9 @@ export function dispatch(hub: Hub) {
         const key = await currentKey(store, realm.org_id)
         const { importPKCS8, SignJWT } = await import('jose')
         const issued = Math.floor(hub.now() / 1_000)
-        const token = await new SignJWT({ realm_id: realm.id, action, ...(run_id && { run_id }) })
+        // A daemon grants what the memberships grant: on it a site admin has no more rights than anyone.
+        const realm_role = (await caller.membership(realm.id)) ?? 'none'
+        const token = await new SignJWT({ realm_id: realm.id, realm_role, action, ...(run_id && { run_id }) })
           .setProtectedHeader({ alg: 'EdDSA', kid: key.kid, typ: 'dispatch+jwt' })
           .setIssuer('cadre-hub')
           .setAudience(daemon_id)
@@ -169,7 +171,7 @@ export function dispatch(hub: Hub) {
           .setJti(crypto.randomUUID())
           .sign(await importPKCS8(hub.sealer.open(key.private_key), 'EdDSA'))
         const deed = { action: 'dispatch/tokens/mint', target: `${action} on ${daemon_id}` }
-        await store.write(tx => record(hub, tx, caller, { ...deed, org_id: realm.org_id, realm_id: realm.id }))
+        await caller.write(tx => record(hub, tx, caller, { ...deed, org_id: realm.org_id, realm_id: realm.id }))
         return { token, expires_at: (issued + TOKEN_SECONDS) * 1_000 }
       },
       {

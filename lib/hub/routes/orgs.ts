@@ -45,7 +45,7 @@ export function orgs(hub: Hub) {
       '/create',
       async ({ body, caller }) => {
         checkSlug(body.slug, 'org')
-        return store.write(async tx => {
+        return caller.write(async tx => {
           const org = await addOrg(hub, tx, body, caller.user.id)
           await record(hub, tx, caller, { action: 'orgs/create', target: org.slug, org_id: org.id })
           return { ...org, my_role: 'owner' }
@@ -105,7 +105,7 @@ export function orgs(hub: Hub) {
     .post(
       '/update',
       ({ body: { org_id, ...changes }, caller }) =>
-        store.write(async tx => {
+        caller.write(async tx => {
           const { role, ...org } = await caller.org(orgId(org_id), 'admin', tx)
           if (changes.slug) checkSlug(changes.slug, 'org')
           await record(hub, tx, caller, { action: 'orgs/update', target: org.slug, org_id: org.id })
@@ -123,7 +123,7 @@ export function orgs(hub: Hub) {
     .post(
       '/delete',
       ({ body, caller }) =>
-        store.write(async tx => {
+        caller.write(async tx => {
           const org = await caller.org(orgId(body.org_id), 'owner', tx)
           const within = tx.select({ id: realms.id }).from(realms).where(eq(realms.org_id, org.id))
           if (await hasLiveRuns(hub, tx, within)) throw endLiveRuns(`org ${org.slug}`)
@@ -142,7 +142,7 @@ export function orgs(hub: Hub) {
     .post(
       '/add_member',
       ({ body, caller }) =>
-        store.write(async tx => {
+        caller.write(async tx => {
           const org = await caller.org(orgId(body.org_id), 'admin', tx)
           const account = await userNamed(hub, tx, body.username)
           await mayChange(tx, org, account.id, body.role)
@@ -167,7 +167,7 @@ export function orgs(hub: Hub) {
     .post(
       '/remove_member',
       ({ body, caller }) =>
-        store.write(async tx => {
+        caller.write(async tx => {
           const org = await caller.org(orgId(body.org_id), 'admin', tx)
           const account = await userNamed(hub, tx, body.username)
           await mayChange(tx, org, account.id, null)

@@ -74,7 +74,7 @@ export function realmMembers(hub: Hub) {
     .post(
       '/invite',
       ({ body: { realm_id, role = 'member', username }, caller }) =>
-        store.write(async tx => {
+        caller.write(async tx => {
           const realm = await caller.realm(realm_id, 'admin', tx)
           const token = mintSecret('invitation')
           const row = {
@@ -121,7 +121,7 @@ export function realmMembers(hub: Hub) {
         // Hashing is expensive on purpose, so the invitation is checked before.
         await openInvitation(store.db, token, signedIn?.username ?? username!)
         const passwordHash = password === undefined ? '' : await hashPassword(hub, password)
-        return store.write(async tx => {
+        return caller.write(async tx => {
           const invitation = await openInvitation(tx, token, signedIn?.username ?? username!)
           const account = signedIn ?? (await addUser(hub, tx, username!, passwordHash))
           const [realm] = await tx.select().from(realms).where(eq(realms.id, invitation.realm_id))
@@ -147,7 +147,7 @@ export function realmMembers(hub: Hub) {
     .post(
       '/add_member',
       ({ body: { realm_id, username, role }, caller }) =>
-        store.write(async tx => {
+        caller.write(async tx => {
           const realm = await caller.realm(realm_id, 'admin', tx)
           const account = await userNamed(hub, tx, username)
           if (role !== 'admin') await keepRealmAdmin(hub, tx, eq(realms.id, realm.id), account.id)
@@ -166,7 +166,7 @@ export function realmMembers(hub: Hub) {
     .post(
       '/remove_member',
       ({ body: { realm_id, username }, caller }) =>
-        store.write(async tx => {
+        caller.write(async tx => {
           const realm = await caller.realm(realm_id, 'admin', tx)
           const account = await userNamed(hub, tx, username)
           await keepRealmAdmin(hub, tx, eq(realms.id, realm.id), account.id)
@@ -231,7 +231,7 @@ export function realmMembers(hub: Hub) {
     .post(
       '/revoke_invite',
       ({ body: { id }, caller }) =>
-        store.write(async tx => {
+        caller.write(async tx => {
           const [found] = await tx.select().from(invitations).where(eq(invitations.id, id))
           // For a missing invitation the realm id is empty, so that the error is the same as for an invitation to a
           // realm that the caller may not see.

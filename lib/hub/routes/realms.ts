@@ -33,7 +33,7 @@ export function realms(hub: Hub) {
     .post(
       '/create',
       ({ body: { org_id, slug, name }, caller }) =>
-        store.write(async tx => {
+        caller.write(async tx => {
           const org = await caller.org(orgId(org_id), 'admin', tx)
           checkSlug(slug, 'realm')
           const realm = await addRealm(hub, tx, { org_id: org.id, slug, name }, caller.user.id)
@@ -93,7 +93,7 @@ export function realms(hub: Hub) {
     .post(
       '/update',
       ({ body: { realm_id, ...changes }, caller }) =>
-        store.write(async tx => {
+        caller.write(async tx => {
           const { role, ...realm } = await caller.realm(realm_id, 'admin', tx)
           if (changes.slug) checkSlug(changes.slug, 'realm')
           await record(hub, tx, caller, { action: 'realms/update', org_id: realm.org_id, realm_id })
@@ -111,7 +111,7 @@ export function realms(hub: Hub) {
     .post(
       '/delete',
       ({ body: { realm_id }, caller }) =>
-        store.write(async tx => {
+        caller.write(async tx => {
           const realm = await caller.realm(realm_id, 'admin', tx)
           if (await hasLiveRuns(hub, tx, [realm_id])) throw endLiveRuns(`realm ${realm.slug}`)
           await tx.delete(realms).where(eq(realms.id, realm_id))
@@ -155,7 +155,7 @@ export function realms(hub: Hub) {
     .post(
       '/add_team',
       ({ body: { realm_id, team }, caller }) =>
-        store.write(async tx => {
+        caller.write(async tx => {
           const realm = await caller.realm(realm_id, 'operator', tx)
           // The caller must belong to the scope. The team itself need not be published: it may follow later, or be run
           // from a folder.
@@ -180,7 +180,7 @@ export function realms(hub: Hub) {
     .post(
       '/remove_team',
       ({ body: { realm_id, team }, caller }) =>
-        store.write(async tx => {
+        caller.write(async tx => {
           const realm = await caller.realm(realm_id, 'operator', tx)
           const gone = await tx
             .delete(realmTeams)

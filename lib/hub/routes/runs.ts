@@ -1,16 +1,17 @@
 // Runs: the route where daemons report them (runs/sync), and the routes where people read them.
 
-import { and, asc, eq, gt, inArray, type SQL, sql } from 'drizzle-orm'
+import { type AnyColumn, and, asc, eq, gt, inArray, or, type SQL, sql } from 'drizzle-orm'
 import { Elysia } from 'elysia'
 import { MIB } from '../../http/body.ts'
-import { eventStream, jsonStream } from '../../http/stream.ts'
+import { eventStream, jsonStream, lineStream } from '../../http/stream.ts'
 import { closed, standard } from '../../schema.ts'
 import { Type } from '../../type.ts'
 import { Artifact, Deliveries, Line, LOG_STATE, Phase, Run, TreeEntry, withMore } from '../../wire/hub-records.ts'
 import { listBody, listOf, page } from '../../wire/page.ts'
-import { TeamName, Text, Uuid } from '../../wire/parts.ts'
+import { Text, Uuid } from '../../wire/parts.ts'
 import { Sync } from '../../wire/protocol.ts'
 import { HUB_RUN_STATES } from '../../wire/states.ts'
+import type { UserCaller } from '../callers.ts'
 import { callingDaemon, checkProtocol } from '../daemons.ts'
 import type { Hub } from '../hub.ts'
 import { reportedFiles, storedOf } from '../kept-files.ts'
@@ -20,6 +21,7 @@ import { READ, readableRun, runRecord, stateColumn, subRuns, treeEntries } from 
 import { runEvents } from '../stream.ts'
 import { applyBatch } from '../sync.ts'
 import { realmsReached } from '../token-reach.ts'
+import { treeLog } from '../tree-log.ts'
 
 const OneRun = closed({ run_id: Uuid })
 
@@ -34,7 +36,7 @@ export function runs(hub: Hub) {
       async ({ body, caller }) => {
         checkProtocol(body.protocol)
         const daemon = await callingDaemon(hub, caller, body.daemon_id)
-        const { touched, fresh, ...reply } = await store.write(tx => applyBatch(hub, tx, daemon.id, body))
+        const { touched, fresh, ...reply } = await caller.write(tx => applyBatch(hub, tx, daemon.id, body))
         hub.counts.changes.add(fresh)
         for (const { code } of reply.rejected) hub.counts.rejected.add(1, { code })
         for (const root of touched.keys()) hub.bell.ring(`run ${root}`)
@@ -61,8 +63,9 @@ export function runs(hub: Hub) {
                 store.db.select({ id: realms.id }).from(realms).where(realmsReached(store, caller)),
               ),
           body.state && sql`${state} = ${body.state}`,
-          body.team && eq(runs.team, body.team),
+          body.team && ofTeam(body.team),
           body.root_only ? eq(runs.run_id, runs.root_run_id) : undefined,
+          body.search && named(body.search),
         ].filter(filter => filter !== undefined && filter !== '') as SQL[]
         const { limit, offset } = page(body)
         const joined = eq(daemons.id, runs.daemon_id)
@@ -86,8 +89,9 @@ export function runs(hub: Hub) {
         body: listBody({
           realm_id: Type.Optional(Uuid),
           state: Type.Optional(Type.Enum([...HUB_RUN_STATES])),
-          team: Type.Optional(TeamName),
+          team: Type.Optional(Text(200)),
           root_only: Type.Optional(Type.Boolean()),
+          search: Type.Optional(Text(200)),
         }),
         data: listOf('runs', Run),
         detail: { summary: 'List runs, newest first' },
@@ -185,11 +189,25 @@ export function runs(hub: Hub) {
       },
     )
     .get(
+      '/log',
+      async ({ query, caller, request, server }) => {
+        const { row } = await readableRun(hub, caller, query.run_id)
+        server?.timeout(request, 0)
+        return lineStream(treeLog(hub, row, query.below !== 'no', stillReadable(caller, query.run_id)))
+      },
+      {
+        user: READ,
+        query: closed({ run_id: Uuid, below: Type.Optional(Type.Enum(['yes', 'no'])) }),
+        media: 'application/x-ndjson',
+        detail: { summary: 'All log lines of a run and of the runs below it, in the order of time' },
+      },
+    )
+    .get(
       '/stream',
       async ({ query, caller, request, server, stopping }) => {
         const { row } = await readableRun(hub, caller, query.run_id)
         server?.timeout(request, 0)
-        const readable = async () => void (await readableRun(hub, await caller.again(), query.run_id))
+        const readable = stillReadable(caller, query.run_id)
         return eventStream(signal => runEvents(hub, row, signal, readable), stopping.signal)
       },
       {
@@ -199,4 +217,25 @@ export function runs(hub: Hub) {
         detail: { summary: 'Stream the events of a run and all runs below it: run, phase, log, end' },
       },
     )
+
+  /** For replies that take their time: throws when the caller may no longer read the run. */
+  function stillReadable(caller: UserCaller, runId: string): () => Promise<void> {
+    return async () => void (await readableRun(hub, await caller.again(), runId))
+  }
+
+  /** Runs of a team that is given by its whole name, or by the part after the scope. */
+  function ofTeam(name: string): SQL {
+    if (name.includes('/')) return eq(runs.team, name)
+    return sql`${runs.team} LIKE ${`%/${literal(name)}`} ESCAPE '\\'`
+  }
+
+  /** Runs with `text` in the name, the team or the id. */
+  function named(text: string): SQL {
+    const pattern = `%${literal(text.toLowerCase())}%`
+    const like = (column: AnyColumn) => sql`lower(${column}) LIKE ${pattern} ESCAPE '\\'`
+    return or(like(runs.run_name), like(runs.team), like(runs.run_id))!
+  }
 }
+
+/** Text as a pattern of LIKE that fits only itself. */
+const literal = (text: string): string => text.replaceAll(/[\\%_]/g, '\\$&')

@@ -29,7 +29,7 @@ export function scopes(hub: Hub) {
     .post(
       '/create',
       ({ body, caller }) =>
-        store.write(async tx => {
+        caller.write(async tx => {
           const org = await caller.org(orgId(body.org_id), 'admin', tx)
           checkSlug(body.slug, 'scope')
           const { slug, display_name = slug } = body
@@ -93,7 +93,7 @@ export function scopes(hub: Hub) {
     .post(
       '/delete',
       ({ body, caller }) =>
-        store.write(async tx => {
+        caller.write(async tx => {
           const scope = await caller.scope({ id: body.scope_id }, 'owned', tx)
           const [published] = await tx
             .select({ id: packages.id })
@@ -120,7 +120,7 @@ export function scopes(hub: Hub) {
     .post(
       '/add_member',
       ({ body: { scope_id, username, role = 'member' }, caller }) =>
-        store.write(async tx => {
+        caller.write(async tx => {
           const scope = await caller.scope({ id: scope_id }, 'owned', tx)
           const account = await userNamed(hub, tx, username)
           if (role !== 'owned') await keepScopeOwner(hub, tx, eq(scopes.id, scope.id), account.id)
@@ -142,7 +142,7 @@ export function scopes(hub: Hub) {
     .post(
       '/remove_member',
       ({ body: { scope_id, username }, caller }) =>
-        store.write(async tx => {
+        caller.write(async tx => {
           const scope = await caller.scope({ id: scope_id }, 'owned', tx)
           const account = await userNamed(hub, tx, username)
           await keepScopeOwner(hub, tx, eq(scopes.id, scope.id), account.id)

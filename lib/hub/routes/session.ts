@@ -57,12 +57,14 @@ export function session(hub: Hub) {
           throw wrong()
         }
         const { row, token } = await store.write(async tx => {
-          // During the check the password may have been changed or the account suspended.
-          const same = and(eq(users.id, account.id), eq(users.password_hash, account.password_hash))
+          // During the check the password may have been changed or the account suspended. The row is written, although
+          // nothing in it changes, so that a change at the same time comes wholly before the sign-in or after it.
+          const { id, password_hash } = account
           const [live] = await tx
-            .select({ id: users.id })
-            .from(users)
-            .where(and(same, isNull(users.suspended_at)))
+            .update(users)
+            .set({ password_hash })
+            .where(and(eq(users.id, id), eq(users.password_hash, password_hash), isNull(users.suspended_at)))
+            .returning({ id: users.id })
           if (!live) throw wrong()
           const session = await mintSession(hub, tx, account.id)
           const by = { token: { id: session.row.id, user: account }, address: () => address }
@@ -80,7 +82,7 @@ export function session(hub: Hub) {
         if (kind !== 'session') {
           throw new CadreError('invalid_state', 'this token is not a session; use auth/revoke_token to revoke it')
         }
-        await store.write(async tx => {
+        await caller.write(async tx => {
           await tx.update(tokens).set({ revoked_at: hub.now() }).where(eq(tokens.id, id))
           await record(hub, tx, caller, { action: 'session/delete', target: String(id) })
         })

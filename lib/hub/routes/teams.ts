@@ -10,7 +10,7 @@ import { closed } from '../../schema.ts'
 import { Type } from '../../type.ts'
 import { withMore } from '../../wire/hub-records.ts'
 import { type SignedPackage, verifyPackage } from '../../wire/package-signature.ts'
-import { Download, Package } from '../../wire/packages.ts'
+import { Download, Package, Reach } from '../../wire/packages.ts'
 import { listBody, listOf, page } from '../../wire/page.ts'
 import { Slug, TeamName, TeamRef, Text } from '../../wire/parts.ts'
 import { realmFacts } from '../access-list.ts'
@@ -52,6 +52,7 @@ const MOST_NAMED = 10
 export function teams(hub: Hub) {
   const { store } = hub
   const { packages, packageFiles, scopes } = store
+  const reading = new Map<string, Promise<Reach>>()
 
   return new Elysia({ name: 'teams', prefix: '/v1/teams' })
     .use(hubKit(hub))
@@ -67,7 +68,7 @@ export function teams(hub: Hub) {
         // Daemons verify signatures themselves. The check here only prevents a version from being published with a
         // signature that no daemon would accept.
         if (signature && !verifyPackage(checked, signature)) throw unfitting(checked)
-        return store.write(async tx => {
+        return caller.write(async tx => {
           const scope = await caller.scope({ slug: scopeSlugOf(name) }, 'member', tx)
           const [row] = await tx
             .insert(packages)
@@ -187,9 +188,24 @@ export function teams(hub: Hub) {
       },
     )
     .post(
+      '/reach',
+      async ({ body, caller, request, server }) => {
+        const row = await readable(caller, body.team)
+        // The thread may be busy with packages that are being published.
+        server?.timeout(request, 0)
+        return reachOf(caller, row.id)
+      },
+      {
+        user: READ,
+        body: closed({ team: TeamRef }),
+        data: Reach,
+        detail: { summary: 'What a version writes and reaches, and with which credentials' },
+      },
+    )
+    .post(
       '/yank',
       ({ body: { team }, caller }) =>
-        store.write(async tx => {
+        caller.write(async tx => {
           const { name, range } = splitReference(team)
           if (range === null)
             throw new CadreError('invalid_request', '`team` must name one version: @scope/name@version')
@@ -210,6 +226,18 @@ export function teams(hub: Hub) {
         detail: { summary: 'Hide a version; runs and teams that are pinned to it still work' },
       },
     )
+
+  /** Those who ask for the same at the same time wait for one reading, because a user may have few of them at once. */
+  function reachOf(caller: UserCaller, id: number): Promise<Reach> {
+    const key = `${caller.user.id} ${id}`
+    const read = async () => {
+      const candidate = { files: await filesOf(store, store.db, id), scope: undefined }
+      return (await hub.checker.check(caller.user.id, candidate, ref => visiblePackage(caller, ref))).reach
+    }
+    const found = reading.get(key) ?? read().finally(() => reading.delete(key))
+    reading.set(key, found)
+    return found
+  }
 
   async function newestOf(name: string): Promise<PackageRow> {
     const rows = await versionsOf(store, store.db, name)

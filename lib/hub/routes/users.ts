@@ -31,7 +31,7 @@ export function users(hub: Hub) {
       async ({ body: { username, password, site_admin = false }, caller }) => {
         if (site_admin) caller.mustAllow({ users: 'admin' })
         const hash = await hashPassword(hub, password)
-        return store.write(async tx => {
+        return caller.write(async tx => {
           const row = await addUser(hub, tx, username, hash, site_admin)
           await record(hub, tx, caller, {
             action: 'users/create',
@@ -94,10 +94,11 @@ export function users(hub: Hub) {
     .post(
       '/update',
       async ({ body: { user_id, password, revoke_tokens = false, ...changes }, caller }) => {
-        const takesOver = (password !== undefined || revoke_tokens) && user_id !== caller.user.id
+        // Whoever sets a password can sign in, and a session may do more than this token: also with one's own account.
+        const takesOver = password !== undefined || (revoke_tokens && user_id !== caller.user.id)
         if (takesOver || changes.site_admin !== undefined) caller.mustAllow({ users: 'admin' })
         const hash = password === undefined ? {} : { password_hash: await hashPassword(hub, password) }
-        return store.write(async tx => {
+        return caller.write(async tx => {
           const row = await find(tx, { user_id })
           if (changes.site_admin === false) await keepASiteAdmin(tx, row.id)
           if (changes.username !== undefined && changes.username !== row.username) {
@@ -145,7 +146,7 @@ export function users(hub: Hub) {
     .post(
       '/suspend',
       ({ body: { user_id, suspended = true }, caller }) =>
-        store.write(async tx => {
+        caller.write(async tx => {
           const row = await find(tx, { user_id })
           if (suspended) await keepASiteAdmin(tx, row.id)
           const set = { suspended_at: suspended ? (row.suspended_at ?? hub.now()) : null }
@@ -163,7 +164,7 @@ export function users(hub: Hub) {
     .post(
       '/delete',
       ({ body: { user_id }, caller }) =>
-        store.write(async tx => {
+        caller.write(async tx => {
           const row = await find(tx, { user_id })
           await keepASiteAdmin(tx, row.id)
           await deleteUser(hub, tx, row.id)
@@ -189,11 +190,11 @@ export function users(hub: Hub) {
         )
         if (!right) {
           const deed = { action: 'users/change_password_failed', target: username }
-          await store.write(tx => record(hub, tx, caller, deed))
+          await caller.write(tx => record(hub, tx, caller, deed))
           throw wrongPassword()
         }
         const password_hash = await hashPassword(hub, body.new_password)
-        return store.write(async tx => {
+        return caller.write(async tx => {
           // The condition keeps a change that somebody else made after the check.
           const same = and(eq(users.id, id), eq(users.password_hash, row.password_hash))
           const changed = await tx.update(users).set({ password_hash }).where(same).returning({ id: users.id })

@@ -34,7 +34,7 @@ export function webhooks(hub: Hub) {
     .post(
       '/add_webhook',
       ({ body: { realm_id, url, events, secret = mintWebhookSecret() }, caller }) =>
-        store.write(async tx => {
+        caller.write(async tx => {
           const realm = await caller.realm(realm_id, 'admin', tx)
           checkUrl(hub, url)
           const ofRealm = eq(webhooks.realm_id, realm_id)
@@ -87,7 +87,7 @@ export function webhooks(hub: Hub) {
     .post(
       '/remove_webhook',
       ({ body: { realm_id, id }, caller }) =>
-        store.write(async tx => {
+        caller.write(async tx => {
           const realm = await caller.realm(realm_id, 'admin', tx)
           const gone = await tx
             .delete(webhooks)

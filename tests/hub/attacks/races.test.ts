@@ -31,6 +31,7 @@ const times = <T>(count: number, work: (n: number) => T): T[] => Array.from({ le
 
 let made = 0
 const fresh = () => hub.account(`racer${++made}`)
+const named = async () => ({ ...(await fresh()), username: `racer${made}` })
 const daemon = async (name: string) => {
   const { token } = await hub.realmToken(hub.admin, hub.realm)
   const { daemon_id } = await hub.ok(token, 'daemons/register', { name })
@@ -102,6 +103,79 @@ test('of owners who remove each other, of admins who demote each other, one stay
   }
 }, 60_000)
 
+/** Two leaders of a place with nobody beside them, and what each does to the other. */
+interface Duel {
+  calls: (() => Call)[]
+  /** How many leaders there are now. */
+  leaders(): Promise<number>
+}
+
+const leaderRole = { orgs: 'owner', scopes: 'owned', realms: 'admin' } as const
+
+async function duelOver(what: keyof typeof leaderRole, made: { id: number | string }): Promise<Duel> {
+  const place = { [`${what.slice(0, -1)}_id`]: made.id }
+  const [a, b] = [await named(), await named()]
+  for (const { username } of [a, b]) {
+    await hub.ok(hub.admin, `${what}/add_member`, { ...place, username, role: leaderRole[what] })
+  }
+  const { orgMembers, scopeMembers, realmMembers } = hub.store
+  const table = { orgs: orgMembers, scopes: scopeMembers, realms: realmMembers }[what] as typeof orgMembers
+  const rows = async () =>
+    (await hub.store.db.select().from(table)).filter(
+      row => Object.entries(place).every(([key, id]) => row[key as 'org_id'] === id) && row.role === leaderRole[what],
+    )
+  if ((await rows()).length > 2) await hub.ok(hub.admin, `${what}/remove_member`, { ...place, username: 'admin' })
+  const demote = { ...place, username: a.username, role: 'member' }
+  return {
+    calls: [
+      () => hub.call(a.token, `${what}/remove_member`, { ...place, username: b.username }),
+      () => hub.call(b.token, `${what}/add_member`, demote),
+    ],
+    leaders: async () => (await rows()).length,
+  }
+}
+
+async function duelOverSite(round: number): Promise<Duel> {
+  const [a, b] = [await named(), await named()]
+  for (const { id } of [a, b]) await hub.ok(hub.admin, 'users/update', { user_id: id, site_admin: true })
+  const demote = { user_id: a.id, site_admin: false }
+  const others: [string, object][] = [
+    ['users/update', { user_id: b.id, site_admin: false }],
+    ['users/suspend', { user_id: b.id }],
+    ['users/delete', { user_id: b.id }],
+  ]
+  const { users } = hub.store
+  return {
+    calls: [() => hub.call(a.token, ...others[round % 3]!), () => hub.call(b.token, 'users/update', demote)],
+    async leaders() {
+      const rows = await hub.store.db.select().from(users)
+      return rows.filter(row => [a.id, b.id].includes(row.id) && row.site_admin && !row.suspended_at && !row.deleted_at)
+        .length
+    },
+  }
+}
+
+const duels: [what: string, make: (slug: string, round: number) => Promise<Duel>][] = [
+  ['an org', async slug => duelOver('orgs', await hub.ok(hub.admin, 'orgs/create', { slug, display_name: slug }))],
+  ['a scope', async slug => duelOver('scopes', await hub.ok(hub.admin, 'scopes/create', { org_id: org, slug }))],
+  ['a realm', async slug => duelOver('realms', { id: await newRealm(slug) })],
+  ['the site', (_, round) => duelOverSite(round)],
+]
+
+test.each(duels)(
+  'of two leaders of %s who depose each other, one succeeds and stays, and the other is refused',
+  async (_, make) => {
+    for (const round of rounds) {
+      const { calls, leaders } = await make(`duel${round}`, round)
+      expect(await leaders()).toBe(2)
+      const [first, second] = await statuses((round % 2 ? calls : calls.toReversed()).map(call => call()))
+      expect([round, first, [401, 403, 404, 409].includes(second!), second]).toEqual([round, 200, true, second])
+      expect([round, await leaders()]).toEqual([round, 1])
+    }
+  },
+  60_000,
+)
+
 test('a version is published once, whatever else is sent under its name', async () => {
   for (const round of rounds) {
     const name = `@admin/raced${round}`
@@ -171,7 +245,25 @@ test('a run that is asked for twice with one key is one run', async () => {
   }
 }, 60_000)
 
-test('what begins after a token is revoked is refused, and what it makes meanwhile ends with it or was before', async () => {
+test('a token makes nothing after its revocation, also with calls that were on their way', async () => {
+  for (const round of rounds) {
+    const { id, token } = await hub.ok(hub.admin, 'auth/generate_token', { type: 'user', name: `maker${round}` })
+    const make = (n: number) =>
+      hub.call(token, 'users/create', { username: `made-${round}-${n}`, password: 'long enough' })
+    const before = Array.from({ length: 8 }, (_, n) => make(n))
+    await Bun.sleep(round * 3)
+    const revoke = hub.ok(hub.admin, 'auth/revoke_token', { id })
+    const meanwhile = Array.from({ length: 8 }, (_, n) => make(8 + n))
+    await revoke
+    for (const status of await statuses([...before, ...meanwhile])) expect([200, 401]).toContain(status)
+    const { audit, db } = hub.store
+    const deeds = await db.select().from(audit).orderBy(audit.id)
+    const end = deeds.findIndex(deed => deed.action === 'auth/revoke_token' && deed.target === String(id))
+    expect([round, end >= 0, deeds.slice(end).filter(deed => deed.token_id === id)]).toEqual([round, true, []])
+  }
+}, 60_000)
+
+test('what begins after a token is revoked is refused', async () => {
   for (const round of rounds) {
     const permissions = { domains: { realms: [hub.realm] }, access: { realms: ['read'], tokens: ['write'] } }
     const { id, token } = await hub.ok(hub.admin, 'auth/generate_token', { type: 'user', name: 'raced', permissions })
