@@ -7,11 +7,15 @@ export type { AgentLookup, FileMap, LoadOptions, ResolvePackage, TeamPackage } f
 export type * from './model/model.ts'
 export {
   agentRefs,
+  conversionOf,
+  credentialsOf,
   inputsFor,
   inputsFromArguments,
   isOfType,
+  listenerWrites,
   literalOrigins,
   needsOfBundle,
+  phaseWrites,
   problemWith,
   renderProblem,
   secretReader,

@@ -114,7 +114,7 @@ describe('one mistake, marked by »', () => {
     ],
     [
       [`name: a, when: »sise('x') == 1, ${EXEC}`],
-      'there is no function `sise` (did you mean `size`?): the README lists all functions',
+      'there is no function `sise` (did you mean `size`?): docs/write-a-team.md lists all functions',
     ],
     [
       ["name: a, agent: exec, env: { A: »'${{ run.id }}' }, commands: [{ name: c, run: x }]".replace("»'$", "'»$")],
@@ -260,7 +260,10 @@ describe('one mistake, marked by »', () => {
       ['name: a, agent: chat, notify: [»on_complet]'],
       'expected one of on_start, on_complete, on_fail, on_cancel, on_escalate, on_phase_start, on_phase_complete, on_phase_fail, not the text "on_complet" (did you mean `on_complete`?)',
     ],
-    [['name: a, agent: http, »notify: [on_complete]'], 'agent `http` handles no events'],
+    [
+      ['name: a, agent: http, »notify: [on_complete]'],
+      'agent `http` handles no events: of those here, issues and chat do',
+    ],
     [
       [`name: b, ${EXEC}`, 'name: a, agent: chat, depends_on: [b], »notify: [on_fail]'],
       '`notify` cannot be combined with `depends_on`: a phase either listens to events or runs among the others',

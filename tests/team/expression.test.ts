@@ -12,6 +12,8 @@ const names = {
   item: true,
 }
 const SYNTAX = 'https://github.com/google/re2/wiki/Syntax'
+const NEWLINE =
+  'a text in quotes cannot go over several lines. Between double quotes, YAML turns `\\n` into a new line before the expression is read: write `\\\\n` there, or put the whole value into single quotes or after `|`'
 const done = (data: Json): PhaseValue => ({
   state: 'completed',
   reason: null,
@@ -108,6 +110,27 @@ describe('mistakes', () => {
     ['{[1]: 2}', 0, "a map's key must be a text, a whole number or a bool"],
     ['cel.bind(a, {1: 1}, cel.bind(b, {a: a}, b))', 0, "a map's key must be a text, a whole number or a bool"],
     ['"a" + 1', 0, 'no such overload: string + int'],
+    ["inputs.list.join('\n')", 18, NEWLINE],
+    ['inputs.list.join("\n")', 18, NEWLINE],
+    ['inputs.s.double()', 0, "found no matching overload for 'dyn.double()': write `double(x)`, not `x.double()`"],
+    ['"a".string()', 0, "found no matching overload for 'string.string()': write `string(x)`, not `x.string()`"],
+    ['inputs.o.toJson()', 0, "found no matching overload for 'dyn.toJson()': write `toJson(x)`, not `x.toJson()`"],
+    ['inputs.n.round()', 0, "found no matching overload for 'dyn.round()': write `math.round(x)`, not `x.round()`"],
+    ['round(1.5)', 0, "found no matching overload for 'round(double)': write `math.round(x)`, not `round(x)`"],
+    [
+      'lowerAscii("A")',
+      0,
+      "found no matching overload for 'lowerAscii(string)': write `x.lowerAscii()`, not `lowerAscii(x)`",
+    ],
+    [
+      'join(["a"], ",")',
+      0,
+      "found no matching overload for 'join(list<string>, string)': write `x.join(…)`, not `join(x, …)`",
+    ],
+    // Both forms exist, so the form is not the mistake.
+    ['double("a", 1)', 0, "found no matching overload for 'double(string, int)'"],
+    ['math.round("a")', 0, "found no matching overload for 'mathNamespace.round(string)'"],
+    ['(1).size()', 1, "found no matching overload for 'int.size()'"],
     ['', 0, 'an expression is expected here'],
     ["inputs.s.matches('(')", 17, `this must be a regular expression of RE2 (${SYNTAX}): missing closing ): \`(\``],
     [
@@ -149,6 +172,10 @@ describe('safety', () => {
   test('fields of those names in the data are data', () => {
     expect(evaluate('inputs.o.constructor', { o: { constructor: 'x' } })).toBe('x')
     expect(evaluate('inputs.o', { o: { constructor: 'x' } })).toEqual({ constructor: 'x' })
+  })
+
+  test('a function that is called as a method is named at run time, too', () => {
+    expect(() => evaluate('inputs.s.string()', { s: 1 })).toThrow("'int.string()': write `string(x)`")
   })
 
   test('a value that JSON cannot express is an error', () => {

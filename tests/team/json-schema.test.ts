@@ -5,6 +5,7 @@ import { parse } from 'yaml'
 import { discover } from '../../lib/agent/catalogue.ts'
 import { teamJsonSchema } from '../../lib/team/compile/json-schema.ts'
 import { folder } from '../support/folder.ts'
+import { undescribed } from '../support/undescribed.ts'
 import { lookup } from './agents.ts'
 import { HEAD } from './load.ts'
 
@@ -54,4 +55,10 @@ test('it says what an action does, and what its `data` has', async () => {
 
 test('it names the dialect that editors know', () => {
   expect(teamJsonSchema(lookup).$schema).toBe('https://json-schema.org/draft/2020-12/schema')
+})
+
+test('every property has words for the person who writes it', async () => {
+  const whole = teamJsonSchema(await discover({ home: folder() }))
+  expect(JSON.stringify(whole).match(/"description"/g)!.length).toBeGreaterThan(600)
+  expect(undescribed(whole)).toEqual([])
 })

@@ -204,7 +204,7 @@ export function costOf(name: string): Cost {
 export function unknownFunction(name: string): string | null {
   if (Object.hasOwn(COSTS, name)) return null
   const foreign = Object.hasOwn(FOREIGN, name) ? ` (did you mean \`${FOREIGN[name]}\`?)` : ''
-  return `there is no function \`${name}\`${foreign || didYouMean(name, FUNCTION_NAMES)}: the README lists all functions`
+  return `there is no function \`${name}\`${foreign || didYouMean(name, FUNCTION_NAMES)}: docs/write-a-team.md lists all functions`
 }
 
 /** Namespaces of functions, as in `math.round(x)`. */

@@ -6,7 +6,7 @@ import type { ASTNode, Environment } from '@marcbachmann/cel-js'
 import type { Json } from '../../json.ts'
 import { type Evaluation, evaluateIn } from './evaluation.ts'
 import { registerFunctions } from './functions.ts'
-import { explain, type Mistake, mistakeOf, withoutTexts } from './hints.ts'
+import { explain, inItsForm, type Mistake, mistakeOf, withoutTexts } from './hints.ts'
 import { checkKeys, meter, stopAtRefusal } from './meter.ts'
 import { contextOf, forgiveMissing } from './reading.ts'
 import { type Names, Survey, type Use } from './survey.ts'
@@ -91,7 +91,7 @@ export function parseExpression(text: string, names: Names): Parsed {
     for (const [key] of node.args) keys.add(key)
   }
   const check = program.check()
-  if (!check.valid) return failed([mistakeOf(check.error)], uses)
+  if (!check.valid) return failed([callMistake(check.error)], uses)
   for (const node of survey.nodes) meter(node, keys.has(node))
   for (const access of survey.accesses) forgiveMissing(access)
   return {
@@ -104,11 +104,15 @@ export function parseExpression(text: string, names: Names): Parsed {
           return fromCel(program(contextOf(reads, names, evaluation)), evaluation.work)
         } catch (error) {
           if (evaluation.incomplete.size > 0 && !(error instanceof Refusal) && namesAny(uses, evaluation)) return null
-          throw new EvaluationMistake(mistakeOf(error))
+          throw new EvaluationMistake(callMistake(error))
         }
       })
     },
   }
+}
+
+function callMistake(error: unknown): Mistake {
+  return inItsForm(mistakeOf(error), () => cel().getDefinitions().functions)
 }
 
 function namesAny(uses: readonly Use[], { incomplete }: Evaluation): boolean {

@@ -23,7 +23,16 @@ export function registerFunctions(cel: Environment): void {
   registerLists(cel)
   registerMath(cel)
   registerOwn(cel)
+  registerTimes(cel)
   registerMacros(cel)
+}
+
+/** Of the language itself: https://github.com/google/cel-spec/blob/master/doc/langdef.md#type-conversions */
+function registerTimes(cel: Environment): void {
+  const time = 'google.protobuf.Timestamp'
+  cel
+    .registerFunction(`string(${time}): string`, (at: Date) => at.toISOString().replace('.000Z', 'Z'), SYNC)
+    .registerFunction(`int(${time}): int`, (at: Date) => BigInt(Math.floor(at.getTime() / 1_000)), SYNC)
 }
 
 function registerTexts(cel: Environment): void {

@@ -22,6 +22,9 @@ const FOREIGN: readonly [pattern: RegExp, message: string][] = [
   [/`/, 'a text stands in single or double quotes'],
 ]
 
+const NEWLINE =
+  'a text in quotes cannot go over several lines. Between double quotes, YAML turns `\\n` into a new line before the expression is read: write `\\\\n` there, or put the whole value into single quotes or after `|`'
+
 /**
  * The expression with its quoted texts blanked out, so that a search finds only characters of the expression itself.
  */
@@ -31,6 +34,7 @@ export function withoutTexts(text: string): string {
 
 /** The mistake in a text that CEL cannot parse: a hint about what was probably meant, or else the parser's message. */
 export function explain(text: string, mistake: Mistake): Mistake {
+  if (mistake.message.startsWith('Newlines not allowed')) return { ...mistake, message: NEWLINE }
   const bare = withoutTexts(text)
   for (const [pattern, message] of FOREIGN) {
     const offset = bare.search(pattern)
@@ -46,5 +50,30 @@ export function mistakeOf(error: unknown): Mistake {
   return {
     offset: range?.start ?? 0,
     message: text.length > MAX_MESSAGE_LENGTH ? `${text.slice(0, MAX_MESSAGE_LENGTH)}…` : text,
+  }
+}
+
+/** How a function is called: alone, or after a type of value or a namespace. */
+export type Callable = { name: string; receiverType: string | null }
+
+const NO_OVERLOAD = /^found no matching overload for '([^']*?\.)?(\w+)\((.*)\)'$/
+
+/** Adds to a call that fits no function how the function is called, if the form of the call is the mistake. */
+export function inItsForm(mistake: Mistake, callables: () => readonly Callable[]): Mistake {
+  const [, receiver, name, given] = NO_OVERLOAD.exec(mistake.message) ?? []
+  if (!name || given === undefined || receiver?.endsWith('Namespace.')) return mistake
+  const after = callables().flatMap(each => (each.name === name ? [each.receiverType] : []))
+  const namespace = after.map(type => /^(\w+)Namespace$/.exec(type ?? '')?.[1]?.toLowerCase()).find(Boolean)
+  const isFunction = after.includes(null)
+  const isMethod = after.some(type => /^(string|list|map)\b/.test(type ?? ''))
+  const rest = (receiver ? given : given.replace(/^[^,]*,?/, '')).trim() === '' ? '' : '…'
+  const asFunction = `${name}(x${rest && `, ${rest}`})`
+  const asMethod = `x.${name}(${rest})`
+  const fitting = namespace ? `${namespace}.${asFunction}` : isFunction ? asFunction : asMethod
+  const wrong = receiver ? !isMethod : !isFunction
+  if (after.length === 0 || !wrong) return mistake
+  return {
+    ...mistake,
+    message: `${mistake.message}: write \`${fitting}\`, not \`${receiver ? asMethod : asFunction}\``,
   }
 }

@@ -5,7 +5,16 @@
 import type { TSchema } from 'typebox'
 import type { AgentDefinition, Handler } from '../../agent/define.ts'
 import type { AgentLookup } from './compilation.ts'
-import { EVENTS, ownFields, PHASE_FIELDS, TeamSchema } from './schema.ts'
+import {
+  ACTION_WORDS,
+  AGENT_WORDS,
+  EVENT_WORDS,
+  EVENTS,
+  NOTIFY_WORDS,
+  ownFields,
+  PHASE_FIELDS,
+  TeamSchema,
+} from './schema.ts'
 
 type Schema = Record<string, unknown>
 
@@ -30,7 +39,7 @@ function phaseSchema(agents: AgentLookup, cases: Schema[]): Schema {
   return {
     type: 'object',
     required: ['name'],
-    properties: { ...standard, agent: { anyOf: [{ enum: names }, account] } },
+    properties: { ...standard, agent: { anyOf: [{ enum: names }, account], description: AGENT_WORDS } },
     allOf: [
       ...Object.entries({ gate, team, map }).map(([type, fields]) => ({
         if: { properties: { type: { const: type } }, required: ['type'] },
@@ -58,21 +67,23 @@ function casesOf(name: string, definition: AgentDefinition): Schema[] {
   const agent = { anyOf: [{ const: name }, { type: 'string', pattern: `^${name}@` }] }
   const actionNames = Object.keys(actions)
   const direct = fieldsOf({ source, target, phase })
-  if (actionNames.length > 0) direct.action = { enum: actionNames }
+  if (actionNames.length > 0) direct.action = { enum: actionNames, description: ACTION_WORDS }
   const cases = [when({ agent }, direct)]
   for (const [action, handler] of Object.entries(actions)) {
     const own = fieldsOf({ [handler.direction]: handler })
     cases.push(when({ agent, action: { const: action } }, { action: described(handler), ...own }))
   }
   if (notify) {
-    const options = { type: 'object', properties: { when: { type: 'string' }, ...ownFields(notify.entry) } }
-    const events = { type: 'object', properties: Object.fromEntries(EVENTS.map(event => [event, options])) }
-    cases.push(
-      when({ agent, notify: {} }, { ...ownFields(notify.entry), notify: { anyOf: [{ type: 'array' }, events] } }),
-    )
+    const options = { type: 'object', properties: { when: EVENT_CONDITION, ...ownFields(notify.entry) } }
+    const events = EVENTS.map(event => [event, { ...options, description: EVENT_WORDS[event] }])
+    const told = { type: 'object', properties: Object.fromEntries(events) }
+    const own = { ...ownFields(notify.entry), notify: { anyOf: [{ type: 'array' }, told], description: NOTIFY_WORDS } }
+    cases.push(when({ agent, notify: {} }, own))
   }
   return cases
 }
+
+const EVENT_CONDITION = { type: 'string', description: 'CEL that gives a bool; when it is false, nothing is sent.' }
 
 function when(test: Schema, properties: Schema): Schema {
   // biome-ignore lint/suspicious/noThenProperty: JSON Schema's own word.
@@ -106,7 +117,7 @@ function entries(handler: Handler): Schema {
   const { entry } = handler
   const fields = Object.entries(entry.properties).map(([key, schema]) => [
     key,
-    key === 'ref' ? { type: ['string', 'number'] } : orTemplate(schema as Schema),
+    key === 'ref' ? refOf(schema as Schema) : orTemplate(schema as Schema),
   ])
   const required = [...new Set(['name', ...(entry.required ?? [])])]
   const { anyOf, not } = entry as { anyOf?: unknown; not?: unknown }
@@ -121,10 +132,18 @@ function entries(handler: Handler): Schema {
   return { type: 'array', minItems: 1, items, ...described(handler) }
 }
 
+function refOf({ description }: Schema): Schema {
+  return { type: ['string', 'number'], ...(description !== undefined && { description }) }
+}
+
+/** The description is that of the whole, so that editors show it for a template, too. */
 function orTemplate(schema: Schema): Schema {
-  return schema.type === 'string' && !schema.pattern
-    ? schema
-    : { anyOf: [schema, { type: 'string', pattern: '\\{\\{' }] }
+  if (schema.type === 'string' && !schema.pattern) return schema
+  const { description, ...rest } = schema
+  return {
+    anyOf: [rest, { type: 'string', pattern: '\\{\\{' }],
+    ...(description !== undefined && { description }),
+  }
 }
 
 /** Removes the keywords that only our own checks use, and allows a template wherever templates are read. */

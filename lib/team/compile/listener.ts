@@ -1,6 +1,7 @@
 // A phase with `notify`. It runs on events, outside the order of the other phases.
 
 import type { Handler } from '../../agent/define.ts'
+import { listed } from '../../spelling.ts'
 import { Type } from '../../type.ts'
 import { compileEntry, compileExpression } from '../cel/cel.ts'
 import type { EventName, Listener } from '../model/model.ts'
@@ -23,7 +24,7 @@ export function compileListener(compilation: Compilation, node: Mapping, name: s
   const definition = findAgent(compilation, node)
   const handler = definition?.notify
   if (definition && !handler) {
-    compilation.source.report(notify.key, `agent \`${textOf(field(node, 'agent'))}\` handles no events`)
+    compilation.source.report(notify.key, handlesNone(compilation, textOf(field(node, 'agent')) ?? ''))
   }
   const plain = only(node, key => !(ORDINARY as readonly string[]).includes(key))
   checkAgainst(compilation, plain, handler ? phaseSchema(handler) : OPEN)
@@ -36,6 +37,12 @@ export function compileListener(compilation: Compilation, node: Mapping, name: s
     fields: compileEntry(own, site),
     on: compileEvents(compilation, notify.node, handler, own),
   }
+}
+
+function handlesNone({ agents }: Compilation, agent: string): string {
+  const able = agents?.names().filter(name => agents.get(name)?.notify) ?? []
+  const others = able.length > 0 ? `: of those here, ${listed(able)} ${able.length > 1 ? 'do' : 'does'}` : ''
+  return `agent \`${agent}\` handles no events${others}`
 }
 
 const OPEN = Type.Object(PHASE_FIELDS.listener, { additionalProperties: Type.Any({ 'x-template': true }) })

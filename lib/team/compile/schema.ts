@@ -19,6 +19,17 @@ export const EVENTS = [
   'on_phase_fail',
 ] as const
 
+export const EVENT_WORDS: Readonly<Record<(typeof EVENTS)[number], string>> = {
+  on_start: 'The run has begun.',
+  on_complete: 'The run has completed.',
+  on_fail: 'The run has failed.',
+  on_cancel: 'The run was cancelled.',
+  on_escalate: 'Something waits for a person.',
+  on_phase_start: 'A phase has begun.',
+  on_phase_complete: 'A phase has completed.',
+  on_phase_fail: 'A phase has failed.',
+}
+
 export const FIELD_TYPES = ['string', 'number', 'boolean', 'list', 'object', 'file'] as const
 
 const closed = { additionalProperties: false }
@@ -41,8 +52,9 @@ const InputName = Type.String({
   'x-expected': 'a name of letters, digits, - and _ that begins with a letter',
 })
 const EntryName = Type.String({ minLength: 1, maxLength: 200, 'x-template': false })
-const Duration = Type.String({ pattern: DURATION_PATTERN, description: 'With units: 90s, 5m, 24h, 1h30m.' })
-const Description = Type.String({ maxLength: 10_000, ...plain })
+const durationOf = (what: string) =>
+  Type.Optional(Type.String({ pattern: DURATION_PATTERN, description: `${what} With units: 90s, 5m, 24h, 1h30m.` }))
+const Description = Type.String({ maxLength: 10_000, ...plain, description: 'What it is, in words for people.' })
 const Concurrency = Type.Integer({ minimum: 1, maximum: 10_000 })
 /** How many phases run at once, or the key that runs of the team hold. */
 export const ConcurrencySchema = Type.Union(
@@ -70,38 +82,60 @@ export const ConcurrencySchema = Type.Union(
       closed,
     ),
   ],
-  { 'x-expected': 'a whole number from 1 to 10000, or a mapping with a `key`' },
+  {
+    'x-expected': 'a whole number from 1 to 10000, or a mapping with a `key`',
+    description: 'How many phases of one run may run at once, or the key that limits how many runs there are at once.',
+  },
 )
 const Condition = Type.Union([Type.String(), Type.Boolean()], {
   ...plain,
   'x-expected': 'a CEL expression',
   description: 'CEL that gives a bool; the phase is skipped when it is false.',
 })
-const Values = Type.Record(Type.String(), Type.Any(), { ...templated, 'x-expected': 'a mapping of names to values' })
+const Values = Type.Record(Type.String(), Type.Any(), {
+  ...templated,
+  'x-expected': 'a mapping of names to values',
+  description: 'The inputs of the team that is called, by name.',
+})
 const Env = Type.Record(
   Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]*$' }),
-  Type.Union([Type.String(), Type.Number(), Type.Boolean()]),
-  { ...templated, 'x-expected': 'a mapping of variable names to values' },
+  Type.Union([Type.String(), Type.Number(), Type.Boolean(), Type.Null()]),
+  {
+    ...templated,
+    'x-expected': 'a mapping of variable names to values',
+    description:
+      'Variables for commands. Templates are read here, and never in the text of a command. A null gives an empty variable.',
+  },
 )
 
 const InputField = Type.Object(
   {
-    name: InputName,
-    type: Type.Optional(Type.Enum([...FIELD_TYPES], { default: 'string' })),
-    required: Type.Optional(Type.Boolean()),
-    default: Type.Optional(Type.Any(plain)),
-    choices: Type.Optional(Type.Array(Type.Any(plain), { minItems: 1, maxItems: 1_000 })),
+    name: { ...InputName, description: 'Its name, as in `{{ inputs.name }}`.' },
+    type: Type.Optional(
+      Type.Enum([...FIELD_TYPES], { default: 'string', description: 'What its value is; a text if it is left out.' }),
+    ),
+    required: Type.Optional(Type.Boolean({ description: 'Whether it must be given.' })),
+    default: Type.Optional(Type.Any({ ...plain, description: 'Its value where none is given.' })),
+    choices: Type.Optional(
+      Type.Array(Type.Any(plain), { minItems: 1, maxItems: 1_000, description: 'The values that it may have.' }),
+    ),
     description: Type.Optional(Description),
-    secret: Type.Optional(Type.Boolean()),
+    secret: Type.Optional(
+      Type.Boolean({ description: 'Whether its value is masked everywhere, and kept only until the run ends.' }),
+    ),
   },
   closed,
 )
 
 const OutputField = Type.Object(
   {
-    name: InputName,
-    type: Type.Optional(Type.Enum([...FIELD_TYPES])),
-    value: Type.Any(templated),
+    name: { ...InputName, description: 'Its name.' },
+    type: Type.Optional(
+      Type.Enum([...FIELD_TYPES], {
+        description: 'What it must be; a text if it is left out. A file is a file of the run.',
+      }),
+    ),
+    value: Type.Any({ ...templated, description: 'Its value, mostly a template; for a file its path, files/….' }),
     description: Type.Optional(Description),
   },
   closed,
@@ -109,58 +143,106 @@ const OutputField = Type.Object(
 
 export const TeamSchema = Type.Object(
   {
-    name: Type.String({ pattern: TEAM_NAME, 'x-expected': 'a name like @scope/name, of small letters, digits and -' }),
-    version: Type.String({ pattern: SEMVER, 'x-expected': 'a version of three numbers, such as 1.0.0' }),
+    name: Type.String({
+      pattern: TEAM_NAME,
+      'x-expected': 'a name like @scope/name, of small letters, digits and -',
+      description: 'The name of the team: @scope/name, with the scope local for what is not published.',
+    }),
+    version: Type.String({
+      pattern: SEMVER,
+      'x-expected': 'a version of three numbers, such as 1.0.0',
+      description: 'Its version, three numbers.',
+    }),
     description: Type.Optional(Description),
-    inputs: Type.Optional(Type.Array(InputField, { maxItems: 200 })),
-    outputs: Type.Optional(Type.Array(OutputField, { maxItems: 200 })),
+    inputs: Type.Optional(Type.Array(InputField, { maxItems: 200, description: 'What a caller may give.' })),
+    outputs: Type.Optional(Type.Array(OutputField, { maxItems: 200, description: 'What a caller gets.' })),
     concurrency: Type.Optional(ConcurrencySchema),
     requires: Type.Optional(Requires),
-    timeout: Type.Optional(Duration),
-    phases: Type.Array(Type.Any(templated), { minItems: 1, maxItems: MAX_PHASES }),
+    timeout: durationOf('How long a whole run may take.'),
+    phases: Type.Array(Type.Any(templated), {
+      minItems: 1,
+      maxItems: MAX_PHASES,
+      description: 'The phases. Those that depend on no other begin together.',
+    }),
   },
   closed,
 )
 
 const Command = Type.Object(
   {
-    name: EntryName,
-    run: Type.String({ minLength: 1 }),
+    name: { ...EntryName, description: 'The name of the command, for logs and results.' },
+    run: Type.String({
+      minLength: 1,
+      description:
+        'The command line, which sh runs in the workspace. With several lines, begin with `set -e` to stop at the first that fails.',
+    }),
     env: Type.Optional(Env),
-    timeout: Type.Optional(Duration),
-    effect: Type.Optional(Type.Enum(['idempotent', 'once'])),
+    timeout: durationOf('How long the command may take.'),
+    effect: Type.Optional(
+      Type.Enum(['idempotent', 'once'], {
+        description: 'Whether the command may run again (idempotent, the default) or never by itself (once).',
+      }),
+    ),
   },
   closed,
 )
 
 const Review = Type.Object(
   {
-    prompt: Type.String({ minLength: 1, ...templated }),
-    reviewers: Type.Optional(Type.Array(Type.String({ minLength: 1 }), { minItems: 1, maxItems: 100 })),
-    timeout: Type.Optional(Duration),
-    inputs: Type.Optional(Type.Array(InputField, { maxItems: 100 })),
+    prompt: Type.String({ minLength: 1, ...templated, description: 'What the person is asked.' }),
+    reviewers: Type.Optional(
+      Type.Array(Type.String({ minLength: 1 }), {
+        minItems: 1,
+        maxItems: 100,
+        description: 'Who may decide: names of users of the hub, or any for whoever may decide.',
+      }),
+    ),
+    timeout: durationOf('How long to wait for the answer, before the review escalates.'),
+    inputs: Type.Optional(
+      Type.Array(InputField, { maxItems: 100, description: 'A form. Its values become the data of the phase.' }),
+    ),
   },
-  closed,
+  { ...closed, description: 'The question to a person, which is asked once the commands have passed.' },
 )
 
 /** Fields of every phase. */
 const common = {
-  name: PhaseName,
-  type: Type.Optional(Type.Enum(['standard', 'gate', 'team', 'map'])),
-  depends_on: Type.Optional(Type.Array(PhaseName, { maxItems: MAX_PHASES, 'x-expected': 'a list of phase names' })),
+  name: { ...PhaseName, description: 'The name of the phase, as in `{{ phases.name.data }}` and files/<name>/.' },
+  type: Type.Optional(
+    Type.Enum(['standard', 'gate', 'team', 'map'], {
+      description:
+        'What it does: call an agent (standard, the default), ask a person, run a team, or one for each item.',
+    }),
+  ),
+  depends_on: Type.Optional(
+    Type.Array(PhaseName, {
+      maxItems: MAX_PHASES,
+      'x-expected': 'a list of phase names',
+      description: 'The phases that must end before this one begins.',
+    }),
+  ),
   when: Type.Optional(Condition),
-  always: Type.Optional(Type.Boolean()),
-  on_failure: Type.Optional(Type.Enum(['fail', 'continue', 'escalate'])),
+  always: Type.Optional(
+    Type.Boolean({ description: 'Whether it runs even after a failure, a cancel or a time-out of the run.' }),
+  ),
+  on_failure: Type.Optional(
+    Type.Enum(['fail', 'continue', 'escalate'], {
+      description:
+        'What a failure does: end the run (fail, the default), nothing (continue), or ask a person (escalate).',
+    }),
+  ),
   retry: Type.Optional(
     Type.Object(
       {
-        attempts: Type.Optional(Type.Integer({ minimum: 1, maximum: 100 })),
-        backoff: Type.Optional(Duration),
+        attempts: Type.Optional(
+          Type.Integer({ minimum: 1, maximum: 100, description: 'How often it is tried, the first time included.' }),
+        ),
+        backoff: durationOf('How long to wait before the second attempt; the wait then doubles.'),
       },
-      closed,
+      { ...closed, description: 'Repeats the phase after a failure that may be temporary.' },
     ),
   ),
-  timeout: Type.Optional(Duration),
+  timeout: durationOf('How long one attempt may take.'),
 }
 
 const subTeam = {
@@ -168,24 +250,42 @@ const subTeam = {
   inputs: Type.Optional(Values),
 }
 
+export const NOTIFY_WORDS = 'The events of the run that are told, as a list or each with its message.'
+
 const Notify = Type.Union(
   [
     Type.Array(Type.Enum([...EVENTS]), { minItems: 1 }),
-    Type.Object(Object.fromEntries(EVENTS.map(event => [event, Type.Optional(Type.Any())])), closed),
+    Type.Object(
+      Object.fromEntries(EVENTS.map(event => [event, Type.Optional(Type.Any({ description: EVENT_WORDS[event] }))])),
+      closed,
+    ),
   ],
-  { 'x-expected': 'a list of events, or a mapping of events to their options', ...templated },
+  {
+    'x-expected': 'a list of events, or a mapping of events to their options',
+    ...templated,
+    description: NOTIFY_WORDS,
+  },
 )
+
+export const AGENT_WORDS = 'The agent, such as exec; issues@eu is issues with the settings of agents.issues@eu.'
+export const ACTION_WORDS = 'What the agent does, if it can do several things.'
 
 /** Fields by type of phase. Those of the agent are added to standard phases and listeners. */
 export const PHASE_FIELDS = {
   standard: {
     ...common,
-    agent: Type.String({ minLength: 1 }),
-    action: Type.Optional(Type.String({ minLength: 1 })),
+    agent: Type.String({ minLength: 1, description: AGENT_WORDS }),
+    action: Type.Optional(Type.String({ minLength: 1, description: ACTION_WORDS })),
   },
   gate: {
     ...common,
-    commands: Type.Optional(Type.Array(Command, { minItems: 1, maxItems: 100 })),
+    commands: Type.Optional(
+      Type.Array(Command, {
+        minItems: 1,
+        maxItems: 100,
+        description: 'Commands that must pass. The person sees what they print.',
+      }),
+    ),
     env: Type.Optional(Env),
     review: Type.Optional(Review),
   },
@@ -193,12 +293,28 @@ export const PHASE_FIELDS = {
   map: {
     ...common,
     ...subTeam,
-    items: Type.Array(Type.Any(), templated),
-    key: Type.Optional(Type.Union([Type.String(), Type.Number()], templated)),
-    concurrency: Type.Optional(Concurrency),
-    on_item_failure: Type.Optional(Type.Enum(['stop', 'continue'])),
+    items: Type.Array(Type.Any(), {
+      ...templated,
+      description: 'The list; its items are `item`, and their places from 0 `index`.',
+    }),
+    key: Type.Optional(
+      Type.Union([Type.String(), Type.Number()], {
+        ...templated,
+        description: 'What names an item, so that a resume finds it again; its place if it is left out.',
+      }),
+    ),
+    concurrency: Type.Optional({ ...Concurrency, description: 'How many items run at once.' }),
+    on_item_failure: Type.Optional(
+      Type.Enum(['stop', 'continue'], {
+        description: 'Whether an item that fails ends the map (stop, the default) or only itself (continue).',
+      }),
+    ),
   },
-  listener: { name: PhaseName, agent: Type.String({ minLength: 1 }), notify: Notify },
+  listener: {
+    name: { ...PhaseName, description: 'The name of the listener.' },
+    agent: Type.String({ minLength: 1, description: AGENT_WORDS }),
+    notify: Notify,
+  },
 } satisfies Record<string, Record<string, TSchema>>
 
 export type PhaseKind = keyof typeof PHASE_FIELDS

@@ -32,6 +32,17 @@ export function isOfType(value: Json, type: FieldType): boolean {
 }
 
 /**
+ * The function of expressions that makes `value` one of `type`: of a text that is a number, as databases give decimals,
+ * and of a number for a text. Null when there is none.
+ */
+export function conversionOf(value: Json, type: FieldType): 'double' | 'string' | null {
+  if (type === 'number' && typeof value === 'string') {
+    return value.trim() !== '' && Number.isFinite(Number(value)) ? 'double' : null
+  }
+  return type === 'string' && (typeof value === 'number' || typeof value === 'boolean') ? 'string' : null
+}
+
+/**
  * The problem with `value` as the value of `field`; null when there is none. The message does not repeat the value,
  * which may be a secret.
  */

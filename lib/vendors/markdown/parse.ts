@@ -154,7 +154,7 @@ const elements = (nodes: Element['props']['children']): Element[] =>
 
 const paragraphOf = (text: string): Block[] => (text ? [paragraph([textNode(text)])] : [])
 
-/** All text at any depth. */
+/** The text of nodes and of everything inside them, without their marks. */
 function textOf(nodes: Element['props']['children']): string {
   const found: string[] = []
   const open: Node[] = [...(nodes ?? [])].reverse()

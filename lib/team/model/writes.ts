@@ -1,0 +1,76 @@
+// What the phases and listeners of a team write to other systems: by which agent, how often, and with whose credential.
+
+import { type AgentDefinition, type Handler, isSecret } from '../../agent/define.ts'
+import type { Effect } from '../../agent/effect.ts'
+import type { Json } from '../../json.ts'
+import type { StandardPhase, Team } from './compiled-team.ts'
+
+/** The agents that teams name. */
+export interface Agents {
+  get(name: string): AgentDefinition | undefined
+}
+
+export interface Write {
+  /** Names of the phases from the top team down. */
+  phase: string[]
+  agent: string
+  action: string | null
+  effect: Exclude<Effect, 'read'> | 'by entry'
+  /** As written in the file; absent for a listener. */
+  entry?: Json
+  /** Settings that authorize it. */
+  credentials: string[]
+}
+
+/** What the listeners of a team write. `path` are the phases above it. */
+export function listenerWrites(agents: Agents, { listeners }: Team, path: readonly string[]): Write[] {
+  return listeners.flatMap(({ name, agent }) => writeOf(agents, [...path, name], agent, null, 'notify'))
+}
+
+/** What a phase writes. What its commands do is not known. */
+export function phaseWrites(agents: Agents, phase: StandardPhase, path: readonly string[]): Write[] {
+  const { agent, action = null, sources, targets, fields } = phase
+  const place = [...path, phase.name]
+  if (sources.length + targets.length === 0) return writeOf(agents, place, agent, action, 'phase', fields.source)
+  return [
+    ...sources.flatMap(({ entry }) => writeOf(agents, place, agent, action, 'source', entry.source)),
+    ...targets.flatMap(({ entry }) => writeOf(agents, place, agent, action, 'target', entry.source)),
+  ]
+}
+
+function writeOf(
+  agents: Agents,
+  phase: string[],
+  agent: string,
+  action: string | null,
+  kind: 'source' | 'target' | 'phase' | 'notify',
+  entry?: Json,
+): Write[] {
+  const definition = agents.get(agent)
+  const handler: Handler | undefined = action === null ? definition?.[kind] : definition?.actions?.[action]
+  if (!definition || !handler || agent === 'exec') return []
+  const effect = effectOf(handler, entry)
+  if (effect === 'read') return []
+  const credentials = credentialsOf(agent, definition)
+  return [{ phase, agent, action, effect, ...(entry !== undefined && { entry }), credentials }]
+}
+
+/**
+ * A handler whose effect depends on the entry may fail here, because the entry still has a template in place of a
+ * value.
+ */
+function effectOf({ effect }: Handler, entry: Json | undefined): Effect | 'by entry' {
+  if (typeof effect !== 'function') return effect
+  try {
+    return effect(entry)
+  } catch {
+    return 'by entry'
+  }
+}
+
+/** The secret settings of an agent. */
+export function credentialsOf(agent: string, { settings }: AgentDefinition): string[] {
+  return Object.entries(settings.properties ?? {})
+    .filter(([, schema]) => isSecret(schema))
+    .map(([name]) => `agents.${agent}.${name}`)
+}
