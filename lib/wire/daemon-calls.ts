@@ -7,9 +7,10 @@ import { EVERY_CHOICE } from './choices.ts'
 import { Field } from './forms.ts'
 import { listOf, PAGE } from './page.ts'
 import { AnyJson, AnyObject, AnyText, NullableText, Time } from './parts.ts'
-import { Plan, Problem } from './plans.ts'
+import { AnyTeam, Plan, Problem } from './plans.ts'
 import {
   FileRecord,
+  History,
   LogLine,
   ReviewRecord,
   RunRecord,
@@ -74,6 +75,9 @@ export const DeleteRun = call('/v1/runs/delete', OneRun, RunRecord)
 export const GetRun = call('/v1/runs/get', OneRun, ToldDetail)
 export const GetTree = call('/v1/runs/tree', OneRun, ToldTree)
 export const GetPhases = call('/v1/runs/phases', OneRun, ToldPhases, 'run_phases')
+/** The team of a run as it was read when the run began. */
+export const GetTeam = call('/v1/runs/team', OneRun, AnyTeam)
+export const GetHistory = call('/v1/runs/history', OneRun, History)
 export const GetWhy = call('/v1/runs/why', OneRun, Why)
 
 export const GetLogs = call(
@@ -192,6 +196,28 @@ export const ListAgents = call(
     agents: Type.Array(AgentEntry),
     skipped: Type.Array(Type.Object({ file: AnyText, reason: AnyText })),
   }),
+)
+
+const Finding = Type.Object({
+  /** `issues`, or `issues@eu` for another account. For other findings a key of settings.yml, or `hub`. */
+  agent: AnyText,
+  /**
+   * `fine`; `wrong`: the settings, the reply or the permissions; `unset`: nothing is configured; `settings`: the
+   * settings are valid, and there is no system to ask.
+   */
+  state: Type.Enum(['fine', 'wrong', 'unset', 'settings']),
+  /** The owner of the credential. */
+  who: NullableText,
+  /** Permissions that the credential lacks. */
+  missing: Type.Array(AnyText),
+  text: AnyText,
+})
+export type Finding = Static<typeof Finding>
+/** Asks the systems of all agents, or of one, whether the credentials do. */
+export const ExamineAgents = call(
+  '/v1/agents/doctor',
+  Type.Object({ agent: Type.Optional(AnyText) }),
+  Type.Object({ findings: Type.Array(Finding) }),
 )
 
 const Setting = Type.Object({ key: AnyText, value: AnyJson })

@@ -4,13 +4,10 @@
 import type { Static } from 'typebox'
 import { closed, named } from '../schema.ts'
 import { Type } from '../type.ts'
+import { ENTITIES, type Entity, LEVELS, type Level } from './entities.ts'
 import { Id, Uuid } from './parts.ts'
 
-export const ENTITIES = ['users', 'orgs', 'scopes', 'teams', 'tokens', 'realms', 'daemons', 'runs', 'dispatch'] as const
-export type Entity = (typeof ENTITIES)[number]
-
-export const LEVELS = ['read', 'write', 'admin'] as const
-export type Level = (typeof LEVELS)[number]
+export { ENTITIES, type Entity, LEVELS, type Level }
 
 const Levels = Type.Array(Type.Enum([...LEVELS]), { minItems: 1, uniqueItems: true })
 

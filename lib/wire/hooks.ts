@@ -3,9 +3,9 @@
 import type { Static } from 'typebox'
 import { named, nullable } from '../schema.ts'
 import { Type } from '../type.ts'
+import { HOOK_EVENTS } from './hook-events.ts'
 import { AnyText as Text, Time } from './parts.ts'
 
-export const HOOK_EVENTS = ['run.completed', 'run.failed', 'run.awaiting_input', 'daemon.stale'] as const
 export const HookEvent = Type.Enum([...HOOK_EVENTS])
 export type HookEvent = Static<typeof HookEvent>
 

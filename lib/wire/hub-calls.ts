@@ -1,13 +1,15 @@
-// The calls of the hub's API that daemons and the command line make for people, with a user token.
+// The calls of the hub's API that daemons and the command line make for people, with a user token: who somebody is, and
+// packages. hub-admin-calls.ts and hub-run-calls.ts have the others.
 
 import type { Static } from 'typebox'
 import { nullable } from '../schema.ts'
 import { Type } from '../type.ts'
 import { call } from './call.ts'
-import { Dispatched, Line, LOG_STATE, Phase, Realm, TreeEntry } from './hub-records.ts'
+import { Permissions } from './grants.ts'
+import { Realm } from './hub-records.ts'
 import { Download, PackageFile, PackageSignature } from './packages.ts'
 import { listOf, PAGE } from './page.ts'
-import { AnyObject, AnyText } from './parts.ts'
+import { AnyText } from './parts.ts'
 
 /** The data of replies that nobody reads. */
 const Anything = Type.Unknown()
@@ -21,8 +23,14 @@ export const DeleteSession = call('/v1/session/delete', Type.Object({}), Anythin
 
 export const GenerateToken = call(
   '/v1/auth/generate_token',
-  Type.Object({ type: Type.Enum(['user', 'realm']), name: AnyText, realm_ids: Type.Optional(Type.Array(AnyText)) }),
-  Type.Object({ token: AnyText }),
+  Type.Object({
+    type: Type.Enum(['user', 'realm']),
+    name: AnyText,
+    permissions: Type.Optional(Permissions),
+    realm_ids: Type.Optional(Type.Array(AnyText)),
+    expires_in_days: Type.Optional(Type.Integer()),
+  }),
+  Type.Object({ id: Type.Integer(), name: AnyText, token: AnyText, expires_at: nullable(AnyText) }),
 )
 
 /**
@@ -36,14 +44,22 @@ export const Whoami = call(
     type: AnyText,
     kind: AnyText,
     user: nullable(Type.Object({ id: Type.Integer(), username: AnyText })),
+    realm_ids: Type.Optional(Type.Array(AnyText)),
     permissions: Type.Object({ access: Type.Record(Type.String(), Type.Array(AnyText)) }),
     realm_role: Type.Optional(nullable(AnyText)),
+    /** Epoch milliseconds. */
+    expires_at: Type.Optional(nullable(Type.Number())),
   }),
 )
 
 export type Identity = Static<typeof Whoami.data>
 
-export const ListRealms = call('/v1/realms/list', Type.Object(PAGE), listOf('realms', Realm))
+export const ListRealms = call(
+  '/v1/realms/list',
+  Type.Object({ ...PAGE, org_id: Type.Optional(Type.Integer()) }),
+  listOf('realms', Realm),
+)
+export const GetRealm = call('/v1/realms/get', Type.Object({ realm_id: AnyText }), Realm)
 export const AddTeam = call('/v1/realms/add_team', Type.Object({ realm_id: AnyText, team: AnyText }), Anything)
 
 export const PublishTeam = call(
@@ -56,38 +72,3 @@ export const PublishTeam = call(
   Type.Object({ name: AnyText, version: AnyText, sha256: AnyText }),
 )
 export const DownloadTeam = call('/v1/teams/download', Type.Object({ team: AnyText }), Download)
-
-export const DispatchRun = call(
-  '/v1/dispatch/run',
-  Type.Object({
-    realm_id: AnyText,
-    team: AnyText,
-    inputs: Type.Optional(AnyObject),
-    run_name: Type.Optional(AnyText),
-    workspace: Type.Optional(AnyText),
-  }),
-  Dispatched,
-)
-
-/** Lines of a log, and how much of it the hub has. */
-export const GetHubLogs = call(
-  '/v1/runs/logs',
-  Type.Object({
-    run_id: AnyText,
-    phase: Type.Optional(AnyText),
-    after_seq: Type.Optional(Type.Integer()),
-    limit: Type.Optional(Type.Integer()),
-  }),
-  Type.Object({ lines: Type.Array(Line), next: Type.Integer(), ...LOG_STATE }),
-)
-export const GetHubPhases = call(
-  '/v1/runs/phases',
-  Type.Object({ run_id: AnyText }),
-  Type.Object({ phases: Type.Array(Phase) }),
-)
-
-export const GetTree = call(
-  '/v1/runs/tree',
-  Type.Object({ run_id: AnyText }),
-  Type.Object({ root_run_id: AnyText, runs: Type.Array(TreeEntry) }),
-)

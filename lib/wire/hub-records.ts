@@ -44,6 +44,7 @@ export const Token = named('token', {
   expires_at: nullable(Iso),
   revoked_at: nullable(Iso),
 })
+export type Token = Static<typeof Token>
 
 export const Org = named('org', {
   id: Type.Integer(),
@@ -52,6 +53,7 @@ export const Org = named('org', {
   created_at: Time,
   my_role: Type.Enum(['member', 'admin', 'owner']),
 })
+export type Org = Static<typeof Org>
 
 export const Scope = named('scope', {
   id: Type.Integer(),
@@ -61,6 +63,7 @@ export const Scope = named('scope', {
   created_at: Time,
   my_role: Type.Enum(['org', 'member', 'owned']),
 })
+export type Scope = Static<typeof Scope>
 
 export const RealmRole = Type.Enum(['member', 'operator', 'admin'])
 
@@ -72,9 +75,11 @@ export const Realm = named('realm', {
   created_at: Time,
   my_role: RealmRole,
 })
+export type Realm = Static<typeof Realm>
 
 /** An account in an org, a scope or a realm. */
 export const Member = named('member', { user_id: Type.Integer(), username: Text, role: Text })
+export type Member = Static<typeof Member>
 
 /** The reply to setting a member's role in `of`. Without the role, it is the reply to removing the member. */
 export function memberOf<K extends string, S extends TSchema>(key: K, of: S) {
@@ -114,6 +119,8 @@ export const Daemon = named('daemon', {
   approved: Type.Boolean(),
   /** Whether an operator lets it take no more runs. */
   paused: Type.Boolean(),
+  /** Milliseconds by which its clock is ahead; null while this hub has not heard it. */
+  clock_offset: nullable(Type.Integer()),
   registered_at: Time,
   last_seen_at: Time,
   removed_at: nullable(Time),

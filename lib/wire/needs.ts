@@ -32,7 +32,10 @@ export const WrittenLabels = Type.Union(
       { maxItems: MOST },
     ),
   ],
-  { 'x-expected': 'a mapping of labels to values, or a list such as [gpu, region=eu]' },
+  {
+    'x-expected': 'a mapping of labels to values, or a list such as [gpu, region=eu]',
+    description: 'The labels that the daemon must have.',
+  },
 )
 
 const WrittenAgents = Type.Union(
@@ -45,13 +48,16 @@ const WrittenAgents = Type.Union(
       maxItems: MOST,
     }),
   ],
-  { 'x-expected': 'a list of agents, or a mapping of agents to ranges of versions' },
+  {
+    'x-expected': 'a list of agents, or a mapping of agents to ranges of versions',
+    description: 'The agents that must be ready for work on the daemon.',
+  },
 )
 
 /** `requires` of a team.yml and of dispatch/run. */
 export const Requires = Type.Object(
   { labels: Type.Optional(WrittenLabels), agents: Type.Optional(WrittenAgents) },
-  { additionalProperties: false },
+  { additionalProperties: false, description: 'What the daemon must have that a hub gives the run to.' },
 )
 export type Requires = Static<typeof Requires>
 

@@ -3,7 +3,7 @@
 import type { Static } from 'typebox'
 import { named, nullable } from '../schema.ts'
 import { Type } from '../type.ts'
-import { AnyText, Time } from './parts.ts'
+import { AnyText, NullableText, Time } from './parts.ts'
 
 export const PackageFile = Type.Object({ path: AnyText, content_base64: AnyText })
 export type PackageFile = Static<typeof PackageFile>
@@ -35,3 +35,25 @@ export const Download = named('team_files', {
   signature: Signature,
 })
 export type Download = Static<typeof Download>
+
+/** What a version reaches, with everything that it calls. */
+export const Reach = named('team_reach', {
+  writes: Type.Array(
+    Type.Object({
+      /** Names of the phases from the top team down. */
+      phase: Type.Array(AnyText),
+      agent: AnyText,
+      action: NullableText,
+      effect: Type.Enum(['idempotent', 'once', 'by entry']),
+      /** The `url` of the entry as written. Where other agents write is in the settings of daemons. */
+      to: NullableText,
+      /** Settings that authorize it. */
+      credentials: Type.Array(AnyText),
+    }),
+  ),
+  commands: Type.Array(AnyText, { description: 'Commands of `exec`, each after the names of its phases' }),
+  hosts: Type.Array(AnyText, { description: 'Origins of the URLs that are written out in its files' }),
+  secrets: Type.Array(AnyText, { description: 'Named secrets that it uses' }),
+  agents: Type.Array(Type.Object({ name: AnyText, credentials: Type.Array(AnyText) })),
+})
+export type Reach = Static<typeof Reach>

@@ -14,6 +14,16 @@ const PHASE = {
   when: Type.Optional(AnyText),
   agent: Type.Optional(AnyText),
   action: Type.Optional(AnyText),
+  /** How often it is tried, the first time included; absent for once. */
+  max_attempts: Type.Optional(Type.Integer()),
+  /** Milliseconds, per attempt. */
+  timeout: Type.Optional(Type.Integer()),
+  /** It runs after failures and a cancel, too. */
+  always: Type.Optional(Type.Boolean()),
+  /** Absent for `fail`. */
+  on_failure: Type.Optional(Type.Enum(['continue', 'escalate'])),
+  /** Whom a gate asks; `any` is whoever may decide. Absent when it asks nobody. */
+  reviewers: Type.Optional(Type.Array(AnyText)),
   /** As written; templates are evaluated when the phase runs. */
   inputs: Type.Optional(AnyJson),
   items: Type.Optional(AnyJson),
@@ -48,6 +58,9 @@ export type PlannedWrite = Static<typeof PlannedWrite>
 
 export const Problem = Type.Object({ path: AnyText, message: AnyText })
 
+/** Checked at the top only, because teams hold teams. */
+export const AnyTeam = Type.Unsafe<PlannedTeam>(Type.Object({ ...TEAM, phases: Type.Array(Phase) }))
+
 export const Plan = Type.Object({
   inputs: AnyObject,
   /** Named secrets that its teams use. */
@@ -68,8 +81,7 @@ export const Plan = Type.Object({
   }),
   /** Inputs, settings and secrets without which it cannot start. */
   missing: Type.Array(Problem),
-  /** Checked at the top only, because teams hold teams. */
-  team: Type.Unsafe<PlannedTeam>(Type.Object({ ...TEAM, phases: Type.Array(Phase) })),
+  team: AnyTeam,
   writes: Type.Array(PlannedWrite),
 })
 export type Plan = Static<typeof Plan>

@@ -39,7 +39,7 @@ export const BULLETIN = {
   teams_version: AnyText,
   teams: Type.Optional(Type.Array(AnyText)),
   approved: Type.Optional(Type.Boolean()),
-  artifacts: Type.Optional(Type.Boolean()),
+  artifacts: Type.Optional(Type.Boolean({ description: 'Whether the hub keeps files of runs.' })),
 }
 const Bulletin = Type.Object(BULLETIN)
 export type Bulletin = Static<typeof Bulletin>

@@ -5,7 +5,7 @@ import { nullable } from '../schema.ts'
 import { Type } from '../type.ts'
 import { REVIEW_KINDS } from './choices.ts'
 import { AnyJson, AnyObject, AnyText, NullableText, NullableTime, Time } from './parts.ts'
-import { PHASE_STATES, PHASE_TYPES, RUN_STATES, TOLD_PHASE_STATES, TOLD_RUN_STATES } from './states.ts'
+import { PHASE_STATES, PHASE_TYPES, RUN_STATES, SHOWN_RUN_STATES, TOLD_PHASE_STATES } from './states.ts'
 
 /** Why a run or a phase failed. `phase` and `run_id` name the leaf where the failure began. */
 export const RunError = Type.Object({
@@ -27,8 +27,11 @@ export const FileRecord = Type.Object({
 })
 
 const RunState = Type.Enum([...RUN_STATES])
-/** The state that is shown to people: a run that no process continues is `interrupted`. */
-const ToldRunState = Type.Enum([...TOLD_RUN_STATES])
+/**
+ * The state that is shown to people: a run that no process continues is `interrupted`. What a hub tells of runs is read
+ * in the same form, and there a run whose daemon is silent is `crashed`.
+ */
+const ToldRunState = Type.Enum([...SHOWN_RUN_STATES])
 
 const RUN = {
   run_id: AnyText,
@@ -50,6 +53,7 @@ const RUN = {
   completed_at: NullableTime,
 }
 const recorded = <P extends TProperties>(more: P) => Type.Object({ ...RUN, state: RunState, ...more })
+/** A run as people are shown it. */
 const told = <P extends TProperties>(more: P) => Type.Object({ ...RUN, state: ToldRunState, ...more })
 
 /** A run as the engine records it. */
@@ -57,9 +61,10 @@ export const RunRecord = recorded({})
 export type RunRecord = Static<typeof RunRecord>
 /** An item of `runs/list`. */
 export const ToldRun = told({})
+export type ToldRun = Static<typeof ToldRun>
 
 /** An item of `deliveries` in `runs/get`. */
-const DeliveryRecord = Type.Object({
+export const DeliveryRecord = Type.Object({
   phase: AnyText,
   event: AnyText,
   state: Type.Enum(['pending', 'sent', 'delivered', 'failed', 'unknown']),
@@ -70,6 +75,7 @@ const RunDetail = recorded(DELIVERIES)
 export type RunDetail = Static<typeof RunDetail>
 /** `runs/get`. */
 export const ToldDetail = told(DELIVERIES)
+export type ToldDetail = Static<typeof ToldDetail>
 
 const TREE_ENTRY = {
   run_id: AnyText,
@@ -88,7 +94,8 @@ export const ToldTree = Type.Object({
   runs: Type.Array(Type.Object({ ...TREE_ENTRY, state: ToldRunState })),
 })
 
-const SubRun = Type.Object({ run_id: AnyText, run_name: NullableText, state: RunState })
+const SUB_RUN = { run_id: AnyText, run_name: NullableText }
+const SubRun = Type.Object({ ...SUB_RUN, state: RunState })
 export type SubRun = Static<typeof SubRun>
 
 const BARE_PHASE = {
@@ -108,10 +115,39 @@ const BARE_PHASE = {
   /** What the phase waits for while a process executes its run; null when it works or has ended. */
   waiting: NullableText,
 }
-const PHASE = { ...BARE_PHASE, data: AnyJson, sub_runs: Type.Array(SubRun) }
+
+/** An attempt of a phase that was followed by another one. `ended_at` is null when its process ended before it did. */
+const AttemptRecord = Type.Object({
+  phase: AnyText,
+  attempt: Type.Integer(),
+  state: Type.Enum(['failed', 'cancelled', 'completed', 'skipped', 'interrupted']),
+  error: nullable(RunError),
+  started_at: Time,
+  ended_at: NullableTime,
+})
+export type AttemptRecord = Static<typeof AttemptRecord>
+
+/** A write to another system that must not happen twice. */
+export const Written = Type.Object({
+  run_id: AnyText,
+  phase: AnyText,
+  entry: AnyText,
+  state: Type.Enum(['sent', 'done', 'unknown']),
+  /** The id that the other system gave it. */
+  id: NullableText,
+  url: NullableText,
+})
+export type Written = Static<typeof Written>
+
+/** `runs/history`: what happened in a run before what `runs/phases` tells, and what its phases wrote outside. */
+export const History = Type.Object({ attempts: Type.Array(AttemptRecord), written: Type.Array(Written) })
+export type History = Static<typeof History>
+
+const PHASE = { ...BARE_PHASE, data: AnyJson }
+const ToldSubRun = Type.Object({ ...SUB_RUN, state: ToldRunState })
 const PhaseState = Type.Enum([...PHASE_STATES])
 
-const PhaseRecord = Type.Object({ ...PHASE, state: PhaseState })
+const PhaseRecord = Type.Object({ ...PHASE, state: PhaseState, sub_runs: Type.Array(SubRun) })
 export type PhaseRecord = Static<typeof PhaseRecord>
 
 const RunPhases = Type.Object({ run_id: AnyText, state: RunState, phases: Type.Array(PhaseRecord) })
@@ -120,7 +156,9 @@ export type RunPhases = Static<typeof RunPhases>
 export const ToldPhases = Type.Object({
   run_id: AnyText,
   state: ToldRunState,
-  phases: Type.Array(Type.Object({ ...PHASE, state: Type.Enum([...TOLD_PHASE_STATES]) })),
+  phases: Type.Array(
+    Type.Object({ ...PHASE, state: Type.Enum([...TOLD_PHASE_STATES]), sub_runs: Type.Array(ToldSubRun) }),
+  ),
 })
 
 export const LogLine = Type.Object({
@@ -134,6 +172,10 @@ export const LogLine = Type.Object({
   fields: Type.Optional(AnyObject),
 })
 export type LogLine = Static<typeof LogLine>
+
+/** Consecutive lines of the log of a tree that belong to one run: an event `log`, and a line of `runs/log`. */
+const TreeLines = Type.Object({ run_id: AnyText, lines: Type.Array(LogLine) })
+export type TreeLines = Static<typeof TreeLines>
 
 /** A review as `reviews/list` returns it. */
 export const ReviewRecord = Type.Object({
@@ -153,18 +195,6 @@ export const ReviewRecord = Type.Object({
   decided_at: NullableTime,
 })
 export type ReviewRecord = Static<typeof ReviewRecord>
-
-/** A write to another system that must not happen twice. */
-export const Written = Type.Object({
-  run_id: AnyText,
-  phase: AnyText,
-  entry: AnyText,
-  state: Type.Enum(['sent', 'done', 'unknown']),
-  /** The id that the other system gave it. */
-  id: NullableText,
-  url: NullableText,
-})
-export type Written = Static<typeof Written>
 
 /** One step of the chain: a run and the phase in it that decided its end. */
 const Cause = Type.Object({
@@ -200,6 +230,9 @@ const PhaseEvent = Type.Object({
   position: Type.Integer(),
   /** The number of items of a map, once it is known. */
   items: nullable(Type.Integer()),
+  /** How many attempts failed and were, or are, followed by another one, of at most `max_attempts`. A hub does not know. */
+  failures: Type.Optional(Type.Integer()),
+  max_attempts: Type.Optional(Type.Integer()),
 })
 /** A phase in an event. Its result is not included; `runs/phases` returns it. */
 export type PhaseEvent = Static<typeof PhaseEvent>
@@ -208,7 +241,7 @@ export type PhaseEvent = Static<typeof PhaseEvent>
 export const EVENTS = {
   run: RunRecord,
   phase: PhaseEvent,
-  log: Type.Object({ run_id: AnyText, lines: Type.Array(LogLine) }),
+  log: TreeLines,
   end: RunRecord,
 } as const
 

@@ -22,6 +22,9 @@ export const HUB_RUN_STATES = [...RUN_STATES, 'crashed'] as const
 export const TOLD_RUN_STATES = [...RUN_STATES, 'interrupted'] as const
 export const TOLD_PHASE_STATES = [...PHASE_STATES, 'interrupted'] as const
 
+/** What a command may be told about a run, by a daemon or by a hub. */
+export const SHOWN_RUN_STATES = [...TOLD_RUN_STATES, 'crashed'] as const
+
 /** States that a run leaves only through a resume. */
 export const ENDED_RUN_STATES: readonly string[] = ['completed', 'failed', 'cancelled'] satisfies RunState[]
 

@@ -1,0 +1,108 @@
+// The calls of the hub's API with which the command line looks at runs and gives orders about them.
+
+import type { Static } from 'typebox'
+import { Type } from '../type.ts'
+import { call } from './call.ts'
+import { EVERY_CHOICE } from './choices.ts'
+import {
+  Deliveries,
+  Dispatched,
+  Line,
+  LOG_STATE,
+  Ordered,
+  Phase,
+  QueuedJob,
+  Review,
+  Run,
+  TreeEntry,
+} from './hub-records.ts'
+import { listOf, PAGE } from './page.ts'
+import { AnyObject, AnyText } from './parts.ts'
+
+const OneRun = Type.Object({ run_id: AnyText })
+
+export const DispatchRun = call(
+  '/v1/dispatch/run',
+  Type.Object({
+    realm_id: AnyText,
+    team: AnyText,
+    inputs: Type.Optional(AnyObject),
+    run_name: Type.Optional(AnyText),
+    workspace: Type.Optional(AnyText),
+  }),
+  Dispatched,
+)
+export const CancelDispatched = call('/v1/dispatch/cancel', OneRun, Ordered)
+export const ResumeDispatched = call(
+  '/v1/dispatch/resume',
+  Type.Object({ run_id: AnyText, from_phase: Type.Optional(AnyText) }),
+  Ordered,
+)
+export const ListQueue = call(
+  '/v1/dispatch/queue',
+  Type.Object({ ...PAGE, realm_id: AnyText }),
+  listOf('jobs', QueuedJob),
+)
+
+export type HubRun = Static<typeof Run>
+export const ListHubRuns = call(
+  '/v1/runs/list',
+  Type.Object({
+    ...PAGE,
+    realm_id: Type.Optional(AnyText),
+    state: Type.Optional(AnyText),
+    team: Type.Optional(AnyText),
+    root_only: Type.Optional(Type.Boolean()),
+  }),
+  listOf('runs', Run),
+)
+export const GetHubRun = call('/v1/runs/get', OneRun, Type.Object({ ...Run.properties, deliveries: Deliveries }))
+export const GetHubTree = call(
+  '/v1/runs/tree',
+  OneRun,
+  Type.Object({ root_run_id: AnyText, runs: Type.Array(TreeEntry) }),
+)
+export type HubPhase = Static<typeof Phase>
+export const GetHubPhases = call(
+  '/v1/runs/phases',
+  OneRun,
+  Type.Object({ run_id: AnyText, state: Run.properties.state, phases: Type.Array(Phase) }),
+)
+
+/** Lines of a log, and how much of it the hub has. */
+export const GetHubLogs = call(
+  '/v1/runs/logs',
+  Type.Object({
+    run_id: AnyText,
+    phase: Type.Optional(AnyText),
+    after_seq: Type.Optional(Type.Integer()),
+    limit: Type.Optional(Type.Integer()),
+  }),
+  Type.Object({ lines: Type.Array(Line), next: Type.Integer(), ...LOG_STATE }),
+)
+
+export type HubReview = Static<typeof Review>
+export const ListHubReviews = call(
+  '/v1/reviews/list',
+  Type.Object({ ...PAGE, run_id: Type.Optional(AnyText), state: Type.Optional(AnyText) }),
+  listOf('reviews', Review),
+)
+export const DecideHubReview = call(
+  '/v1/reviews/decide',
+  Type.Object({
+    review_id: AnyText,
+    decision: Type.Enum([...EVERY_CHOICE]),
+    comment: Type.Optional(AnyText),
+    values: Type.Optional(AnyObject),
+  }),
+  Review,
+)
+
+/** The events of `GET /v1/runs/stream`, and of each the data that is read. `end` is the last one. */
+export const HUB_STREAM = '/v1/runs/stream'
+const { data: _, sub_runs: __, ...BARE_PHASE } = Phase.properties
+export const HUB_EVENTS = {
+  run: Run,
+  phase: Type.Object({ ...BARE_PHASE, run_id: AnyText, position: Type.Integer() }),
+  end: Run,
+} as const
