@@ -23,12 +23,12 @@ type Target = (typeof TARGETS)[number]
 const THREADS = ['lib/daemon/link/heartbeat.ts', 'lib/hub/packages/worker.ts']
 /** What is started as a process of its own (`ownProgram`). */
 const PROGRAMS = ['lib/vendors/database/sqlite-process.ts']
-/** What is read as files: migrations, units of services, and the sources that `agent new --from` copies. */
-const ASSETS = ['agents', 'db', 'deploy']
+/** What is read as files: migrations, units of services, and what `agent new --from`, `init` and `examples` copy. */
+const ASSETS = ['agents', 'db', 'deploy', 'examples']
 
 /** Compiles cadre for `target` into the file `outfile`. */
 export async function compile(outfile: string, target?: Target): Promise<void> {
-  const carried = carriedSource(await buildDashboard('cadre'))
+  const carried = carriedSource(await buildDashboard('cadre'), await buildDashboard('cadre', 'hub'))
   const entries = ['deploy/cadre.ts', ...THREADS].map(path => join(ROOT, path))
   const { success, logs } = await Bun.build({
     entrypoints: entries,
@@ -61,7 +61,7 @@ export async function compile(outfile: string, target?: Target): Promise<void> {
 }
 
 /** The module that takes the place of lib/carried.ts. Its imports are static, so that Bun finds what they name. */
-function carriedSource(dashboard: Dashboard): string {
+function carriedSource(dashboard: Dashboard, hubPages: Dashboard): string {
   const agents = readdirSync(join(ROOT, 'agents')).map(file => `agents/${file}`)
   const files = (paths: readonly string[], keyOf: (path: string) => string) =>
     loaders(paths.map(path => [keyOf(path), `../${path}`]))
@@ -78,6 +78,7 @@ export const carried = {
   },
   programs: ${files(PROGRAMS, path => path)},
   dashboard: ${JSON.stringify(dashboard)},
+  hubPages: ${JSON.stringify(hubPages)},
 }`
 }
 

@@ -1,7 +1,7 @@
 // How this program was called, so that every command that it prints can be pasted into the same shell.
 
 import { realpathSync } from 'node:fs'
-import { basename, join, relative } from 'node:path'
+import { basename, join, relative, resolve } from 'node:path'
 import { carried } from './carried.ts'
 import { installation, ROOT } from './place.ts'
 
@@ -35,13 +35,18 @@ function script(name: string): string {
   return basename(Bun.main) === name ? near(Bun.main) : name
 }
 
-function cadre(): string {
+/** What stands before the daemon's commands in whatever folder they are called. */
+export function calledAnywhere(): string {
+  return isCadre() ? cadre(quoted) : `bun ${quoted(resolve(Bun.main))}`
+}
+
+function cadre(otherwise = (file: string) => near(file, './')): string {
   const way = installation()
   if (way === 'bunx') return 'bunx cadre'
   if (way === 'npx' || process.env.npm_command === 'exec') return 'npx cadre'
   const file = carried ? process.execPath : join(ROOT, 'deploy/cadre')
   const found = Bun.which(basename(file))
-  return found !== null && isSame(found, file) ? basename(file) : near(file, './')
+  return found !== null && isSame(found, file) ? basename(file) : otherwise(file)
 }
 
 function isSame(one: string, other: string): boolean {

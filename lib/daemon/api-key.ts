@@ -8,7 +8,7 @@ import { isSessionForm } from '../secret-form.ts'
 export function noSession(): CadreError {
   return new CadreError(
     'invalid_request',
-    'the api key is a session token, which ends with its session: mint a durable one with auth/generate_token',
+    'the api key is a session token, which ends with its session: mint a durable one (`tokens create`)',
   )
 }
 

@@ -25,7 +25,7 @@ import { homeIsFull } from './full-disk.ts'
 import { databaseFile, makeHome, processesFolder } from './home.ts'
 import { type Lock, takeLock } from './lock.ts'
 import { Mask } from './mask.ts'
-import { ownSecrets } from './own-secrets.ts'
+import { ownSecrets, ownSecretsStamp } from './own-secrets.ts'
 import { Packages } from './packages.ts'
 import type { Remote } from './remote-credentials.ts'
 import type { RunTracing } from './run-tracing.ts'
@@ -48,6 +48,8 @@ export interface DaemonOptions {
 /** How long a start waits for its first write before it reports that the disk is full. */
 const FULL_MS = 2_000
 const ABANDON_MS = 500
+/** How often a running daemon looks whether its home has new credentials. */
+const OWN_SECRETS_MS = 100
 
 export class Daemon {
   readonly home: string
@@ -74,6 +76,9 @@ export class Daemon {
   /** What a command without a daemon tells the hub at its end, when the home is enrolled. */
   reporter: (Pick<Remote, 'lists'> & { finish(): Promise<void> }) | null = null
   readonly #mask: Mask
+  /** The credentials of the home that the mask knows, and when to look again. */
+  #ownSecrets: string
+  #lookAgain = 0
   /** The spans of runs, if they are exported. */
   #tracing: RunTracing | null = null
   /** The catalogues with which top runs began that are under way, where they are not the current one. */
@@ -123,6 +128,7 @@ export class Daemon {
     this.workspaces = new Workspaces(db)
     this.packages = new Packages(home, { trust: () => settings.packageTrust(), log })
     const secrets = new RootSecrets(home)
+    this.#ownSecrets = ownSecretsStamp(home)
     this.#mask = new Mask(() => [...ownSecrets(home, env), ...settings.secrets(this.catalogue)], log)
     settings.onSecrets(() => this.#mask.learn())
     const mode = settings.value('sync') === 'status' ? 'status' : 'full'
@@ -223,6 +229,17 @@ export class Daemon {
     for (const { message } of this.settings.unknown(this.catalogue)) this.log.warn('unknown setting', { message })
   }
 
+  /** Learns what `login` and `keys new` have written to the home, before an agent could read it. */
+  #lookForOwnSecrets(): void {
+    const now = performance.now()
+    if (now < this.#lookAgain) return
+    this.#lookAgain = now + OWN_SECRETS_MS
+    const stamp = ownSecretsStamp(this.home)
+    if (stamp === this.#ownSecrets) return
+    this.#ownSecrets = stamp
+    this.#mask.learn()
+  }
+
   /**
    * Looks for agents that were added, changed or removed. Runs from now on use them, and runs that are under way keep
    * those that they began with.
@@ -241,8 +258,11 @@ export class Daemon {
       this.log.info('agents were read again')
       this.tellSkippedAgents()
     }
+    // Requests that arrived together share one look at the folders.
     this.#renewing ??= renew().finally(() => {
-      this.#renewing = null
+      setImmediate(() => {
+        this.#renewing = null
+      })
     })
     return this.#renewing
   }
@@ -273,6 +293,7 @@ export class Daemon {
     const mask = this.#mask
     return {
       agent: async (reference, signal, rootId) => {
+        this.#lookForOwnSecrets()
         const catalogue = this.#begunWith.get(rootId) ?? this.catalogue
         const definition = (await catalogue.load([reference])).get(reference)
         if (!definition) {

@@ -11,22 +11,10 @@ import { isObject, type JsonObject } from '../json.ts'
 import type { Log } from '../log.ts'
 import { createRedactor, type Redactor } from '../redact.ts'
 import { noAgent, type Settings } from '../settings/settings.ts'
+import type { Finding } from '../wire/daemon-calls.ts'
 import { whyNoJobs } from './approval.ts'
 
-export interface Finding {
-  /** `issues`, or `issues@eu` for another account. For other findings a key of settings.yml, or `hub`. */
-  agent: string
-  /**
-   * `fine`; `wrong`: the settings, the reply or the permissions; `unset`: nothing is configured; `settings`: the
-   * settings are valid, and there is no system to ask.
-   */
-  state: 'fine' | 'wrong' | 'unset' | 'settings'
-  /** The owner of the credential. */
-  who: string | null
-  /** Permissions that the credential lacks. */
-  missing: string[]
-  text: string
-}
+export type { Finding }
 
 export interface Patient {
   home: string

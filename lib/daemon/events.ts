@@ -109,7 +109,8 @@ function phaseEvent(engine: Engine, row: RunRow, position: number): RunEvent {
   const phase = engine.store.phases.get(row.id, position)!
   const { data: _, sub_runs: __, ...record } = phaseRecord({ ...phase, data: null }, phases[position]!, phases, [])
   const items = record.type === 'map' && phase.started_at !== null ? engine.store.phases.total(row.id, position) : null
-  return { event: 'phase', data: { run_id: row.id, position, ...record, items } }
+  const tries = { failures: phase.failures, max_attempts: phases[position]!.retry.attempts }
+  return { event: 'phase', data: { run_id: row.id, position, ...record, items, ...tries } }
 }
 
 function rowOf(engine: Engine, runId: string): RunRow {

@@ -2,19 +2,10 @@
 // token, which proves that a caller on this machine may read the owner's files.
 
 import { randomBytes } from 'node:crypto'
-import {
-  accessSync,
-  chmodSync,
-  constants,
-  linkSync,
-  mkdirSync,
-  readFileSync,
-  rmSync,
-  statSync,
-  writeFileSync,
-} from 'node:fs'
+import { accessSync, chmodSync, constants, mkdirSync, readFileSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
+import { createWhole } from '../durable-file.ts'
 import { CadreError } from '../error.ts'
 
 type Environment = Record<string, string | undefined>
@@ -79,16 +70,7 @@ const REASONS: Record<string, string> = {
 export function localToken(home: string): string {
   const known = readToken(home)
   if (known) return known
-  const file = join(home, 'token')
-  const draft = `${file}.${process.pid}`
-  writeFileSync(draft, `${randomBytes(32).toString('base64url')}\n`, { mode: 0o600, flush: true })
-  try {
-    linkSync(draft, file)
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
-  } finally {
-    rmSync(draft)
-  }
+  createWhole(join(home, 'token'), `${randomBytes(32).toString('base64url')}\n`)
   return readToken(home)!
 }
 

@@ -1,7 +1,7 @@
 // The daemon's own secrets that a command of a run could read: its environment (`/proc/$PPID/environ`), the local
 // token, the session, and the keys of publishers in its home. They are masked like the secrets of the settings.
 
-import { readFileSync } from 'node:fs'
+import { readFileSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { isObject } from '../json.ts'
 import type { KnownSecret } from '../redact.ts'
@@ -20,6 +20,16 @@ export function ownSecrets(home: string, env: Record<string, string | undefined>
     ...signingKeysOf(home),
     ...Object.entries(env).flatMap(([name, value]) => (value ? inVariable(name, value) : [])),
   ]
+}
+
+/** Changes when `login`, `logout` or `keys` have changed what the home holds. */
+export function ownSecretsStamp(home: string): string {
+  return ['session', 'publish-keys.json'].map(name => stampOf(join(home, name))).join(' ')
+}
+
+function stampOf(file: string): string {
+  const found = statSync(file, { bigint: true, throwIfNoEntry: false })
+  return found ? `${found.ino} ${found.mtimeNs}` : 'none'
 }
 
 /**

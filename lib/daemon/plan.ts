@@ -1,14 +1,20 @@
 // Describes what a run would do without doing it: every phase at every depth, the inputs that would be passed, the
 // settings and secrets that are missing, and each write to another system with its phase and credential.
 
-import type { AgentDefinition, Handler } from '../agent/define.ts'
-import { isSecret } from '../agent/define.ts'
-import type { Effect } from '../agent/effect.ts'
 import { messageOf } from '../error.ts'
 import type { Json, JsonObject } from '../json.ts'
 import { maskInputs } from '../run/engine.ts'
 import type { SecretUser } from '../settings/settings.ts'
-import { type Bundle, inputsFor, needsOfBundle, type StandardPhase, teamsOf } from '../team/team.ts'
+import {
+  type Bundle,
+  inputsFor,
+  listenerWrites,
+  needsOfBundle,
+  type Phase,
+  phaseWrites,
+  teamsOf,
+  type Write,
+} from '../team/team.ts'
 import type { Plan, PlannedPhase, PlannedTeam, PlannedWrite } from '../wire/plans.ts'
 import { loadTeam, missingSettings, type RunRequest, type Stock, secretUsers } from './start-run.ts'
 
@@ -71,89 +77,62 @@ function planTeam(
   path: readonly string[],
   writes: PlannedWrite[],
 ): PlannedTeam {
-  const { name, version, phases, listeners, key: held } = bundle.team(key)
+  const found = bundle.team(key)
+  const { name, version, phases, key: held } = found
+  const toWrite = plannedWrite(stock)
   if (above.includes(key)) return { name, version, recursive: true, phases: [] }
-  for (const { name, agent } of listeners) addWrite(stock, writes, [...path, name], agent, null, 'notify')
+  writes.push(...listenerWrites(stock.catalogue, found, path).map(toWrite))
   return {
     name,
     version,
     ...(held && above.length > 0 && { unheld: held.source }),
     phases: phases.map(phase => {
-      const planned: PlannedPhase = {
-        name: phase.name,
-        type: phase.type,
-        depends_on: phase.dependsOn.map(position => phases[position]!.name),
-        ...(phase.when && { when: phase.when.source }),
-      }
+      const planned = plannedPhase(phase, phases)
       const place = [...path, phase.name]
       if (phase.type === 'gate') return planned
       if (phase.type === 'standard') {
-        planWrites(stock, writes, place, phase)
-        const entries = [...phase.sources, ...phase.targets].map(({ entry }) => entry.source)
-        return {
-          ...planned,
-          agent: phase.agent,
-          ...(phase.action !== undefined && { action: phase.action }),
-          entries: entries.length > 0 ? entries : [phase.fields.source],
-        }
+        writes.push(...phaseWrites(stock.catalogue, phase, path).map(toWrite))
+        return planned
       }
-      const below = planTeam(stock, bundle, phase.team, [...above, key], place, writes)
-      const items = phase.type === 'map' ? { items: phase.items.source } : {}
-      return { ...planned, inputs: phase.inputs.source, ...items, below }
+      return { ...planned, below: planTeam(stock, bundle, phase.team, [...above, key], place, writes) }
     }),
   }
 }
 
-function planWrites(stock: Stock, writes: PlannedWrite[], place: string[], phase: StandardPhase): void {
-  const { agent, action = null } = phase
-  const kinds = [
-    ['source', phase.sources],
-    ['target', phase.targets],
-  ] as const
-  for (const [kind, entries] of kinds) {
-    for (const { entry } of entries) addWrite(stock, writes, place, agent, action, kind, entry.source)
+/** The team of a run as it was read when the run began, without the teams below it. */
+export function teamAsRead(bundle: Bundle, key: string): PlannedTeam {
+  const { name, version, phases } = bundle.team(key)
+  return { name, version, phases: phases.map(phase => plannedPhase(phase, phases)) }
+}
+
+function plannedPhase(phase: Phase, phases: readonly Phase[]): PlannedPhase {
+  const planned: PlannedPhase = {
+    name: phase.name,
+    type: phase.type,
+    depends_on: phase.dependsOn.map(position => phases[position]!.name),
+    ...(phase.when && { when: phase.when.source }),
+    ...(phase.retry.attempts > 1 && { max_attempts: phase.retry.attempts }),
+    ...(phase.timeout !== undefined && { timeout: phase.timeout }),
+    ...(phase.always && { always: true }),
+    ...(phase.onFailure !== 'fail' && { on_failure: phase.onFailure }),
+    ...(phase.type === 'gate' && phase.review && { reviewers: phase.review.reviewers }),
   }
-  if (phase.sources.length + phase.targets.length === 0) {
-    addWrite(stock, writes, place, agent, action, 'phase', phase.fields.source)
+  if (phase.type === 'gate') return planned
+  if (phase.type !== 'standard') {
+    return { ...planned, inputs: phase.inputs.source, ...(phase.type === 'map' && { items: phase.items.source }) }
+  }
+  const entries = [...phase.sources, ...phase.targets].map(({ entry }) => entry.source)
+  return {
+    ...planned,
+    agent: phase.agent,
+    ...(phase.action !== undefined && { action: phase.action }),
+    entries: entries.length > 0 ? entries : [phase.fields.source],
   }
 }
 
-function addWrite(
-  stock: Stock,
-  writes: PlannedWrite[],
-  phase: string[],
-  agent: string,
-  action: string | null,
-  kind: 'source' | 'target' | 'phase' | 'notify',
-  entry?: Json,
-): void {
-  const definition = stock.catalogue.get(agent)
-  const handler: Handler | undefined = action === null ? definition?.[kind] : definition?.actions?.[action]
-  if (!definition || !handler || agent === 'exec') return
-  const effect = effectOf(handler, entry)
-  if (effect === 'read') return
-  writes.push({
-    phase,
-    agent,
-    action,
-    effect,
-    to: target(stock, agent, entry),
-    credentials: secrets(agent, definition),
-  })
-}
-
-/**
- * A handler whose effect depends on the entry may fail here, because the entry still has a template in place of a
- * value.
- */
-function effectOf({ effect }: Handler, entry: Json | undefined): Effect | 'by entry' {
-  if (typeof effect !== 'function') return effect
-  try {
-    return effect(entry)
-  } catch {
-    return 'by entry'
-  }
-}
+const plannedWrite =
+  (stock: Stock) =>
+  ({ entry, ...write }: Write): PlannedWrite => ({ ...write, to: target(stock, write.agent, entry) })
 
 function target(stock: Stock, agent: string, entry: Json | undefined): string {
   const url = (entry as JsonObject | undefined)?.url
@@ -163,10 +142,4 @@ function target(stock: Stock, agent: string, entry: Json | undefined): string {
     if (typeof value === 'string') return value
   }
   return agent
-}
-
-function secrets(agent: string, { settings }: AgentDefinition): string[] {
-  return Object.entries(settings.properties ?? {})
-    .filter(([, schema]) => isSecret(schema))
-    .map(([name]) => `agents.${agent}.${name}`)
 }

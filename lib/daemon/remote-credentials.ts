@@ -21,6 +21,8 @@ export interface Remote {
    * that the key was configured here and fits any token.
    */
   keys(): readonly PublicKey[]
+  /** Asks the hub for its keys, because a token may be signed with one that is newer than the last heartbeat. */
+  renewKeys(): Promise<void>
   /** Throws the hub's error, or `unavailable` when the hub does not answer. */
   whoami(token: string): Promise<Identity>
   /** Whether runs of this team (`@scope/name`) are reported to the hub. */
@@ -61,6 +63,8 @@ const Claims = Type.Object({
   action: Type.Enum(['access', 'execute', 'cancel']),
   sub: Type.String({ minLength: 1 }),
   realm_id: Type.String(),
+  /** The role of the caller in the realm, from memberships alone. Hubs before it was told do not say it. */
+  realm_role: Type.Optional(Type.Enum(['none', 'member', 'operator', 'admin'])),
   run_id: Type.Optional(Type.String()),
   exp: Type.Number(),
   jti: Type.String({ minLength: 1 }),
@@ -77,17 +81,21 @@ export function createCredentials(
   used: UsedTokens,
   now: () => number = Date.now,
 ): Credentials {
-  const known = new Map<string, { asked: number; credential: Credential }>()
+  /** The user tokens that the hub vouched for, by their digest. */
+  const known = new Map<string, { asked: number; expires: number; credential: Credential }>()
   const imported = new Map<string, Promise<CryptoKey>>()
 
   return {
     connected: () => remote()?.connected() ?? false,
     check: bearer => look(bearer, WHOAMI_MS, TOLERANCE_S),
-    again: bearer =>
-      look(bearer, AGAIN_MS, 0).catch(error => {
+    async again(bearer) {
+      // Known without the hub, which may be away.
+      if (now() >= (known.get(digest(bearer))?.expires ?? Number.POSITIVE_INFINITY)) throw bad()
+      return look(bearer, AGAIN_MS, 0).catch(error => {
         if (error instanceof CadreError && error.code === 'unavailable') return null
         throw error
-      }),
+      })
+    },
   }
 
   async function look(bearer: string, maxAge: number, tolerance: number): Promise<Credential> {
@@ -100,15 +108,15 @@ export function createCredentials(
     if (!USER_TOKEN.test(token)) throw bad()
     const hub = remote()
     if (!hub?.connected()) throw new CadreError('unavailable', 'this daemon is not connected to its hub')
-    const hash = new Bun.CryptoHasher('sha256').update(token).digest('hex')
+    const hash = digest(token)
     const fresh = known.get(hash)
-    if (fresh && now() < fresh.asked + maxAge) return fresh.credential
+    if (fresh && now() < Math.min(fresh.asked + maxAge, fresh.expires)) return fresh.credential
     const asked = now()
     const reply = await hub.whoami(token).catch(refusal)
     if (reply.type !== 'user' || !reply.user || !reply.realm_role) throw bad()
     const credential = { name: reply.user.username, actions: actionsOf(reply), runId: null }
     if (known.size >= MOST_KNOWN) known.clear()
-    known.set(hash, { asked, credential })
+    known.set(hash, { asked, expires: reply.expires_at ?? Number.POSITIVE_INFINITY, credential })
     return credential
   }
 
@@ -116,10 +124,11 @@ export function createCredentials(
     const hub = remote()
     if (!hub?.daemonId) throw bad()
     const { jwtVerify } = await import('jose')
+    const known = (kid: string | undefined) =>
+      hub.keys().find(each => (each.kid || kid) === kid && (each.not_after ?? Number.POSITIVE_INFINITY) > now())
     const keyOf = async ({ kid }: { kid?: string }): Promise<CryptoKey> => {
-      const key = hub
-        .keys()
-        .find(each => (each.kid || kid) === kid && (each.not_after ?? Number.POSITIVE_INFINITY) > now())
+      if (!known(kid)) await hub.renewKeys()
+      const key = known(kid)
       if (!key) throw bad()
       return importKey(key.pem)
     }
@@ -134,8 +143,10 @@ export function createCredentials(
       throw bad()
     })
     if (!matches(Claims, payload) || payload.realm_id !== hub.realmId) throw bad()
-    const { action, run_id: runId = null, jti, sub, exp } = payload
-    const credential = { name: sub, actions: [action], runId }
+    const { action, realm_role, run_id: runId = null, jti, sub, exp } = payload
+    if (realm_role === 'none') throw bad()
+    const mayNot = realm_role === 'member' && action !== 'access'
+    const credential = { name: sub, actions: mayNot ? [] : [action], runId }
     if (action !== 'execute') return credential
     return { ...credential, spend: () => spend(jti, (exp + TOLERANCE_S) * 1_000) }
   }
@@ -152,6 +163,8 @@ export function createCredentials(
     return key
   }
 }
+
+const digest = (token: string): string => new Bun.CryptoHasher('sha256').update(token).digest('hex')
 
 const bad = () => new CadreError('unauthorized', BAD_CREDENTIAL)
 

@@ -45,6 +45,7 @@ const remote: Remote = {
   realmId: REALM,
   connected: () => connected,
   keys: () => [],
+  renewKeys: async () => {},
   async whoami() {
     asked++
     if (whoami instanceof CadreError) throw whoami
@@ -284,5 +285,58 @@ describe('user tokens', () => {
     whoami = new CadreError('unauthorized', 'revoked')
     now += 60_001
     expect(await ask(guard, READ, { bearer: USER_TOKEN })).toBe(401)
+  })
+
+  test('are trusted within that minute, but not past their expiry', async () => {
+    whoami = { ...person('operator', ['write']), expires_at: now + 30_000 }
+    const guard = guardOf()
+    expect(await ask(guard, READ, { bearer: USER_TOKEN })).toBe('ben')
+    whoami = new CadreError('unauthorized', 'expired')
+    now += 29_999
+    expect(await ask(guard, READ, { bearer: USER_TOKEN })).toBe('ben')
+    now += 1
+    expect(await ask(guard, READ, { bearer: USER_TOKEN })).toBe(401)
+  })
+})
+
+describe('for calls that last', () => {
+  const credentials = () =>
+    createCredentials(
+      () => enrolled,
+      used,
+      () => now,
+    )
+
+  test('a hub that does not answer changes nothing, until the user token expires', async () => {
+    const { check, again } = credentials()
+    whoami = {
+      type: 'user',
+      kind: 'durable',
+      user: { id: 1, username: 'ben' },
+      permissions: { access: { runs: ['read'] } },
+      realm_role: 'member',
+      expires_at: now + 3_600_000,
+    }
+    expect((await check(USER_TOKEN)).name).toBe('ben')
+    whoami = new CadreError('unavailable', 'away')
+    now += 3_599_999
+    expect(await again(USER_TOKEN)).toBeNull()
+    connected = false
+    expect(await again(USER_TOKEN)).toBeNull()
+    now += 1
+    await expect(again(USER_TOKEN)).rejects.toMatchObject({ code: 'unauthorized' })
+    connected = true
+    await expect(again(USER_TOKEN)).rejects.toMatchObject({ code: 'unauthorized' })
+  })
+
+  test('a dispatch token ends at its expiry, without the tolerance that a call has', async () => {
+    const { check, again } = credentials()
+    const bearer = await dispatchToken()
+    const start = now
+    now = (Math.floor(start / 1_000) + 300) * 1_000 - 1
+    expect((await again(bearer))?.name).toBe('ada')
+    now += 1
+    await expect(again(bearer)).rejects.toMatchObject({ code: 'unauthorized' })
+    expect((await check(bearer)).name).toBe('ada')
   })
 })

@@ -109,3 +109,16 @@ test('a gate waits, and its answer must fit the form', async () => {
   expect(await daemon.ended(run_id)).toMatchObject({ state: 'completed', outputs: { said: 'gladly' } })
   expect((await decide({ decision: 'approve', values: { answer: 'again' } })).body.error.code).toBe('invalid_state')
 })
+
+test('a field of the form that was left empty is null', async () => {
+  const optional = GATE.replace('required: true }', 'required: true }, { name: note }, { name: level, default: low }')
+  const gate = optional.replace(
+    'data.answer }}"',
+    `data.note == null && phases.ask.data.level == 'low' ? 'empty' : '' }}"`,
+  )
+  const { run_id } = await daemon.call('/v1/runs/start', { path: files({ 'team.yml': gate }) })
+  const { reviews } = await daemon.call('/v1/reviews/list', { state: 'pending', run_id })
+  const body = { review_id: reviews[0].id, decision: 'approve', values: { answer: 'gladly' } }
+  await daemon.call('/v1/reviews/decide', body, local())
+  expect(await daemon.ended(run_id)).toMatchObject({ state: 'completed', outputs: { said: 'empty' } })
+})

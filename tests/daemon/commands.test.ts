@@ -4,6 +4,7 @@ import { describe, expect, test } from 'bun:test'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { command, files, spawnDaemon, startCommand } from '../support/daemon.ts'
+import { guardedRoutes } from '../support/daemon-routes.ts'
 import { folder } from '../support/folder.ts'
 import { FAILS, FIVE_MISTAKES, GATE, HELLO, NESTED, SLEEPS } from './teams.ts'
 
@@ -242,8 +243,21 @@ describe('with a daemon', () => {
 
   test('strict: the local token is asked for everything', async () => {
     const daemon = await spawnDaemon({ env: { CADRE_LOCAL_AUTH: 'strict' } })
-    expect((await daemon.post('/v1/runs/list')).status).toBe(401)
-    expect((await daemon.post('/v1/runs/list', {}, { authorization: `Bearer ${daemon.token}` })).status).toBe(200)
+    const routes = await guardedRoutes()
+    expect(routes.length).toBeGreaterThan(20)
+    const authorization = `Bearer ${daemon.token}`
+    for (const { method, path } of routes) {
+      const statusWith = async (headers: Record<string, string>) => {
+        const post = method === 'POST' && { headers: { 'content-type': 'application/json', ...headers }, body: '{}' }
+        const reply = await fetch(daemon.url + path, { method, headers, ...post })
+        await reply.body?.cancel()
+        return reply.status
+      }
+      expect([path, await statusWith({})]).toEqual([path, 401])
+      expect([path, await statusWith({ authorization: 'Bearer wrong' })]).toEqual([path, 401])
+      expect([path, [401, 403].includes(await statusWith({ authorization }))]).toEqual([path, false])
+    }
+    expect((await daemon.post('/v1/runs/list', {}, { authorization })).status).toBe(200)
     expect((await command(['runs'], { home: daemon.home })).code).toBe(0)
   })
 })

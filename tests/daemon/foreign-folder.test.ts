@@ -41,6 +41,17 @@ linux.each([
   expect([existsSync(join(at, 'theirs')), existsSync(join(home, '.cadre'))]).toEqual([false, false])
 })
 
+linux.each([
+  ['.env.local', {}],
+  ['.env.development', {}],
+  ['.env.production', { NODE_ENV: 'production' }],
+])('what %s brings is refused as well', (file, env) => {
+  const at = folder()
+  const { code, stderr, home } = start({ [file]: `CADRE_HOME=${join(at, 'theirs')}\n` }, { env })
+  expect([code, stderr]).toEqual([2, expect.stringContaining('CADRE_HOME comes from a file of the current folder')])
+  expect([existsSync(join(at, 'theirs')), existsSync(join(home, '.cadre'))]).toEqual([false, false])
+})
+
 linux('a preload that sets the home, or changes it, is refused', () => {
   const theirs = join(folder(), 'theirs')
   const files = {

@@ -11,6 +11,8 @@ import { createLog } from '../../lib/log.ts'
 import { type KnownSecret, variantsOf } from '../../lib/redact.ts'
 import { files, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
+import { startTestHub } from '../support/hub.ts'
+import { tablesOf } from '../support/tables.ts'
 
 const open = () => new Mask(() => [{ name: 'agents.wiki.api_token', value: 'canary-setting' }], createLog())
 
@@ -18,6 +20,14 @@ const open = () => new Mask(() => [{ name: 'agents.wiki.api_token', value: 'cana
 const unprivileged = process.getuid?.() === 0 ? ['setpriv', '--bounding-set=-all', '--inh-caps=-all'] : []
 const restricted = process.platform === 'linux' && (unprivileged.length === 0 || Bun.which('setpriv') !== null)
 if (!restricted) console.log('skipped: the process of the daemon cannot be read (Linux only; root needs setpriv)')
+
+/** CAP_SYS_PTRACE: the commands of this process read the environment of every other, as those of an unrestricted root. */
+const readsAll = process.platform === 'linux' && (effectiveCapabilities() >> 19n) % 2n === 1n
+
+function effectiveCapabilities(): bigint {
+  const [, digits] = /^CapEff:\s+(\w+)$/m.exec(readFileSync('/proc/self/status', 'utf8'))!
+  return BigInt(`0x${digits}`)
+}
 
 describe('a concealed value', () => {
   test('is masked in every tree, beside settings and secret inputs', () => {
@@ -119,34 +129,67 @@ phases:
     expect(printed).toEqual(['no environ', 'no mem', 'no maps'])
   })
 
-  test('is masked when commands print it', async () => {
-    const home = folder()
-    const held = {
-      CADRE_REALM_TOKEN: 'cadre_dt_canaryOfTheRealm0123456789abcdefghijklm',
-      CADRE_API_KEY: 'cadre_tok_canaryOfTheKey0123456789abcdefghijklmn',
-    }
-    const session = 'cadre_tok_canaryOfTheSession0123456789abcdefgh'
-    const stored = 'cadre_dt_canaryOfTheFile0123456789abcdefghijklmno'
+  test('is masked when it came into the home after the start', async () => {
+    const daemon = await spawnDaemon()
+    const { home } = daemon
+    const session = 'cadre_tok_canaryOfTheLaterSession0123456789abcd'
     writeFileSync(join(home, 'session'), JSON.stringify({ hub: 'http://127.0.0.1:9', token: session }), { mode: 0o600 })
-    writeFileSync(join(home, 'settings.yml'), `hub: {url: 'http://127.0.0.1:9', realm_token: ${stored}}\n`, {
-      mode: 0o600,
-    })
     const { secret: publisher } = await addPublishKey(home)
-    const daemon = await spawnDaemon({ home, env: { ...held, CADRE_HUB_URL: 'http://127.0.0.1:9' } })
-    const print =
-      'cat "$HOME/token" "$HOME/session" "$HOME/publish-keys.json" "$HOME/settings.yml"; tr "\\0" "\\n" < /proc/$PPID/environ'
     const path = files({
       'team.yml': `
 name: "@local/prints"
 version: 1.0.0
-phases:
-  - { name: logs, agent: exec, commands: [{ name: c, run: '${print}; cat "$HOME/token" | base64' }] }
-  - { name: result, agent: exec, commands: [{ name: c, run: 'printf "{\\"a\\": \\"%s\\"}" "$(cat "$HOME/token")" > "$CADRE_RESULT"' }] }
-  - { name: fails, agent: exec, depends_on: [logs], commands: [{ name: c, run: '{ ${print}; } >&2; exit 1' }] }
+phases: [{ name: p, agent: exec, commands: [{ name: c, run: 'cat "$HOME/session" "$HOME/publish-keys.json"' }] }]
 `,
     })
+    // The home is looked at ten times a second.
+    await Bun.sleep(150)
     const { run_id } = await daemon.call('/v1/runs/start', { path })
     await daemon.ended(run_id)
+    const heard = JSON.stringify(await daemon.call('/v1/runs/logs', { run_id, limit: 1_000 }))
+    await daemon.stop()
+    expect(heard).toContain('***')
+    for (const secret of [session, publisher]) expect(heard).not.toContain(secret)
+  })
+
+  test('is masked when commands print it', async () => {
+    const hub = await startTestHub()
+    const key = async (name: string) =>
+      (await hub.ok(hub.admin, 'auth/generate_token', { type: 'user', name })).token as string
+    const held = {
+      CADRE_REALM_TOKEN: (await hub.realmToken(hub.admin, hub.realm)).token,
+      CADRE_API_KEY: await key('environment'),
+    }
+    const stored = await key('settings')
+    const session = 'cadre_tok_canaryOfTheSession0123456789abcdefgh'
+    const home = folder()
+    const keep = (name: string, text: string) => writeFileSync(join(home, name), text, { mode: 0o600 })
+    keep('session', JSON.stringify({ hub: 'http://127.0.0.1:9', token: session }))
+    keep('settings.yml', `hub: {api_key: ${stored}}\n`)
+    // Where the environment of the daemon cannot be read, its values are printed all the same.
+    keep('copied', Object.values(held).join('\n'))
+    const { secret: publisher } = await addPublishKey(home)
+    const daemon = await spawnDaemon({ home, env: { ...held, CADRE_HUB_URL: hub.url } })
+    const environ = 'tr "\\0" "\\n" < /proc/$PPID/environ || echo not readable'
+    const print = `cd "$HOME"; cat token session publish-keys.json settings.yml copied; cat token copied | base64 -w 0; ${environ}`
+    const team = '@admin/prints'
+    const text = `
+name: "${team}"
+version: 1.0.0
+phases:
+  - { name: logs, agent: exec, commands: [{ name: c, run: '${print}' }] }
+  - { name: result, agent: exec, commands: [{ name: c, run: 'printf "{\\"a\\": \\"%s\\"}" "$(cat "$HOME/token")" > "$CADRE_RESULT"' }] }
+  - { name: fails, agent: exec, depends_on: [logs], commands: [{ name: c, run: '{ ${print}; } >&2; exit 1' }] }
+`
+    await hub.ok(hub.admin, 'teams/publish', { files: [{ path: 'team.yml', content_base64: btoa(text) }] })
+    await hub.ok(hub.admin, 'realms/add_team', { realm_id: hub.realm, team })
+    const { run_id } = await hub.ok(hub.admin, 'dispatch/run', { realm_id: hub.realm, team })
+    for (;;) {
+      const { data: run } = await hub.call(hub.admin, 'runs/get', { run_id })
+      const { data: log } = await hub.call(hub.admin, 'runs/logs', { run_id })
+      if (run?.completed_at && log?.complete) break
+      await Bun.sleep(50)
+    }
     const heard = JSON.stringify(
       await Promise.all([
         daemon.call('/v1/runs/logs', { run_id, limit: 1_000 }),
@@ -156,16 +199,19 @@ phases:
       ]),
     )
     await daemon.stop()
-    const secrets = [...Object.values(held), session, stored, publisher, daemon.token]
+    const tables = JSON.stringify(await tablesOf(hub.store))
+    const said = { heard, stderr: daemon.output.stderr, hub: tables, 'log of the hub': (await hub.log()).join('\n') }
+    await hub.stop()
     const kept = readdirSync(home).filter(name => name.startsWith('daemon.db'))
-    const said = [heard, daemon.output.stderr, ...kept.map(name => readFileSync(join(home, name), 'latin1'))]
-    for (const [at, text] of said.entries()) {
+    const places = [...Object.entries(said), ...kept.map(name => [name, readFileSync(join(home, name), 'latin1')])]
+    const secrets = [...Object.values(held), stored, session, publisher, daemon.token]
+    for (const [at, text] of places) {
       for (const secret of secrets)
-        for (const variant of variantsOf(secret)) expect(text.includes(variant), `${secret} in ${at}`).toBe(false)
+        for (const variant of variantsOf(secret)) expect(text!.includes(variant), `${secret} in ${at}`).toBe(false)
     }
     expect(heard).toContain('"a":"***"')
-    // They were printed indeed.
-    expect(heard.split('***').length).toBeGreaterThan(6)
-    if (process.platform === 'linux') expect(heard).toContain('CADRE_REALM_TOKEN=***')
+    // They were printed indeed, and reached the hub.
+    for (const text of [heard, tables]) expect(text.split('***').length).toBeGreaterThan(12)
+    if (process.platform === 'linux') expect(heard).toContain(readsAll ? 'CADRE_REALM_TOKEN=***' : 'not readable')
   }, 30_000)
 })

@@ -1,5 +1,5 @@
-// The README's section about agents, step by step, as somebody does who has never written one: in an empty home, with real
-// processes, and with the text of the README itself.
+// docs/write-an-agent.md, step by step, as somebody does who has never written an agent: in an empty home, with real
+// processes, and with the text of the document itself.
 
 import { expect, test } from 'bun:test'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -10,13 +10,21 @@ import { folder } from '../support/folder.ts'
 
 const REPOSITORY = join(import.meta.dir, '../..')
 
-/** The blocks of code of the section, by language, in order. */
+/** The commands of the document that the test below goes through, in order. */
+const STEPS = [
+  'bun daemon.ts agent new stock',
+  '(cd ~/.cadre && bun test)',
+  'node_modules/.bin/tsc --noEmit --project ~/.cadre',
+  'bun daemon.ts settings set agents.stock.base_url https://warehouse.example.com',
+  'bun daemon.ts settings set agents.stock.api_token -',
+  'bun daemon.ts doctor stock',
+  'bun daemon.ts agents stock',
+]
+
+/** The blocks of code of the document, by language, in order. */
 function blocks(language: string): string[] {
-  const readme = readFileSync(join(REPOSITORY, 'README.md'), 'utf8')
-  const section = readme.slice(readme.indexOf('\n## An agent\n')).split('\n## ')[1]!
-  return [...section.matchAll(/```(\w+)\n(.*?)```/gs)]
-    .filter(([, name]) => name === language)
-    .map(([, , text]) => text!)
+  const guide = readFileSync(join(REPOSITORY, 'docs/write-an-agent.md'), 'utf8')
+  return [...guide.matchAll(/```(\w+)\n(.*?)```/gs)].filter(([, name]) => name === language).map(([, , text]) => text!)
 }
 
 async function run(cwd: string, ...args: string[]) {
@@ -30,6 +38,8 @@ test('agent new, edit, test, types, settings, doctor, manual, a team, a change, 
     { 'GET /levels/:id': ({ params }) => (params.id === '7' ? { level: 3 } : undefined) },
     { allows: ({ headers }) => headers.get('authorization') === 'Bearer token-of-the-test' },
   )
+  const lines = blocks('sh').flatMap(block => block.trimEnd().split('\n'))
+  expect(lines.map(line => line.replace(/ +#.*$/, ''))).toEqual(STEPS)
   const home = folder()
   const daemon = await spawnDaemon({ home })
   const [agent, written] = (await command(['agent', 'new', 'stock'], { home })).stdout.trim().split('\n') as [

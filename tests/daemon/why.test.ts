@@ -91,3 +91,32 @@ test('a long chain of sub-runs is told from both of its ends', async () => {
   expect(text).toContain('more sub-runs below it failed the same way.')
   expect(text).toContain('end the recursion with `when`')
 })
+
+test('the phase that failed first is the cause, and the others that failed are listed, cleanup included', async () => {
+  const phases = `{ name: late, agent: exec, commands: [{ name: c, run: "sleep 0.4; exit 3" }] },
+  { name: sums, agent: exec, commands: [{ name: c, run: "exit 4" }] },
+  { name: sweep, agent: exec, always: true, depends_on: [late, sums], commands: [{ name: c, run: "exit 5" }] }`
+  const { run_id } = await daemon.call('/v1/runs/start', { path: files({ 'team.yml': team(phases) }) })
+  expect((await daemon.ended(run_id)).error).toMatchObject({ phase: 'sums' })
+  const { lines, next, chain } = await daemon.call('/v1/runs/why', { run_id })
+  expect(lines.slice(0, 2)).toEqual([
+    expect.stringContaining('because its phase sums (exec) failed: command c exited with code 4.'),
+    'Failed, too: phase late (command c exited with code 3); cleanup phase sweep (command c exited with code 5).',
+  ])
+  expect(chain[0]).toMatchObject({ phase: 'sums' })
+  // No phase has said anything, so there is no log to print.
+  expect(next).toEqual([['resume', run_id]])
+})
+
+test('a resume is not recommended for outputs that do not fit: the team has to be corrected', async () => {
+  const text = `${team('{ name: a, agent: exec, commands: [{ name: c, run: "true" }] }')}outputs: [{ name: n, type: number, value: "{{ phases.a.text }}" }]
+`
+  const { run_id } = await daemon.call('/v1/runs/start', { path: files({ 'team.yml': text }) })
+  await daemon.ended(run_id)
+  const { lines, next } = await daemon.call('/v1/runs/why', { run_id })
+  expect(lines[0]).toContain('output n is declared number')
+  expect(lines[1]).toBe(
+    'A resume would end the same, because a run uses its team as it was at the start: correct team.yml, and start it again.',
+  )
+  expect(next).toEqual([['show', run_id]])
+})

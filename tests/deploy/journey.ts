@@ -66,6 +66,21 @@ export function journey(
   )
 
   test(
+    'a team is written, from a small start and from an example',
+    async () => {
+      const team = join(on.home, 'my-team')
+      const made = await run('init', team, '--from', 'map')
+      expect([made.code, made.stderr]).toEqual([0, expect.stringContaining(`${called} run ${team}\n`)])
+      expect(await run('run', team)).toMatchObject({ code: 0, stdout: expect.stringContaining('completed  2\n') })
+      expect((await run('examples')).stdout).toContain('ticket-digest ')
+      const copy = join(on.home, 'tickets')
+      expect((await run('examples', 'ticket-digest', copy)).stdout).toContain(`${copy}/ticket/team.yml\n`)
+      expect(await run('validate', copy)).toMatchObject({ code: 0 })
+    },
+    LONG_MS,
+  )
+
+  test(
     'an agent is written, and dropped-in ones find cadre, its packages and the files beside them',
     async () => {
       const made = await run('agent', 'new', 'ledger')
@@ -139,12 +154,16 @@ outputs:
       expect(await must(['tree', sent.run_id, '--hub'])).toContain('@admin/hello')
       expect(await must(['hub', 'user', 'list'])).toContain('admin')
 
-      const page = await fetch(daemon.found)
-      const [script] = /\/web\/[^"]+\.js/.exec(await page.text())!
-      const reply = await fetch(daemon.found + script)
-      expect([reply.status, reply.headers.get('content-type')]).toEqual([200, expect.stringContaining('javascript')])
-      const text = await reply.text()
-      expect(['writeFileSync', 'bun daemon.ts'].filter(each => text.includes(each))).toEqual([])
+      for (const { found } of [daemon, hub]) {
+        const page = await fetch(found)
+        const [script] = /\/web\/[^"]+\.js/.exec(await page.text())!
+        const reply = await fetch(found + script)
+        expect([reply.status, reply.headers.get('content-type')]).toEqual([200, expect.stringContaining('javascript')])
+        const text = await reply.text()
+        expect(['writeFileSync', 'bun daemon.ts'].filter(each => text.includes(each))).toEqual([])
+        // Each server has its own pages.
+        expect(text.includes('/session')).toBe(found === hub.found)
+      }
 
       for (const { child } of [daemon, hub]) {
         child.kill('SIGTERM')

@@ -346,7 +346,7 @@ describe('a bucket', () => {
     const before = vendor.seen.length
     const run_id = await dispatch(hub, '@admin/files', { text: 'refused' })
     await ended(hub, run_id)
-    await eventually(async () => closed.output.stderr.includes('network: {allow: [\\"127.0.0.1\\"]}'))
+    await eventually(async () => closed.output.stderr.includes('settings set network.allow 127.0.0.1'))
     expect(vendor.seen.slice(before).filter(line => line.startsWith('PUT '))).toEqual([])
     await closed.stop()
   }, 60_000)

@@ -1,13 +1,13 @@
 // Queue, hold and orders in random sequences (support/hold-model.ts). `bun run hold-model` checks 20,000 of them.
 
-import { afterAll, beforeAll, test } from 'bun:test'
+import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { join } from 'node:path'
 import { openStore, type Store } from '../../db/hub/store.ts'
 import { folder } from '../support/folder.ts'
-import { checkHolds } from '../support/hold-model.ts'
+import { checkHolds, type Mutant } from '../support/hold-model.ts'
 import { seedOf } from '../support/random.ts'
 
-const SEQUENCES = 300
+const SEQUENCES = 150
 
 let store: Store
 beforeAll(async () => {
@@ -18,3 +18,13 @@ afterAll(() => store.close())
 test('a run begins on one daemon at most, and no cancel is lost, whatever is killed or lost', async () => {
   await checkHolds(store, SEQUENCES, seedOf('hold-model'))
 }, 300_000)
+
+test.each<Mutant>(['hold', 'fence'])(
+  'without the %s a run begins where it must not',
+  async without => {
+    await expect(checkHolds(store, 20_000, seedOf('hold-model'), without)).rejects.toMatchObject({
+      cause: { message: expect.stringContaining('began on') },
+    })
+  },
+  300_000,
+)

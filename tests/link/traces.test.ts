@@ -105,6 +105,9 @@ phases:
   const { lines } = await daemon.call('/v1/runs/logs', { run_id })
   expect(lines[0].text).toBe(`00-${top.trace}-${one('shell').id}-01`)
   expect(receiver.text()).not.toContain('canary')
+  // The site is named; neither the paths nor the query are.
+  expect(receiver.text()).toContain('127.0.0.1')
+  expect(receiver.text()).not.toMatch(/\/(yes|no)\b|word=/)
   expect(spans.some(({ id }) => id === NOTHING)).toBe(false)
   await daemon.stop()
   await hub.stop()

@@ -3,6 +3,7 @@
 
 import type { Static, TSchema } from 'typebox'
 import { CadreError } from '../../error.ts'
+import { sentEvents } from '../../event-stream.ts'
 import { isObject } from '../../json.ts'
 import { type Answerer, type Call, checkedData, envelopeData, failureOf, plainData } from '../../wire/call.ts'
 import { EVENTS, type RunEvent } from '../../wire/run-records.ts'
@@ -124,23 +125,8 @@ export function createClient(home: string, address: string): Client {
         const answer: unknown = await reply.json()
         throw failureOf(isObject(answer) ? answer.error : undefined, reply, from(path))
       }
-      yield* parseEvents(reply.body, from(path))
+      for await (const { name, data } of sentEvents(reply.body)) yield eventOf(name, data, from(path))
     },
-  }
-}
-
-/** Server-sent events as this daemon writes them: one `event` and one `data` line each. */
-async function* parseEvents(body: ReadableStream<Uint8Array>, from: Answerer): AsyncGenerator<RunEvent> {
-  let rest = ''
-  const decoder = new TextDecoder()
-  for await (const chunk of body) {
-    const blocks = (rest + decoder.decode(chunk, { stream: true })).split('\n\n')
-    rest = blocks.pop()!
-    for (const block of blocks) {
-      const name = /^event: (.*)$/m.exec(block)?.[1]
-      const data = /^data: (.*)$/m.exec(block)?.[1]
-      if (name && data) yield eventOf(name, JSON.parse(data), from)
-    }
   }
 }
 

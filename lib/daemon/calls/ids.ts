@@ -10,20 +10,33 @@ const BEGINNING = /^[0-9a-f]{6}[0-9a-f-]*$/
 const MOST = 100
 const NAMED = 5
 
+/** Calls `work` with whoever knows the runs: the process that holds a home, its database, or a hub. */
+export type Ask = <T>(work: (callee: Callee) => Promise<T>) => Promise<T>
+
+const inHome =
+  (home: string): Ask =>
+  work =>
+    askAboutRuns(home, work)
+
 /**
  * The id of a run; `last` is the newest top run. When a top run and runs below it begin alike, the top run is meant.
  * Throws `not_found`, and `invalid_request` for a beginning that several have. Other text is returned as it is.
  */
-export async function runIdOf(home: string, typed: string): Promise<string> {
+export function runIdOf(home: string, typed: string): Promise<string> {
+  return runIdAt(inHome(home), `in ${home}`, typed)
+}
+
+/** `where` completes the sentence that nothing has run there. */
+export async function runIdAt(ask: Ask, where: string, typed: string): Promise<string> {
   const asked = typed.toLowerCase()
   if (typed === 'last') {
-    const { runs } = await askAboutRuns(home, all => all.call(ListRuns, { root_only: true, limit: 1 }))
+    const { runs } = await ask(all => all.call(ListRuns, { root_only: true, limit: 1 }))
     if (runs[0]) return runs[0].run_id
-    throw new CadreError('not_found', `nothing has run in ${home} yet`)
+    throw new CadreError('not_found', `nothing has run ${where} yet`)
   }
   if (WHOLE.test(asked)) return asked
   if (!BEGINNING.test(asked)) return typed
-  return askAboutRuns(home, callee => runBeginning(callee, asked))
+  return ask(callee => runBeginning(callee, asked))
 }
 
 async function runBeginning(callee: Callee, begins: string): Promise<string> {
@@ -40,12 +53,12 @@ async function runBeginning(callee: Callee, begins: string): Promise<string> {
   throw several('runs', begins, ids, named.total)
 }
 
-/** The id of a review; `last` is the newest that nobody has answered. Throws like `runIdOf`. */
-export async function reviewIdOf(home: string, typed: string): Promise<string> {
+/** The id of a review; `last` is the newest that nobody has answered. Throws like `runIdAt`. */
+export async function reviewIdAt(ask: Ask, typed: string): Promise<string> {
   const begins = typed.toLowerCase()
   if (typed !== 'last' && (WHOLE.test(begins) || !BEGINNING.test(begins))) return typed
   const filter = typed === 'last' ? { state: 'pending' } : { begins }
-  const { reviews, total } = await askAboutRuns(home, all => all.call(ListReviews, { ...filter, limit: NAMED }))
+  const { reviews, total } = await ask(all => all.call(ListReviews, { ...filter, limit: NAMED }))
   const [found] = reviews
   if (!found) {
     throw new CadreError(

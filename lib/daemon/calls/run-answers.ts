@@ -4,7 +4,17 @@ import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { openForReading } from '../../../db/open.ts'
 import { CadreError } from '../../error.ts'
-import { listRuns, readLines, rootOf, runDetail, runPhases, Store, treeEntries, why } from '../../run/engine.ts'
+import {
+  listRuns,
+  readLines,
+  rootOf,
+  runDetail,
+  runPhases,
+  Store,
+  treeEntries,
+  why,
+  withoutSilent,
+} from '../../run/engine.ts'
 import type { Field } from '../../team/team.ts'
 import { bundleFromJson } from '../../team/team.ts'
 import {
@@ -82,7 +92,12 @@ function fromDatabase(home: string, store: Store): Callee {
         ...(phase !== undefined && { phase }),
       }),
     ),
-    answer(GetWhy, async ({ run_id }) => shownWhy(why(store, run_id, bundle), rootOf(store.db, run_id))),
+    answer(GetWhy, async ({ run_id }) => {
+      const found = await withoutSilent(why(store, run_id, bundle), ({ run_id, ...query }) =>
+        readLines(join(home, 'runs', run_id), query),
+      )
+      return shownWhy(found, rootOf(store.db, run_id))
+    }),
     answer(ListReviews, async ({ state, run_id: runId, begins, ...body }) =>
       listReviewRecords(
         { store, bundle },

@@ -41,25 +41,31 @@ export interface ResumeRequest {
   inputs?: JsonObject
 }
 
-export interface Runner {
-  /** Throws `invalid_request` with every problem of the team. */
-  prepare(which: Which): Promise<Prepared>
+/** What can be done with runs wherever they are: in a home, or at a hub. */
+export interface Follower {
   /** `cleanup`: names of `always` phases that go on. */
-  cancel(runId: string): Promise<Static<typeof CancelRun.data>>
+  cancel(runId: string): Promise<{ cleanup: string[] }>
   /**
-   * Returns what runs again, and what was already written and is not sent again. `continued` means that it was
-   * interrupted.
+   * Returns what runs again, and what was already written and is not sent again; null when only the daemon of the run
+   * knows. `continued` means that it was interrupted.
    */
-  resume(runId: string, request: ResumeRequest): Promise<Static<typeof ResumeRun.data>>
-  /** Deletes an ended run and all below it, with their files. */
-  remove(runId: string): Promise<{ run_id: string }>
+  resume(runId: string, request: ResumeRequest): Promise<Static<typeof ResumeRun.data> | null>
   /** Returns the run that continues. */
   decide(reviewId: string, answer: Answer): Promise<{ run_id: string }>
-  events(runId: string, signal: AbortSignal): AsyncGenerator<RunEvent>
+  /** `say` gets what people should know meanwhile. */
+  events(runId: string, signal: AbortSignal, say: (line: string) => void): AsyncGenerator<RunEvent>
   /** Reviews that nobody has answered, newest first, at most 100. */
   pending(): Promise<AskedReview[]>
   /** This process, if it holds the home. What runs in it stops with it. */
   readonly host: CommandHost | null
+}
+
+export interface Runner extends Follower {
+  /** Throws `invalid_request` with every problem of the team. */
+  prepare(which: Which): Promise<Prepared>
+  resume(runId: string, request: ResumeRequest): Promise<Static<typeof ResumeRun.data>>
+  /** Deletes an ended run and all below it, with their files. */
+  remove(runId: string): Promise<{ run_id: string }>
 }
 
 /**

@@ -1,27 +1,24 @@
 // Commands that change a run: cancel, resume.
 
-import { commandLine } from '../../called-as.ts'
-import { createLog } from '../../log.ts'
-import { runEnded } from '../../run/engine.ts'
+import { CadreError } from '../../error.ts'
 import { GetRun } from '../../wire/daemon-calls.ts'
-import { runIdOf } from '../calls/ids.ts'
-import { askAboutRuns, inputsOfRun } from '../calls/run-answers.ts'
-import { openRunner, type Runner } from '../calls/runner.ts'
+import { ENDED_RUN_STATES } from '../../wire/states.ts'
+import { inputsOfRun } from '../calls/run-answers.ts'
 import { homeFolder } from '../home.ts'
+import { EXIT } from './exit.ts'
 import { readInputs } from './inputs.ts'
+import { placeOf } from './place-of.ts'
+import type { PlaceOptions } from './run-place.ts'
 import { Signals } from './signals.ts'
 import { watch } from './watch.ts'
-
-const open = <T>(home: string, command: string, first: (runner: Runner) => Promise<T>) =>
-  openRunner(home, command, createLog({ level: 'warn' }), first)
 
 const say = (line: string): void => void process.stderr.write(`${line}\n`)
 
 /** Cancels a run. If no process holds the home, this process takes the run up and ends it. */
-export async function cancel(typed: string, options: { home?: string }): Promise<void> {
-  const home = homeFolder(options.home)
-  const runId = await runIdOf(home, typed)
-  const { runner, result } = await open(home, 'cancel', runner => runner.cancel(runId))
+export async function cancel(typed: string, options: PlaceOptions): Promise<void> {
+  const place = await placeOf(options)
+  const runId = await place.runId(typed)
+  const { runner, result } = await place.open('cancel', runner => runner.cancel(runId))
   if (result.cleanup.length > 0) {
     const names = result.cleanup.join(', ')
     say(`cancelling; cleanup phases still run (${names}): cancel again to stop them`)
@@ -34,33 +31,48 @@ export async function cancel(typed: string, options: { home?: string }): Promise
       await runner.host.close()
     }
   }
-  const { state: told, root_run_id } = await askAboutRuns(home, runs => runs.call(GetRun, { run_id: runId }))
+  const { state: told, root_run_id } = await place.ask(runs => runs.call(GetRun, { run_id: runId }))
   const state = told === 'interrupted' ? 'running' : told
-  if (state === 'cancelled') say(`cancelled; to repeat what did not complete: ${commandLine('resume', root_run_id)}`)
-  else if (runEnded(state)) say(`the run had already ${state}: ${commandLine('why', runId)}`)
-  else if (result.cleanup.length === 0) say(`cancelling; it ends within 5 s: ${commandLine('watch', runId)}`)
+  if (state === 'cancelled') say(`cancelled; to repeat what did not complete: ${place.command('resume', root_run_id)}`)
+  else if (ENDED_RUN_STATES.includes(state)) say(`the run had already ${state}: ${place.command('why', runId)}`)
+  else if (place.hub) say(`cancelling; its daemon ends it: ${place.command('watch', runId)}`)
+  else if (result.cleanup.length === 0) say(`cancelling; it ends within 5 s: ${place.command('watch', runId)}`)
 }
 
-export interface ResumeOptions {
-  home?: string
+export interface ResumeOptions extends PlaceOptions {
   from?: string
   failed?: boolean
   input?: string[]
   json?: boolean
 }
 
-/** Says what will be repeated, then follows the run. Returns the exit code. */
+/**
+ * Says what will be repeated, then follows the run. A run of a hub is not followed, because its daemon may be away.
+ * Returns the exit code.
+ */
 export async function resume(typed: string, options: ResumeOptions): Promise<number> {
-  const home = homeFolder(options.home)
-  const runId = await runIdOf(home, typed)
+  const place = await placeOf(options)
+  const runId = await place.runId(typed)
   const { input, from, failed } = options
-  const inputs = input ? await readInputs(inputsOfRun(home, runId), { input }) : undefined
+  if (place.hub && (input || failed)) {
+    throw new CadreError('invalid_request', '--failed and -i are possible on the daemon of the run only, without --hub')
+  }
+  const inputs = input ? await readInputs(inputsOfRun(homeFolder(options.home), runId), { input }) : undefined
+  const { parent_run_id, root_run_id } = await place.ask(runs => runs.call(GetRun, { run_id: runId }))
+  if (parent_run_id !== null) {
+    const top = place.command('resume', root_run_id)
+    throw new CadreError('invalid_state', `run ${runId} is a sub-run; its top run is resumed with: ${top}`)
+  }
   const request = {
     ...(from !== undefined && { from_phase: from }),
     ...(failed && { failed }),
     ...(inputs && { inputs }),
   }
-  const { runner, result } = await open(home, 'resume', runner => runner.resume(runId, request))
+  const { runner, result } = await place.open('resume', runner => runner.resume(runId, request))
+  if (result === null) {
+    say(`its daemon gets the order: ${place.command('watch', runId)}`)
+    return EXIT.done
+  }
   const { continued, repeats, written } = result
   say(continued ? 'continues where it was interrupted' : `runs again: ${repeats.join(', ') || 'nothing'}`)
   if (written.length > 0) {
@@ -70,5 +82,5 @@ export async function resume(typed: string, options: ResumeOptions): Promise<num
     const more = written.length > 10 ? `, and ${written.length - 10} more` : ''
     say(`already written, and not sent again: ${shown.join('; ')}${more}`)
   }
-  return watch(runner, runId, { home, json: options.json ?? false })
+  return watch(runner, runId, { place, json: options.json ?? false })
 }

@@ -5,8 +5,9 @@ import { Whoami } from '../../wire/hub-calls.ts'
 import { homeFolder } from '../home.ts'
 import { HubClient } from '../link/link.ts'
 import { refuseOtherToken } from '../link-hub.ts'
-import { type HubOptions, hubAddress, typedSecret } from './hub.ts'
+import { type HubOptions, hubAddress } from './hub-client.ts'
 import { storeSetting } from './settings.ts'
+import { typedSecret } from './typed-secret.ts'
 
 /** Reads the token without showing it, or from stdin. */
 export async function enrol(options: HubOptions): Promise<void> {

@@ -1,36 +1,32 @@
 // Commands about one run: why it ended as it did, its phases, and `show`, which has everything that is recorded of it.
 
-import { join } from 'node:path'
-import { commandLine } from '../../called-as.ts'
 import { sizeText } from '../../size.ts'
 import { GetPhases, GetRun, GetWhy } from '../../wire/daemon-calls.ts'
-import { runIdOf } from '../calls/ids.ts'
-import { askAboutRuns } from '../calls/run-answers.ts'
-import { homeFolder } from '../home.ts'
 import { createPaint, inline, printable, stateWord, symbol } from '../terminal/paint.ts'
 import { clock, table } from '../terminal/table.ts'
+import { placeOf } from './place-of.ts'
 import { show, took } from './print.ts'
+import type { PlaceOptions } from './run-place.ts'
 import { outputLines } from './watch.ts'
 
-interface Options {
-  home?: string
+interface Options extends PlaceOptions {
   json?: boolean
 }
 
-export async function why(typed: string, { home: given, json }: Options): Promise<void> {
-  const home = homeFolder(given)
-  const run_id = await runIdOf(home, typed)
-  const found = await askAboutRuns(home, runs => runs.call(GetWhy, { run_id }))
+export async function why(typed: string, { json, ...where }: Options): Promise<void> {
+  const place = await placeOf(where)
+  const run_id = await place.runId(typed)
+  const found = await place.ask(runs => runs.call(GetWhy, { run_id }))
   if (json) return void process.stdout.write(`${JSON.stringify(found, null, 2)}\n`)
   const paint = createPaint(process.stdout)
   for (const line of found.lines) process.stdout.write(`${printable(line)}\n`)
-  for (const args of found.next) process.stdout.write(`${paint.dim(`  ${commandLine(...args)}`)}\n`)
+  for (const args of found.next) process.stdout.write(`${paint.dim(`  ${place.command(...args)}`)}\n`)
 }
 
-export async function phases(typed: string, { home: given, json }: Options): Promise<void> {
-  const home = homeFolder(given)
-  const run_id = await runIdOf(home, typed)
-  const found = await askAboutRuns(home, runs => runs.call(GetPhases, { run_id }))
+export async function phases(typed: string, { json, ...where }: Options): Promise<void> {
+  const place = await placeOf(where)
+  const run_id = await place.runId(typed)
+  const found = await place.ask(runs => runs.call(GetPhases, { run_id }))
   show(json, found, paint =>
     found.phases.map(({ name, type, agent, action, state, reason, started_at, completed_at, text, error, waiting }) => [
       `${symbol(paint, state)} ${name}`,
@@ -43,10 +39,10 @@ export async function phases(typed: string, { home: given, json }: Options): Pro
 }
 
 /** The inputs, outputs, files and outside writes of a run. */
-export async function showRun(typed: string, { home: given, json }: Options): Promise<void> {
-  const home = homeFolder(given)
-  const run_id = await runIdOf(home, typed)
-  const { record, files, written } = await askAboutRuns(home, async runs => {
+export async function showRun(typed: string, { json, ...where }: Options): Promise<void> {
+  const place = await placeOf(where)
+  const run_id = await place.runId(typed)
+  const { record, files, written } = await place.ask(async runs => {
     const [record, { phases }, { written }] = await Promise.all([
       runs.call(GetRun, { run_id }),
       runs.call(GetPhases, { run_id }),
@@ -68,10 +64,10 @@ export async function showRun(typed: string, { home: given, json }: Options): Pr
     lines.length === 0 ? [] : ['', paint.bold(title), ...lines.map(line => `  ${line}`)]
   const name = run_name === null ? '' : `  ${inline(run_name)}`
   const lines = [
-    `${symbol(paint, state)} ${paint.bold(`${team} ${version}`)}${name}  ${stateWord(paint, state)}${time && ` ${time}`}`,
+    `${symbol(paint, state)} ${paint.bold(`${team} ${version}`.trimEnd())}${name}  ${stateWord(paint, state)}${time && ` ${time}`}`,
     ...table(facts).map(line => `  ${line}`),
     ...section('inputs', table(Object.entries(inputs).map(([key, value]) => [key, printable(JSON.stringify(value))]))),
-    ...section('outputs', outputLines(record.outputs ?? {}, join(home, 'runs', run_id))),
+    ...section('outputs', outputLines(record.outputs ?? {}, place.folderOf(run_id))),
     ...section('files', table(files.map(({ path, bytes }) => [inline(path), sizeText(bytes)]))),
     ...section(
       'written outside',
@@ -92,7 +88,7 @@ export async function showRun(typed: string, { home: given, json }: Options): Pr
   const next = [
     ['tree', run_id],
     ['logs', run_id],
-    ...(files.length > 0 ? [['files', run_id, 'get', files[0]!.path]] : []),
+    ...(files.length > 0 && !place.hub ? [['files', run_id, 'get', files[0]!.path]] : []),
   ]
-  for (const args of next) process.stderr.write(`${createPaint(process.stderr).dim(`  ${commandLine(...args)}`)}\n`)
+  for (const args of next) process.stderr.write(`${createPaint(process.stderr).dim(`  ${place.command(...args)}`)}\n`)
 }

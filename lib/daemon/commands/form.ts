@@ -2,7 +2,7 @@
 
 import { createInterface, type Interface } from 'node:readline/promises'
 import { CadreError, messageOf } from '../../error.ts'
-import type { JsonObject } from '../../json.ts'
+import type { Json, JsonObject } from '../../json.ts'
 import { inputsFromArguments, problemWith } from '../../team/team.ts'
 import type { Field } from '../../wire/forms.ts'
 import { inline } from '../terminal/paint.ts'
@@ -14,11 +14,44 @@ export const isAtTerminal = (): boolean => process.stdin.isTTY && process.stderr
 export function askChoice<C extends string>(question: string, choices: readonly C[]): Promise<C> {
   return asking(async lines => {
     for (;;) {
-      const typed = (await lines.question(`${question} (${choices.join(', ')}): `)).trim().toLowerCase()
-      const [found, ...more] = choices.filter(choice => typed !== '' && choice.startsWith(typed))
-      if (found && more.length === 0) return found
+      const read = readChoice(await lines.question(`${question} (${choices.join(', ')}): `), choices)
+      if ('choice' in read) return read.choice
+      process.stderr.write(`${read.wrong}\n`)
     }
   })
+}
+
+/** What was chosen, or what is wrong with the text. */
+export function readChoice<C extends string>(text: string, choices: readonly C[]): { choice: C } | { wrong: string } {
+  const typed = text.trim().toLowerCase()
+  const all = choices.join(', ')
+  if (typed === '') return { wrong: `please answer: ${all}` }
+  const found = choices.filter(choice => choice.startsWith(typed))
+  if (found.length === 1) return { choice: found[0]! }
+  return {
+    wrong: found.length === 0 ? `${inline(typed)} is no answer: ${all}` : `${typed} may be ${found.join(' or ')}`,
+  }
+}
+
+/** Says which required fields have no value, and how to give them; null when none lacks. */
+export function lackOf(fields: readonly Field[], values: JsonObject): string | null {
+  const lacking = fields.filter(
+    ({ name, required, default: preset }) => required && preset === undefined && values[name] === undefined,
+  )
+  if (lacking.length === 0) return null
+  const names = lacking.map(({ name, type, choices }) => `${name} (${choices ? choices.join(' or ') : type})`)
+  const sample = Object.fromEntries(lacking.map(({ name, type, choices }) => [name, choices?.[0] ?? SAMPLES[type]]))
+  const them = lacking.length === 1 ? 'it' : 'them'
+  return `the form lacks ${names.join(', ')}: give ${them} with --values '${JSON.stringify(sample)}'`
+}
+
+const SAMPLES: Readonly<Record<Field['type'], Json>> = {
+  string: '…',
+  number: 1,
+  boolean: true,
+  list: [],
+  object: {},
+  file: '…',
 }
 
 /** Fields that are left empty keep their default, or are not given. */
@@ -40,6 +73,7 @@ async function askField(lines: Interface, field: Field): Promise<JsonObject> {
     const typed = (await lines.question(question)).trim()
     if (typed === '') {
       if (!required || field.default !== undefined) return {}
+      process.stderr.write(`${name} is required: ${kind}\n`)
       continue
     }
     const read = await readField(field, type === 'boolean' ? yesOrNo(typed) : typed)

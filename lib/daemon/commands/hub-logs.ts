@@ -1,41 +1,25 @@
-// `logs RUN --hub`: the log of a run as the hub has it, and whether that is all of it.
+// What `logs RUN --hub` says at the end: whether the hub has all lines.
 
 import type { Static } from 'typebox'
-import { CadreError } from '../../error.ts'
-import { GetHubLogs, GetHubPhases, GetTree } from '../../wire/hub-calls.ts'
 import type { LineRange } from '../../wire/hub-records.ts'
-import { inline } from '../terminal/paint.ts'
-import { hubOf } from './hub.ts'
-import type { LogSource } from './log-source.ts'
+import { GetHubLogs } from '../../wire/hub-run-calls.ts'
+import type { HubClient } from '../link/link.ts'
 
 /** Runs with incomplete logs that are named. */
 const MOST_NAMED = 10
 
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
-
-/** `hub` is its address, or true for the one where the home is enrolled or signed in. */
-export async function atHub(home: string, hub: string | true): Promise<LogSource> {
-  const client = await hubOf(home, hub === true ? {} : { hub })
-  return {
-    async tree(run_id) {
-      if (UUID.test(run_id)) return (await client.call(GetTree, { run_id })).runs
-      throw new CadreError('invalid_request', `${run_id}: the hub takes the whole id of a run`)
-    },
-    lines: query => client.call(GetHubLogs, query),
-    async failedPhases(run_id) {
-      const { phases } = await client.call(GetHubPhases, { run_id })
-      return phases.flatMap(({ name, state }) => (state === 'failed' ? [name] : []))
-    },
-    async remarks(places) {
-      const said: string[] = []
-      for (const { entry, path } of places) {
-        if (said.length === MOST_NAMED) return [...said, 'the logs of further runs were not looked at']
-        const lacks = lackOf(await client.call(GetHubLogs, { run_id: entry.run_id, limit: 1 }))
-        if (lacks) said.push(`${inline(path.join('/')) || 'the log'}: ${lacks}`)
-      }
-      return said.length > 0 ? said : ['the hub has the whole log']
-    },
+/** One line for each of these runs of whose log the hub lacks something. The run that was asked for has no name. */
+export async function lacksOfLogs(
+  client: HubClient,
+  logs: readonly { run_id: string; name: string }[],
+): Promise<string[]> {
+  const said: string[] = []
+  for (const { run_id, name } of logs) {
+    if (said.length === MOST_NAMED) return [...said, 'the logs of further runs were not looked at']
+    const lacks = lackOf(await client.call(GetHubLogs, { run_id, limit: 1 }))
+    if (lacks) said.push(`${name || 'the log'}: ${lacks}`)
   }
+  return said.length > 0 ? said : ['the hub has the whole log']
 }
 
 /** What the hub does not have of a log, in words; null when it has all. */

@@ -1,15 +1,24 @@
 // `logs RUN`: the log lines of a run and of all runs below it, in the order of time, each with the place that said it.
 
+import type { Static } from 'typebox'
+import type { LogLine } from '../../run/engine.ts'
 import { GetLogs, GetPhases, GetTree } from '../../wire/daemon-calls.ts'
-import { runIdOf } from '../calls/ids.ts'
-import { askAboutRuns } from '../calls/run-answers.ts'
-import { homeFolder } from '../home.ts'
+import type { ToldTree } from '../../wire/run-records.ts'
+import type { HubClient } from '../link/link.ts'
 import { createPaint, inline, type Paint, printable } from '../terminal/paint.ts'
 import { pad } from '../terminal/table.ts'
-import type { Entry, Line, LogSource, Place } from './log-source.ts'
+import { placeOf } from './place-of.ts'
+import type { PlaceOptions, RunPlace } from './run-place.ts'
 
-export interface LogOptions {
-  home?: string
+/** A run of the tree, and the names between the run that was asked for and it. */
+interface LogPlace {
+  entry: TreeEntry
+  path: readonly string[]
+}
+
+type TreeEntry = Static<typeof ToldTree>['runs'][number]
+
+export interface LogOptions extends PlaceOptions {
   json?: boolean
   follow?: boolean
   /** Only what this phase said, or runs below it. */
@@ -18,8 +27,6 @@ export interface LogOptions {
   failed?: boolean
   /** Epoch milliseconds. */
   since?: number
-  /** Read what the hub has: at this address, or where the home is enrolled. */
-  hub?: string | true
 }
 
 const PAGE = 500
@@ -27,43 +34,42 @@ const FOLLOW_MS = 300
 const WIDEST = 32
 
 export async function logs(typed: string, options: LogOptions): Promise<void> {
-  const home = homeFolder(options.home)
-  const { hub } = options
-  const runId = hub === undefined ? await runIdOf(home, typed) : typed
-  const source = hub === undefined ? inHome(home) : await (await import('./hub-logs.ts')).atHub(home, hub)
-  const reader = new Reader(source, options)
+  const where = await placeOf(options)
+  const run_id = await where.runId(typed)
+  const reader = new Reader(where, options)
   const write = writer(options.json ?? false)
+  let isSilent = true
   for (;;) {
     // The states are read before the lines, so that for an ended run the lines are complete.
-    const places = placesBelow(await source.tree(runId), runId)
-    for await (const { line, place } of reader.next(places)) write(line, place)
+    const { runs } = await where.ask(all => all.call(GetTree, { run_id }))
+    const places = placesBelow(runs, run_id)
+    for await (const { line, place } of reader.next(places)) {
+      write(line, place)
+      isSilent = false
+    }
     const { state, completed_at } = places[0]!.entry
     if (!options.follow || state === 'interrupted' || completed_at !== null) {
-      for (const remark of await source.remarks(places)) process.stderr.write(`${remark}\n`)
+      const lacks = where.hub ? await lacksOf(where.hub, places) : []
+      for (const remark of lacks) process.stderr.write(`${remark}\n`)
+      if (isSilent && lacks.length === 0) process.stderr.write('no lines\n')
       return
     }
     await Bun.sleep(FOLLOW_MS)
   }
 }
 
-/** From the process that holds the home, or from its database. */
-function inHome(home: string): LogSource {
-  return {
-    tree: async run_id => (await askAboutRuns(home, runs => runs.call(GetTree, { run_id }))).runs,
-    lines: query => askAboutRuns(home, runs => runs.call(GetLogs, query)),
-    async failedPhases(run_id) {
-      const { phases } = await askAboutRuns(home, runs => runs.call(GetPhases, { run_id }))
-      return phases.flatMap(phase => (phase.state === 'failed' ? [phase.name] : []))
-    },
-    remarks: async () => [],
-  }
+/** What the hub does not have of the lines, in words. */
+async function lacksOf(hub: HubClient, places: readonly LogPlace[]): Promise<readonly string[]> {
+  const { lacksOfLogs } = await import('./hub-logs.ts')
+  const logs = places.map(({ entry, path }) => ({ run_id: entry.run_id, name: inline(path.join('/')) }))
+  return lacksOfLogs(hub, logs)
 }
 
 /** The run itself first. The entries of a tree come depth first. */
-function placesBelow(entries: readonly Entry[], runId: string): Place[] {
+function placesBelow(entries: readonly TreeEntry[], runId: string): LogPlace[] {
   const start = entries.findIndex(({ run_id }) => run_id === runId)
   const top = entries[start]!
-  const places: Place[] = [{ entry: top, path: [] }]
+  const places: LogPlace[] = [{ entry: top, path: [] }]
   const above: string[][] = [[]]
   for (const entry of entries.slice(start + 1)) {
     const depth = entry.call_depth - top.call_depth
@@ -76,21 +82,21 @@ function placesBelow(entries: readonly Entry[], runId: string): Place[] {
 }
 
 interface Said {
-  line: Line
-  place: Place
+  line: LogLine
+  place: LogPlace
 }
 
 /** Reads each line once, over any number of passes. */
 class Reader {
-  readonly #source: LogSource
+  readonly #where: RunPlace
   readonly #options: LogOptions
   /** The last line that was read, by run. */
   readonly #read = new Map<string, number>()
   /** Runs that had ended when their last line was read. */
   readonly #done = new Set<string>()
 
-  constructor(source: LogSource, options: LogOptions) {
-    this.#source = source
+  constructor(where: RunPlace, options: LogOptions) {
+    this.#where = where
     this.#options = options
   }
 
@@ -98,14 +104,14 @@ class Reader {
    * What these runs said since the last pass, in the order of time. A run says nothing before it starts, so only runs
    * that overlap are read at the same time.
    */
-  async *next(places: readonly Place[]): AsyncGenerator<Said> {
+  async *next(places: readonly LogPlace[]): AsyncGenerator<Said> {
     const since = this.#options.since ?? 0
     const waiting = places
       .filter(({ entry }) => entry.started_at !== null && !this.#done.has(entry.run_id))
       .filter(({ entry }) => entry.completed_at === null || entry.completed_at >= since)
       .toSorted((a, b) => a.entry.started_at! - b.entry.started_at!)
-    const open: { place: Place; lines: AsyncGenerator<Line>; head: Line }[] = []
-    const advance = async (place: Place, lines: AsyncGenerator<Line>) => {
+    const open: { place: LogPlace; lines: AsyncGenerator<LogLine>; head: LogLine }[] = []
+    const advance = async (place: LogPlace, lines: AsyncGenerator<LogLine>) => {
       const { value } = await lines.next()
       if (value) open.push({ place, lines, head: value })
     }
@@ -124,7 +130,7 @@ class Reader {
     }
   }
 
-  async *#lines({ entry, path }: Place): AsyncGenerator<Line> {
+  async *#lines({ entry, path }: LogPlace): AsyncGenerator<LogLine> {
     const { run_id, completed_at, state } = entry
     const { phase, failed, since = 0 } = this.#options
     const isBelow = phase !== undefined && path.includes(phase)
@@ -133,7 +139,7 @@ class Reader {
     if (phases?.size === 0) return
     for (let after = this.#read.get(run_id) ?? 0; ; ) {
       const query = { run_id, after_seq: after, limit: PAGE, ...(phase !== undefined && !isBelow && { phase }) }
-      const { lines, next } = await this.#source.lines(query)
+      const { lines, next } = await this.#where.ask(all => all.call(GetLogs, query))
       for (const line of lines) {
         if (line.at >= since && (!phases || phases.has(line.phase ?? ''))) yield line
       }
@@ -144,14 +150,15 @@ class Reader {
     if (completed_at !== null || state === 'interrupted') this.#done.add(run_id)
   }
 
-  async #failedPhases({ run_id, state }: Entry): Promise<Set<string>> {
+  async #failedPhases({ run_id, state }: TreeEntry): Promise<Set<string>> {
     if (state === 'queued') return new Set()
-    return new Set(await this.#source.failedPhases(run_id))
+    const { phases } = await this.#where.ask(all => all.call(GetPhases, { run_id }))
+    return new Set(phases.flatMap(phase => (phase.state === 'failed' ? [phase.name] : [])))
   }
 }
 
 /** Lines as `docker compose logs` prints them: aligned, with a colour for each place. */
-function writer(json: boolean): (line: Line, place: Place) => void {
+function writer(json: boolean): (line: LogLine, place: LogPlace) => void {
   const paint = createPaint(process.stdout)
   const colours = [paint.cyan, paint.yellow, paint.green, paint.magenta, paint.blue]
   const known = new Map<string, Paint['cyan']>()
@@ -167,7 +174,7 @@ function writer(json: boolean): (line: Line, place: Place) => void {
   }
 }
 
-function textOf({ stream, text, fields }: Line, paint: Paint): string[] {
+function textOf({ stream, text, fields }: LogLine, paint: Paint): string[] {
   const extra =
     fields && Object.keys(fields).length > 0 && stream === 'log' ? paint.dim(` ${JSON.stringify(fields)}`) : ''
   const lines = printable(text).split('\n')

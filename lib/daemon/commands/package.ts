@@ -10,7 +10,7 @@ import { signPackage } from '../../wire/package-signature.ts'
 import type { PackageFile, PackageSignature } from '../../wire/packages.ts'
 import { publishKeys } from '../publish-keys.ts'
 
-/** The limit of the hub. */
+/** The hub refuses a package with more bytes than this. */
 const MOST_BYTES = 10 * 1024 * 1024
 
 /**

@@ -1,8 +1,9 @@
 // `plan PATH|TEAM`: prints what a run would do, without doing it.
 
+import { formatDuration } from '../../duration.ts'
 import { createLog } from '../../log.ts'
 import { PlanTeam, ValidateTeam } from '../../wire/daemon-calls.ts'
-import type { Plan, PlannedTeam } from '../../wire/plans.ts'
+import type { Plan, PlannedPhase, PlannedTeam } from '../../wire/plans.ts'
 import { askAboutTeams } from '../calls/team-answers.ts'
 import { homeFolder } from '../home.ts'
 import { createPaint, type Paint } from '../terminal/paint.ts'
@@ -70,8 +71,20 @@ function keyText({ key, limit, when_full }: NonNullable<Plan['concurrency']>): s
   return `${who} the key ${key ?? '(of the inputs)'}; another ${FULL[when_full]}`
 }
 
+/** How a phase is carried out, where that is not the usual way. */
+function waysOf({ reviewers, always, max_attempts, timeout, on_failure }: PlannedPhase): string[] {
+  return [
+    ...(reviewers ? [`asks ${reviewers.includes('any') ? 'a person' : reviewers.join(', ')}`] : []),
+    ...(always ? ['always'] : []),
+    ...(max_attempts === undefined ? [] : [`${max_attempts} attempts`]),
+    ...(timeout === undefined ? [] : [`timeout ${formatDuration(timeout)}`]),
+    ...(on_failure === undefined ? [] : [`on_failure: ${on_failure}`]),
+  ]
+}
+
 function teamRows(team: PlannedTeam, depth: number, paint: Paint): string[][] {
-  return team.phases.flatMap(({ name, type, agent, action, when, depends_on, below }) => {
+  return team.phases.flatMap(phase => {
+    const { name, type, agent, action, when, depends_on, below } = phase
     const what = agent
       ? [agent, action].filter(part => part !== undefined).join('.')
       : below
@@ -80,6 +93,7 @@ function teamRows(team: PlannedTeam, depth: number, paint: Paint): string[][] {
     const notes = [
       ...(depends_on.length > 0 ? [`after ${depends_on.join(', ')}`] : []),
       ...(when ? [`when ${when}`] : []),
+      ...waysOf(phase),
       ...(below?.recursive ? ['calls itself'] : []),
       ...(below?.unheld === undefined ? [] : [`without its key ${below.unheld}`]),
     ]

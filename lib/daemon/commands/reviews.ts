@@ -1,26 +1,21 @@
 // Reviews: `reviews` lists the questions to people, each with its form and what the commands of its gate printed, and
 // `decide` answers one.
 
-import { commandLine } from '../../called-as.ts'
 import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
-import { createLog } from '../../log.ts'
 import { CHOICES } from '../../run/engine.ts'
-import { type AskedReview, GetLogs, ListReviews } from '../../wire/daemon-calls.ts'
+import { type AskedReview, GetLogs, GetPhases, ListReviews } from '../../wire/daemon-calls.ts'
 import type { Field } from '../../wire/forms.ts'
 import type { Callee } from '../calls/client.ts'
-import { reviewIdOf } from '../calls/ids.ts'
-import { askAboutRuns } from '../calls/run-answers.ts'
-import { openRunner } from '../calls/runner.ts'
-import { homeFolder } from '../home.ts'
 import { createPaint, inline, type Paint, printable } from '../terminal/paint.ts'
 import { clock, table } from '../terminal/table.ts'
 import { EXIT } from './exit.ts'
-import { askChoice, askForm, isAtTerminal } from './form.ts'
+import { askChoice, askForm, isAtTerminal, lackOf } from './form.ts'
+import { placeOf } from './place-of.ts'
+import type { PlaceOptions, RunPlace } from './run-place.ts'
 import { watch } from './watch.ts'
 
-interface ListOptions {
-  home?: string
+interface ListOptions extends PlaceOptions {
   json?: boolean
   limit?: number
   all?: boolean
@@ -30,12 +25,13 @@ interface ListOptions {
 const SAID = 10
 const PAGE = 1_000
 
-export async function reviews({ home, json, limit, all }: ListOptions): Promise<void> {
+export async function reviews({ json, limit, all, ...where }: ListOptions): Promise<void> {
+  const place = await placeOf(where)
   const query = { limit: limit ?? 20, offset: 0, ...(!all && { state: 'pending' as const }) }
   const paint = createPaint(process.stdout)
-  const { found, texts } = await askAboutRuns(homeFolder(home), async runs => {
+  const { found, texts } = await place.ask(async runs => {
     const found = await runs.call(ListReviews, query)
-    const texts = json ? [] : await Promise.all(found.reviews.map(review => describe(runs, review, paint)))
+    const texts = json ? [] : await Promise.all(found.reviews.map(review => describe(runs, review, { paint, place })))
     return { found, texts }
   })
   if (json) return void process.stdout.write(`${JSON.stringify(found, null, 2)}\n`)
@@ -43,12 +39,17 @@ export async function reviews({ home, json, limit, all }: ListOptions): Promise<
   process.stdout.write(texts.map(lines => `${lines.join('\n')}\n`).join('\n'))
 }
 
-async function describe(runs: Callee, review: AskedReview, paint: Paint): Promise<string[]> {
+interface View {
+  paint: Paint
+  place: RunPlace
+}
+
+async function describe(runs: Callee, review: AskedReview, { paint, place }: View): Promise<string[]> {
   const { id, kind, phase, run_id, run_name, state, decision, decided_by, prompt, reason, created_at, entries } = review
-  const place = inline([run_name, phase].filter(part => part !== null).join('/'))
+  const name = inline([run_name, phase].filter(part => part !== null).join('/'))
   const isPending = state === 'pending'
   const what = isPending ? paint.yellow(kind) : `${kind} ${decision}${decided_by === null ? '' : ` by ${decided_by}`}`
-  const head = `${what}  ${paint.bold(place)}  ${clock(created_at)}  ${paint.dim(`run ${run_id}`)}`
+  const head = `${what}  ${paint.bold(name)}  ${clock(created_at)}  ${paint.dim(`run ${run_id}`)}`
   const lines = [
     head,
     ...printable(prompt || reason)
@@ -59,18 +60,40 @@ async function describe(runs: Callee, review: AskedReview, paint: Paint): Promis
   if (!isPending) return lines
   const said = await lastLines(runs, run_id, phase)
   lines.push(...said.map(line => paint.dim(`  | ${line}`)), ...formLines(review.form))
-  lines.push(paint.dim(`  ${commandLine('decide', id)}`))
+  lines.push(paint.dim(`  ${place.command('decide', id)}`))
   return lines
 }
 
+interface Said {
+  text: string
+  at: number
+}
+
 async function lastLines(runs: Callee, run_id: string, phase: string): Promise<string[]> {
-  let last: string[] = []
+  let last: Said[] = []
   for (let after_seq = 0; ; ) {
     const { lines, next } = await runs.call(GetLogs, { run_id, phase, after_seq, limit: PAGE })
-    last = [...last, ...lines.flatMap(({ text }) => printable(text).split('\n'))].slice(-SAID)
-    if (next === after_seq) return last
+    const said = lines.flatMap(({ text, at }) =>
+      printable(text)
+        .split('\n')
+        .map(text => ({ text, at })),
+    )
+    last = [...last, ...said].slice(-SAID)
+    if (next === after_seq) break
     after_seq = next
   }
+  if (last.length === 0) return []
+  const { phases } = await runs.call(GetPhases, { run_id })
+  return byAttempt(last, phases.find(({ name }) => name === phase)!)
+}
+
+/** Sets what the present attempt said apart from what earlier ones did. */
+function byAttempt(lines: readonly Said[], { attempt, started_at }: { attempt: number; started_at: number | null }) {
+  const texts = lines.map(({ text }) => text)
+  const earlier = lines.filter(({ at }) => at < (started_at ?? 0)).length
+  if (earlier === 0) return texts
+  const since = texts.slice(earlier)
+  return [...texts.slice(0, earlier), `(attempt ${attempt}${since.length === 0 ? ' printed nothing' : ''})`, ...since]
 }
 
 function formLines(form: readonly Field[]): string[] {
@@ -85,8 +108,7 @@ function formLines(form: readonly Field[]): string[] {
   return table(rows)
 }
 
-export interface DecideOptions {
-  home?: string
+export interface DecideOptions extends PlaceOptions {
   comment?: string
   values?: string
 }
@@ -94,27 +116,31 @@ export interface DecideOptions {
 /** Answers a review. Without a daemon the run continues in this process, so it is followed. Returns the exit code. */
 export async function decide(typed: string, word: string | undefined, options: DecideOptions): Promise<number> {
   const given = word === undefined ? null : decisionOf(word)
-  const home = homeFolder(options.home)
-  const reviewId = await reviewIdOf(home, typed)
-  const review = await askAboutRuns(home, async runs => {
+  const place = await placeOf(options)
+  const reviewId = await place.reviewId(typed)
+  const review = await place.ask(async runs => {
     const { reviews } = await runs.call(ListReviews, { begins: reviewId, limit: 1 })
     return reviews[0]
   })
   if (!review) throw new CadreError('not_found', `there is no review ${reviewId}`)
-  const decision = given ?? (await chosen(home, review))
+  const decision = given ?? (await chosen(place, review))
+  if (review.state === 'pending') checkKind(review, decision)
   const asks = decision === 'approve' && review.form.length > 0 && review.state === 'pending'
   const values =
     options.values !== undefined ? valuesOf(options.values) : asks && isAtTerminal() ? await askForm(review.form) : null
+  if (asks) {
+    const lack = lackOf(review.form, values ?? {})
+    if (lack !== null) throw new CadreError('invalid_request', lack)
+  }
   const answer = {
     decision,
     ...(options.comment !== undefined && { comment: options.comment }),
     ...(values && { values }),
   }
-  const log = createLog({ level: 'warn' })
-  const { runner, result } = await openRunner(home, 'decide', log, runner => runner.decide(reviewId, answer))
+  const { runner, result } = await place.open('decide', runner => runner.decide(reviewId, answer))
   process.stderr.write(`${DONE[decision]} ${review.phase}\n`)
-  if (runner.host) return watch(runner, result.run_id, { home, json: false })
-  process.stderr.write(`the run goes on: ${commandLine('watch', result.run_id)}\n`)
+  if (runner.host) return watch(runner, result.run_id, { place, json: false })
+  process.stderr.write(`the run goes on: ${place.command('watch', result.run_id)}\n`)
   return EXIT.done
 }
 
@@ -129,12 +155,23 @@ const DONE: Readonly<Record<Choice, string>> = {
   fail: 'failed',
 }
 
-async function chosen(home: string, review: AskedReview): Promise<Choice> {
+function checkKind({ kind }: AskedReview, decision: Choice): void {
+  const choices: readonly Choice[] = CHOICES[kind]
+  if (choices.includes(decision)) return
+  const named = `${choices.slice(0, -1).join(', ')} or ${choices.at(-1)}`
+  const what = kind === 'escalation' ? 'an escalation' : 'a gate'
+  throw new CadreError('invalid_request', `this review is ${what}, which takes ${named}, not ${decision}`)
+}
+
+async function chosen(place: RunPlace, review: AskedReview): Promise<Choice> {
   const choices = CHOICES[review.kind]
   if (!isAtTerminal()) {
-    throw new CadreError('invalid_request', `what is the decision? \`decide ${review.id}\` takes ${choices.join(', ')}`)
+    throw new CadreError(
+      'invalid_request',
+      `what is the decision (${choices.join(', ')})? ${place.command('decide', review.id, choices[0]!)}`,
+    )
   }
-  const lines = await askAboutRuns(home, runs => describe(runs, review, createPaint(process.stderr)))
+  const lines = await place.ask(runs => describe(runs, review, { paint: createPaint(process.stderr), place }))
   // The last line is the command that was just called.
   process.stderr.write(`${lines.slice(0, -1).join('\n')}\n`)
   return askChoice('decision', choices)

@@ -12,6 +12,7 @@ import { homeFolder } from '../home.ts'
 import type { RunRequest } from '../start-run.ts'
 import { EXIT } from './exit.ts'
 import { type InputOptions, readInputs } from './inputs.ts'
+import { homePlace } from './run-place.ts'
 import { watch } from './watch.ts'
 
 export interface RunOptions extends InputOptions {
@@ -57,7 +58,7 @@ export async function run(reference: string, options: RunOptions): Promise<numbe
   if (options.detach) return detached(home, start, options.json ?? false)
   const { runner } = await openRunner(home, 'run', createLog({ level: 'warn' }), start)
   if (runner.host) tellLeft(runner.host)
-  return watch(runner, runId, { home, json: options.json ?? false })
+  return watch(runner, runId, { place: homePlace(home), json: options.json ?? false })
 }
 
 /** Starts the run in the process that holds the home, and prints its id. */

@@ -1,18 +1,18 @@
 // `runs`: lists runs a page at a time, newest first. `runs delete` removes an ended one.
 
-import { commandLine } from '../../called-as.ts'
+import { CadreError } from '../../error.ts'
 import { createLog } from '../../log.ts'
 import { ListRuns } from '../../wire/daemon-calls.ts'
 import { runIdOf } from '../calls/ids.ts'
-import { askAboutRuns } from '../calls/run-answers.ts'
 import { openRunner } from '../calls/runner.ts'
 import { homeFolder } from '../home.ts'
 import { inline, stateWord, symbol } from '../terminal/paint.ts'
 import { clock } from '../terminal/table.ts'
-import { columns, show, took } from './print.ts'
+import { placeOf } from './place-of.ts'
+import { columns, show, tellMore, took } from './print.ts'
+import type { PlaceOptions } from './run-place.ts'
 
-export interface RunsOptions {
-  home?: string
+export interface RunsOptions extends PlaceOptions {
   json?: boolean
   limit?: number
   offset?: number
@@ -30,7 +30,14 @@ const NARROW = 64
 const SHORTEST = 13
 
 export async function runs(options: RunsOptions): Promise<void> {
-  const { home, json, limit = 20, offset = 0, all, state, team, since } = options
+  const { json, limit = 20, offset = 0, all, state, team, since } = options
+  const place = await placeOf(options)
+  if (state === (place.hub ? 'interrupted' : 'crashed')) {
+    throw new CadreError(
+      'invalid_request',
+      `--state ${state}: runs are ${state} ${place.hub ? 'without' : 'with'} --hub only`,
+    )
+  }
   const query = {
     root_only: !all,
     limit,
@@ -39,7 +46,7 @@ export async function runs(options: RunsOptions): Promise<void> {
     ...(team !== undefined && { team }),
     ...(since !== undefined && { since }),
   }
-  const found = await askAboutRuns(homeFolder(home), runs => runs.call(ListRuns, query))
+  const found = await place.ask(runs => runs.call(ListRuns, query))
   const ids = shortened(found.runs.map(({ run_id }) => run_id))
   show(json, found, paint =>
     found.runs.map(({ team, run_name, state, reason, started_at, completed_at }, at) => [
@@ -52,10 +59,7 @@ export async function runs(options: RunsOptions): Promise<void> {
       paint.dim(ids[at]!),
     ]),
   )
-  const more = found.total - offset - found.runs.length
-  if (json || more <= 0 || found.runs.length === 0) return
-  const next = [...flagsOf(process.argv), '--offset', String(offset + found.runs.length)]
-  process.stderr.write(`${more} more: ${commandLine('runs', ...next)}\n`)
+  if (!json) tellMore({ total: found.total, offset, shown: found.runs.length })
 }
 
 /** On a terminal without room for whole ids, beginnings that differ from each other. */
@@ -65,15 +69,6 @@ function shortened(ids: readonly string[]): readonly string[] {
     const short = ids.map(id => id.slice(0, length))
     if (new Set(short).size === ids.length) return short
   }
-}
-
-/** The flags that the command was called with, for the next page. `commandLine` adds the home. */
-function flagsOf(argv: readonly string[]): string[] {
-  const flags = argv.slice(argv.indexOf('runs') + 1)
-  return flags.filter((flag, at) => {
-    const name = flag.split('=')[0]!
-    return !['--offset', '--home'].includes(name) && !['--offset', '--home'].includes(flags[at - 1] ?? '')
-  })
 }
 
 /** Without a daemon, this process holds the home meanwhile. */

@@ -4,26 +4,16 @@
 import type { Static } from 'typebox'
 import { isObject } from '../../json.ts'
 import { GetPhases, GetRun, GetTree } from '../../wire/daemon-calls.ts'
-import { GetTree as GetTreeOfHub } from '../../wire/hub-calls.ts'
 import type { ToldDetail, ToldPhases, ToldTree } from '../../wire/run-records.ts'
 import type { Callee } from '../calls/client.ts'
-import { runIdOf } from '../calls/ids.ts'
-import { askAboutRuns } from '../calls/run-answers.ts'
-import { homeFolder } from '../home.ts'
 import { inline, type Paint, printable, symbol } from '../terminal/paint.ts'
+import { placeOf } from './place-of.ts'
 import { show, took } from './print.ts'
+import type { PlaceOptions } from './run-place.ts'
 
-export interface TreeOptions {
-  home?: string
-  json?: boolean
-  /** Show the tree as the hub has it. A text is the address of the hub. */
-  hub?: string | true
-}
-
-/** The hub has one more state. */
-type Entry = Omit<Static<typeof ToldTree>['runs'][number], 'state'> & { state: string }
+type Entry = Static<typeof ToldTree>['runs'][number]
 type Phase = Static<typeof ToldPhases>['phases'][number]
-type Delivery = Static<typeof ToldDetail>['deliveries'][number]
+type Delivery = ToldDetail['deliveries'][number]
 
 interface Node {
   entry: Entry
@@ -37,24 +27,14 @@ interface Node {
 const DETAILED = 300
 const AT_ONCE = 16
 
-export async function tree(typed: string, { home: given, json, hub }: TreeOptions): Promise<void> {
-  const home = homeFolder(given)
-  if (hub) {
-    const found = await treeOfHub(typed, home, hub)
-    return show(json, found, paint => rowsOf(nodesOf(found.runs)!, paint))
-  }
-  const run_id = await runIdOf(home, typed)
-  const { found, root } = await askAboutRuns(home, async runs => {
+export async function tree(typed: string, { json, ...where }: PlaceOptions & { json?: boolean }): Promise<void> {
+  const place = await placeOf(where)
+  const run_id = await place.runId(typed)
+  const { found, root } = await place.ask(async runs => {
     const found = await runs.call(GetTree, { run_id })
     return { found, root: json ? null : await detailed(runs, nodesOf(found.runs)) }
   })
   show(json, found, paint => (root ? rowsOf(root, paint) : []))
-}
-
-async function treeOfHub(runId: string, home: string, hub: string | true) {
-  const { hubOf } = await import('./hub.ts')
-  const client = await hubOf(home, hub === true ? {} : { hub })
-  return client.call(GetTreeOfHub, { run_id: runId })
 }
 
 /** The entries come depth first, so the parent of each is the last one that is a level higher. */

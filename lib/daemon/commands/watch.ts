@@ -1,60 +1,69 @@
 // Follows a run to its end, or to the point where only a person can continue it, and then says what can be done next.
 
 import { join } from 'node:path'
-import { commandLine } from '../../called-as.ts'
 import { formatDuration } from '../../duration.ts'
 import type { JsonObject } from '../../json.ts'
-import type { RunRecord } from '../../run/engine.ts'
+import { runDetail } from '../../run/engine.ts'
+import { pause } from '../../wait.ts'
 import { GetRun } from '../../wire/daemon-calls.ts'
-import { runIdOf } from '../calls/ids.ts'
-import { askAboutRuns } from '../calls/run-answers.ts'
-import { type Runner, servedRunner } from '../calls/runner.ts'
-import { homeFolder } from '../home.ts'
-import { type Shown, shown } from '../interrupted.ts'
+import type { ToldRun } from '../../wire/run-records.ts'
+import type { CommandHost } from '../calls/command-host.ts'
+import type { Follower } from '../calls/runner.ts'
+import { shown } from '../interrupted.ts'
 import { createScreen } from '../terminal/live.ts'
 import type { RunModel } from '../terminal/model.ts'
 import { createPaint, inline, printable, stateWord } from '../terminal/paint.ts'
 import { table } from '../terminal/table.ts'
 import { EXIT } from './exit.ts'
+import { placeOf } from './place-of.ts'
+import type { PlaceOptions, RunPlace } from './run-place.ts'
 import { Signals } from './signals.ts'
 
 export interface WatchOptions {
-  home: string
+  place: RunPlace
   /** Print the run record as JSON, not the outputs as text. */
   json: boolean
+  /** Follow it on while only a person can continue it. */
+  untilEnd?: boolean
   /** What a Ctrl-C does where nobody can be asked. */
   unasked?: 'cancel' | 'leave'
 }
 
 /** If nothing has been running for this long and a person is asked, the run counts as waiting. */
 const QUIET_MS = 150
+/** How long to wait before a run is followed at another address. */
+const AGAIN_MS = 50
+/** What is told of a run that a process executes. */
+const GOING = new Set<string>(['queued', 'running', 'awaiting_input'])
 
 /** `watch RUN`: like `run`, for a run that another process executes. */
-export async function watchRun(typed: string, options: { home?: string; json?: boolean }): Promise<number> {
-  const home = homeFolder(options.home)
-  const runId = await runIdOf(home, typed)
-  const runner = await servedRunner(home)
-  if (runner) return watch(runner, runId, { home, json: options.json ?? false, unasked: 'leave' })
-  const record = await askAboutRuns(home, runs => runs.call(GetRun, { run_id: runId }))
+export async function watchRun(typed: string, options: PlaceOptions & { json?: boolean }): Promise<number> {
+  const place = await placeOf(options)
+  const json = options.json ?? false
+  const runId = await place.runId(typed)
+  const runner = await place.served()
+  if (runner) return watch(runner, runId, { place, json, unasked: 'leave' })
+  const record = await place.ask(runs => runs.call(GetRun, { run_id: runId }))
   const { tree } = await import('./tree.ts')
-  if (!options.json) await tree(runId, { home })
-  return told(record, { home, json: options.json ?? false })
+  if (!json) await tree(runId, options)
+  return told(record, { place, json })
 }
 
 /**
  * Follows a run and returns the exit code. If this process holds the home, it stays until everything that runs in it
  * has ended, and then releases the home.
  */
-export async function watch(runner: Runner, runId: string, options: WatchOptions): Promise<number> {
+export async function watch(runner: Follower, runId: string, options: WatchOptions): Promise<number> {
   const screen = createScreen(runId)
+  const followed = { runner }
   using signals = new Signals({
-    cancel: () => runner.cancel(runId),
+    cancel: () => followed.runner.cancel(runId),
     detaches: runner.host === null,
     unasked: process.stderr.isTTY ? null : (options.unasked ?? 'cancel'),
     say: line => screen.say(line),
   })
   try {
-    const code = await follow(runner, runId, screen, signals, options)
+    const code = await follow(followed, runId, screen, signals, options)
     await stay(runner, signals)
     return code
   } finally {
@@ -63,7 +72,7 @@ export async function watch(runner: Runner, runId: string, options: WatchOptions
 }
 
 /** Waits for runs that other commands started through this process. */
-async function stay({ host }: Runner, { leaving }: Pick<Signals, 'leaving'>): Promise<void> {
+async function stay({ host }: Follower, { leaving }: Pick<Signals, 'leaving'>): Promise<void> {
   if (!host || leaving.aborted) return
   if (host.atWork) {
     process.stderr.write('runs of other commands go on in this process, which ends with the last of them\n')
@@ -71,8 +80,9 @@ async function stay({ host }: Runner, { leaving }: Pick<Signals, 'leaving'>): Pr
   await host.finish(leaving)
 }
 
+/** `followed.runner` is replaced when the process that executes the run serves at another address. */
 async function follow(
-  runner: Runner,
+  followed: { runner: Follower },
   runId: string,
   screen: ReturnType<typeof createScreen>,
   signals: Signals,
@@ -81,54 +91,69 @@ async function follow(
   const enough = new AbortController()
   const until = AbortSignal.any([signals.leaving, enough.signal])
   let quiet: Timer | undefined
-  let record: Shown<RunRecord> | undefined
+  const waitsForPerson = () => {
+    if (options.untilEnd) screen.say(`the run waits for a person: ${options.place.command('reviews')}`)
+    else enough.abort()
+  }
+  let record: ToldRun | undefined
   try {
-    for await (const event of runner.events(runId, until)) {
-      screen.show(event)
-      record = screen.model.root?.record
-      clearTimeout(quiet)
-      const waits = record?.state === 'awaiting_input' && !screen.model.atWork
-      if (waits) quiet = setTimeout(() => enough.abort(), QUIET_MS)
+    for (;;) {
+      try {
+        for await (const event of followed.runner.events(runId, until, line => screen.say(line))) {
+          screen.show(event)
+          record = screen.model.root?.record
+          clearTimeout(quiet)
+          const waits = record?.state === 'awaiting_input' && !screen.model.atWork
+          if (waits) quiet = setTimeout(waitsForPerson, QUIET_MS)
+        }
+      } catch (error) {
+        if (!until.aborted && followed.runner.host) throw error
+      }
+      if (until.aborted || record?.completed_at != null) break
+      // The process that executed the run is gone, after its last run or too early, or serves at another address.
+      record = await options.place.ask(runs => runs.call(GetRun, { run_id: runId }))
+      if (record.completed_at !== null || !GOING.has(record.state)) break
+      const again = await options.place.served()
+      if (!again) break
+      followed.runner = again
+      await pause(AGAIN_MS, until)
     }
-  } catch (error) {
-    if (!until.aborted && runner.host) throw error
   } finally {
     clearTimeout(quiet)
     screen.close()
   }
-  // The process that executed the run is gone, after its last run or too early.
-  if (!until.aborted && record?.completed_at == null)
-    record = await askAboutRuns(options.home, runs => runs.call(GetRun, { run_id: runId }))
+  const { runner } = followed
   if (!record) return EXIT.interrupted
   // The run stops with this process.
   if (runner.host && signals.leaving.aborted) record = shown(record)
   if (signals.leaving.aborted && !signals.interrupted && !runner.host && record.completed_at === null) {
-    process.stderr.write(`the run goes on: ${commandLine('watch', runId)}\n`)
+    process.stderr.write(`the run goes on: ${options.place.command('watch', runId)}\n`)
     return EXIT.interrupted
   }
   const code = told(record, options)
+  if (record.completed_at !== null && !signals.leaving.aborted) await tellUndelivered(runId, runner, options.place)
   if (record.state === 'awaiting_input' && !signals.leaving.aborted) {
-    await tellQuestions(runner, screen.model)
+    await tellQuestions(runner, screen.model, options)
   }
   return signals.interrupted ? EXIT.interrupted : code
 }
 
 /** Prints how a run stands, and returns the exit code for it. */
-function told(record: Shown<RunRecord>, { home, json }: WatchOptions): number {
+function told(record: ToldRun, { place, json }: WatchOptions): number {
   if (json) process.stdout.write(`${JSON.stringify(record, null, 2)}\n`)
-  else tellEnd(record, home)
+  else tellEnd(record, place)
   if (record.state === 'completed') return EXIT.done
   if (record.state === 'awaiting_input') return EXIT.waiting
   return record.completed_at === null ? EXIT.interrupted : EXIT.failed
 }
 
-function tellEnd(record: Shown<RunRecord>, home: string): void {
+function tellEnd(record: ToldRun, place: RunPlace): void {
   const { run_id, root_run_id, state, outputs, error, started_at, completed_at } = record
   const paint = createPaint(process.stderr)
   const say = (line: string): void => void process.stderr.write(`${line}\n`)
-  const next = (...args: string[]) => say(paint.dim(`  ${commandLine(...args)}`))
+  const next = (...args: string[]) => say(paint.dim(`  ${place.command(...args)}`))
   if (state === 'completed') {
-    const lines = outputLines(outputs ?? {}, join(home, 'runs', run_id))
+    const lines = outputLines(outputs ?? {}, place.folderOf(run_id))
     if (lines.length > 0 && process.stderr.isTTY) say('')
     for (const line of lines) process.stdout.write(`${line}\n`)
   }
@@ -141,6 +166,8 @@ function tellEnd(record: Shown<RunRecord>, home: string): void {
       return next('show', run_id)
     case 'failed':
       next('why', run_id)
+      // The outputs do not fit, which neither a log nor a resume changes; `why` says what does.
+      if (record.reason === 'outputs') return
       next('logs', error?.run_id ?? run_id)
       return next('resume', root_run_id)
     case 'cancelled':
@@ -154,23 +181,44 @@ function tellEnd(record: Shown<RunRecord>, home: string): void {
   }
 }
 
-/** Prints the questions to people, each with the command that answers it. */
-async function tellQuestions(runner: Runner, model: RunModel): Promise<void> {
-  const paint = createPaint(process.stderr)
-  for (const { id, run_id, phase, reason, prompt } of await runner.pending()) {
-    if (!model.node(run_id)) continue
-    const place = [...model.path(run_id), phase].join('/')
-    process.stderr.write(`${paint.bold(printable(prompt || reason))}  ${paint.dim(inline(place))}\n`)
-    process.stderr.write(`${paint.dim(`  ${commandLine('decide', id)}`)}\n`)
+/** The record of a run of this process, which need not serve its API for that. */
+async function toldBy({ daemon: { engine } }: CommandHost, runId: string) {
+  await engine.told()
+  return runDetail(engine.store, runId)
+}
+
+/** Says which listeners could not tell of the run, which does not change how the run ended. */
+async function tellUndelivered(run_id: string, { host }: Follower, place: RunPlace): Promise<void> {
+  const { deliveries } = host ? await toldBy(host, run_id) : await place.ask(runs => runs.call(GetRun, { run_id }))
+  const lost = deliveries.filter(({ state }) => state === 'failed' || state === 'unknown')
+  for (const [phase, all] of Map.groupBy(lost, each => each.phase)) {
+    const events = all.map(({ event }) => event).join(', ')
+    const what = all.some(({ state }) => state === 'failed') ? 'could not tell' : 'may not have told'
+    const where = place.hub ? ' on the daemon of the run' : `: ${place.command('doctor')}`
+    const why = inline(`${all[0]!.error}`).replace(/\.$/, '')
+    process.stderr.write(
+      `listener ${phase} ${what} of ${events}, and does not try again: ${why}. Check its settings${where}\n`,
+    )
   }
 }
 
-/** Outputs aligned by name; files of the run as absolute paths. */
-export function outputLines(outputs: JsonObject, stateDir: string): string[] {
+/** Prints the questions to people, each with the command that answers it. */
+async function tellQuestions(runner: Follower, model: RunModel, { place }: WatchOptions): Promise<void> {
+  const paint = createPaint(process.stderr)
+  for (const { id, run_id, phase, reason, prompt } of await runner.pending()) {
+    if (!model.node(run_id)) continue
+    const name = [...model.path(run_id), phase].join('/')
+    process.stderr.write(`${paint.bold(printable(prompt || reason))}  ${paint.dim(inline(name))}\n`)
+    process.stderr.write(`${paint.dim(`  ${place.command('decide', id)}`)}\n`)
+  }
+}
+
+/** Outputs aligned by name; files of the run as absolute paths where they are on this machine. */
+export function outputLines(outputs: JsonObject, stateDir: string | null): string[] {
   return table(
     Object.entries(outputs).map(([name, value]) => {
       if (typeof value !== 'string') return [name, JSON.stringify(value)]
-      return [name, printable(value.startsWith('files/') ? join(stateDir, value) : value)]
+      return [name, printable(stateDir !== null && value.startsWith('files/') ? join(stateDir, value) : value)]
     }),
   )
 }

@@ -4,11 +4,15 @@
 import type { Static, TSchema } from 'typebox'
 import { outgoing } from '../../agent/outgoing.ts'
 import { CadreError, messageOf } from '../../error.ts'
+import { type SentEvent, sentEvents } from '../../event-stream.ts'
+import { isObject } from '../../json.ts'
 import { Type } from '../../type.ts'
-import { type Call, plainData } from '../../wire/call.ts'
+import { type Answerer, type Call, failureOf, plainData } from '../../wire/call.ts'
 
 /** Milliseconds that a call may take, unless it says otherwise. */
 const DEADLINE_MS = 20_000
+/** Streams of the hub are silent for 15 seconds at most. */
+const SILENT_MS = 45_000
 
 export interface CallOptions {
   token?: string
@@ -69,6 +73,34 @@ export class HubClient {
     }
   }
 
+  /**
+   * The events of a stream, until it ends. Throws the hub's own error, or `unavailable` when the hub was not reached, or
+   * the stream breaks or is silent for longer than the hub lets it be.
+   */
+  async *events(path: string, signal: AbortSignal): AsyncGenerator<SentEvent> {
+    const silent = new AbortController()
+    let timer: Timer | undefined
+    const heard = () => {
+      clearTimeout(timer)
+      timer = setTimeout(() => silent.abort(new Error(`it said nothing for ${SILENT_MS / 1_000} seconds`)), SILENT_MS)
+    }
+    heard()
+    const headers = { ...(this.#token && { authorization: `Bearer ${this.#token}` }) }
+    const until = AbortSignal.any([signal, silent.signal])
+    try {
+      const reply = await fetch(this.url + path, { headers, signal: until, redirect: 'manual' })
+      if (!reply.ok || !reply.body) {
+        const answer: unknown = await reply.json().catch(() => null)
+        throw failureOf(isObject(answer) ? answer.error : undefined, reply, this.#answerer(path))
+      }
+      yield* sentEvents(reply.body, heard)
+    } catch (cause) {
+      throw cause instanceof CadreError ? cause : this.#unanswered(cause)
+    } finally {
+      clearTimeout(timer)
+    }
+  }
+
   async #ask<Data extends TSchema>(path: string, data: Data, request: BunFetchRequestInit): Promise<Static<Data>> {
     let reply: Response
     let answer: unknown
@@ -76,9 +108,16 @@ export class HubClient {
       reply = await fetch(this.url + path, { ...request, redirect: 'manual' })
       answer = await reply.json()
     } catch (cause) {
-      throw new CadreError('unavailable', `the hub at ${this.url} does not answer: ${messageOf(cause)}`, { cause })
+      throw this.#unanswered(cause)
     }
-    const url = this.url + path.split('?', 1)[0]
-    return plainData(data, answer, reply, { url, kind: 'hub', advice: 'check CADRE_HUB_URL' })
+    return plainData(data, answer, reply, this.#answerer(path))
+  }
+
+  #answerer(path: string): Answerer {
+    return { url: this.url + path.split('?', 1)[0], kind: 'hub', advice: 'check CADRE_HUB_URL' }
+  }
+
+  #unanswered(cause: unknown): CadreError {
+    return new CadreError('unavailable', `the hub at ${this.url} does not answer: ${messageOf(cause)}`, { cause })
   }
 }

@@ -140,18 +140,18 @@ export class Jobs {
   async #begin(job: TakenJob): Promise<void> {
     const { book, host, log } = this.#options
     // An earlier process began it after the hub had agreed.
-    if (host.attempt(job.run_id) !== null) return book.move(job.id, 'begun')
+    if (host.attempt(job.run_id) !== null) return await book.move(job.id, 'begun')
     const refused = await this.#refusal(job, async () => {
       const order = orderOf('run', job.payload)
       await host.prepare(order)
       if (await this.#answered(job.id, 'accepted')) {
         await host.start(job.run_id, order)
-        return book.move(job.id, 'begun')
+        return await book.move(job.id, 'begun')
       }
-      book.drop(job.id)
+      await book.drop(job.id)
       log.info('a held run was dropped, because the hub no longer means this daemon', { run: job.run_id })
     })
-    if (refused !== null) book.move(job.id, 'failed', refused)
+    if (refused !== null) await book.move(job.id, 'failed', refused)
   }
 
   /** Waits for the end of a run that the hub has confirmed. */
@@ -159,7 +159,7 @@ export class Jobs {
     const { book, host, signal } = this.#options
     // Nothing is wrong when the run was deleted meanwhile.
     await unlessAborted(host.ended(job.run_id), signal).catch(() => signal.throwIfAborted())
-    book.move(job.id, 'done')
+    await book.move(job.id, 'done')
   }
 
   /** Carries out an order about a run that is here. */
@@ -169,7 +169,7 @@ export class Jobs {
     // The run of a held job begins or is dropped first.
     if (holding) await unlessAborted(holding.decided.promise, signal)
     const refused = await this.#refusal(job, () => this.#perform(job, again))
-    book.move(job.id, refused === null ? 'done' : 'failed', refused)
+    await book.move(job.id, refused === null ? 'done' : 'failed', refused)
   }
 
   async #perform({ kind, run_id, payload, run_attempt }: TakenJob, again: boolean): Promise<unknown> {
@@ -218,7 +218,7 @@ export class Jobs {
     const { book } = this.#options
     const taken = await this.#answered(id, state === 'done' ? 'done' : 'failed', error)
     // Where the lease was over, the job may come once more, and then gets the same answer.
-    if (taken || book.get(id)?.kind === 'run') book.drop(id)
+    if (taken || book.get(id)?.kind === 'run') await book.drop(id)
   }
 
   /** Gives the hub an answer until it has replied. Returns false when the job is no longer this daemon's. */

@@ -4,7 +4,6 @@
 
 import { CadreError, messageOf } from '../../error.ts'
 import type { Log } from '../../log.ts'
-import { thread } from '../../place.ts'
 import type { Store, SyncOutbox } from '../../run/engine.ts'
 import { pause, startPause } from '../../wait.ts'
 import { type Identity, Whoami } from '../../wire/hub-calls.ts'
@@ -12,14 +11,16 @@ import type { OfferedAgent } from '../../wire/needs.ts'
 import { Ack, type Bulletin, Heartbeat, Poll, PROTOCOL, type PublicKey } from '../../wire/protocol.ts'
 import { retryPause } from './backoff.ts'
 import { Courier } from './courier.ts'
-import type { HeartbeatOrder, HeartbeatReport } from './heartbeat.ts'
-import { HubClient } from './hub-client.ts'
+import { DispatchKeys } from './dispatch-keys.ts'
+import type { HeartbeatOrder } from './heartbeat.ts'
+import { Heartbeats } from './heartbeats.ts'
+import { type CallOptions, HubClient } from './hub-client.ts'
 import { JobBook } from './job-book.ts'
 import { type JobHost, Jobs } from './jobs.ts'
 import { keepTeams, knownTeams, register } from './register.ts'
 import { FileUploads, LANES } from './uploads.ts'
 
-export { Courier, HubClient, type JobHost, keepTeams, knownTeams, register }
+export { type CallOptions, Courier, HubClient, type JobHost, keepTeams, knownTeams, register }
 
 /** What a hub chooses a daemon by. */
 export interface Offer {
@@ -82,24 +83,19 @@ export class Link {
   readonly client: HubClient
   readonly #options: LinkOptions
   readonly #stop = new AbortController()
-  readonly #beat = new SharedArrayBuffer(4)
   readonly #jobs: Jobs
   readonly #courier: Courier
   readonly #uploads: FileUploads
-  #keys: PublicKey[] = []
+  readonly #keys: DispatchKeys
+  readonly #heartbeats: Heartbeats
   #teams: Set<string>
   #teamsVersion: string | null
   #daemonId: string | null
   #realmId: string | null
   #answeredAt = 0
-  #worker: Worker | null = null
-  /** How often the heartbeat's thread has died since the hub was last heard. */
-  #deaths = 0
-  #beatTimer: Timer | null = null
   #wakeSync: (() => void) | null = null
   #wakePoll: (() => void) | null = null
   #loops: Promise<void>[] = []
-  #warnedKey: string | null = null
   #approved: boolean | null = null
   /** Whether the hub keeps files of runs. Null until it has said so. */
   #keepsFiles: boolean | null = null
@@ -120,6 +116,17 @@ export class Link {
     const daemonId = () => this.#enrolledAs()
     this.#uploads = new FileUploads({
       ...{ store, client: this.client, log, signal: this.#stop.signal, daemonId, fileOf, networkAllow },
+    })
+    const { pinnedKey, realmToken, hubUrl, heartbeat } = options
+    const { signal } = this.#stop
+    this.#keys = new DispatchKeys({ pinnedKey, log, signal, ask: () => this.#askForKeys() })
+    this.#heartbeats = new Heartbeats({
+      ...{ url: hubUrl, token: realmToken, log, signal, program: heartbeat },
+      state: () => this.#state(),
+      heard: bulletin => {
+        this.#answeredAt = Date.now()
+        this.#learn(bulletin)
+      },
     })
     this.#jobs = new Jobs({
       book: new JobBook(store.db),
@@ -160,11 +167,18 @@ export class Link {
     return Date.now() - this.#answeredAt < CONNECTED_MS
   }
 
-  /** Dispatch keys to trust now. */
-  keys(): PublicKey[] {
-    const { pinnedKey } = this.#options
-    if (pinnedKey) return [{ kid: this.#keys.find(key => samePem(key.pem, pinnedKey))?.kid ?? '', pem: pinnedKey }]
-    return this.#keys.filter(key => key.not_after === undefined || key.not_after > Date.now())
+  keys(): readonly PublicKey[] {
+    return this.#keys.trusted
+  }
+
+  renewKeys(): Promise<void> {
+    return this.#keys.renew()
+  }
+
+  async #askForKeys(): Promise<void> {
+    const beat = { daemon_id: this.#enrolledAs(), protocol: PROTOCOL }
+    const reply = await this.client.call(Heartbeat, beat, { signal: this.#stop.signal }).catch(() => null)
+    if (reply) this.#learn(reply)
   }
 
   /** Whether runs of this team (`@scope/name`) are reported to the realm. */
@@ -195,8 +209,7 @@ export class Link {
   async stop(): Promise<void> {
     this.#stop.abort()
     this.#wakeSync?.()
-    this.#worker?.terminate()
-    if (this.#beatTimer) clearInterval(this.#beatTimer)
+    this.#heartbeats.stop()
     await Promise.all([...this.#loops, this.#jobs.stop(), this.#options.offers.stop()])
   }
 
@@ -215,7 +228,7 @@ export class Link {
     this.#answeredAt = Date.now()
     this.#learn(enrolled)
     this.#offered = JSON.stringify(offer)
-    this.#startHeartbeat()
+    this.#heartbeats.start(enrolled.daemon_id)
     await this.#options.enrolled()
     this.#options.log.info('enrolled', { hub: this.client.url, daemon: enrolled.daemon_id, realm: enrolled.realm_id })
   }
@@ -223,15 +236,12 @@ export class Link {
   /** Stores what replies to register and heartbeat contain. */
   #learn(bulletin: Bulletin): void {
     const { dispatch_keys, teams, teams_version, approved, artifacts = false } = bulletin
-    this.#keys = dispatch_keys
+    this.#keys.learn(dispatch_keys)
     this.#learnApproval(approved !== false)
-    const { pinnedKey, log, store } = this.#options
+    const { store } = this.#options
     if (artifacts !== this.#keepsFiles) {
       this.#keepsFiles = artifacts
       store.facts.set(KEEPS_FILES, artifacts ? 'yes' : 'no')
-    }
-    if (pinnedKey && !this.#keys.some(key => samePem(key.pem, pinnedKey))) {
-      log.warn('CADRE_DISPATCH_PUBLIC_KEY differs from the hub’s dispatch key: tokens of the hub are refused')
     }
     if (!teams) return
     this.#teams = new Set(teams)
@@ -249,57 +259,6 @@ export class Link {
     store.facts.set(APPROVED, approved ? 'yes' : 'no')
     if (!approved) log.warn(WAITS_FOR_APPROVAL, { daemon: this.#daemonId })
     else if (before === false) log.info('an operator has approved this daemon: it takes jobs now')
-  }
-
-  #startHeartbeat(): void {
-    this.#worker?.terminate()
-    const touch = () => Atomics.store(new Int32Array(this.#beat), 0, Math.floor(Date.now() / 1_000))
-    touch()
-    this.#beatTimer ??= setInterval(touch, 1_000)
-    const { heartbeat = thread('lib/daemon/link/heartbeat.ts') } = this.#options
-    const worker = new Worker(heartbeat)
-    this.#worker = worker
-    worker.onmessage = ({ data }: MessageEvent<HeartbeatReport>) => this.#heard(data)
-    worker.onerror = ({ message }) => void this.#restartHeartbeat(worker, message)
-    worker.addEventListener('close', () => void this.#restartHeartbeat(worker, 'its thread has ended'))
-    this.#order({
-      setup: {
-        url: this.client.url,
-        token: this.#options.realmToken,
-        daemonId: this.#daemonId!,
-        beat: this.#beat,
-      },
-    })
-    this.#tellRunning()
-  }
-
-  /** Replaces a thread that has died. Without heartbeats the hub would take this daemon's jobs away. */
-  async #restartHeartbeat(dead: Worker, error: string): Promise<void> {
-    // An error is followed by the end of the thread, which is heard as well.
-    if (dead !== this.#worker || this.#stop.signal.aborted) return
-    this.#worker = null
-    dead.terminate()
-    this.#deaths++
-    this.#options.log.error('the heartbeat failed; starting it again', { error })
-    await pause(retryPause(this.#deaths), this.#stop.signal)
-    // Meanwhile an enrolment may have started another one.
-    if (this.#worker === null && !this.#stop.signal.aborted) this.#startHeartbeat()
-  }
-
-  #order(order: HeartbeatOrder): void {
-    this.#worker?.postMessage(order)
-  }
-
-  #heard(report: HeartbeatReport): void {
-    if ('reply' in report) {
-      this.#answeredAt = Date.now()
-      this.#warnedKey = null
-      this.#deaths = 0
-      return this.#learn(report.reply)
-    }
-    if (this.#warnedKey === report.code) return
-    this.#warnedKey = report.code
-    this.#options.log.warn('heartbeat refused', report)
   }
 
   async #poll(): Promise<void> {
@@ -350,7 +309,11 @@ export class Link {
   }
 
   #tellRunning(): void {
-    this.#order({ running: this.#jobs.leased, teamsVersion: this.#teamsVersion })
+    this.#heartbeats.tell(this.#state())
+  }
+
+  #state(): HeartbeatOrder {
+    return { running: this.#jobs.leased, teamsVersion: this.#teamsVersion }
   }
 
   /** Sends the oldest changes, or waits for new ones when there are none. */
@@ -391,5 +354,3 @@ export class Link {
     }
   }
 }
-
-const samePem = (a: string, b: string): boolean => a.replace(/\s/g, '') === b.replace(/\s/g, '')

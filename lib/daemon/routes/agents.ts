@@ -1,20 +1,42 @@
-// agents/list: the catalogue, format version 1.0.0.
+// agents/list: the catalogue, format version 1.0.0. agents/doctor: whether agents could do their work. It asks other
+// systems with the credentials of the settings, so that it needs the local token, as settings do.
 
 import { Elysia } from 'elysia'
 import { closed } from '../../schema.ts'
+import { Type } from '../../type.ts'
+import { ExamineAgents, ListAgents } from '../../wire/daemon-calls.ts'
 import type { Daemon } from '../daemon.ts'
+import { examine } from '../doctor.ts'
 import type { DaemonKit } from '../kit.ts'
+import { Name } from './bodies.ts'
 
 export const agents = (daemon: Daemon, kit: DaemonKit) =>
-  new Elysia({ name: 'agents', prefix: '/v1/agents' }).use(kit).post(
-    '/list',
-    async () => {
-      await daemon.renewAgents()
-      return (await daemon.catalogue.load()).list()
-    },
-    {
-      access: { local: 'open', remote: null },
-      body: closed({}),
-      detail: { summary: 'The agents that are installed' },
-    },
-  )
+  new Elysia({ name: 'agents', prefix: '/v1/agents' })
+    .use(kit)
+    .post(
+      '/doctor',
+      async ({ body }) => {
+        await daemon.renewAgents()
+        await daemon.catalogue.load()
+        return { findings: await examine(daemon, body.agent) }
+      },
+      {
+        access: { local: 'token', remote: null },
+        body: closed({ agent: Type.Optional(Name) }),
+        data: ExamineAgents.data,
+        detail: { summary: 'Whether agents could do their work' },
+      },
+    )
+    .post(
+      '/list',
+      async () => {
+        await daemon.renewAgents()
+        return (await daemon.catalogue.load()).list()
+      },
+      {
+        access: { local: 'open', remote: null },
+        body: closed({}),
+        data: ListAgents.data,
+        detail: { summary: 'The agents that are installed' },
+      },
+    )

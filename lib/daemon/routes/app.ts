@@ -3,6 +3,7 @@
 
 import { Elysia } from 'elysia'
 import { health } from '../../http/health.ts'
+import { openapi } from '../../http/openapi/routes.ts'
 import { root, STRICT } from '../../http/root.ts'
 import { web } from '../../web/web.ts'
 import { createAccess } from '../access.ts'
@@ -14,13 +15,18 @@ import { UsedTokens } from '../used-tokens.ts'
 import { version } from '../version.ts'
 import { agents } from './agents.ts'
 import { artifacts } from './artifacts.ts'
+import { log } from './log.ts'
 import { metrics } from './metrics.ts'
 import { reviews } from './reviews.ts'
 import { runs } from './runs.ts'
+import { schema } from './schema.ts'
 import { settings } from './settings.ts'
 import { stream } from './stream.ts'
 import { teams } from './teams.ts'
 import { workspaces } from './workspaces.ts'
+
+const ABOUT =
+  'The API of a daemon. On its own machine most calls need no credential; callers from elsewhere send a token of the hub.'
 
 export function daemonApp(daemon: Daemon, { strict }: { strict: boolean }) {
   const kit = daemonKit(
@@ -40,6 +46,7 @@ export function daemonApp(daemon: Daemon, { strict }: { strict: boolean }) {
     )
     .use(runs(daemon, kit))
     .use(stream(daemon, kit))
+    .use(log(daemon, kit))
     .use(artifacts(daemon, kit))
     .use(reviews(daemon, kit))
     .use(workspaces(daemon, kit))
@@ -47,5 +54,7 @@ export function daemonApp(daemon: Daemon, { strict }: { strict: boolean }) {
     .use(agents(daemon, kit))
     .use(settings(daemon, kit))
     .use(metrics(daemon, kit))
+    .use(schema(daemon, kit))
     .use(web())
+    .use(openapi({ title: 'cadre daemon', version, description: ABOUT }))
 }

@@ -6,6 +6,7 @@ import { downloadHeaders } from '../../http/download.ts'
 import { runPhases } from '../../run/engine.ts'
 import { closed } from '../../schema.ts'
 import { Type } from '../../type.ts'
+import { ListArtifacts } from '../../wire/daemon-calls.ts'
 import { artifactFile } from '../artifact-file.ts'
 import type { Daemon } from '../daemon.ts'
 import type { DaemonKit } from '../kit.ts'
@@ -29,6 +30,7 @@ export const artifacts = (daemon: Daemon, kit: DaemonKit) =>
       {
         access: READ,
         body: closed({ run_id: RunId, phase: Type.Optional(Name) }),
+        data: ListArtifacts.data,
         detail: { summary: 'Files that phases of a run wrote' },
       },
     )

@@ -6,6 +6,7 @@ import type { JsonObject } from '../../json.ts'
 import { closed } from '../../schema.ts'
 import { Type } from '../../type.ts'
 import { EVERY_CHOICE } from '../../wire/choices.ts'
+import { DecideReview, ListReviews } from '../../wire/daemon-calls.ts'
 import type { Daemon } from '../daemon.ts'
 import type { DaemonKit } from '../kit.ts'
 import { answerReview, findReview, listReviewRecords } from '../reviews.ts'
@@ -45,6 +46,7 @@ export const reviews = (daemon: Daemon, kit: DaemonKit) =>
       {
         access: { local: 'open', remote: 'access', ofRun: true },
         body: List,
+        data: ListReviews.data,
         detail: { summary: 'Reviews, newest first' },
       },
     )
@@ -65,6 +67,7 @@ export const reviews = (daemon: Daemon, kit: DaemonKit) =>
       {
         access: { local: 'token', remote: 'execute', ofRun: true },
         body: Decide,
+        data: DecideReview.data,
         detail: { summary: 'Answer a review' },
       },
     )

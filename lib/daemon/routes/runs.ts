@@ -6,15 +6,39 @@ import { CadreError } from '../../error.ts'
 import { envelopeFrame } from '../../http/reply.ts'
 import { jsonStream } from '../../http/stream.ts'
 import type { JsonObject } from '../../json.ts'
-import { listRuns, readLines, rootOf, runDetail, treeEntries, why } from '../../run/engine.ts'
+import {
+  listRuns,
+  readLines,
+  rootOf,
+  runDetail,
+  runHistory,
+  treeEntries,
+  why,
+  withoutSilent,
+} from '../../run/engine.ts'
 import { closed } from '../../schema.ts'
 import { Type } from '../../type.ts'
+import {
+  CancelRun,
+  DeleteRun,
+  GetHistory,
+  GetLogs,
+  GetPhases,
+  GetRun,
+  GetTeam,
+  GetTree,
+  GetWhy,
+  ListRuns,
+  ResumeRun,
+  StartRun,
+} from '../../wire/daemon-calls.ts'
 import { TOLD_RUN_STATES } from '../../wire/states.ts'
 import type { Caller } from '../access.ts'
 import { cancelRun, resumeRun } from '../cancel-resume.ts'
 import type { Daemon } from '../daemon.ts'
 import { shown, shownPhases, shownWhy, toldFilter } from '../interrupted.ts'
 import type { DaemonKit } from '../kit.ts'
+import { teamAsRead } from '../plan.ts'
 import { deleteTree } from '../retention.ts'
 import { startRun } from '../start-run.ts'
 import { envelope, Name, PAGE, page, RunId } from './bodies.ts'
@@ -65,6 +89,7 @@ export function runs(daemon: Daemon, kit: DaemonKit) {
     .post('/start', ({ body, caller }) => start(daemon, body, caller), {
       access: { local: 'open', remote: 'execute' },
       body: Start,
+      data: StartRun.data,
       detail: { summary: 'Start a run' },
     })
     .post(
@@ -74,7 +99,12 @@ export function runs(daemon: Daemon, kit: DaemonKit) {
         const { runs, total } = listRuns(store, toldFilter(filter, [...daemon.left]))
         return { runs: runs.map(run => (daemon.left.has(run.root_run_id) ? shown(run) : run)), total }
       },
-      { access: { local: 'open', remote: 'access' }, body: List, detail: { summary: 'Runs, newest first' } },
+      {
+        access: { local: 'open', remote: 'access' },
+        body: List,
+        data: ListRuns.data,
+        detail: { summary: 'Runs, newest first' },
+      },
     )
     .post(
       '/get',
@@ -82,11 +112,12 @@ export function runs(daemon: Daemon, kit: DaemonKit) {
         const run = runDetail(store, target(daemon, caller, body.run_id))
         return daemon.left.has(run.root_run_id) ? shown(run) : run
       },
-      { access: READ, body: OneRun, detail: { summary: 'One run' } },
+      { access: READ, body: OneRun, data: GetRun.data, detail: { summary: 'One run' } },
     )
     .post('/cancel', ({ body, caller }) => cancelRun(daemon, target(daemon, caller, body.run_id)), {
       access: { local: 'open', remote: 'cancel', ofRun: true },
       body: OneRun,
+      data: CancelRun.data,
       detail: { summary: 'Cancel a run and all below it' },
     })
     .post(
@@ -102,6 +133,7 @@ export function runs(daemon: Daemon, kit: DaemonKit) {
       {
         access: { local: 'open', remote: 'execute', ofRun: true },
         body: Resume,
+        data: ResumeRun.data,
         detail: { summary: 'Continue an interrupted run, or an ended one as a new attempt' },
       },
     )
@@ -112,17 +144,21 @@ export function runs(daemon: Daemon, kit: DaemonKit) {
         await deleteTree(daemon.engine, record.run_id)
         return record
       },
-      { access: HERE, body: OneRun, detail: { summary: 'Delete an ended run and all below it' } },
+      { access: HERE, body: OneRun, data: DeleteRun.data, detail: { summary: 'Delete an ended run and all below it' } },
     )
     .post(
       '/why',
-      ({ body, caller }) => {
+      async ({ body, caller }) => {
         const runId = target(daemon, caller, body.run_id)
-        const found = why(store, runId, id => engine.bundle(id))
+        engine.logs.flush()
+        const found = await withoutSilent(
+          why(store, runId, id => engine.bundle(id)),
+          ({ run_id, ...query }) => readLines(engine.stateDir(run_id), query),
+        )
         const root = rootOf(daemon.db, runId)
         return shownWhy(found, daemon.left.has(root) ? root : null)
       },
-      { access: READ, body: OneRun, detail: { summary: 'Why a run ended as it did' } },
+      { access: READ, body: OneRun, data: GetWhy.data, detail: { summary: 'Why a run ended as it did' } },
     )
     .post(
       '/tree',
@@ -135,7 +171,30 @@ export function runs(daemon: Daemon, kit: DaemonKit) {
           ']}}',
         )
       },
-      { access: READ, body: OneRun, detail: { summary: 'The whole tree of a run' } },
+      { access: READ, body: OneRun, data: GetTree.data, detail: { summary: 'The whole tree of a run' } },
+    )
+    .post(
+      '/history',
+      ({ body, caller }) => runHistory(store, target(daemon, caller, body.run_id), id => engine.bundle(id)),
+      {
+        access: READ,
+        body: OneRun,
+        data: GetHistory.data,
+        detail: { summary: 'Earlier attempts of a run, and what it wrote outside' },
+      },
+    )
+    .post(
+      '/team',
+      ({ body, caller }) => {
+        const { bundle_id, team_key } = store.runs.get(target(daemon, caller, body.run_id))!
+        return teamAsRead(engine.bundle(bundle_id), team_key)
+      },
+      {
+        access: HERE,
+        body: OneRun,
+        data: GetTeam.data,
+        detail: { summary: 'The team of a run, as it was read when the run began' },
+      },
     )
     .post(
       '/phases',
@@ -148,6 +207,7 @@ export function runs(daemon: Daemon, kit: DaemonKit) {
         access: READ,
         body: envelope('run_phases', OneRun),
         frame: envelopeFrame(() => daemon.instanceId),
+        data: GetPhases.data,
         detail: { summary: 'The phases of a run, in file order' },
       },
     )
@@ -162,7 +222,7 @@ export function runs(daemon: Daemon, kit: DaemonKit) {
           ...(afterSeq !== undefined && { afterSeq }),
         })
       },
-      { access: READ, body: Logs, detail: { summary: 'Log lines of a run' } },
+      { access: READ, body: Logs, data: GetLogs.data, detail: { summary: 'Log lines of a run' } },
     )
 }
 

@@ -4,6 +4,7 @@ import { Elysia } from 'elysia'
 import type { Json } from '../../json.ts'
 import { closed } from '../../schema.ts'
 import { Type } from '../../type.ts'
+import { GetSetting, ListSettings, SetSetting } from '../../wire/daemon-calls.ts'
 import type { Daemon } from '../daemon.ts'
 import type { DaemonKit } from '../kit.ts'
 
@@ -18,11 +19,13 @@ export function settings(daemon: Daemon, kit: DaemonKit) {
     .post('/list', async () => ({ settings: settings.list(await daemon.catalogue.load()) }), {
       access: OWNER,
       body: closed({}),
+      data: ListSettings.data,
       detail: { summary: 'All settings, secrets masked' },
     })
     .post('/get', async ({ body }) => settings.get(body.key, await daemon.catalogue.load()), {
       access: OWNER,
       body: closed({ key: Key }),
+      data: GetSetting.data,
       detail: { summary: 'One setting' },
     })
     .post(
@@ -40,6 +43,7 @@ export function settings(daemon: Daemon, kit: DaemonKit) {
       {
         access: OWNER,
         body: closed({ key: Key, value: Type.Unknown() }),
+        data: SetSetting.data,
         detail: { summary: 'Set a setting; null removes it' },
       },
     )

@@ -4,6 +4,7 @@ import { Elysia } from 'elysia'
 import type { JsonObject } from '../../json.ts'
 import { closed } from '../../schema.ts'
 import { Type } from '../../type.ts'
+import { PlanTeam, ValidateTeam } from '../../wire/daemon-calls.ts'
 import type { Daemon } from '../daemon.ts'
 import type { DaemonKit } from '../kit.ts'
 import { namesOf, planRun, unheldKeys } from '../plan.ts'
@@ -41,7 +42,7 @@ export const teams = (daemon: Daemon, kit: DaemonKit) =>
           notes: unheldKeys(bundle),
         }
       },
-      { access: HERE, body: Validate, detail: { summary: 'Check a team' } },
+      { access: HERE, body: Validate, data: ValidateTeam.data, detail: { summary: 'Check a team' } },
     )
     .post(
       '/plan',
@@ -49,5 +50,5 @@ export const teams = (daemon: Daemon, kit: DaemonKit) =>
         const { inputs, ...which } = body
         return planRun(daemon, { ...which, ...(inputs && { inputs: inputs as JsonObject }) })
       },
-      { access: HERE, body: Plan, detail: { summary: 'What a run would do' } },
+      { access: HERE, body: Plan, data: PlanTeam.data, detail: { summary: 'What a run would do' } },
     )

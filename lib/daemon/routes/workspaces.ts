@@ -4,6 +4,7 @@ import { Elysia } from 'elysia'
 import { envelopeFrame } from '../../http/reply.ts'
 import { closed } from '../../schema.ts'
 import { Type } from '../../type.ts'
+import { AddWorkspace, ListWorkspaces, RemoveWorkspace } from '../../wire/daemon-calls.ts'
 import type { Daemon } from '../daemon.ts'
 import type { DaemonKit } from '../kit.ts'
 import { envelope, Name } from './bodies.ts'
@@ -19,15 +20,18 @@ export const workspaces = (daemon: Daemon, kit: DaemonKit) =>
       access: { local: 'open', remote: 'access' },
       body: envelope('workspace_list', closed({})),
       frame: envelopeFrame(() => daemon.instanceId),
+      data: ListWorkspaces.data,
       detail: { summary: 'All workspaces' },
     })
     .post('/add', ({ body }) => daemon.workspaces.add(body.path, body.name), {
       access: HERE,
       body: closed({ path: Path, name: Type.Optional(Name) }),
+      data: AddWorkspace.data,
       detail: { summary: 'Register a folder' },
     })
     .post('/remove', ({ body }) => daemon.workspaces.remove(body.workspace_id), {
       access: HERE,
       body: closed({ workspace_id: Path }),
+      data: RemoveWorkspace.data,
       detail: { summary: 'Forget a workspace' },
     })

@@ -3,7 +3,7 @@
 
 import { formatDuration } from '../../duration.ts'
 import type { RunEvent } from '../../wire/run-records.ts'
-import { RunModel } from './model.ts'
+import { RunModel, triedText } from './model.ts'
 import { createPaint, inline, printable, stateWord } from './paint.ts'
 import { drawRun } from './tree.ts'
 
@@ -90,7 +90,10 @@ function createLines(runId: string, stream: NodeJS.WriteStream): Screen {
         const took =
           completed_at !== null && started_at !== null ? `  ${formatDuration(completed_at - started_at)}` : ''
         const why = error && state === 'failed' ? `  ${printable(error.message.split('\n', 1)[0]!)}` : ''
-        tell(`${run_id}:${name}:${attempt}`, state, [...model.path(run_id), name], took + why)
+        const path = [...model.path(run_id), name]
+        const tried = triedText(event.data)
+        if (tried === undefined) tell(`${run_id}:${name}:${attempt}`, state, path, took + why)
+        else tell(`${run_id}:${name}:${attempt}`, 'tries again', path, `  ${tried}`)
       } else if (event.event === 'run' && event.data.state === 'queued' && event.data.parent_run_id === null) {
         const { run_id, team, reason } = event.data
         tell(run_id, 'queued', [team], reason === null ? '' : `  ${printable(reason)}`)

@@ -2,16 +2,26 @@
 
 import type { PhaseEvent, RunEvent, RunRecord } from '../../wire/run-records.ts'
 import { ENDED_RUN_STATES } from '../../wire/states.ts'
+import { inline } from './paint.ts'
 
 export interface RunNode {
   record: RunRecord
   /** In file order. */
   phases: PhaseEvent[]
+  /** By position: how the attempt before the present one failed, in one line. */
+  tried: (string | undefined)[]
   /** Sub-runs by the phase that started them, in the order of their start. */
   below: Map<string, RunNode[]>
 }
 
 export const hasEnded = ({ record }: RunNode): boolean => ENDED_RUN_STATES.includes(record.state)
+
+/** How an attempt failed that is followed by another one, in one line; undefined for any other phase. */
+export function triedText({ state, reason, error, attempt, failures, max_attempts }: PhaseEvent): string | undefined {
+  if (state !== 'pending' || reason !== 'retry' || !error) return undefined
+  const which = failures && max_attempts ? `attempt ${failures} of ${max_attempts}` : `attempt ${attempt}`
+  return `${which}: ${inline(error.message)}`
+}
 
 export class RunModel {
   readonly #rootId: string
@@ -34,7 +44,10 @@ export class RunModel {
     else if (event.event === 'phase') {
       const { run_id, position } = event.data
       const node = this.#runs.get(run_id)
-      if (node) node.phases[position] = event.data
+      if (!node) return
+      node.phases[position] = event.data
+      node.tried[position] =
+        triedText(event.data) ?? (event.data.state === 'running' ? node.tried[position] : undefined)
     }
   }
 
@@ -65,7 +78,7 @@ export class RunModel {
       if (hasEnded(known) && record.state === 'completed' && record.run_id !== this.#rootId) this.#forget(known)
       return
     }
-    const node: RunNode = { record, phases: [], below: new Map() }
+    const node: RunNode = { record, phases: [], tried: [], below: new Map() }
     this.#runs.set(record.run_id, node)
     const parent = record.parent_run_id === null ? undefined : this.#runs.get(record.parent_run_id)
     if (!parent || record.parent_phase === null) return
@@ -84,5 +97,6 @@ export class RunModel {
     }
     node.below.clear()
     node.phases = []
+    node.tried = []
   }
 }

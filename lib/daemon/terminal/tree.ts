@@ -82,7 +82,7 @@ function asideRows({ asides, depth }: Line, columns: number): string[] {
 }
 
 function phaseLines(node: RunNode, parent: Line, options: DrawOptions): Line[] {
-  return node.phases.flatMap(phase => {
+  return node.phases.flatMap((phase, position) => {
     if (!phase) return []
     const runs = node.below.get(phase.name) ?? []
     const line: Line = {
@@ -90,7 +90,7 @@ function phaseLines(node: RunNode, parent: Line, options: DrawOptions): Line[] {
       parent,
       depth: parent.depth + 1,
       note: noteOf(phase, runs, options.paint),
-      asides: errorLines(phase),
+      asides: node.tried[position] === undefined ? errorLines(phase) : [node.tried[position]],
     }
     return [line, ...below(phase, runs, line, options)]
   })

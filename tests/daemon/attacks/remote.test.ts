@@ -54,6 +54,23 @@ test('a proxy on this machine has no exemption', async () => {
   }
 })
 
+test('a site admin who is no member of the realm calls no daemon of it, whatever the hub mints', async () => {
+  const { token: other, id } = await hub.account('outsider')
+  await hub.ok(hub.admin, 'users/update', { user_id: id, site_admin: true })
+  const post = (path: string, body: object, credential: string) => daemon.post(path, body, bearer(credential))
+  const call = async (action: string) => {
+    const { token } = await hub.ok(other, 'dispatch/tokens/mint', { daemon_id: daemonId, action })
+    if (action === 'access') return (await post('/v1/runs/list', {}, token)).status
+    return (await post('/v1/runs/resume', { run_id: crypto.randomUUID() }, token)).status
+  }
+  expect((await post('/v1/runs/list', {}, other)).status).toBe(401)
+  for (const action of ['access', 'execute', 'cancel']) expect([action, await call(action)]).toEqual([action, 401])
+  await hub.ok(hub.admin, 'realms/add_member', { realm_id: hub.realm, username: 'outsider', role: 'member' })
+  expect([await call('access'), await call('execute')]).toEqual([200, 403])
+  await hub.ok(hub.admin, 'realms/add_member', { realm_id: hub.realm, username: 'outsider', role: 'operator' })
+  expect(await call('execute')).toBe(404)
+})
+
 test('a token bound to one run reads the tree of that run and nothing else', async () => {
   const team = '@admin/waits'
   const text = readFileSync(join(waiting(team), 'team.yml'))
@@ -64,7 +81,8 @@ test('a token bound to one run reads the tree of that run and nothing else', asy
   const access = bearer(await mint('access', run_id))
   const get = () => daemon.post('/v1/runs/get', { run_id }, access)
   for (const until = Date.now() + 20_000; (await get()).status !== 200 && Date.now() < until; ) await Bun.sleep(25)
-  for (const path of ['runs/get', 'runs/tree', 'runs/logs', 'runs/why', 'reviews/list', 'artifacts/list']) {
+  const reads = ['runs/get', 'runs/tree', 'runs/logs', 'runs/history', 'runs/why', 'reviews/list', 'artifacts/list']
+  for (const path of reads) {
     expect([path, (await daemon.post(`/v1/${path}`, { run_id }, access)).status]).toEqual([path, 200])
     expect([path, (await daemon.post(`/v1/${path}`, { run_id: other }, access)).status]).toEqual([path, 403])
   }
@@ -75,6 +93,9 @@ test('a token bound to one run reads the tree of that run and nothing else', asy
     await fetch(`${daemon.url}/metrics`, { headers: access }),
     await daemon.post('/v1/runs/phases', { ...message, type: 'run_phases', payload: { run_id: other } }, access),
     await fetch(`${daemon.url}/v1/runs/stream?run_id=${other}`, { headers: access }),
+    await fetch(`${daemon.url}/v1/runs/log?run_id=${other}`, { headers: access }),
+    await daemon.post('/v1/runs/team', { run_id }, access),
+    await daemon.post('/v1/agents/doctor', {}, access),
     await fetch(`${daemon.url}/v1/artifacts/get?run_id=${other}&path=files/a/b`, { headers: access }),
     await daemon.post('/v1/runs/cancel', { run_id: other }, bearer(await mint('cancel', run_id))),
     await daemon.post('/v1/runs/resume', { run_id: other }, bearer(await mint('execute', run_id))),
@@ -98,7 +119,7 @@ test('a token that starts work counts once, over a restart too', async () => {
   expect((await daemon.post('/v1/runs/resume', { run_id: 'none' }, fresh)).status).toBe(404)
 })
 
-test('a stream ends soon after its token does', async () => {
+test('a stream ends within 5 s after its token does', async () => {
   const { run_id } = await daemon.call('/v1/runs/start', { path: waiting() })
   const { id, token } = await hub.ok(hub.admin, 'auth/generate_token', { type: 'user', name: 'reader' })
   const open = (headers: Record<string, string>) =>
@@ -109,8 +130,15 @@ test('a stream ends soon after its token does', async () => {
   await hub.ok(hub.admin, 'auth/revoke_token', { id })
   const revoked = performance.now()
   await reply.text()
-  // 5 s, and some more on a busy machine; without the mend the stream lasts as long as the run, which is longer.
-  expect(performance.now() - revoked).toBeLessThan(15_000)
+  expect(performance.now() - revoked).toBeLessThan(5_000)
+  // The hub makes one that expires in 4 s: its clock is behind, that of the daemon is not.
+  await hub.skew(-296_000)
+  const short = await mint('access')
+  await hub.skew(0)
+  const expires = JSON.parse(Buffer.from(short.split('.')[1], 'base64url').toString()).exp * 1_000
+  await (await open(bearer(short))).text()
+  const late = Date.now() - expires
+  expect([late >= 0, late < 5_000, late]).toEqual([true, true, late])
   // The one that is still allowed goes on until the run ends.
   await daemon.call('/v1/runs/cancel', { run_id })
   expect(await ours.text()).toContain('event: end')
@@ -133,6 +161,8 @@ phases: [{ name: ask, type: gate, review: { prompt: Fine?, reviewers: [admin], i
     const payload = { review_id: review.id, decision: 'approve', by, values }
     const job = { realm_id: hub.realm, run_id, kind: 'decide' as const, payload, created_by: 1, daemon_id: daemonId }
     const { id } = await hub.store.write(tx => enqueue(hub.store, tx, job, Date.now()))
+    // This wakes the poll, as the hub does for an order that it took itself.
+    await hub.ok(hub.admin, 'daemons/update', { daemon_id: daemonId, paused: false })
     const row = async () => (await hub.store.db.select().from(hub.store.jobs).where(eq(hub.store.jobs.id, id)))[0]!
     for (const until = Date.now() + 30_000; (await row()).finished_at === null && Date.now() < until; ) {
       await Bun.sleep(50)
@@ -145,3 +175,19 @@ phases: [{ name: ask, type: gate, review: { prompt: Fine?, reviewers: [admin], i
   expect((await daemon.ended(run_id)).state).toBe('completed')
   expect(await order('admin', { why: 'x' })).toBe('done')
 }, 120_000)
+
+test('while the key is rotated no call is refused', async () => {
+  const statuses: number[] = []
+  let goes = true
+  const callers = Array.from({ length: 4 }, async () => {
+    while (goes) statuses.push((await daemon.post('/v1/runs/list', {}, bearer(await mint('access')))).status)
+  })
+  for (let rotation = 0; rotation < 3; rotation++) {
+    await hub.ok(hub.admin, 'dispatch/keys/rotate', { org_id: '1' })
+    const due = statuses.length + 40
+    while (statuses.length < due) await Bun.sleep(5)
+  }
+  goes = false
+  await Promise.all(callers)
+  expect(statuses.filter(status => status !== 200)).toEqual([])
+}, 60_000)

@@ -1,6 +1,8 @@
 // The token of a session is no API key, wherever it is given: with a hub, without one, and for every command.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { command, spawnDaemon } from '../../support/daemon.ts'
 import { folder } from '../../support/folder.ts'
 import { startTestHub, type TestHub } from '../../support/hub.ts'
@@ -47,6 +49,18 @@ test('CADRE_API_KEY at a start and for every command, with and without a hub', a
     }
   }
   expect((await command(['agents'], { home: folder(), env: { CADRE_API_KEY: durable } })).code).toBe(0)
+})
+
+test('hub.api_key that somebody wrote into settings.yml: no start, with and without a hub', async () => {
+  for (const value of [hub.admin, `\${cmd:echo ${hub.admin}}`]) {
+    for (const more of ['', `, url: '${hub.url}'`]) {
+      const home = folder()
+      writeFileSync(join(home, 'settings.yml'), `hub: {api_key: '${value}'${more}}\n`, { mode: 0o600 })
+      const { code, stderr, stdout } = await command(['serve', '--port', '0'], { home })
+      expect([more, code, stdout, stderr]).toEqual([more, 2, '', expect.stringContaining('session')])
+      expect(stderr).not.toContain(hub.admin)
+    }
+  }
 })
 
 test('a session stays one when its secret is renewed', async () => {

@@ -2,12 +2,9 @@
 // after the page was loaded (DNS rebinding). A browser chooses Host, Origin and Sec-Fetch-Site; a page cannot.
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
-import { Daemon } from '../../../lib/daemon/daemon.ts'
-import { daemonApp } from '../../../lib/daemon/routes/app.ts'
-import { routesOf } from '../../../lib/http/routes.ts'
-import { createLog } from '../../../lib/log.ts'
+import { resolve } from 'node:path'
 import { type RunningDaemon, spawnDaemon } from '../../support/daemon.ts'
-import { folder } from '../../support/folder.ts'
+import { guardedRoutes } from '../../support/daemon-routes.ts'
 
 let daemon: RunningDaemon
 let port: string
@@ -17,16 +14,7 @@ beforeAll(async () => {
 })
 afterAll(() => daemon.stop())
 
-/**
- * Routes that say nothing of runs or people: whether the daemon is there and can work, and the files of the dashboard, to
- * which links of other sites lead. Those files are the same for everybody and cannot be framed.
- */
-const OPEN = ['/health', '/ready', '/', '/web/:file']
-
-/** Every other route, as the daemon declares them. */
-const idle = await Daemon.open({ home: folder(), log: createLog({ write: () => {} }), env: {} })
-const routes = routesOf(daemonApp(idle, { strict: false })).filter(({ path }) => !OPEN.includes(path))
-await idle.close()
+const routes = await guardedRoutes()
 
 const send = (method: string, path: string, headers: Record<string, string>, body?: string) =>
   fetch(daemon.url + path, { method, headers, redirect: 'manual', ...(body !== undefined && { body }) })
@@ -117,4 +105,13 @@ test('pages of this daemon itself pass', async () => {
     const headers = { ...json, host, origin: `http://${host}`, 'sec-fetch-site': 'same-origin' }
     expect([host, (await send('POST', '/v1/runs/list', headers, '{}')).status]).toEqual([host, 200])
   }
+})
+
+// Anybody who reaches the page can read its files, by whatever name.
+test('the page does not tell where cadre is installed', async () => {
+  const html = await (await send('GET', '/', {})).text()
+  const begin = /src="([^"]*)"/.exec(html)![1]!
+  const script = await (await send('GET', begin, { host: 'evil.example' })).text()
+  expect(script).toContain('bun daemon.ts')
+  expect(script).not.toContain(resolve(import.meta.dir, '../../..'))
 })

@@ -1,0 +1,91 @@
+// What commands read about runs, as a hub has it: the calls of the daemon's API, answered from the hub's. A command
+// prints the same for a run here and there, and need not know who answers.
+
+import type { Static } from 'typebox'
+import { GetLogs, GetPhases, GetRun, GetTree, GetWhy, ListReviews, ListRuns } from '../../wire/daemon-calls.ts'
+import {
+  GetHubLogs,
+  GetHubPhases,
+  GetHubRun,
+  GetHubTree,
+  type HubRun,
+  ListHubReviews,
+  ListHubRuns,
+} from '../../wire/hub-run-calls.ts'
+import { page } from '../../wire/page.ts'
+import type { LogLine } from '../../wire/run-records.ts'
+import type { HubClient } from '../link/link.ts'
+import { answer, answering } from './answers.ts'
+import type { Callee } from './client.ts'
+import { deliveriesOf, toldPhase, toldReview, toldRun } from './hub-records.ts'
+import { whyAtHub } from './hub-why.ts'
+
+/** The hub finds runs and reviews by their whole ids. Beginnings are looked for among this many of the newest. */
+export const SEARCHED = 1_000
+const PAGE = 100
+
+type At = Required<Pick<Static<typeof ListHubRuns.body>, 'limit' | 'offset'>>
+
+export function hubCallee(client: HubClient): Callee {
+  return answering(
+    answer(ListRuns, async ({ begins, since, search: _, ...filter }) => {
+      const read = (at: At) => client.call(ListHubRuns, { ...filter, ...at })
+      const listed =
+        begins === undefined && since === undefined
+          ? await read(page(filter))
+          : found(await runsAmong(read, begins, since), page(filter))
+      return { ...listed, runs: listed.runs.map(toldRun) }
+    }),
+    answer(GetRun, async body => {
+      const run = await client.call(GetHubRun, body)
+      return { ...toldRun(run), deliveries: deliveriesOf(run.deliveries) }
+    }),
+    answer(GetTree, body => client.call(GetHubTree, body)),
+    answer(GetPhases, async body => {
+      const { phases, ...of } = await client.call(GetHubPhases, body)
+      return { ...of, phases: phases.map(toldPhase) }
+    }),
+    answer(GetLogs, async body => {
+      const { lines, next } = await client.call(GetHubLogs, body)
+      return { lines: lines.map(line => ({ ...line, stream: streamOf(line.stream) })), next }
+    }),
+    answer(GetWhy, ({ run_id }) => whyAtHub(client, run_id)),
+    answer(ListReviews, async ({ begins, ...filter }) => {
+      const read = (at: At) => client.call(ListHubReviews, { ...filter, ...at })
+      if (begins === undefined) {
+        const { reviews, total } = await read(page(filter))
+        return { reviews: reviews.map(toldReview), total }
+      }
+      const all = []
+      for (let offset = 0; offset < SEARCHED; offset += PAGE) {
+        const { reviews } = await read({ limit: PAGE, offset })
+        all.push(...reviews.filter(({ id }) => id.startsWith(begins)))
+        if (reviews.length < PAGE) break
+      }
+      return { reviews: all.slice(0, page(filter).limit).map(toldReview), total: all.length }
+    }),
+  )
+}
+
+/** Looks through the list, newest first, for what the hub cannot filter by. */
+async function runsAmong(
+  read: (at: At) => Promise<Static<typeof ListHubRuns.data>>,
+  begins = '',
+  since = 0,
+): Promise<HubRun[]> {
+  const all: HubRun[] = []
+  const most = begins === '' ? Number.POSITIVE_INFINITY : SEARCHED
+  for (let offset = 0; offset < most; offset += PAGE) {
+    const { runs } = await read({ limit: PAGE, offset })
+    all.push(...runs.filter(run => run.run_id.startsWith(begins) && (run.started_at ?? run.created_at) >= since))
+    // The list is in the order of `created_at`, and no run begins before it is created.
+    if (runs.length < PAGE || runs.at(-1)!.created_at < since) break
+  }
+  return all
+}
+
+const found = (runs: readonly HubRun[], { limit, offset }: At) => {
+  return { runs: runs.slice(offset, offset + limit), total: runs.length }
+}
+
+const streamOf = (stream: string): LogLine['stream'] => (stream === 'stdout' || stream === 'stderr' ? stream : 'log')

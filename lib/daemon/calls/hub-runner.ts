@@ -1,0 +1,87 @@
+// What commands do with runs of a hub, in the form of runner.ts. The hub gives the order to the daemon of the run, which
+// may be away, so what an order did is not known when it is given.
+
+import { CadreError } from '../../error.ts'
+import { pause } from '../../wait.ts'
+import { checkedData } from '../../wire/call.ts'
+import { ListReviews } from '../../wire/daemon-calls.ts'
+import {
+  CancelDispatched,
+  DecideHubReview,
+  HUB_EVENTS,
+  HUB_STREAM,
+  ResumeDispatched,
+} from '../../wire/hub-run-calls.ts'
+import type { RunEvent } from '../../wire/run-records.ts'
+import type { HubClient } from '../link/link.ts'
+import { hubCallee } from './hub-answers.ts'
+import { toldPhase, toldRun } from './hub-records.ts'
+import type { Follower } from './runner.ts'
+
+const RETRY_MS = 1_000
+/** A hub that is away for longer is given up. */
+const PATIENCE_MS = 300_000
+
+export function hubRunner(client: HubClient): Follower {
+  return {
+    host: null,
+    async cancel(run_id) {
+      await client.call(CancelDispatched, { run_id })
+      return { cleanup: [] }
+    },
+    async resume(run_id, { from_phase }) {
+      await client.call(ResumeDispatched, { run_id, ...(from_phase !== undefined && { from_phase }) })
+      return null
+    },
+    decide: (review_id, answer) => client.call(DecideHubReview, { review_id, ...answer }),
+    events: (runId, signal, say) => eventsOf(client, runId, signal, say),
+    async pending() {
+      return (await hubCallee(client).call(ListReviews, { state: 'pending', limit: 100 })).reviews
+    },
+  }
+}
+
+/** Follows a run over restarts of the hub. The stream begins with the present state each time. */
+async function* eventsOf(
+  client: HubClient,
+  runId: string,
+  signal: AbortSignal,
+  say: (line: string) => void,
+): AsyncGenerator<RunEvent> {
+  for (let away: number | null = null; !signal.aborted; ) {
+    try {
+      for await (const { name, data } of client.events(`${HUB_STREAM}?run_id=${encodeURIComponent(runId)}`, signal)) {
+        if (away !== null) say('the hub is back')
+        away = null
+        const event = eventOf(name, data, client.url)
+        if (event) yield event
+        if (name === 'end') return
+      }
+    } catch (error) {
+      const isAway = error instanceof CadreError && error.code === 'unavailable'
+      if (signal.aborted || !isAway || Date.now() - (away ?? Date.now()) > PATIENCE_MS) throw error
+      if (away === null) say(`${error.message}; trying again`)
+      away ??= Date.now()
+    }
+    await pause(RETRY_MS, signal)
+  }
+}
+
+/** Null for what is not shown, such as log lines. */
+function eventOf(name: string, data: unknown, hub: string): RunEvent | null {
+  const from = { url: hub + HUB_STREAM, kind: 'hub', advice: '' }
+  switch (name) {
+    case 'run':
+    case 'end': {
+      const { state, ...run } = toldRun(checkedData(HUB_EVENTS[name], data, from))
+      // The picture of a run has no such states. That its daemon is silent is told as its reason.
+      if (state === 'crashed')
+        return { event: name, data: { ...run, state: 'running', reason: 'its daemon is silent' } }
+      return { event: name, data: { ...run, state: state === 'interrupted' ? 'running' : state } }
+    }
+    case 'phase':
+      return { event: name, data: { ...toldPhase(checkedData(HUB_EVENTS.phase, data, from)), items: null } }
+    default:
+      return null
+  }
+}

@@ -1,0 +1,104 @@
+// What `--help` shows after the options: calls that make sense, as they can be typed. Commands about a hub have their own.
+
+import type { Command } from 'commander'
+import { calledAs } from '../../called-as.ts'
+
+/** By the words of a command: arguments and options, and what they do where that is not plain. */
+const EXAMPLES: Readonly<Record<string, readonly (readonly [args: string, does?: string])[]>> = {
+  serve: [[''], ['--port 7402 --home ~/.cadre-test', 'a second daemon with a home of its own']],
+  run: [
+    ['examples/repo-report -i folder=~/src/app'],
+    ['./team -i names=\'["Ada","Grace"]\' -i password=@-', 'a list, and a secret from stdin'],
+    ['@acme/report@^1.2 --inputs inputs.json --workspace ~/src/app', 'a published team'],
+    ['./team --detach', 'in the daemon, without following it'],
+  ],
+  watch: [['last'], ['01a1fd72', 'the beginning of an id'], ['last --hub', 'a run of the hub']],
+  dashboard: [[''], ['--no-open', 'only its address']],
+  init: [[''], ['report --from http'], ['triage --from issue-triage --name ticket-triage', 'from a finished example']],
+  examples: [[''], ['release-checklist'], ['changelog ~/teams/changelog']],
+  completion: [['bash > ~/.local/share/bash-completion/completions/cadre'], ['zsh'], ['fish']],
+  validate: [['./team'], ['./team --json', 'for programs']],
+  plan: [['./team -i env=live', 'what it would write, and with whose credential']],
+  schema: [['> team.schema.json']],
+  agents: [[''], ['issues', 'its manual']],
+  agent: [['new stock']],
+  'agent new': [['stock'], ['fetcher --from http', 'a copy of a built-in agent']],
+  doctor: [[''], ['issues@eu', 'one account']],
+  runs: [
+    [''],
+    ['--state failed --since 2d'],
+    ['--team @local/report --limit 100 --offset 100'],
+    ['--hub', 'those of the hub'],
+  ],
+  'runs delete': [['01a1fd72']],
+  show: [['last']],
+  tree: [['last'], ['last --hub', 'as the hub has it']],
+  phases: [['last'], ['last --json']],
+  logs: [['last -f'], ['last --failed'], ['last --phase build --since 10m']],
+  why: [['last'], ['last --hub', 'a run of the hub']],
+  files: [['last'], ['last get report/report.md -o report.md']],
+  resume: [
+    ['last', 'repeats what did not complete'],
+    ['last --from build', 'repeats a phase, and what depends on it'],
+    ['last -i password=@-', 'gives a secret input again'],
+  ],
+  cancel: [['last'], ['last --hub', 'a run of the hub']],
+  reviews: [[''], ['--all'], ['--hub', 'those of the hub']],
+  decide: [
+    ['last', 'asks for the decision and the form'],
+    ['last approve --values \'{"space":"DOCS"}\' --comment "looks good"'],
+    ['last retry', 'of a phase that failed and escalated'],
+  ],
+  settings: [['list'], ['set agents.wiki.api_token -', 'a secret, from stdin']],
+  'settings list': [['']],
+  'settings get': [['agents.wiki.base_url']],
+  'settings set': [
+    ['agents.wiki.base_url https://example.atlassian.net'],
+    ['agents.wiki.api_token -', 'from stdin'],
+    ["agents.wiki.api_token '${env:WIKI_TOKEN}'", 'where it is'],
+    ['agents.wiki.api_token', 'removes it'],
+  ],
+  workspaces: [['']],
+  service: [['install'], ['status hub']],
+  'service install': [[''], ['hub --no-start'], ['--system', 'as root, for the machine']],
+  'service print': [['hub']],
+  'service status': [['']],
+  'service remove': [['']],
+  upgrade: [['']],
+  enrol: [['--hub https://hub.example.com < realm-token']],
+  keys: [['new'], ['list']],
+  'keys new': [['']],
+  'keys list': [['--json']],
+  'keys use': [['ed25519:sf6n']],
+}
+
+/** What `last` and the beginning of an id stand for. */
+const LAST = {
+  run: '<run> is an id, a beginning of one, or last: the newest top run, by its creation, however it ended.\n\n',
+  review: '<review> is an id, a beginning of one, or last: the newest that nobody has answered.\n\n',
+}
+
+/** Adds the examples to the commands of `program` that have any. */
+export function addExamples(program: Command): void {
+  for (const command of program.commands.flatMap(each => [each, ...each.commands])) {
+    const words = wordsOf(command)
+    const examples = EXAMPLES[words] ?? []
+    if (examples.length > 0) command.addHelpText('after', () => textOf(words, examples))
+  }
+}
+
+/** `runs delete` */
+function wordsOf(command: Command): string {
+  const above = command.parent?.parent ? `${wordsOf(command.parent)} ` : ''
+  return above + command.name()
+}
+
+function textOf(words: string, examples: (typeof EXAMPLES)[string]): string {
+  const lines = examples.map(([args, does]) => {
+    const line = `  $ ${calledAs()} ${words} ${args}`.trimEnd()
+    return does === undefined ? line : `${line}     # ${does}`
+  })
+  const last = examples.find(([args]) => /^last\b/.test(args))
+  const about = last ? LAST[words === 'decide' ? 'review' : 'run'] : ''
+  return `\n${about}${lines.length === 1 ? 'Example' : 'Examples'}:\n${lines.join('\n')}`
+}

@@ -1,0 +1,128 @@
+// The hub that a command talks to as a person, and the credential for it: CADRE_API_KEY, else the setting hub.api_key,
+// else the session that `login` left in `<home>/session` (mode 0600).
+
+import { existsSync, readFileSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
+import type { Static, TSchema } from 'typebox'
+import { commandLine } from '../../called-as.ts'
+import { writeDurable } from '../../durable-file.ts'
+import { CadreError } from '../../error.ts'
+import { createLog } from '../../log.ts'
+import type { Call } from '../../wire/call.ts'
+import { refuseSessionForm } from '../api-key.ts'
+import { makeHome } from '../home.ts'
+import { type CallOptions, HubClient } from '../link/link.ts'
+
+export interface HubOptions {
+  home?: string
+  hub?: string
+}
+
+export interface Session {
+  hub: string
+  token: string
+}
+
+interface Source {
+  /** `your session`. */
+  name: string
+  /** What to do before signing in has an effect: `unset it and`. */
+  first: string
+}
+
+const ENVIRONMENT: Source = { name: 'CADRE_API_KEY', first: 'unset it and ' }
+const SETTING: Source = { name: 'the setting hub.api_key', first: 'remove it (`settings set hub.api_key`) and ' }
+const SESSION: Source = { name: 'your session', first: '' }
+
+/** A hub, called with the credential of a person. Errors about the credential say which one it is and what to do. */
+class PersonalClient extends HubClient {
+  readonly #source: Source
+
+  constructor(url: string, token: string, source: Source) {
+    super(url, token)
+    this.#source = source
+  }
+
+  override async call<Body extends TSchema, Data extends TSchema>(
+    call: Call<Body, Data>,
+    body: Static<Body>,
+    options?: CallOptions,
+  ): Promise<Static<Data>> {
+    try {
+      return await super.call(call, body, options)
+    } catch (error) {
+      throw error instanceof CadreError ? this.#explained(error) : error
+    }
+  }
+
+  #explained(error: CadreError): CadreError {
+    const { code, message, details } = error
+    const { name, first } = this.#source
+    const more =
+      code === 'unauthorized'
+        ? `the credential is ${name}: ${first}${signIn(this.url)}`
+        : code === 'forbidden' && /grant lacks/.test(message)
+          ? `the credential is ${name}: mint a token that has it (\`tokens create\`), or ${first}${signIn(this.url)}`
+          : null
+    return more === null ? error : new CadreError(code, `${message}; ${more}`, { ...(details && { details }) })
+  }
+}
+
+const signIn = (url: string) => `sign in with \`${commandLine('login', 'NAME', '--hub', url)}\``
+
+/** A client for the hub in question, with the credential for it. Throws `unauthorized` when there is none. */
+export async function hubOf(home: string, options: HubOptions): Promise<HubClient> {
+  const session = readSession(home)
+  const url = await hubAddress(home, options)
+  const stored = process.env.CADRE_API_KEY ? null : await storedText(home, 'hub.api_key')
+  const key = process.env.CADRE_API_KEY || stored
+  refuseSessionForm(key)
+  if (key) return new PersonalClient(url, key, stored === null ? ENVIRONMENT : SETTING)
+  // A session is sent only to the hub that issued it.
+  if (session?.hub === url) return new PersonalClient(url, session.token, SESSION)
+  throw new CadreError('unauthorized', `you are not signed in at ${url}: ${signIn(url)}, or set CADRE_API_KEY`)
+}
+
+/**
+ * The address that was given, else that of the session, else that where the daemon is enrolled. Throws
+ * `invalid_request`.
+ */
+export async function hubAddress(home: string, options: HubOptions): Promise<string> {
+  const url = await knownHub(home, options)
+  if (url !== null) return url
+  throw new CadreError(
+    'invalid_request',
+    'the hub is not known: give --hub, set CADRE_HUB_URL, or sign in with `login`',
+  )
+}
+
+/** Null when no hub is known. */
+export async function knownHub(home: string, { hub }: HubOptions): Promise<string | null> {
+  return hub ?? (process.env.CADRE_HUB_URL || (readSession(home)?.hub ?? (await storedText(home, 'hub.url'))))
+}
+
+/** A setting that is a text; null when it is not set. What reads settings is loaded only where there are some. */
+export async function storedText(home: string, key: string): Promise<string | null> {
+  if (!existsSync(join(home, 'settings.yml'))) return null
+  const { openSettings } = await import('../../settings/settings.ts')
+  const settings = await openSettings(home, { log: createLog({ level: 'warn' }) })
+  await settings.prepare(['hub'])
+  const value = settings.value(key)
+  return typeof value === 'string' ? value : null
+}
+
+const sessionFile = (home: string) => join(home, 'session')
+
+export function readSession(home: string): Session | null {
+  const file = sessionFile(home)
+  return existsSync(file) ? JSON.parse(readFileSync(file, 'utf8')) : null
+}
+
+export async function keepSession(home: string, session: Session): Promise<void> {
+  makeHome(home)
+  await writeDurable(sessionFile(home), JSON.stringify(session))
+}
+
+export function forgetSession(home: string): void {
+  rmSync(sessionFile(home))
+}

@@ -1,0 +1,148 @@
+// What `status` finds out about the link of a home to its hub: from the database, and by asking the hub.
+
+import { SQLiteError } from 'bun:sqlite'
+import { existsSync } from 'node:fs'
+import { openForReading } from '../../../db/open.ts'
+import { commandLine } from '../../called-as.ts'
+import { formatDuration } from '../../duration.ts'
+import { CadreError } from '../../error.ts'
+import { Store } from '../../run/engine.ts'
+import { GetDaemon } from '../../wire/hub-admin-calls.ts'
+import { GetRealm, Whoami } from '../../wire/hub-calls.ts'
+import { databaseFile } from '../home.ts'
+import { APPROVED, HubClient } from '../link/link.ts'
+import { type HubOptions, hubOf, knownHub, storedText } from './hub-client.ts'
+
+/** A hub that does not answer so fast is told as away. */
+const PATIENCE_MS = 3_000
+/** Tokens and leases go by the clock, so a larger difference is told. */
+const CLOCK_MS = 30_000
+/** What the hub says of its clock is no more exact. */
+const UNSURE_MS = 5_000
+
+export interface HubStanding {
+  url: string
+  answers: boolean
+  /** Whether it accepts the realm token; null without one, or while it does not answer. */
+  enrolled: boolean | null
+  daemon_id: string | null
+  realm: { id: string; slug: string | null } | null
+  approved: boolean | null
+  /** How the hub sees this daemon, if you may ask. */
+  status: string | null
+  /** How far the hub’s clock is ahead of this one, in milliseconds; 0 below what can be told. Null: it does not say. */
+  clock_ahead_ms: number | null
+  /** What the hub has not got yet. */
+  unsent: { changes: number; lines: number }
+}
+
+interface LinkFacts {
+  daemon_id: string | null
+  realm_id: string | null
+  approved: boolean | null
+  unsent: HubStanding['unsent']
+}
+
+/** What the daemon last stored about its hub. */
+function factsIn(home: string): LinkFacts {
+  const none = { daemon_id: null, realm_id: null, approved: null, unsent: { changes: 0, lines: 0 } }
+  const file = databaseFile(home)
+  if (!existsSync(file)) return none
+  try {
+    using db = openForReading(file)
+    const { facts, outbox } = new Store(db)
+    const approved = facts.get(APPROVED)
+    return {
+      daemon_id: facts.get('daemon_id'),
+      realm_id: facts.get('realm_id'),
+      approved: approved === null ? null : approved === 'yes',
+      unsent: { changes: outbox.count(), lines: outbox.linesDue() },
+    }
+  } catch (error) {
+    // The database is of another version, or cannot be read. Other commands report that.
+    if (error instanceof SQLiteError) return none
+    throw error
+  }
+}
+
+/** Null when the home knows no hub. */
+export async function hubStanding(home: string, options: HubOptions): Promise<HubStanding | null> {
+  const url = await knownHub(home, options)
+  if (url === null) return null
+  const { daemon_id, realm_id, approved, unsent } = factsIn(home)
+  const { answers, ahead } = await reachHub(url)
+  return {
+    url,
+    answers,
+    enrolled: await isAccepted(home, url, answers),
+    daemon_id,
+    realm: realm_id === null ? null : { id: realm_id, slug: null },
+    approved,
+    status: null,
+    clock_ahead_ms: ahead,
+    unsent,
+    ...(answers && daemon_id !== null && realm_id !== null && (await asPerson(home, options, daemon_id, realm_id))),
+  }
+}
+
+/** Whether the hub answers, and by how much its clock is ahead, if it says. */
+async function reachHub(url: string): Promise<{ answers: boolean; ahead: number | null }> {
+  const before = Date.now()
+  try {
+    const reply = await fetch(`${url.replace(/\/+$/, '')}/health`, { signal: AbortSignal.timeout(PATIENCE_MS) })
+    await reply.arrayBuffer()
+    // The header has whole seconds and is made once a second, later by a busy hub.
+    const ahead = Date.parse(reply.headers.get('date') ?? '') + 500 - (before + Date.now()) / 2
+    return {
+      answers: reply.ok,
+      ahead: Number.isNaN(ahead) ? null : Math.abs(ahead) < UNSURE_MS ? 0 : Math.round(ahead),
+    }
+  } catch {
+    return { answers: false, ahead: null }
+  }
+}
+
+/** Whether the hub accepts the realm token of this home; null when there is none, or the hub is away. */
+async function isAccepted(home: string, url: string, answers: boolean): Promise<boolean | null> {
+  const token = process.env.CADRE_REALM_TOKEN || (await storedText(home, 'hub.realm_token'))
+  if (!token || !answers) return null
+  try {
+    await new HubClient(url, token).call(Whoami, {}, { timeout: PATIENCE_MS })
+    return true
+  } catch (error) {
+    return error instanceof CadreError && error.code === 'unauthorized' ? false : null
+  }
+}
+
+/** What only a person may ask. Without a credential, or where it reaches no such realm, nothing. */
+async function asPerson(home: string, options: HubOptions, daemon_id: string, realm_id: string) {
+  try {
+    const client = await hubOf(home, options)
+    const { slug } = await client.call(GetRealm, { realm_id }, { timeout: PATIENCE_MS })
+    const { status } = await client.call(GetDaemon, { daemon_id }, { timeout: PATIENCE_MS })
+    return { realm: { id: realm_id, slug }, status }
+  } catch (error) {
+    if (error instanceof CadreError) return {}
+    throw error
+  }
+}
+
+/** What needs attention, with what to do. `daemon` is the process that holds the home, if one does. */
+export function problemsAtHub(hub: HubStanding, daemon: { connected: boolean | null } | null): string[] {
+  const { url, answers, enrolled, approved, status, clock_ahead_ms: ahead, unsent } = hub
+  const lost = unsent.changes + unsent.lines
+  return [
+    !answers && `the hub at ${url} does not answer; runs go on, and what they did is sent when it is back`,
+    enrolled === false && `the hub refuses the realm token: ${commandLine('enrol', '--hub', url)}`,
+    approved === false &&
+      `the daemon gets no jobs before an operator approves it: ${commandLine('daemons', 'approve', hub.daemon_id ?? '')}`,
+    answers && daemon?.connected === false && 'the daemon has no link to the hub at present; its log says why',
+    daemon !== null && status !== null && status !== 'online' && `the hub counts this daemon as ${status}`,
+    ahead !== null &&
+      Math.abs(ahead) > CLOCK_MS &&
+      `the clock of the hub is ${formatDuration(Math.abs(ahead))} ${ahead > 0 ? 'ahead' : 'behind'}: set both by NTP`,
+    daemon === null &&
+      lost > 0 &&
+      `the hub lacks ${lost} changes and log lines; \`${commandLine('serve')}\` sends them`,
+  ].filter(each => typeof each === 'string')
+}

@@ -1,0 +1,111 @@
+// How the commands about a hub print: one page of a list, or one record, as text or as JSON; times relative; and the
+// question before something is lost.
+
+import { formatDuration } from '../../../duration.ts'
+import { CadreError } from '../../../error.ts'
+import { createPaint, inline, type Paint } from '../../terminal/paint.ts'
+import { table } from '../../terminal/table.ts'
+import { askChoice, isAtTerminal } from '../form.ts'
+import type { HubOptions } from '../hub-client.ts'
+import { columns, showJson, tellMore } from '../print.ts'
+
+export interface Options extends HubOptions {
+  json?: boolean
+}
+
+export interface PageOptions extends Options {
+  limit?: number
+  offset?: number
+}
+
+const PAGE = 20
+
+export function pageOf({ limit = PAGE, offset = 0 }: PageOptions): { limit: number; offset: number } {
+  return { limit, offset }
+}
+
+/** Prints a page of a list. The items are those of `found`, which is printed whole as JSON. */
+export function list<T>(
+  options: PageOptions,
+  found: { total: number },
+  items: readonly T[],
+  row: (item: T, paint: Paint) => string[],
+): void {
+  if (options.json) return showJson(found)
+  const paint = createPaint(process.stdout)
+  print(fitted(items.map(item => row(item, paint))))
+  if (items.length === 0) process.stderr.write('none\n')
+  tellMore({ total: found.total, offset: options.offset ?? 0, shown: items.length })
+}
+
+/** A part of what is shown of one record: its facts by name, or a list below its title. */
+export type Section = [title: string, rows: readonly string[][]]
+
+/** Prints a record: a title, its facts, and then its sections, of which empty ones are left out. */
+export function record(
+  options: Options,
+  data: unknown,
+  draw: (paint: Paint) => { title: string; facts: readonly (readonly [string, string])[]; sections?: Section[] },
+): void {
+  if (options.json) return showJson(data)
+  const paint = createPaint(process.stdout)
+  const { title, facts, sections = [] } = draw(paint)
+  print([paint.bold(inline(title))])
+  print(fitted(facts.filter(([, value]) => value !== '').map(([name, value]) => [`  ${name}`, value])))
+  for (const [name, rows] of sections) {
+    if (rows.length === 0) continue
+    print(['', paint.bold(name)])
+    print(fitted(rows.map(([first = '', ...rest]) => [`  ${first}`, ...rest])))
+  }
+}
+
+/** Says on stderr what was done, or prints the hub's reply as JSON. */
+export function done({ json }: Options, data: unknown, ...lines: readonly string[]): void {
+  if (json) return showJson(data)
+  for (const line of lines) process.stderr.write(`${line}\n`)
+}
+
+function print(lines: readonly string[]): void {
+  for (const line of lines) process.stdout.write(`${line}\n`)
+}
+
+/** A table. Where the terminal is too narrow for it, each row is a line with the rest of its cells below. */
+function fitted(rows: readonly string[][]): string[] {
+  const width = columns()
+  const lines = table(rows)
+  if (lines.every(line => Bun.stringWidth(line) <= width)) return lines
+  return rows.flatMap(([first = '', ...rest]) => {
+    const indent = ' '.repeat(first.length - first.trimStart().length + 2)
+    return [...wrapped(first, width), ...packed(rest, width - indent.length).map(line => indent + line)]
+  })
+}
+
+/** As many cells in a line as it has room for. Only a cell that is longer than a line is broken. */
+function packed(cells: readonly string[], width: number): string[] {
+  const lines: string[] = []
+  for (const cell of cells.filter(each => each !== '')) {
+    const last = lines.at(-1)
+    const longer = last === undefined ? null : `${last}  ${cell}`
+    if (longer !== null && Bun.stringWidth(longer) <= width) lines[lines.length - 1] = longer
+    else lines.push(...wrapped(cell, width).map(line => line.trimStart()))
+  }
+  return lines
+}
+
+const wrapped = (text: string, width: number): string[] =>
+  Bun.wrapAnsi(text, Math.max(16, width), { hard: true, trim: false }).split('\n')
+
+/** `3m 20s ago`, `in 2d 4h`; a dash for no time. */
+export function relative(at: number | string | null, now = Date.now()): string {
+  if (at === null) return '–'
+  const ms = new Date(at).getTime() - now
+  return ms > 0 ? `in ${formatDuration(ms)}` : `${formatDuration(-ms)} ago`
+}
+
+/** Asks before something is lost. Where nobody can be asked, `--yes` is needed. */
+export async function confirmed(question: string, { yes }: { yes?: boolean }): Promise<void> {
+  if (yes) return
+  if (!isAtTerminal()) throw new CadreError('invalid_request', `${question} Add --yes to say so.`)
+  if ((await askChoice(question, ['yes', 'no'])) === 'yes') return
+  throw new CadreError('invalid_request', 'nothing was changed')
+}

@@ -1,0 +1,86 @@
+// `publish` and `dispatch`: a team becomes a package, and runs on a daemon of a realm.
+
+import { commandLine } from '../../../called-as.ts'
+import type { JsonObject } from '../../../json.ts'
+import { AddTeam, DownloadTeam, PublishTeam } from '../../../wire/hub-calls.ts'
+import { DispatchRun } from '../../../wire/hub-run-calls.ts'
+import { homeFolder } from '../../home.ts'
+import type { HubClient } from '../../link/link.ts'
+import { EXIT } from '../exit.ts'
+import { hubOf } from '../hub-client.ts'
+import { type InputOptions, readInputs } from '../inputs.ts'
+import { inputsOf, readPackage, signed } from '../package.ts'
+import { placeOf } from '../place-of.ts'
+import { watch } from '../watch.ts'
+import { realmIdOf } from './names.ts'
+import type { Options } from './output.ts'
+
+export interface PublishOptions extends Options {
+  scope?: string
+  /** False publishes unsigned, although there is a key. A hub that is older than signatures refuses signed packages. */
+  sign?: boolean
+  /** Also put the team on this realm's list, so that it can be dispatched there. */
+  realm?: string
+}
+
+export async function publish(path: string, options: PublishOptions): Promise<void> {
+  const home = homeFolder(options.home)
+  const client = await hubOf(home, options)
+  const { scope, realm, sign, json } = options
+  const files = await readPackage(path, scope)
+  const signature = sign === false ? null : signed(home, files)
+  const realm_id = realm === undefined ? null : await realmIdOf(client, realm)
+  const published = await client.call(
+    PublishTeam,
+    { files, ...(scope !== undefined && { scope }), ...(signature && { signature }) },
+    { timeout: 120_000 },
+  )
+  if (realm_id) await client.call(AddTeam, { realm_id, team: published.name })
+  if (json) return void process.stdout.write(`${JSON.stringify(published)}\n`)
+  process.stdout.write(`${published.name}@${published.version}  ${published.sha256}\n`)
+  if (signature) process.stderr.write(`signed with ${signature.key}\n`)
+  const next =
+    realm === undefined
+      ? `to run it, put it on a realm's list: ${commandLine('realms', 'add-team', 'REALM', published.name)}`
+      : `to run it: ${commandLine('dispatch', published.name, '--realm', realm)}`
+  process.stderr.write(`${next}\n`)
+}
+
+export interface DispatchOptions extends Options, InputOptions {
+  realm: string
+  name?: string
+  workspace?: string
+  /** Follow the run to its end. */
+  wait?: boolean
+}
+
+/** With `wait`, returns the exit code of the run. */
+export async function dispatch(team: string, options: DispatchOptions): Promise<number> {
+  const client = await hubOf(homeFolder(options.home), options)
+  const realm_id = await realmIdOf(client, options.realm)
+  const { name, workspace, json = false } = options
+  const job = await client.call(DispatchRun, {
+    realm_id,
+    team,
+    inputs: await givenInputs(client, team, options),
+    ...(name !== undefined && { run_name: name }),
+    ...(workspace !== undefined && { workspace }),
+  })
+  const line = `${job.run_id}  ${job.state}${job.waiting_for ? `, waiting for ${job.waiting_for}` : ''}\n`
+  if (options.wait) {
+    process.stderr.write(line)
+    const { home, hub } = options
+    const place = await placeOf({ ...(home !== undefined && { home }), hub: hub ?? true })
+    const runner = (await place.served())!
+    return watch(runner, job.run_id, { place, json, untilEnd: true, unasked: 'cancel' })
+  }
+  process.stdout.write(json ? `${JSON.stringify(job)}\n` : line)
+  return EXIT.done
+}
+
+/** The inputs of `-i`. They are text until the team's declaration says what type they have. */
+async function givenInputs(client: HubClient, team: string, options: InputOptions): Promise<JsonObject> {
+  if (!options.input) return readInputs([], options)
+  const { files } = await client.call(DownloadTeam, { team })
+  return readInputs(inputsOf(files), options)
+}

@@ -1,0 +1,124 @@
+// The commands about this machine: its page, settings, folders, services and keys. Each loads its modules when it is
+// called.
+
+import type { Command } from 'commander'
+import type { Act } from './act.ts'
+
+/** From `dashboard` to `completion`. */
+export function addMachineCommands(program: Command, act: Act): void {
+  program
+    .command('dashboard')
+    .description('open the page of the daemon in a browser, or print its address where none can be opened')
+    .option('--no-open', 'print the address, which contains the local token')
+    .action((_, command: Command) =>
+      act(async () => (await import('./dashboard.ts')).dashboard(command.optsWithGlobals())),
+    )
+
+  const settings = program.command('settings').description('settings of agents and of the daemon')
+  const settingCommands = () => import('./settings.ts')
+
+  settings
+    .command('list')
+    .option('--json')
+    .action((_, command: Command) => act(async () => (await settingCommands()).listSettings(command.optsWithGlobals())))
+
+  settings
+    .command('get <key>')
+    .action((key: string, _, command: Command) =>
+      act(async () => (await settingCommands()).getSetting(key, command.optsWithGlobals())),
+    )
+
+  settings
+    .command('set <key> [value]')
+    .description('set a setting; the value - reads it from stdin, and no value removes the setting')
+    .action((key: string, value: string | undefined, _, command: Command) =>
+      act(async () => (await settingCommands()).setSetting(key, value, command.optsWithGlobals())),
+    )
+
+  program
+    .command('workspaces')
+    .description('list the folders that runs work in')
+    .option('--json')
+    .action((_, command: Command) =>
+      act(async () => (await import('./workspaces.ts')).workspaces(command.optsWithGlobals())),
+    )
+
+  const service = program.command('service').description('the daemon or the hub as a service of systemd or launchd')
+  const serviceCommands = () => import('./service.ts')
+  const system = ['--system', 'a service of the system instead of yours'] as const
+
+  service
+    .command('install [program]')
+    .description('write a service and start it: daemon (default) or hub')
+    .option(...system)
+    .option('--no-start', 'only write it')
+    .action((served: string | undefined, _, command: Command) =>
+      act(async () => (await serviceCommands()).installService(served, command.optsWithGlobals())),
+    )
+
+  service
+    .command('print [program]')
+    .description('print what install would write')
+    .option(...system)
+    .action((served: string | undefined, _, command: Command) =>
+      act(async () => (await serviceCommands()).printService(served, command.optsWithGlobals())),
+    )
+
+  service
+    .command('status [program]')
+    .description('say whether it runs')
+    .option(...system)
+    .action((served: string | undefined, _, command: Command) =>
+      act(async () => (await serviceCommands()).serviceStatus(served, command.optsWithGlobals())),
+    )
+
+  service
+    .command('remove [program]')
+    .description('stop it and remove it; its state stays')
+    .option(...system)
+    .action((served: string | undefined, _, command: Command) =>
+      act(async () => (await serviceCommands()).removeService(served, command.optsWithGlobals())),
+    )
+
+  program
+    .command('upgrade')
+    .description('say how to upgrade this cadre, without doing it')
+    .action(() => act(async () => (await import('./upgrade.ts')).upgrade()))
+
+  program
+    .command('enrol')
+    .description('store the hub and a realm token, which is read from stdin, for this daemon')
+    .option('--hub <url>', 'the hub (CADRE_HUB_URL)')
+    .action((_, command: Command) => act(async () => (await import('./enrol.ts')).enrol(command.optsWithGlobals())))
+
+  const keys = program.command('keys').description('the keys with which publish signs')
+  const keyCommands = () => import('./keys.ts')
+
+  keys
+    .command('new')
+    .description('make a key, which publish uses from now on, and print its public half')
+    .option('--json')
+    .action((_, command: Command) => act(async () => (await keyCommands()).newKey(command.optsWithGlobals())))
+
+  keys
+    .command('list', { isDefault: true })
+    .description('list the public halves, the one in use first (default)')
+    .option('--json')
+    .action((_, command: Command) => act(async () => (await keyCommands()).listKeys(command.optsWithGlobals())))
+
+  keys
+    .command('use <key>')
+    .description('sign with the key that begins with this text')
+    .action((key: string, _, command: Command) =>
+      act(async () => (await keyCommands()).useKey(key, command.optsWithGlobals())),
+    )
+
+  program
+    .command('completion <shell>')
+    .description('print the script by which bash, zsh or fish completes the words of this command')
+    .action((shell: string) => act(async () => (await import('./completion.ts')).completion(shell)))
+
+  program
+    .command('complete [words...]', { hidden: true })
+    .action((words: string[]) => act(async () => (await import('./complete.ts')).printWords(program, words)))
+}

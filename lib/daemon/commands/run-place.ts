@@ -1,0 +1,45 @@
+// Where a command looks at runs and changes them: in the home, or with `--hub` at a hub (hub-place.ts).
+
+import { join } from 'node:path'
+import { commandLine } from '../../called-as.ts'
+import { createLog } from '../../log.ts'
+import { type Ask, reviewIdAt, runIdAt } from '../calls/ids.ts'
+import { askAboutRuns } from '../calls/run-answers.ts'
+import { type Follower, openRunner, servedRunner } from '../calls/runner.ts'
+import type { HubClient } from '../link/link.ts'
+
+export interface PlaceOptions {
+  home?: string
+  /** At a hub: its address, or true for the one where the home is enrolled or signed in. */
+  hub?: string | true
+}
+
+export interface RunPlace {
+  readonly ask: Ask
+  /** Null in the home. */
+  readonly hub: HubClient | null
+  runId(typed: string): Promise<string>
+  reviewId(typed: string): Promise<string>
+  /** Calls `first` with what changes runs there. `command` is the name of this process if it then holds the home. */
+  open<T>(command: string, first: (runner: Follower) => Promise<T>): Promise<{ runner: Follower; result: T }>
+  /** What follows runs that go on without this process; null when nothing executes them. */
+  served(): Promise<Follower | null>
+  /** The folder with the files of a run; null when they are on another machine. */
+  folderOf(runId: string): string | null
+  /** A command that looks at the same place, to be pasted. */
+  command(...args: readonly string[]): string
+}
+
+export function homePlace(home: string): RunPlace {
+  const ask: Ask = work => askAboutRuns(home, work)
+  return {
+    ask,
+    hub: null,
+    runId: typed => runIdAt(ask, `in ${home}`, typed),
+    reviewId: typed => reviewIdAt(ask, typed),
+    open: (command, first) => openRunner(home, command, createLog({ level: 'warn' }), first),
+    served: () => servedRunner(home),
+    folderOf: runId => join(home, 'runs', runId),
+    command: commandLine,
+  }
+}

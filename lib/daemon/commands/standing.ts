@@ -1,0 +1,136 @@
+// What `status` finds out: about the process that holds the home, from that process; about runs, from whoever knows them;
+// and about the hub (hub-standing.ts).
+
+import { SQLiteError } from 'bun:sqlite'
+import { existsSync, statfsSync, statSync } from 'node:fs'
+import { commandLine } from '../../called-as.ts'
+import { CadreError } from '../../error.ts'
+import { isObject } from '../../json.ts'
+import { sizeText } from '../../size.ts'
+import { ListReviews, ListRuns } from '../../wire/daemon-calls.ts'
+import { addressOf } from '../calls/client.ts'
+import { askAboutRuns } from '../calls/run-answers.ts'
+import { databaseFile, readToken } from '../home.ts'
+import { holderOf } from '../lock.ts'
+import { version } from '../version.ts'
+import { type HubOptions, readSession } from './hub-client.ts'
+import { type HubStanding, hubStanding, problemsAtHub } from './hub-standing.ts'
+
+/** What the daemon does not answer so fast is left out. */
+const PATIENCE_MS = 3_000
+/** With less free space, runs may fail. */
+const LOW_BYTES = 512 * 1024 ** 2
+
+export interface Standing {
+  home: string
+  version: string
+  /** The process that holds the home; null when none does. */
+  daemon: Serving | null
+  /** Top runs that have not ended, and reviews that wait for somebody; null when the holder of the home does not say. */
+  runs: Runs | null
+  /** Null when the home knows no hub. */
+  hub: HubStanding | null
+  signed_in: { hub: string } | null
+  disk: { free: number; total: number; database: number }
+  /** What needs somebody's attention, with what to do. */
+  problems: string[]
+}
+
+interface Runs {
+  queued: number
+  running: number
+  awaiting_input: number
+  interrupted: number
+  reviews: number
+}
+
+interface Serving {
+  pid: number
+  command: string
+  address: string | null
+  version: string | null
+  slots: { used: number; free: number } | null
+  /** Why nothing new begins. */
+  stalled: string | null
+  /** Whether the hub has answered it recently. */
+  connected: boolean | null
+}
+
+export async function standingOf(home: string, options: HubOptions): Promise<Standing> {
+  const daemon = await serving(home)
+  const runs = daemon?.address === null ? null : await runsIn(home)
+  const hub = await hubStanding(home, options)
+  const session = readSession(home)
+  const disk = diskOf(home)
+  const found = { home, version, daemon, runs, hub, signed_in: session && { hub: session.hub }, disk }
+  return { ...found, problems: [...problemsHere(found), ...(hub ? problemsAtHub(hub, daemon) : [])] }
+}
+
+async function serving(home: string): Promise<Serving | null> {
+  const holder = holderOf(home)
+  if (!holder) return null
+  const { pid, command } = holder
+  const unknown = { pid, command, address: holder.address, version: null, slots: null, stalled: null, connected: null }
+  const address = holder.address === null ? null : await addressOf(home).catch(() => null)
+  if (address === null) return unknown
+  try {
+    const [health, metrics] = await Promise.all([read(home, `${address}/health`), read(home, `${address}/metrics`)])
+    const told: unknown = JSON.parse(health)
+    const { version, slots, free, stalled } = isObject(told) && isObject(told.data) ? told.data : {}
+    const gauge = /^cadre_hub_connected ([01])$/m.exec(metrics)?.[1]
+    return {
+      ...unknown,
+      address,
+      version: typeof version === 'string' ? version : null,
+      slots: typeof slots === 'number' && typeof free === 'number' ? { used: slots, free } : null,
+      stalled: typeof stalled === 'string' ? stalled : null,
+      connected: gauge === undefined ? null : gauge === '1',
+    }
+  } catch {
+    return unknown
+  }
+}
+
+async function read(home: string, url: string): Promise<string> {
+  const headers = { authorization: `Bearer ${readToken(home)}` }
+  return (await fetch(url, { headers, signal: AbortSignal.timeout(PATIENCE_MS) })).text()
+}
+
+async function runsIn(home: string): Promise<Runs | null> {
+  const none = { queued: 0, running: 0, awaiting_input: 0, interrupted: 0, reviews: 0 }
+  if (!existsSync(databaseFile(home))) return none
+  const found = askAboutRuns(home, async all => {
+    const inState = async (state: string) => (await all.call(ListRuns, { state, root_only: true, limit: 1 })).total
+    return {
+      queued: await inState('queued'),
+      running: await inState('running'),
+      awaiting_input: await inState('awaiting_input'),
+      interrupted: await inState('interrupted'),
+      reviews: (await all.call(ListReviews, { state: 'pending', limit: 1 })).total,
+    }
+  })
+  return found.catch(error => {
+    if (error instanceof SQLiteError || (error instanceof CadreError && error.code === 'unavailable')) return null
+    throw error
+  })
+}
+
+function diskOf(home: string): Standing['disk'] {
+  const { bavail, blocks, bsize } = statfsSync(existsSync(home) ? home : '/')
+  const file = databaseFile(home)
+  return { free: bavail * bsize, total: blocks * bsize, database: existsSync(file) ? statSync(file).size : 0 }
+}
+
+function problemsHere({ daemon, runs, disk, home }: Omit<Standing, 'problems'>): string[] {
+  const left = runs?.interrupted ?? 0
+  const interrupted = left === 1 ? '1 run was interrupted' : `${left} runs were interrupted`
+  return [
+    daemon?.address === null && `process ${daemon.pid} (${daemon.command}) holds the home and does not serve`,
+    daemon?.version &&
+      daemon.version !== version &&
+      `the daemon is of version ${daemon.version}, this program of ${version}: restart the daemon`,
+    daemon?.stalled && `nothing new begins: ${daemon.stalled}`,
+    left > 0 && `${interrupted}; to continue: ${commandLine('serve')}`,
+    disk.free < LOW_BYTES && `the disk of ${home} has ${sizeText(disk.free)} left`,
+  ].filter(each => typeof each === 'string')
+}

@@ -1,0 +1,89 @@
+// `status`: how this home is, with a running daemon and without: the process, its slots and runs, the hub and the realm,
+// the disk, and what needs somebody's attention.
+
+import { commandLine } from '../../called-as.ts'
+import { formatDuration } from '../../duration.ts'
+import { sizeText } from '../../size.ts'
+import { homeFolder } from '../home.ts'
+import { createPaint, inline, type Paint } from '../terminal/paint.ts'
+import { table } from '../terminal/table.ts'
+import type { HubOptions } from './hub-client.ts'
+import { columns, showJson } from './print.ts'
+import { type Standing, standingOf } from './standing.ts'
+
+export async function status(options: HubOptions & { json?: boolean }): Promise<void> {
+  const found = await standingOf(homeFolder(options.home), options)
+  if (options.json) return showJson(found)
+  const paint = createPaint(process.stdout)
+  const rows = [
+    ['home', found.home],
+    ['daemon', daemonText(found, paint)],
+    ...(found.daemon?.slots ? [['slots', `${found.daemon.slots.used} in use, ${found.daemon.slots.free} free`]] : []),
+    ...(found.runs ? [['runs', runsText(found.runs)]] : []),
+    ...hubRows(found, paint),
+    ['disk', `${sizeText(found.disk.free)} free, the database has ${sizeText(found.disk.database)}`],
+  ]
+  for (const line of narrowed(rows)) process.stdout.write(`${line}\n`)
+  for (const problem of found.problems) process.stdout.write(`${paint.yellow('!')} ${inline(problem)}\n`)
+}
+
+/** On a terminal without room for two columns, each name stands above what it names. */
+function narrowed(rows: string[][]): string[] {
+  const lines = table(rows)
+  if (lines.every(line => Bun.stringWidth(line) <= columns())) return lines
+  return rows.flatMap(([name, text]) => [
+    name!,
+    ...Bun.wrapAnsi(text!, columns() - 2, { hard: true })
+      .split('\n')
+      .map(line => `  ${line}`),
+  ])
+}
+
+function daemonText({ daemon }: Standing, paint: Paint): string {
+  if (!daemon) return `${paint.dim('not running')}; to start it: ${commandLine('serve')}`
+  const { command, pid, address, version } = daemon
+  const what = command === 'serve' ? 'runs' : `\`${command}\` holds the home`
+  return [`${paint.green(what)}, process ${pid}`, address && `at ${address}`, version && `version ${version}`]
+    .filter(Boolean)
+    .join(', ')
+}
+
+function runsText(runs: NonNullable<Standing['runs']>): string {
+  const { running, queued, awaiting_input, interrupted, reviews } = runs
+
+  const parts = [
+    running > 0 && `${running} running`,
+    queued > 0 && `${queued} queued`,
+    awaiting_input > 0 && `${awaiting_input} waiting for a person`,
+    interrupted > 0 && `${interrupted} interrupted`,
+    reviews > 0 && `${reviews} to decide (${commandLine('reviews')})`,
+  ].filter(Boolean)
+  return parts.join(', ') || 'none at work'
+}
+
+function hubRows({ hub, daemon, signed_in }: Standing, paint: Paint): string[][] {
+  const session = signed_in ? [['signed in', `at ${signed_in.hub}`]] : []
+  if (!hub) return [['hub', paint.dim('none')], ...session]
+  const { url, answers, enrolled, realm, daemon_id, approved, clock_ahead_ms: ahead, unsent } = hub
+  const link =
+    daemon?.connected == null
+      ? answers
+        ? 'it answers'
+        : 'it does not answer'
+      : daemon.connected
+        ? 'linked'
+        : 'no link'
+  const as = daemon_id === null ? 'never enrolled' : `as daemon ${daemon_id}`
+  return [
+    ['hub', `${url}, ${daemon?.connected === true ? paint.green(link) : link}`],
+    ...session,
+    ...(enrolled === null && realm === null
+      ? []
+      : [['realm', [realm?.slug ?? realm?.id, as, approved === false && 'not approved'].filter(Boolean).join(', ')]]),
+    ...(ahead ? [['clock', `the hub is ${formatDuration(Math.abs(ahead))} ${ahead > 0 ? 'ahead' : 'behind'}`]] : []),
+    ...(realm === null ? [] : [['to send', unsentText(unsent)]]),
+  ]
+}
+
+const unsentText = ({ changes, lines }: { changes: number; lines: number }): string =>
+  changes + lines === 0 ? 'nothing' : `${changes} changes, ${lines} log lines`

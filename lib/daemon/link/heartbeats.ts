@@ -1,0 +1,90 @@
+// The heartbeats of this daemon, which a thread of its own sends (heartbeat.ts). A thread that dies is replaced.
+
+import type { Log } from '../../log.ts'
+import { thread } from '../../place.ts'
+import { pause } from '../../wait.ts'
+import type { Bulletin } from '../../wire/protocol.ts'
+import { retryPause } from './backoff.ts'
+import type { HeartbeatOrder, HeartbeatReport, HeartbeatSetup } from './heartbeat.ts'
+
+interface Parts {
+  url: string
+  token: string
+  log: Log
+  signal: AbortSignal
+  /** The program of the thread. */
+  program?: string | undefined
+  /** What the next heartbeats tell, for a thread that has just started. */
+  state(): HeartbeatOrder
+  /** Called with each answer of the hub. */
+  heard(bulletin: Bulletin): void
+}
+
+export class Heartbeats {
+  readonly #parts: Parts
+  /** One number: when the main thread was last seen at work. */
+  readonly #beat = new SharedArrayBuffer(4)
+  #worker: Worker | null = null
+  #daemonId = ''
+  /** How often the thread has died since the hub was last heard. */
+  #deaths = 0
+  #timer: Timer | null = null
+  /** The last refusal that was logged. */
+  #refused: string | null = null
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  /** Starts the thread, or starts it again for another daemon id. */
+  start(daemonId: string): void {
+    this.#daemonId = daemonId
+    this.#worker?.terminate()
+    const touch = () => Atomics.store(new Int32Array(this.#beat), 0, Math.floor(Date.now() / 1_000))
+    touch()
+    this.#timer ??= setInterval(touch, 1_000)
+    const { url, token, program = thread('lib/daemon/link/heartbeat.ts') } = this.#parts
+    const worker = new Worker(program)
+    this.#worker = worker
+    worker.onmessage = ({ data }: MessageEvent<HeartbeatReport>) => this.#heard(data)
+    worker.onerror = ({ message }) => void this.#restart(worker, message)
+    worker.addEventListener('close', () => void this.#restart(worker, 'its thread has ended'))
+    const setup: HeartbeatSetup = { url, token, daemonId, beat: this.#beat }
+    this.tell({ setup })
+    this.tell(this.#parts.state())
+  }
+
+  tell(order: HeartbeatOrder): void {
+    this.#worker?.postMessage(order)
+  }
+
+  stop(): void {
+    this.#worker?.terminate()
+    if (this.#timer) clearInterval(this.#timer)
+  }
+
+  /** Replaces a thread that has died. Without heartbeats the hub would take this daemon's jobs away. */
+  async #restart(dead: Worker, error: string): Promise<void> {
+    const { log, signal } = this.#parts
+    // An error is followed by the end of the thread, which is heard as well.
+    if (dead !== this.#worker || signal.aborted) return
+    this.#worker = null
+    dead.terminate()
+    this.#deaths++
+    log.error('the heartbeat failed; starting it again', { error })
+    await pause(retryPause(this.#deaths), signal)
+    // Meanwhile an enrolment may have started another one.
+    if (this.#worker === null && !signal.aborted) this.start(this.#daemonId)
+  }
+
+  #heard(report: HeartbeatReport): void {
+    if ('reply' in report) {
+      this.#refused = null
+      this.#deaths = 0
+      return this.#parts.heard(report.reply)
+    }
+    if (this.#refused === report.code) return
+    this.#refused = report.code
+    this.#parts.log.warn('heartbeat refused', report)
+  }
+}
