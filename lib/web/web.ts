@@ -1,9 +1,9 @@
-// The dashboard's page: `GET /` and its assets. Bun bundles them in memory at the first request; a compiled program
+// The pages of both servers: `GET /` and its assets. Bun bundles them in memory at the first request; a compiled program
 // carries them. The files hold nothing secret and need no credential; every call that the page makes is one of the API and needs what the API asks.
 
 import { basename, join } from 'node:path'
 import { Elysia } from 'elysia'
-import { calledAs } from '../called-as.ts'
+import { calledAs, isCadre } from '../called-as.ts'
 import { carried, type Dashboard } from '../carried.ts'
 import { CadreError } from '../error.ts'
 import { httpKit } from '../http/kit.ts'
@@ -37,11 +37,15 @@ const GUARDS = {
   'x-frame-options': 'DENY',
 }
 
-/** The routes of the page. */
-export function web() {
-  let building = carried && Promise.resolve(carried.dashboard)
+/** Where the page of each server begins. */
+const ENTRIES = { daemon: 'main.tsx', hub: 'hub/main.tsx' }
+type Of = keyof typeof ENTRIES
+
+/** The routes of the page of a server. */
+export function web(of: Of = 'daemon') {
+  let building = carried && Promise.resolve(of === 'hub' ? carried.hubPages : carried.dashboard)
   const built = () => {
-    building ??= build().catch(error => {
+    building ??= build(commandOfPage(), of).catch(error => {
       building = null
       throw error
     })
@@ -52,7 +56,7 @@ export function web() {
     .get('/', async () => send((await built()).html, 'text/html;charset=utf-8', 'no-cache'), {
       open: true,
       media: 'text/html',
-      detail: { summary: 'The dashboard' },
+      detail: { summary: 'The dashboard', hide: true },
     })
     .get(
       '/web/:file',
@@ -62,32 +66,45 @@ export function web() {
         if (!file) throw new CadreError('not_found', `the dashboard has no file ${params.file}: reload the page`)
         return send(file.text, file.type, 'public, max-age=31536000, immutable')
       },
-      { open: true, media: 'text/javascript', detail: { summary: 'A file of the dashboard' } },
+      { open: true, media: 'text/javascript', detail: { summary: 'A file of the dashboard', hide: true } },
     )
+}
+
+/**
+ * How hints of the page name cadre. Anybody who reaches the server can read the page, so it has no path that begins at the
+ * root, which would tell where cadre is installed and whose home that is.
+ */
+function commandOfPage(): string {
+  const called = calledAs()
+  if (!/(^|[ '])\//.test(called)) return called
+  return isCadre() ? 'cadre' : 'bun daemon.ts'
 }
 
 /**
  * Bundles the page. `jsx` says what its tsconfig.json says, because Bun reads none in a node_modules and could read that of
  * the current folder. `command` is how hints name cadre. Tests measure what it returns.
  */
-export async function build(command = calledAs()): Promise<Dashboard> {
+export async function build(command = calledAs(), of: Of = 'daemon'): Promise<Dashboard> {
   const { outputs } = await Bun.build({
-    entrypoints: [join(PAGE, 'main.tsx')],
+    entrypoints: [join(PAGE, ENTRIES[of])],
     target: 'browser',
     minify: true,
+    // What only some visits need is loaded when it is needed.
+    splitting: true,
     tsconfig: join(PAGE, 'tsconfig.json'),
     jsx: { runtime: 'automatic', importSource: 'preact' },
     naming: { entry: '[name]-[hash].[ext]', chunk: '[name]-[hash].[ext]', asset: '[name]-[hash].[ext]' },
     define: { 'process.env.NODE_ENV': '"production"', CADRE_COMMAND: JSON.stringify(command) },
   })
   const icon = await Bun.file(join(PAGE, 'icon.svg')).text()
+  const entry = outputs.find(({ kind }) => kind === 'entry-point')!
   const bundled = outputs.map(async output => [basename(output.path), { text: await output.text(), type: output.type }])
   const files: Dashboard['files'] = {
     [`icon-${Bun.hash(icon).toString(36)}.svg`]: { text: icon, type: 'image/svg+xml' },
     ...Object.fromEntries(await Promise.all(bundled)),
   }
   const path = (extension: string) => `/web/${Object.keys(files).find(name => name.endsWith(extension))}`
-  return { html: htmlOf(path('.js'), path('.css'), path('.svg')), files }
+  return { html: htmlOf(`/web/${basename(entry.path)}`, path('.css'), path('.svg')), files }
 }
 
 const htmlOf = (script: string, style: string, icon: string): string => `<!doctype html>

@@ -3,6 +3,7 @@
 import { expect, test } from 'bun:test'
 import { chmodSync, existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { tokensOf } from '../../lib/web/page/markdown-tokens.ts'
 import { build } from '../../lib/web/web.ts'
 import { until } from '../support/bounded.ts'
 import { command, spawnDaemon } from '../support/daemon.ts'
@@ -12,9 +13,17 @@ const daemon = await spawnDaemon({ env: { CADRE_LOCAL_AUTH: 'strict' } })
 
 test('the first page is below 60 KB compressed', async () => {
   const { html, files } = await build()
-  const sizes = Object.values(files).map(({ text }) => Bun.gzipSync(text).length)
-  expect(sizes).toHaveLength(3)
+  const first = [...html.matchAll(/\/web\/([^"]+)"/g)].map(([, name]) => name!)
+  // What a script imports comes with it. What it loads later does not.
+  for (const name of first) {
+    for (const [, more] of files[name]!.text.matchAll(/(?:from|import)"\.\/([^"]+)"/g)) {
+      if (!first.includes(more!)) first.push(more!)
+    }
+  }
+  const sizes = first.map(name => Bun.gzipSync(files[name]!.text).length)
   expect(sizes.reduce((sum, size) => sum + size, Bun.gzipSync(html).length)).toBeLessThan(60_000)
+  // The reader of Markdown is loaded when a file needs it.
+  expect(Object.keys(files).length).toBeGreaterThan(first.length)
 })
 
 test('the page needs no credential where every call does, and allows nothing but its own files', async () => {
@@ -74,4 +83,28 @@ test('dashboard says what to do without a daemon', async () => {
   const { code, stderr } = await command(['dashboard'], { home })
   expect(code).toBe(1)
   expect(stderr).toContain(`no daemon serves ${home}: start one with: bun `)
+})
+
+// Each took seconds, all memory or the whole stack before there were limits.
+test('Markdown is read in a bounded time, or not at all', () => {
+  const lines = (unit: string, size: number) => `${unit.repeat(4_500 / unit.length)}\n`.repeat(size / 4_500)
+  const wide = `${'|a'.repeat(2_000)}\n${'|-'.repeat(2_000)}\n${'b\n'.repeat(20_000)}`
+  const begun = performance.now()
+  for (const text of [
+    '*a_'.repeat(20_000),
+    lines('*a_', 90_000),
+    '|\n|-\n'.repeat(20_000),
+    wide,
+    'a'.repeat(200_000),
+  ]) {
+    const tokens = tokensOf(text)
+    expect([text.slice(0, 9), JSON.stringify(tokens ?? '').length < 2_000_000]).toEqual([text.slice(0, 9), true])
+  }
+  expect(performance.now() - begun).toBeLessThan(5_000)
+  expect(tokensOf(lines('*a_', 90_000))).toBeUndefined()
+  for (const unit of ['>', '> ', '+ ', '1. ']) {
+    const [first] = tokensOf(unit.repeat(1_000))!
+    expect(first!.type).toMatch(/^(blockquote|list)$/)
+  }
+  expect(tokensOf(`# Report\n\n${'A paragraph with **strong** words.\n\n'.repeat(1_000)}`)!.length).toBe(2_002)
 })

@@ -1,8 +1,10 @@
-// The agents that are installed, each with its manual: settings, actions, and the fields of their entries.
+// The agents that are installed, each with its manual: settings, actions, and the fields of their entries; and whether
+// their systems take their credentials.
 
 import { isObject, type JsonObject } from '../../json.ts'
 import type { AgentEntry } from '../../wire/daemon-calls.ts'
 import { call } from './api.ts'
+import { Doctor } from './doctor.tsx'
 import { Failure, useLoaded } from './parts.tsx'
 import { route, to } from './route.ts'
 
@@ -24,6 +26,7 @@ export function Agents() {
         <h1>Agents</h1>
       </header>
       {name !== undefined && <div class="notice failed">There is no agent {name}.</div>}
+      <Doctor />
       {data.skipped.map(({ file, reason }) => (
         <div key={file} class="notice failed">
           <p class="wrap">
@@ -65,6 +68,7 @@ function Manual({ agent }: { agent: AgentEntry }) {
           </p>
         </div>
       </header>
+      <Doctor agent={agent.name} />
       <h2>Settings</h2>
       {agent.settings ? <Schema of={agent.settings} prefix={`agents.${agent.name}.`} /> : <p class="quiet">None.</p>}
       {handlers.map(

@@ -1,8 +1,8 @@
 // The files that a run wrote, with previews that cannot run anything: text becomes text, tables become cells, and images
-// are drawn from memory. Everything else is a download.
+// are drawn from memory. Everything else is a download. Markdown is read by a library that is loaded when it is needed.
 
 import { useSignal } from '@preact/signals'
-import { useEffect } from 'preact/hooks'
+import { useEffect, useErrorBoundary } from 'preact/hooks'
 import type { Artifact } from '../../wire/daemon-calls.ts'
 import { call, fileOf } from './api.ts'
 import type { Detail } from './live.ts'
@@ -78,7 +78,7 @@ function Preview({ run: { run_id }, file }: { run: Detail; file: Artifact }) {
     <div class="opened">
       <Failure of={seen.error} />
       {seen.data?.kind === 'image' && <Image bytes={seen.data.bytes} name={file.name} />}
-      {seen.data?.kind === 'text' && <Text text={seen.data.text} extension={seen.data.extension} />}
+      {seen.data?.kind === 'text' && <Shown text={seen.data.text} extension={seen.data.extension} />}
       {seen.data?.kind === 'binary' && <p class="quiet">There is no preview of this kind of file.</p>}
       {seen.data?.kind === 'large' && <p class="quiet">The file is too large for a preview.</p>}
       <div class="row">
@@ -103,7 +103,16 @@ function Image({ bytes, name }: { bytes: Blob; name: string }) {
   return <img src={url.value} alt={name} />
 }
 
+const MARKDOWN = new Set(['markdown', 'md'])
+
+/** A text that cannot be drawn must not take the page with it. */
+function Shown(of: { text: string; extension: string }) {
+  const [error] = useErrorBoundary()
+  return error ? <p class="quiet">This file cannot be shown. The download has everything.</p> : <Text {...of} />
+}
+
 function Text({ text, extension }: { text: string; extension: string }) {
+  if (MARKDOWN.has(extension) && text.length <= MOST_TEXT) return <Prose text={text} />
   if (extension === 'json') {
     try {
       return <Json of={JSON.parse(text)} />
@@ -115,8 +124,30 @@ function Text({ text, extension }: { text: string; extension: string }) {
   const cut = text.length > MOST_TEXT
   return (
     <>
-      <pre class={extension === 'md' ? 'prose' : ''}>{cut ? text.slice(0, MOST_TEXT) : text}</pre>
+      <pre class={MARKDOWN.has(extension) ? 'prose' : ''}>{cut ? text.slice(0, MOST_TEXT) : text}</pre>
       {cut && <p class="quiet">The preview ends here. The download has everything.</p>}
+    </>
+  )
+}
+
+/** Markdown as it is meant, or as it is written. */
+function Prose({ text }: { text: string }) {
+  const source = useSignal(false)
+  const { data, error } = useLoaded('markdown', () => import('./markdown.tsx'))
+  if (error) return <pre class="prose">{text}</pre>
+  return (
+    <>
+      <label class="check">
+        <input
+          type="checkbox"
+          checked={source}
+          onChange={event => {
+            source.value = event.currentTarget.checked
+          }}
+        />{' '}
+        Source
+      </label>
+      {source.value || !data ? <pre class="prose">{text}</pre> : <data.Markdown text={text} />}
     </>
   )
 }

@@ -4,6 +4,7 @@ import { signal } from '@preact/signals'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 import { go, to } from './route.ts'
 
+/** The pages that `g` and another key open. */
 const PLACES: Record<string, string> = {
   r: 'runs',
   v: 'reviews',
@@ -26,7 +27,7 @@ export function useKeys(keys: Keys): void {
   })
 }
 
-export function listen(): void {
+export function listen(places = PLACES): void {
   let prefix = ''
   document.addEventListener('keydown', event => {
     const { target, key } = event
@@ -36,8 +37,10 @@ export function listen(): void {
       return
     }
     if (target instanceof HTMLElement && target.matches('input, textarea, select')) return
+    // What has the focus is opened, and not the row that was chosen.
+    if (key === 'Enter' && target instanceof HTMLElement && target.closest('a, button, summary')) return
     const work =
-      prefix === 'g' && PLACES[key] ? () => go(to(PLACES[key]!)) : [...shown, common].find(keys => key in keys)?.[key]
+      prefix === 'g' && places[key] ? () => go(to(places[key]!)) : [...shown, common].find(keys => key in keys)?.[key]
     prefix = key
     if (!work) return
     event.preventDefault()
@@ -56,17 +59,11 @@ const LIST = [
   ['/', 'search'],
   ['j k', 'next and previous row'],
   ['Enter', 'open the row'],
+  ['1 – 6', 'the parts of a run'],
   ['← →', 'close and open a branch of the tree'],
-  ['g r', 'runs'],
-  ['g v', 'reviews'],
-  ['g n', 'start a run'],
-  ['g a', 'agents'],
-  ['g w', 'workspaces'],
-  ['g s', 'settings'],
-  ['?', 'this list'],
 ] as const
 
-export function Help() {
+export function Help({ places = PLACES }: { places?: Record<string, string> }) {
   const dialog = useRef<HTMLDialogElement>(null)
   useEffect(() => {
     if (helped.value) dialog.current?.showModal()
@@ -81,14 +78,16 @@ export function Help() {
     >
       <h2 id="keys">Keys</h2>
       <dl class="keys">
-        {LIST.map(([key, what]) => (
-          <div key={key}>
-            <dt>
-              <kbd>{key}</kbd>
-            </dt>
-            <dd>{what}</dd>
-          </div>
-        ))}
+        {[...LIST, ...Object.entries(places).map(([key, page]) => [`g ${key}`, page]), ['?', 'this list']].map(
+          ([key, what]) => (
+            <div key={key}>
+              <dt>
+                <kbd>{key}</kbd>
+              </dt>
+              <dd>{what}</dd>
+            </div>
+          ),
+        )}
       </dl>
       <button type="button" onClick={() => dialog.current?.close()}>
         Close

@@ -4,7 +4,7 @@
 import { batch, signal } from '@preact/signals'
 import type { Static } from 'typebox'
 import type { AskedReview } from '../../wire/daemon-calls.ts'
-import type { LogLine, RunEvent, ToldDetail, ToldPhases, ToldTree } from '../../wire/run-records.ts'
+import type { History, LogLine, RunEvent, ToldDetail, ToldPhases, ToldTree } from '../../wire/run-records.ts'
 import { call, events, Refusal } from './api.ts'
 
 export type Detail = Static<typeof ToldDetail>
@@ -13,8 +13,10 @@ export type Branch = Static<typeof ToldTree>['runs'][number]
 
 const SOON_MS = 150
 const AGAIN_MS = 1_000
+/** A large tree takes a while to be read. The page has other work, too. */
+const REST = 4
 
-/** Work that is asked for often and done once, at least `SOON_MS` apart; a slow one waits as long as it took. */
+/** Work that is asked for often and done once, at least `SOON_MS` apart; a slow one waits several times as long as it took. */
 function together(work: () => Promise<void>) {
   let timer: ReturnType<typeof setTimeout> | undefined
   let busy = false
@@ -25,7 +27,7 @@ function together(work: () => Promise<void>) {
     busy = true
     const started = performance.now()
     await work()
-    pause = Math.max(SOON_MS, performance.now() - started)
+    pause = Math.max(SOON_MS, REST * (performance.now() - started))
     busy = false
     if (wanted) ask()
   }
@@ -40,6 +42,8 @@ export class Live {
   readonly id: string
   readonly run = signal<Detail | null>(null)
   readonly phases = signal<readonly Phase[]>([])
+  /** Earlier attempts and outside writes of its phases. */
+  readonly history = signal<History>({ attempts: [], written: [] })
   readonly tree = signal<readonly Branch[]>([])
   readonly reviews = signal<readonly AskedReview[]>([])
   readonly error = signal<unknown>(null)
@@ -51,6 +55,9 @@ export class Live {
   readonly #places = new Map<string, number>()
   readonly #details = together(() => this.#read(() => this.#readDetails()))
   readonly #branches = together(() => this.#read(() => this.#readTree()))
+  /** What events have told of runs in the tree, until it is put into place. */
+  readonly #changes = new Map<string, Pick<Branch, 'state' | 'started_at' | 'completed_at'>>()
+  readonly #change = together(async () => this.#putChanges())
 
   constructor(id: string) {
     this.id = id
@@ -61,6 +68,7 @@ export class Live {
     this.#gone.abort()
     this.#details.stop()
     this.#branches.stop()
+    this.#change.stop()
   }
 
   /** Reads everything again, and follows the run when it goes on. */
@@ -92,14 +100,16 @@ export class Live {
 
   async #readDetails(): Promise<void> {
     const of = { run_id: this.id }
-    const [run, { phases }, { reviews }] = await Promise.all([
+    const [run, { phases }, history, { reviews }] = await Promise.all([
       call('GetRun', of),
       call('GetPhases', of),
+      call('GetHistory', of),
       call('ListReviews', { ...of, limit: 100 }),
     ])
     batch(() => {
       this.run.value = run
       this.phases.value = phases
+      this.history.value = history
       this.reviews.value = reviews
     })
   }
@@ -150,8 +160,21 @@ export class Live {
     const place = this.#places.get(data.run_id)
     if (place === undefined) return this.#branches()
     const { state, started_at, completed_at } = data
-    const before = this.tree.value[place]!
-    if (before.state === state && before.completed_at === completed_at) return
-    this.tree.value = this.tree.value.with(place, { ...before, state, started_at, completed_at })
+    this.#changes.set(data.run_id, { state, started_at, completed_at })
+    this.#change()
+  }
+
+  #putChanges(): void {
+    const tree = [...this.tree.value]
+    let changed = false
+    for (const [id, now] of this.#changes) {
+      const place = this.#places.get(id)
+      const before = place === undefined ? undefined : tree[place]
+      if (!before || (before.state === now.state && before.completed_at === now.completed_at)) continue
+      tree[place!] = { ...before, ...now }
+      changed = true
+    }
+    this.#changes.clear()
+    if (changed) this.tree.value = tree
   }
 }

@@ -1,103 +1,62 @@
-// The log of a run: one scroll of any length, followed while the run goes on, with search and the colours of terminals.
+// The log of a run, or of the run and all runs below it: one scroll of any length, followed while the run goes on, with
+// search and the colours of terminals.
 
-import { signal, useComputed, useSignal } from '@preact/signals'
-import { useEffect, useRef } from 'preact/hooks'
-import type { LogLine } from '../../wire/run-records.ts'
+import { useSignal } from '@preact/signals'
+import { useEffect, useMemo } from 'preact/hooks'
 import { pieces } from './ansi.ts'
-import { call } from './api.ts'
-import type { Detail, Live } from './live.ts'
+import { type Lines, type Said, Search } from './lines.ts'
+import type { Branch, Detail, Live, Phase } from './live.ts'
+import { LogFeed } from './log-feed.ts'
 import { Empty, Failure } from './parts.tsx'
 import { route, setQuery } from './route.ts'
+import { exactly } from './time.tsx'
 import { Virtual } from './virtual.tsx'
 
 const HEIGHT = 20
-const PAGE = 1_000
-
-/** The lines of a run, in order and each once, however they come. */
-class Lines {
-  readonly all: LogLine[] = []
-  /** Changes with every new line. The array itself is only added to, because it may be large. */
-  readonly count = signal(0)
-  readonly error = signal<unknown>(null)
-
-  add(lines: readonly LogLine[]): void {
-    for (const line of lines) if (line.seq > (this.all.at(-1)?.seq ?? 0)) this.all.push(line)
-    this.count.value = this.all.length
-  }
-}
+const CLOCK = new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium' })
+/** Lines that one piece of a download has. */
+const PIECE = 2_000
 
 export function Logs({ live, run: { run_id } }: { live: Live; run: Detail }) {
-  const kept = useRef<Lines>(null)
-  kept.current ??= new Lines()
-  const lines = kept.current
+  const { query } = route.value
+  const [phase, search, below] = ['phase', 'search', 'below'].map(name => query.get(name) ?? '') as [
+    string,
+    string,
+    string,
+  ]
+  const tree = live.tree.value
+  const isTree = tree.length > 1
+  const whole = isTree && below !== 'no'
+  const feed = useMemo(() => new LogFeed(live, run_id, whole), [live, run_id, whole])
+  useEffect(() => () => feed.close(), [feed])
+  const { lines } = feed
+  const found = useMemo(() => (phase || search ? new Search(lines, phase, search) : null), [lines, phase, search])
+  useEffect(() => () => found?.stop(), [found])
   const follow = useSignal(live.run.peek()?.completed_at === null)
-  const phase = route.value.query.get('phase') ?? ''
-  const search = route.value.query.get('search') ?? ''
-  const wanted = useSignal({ phase, search })
-  if (wanted.peek().phase !== phase || wanted.peek().search !== search) wanted.value = { phase, search }
+  const own = live.phases.value
+  const places = useMemo(() => (whole ? placesOf(tree) : null), [whole, tree])
+  const phases = useMemo(() => namesOf(own, whole ? tree : []), [own, whole, tree])
 
-  useEffect(() => {
-    let gone = false
-    let reading = true
-    /** Reads up to the end. Events may skip lines that were written before the page listened. */
-    const read = async () => {
-      try {
-        for (;;) {
-          const { lines: found } = await call('GetLogs', { run_id, after_seq: lines.all.at(-1)?.seq ?? 0, limit: PAGE })
-          if (gone) return
-          lines.add(found)
-          if (found.length < PAGE) break
-        }
-        lines.error.value = null
-      } catch (thrown) {
-        lines.error.value = thrown
-      }
-      reading = false
-    }
-    const listener = (runId: string, found: readonly LogLine[]) => {
-      if (runId !== run_id || reading) return
-      const next = (lines.all.at(-1)?.seq ?? 0) + 1
-      if (found.some(({ seq }) => seq === next)) return lines.add(found)
-      if (found.every(({ seq }) => seq < next)) return
-      reading = true
-      void read()
-    }
-    live.listeners.add(listener)
-    void read()
-    // The last lines may come with the end of the run.
-    const unsubscribe = live.run.subscribe(run => {
-      if (run?.completed_at !== null && !reading) {
-        reading = true
-        void read()
-      }
-    })
-    return () => {
-      gone = true
-      live.listeners.delete(listener)
-      unsubscribe()
-    }
-  }, [run_id])
-
-  const shown = useComputed(() => {
-    const { phase, search } = wanted.value
-    const needle = search.toLowerCase()
-    // Reading the count makes this follow new lines.
-    if (lines.count.value === 0 || (!phase && !needle)) return { lines: lines.all, count: lines.count.value }
-    const found = lines.all.filter(
-      line => (!phase || line.phase === phase) && (!needle || line.text.toLowerCase().includes(needle)),
-    )
-    return { lines: found, count: found.length }
-  })
-  const { count } = shown.value
-  const set = (change: object) => setQuery({ phase, search, ...change })
+  const count = (found ?? lines).count.value
+  const lineAt = (index: number) => lines.at(found ? found.found[index]! : index)
+  const set = (change: object) => setQuery({ phase, search, below, ...change })
   return (
     <section aria-label="Log">
       <search class="row filters">
+        {isTree && (
+          <label class="field">
+            <span>Runs</span>
+            <select value={below} onChange={event => set({ below: event.currentTarget.value })}>
+              <option value="">this and all below</option>
+              <option value="no">only this</option>
+            </select>
+          </label>
+        )}
         <label class="field">
           <span>Phase</span>
           <select value={phase} onChange={event => set({ phase: event.currentTarget.value })}>
             <option value="">all</option>
-            {live.phases.value.map(({ name }) => (
+            {[...new Set([...phases, ...(phase ? [phase] : [])])].map(name => (
               <option key={name} value={name}>
                 {name}
               </option>
@@ -118,14 +77,19 @@ export function Logs({ live, run: { run_id } }: { live: Live; run: Detail }) {
           />{' '}
           Follow
         </label>
-        <button type="button" class="plain" disabled={count === 0} onClick={() => download(run_id, shown.value.lines)}>
+        <button
+          type="button"
+          class="plain"
+          disabled={count === 0}
+          onClick={() => download(run_id, count, lineAt, places)}
+        >
           Download
         </button>
       </search>
-      <Failure of={lines.error.value} />
+      <Failure of={feed.error.value} />
       {count === 0 ? (
         <Empty>
-          <p>{search || phase ? 'No line fits.' : 'Nothing was logged yet.'}</p>
+          <p>{search || phase ? 'No line fits.' : feed.complete.value ? 'Nothing was logged yet.' : 'Reading …'}</p>
         </Empty>
       ) : (
         <Virtual
@@ -135,24 +99,61 @@ export function Logs({ live, run: { run_id } }: { live: Live; run: Detail }) {
           onFollow={value => {
             if (!value || live.run.peek()?.completed_at === null) follow.value = value
           }}
-          box={{ class: 'log', tabIndex: 0, role: 'region', 'aria-label': `${count} lines` }}
-          row={index => <Line key={index} line={shown.value.lines[index]} />}
+          box={{
+            class: `log ${whole ? 'whole' : ''}`,
+            tabIndex: 0,
+            role: 'region',
+            'aria-label': `${count.toLocaleString('en')} lines`,
+          }}
+          row={index => <Line key={index} lines={lines} at={found ? found.found[index]! : index} places={places} />}
         />
       )}
     </section>
   )
 }
 
-function Line({ line }: { line: LogLine | undefined }) {
+/** Where a line was said, by the id of the run: the phases and names that lead to it. */
+type Places = ReadonlyMap<string, string>
+
+/** `runs` is in depth-first order, the top of what is shown first. */
+function placesOf(runs: readonly Branch[]): Places {
+  const top = runs[0]?.call_depth ?? 0
+  const above: string[] = ['']
+  return new Map(
+    runs.map(({ run_id, call_depth, parent_phase, run_name }) => {
+      const depth = call_depth - top
+      const names = depth === 0 ? [] : [parent_phase, run_name].filter(name => name !== null)
+      above[depth] = [above[depth - 1] ?? '', ...names].filter(Boolean).join('/')
+      return [run_id, above[depth]]
+    }),
+  )
+}
+
+/** The names of phases by which the log can be filtered: those of the run, and those that began the runs below it. */
+function namesOf(own: readonly Phase[], runs: readonly Branch[]): string[] {
+  const names = runs.flatMap(({ parent_phase: name }) => (name === null ? [] : [name]))
+  return [...new Set([...own.map(({ name }) => name), ...names])]
+}
+
+const placeOf = ({ run_id, phase }: Said, places: Places | null): string =>
+  [places?.get(run_id), phase].filter(Boolean).join('/')
+
+/** A line does not change, so that it is drawn once while it can be seen. */
+function Line({ lines, at, places }: { lines: Lines; at: number; places: Places | null }) {
+  return useMemo(() => drawn(lines.at(at), places), [lines, at, places])
+}
+
+function drawn(line: Said | undefined, places: Places | null) {
   if (!line) return <div class="line" />
   const at = new Date(line.at)
+  const place = placeOf(line, places)
   return (
     <div class={`line ${line.stream}`}>
-      <time class="quiet" dateTime={at.toISOString()} title={at.toLocaleString()}>
-        {at.toLocaleTimeString('en-GB')}
+      <time class="quiet" dateTime={at.toISOString()} title={exactly(at)}>
+        {CLOCK.format(at)}
       </time>
-      <span class="quiet phase-name" title={line.phase ?? ''}>
-        {line.phase ?? ''}
+      <span class="quiet phase-name" title={place}>
+        {place}
       </span>
       <span class="text" title={line.text.length > 200 ? line.text.slice(0, 2_000) : undefined}>
         {pieces(line.text).map((piece, index) => (
@@ -166,9 +167,33 @@ function Line({ line }: { line: LogLine | undefined }) {
   )
 }
 
-function download(runId: string, lines: readonly LogLine[]): void {
-  const text = lines.map(({ at, phase, text }) => `${new Date(at).toISOString()} ${phase ?? '-'} ${text}\n`)
-  save(new Blob(text, { type: 'text/plain' }), `${runId}.log`)
+let lastTime = { at: 0, iso: '' }
+
+/** Many lines are of the same millisecond. */
+function isoOf(at: number): string {
+  if (at !== lastTime.at) lastTime = { at, iso: new Date(at).toISOString() }
+  return lastTime.iso
+}
+
+/** Writes the lines that are shown into a file, a piece at a time, so that a large one does not stop the page. */
+async function download(
+  runId: string,
+  count: number,
+  lineAt: (index: number) => Said | undefined,
+  places: Places | null,
+) {
+  const parts: Blob[] = []
+  for (let from = 0; from < count; from += PIECE) {
+    const texts: string[] = []
+    for (let index = from; index < Math.min(count, from + PIECE); index++) {
+      const line = lineAt(index)
+      if (line) texts.push(`${isoOf(line.at)} ${placeOf(line, places) || '-'} ${line.text}\n`)
+    }
+    // The browser keeps what is in a blob outside of the memory of the page.
+    parts.push(new Blob(texts))
+    await new Promise(resolve => setTimeout(resolve))
+  }
+  save(new Blob(parts, { type: 'text/plain' }), `${runId}.log`)
 }
 
 /** Hands bytes to the browser as a download. */

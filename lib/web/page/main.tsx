@@ -6,6 +6,7 @@ import { useEffect } from 'preact/hooks'
 import { Agents } from './agents.tsx'
 import { Help, listen } from './keys.tsx'
 import { Empty } from './parts.tsx'
+import { PlanPage } from './plan.tsx'
 import { Reviews, useWaiting } from './reviews.tsx'
 import { follow, route, to } from './route.ts'
 import { Run } from './run.tsx'
@@ -33,6 +34,8 @@ function Page() {
       return <Reviews />
     case 'start':
       return <Start key={query.get('like')} />
+    case 'plan':
+      return <PlanPage key={query.toString()} />
     case 'agents':
       return <Agents />
     case 'workspaces':
@@ -57,9 +60,13 @@ function Frame() {
   const [here] = route.value.parts
   const waiting = useWaiting().data?.total ?? 0
   useEffect(() => {
-    const title = LINKS[here as keyof typeof LINKS] ?? 'cadre'
+    const title = here === 'plan' ? 'Plan' : (LINKS[here as keyof typeof LINKS] ?? 'cadre')
     document.title = `${waiting > 0 ? `(${waiting}) ` : ''}${title} · cadre`
   }, [here, waiting])
+  // On a narrow screen the links scroll.
+  useEffect(() => {
+    document.querySelector('.frame [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'nearest' })
+  }, [here])
   return (
     <>
       <header class="frame">

@@ -1,9 +1,12 @@
 // The phases of a run: each with its place in time and, when opened, everything that is recorded of it.
 
 import { call } from './api.ts'
-import { Bar, scaleOf } from './bar.tsx'
+import { Attempts, partsOf, Receipts, readyAt } from './attempts.tsx'
+import { Axis, Bar, Legend, scaleOf } from './bar.tsx'
 import type { Detail, Live, Phase } from './live.ts'
-import { Act, Empty, Json } from './parts.tsx'
+import { Empty, Json, useLoaded } from './parts.tsx'
+import { Given } from './plan.tsx'
+import { Resume } from './resume.tsx'
 import { route, setQuery, to } from './route.ts'
 import { State, wordOf } from './state.tsx'
 import { Took, When } from './time.tsx'
@@ -22,53 +25,68 @@ export function Phases({ live, run }: { live: Live; run: Detail }) {
     )
   }
   const scale = scaleOf({ from: run.started_at ?? Date.now(), until: run.completed_at })
+  const byName = new Map(phases.map(phase => [phase.name, phase]))
+  const bars = phases.map(phase => {
+    const asked = live.reviews.value.filter(({ phase: name }) => name === phase.name)
+    const earlier = live.history.value.attempts.filter(each => each.phase === phase.name)
+    return partsOf(phase, earlier, readyAt(phase, byName, run.started_at), asked, scale)
+  })
   return (
-    <ol class="phases">
-      {phases.map(phase => {
-        const asked = live.reviews.value.filter(({ phase: name }) => name === phase.name)
-        return (
-          <li key={phase.name}>
-            <details
-              class="phase"
-              open={phase.name === open}
-              onToggle={({ currentTarget }) => {
-                const shown = route.value.query.get('phase')
-                if (currentTarget.open && shown !== phase.name) setQuery({ phase: phase.name })
-                else if (!currentTarget.open && shown === phase.name) setQuery({ phase: '' })
-              }}
-            >
-              <summary>
-                <State of={phase.state} bare />
-                <span class="name">{phase.name}</span>
-                <span class="quiet small about">{aboutOf(phase)}</span>
-                <Bar
-                  of={phase.started_at === null ? null : { from: phase.started_at, until: phase.completed_at }}
-                  state={phase.state}
-                  scale={scale}
-                  waits={asked.map(({ created_at, decided_at }) => ({ from: created_at, until: decided_at }))}
-                />
-                <span class="small took">
-                  <Took from={phase.started_at} until={phase.completed_at} />
-                </span>
-              </summary>
-              {phase.name === open && <Opened phase={phase} run={run} live={live} />}
-            </details>
-          </li>
-        )
-      })}
-    </ol>
+    <>
+      <div class="phase-row scale">
+        <Legend of={bars} />
+        <Axis scale={scale} />
+      </div>
+      <ol class="phases">
+        {phases.map((phase, index) => {
+          return (
+            <li key={phase.name}>
+              <details
+                class="phase"
+                open={phase.name === open}
+                onToggle={({ currentTarget }) => {
+                  const shown = route.value.query.get('phase')
+                  if (currentTarget.open && shown !== phase.name) setQuery({ phase: phase.name })
+                  else if (!currentTarget.open && shown === phase.name) setQuery({ phase: '' })
+                }}
+              >
+                <summary class="phase-row">
+                  <State of={phase.state} bare />
+                  <span class="name">{phase.name}</span>
+                  <span class="quiet small about">{aboutOf(phase)}</span>
+                  <Bar parts={bars[index]!} scale={scale} />
+                  <span class="small took">
+                    <Took from={phase.started_at} until={phase.completed_at} />
+                  </span>
+                </summary>
+                {phase.name === open && <Opened phase={phase} run={run} live={live} />}
+              </details>
+            </li>
+          )
+        })}
+      </ol>
+    </>
   )
 }
 
-function aboutOf({ state, type, agent, action, attempt, waiting, reason }: Phase): string {
-  const what = agent ? `${agent}${action ? `.${action}` : ''}` : type
+/** What does the work of a phase. */
+export function workerOf({ type, agent, action }: Pick<Phase, 'type' | 'agent' | 'action'>): string {
+  if (!agent) return type
+  return action ? `${agent}.${action}` : agent
+}
+
+function aboutOf(phase: Phase): string {
+  const { state, attempt, waiting, reason } = phase
   const now = waiting === null ? wordOf(state) : `waits for ${waiting}`
-  const parts = [what, now, attempt > 1 && `attempt ${attempt}`, waiting === null && reason]
+  const parts = [workerOf(phase), now, attempt > 1 && `attempt ${attempt}`, waiting === null && reason]
   return parts.filter(Boolean).join(' · ')
 }
 
 function Opened({ phase, run, live }: { phase: Phase; run: Detail; live: Live }) {
   const { name, depends_on, started_at, error, text, data, files, sub_runs } = phase
+  const { attempts, written } = live.history.value
+  const earlier = attempts.filter(each => each.phase === name)
+  const wrote = written.filter(each => each.phase === name)
   return (
     <div class="opened">
       <p class="facts small quiet">
@@ -87,6 +105,13 @@ function Opened({ phase, run, live }: { phase: Phase; run: Detail; live: Live })
         </div>
       )}
       {text !== '' && <p class="wrap">{text}</p>}
+      {wrote.length > 0 && (
+        <>
+          <h3>Written outside</h3>
+          <Receipts of={wrote} />
+        </>
+      )}
+      <Attempts phase={phase} earlier={earlier} />
       {sub_runs.length > 0 && (
         <>
           <h3>Sub-runs</h3>
@@ -122,17 +147,25 @@ function Opened({ phase, run, live }: { phase: Phase; run: Detail; live: Live })
           <Json of={data} />
         </>
       )}
-      {run.completed_at !== null && started_at !== null && (
-        <Act
-          plain
-          work={async () => {
-            await call('ResumeRun', { run_id: run.run_id, from_phase: name })
-            await live.again()
-          }}
-        >
+      <AsWritten run={run} phase={name} />
+      {run.completed_at !== null && run.parent_run_id === null && started_at !== null && (
+        <Resume live={live} what={{ from_phase: name }} plain>
           Run again from here
-        </Act>
+        </Resume>
       )}
     </div>
+  )
+}
+
+/** What the phase was given, as its team says it. */
+function AsWritten({ run: { run_id }, phase }: { run: Detail; phase: string }) {
+  const { data } = useLoaded(`team ${run_id}`, () => call('GetTeam', { run_id }))
+  const found = data?.phases.find(({ name }) => name === phase)
+  if (!found || found.type === 'gate') return null
+  return (
+    <>
+      <h3>Inputs, as the team has them</h3>
+      <Given of={found} />
+    </>
   )
 }

@@ -2,12 +2,14 @@
 
 import { useEffect, useMemo } from 'preact/hooks'
 import { call } from './api.ts'
+import { Graph } from './drawing.tsx'
 import { Files } from './files.tsx'
 import { useKeys } from './keys.tsx'
 import { type Detail, Live } from './live.ts'
 import { Logs } from './logs.tsx'
 import { Act, Failure, Json } from './parts.tsx'
-import { Phases } from './phases.tsx'
+import { Phases, workerOf } from './phases.tsx'
+import { Resume } from './resume.tsx'
 import { Review } from './reviews.tsx'
 import { go, route, to } from './route.ts'
 import { State } from './state.tsx'
@@ -15,7 +17,7 @@ import { Took, When } from './time.tsx'
 import { Tree } from './tree.tsx'
 import { Reasons } from './why.tsx'
 
-const TABS = { phases: 'Phases', tree: 'Tree', logs: 'Log', files: 'Files', why: 'Why' } as const
+const TABS = { phases: 'Phases', graph: 'Graph', tree: 'Tree', logs: 'Log', files: 'Files', why: 'Why' } as const
 type Tab = keyof typeof TABS
 
 export function Run({ id }: { id: string }) {
@@ -78,8 +80,10 @@ export function Run({ id }: { id: string }) {
           <Phases live={live} run={run} />
           <Values title="Inputs" of={run.inputs} />
           <Values title="Outputs" of={run.outputs} />
+          <Deliveries of={run.deliveries} />
         </>
       )}
+      {tab === 'graph' && <Team live={live} run={run} />}
       {tab === 'tree' && <Tree live={live} />}
       {tab === 'logs' && <Logs live={live} run={run} />}
       {tab === 'files' && <Files run={run} />}
@@ -93,10 +97,6 @@ export function Run({ id }: { id: string }) {
 
 function Head({ run, live }: { run: Detail; live: Live }) {
   const ended = run.completed_at !== null
-  const resume = async (body: { failed?: boolean }) => {
-    await call('ResumeRun', { run_id: run.run_id, ...body })
-    await live.again()
-  }
   return (
     <>
       <p class="crumbs">
@@ -148,13 +148,12 @@ function Head({ run, live }: { run: Detail; live: Live }) {
               Cancel
             </Act>
           )}
-          {(run.state === 'interrupted' || run.state === 'failed' || run.state === 'cancelled') && (
-            <Act work={() => resume({})}>Continue</Act>
-          )}
+          {(run.state === 'interrupted' || run.state === 'failed' || run.state === 'cancelled') &&
+            run.parent_run_id === null && <Resume live={live}>Continue</Resume>}
           {run.state === 'completed' && run.parent_run_id === null && (
-            <Act plain work={() => resume({ failed: true })}>
+            <Resume live={live} what={{ failed: true }} plain>
               Repeat failed items
-            </Act>
+            </Resume>
           )}
           {run.parent_run_id === null && (
             <a class="button plain" href={`${to('start')}?like=${run.run_id}`}>
@@ -164,6 +163,50 @@ function Head({ run, live }: { run: Detail; live: Live }) {
         </div>
       </header>
     </>
+  )
+}
+
+/** The graph of its phases as they are now. */
+function Team({ live, run: { run_id } }: { live: Live; run: Detail }) {
+  return (
+    <Graph
+      of={live.phases.value.map(phase => ({
+        name: phase.name,
+        after: phase.depends_on,
+        about: workerOf(phase),
+        state: phase.state,
+        href: `${to('runs', run_id)}?phase=${encodeURIComponent(phase.name)}`,
+      }))}
+    />
+  )
+}
+
+const SENT: Record<Detail['deliveries'][number]['state'], string> = {
+  pending: 'pending',
+  sent: 'running',
+  delivered: 'completed',
+  failed: 'failed',
+  unknown: 'awaiting_input',
+}
+
+/** What listeners were asked to tell others. */
+function Deliveries({ of }: { of: Detail['deliveries'] }) {
+  if (of.length === 0) return null
+  return (
+    <details class="part">
+      <summary>Notifications</summary>
+      <ul class="chain">
+        {of.map(({ phase, event, state, error }, index) => (
+          <li key={index}>
+            <State of={SENT[state]} bare />
+            <div>
+              {phase}, {event} <span class="quiet small">{state}</span>
+              {error !== null && <p class="quiet wrap">{error}</p>}
+            </div>
+          </li>
+        ))}
+      </ul>
+    </details>
   )
 }
 

@@ -1,6 +1,7 @@
 // All top runs, newest first, with filters. The list is read in pages, as far as it is seen.
 
 import { useSignal } from '@preact/signals'
+import type { ComponentChildren } from 'preact'
 import { useEffect, useRef } from 'preact/hooks'
 import type { Static } from 'typebox'
 import type { ToldRun } from '../../wire/run-records.ts'
@@ -66,16 +67,31 @@ export function Runs() {
             type="search"
             value={search}
             placeholder="name, team or id"
+            maxLength={200}
             onInput={event => set({ search: event.currentTarget.value })}
           />
         </label>
       </search>
-      <List key={`${state} ${team} ${search}`} state={state} team={team} search={search.trim()} />
+      <RunList filter={{ state, team, search: search.trim() }}>
+        <p>Nothing has run here yet.</p>
+        <p>
+          Try <code>{command} run examples/repo-report</code>, or <a href={to('start')}>start a run</a>.
+        </p>
+      </RunList>
     </main>
   )
 }
 
-function List({ state, team, search }: { state: string; team: string; search: string }) {
+interface Listed {
+  filter: { state: string; team: string; search: string; realm_id?: string }
+  /** What is said where nothing has run. */
+  children: ComponentChildren
+}
+
+/** The runs that fit the filters, as far as they are seen. */
+export const RunList = (listed: Listed) => <List key={JSON.stringify(listed.filter)} {...listed} />
+
+function List({ filter: given, children }: Listed) {
   const pages = useSignal<Record<number, Run[]>>({})
   const total = useSignal<number | null>(null)
   const error = useSignal<unknown>(null)
@@ -84,7 +100,7 @@ function List({ state, team, search }: { state: string; team: string; search: st
 
   async function load(page: number): Promise<void> {
     const body = { limit: PAGE, offset: page * PAGE, root_only: true }
-    const filter = { ...(state && { state }), ...(team && { team }), ...(search && { search: search.slice(0, 200) }) }
+    const filter = Object.fromEntries(Object.entries(given).filter(([, value]) => value !== ''))
     try {
       const found = await call('ListRuns', { ...body, ...filter })
       total.value = found.total
@@ -102,7 +118,7 @@ function List({ state, team, search }: { state: string; team: string; search: st
   }
   useEffect(() => {
     // Typing would ask for each letter.
-    const first = setTimeout(look, search ? 150 : 0)
+    const first = setTimeout(look, given.search ? 150 : 0)
     const timer = setInterval(() => !document.hidden && void look(), LOOK_MS)
     return () => {
       clearTimeout(first)
@@ -127,20 +143,7 @@ function List({ state, team, search }: { state: string; team: string; search: st
   if (error.value !== null && total.value === null) return <Failure of={error.value} />
   if (total.value === null) return <div class="virtual list" aria-busy="true" />
   if (count === 0) {
-    return (
-      <Empty>
-        {state || team || search ? (
-          <p>No run fits these filters.</p>
-        ) : (
-          <>
-            <p>Nothing has run here yet.</p>
-            <p>
-              Try <code>{command} run examples/repo-report</code>, or <a href={to('start')}>start a run</a>.
-            </p>
-          </>
-        )}
-      </Empty>
-    )
+    return <Empty>{Object.values(given).some(Boolean) ? <p>No run fits these filters.</p> : children}</Empty>
   }
   return (
     <>

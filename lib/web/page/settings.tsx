@@ -1,7 +1,8 @@
 // Settings: a value can be written, and a secret is never shown again.
 
 import { useSignal } from '@preact/signals'
-import type { Json } from '../../json.ts'
+import { isObject, type Json } from '../../json.ts'
+import type { AgentEntry } from '../../wire/daemon-calls.ts'
 import { call, token } from './api.ts'
 import { command } from './command.ts'
 import { textOf } from './forms.tsx'
@@ -28,8 +29,13 @@ export function Settings() {
   )
 }
 
+/** The settings that an agent has. */
+const keysOf = ({ name, settings }: AgentEntry): string[] =>
+  isObject(settings?.properties) ? Object.keys(settings.properties).map(key => `agents.${name}.${key}`) : []
+
 function Values() {
   const { data, error, again } = useLoaded('settings', () => call('ListSettings', {}))
+  const agents = useLoaded('agents', () => call('ListAgents', {}))
   const key = useSignal('')
   const text = useSignal('')
   const failed = useSignal<unknown>(null)
@@ -63,9 +69,15 @@ function Values() {
             required
             spellcheck={false}
             placeholder="agents.wiki.api_token"
+            list="keys-of-settings"
             value={key}
             onInput={typed(key)}
           />
+          <datalist id="keys-of-settings">
+            {(agents.data?.agents ?? []).flatMap(keysOf).map(each => (
+              <option key={each} value={each} />
+            ))}
+          </datalist>
         </div>
         <div class="field grow">
           <label for="value">Value</label>
@@ -97,7 +109,7 @@ function Values() {
             <tbody>
               {data.settings.map(each => (
                 <tr key={each.key}>
-                  <td>
+                  <td class="wrap">
                     <code>{each.key}</code>
                   </td>
                   <td class="wrap">{textOf(each.value)}</td>

@@ -8,6 +8,7 @@ import type { Plan } from '../../wire/plans.ts'
 import { call } from './api.ts'
 import { Fields, type Typed, typedOf, valuesOf } from './forms.tsx'
 import { Act, Failure, knownTeams, useLoaded } from './parts.tsx'
+import { Planned, planAddress, whichOf } from './plan.tsx'
 import { go, route, to } from './route.ts'
 
 /** Where the teams lie that were started from this page, by name. A run does not record it. */
@@ -42,7 +43,7 @@ export function Start() {
     error.value = null
     plan.value = null
     const given = text.value.trim()
-    const which = given.startsWith('@') ? { team: given } : { path: given }
+    const which = whichOf(given)
     try {
       const { inputs, ...found } = await call('ValidateTeam', which)
       read.value = { which, name: 'name' in found ? String(found.name) : given, fields: inputs }
@@ -155,53 +156,24 @@ export function Start() {
           </div>
         </form>
       )}
-      {plan.value && <Planned plan={plan.value} />}
+      {plan.value && read.value && (
+        <Planned
+          plan={plan.value}
+          address={planAddress(text.value.trim(), openValues(read.value.fields, typed.value))}
+        />
+      )}
     </main>
   )
 }
 
-function Planned({ plan: { missing, writes } }: { plan: Plan }) {
-  return (
-    <section class="card" aria-label="Plan">
-      <h2>What it would write</h2>
-      {missing.length > 0 && (
-        <div class="notice failed">
-          <p>It cannot start yet:</p>
-          <ul>
-            {missing.map(({ path, message }) => (
-              <li key={path + message}>
-                <code>{path}</code> {message}
-              </li>
-            ))}
-          </ul>
-        </div>
-      )}
-      {writes.length === 0 ? (
-        <p class="quiet">It writes nothing to other systems, except what its commands do.</p>
-      ) : (
-        <div class="wide">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Phase</th>
-                <th scope="col">Agent</th>
-                <th scope="col">Where to</th>
-                <th scope="col">Credential</th>
-              </tr>
-            </thead>
-            <tbody>
-              {writes.map((write, index) => (
-                <tr key={index}>
-                  <td>{write.phase.join(' › ')}</td>
-                  <td>{write.action ? `${write.agent}.${write.action}` : write.agent}</td>
-                  <td>{write.to}</td>
-                  <td>{write.credentials.join(', ') || 'none'}</td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
-      )}
-    </section>
-  )
+/** What may stand in an address: everything but the values of secrets, and nothing that the form would refuse. */
+function openValues(fields: readonly Field[], typed: Typed) {
+  try {
+    return valuesOf(
+      fields.filter(({ secret }) => !secret),
+      typed,
+    )
+  } catch {
+    return {}
+  }
 }

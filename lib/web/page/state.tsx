@@ -41,18 +41,20 @@ const SHAPES: Record<string, preact.JSX.Element> = {
   ),
 }
 
+SHAPES.crashed = SHAPES.interrupted!
+
 const WORDS: Record<string, string> = { awaiting_input: 'waits for a person' }
 
 export const wordOf = (state: string): string => WORDS[state] ?? state
 
-/** `bare` leaves the word to screen readers. */
-export function State({ of, bare = false }: { of: string; bare?: boolean }) {
+/** `bare` leaves the word to screen readers. `word` stands for the state of something that is no run. */
+export function State({ of, bare = false, word = wordOf(of) }: { of: string; bare?: boolean; word?: string }) {
   return (
-    <span class={`state ${of}`} title={bare ? wordOf(of) : undefined}>
+    <span class={`state ${of}`} title={bare ? word : undefined}>
       <svg viewBox="0 0 16 16" aria-hidden="true">
         {SHAPES[of] ?? RING}
       </svg>
-      <span class={bare ? 'unseen' : ''}>{wordOf(of)}</span>
+      <span class={bare ? 'unseen' : ''}>{word}</span>
     </span>
   )
 }

@@ -16,11 +16,13 @@ const UNITS = [
 const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' })
 const exact = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' })
 
+export const exactly = (at: Date): string => exact.format(at)
+
 export function When({ at }: { at: number | null }) {
   if (at === null) return <span class="quiet">–</span>
   const date = new Date(at)
   return (
-    <time dateTime={date.toISOString()} title={exact.format(date)}>
+    <time dateTime={date.toISOString()} title={exactly(date)}>
       {agoOf(now.value - at)}
     </time>
   )

@@ -2,7 +2,8 @@
 // can be seen are drawn.
 
 import { useComputed, useSignal } from '@preact/signals'
-import { Bar, scaleOf } from './bar.tsx'
+import { useMemo } from 'preact/hooks'
+import { Axis, Bar, type Scale, scaleOf, whole } from './bar.tsx'
 import { useKeys } from './keys.tsx'
 import type { Branch, Live } from './live.ts'
 import { go, to } from './route.ts'
@@ -54,72 +55,95 @@ export function Tree({ live }: { live: Live }) {
   const { call_depth: depth, started_at: from, completed_at: until } = top
   const scale = scaleOf({ from: from ?? Date.now(), until })
   return (
-    <Virtual
-      count={tree.length}
-      height={HEIGHT}
-      show={chosen.value}
-      box={{
-        class: 'tree',
-        role: 'treegrid',
-        tabIndex: 0,
-        'aria-label': 'Runs of this tree',
-        'aria-rowcount': tree.length,
-        'aria-activedescendant': `tree-${current.run.run_id}`,
-      }}
-      row={index => {
-        const { run, parent } = tree[index]!
-        const open = parent ? { 'aria-expanded': !closed.value.has(run.run_id) } : {}
-        return (
-          <div
-            key={run.run_id}
-            id={`tree-${run.run_id}`}
-            class={`branch ${run === current.run ? 'chosen' : ''}`}
-            role="row"
-            tabIndex={-1}
-            aria-level={run.call_depth - depth + 1}
-            aria-rowindex={index + 1}
-            {...open}
-          >
-            <span
-              role="gridcell"
-              class="name"
-              style={{ paddingInlineStart: `${Math.min(MOST_STEPS, run.call_depth - depth) * STEP}px` }}
-            >
-              {parent ? (
-                <button
-                  type="button"
-                  class="fold"
-                  tabIndex={-1}
-                  aria-label={closed.value.has(run.run_id) ? 'open' : 'close'}
-                  onClick={() => set(run.run_id, !closed.value.has(run.run_id))}
-                >
-                  <svg viewBox="0 0 16 16" aria-hidden="true">
-                    <path d="m6 4 4 4-4 4" />
-                  </svg>
-                </button>
-              ) : (
-                <span class="fold" />
-              )}
-              <State of={run.state} bare />
-              <a href={to('runs', run.run_id)} tabIndex={-1}>
-                {run.run_name ?? run.call_path.at(-1)}
-              </a>
-              {index > 0 && run.parent_phase !== null && <span class="quiet small">{run.parent_phase}</span>}
-            </span>
-            <span role="gridcell" class="time">
-              <Bar
-                of={run.started_at === null ? null : { from: run.started_at, until: run.completed_at }}
-                state={run.state}
-                scale={scale}
-              />
-            </span>
-            <span role="gridcell" class="small took">
-              <Took from={run.started_at} until={run.completed_at} />
-            </span>
-          </div>
-        )
-      }}
-    />
+    <>
+      <div class="branch scale">
+        <Axis scale={scale} />
+      </div>
+      <Virtual
+        count={tree.length}
+        height={HEIGHT}
+        show={chosen.value}
+        box={{
+          class: 'tree',
+          role: 'treegrid',
+          tabIndex: 0,
+          'aria-label': 'Runs of this tree',
+          'aria-rowcount': tree.length,
+          'aria-activedescendant': `tree-${current.run.run_id}`,
+        }}
+        row={index => {
+          const { run, parent } = tree[index]!
+          const folded = closed.value.has(run.run_id)
+          return (
+            <Row
+              key={run.run_id}
+              run={run}
+              index={index}
+              level={run.call_depth - depth}
+              parent={parent}
+              folded={folded}
+              chosen={run === current.run}
+              scale={scale}
+              fold={() => set(run.run_id, !closed.value.has(run.run_id))}
+            />
+          )
+        }}
+      />
+    </>
+  )
+}
+
+interface RowProps {
+  run: Branch
+  index: number
+  level: number
+  parent: boolean
+  folded: boolean
+  chosen: boolean
+  scale: Scale
+  fold(): void
+}
+
+/** A row is drawn again only when something of it has changed, because scrolling asks for many rows at once. */
+function Row(props: RowProps) {
+  const { run, index, level, parent, folded, chosen, scale } = props
+  return useMemo(() => drawn(props), [run, index, level, parent, folded, chosen, scale.from, scale.until])
+}
+
+function drawn({ run, index, level, parent, folded, chosen, scale, fold }: RowProps) {
+  return (
+    <div
+      id={`tree-${run.run_id}`}
+      class={`branch ${chosen ? 'chosen' : ''}`}
+      role="row"
+      tabIndex={-1}
+      aria-level={level + 1}
+      aria-rowindex={index + 1}
+      {...(parent ? { 'aria-expanded': !folded } : {})}
+    >
+      <span role="gridcell" class="name" style={{ paddingInlineStart: `${Math.min(MOST_STEPS, level) * STEP}px` }}>
+        {parent ? (
+          <button type="button" class="fold" tabIndex={-1} aria-label={folded ? 'open' : 'close'} onClick={fold}>
+            <svg viewBox="0 0 16 16" aria-hidden="true">
+              <path d="m6 4 4 4-4 4" />
+            </svg>
+          </button>
+        ) : (
+          <span class="fold" />
+        )}
+        <State of={run.state} bare />
+        <a href={to('runs', run.run_id)} tabIndex={-1}>
+          {run.run_name ?? run.call_path.at(-1)}
+        </a>
+        {index > 0 && run.parent_phase !== null && <span class="quiet small">{run.parent_phase}</span>}
+      </span>
+      <span role="gridcell" class="time">
+        <Bar parts={whole(run.started_at, run.completed_at, run.state)} scale={scale} />
+      </span>
+      <span role="gridcell" class="small took">
+        <Took from={run.started_at} until={run.completed_at} />
+      </span>
+    </div>
   )
 }
 

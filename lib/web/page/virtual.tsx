@@ -4,6 +4,8 @@ import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useEffect, useLayoutEffect, useRef } from 'preact/hooks'
 
+/** Browsers make no element higher than about 17 million pixels. A longer list scrolls faster than the hand. */
+const HIGHEST = 10_000_000
 /** Rows that are drawn above and below those that can be seen. */
 const SPARE = 12
 
@@ -42,19 +44,24 @@ export function Virtual({ count, height, row, follow = false, onFollow, show = -
     observer.observe(frame.current!)
     return () => observer.disconnect()
   }, [])
+  const high = Math.min(HIGHEST, count * height)
+  /** How far the list moves for a pixel of the scroll bar. */
+  const speed = high < HIGHEST ? 1 : Math.max(1, (count * height - seen.value) / (high - seen.value))
   useLayoutEffect(() => {
-    if (follow) frame.current!.scrollTop = count * height
+    if (follow) frame.current!.scrollTop = high
   }, [follow, count])
   useLayoutEffect(() => {
     if (show < 0) return
     const { scrollTop, clientHeight } = frame.current!
-    if (show * height < scrollTop) frame.current!.scrollTop = show * height
-    else if ((show + 1) * height > scrollTop + clientHeight)
-      frame.current!.scrollTop = (show + 1) * height - clientHeight
+    const offset = scrollTop * speed
+    if (show * height < offset) frame.current!.scrollTop = (show * height) / speed
+    else if ((show + 1) * height > offset + clientHeight)
+      frame.current!.scrollTop = ((show + 1) * height - clientHeight) / speed
   }, [show])
 
-  const first = Math.max(0, Math.floor(top.value / height) - SPARE)
-  const last = Math.min(count, Math.ceil((top.value + seen.value) / height) + SPARE)
+  const offset = Math.min(top.value * speed, Math.max(0, count * height - seen.value))
+  const first = Math.max(0, Math.floor(offset / height) - SPARE)
+  const last = Math.min(count, Math.ceil((offset + seen.value) / height) + SPARE)
   useEffect(() => onRange?.(first, last), [first, last])
 
   return (
@@ -70,8 +77,12 @@ export function Virtual({ count, height, row, follow = false, onFollow, show = -
         else if (!atEnd && up && follow) onFollow?.(false)
       }}
     >
-      <div class="all" role="presentation" style={{ height: `${count * height}px` }}>
-        <div class="drawn" role="presentation" style={{ transform: `translateY(${first * height}px)` }}>
+      <div class="all" role="presentation" style={{ height: `${high}px` }}>
+        <div
+          class="drawn"
+          role="presentation"
+          style={{ transform: `translateY(${first * height - offset + offset / speed}px)` }}
+        >
           {Array.from({ length: Math.max(0, last - first) }, (_, index) => row(first + index))}
         </div>
       </div>

@@ -1,12 +1,11 @@
 // Why a run ended as it did: the path through the tree to the first failure, and what was written outside.
 
 import { call } from './api.ts'
+import { Receipts } from './attempts.tsx'
 import type { Detail } from './live.ts'
-import { Failure, Outside, useLoaded } from './parts.tsx'
+import { Failure, useLoaded } from './parts.tsx'
 import { to } from './route.ts'
 import { State } from './state.tsx'
-
-const WRITES: Record<string, string> = { done: 'completed', sent: 'running', unknown: 'awaiting_input' }
 
 export function Reasons({ run }: { run: Detail }) {
   const found = useLoaded(`${run.run_id} ${run.state}`, () => call('GetWhy', { run_id: run.run_id }))
@@ -40,17 +39,7 @@ export function Reasons({ run }: { run: Detail }) {
       {written.length > 0 && (
         <>
           <h2>Written outside</h2>
-          <ul class="chain">
-            {written.map(write => (
-              <li key={`${write.run_id} ${write.phase} ${write.entry}`}>
-                <State of={WRITES[write.state]!} bare />
-                <div>
-                  {write.phase} › {write.entry}{' '}
-                  <Outside url={write.url}>{write.id ?? (write.state === 'unknown' ? 'not known' : '')}</Outside>
-                </div>
-              </li>
-            ))}
-          </ul>
+          <Receipts of={written} placed />
         </>
       )}
     </>

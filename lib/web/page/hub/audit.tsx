@@ -1,0 +1,123 @@
+// Who did what: the audit log, with filters.
+
+import { useLoaded } from '../parts.tsx'
+import { route, setQuery, to } from '../route.ts'
+import { When } from '../time.tsx'
+import { hub } from './api.ts'
+import { Field, Select } from './asking.tsx'
+import { List, Table, useList } from './lists.tsx'
+import { realmName } from './realm-choice.tsx'
+
+const DAY_MS = 86_400_000
+/** What people look for most. Any other action can be typed. */
+const ACTIONS = [
+  'session/create',
+  'session/create_failed',
+  'auth/generate_token',
+  'auth/revoke_token',
+  'realms/invite',
+  'realms/accept_invite',
+  'realms/add_member',
+  'realms/remove_member',
+  'daemons/approve',
+  'daemons/remove',
+  'dispatch/run',
+  'teams/publish',
+]
+
+/** Midnight of a date, in the time zone of the reader. */
+const dayOf = (date: string): number | undefined => {
+  const at = Date.parse(`${date}T00:00:00`)
+  return Number.isNaN(at) ? undefined : at
+}
+
+export function Audit() {
+  const { query } = route.value
+  const [org, action, since, until] = ['org', 'action', 'since', 'until'].map(name => query.get(name) ?? '') as [
+    string,
+    string,
+    string,
+    string,
+  ]
+  const set = (change: object) => setQuery({ org, action, since, until, ...change })
+  const orgs = useLoaded('orgs', () => hub('orgs/list', { limit: 100 }))
+  const led = (orgs.data?.orgs ?? []).filter(({ my_role }) => my_role !== 'member')
+  const found = useList(`${org} ${action} ${since} ${until}`, page => {
+    const [from, to] = [dayOf(since), dayOf(until)]
+    return hub('audit/list', {
+      ...page,
+      ...(org && { org_id: Number(org) }),
+      ...(action && { action }),
+      ...(from !== undefined && { since: from }),
+      ...(to !== undefined && { until: to + DAY_MS }),
+    })
+  })
+  return (
+    <main>
+      <header class="top">
+        <h1>Audit</h1>
+      </header>
+      <search class="row filters">
+        {led.length > 1 && (
+          <Select
+            label="Org"
+            value={org}
+            set={org => set({ org })}
+            of={[['', 'all'], ...led.map(({ id, display_name }) => [String(id), display_name] as const)]}
+          />
+        )}
+        <Field
+          label="Action"
+          type="search"
+          list="actions"
+          placeholder="all"
+          value={action}
+          set={action => set({ action })}
+        >
+          <datalist id="actions">
+            {ACTIONS.map(each => (
+              <option key={each} value={each} />
+            ))}
+          </datalist>
+        </Field>
+        <Field label="From" type="date" value={since} set={since => set({ since })} />
+        <Field label="To" type="date" value={until} set={until => set({ until })} />
+      </search>
+      <List
+        of={found}
+        none={
+          action || since || until ? (
+            <p>Nothing fits these filters.</p>
+          ) : (
+            <p>Nothing was recorded that you may see. Owners and admins of an org see what was done in it.</p>
+          )
+        }
+      >
+        {deeds => (
+          <Table head={['When', 'Who', 'Did', 'What', 'Where', 'From']}>
+            {deeds.map(deed => (
+              <tr key={deed.id}>
+                <td>
+                  <When at={deed.at} />
+                </td>
+                <td>{deed.username ?? <span class="quiet">nobody</span>}</td>
+                <td>{deed.action}</td>
+                <td class="wrap">{deed.target ?? '–'}</td>
+                <td>
+                  {deed.realm_id ? (
+                    <a href={to('realms', deed.realm_id)}>{realmName(deed.realm_id)}</a>
+                  ) : deed.org_id ? (
+                    `org ${deed.org_id}`
+                  ) : (
+                    '–'
+                  )}
+                </td>
+                <td class="number">{deed.address ?? '–'}</td>
+              </tr>
+            ))}
+          </Table>
+        )}
+      </List>
+    </main>
+  )
+}

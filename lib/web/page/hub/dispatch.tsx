@@ -1,0 +1,215 @@
+// Dispatches a team to the daemons of a realm, with a form that is made of the team's inputs.
+
+import { useSignal } from '@preact/signals'
+import { useEffect } from 'preact/hooks'
+import type { Field as Asked } from '../../../wire/forms.ts'
+import { command } from '../command.ts'
+import { Fields, type Typed, typedOf, valuesOf } from '../forms.tsx'
+import { Empty, Failure, useLoaded } from '../parts.tsx'
+import { go, route, to } from '../route.ts'
+import { hub } from './api.ts'
+import { Field, Select, useWork } from './asking.tsx'
+import { may, NoRealm, realms, useRealm } from './realm-choice.tsx'
+
+interface Opened {
+  name: string
+  version: string
+  description: string
+  fields: readonly Asked[]
+}
+
+export function Dispatch() {
+  const realm = useRealm()
+  const { query } = route.value
+  const like = query.get('like')
+  const team = useSignal(query.get('team') ?? '')
+  const version = useSignal('')
+  const realmId = useSignal(query.get('realm') ?? '')
+  const chosen = realms.value?.find(({ id }) => id === realmId.value) ?? realm
+  const opened = useSignal<Opened | null>(null)
+  const typed = useSignal<Typed>({})
+  const about = useSignal({ name: '', daemon: '', labels: '', workspace: '', timeout: '' })
+  const { busy, error, run } = useWork()
+  const listed = useLoaded(`teams ${chosen?.id}`, async () =>
+    chosen ? (await hub('realms/teams', { realm_id: chosen.id, limit: 100 })).teams.map(({ team }) => team) : [],
+  )
+  const versions = useLoaded(`versions ${team.value}`, async () =>
+    team.value === '' ? [] : (await hub('teams/versions', { team: team.value, limit: 100 })).versions,
+  )
+  const daemons = useLoaded(`daemons ${chosen?.id}`, async () =>
+    chosen ? (await hub('daemons/list', { realm_id: chosen.id, limit: 100 })).daemons : [],
+  )
+
+  const open = async (values = {}) => {
+    opened.value = null
+    const given = team.value.trim()
+    if (given === '') return
+    const { inputs, ...found } = await hub('teams/get', { team: version.value ? `${given}@${version.value}` : given })
+    opened.value = { ...found, fields: inputs }
+    typed.value = typedOf(inputs, values)
+  }
+  useEffect(() => {
+    void run(async () => {
+      if (like === null) return open()
+      const before = await hub('runs/get', { run_id: like })
+      team.value = before.team
+      realmId.value = before.realm_id
+      about.value = { ...about.value, name: before.run_name ?? '', workspace: before.workspace ?? '' }
+      await open(before.inputs)
+    })
+  }, [like])
+
+  if (realms.value && !chosen) {
+    return (
+      <main>
+        <h1>Dispatch</h1>
+        <NoRealm />
+      </main>
+    )
+  }
+  const choose = (name: string) => {
+    team.value = name
+    version.value = ''
+    void run(open)
+  }
+  const set = (change: Partial<typeof about.value>) => {
+    about.value = { ...about.value, ...change }
+  }
+  const start = async () => {
+    const { name, fields } = opened.value!
+    const labels = about.value.labels
+      .split(',')
+      .map(each => each.trim())
+      .filter(Boolean)
+    const { run_id } = await hub('dispatch/run', {
+      realm_id: chosen!.id,
+      team: version.value ? `${name}@${version.value}` : name,
+      inputs: valuesOf(
+        fields.filter(({ secret }) => !secret),
+        typed.value,
+      ),
+      ...(about.value.name.trim() && { run_name: about.value.name.trim() }),
+      ...(about.value.daemon && { daemon_id: about.value.daemon }),
+      ...(labels.length > 0 && { requires: { labels } }),
+      ...(about.value.workspace.trim() && { workspace: about.value.workspace.trim() }),
+      ...(about.value.timeout.trim() && { queue_timeout: about.value.timeout.trim() }),
+    })
+    go(to('runs', run_id))
+  }
+  const teams = [...new Set([...(listed.data ?? []), ...(team.value ? [team.value] : [])])]
+  const secrets = opened.value?.fields.filter(({ secret }) => secret) ?? []
+  return (
+    <main>
+      <header class="top">
+        <h1>Dispatch</h1>
+      </header>
+      {chosen && !may(chosen, 'operator') && (
+        <div class="notice awaiting_input">
+          <p>
+            You are {chosen.my_role} of {chosen.name}. Operators and admins dispatch: ask one of them for that role.
+          </p>
+        </div>
+      )}
+      <div class="row filters">
+        {(realms.value?.length ?? 0) > 1 && (
+          <Select
+            label="Realm"
+            value={chosen?.id ?? ''}
+            set={id => {
+              realmId.value = id
+            }}
+            of={(realms.value ?? []).map(({ id, name }) => [id, name] as const)}
+          />
+        )}
+        <Select
+          label="Team"
+          value={team.value}
+          set={choose}
+          of={[['', 'choose'], ...teams.map(each => [each, each] as const)]}
+        />
+        <Select
+          label="Version"
+          value={version.value}
+          set={value => {
+            version.value = value
+            void run(open)
+          }}
+          of={[['', 'newest'], ...(versions.data ?? []).map(each => [each.version, each.version] as const)]}
+        />
+      </div>
+      <Failure of={error} />
+      {listed.data?.length === 0 && team.value === '' && (
+        <Empty>
+          <p>{chosen?.name} may run no team yet.</p>
+          <p>
+            Publish one with <code>{command} publish FOLDER</code>, then put it on the list of the{' '}
+            <a href={to('realms', chosen!.id, 'teams')}>realm</a>.
+          </p>
+        </Empty>
+      )}
+      {opened.value && (
+        <form
+          class="card"
+          aria-label="Dispatch"
+          onSubmit={event => {
+            event.preventDefault()
+            void run(start)
+          }}
+        >
+          <h2>
+            {opened.value.name} <span class="quiet">{opened.value.version}</span>
+          </h2>
+          {opened.value.description && <p class="quiet wrap">{opened.value.description}</p>}
+          {opened.value.fields.length === 0 && <p class="quiet">The team asks for no inputs.</p>}
+          <div class="grid">
+            <Fields of={opened.value.fields.filter(({ secret }) => !secret)} typed={typed} prefix="input" />
+          </div>
+          {secrets.length > 0 && (
+            <p class="small quiet">
+              {secrets.map(({ name }) => name).join(', ')}: a secret is not sent through the hub. Set it on the machine
+              of the daemon, with <code>{command} settings set</code>.
+            </p>
+          )}
+          <details class="part">
+            <summary>Where and how</summary>
+            <div class="grid">
+              <Field label="Name of the run" maxLength={200} value={about.value.name} set={name => set({ name })} />
+              <Select
+                label="Daemon"
+                value={about.value.daemon}
+                set={daemon => set({ daemon })}
+                of={[
+                  ['', 'any that fits'],
+                  ...(daemons.data ?? []).map(({ id, name, status }) => [id, `${name} (${status})`] as const),
+                ]}
+              />
+              <Field
+                label="Labels of the daemon"
+                placeholder="gpu, region=eu"
+                value={about.value.labels}
+                set={labels => set({ labels })}
+              />
+              <Field
+                label="Workspace"
+                placeholder="a name that the daemon knows"
+                value={about.value.workspace}
+                set={workspace => set({ workspace })}
+              />
+              <Field
+                label="Wait at most"
+                placeholder="2h; empty: for ever"
+                value={about.value.timeout}
+                set={timeout => set({ timeout })}
+              />
+            </div>
+          </details>
+          <div class="row">
+            <button type="submit" disabled={busy || !may(chosen, 'operator')}>
+              Dispatch
+            </button>
+          </div>
+        </form>
+      )}
+    </main>
+  )
+}

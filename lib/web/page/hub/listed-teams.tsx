@@ -1,0 +1,87 @@
+// The teams that a realm may run.
+
+import { useSignal } from '@preact/signals'
+import { to } from '../route.ts'
+import { When } from '../time.tsx'
+import { hub } from './api.ts'
+import { Ask, Field, Sure } from './asking.tsx'
+import type { Realm } from './calls.ts'
+import { List, Table, useList } from './lists.tsx'
+import { may } from './realm-choice.tsx'
+
+export function ListedTeams({ realm }: { realm: Realm }) {
+  const { id: realm_id } = realm
+  const found = useList(`teams ${realm_id}`, page => hub('realms/teams', { realm_id, ...page }))
+  const team = useSignal('')
+  const operates = may(realm, 'operator')
+  return (
+    <>
+      <List
+        of={found}
+        none={
+          <>
+            <p>The realm may run no team yet.</p>
+            <p>
+              Publish one, then put it on this list: <a href={to('packages')}>packages</a>.
+            </p>
+          </>
+        }
+      >
+        {teams => (
+          <Table head={['Team', 'On the list since', ...(operates ? [''] : [])]}>
+            {teams.map(each => (
+              <tr key={each.team}>
+                <td>
+                  <a href={to('packages', each.team)}>{each.team}</a>
+                </td>
+                <td>
+                  <When at={each.added_at} />
+                </td>
+                {operates && (
+                  <td class="end row">
+                    <a
+                      class="button plain"
+                      href={`${to('dispatch')}?realm=${realm_id}&team=${encodeURIComponent(each.team)}`}
+                    >
+                      Dispatch
+                    </a>
+                    <Sure
+                      question={`Remove ${each.team}? Its runs are not synced any more.`}
+                      work={async () => {
+                        await hub('realms/remove_team', { realm_id, team: each.team })
+                        found.again()
+                      }}
+                    >
+                      Remove
+                    </Sure>
+                  </td>
+                )}
+              </tr>
+            ))}
+          </Table>
+        )}
+      </List>
+      {operates && (
+        <Ask
+          label="Put a team on the list"
+          submit="Add"
+          work={async () => {
+            await hub('realms/add_team', { realm_id, team: team.value.trim() })
+            team.value = ''
+            found.again()
+          }}
+        >
+          <Field
+            label="Team"
+            required
+            placeholder="@scope/name"
+            value={team.value}
+            set={value => {
+              team.value = value
+            }}
+          />
+        </Ask>
+      )}
+    </>
+  )
+}

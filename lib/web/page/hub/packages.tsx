@@ -1,0 +1,199 @@
+// Published teams, the versions of one, and what changed between two versions.
+
+import { useSignal } from '@preact/signals'
+import { command } from '../command.ts'
+import { Failure, useLoaded } from '../parts.tsx'
+import { route, setQuery, to } from '../route.ts'
+import { When } from '../time.tsx'
+import { hub } from './api.ts'
+import { Field, Select, Sure } from './asking.tsx'
+import type { Package } from './calls.ts'
+import { Comparison } from './comparison.tsx'
+import { Cards, List, Table, useList } from './lists.tsx'
+import { may, realms, useRealm } from './realm-choice.tsx'
+
+export function Packages() {
+  const search = route.value.query.get('search') ?? ''
+  const found = useList(`packages ${search}`, page =>
+    hub('teams/list', { ...page, ...(search.trim() && { query: search.trim() }) }),
+  )
+  return (
+    <main>
+      <header class="top">
+        <h1>Packages</h1>
+      </header>
+      <search class="row filters">
+        <Field
+          label="Search"
+          type="search"
+          maxLength={200}
+          placeholder="name or description"
+          value={search}
+          set={value => setQuery({ search: value })}
+        />
+      </search>
+      <List
+        of={found}
+        none={
+          search ? (
+            <p>No package fits.</p>
+          ) : (
+            <>
+              <p>Nothing is published in your scopes.</p>
+              <p>
+                <code>{command} publish examples/repo-report --scope SCOPE</code>
+              </p>
+            </>
+          )
+        }
+      >
+        {teams => (
+          <Cards>
+            {teams.map(team => (
+              <li key={team.name} class="card">
+                <h2 class="wrap">
+                  <a href={to('packages', team.name)}>{team.name}</a>
+                </h2>
+                <p class="small quiet">
+                  {team.version} · <When at={team.published_at} />
+                </p>
+                {team.description && <p class="wrap">{team.description}</p>}
+              </li>
+            ))}
+          </Cards>
+        )}
+      </List>
+    </main>
+  )
+}
+
+export function OnePackage({ name }: { name: string }) {
+  const { query } = route.value
+  const found = useList(`versions ${name}`, page => hub('teams/versions', { team: name, ...page }))
+  const scopes = useLoaded('scopes', () => hub('scopes/list', { limit: 100 }))
+  const role = scopes.data?.scopes.find(({ slug }) => name.startsWith(`@${slug}/`))?.my_role
+  const versions = found.items?.map(({ version }) => version) ?? []
+  const newer = query.get('to') ?? versions[0]
+  const older = query.get('from') ?? versions[1]
+  return (
+    <main>
+      <p class="crumbs">
+        <a href={to('packages')}>Packages</a>
+      </p>
+      <header class="top">
+        <div>
+          <h1 class="wrap">{name}</h1>
+          <p class="quiet wrap">{found.items?.[0]?.description}</p>
+        </div>
+        <OnList name={name} />
+      </header>
+      <List of={found} none={<p>Every version of this package was taken back.</p>}>
+        {versions => (
+          <Table head={['Version', 'Published', 'Size', 'Signed by', '']}>
+            {versions.map(each => (
+              <Version
+                key={each.id}
+                each={each}
+                publishes={role === 'member' || role === 'owned'}
+                again={found.again}
+              />
+            ))}
+          </Table>
+        )}
+      </List>
+      <h2>What changed</h2>
+      {versions.length < 2 ? (
+        <p class="quiet">There is one version. From the second on, this shows what a new version does anew.</p>
+      ) : (
+        <>
+          <div class="row filters">
+            <Select
+              label="From"
+              value={older ?? ''}
+              set={from => setQuery({ from, to: newer ?? '' })}
+              of={versions.map(each => [each, each] as const)}
+            />
+            <Select
+              label="To"
+              value={newer ?? ''}
+              set={next => setQuery({ from: older ?? '', to: next })}
+              of={versions.map(each => [each, each] as const)}
+            />
+          </div>
+          {older && newer && <Comparison key={`${older} ${newer}`} name={name} older={older} newer={newer} />}
+        </>
+      )}
+    </main>
+  )
+}
+
+function Version({ each, publishes, again }: { each: Package; publishes: boolean; again(): void }) {
+  return (
+    <tr>
+      <td class="number">{each.version}</td>
+      <td>
+        <When at={each.published_at} />
+      </td>
+      <td class="number">{sizeOf(each.bytes)}</td>
+      <td>
+        {each.signature ? (
+          <code title={each.signature.key}>{each.signature.key.slice(0, 16)}…</code>
+        ) : (
+          <span class="quiet">nobody</span>
+        )}
+      </td>
+      <td class="end">
+        {publishes && (
+          <Sure
+            question={`Hide ${each.version}? What is pinned to it still works.`}
+            work={async () => {
+              await hub('teams/yank', { team: `${each.name}@${each.version}` })
+              again()
+            }}
+          >
+            Yank
+          </Sure>
+        )}
+      </td>
+    </tr>
+  )
+}
+
+const sizeOf = (bytes: number): string => (bytes < 1_024 ? `${bytes} B` : `${(bytes / 1_024).toFixed(1)} KiB`)
+
+/** Whether the realm may run the package, and the way to that. */
+function OnList({ name }: { name: string }) {
+  const realm = useRealm()
+  const error = useSignal<unknown>(null)
+  const { data, again } = useLoaded(`list ${realm?.id} ${name}`, async () =>
+    realm ? (await hub('realms/teams', { realm_id: realm.id, limit: 100 })).teams : [],
+  )
+  if (!realm || !data || !realms.value) return null
+  const listed = data.some(({ team }) => team === name)
+  if (!may(realm, 'operator')) return null
+  return (
+    <div class="row actions">
+      {listed ? (
+        <a class="button" href={`${to('dispatch')}?realm=${realm.id}&team=${encodeURIComponent(name)}`}>
+          Dispatch in {realm.name}
+        </a>
+      ) : (
+        <button
+          type="button"
+          onClick={async () => {
+            error.value = null
+            try {
+              await hub('realms/add_team', { realm_id: realm.id, team: name })
+              again()
+            } catch (thrown) {
+              error.value = thrown
+            }
+          }}
+        >
+          Put on the list of {realm.name}
+        </button>
+      )}
+      <Failure of={error.value} />
+    </div>
+  )
+}

@@ -1,0 +1,95 @@
+// The jobs that wait for a daemon, and what each waits for.
+
+import { command } from '../command.ts'
+import { to } from '../route.ts'
+import { State } from '../state.tsx'
+import { When } from '../time.tsx'
+import { hub } from './api.ts'
+import { Sure } from './asking.tsx'
+import { List, Table, useList } from './lists.tsx'
+import { may, NoRealm, RealmChoice, realms, useRealm } from './realm-choice.tsx'
+import { Until } from './until.tsx'
+
+const LOOK_MS = 2_000
+const SHOWN = { blocked: 'interrupted', waiting: 'queued', leased: 'running' } as const
+const WORDS = { blocked: 'waits for its key', waiting: 'waits for a daemon', leased: 'is being taken' } as const
+const KINDS = { run: 'start', cancel: 'cancel', resume: 'resume', decide: 'answer' } as const
+
+export function Queue() {
+  const realm = useRealm()
+  const found = useList(
+    `queue ${realm?.id}`,
+    page => (realm ? hub('dispatch/queue', { realm_id: realm.id, ...page }) : Promise.resolve({ jobs: [], total: 0 })),
+    LOOK_MS,
+  )
+  return (
+    <main>
+      <header class="top">
+        <h1>Queue</h1>
+        {may(realm, 'operator') && (
+          <a class="button" href={to('dispatch')}>
+            Dispatch
+          </a>
+        )}
+      </header>
+      <RealmChoice />
+      {realms.value?.length === 0 ? (
+        <NoRealm />
+      ) : (
+        <List
+          of={found}
+          none={
+            <>
+              <p>Nothing waits in {realm?.name}.</p>
+              <p>
+                <a href={to('dispatch')}>Dispatch a team</a>, or at a terminal:{' '}
+                <code>{command} dispatch @scope/name</code>
+              </p>
+            </>
+          }
+        >
+          {jobs => (
+            <Table head={['Job', 'State', 'Waits for', 'Since', 'Ends', '']}>
+              {jobs.map(job => (
+                <tr key={job.job_id}>
+                  <td>
+                    <a href={to('runs', job.run_id)}>{job.team ?? job.run_id}</a>
+                    <br />
+                    <span class="small quiet">
+                      {KINDS[job.kind]}
+                      {job.priority !== 0 && ` · priority ${job.priority}`}
+                      {job.deliveries > 1 && ` · delivery ${job.deliveries}`}
+                    </span>
+                  </td>
+                  <td>
+                    <State of={SHOWN[job.state]} word={WORDS[job.state]} />
+                  </td>
+                  <td class="wrap">{job.waiting_for ?? '–'}</td>
+                  <td>
+                    <When at={job.created_at} />
+                  </td>
+                  <td>
+                    <Until at={job.expires_at} />
+                  </td>
+                  <td class="end">
+                    {may(realm, 'operator') && job.kind === 'run' && (
+                      <Sure
+                        question="The run will not start."
+                        work={async () => {
+                          await hub('dispatch/cancel', { run_id: job.run_id })
+                          found.again()
+                        }}
+                      >
+                        Cancel
+                      </Sure>
+                    )}
+                  </td>
+                </tr>
+              ))}
+            </Table>
+          )}
+        </List>
+      )}
+    </main>
+  )
+}

@@ -1,0 +1,55 @@
+// One realm: its members, invitations, teams and webhooks.
+
+import { route, to } from '../route.ts'
+import type { Role } from './calls.ts'
+import { Invitations } from './invitations.tsx'
+import { ListedTeams } from './listed-teams.tsx'
+import { Members } from './members.tsx'
+import { may, realms } from './realm-choice.tsx'
+import { Webhooks } from './webhooks.tsx'
+
+const TABS = { members: 'Members', invitations: 'Invitations', teams: 'Teams', webhooks: 'Webhooks' } as const
+type Tab = keyof typeof TABS
+/** What each tab needs; the hub refuses the others. */
+const NEEDS: Record<Tab, Role> = { members: 'member', invitations: 'admin', teams: 'member', webhooks: 'operator' }
+
+export function OneRealm({ id }: { id: string }) {
+  const realm = realms.value?.find(each => each.id === id)
+  const asked = route.value.parts[2]
+  const tab: Tab = asked !== undefined && asked in TABS ? (asked as Tab) : 'members'
+  const names = (Object.keys(TABS) as Tab[]).filter(name => may(realm, NEEDS[name]))
+  return (
+    <main>
+      <p class="crumbs">
+        <a href={to('realms')}>Realms</a>
+      </p>
+      {realm ? (
+        <>
+          <header class="top">
+            <div>
+              <h1 class="wrap">{realm.name}</h1>
+              <p class="facts quiet small">
+                <code>{realm.slug}</code>
+                <span>you are {realm.my_role}</span>
+                <code>{realm.id}</code>
+              </p>
+            </div>
+          </header>
+          <nav class="tabs" aria-label="Parts of the realm">
+            {names.map(name => (
+              <a key={name} href={to('realms', id, name)} aria-current={name === tab ? 'page' : undefined}>
+                {TABS[name]}
+              </a>
+            ))}
+          </nav>
+          {tab === 'members' && <Members realm={realm} />}
+          {tab === 'invitations' && <Invitations realm={realm} />}
+          {tab === 'teams' && <ListedTeams realm={realm} />}
+          {tab === 'webhooks' && <Webhooks realm={realm} />}
+        </>
+      ) : (
+        <p class="quiet">There is no such realm, or you are not in it. An admin of the realm can invite you.</p>
+      )}
+    </main>
+  )
+}

@@ -1,0 +1,126 @@
+// The webhooks of a realm, and what happened to their messages.
+
+import { useSignal } from '@preact/signals'
+import { HOOK_EVENTS } from '../../../wire/hook-events.ts'
+import { State } from '../state.tsx'
+import { When } from '../time.tsx'
+import { hub } from './api.ts'
+import { Ask, Field, Once, Sure } from './asking.tsx'
+import type { Delivery, Realm } from './calls.ts'
+import { List, Table, useList } from './lists.tsx'
+import { may } from './realm-choice.tsx'
+import { Until } from './until.tsx'
+
+const SHOWN: Record<Delivery['state'], string> = { waiting: 'queued', delivered: 'completed', failed: 'failed' }
+
+export function Webhooks({ realm }: { realm: Realm }) {
+  const { id: realm_id } = realm
+  const found = useList(`webhooks ${realm_id}`, page => hub('realms/webhooks', { realm_id, ...page }))
+  const sent = useList(`deliveries ${realm_id}`, page => hub('realms/webhook_deliveries', { realm_id, ...page }))
+  const url = useSignal('')
+  const events = useSignal<Delivery['event'][]>(['run.failed'])
+  const secret = useSignal('')
+  const leads = may(realm, 'admin')
+  return (
+    <>
+      {secret.value !== '' && (
+        <Once title="The secret of the webhook." text={secret.value}>
+          <p class="small quiet">The receiver verifies with it that a message comes from this hub.</p>
+        </Once>
+      )}
+      <List of={found} none={<p>Nobody is told what happens here. Add a webhook to tell another system.</p>}>
+        {webhooks => (
+          <Table head={['Address', 'Events', 'Since', ...(leads ? [''] : [])]}>
+            {webhooks.map(each => (
+              <tr key={each.id}>
+                <td class="wrap">{each.url}</td>
+                <td>{each.events.join(', ')}</td>
+                <td>
+                  <When at={each.created_at} />
+                </td>
+                {leads && (
+                  <td class="end">
+                    <Sure
+                      question="Its log of deliveries is removed with it."
+                      work={async () => {
+                        await hub('realms/remove_webhook', { realm_id, id: each.id })
+                        found.again()
+                      }}
+                    >
+                      Remove
+                    </Sure>
+                  </td>
+                )}
+              </tr>
+            ))}
+          </Table>
+        )}
+      </List>
+      {leads && (
+        <Ask
+          label="Add a webhook"
+          submit="Add"
+          work={async () => {
+            const made = await hub('realms/add_webhook', { realm_id, url: url.value.trim(), events: events.value })
+            secret.value = made.secret
+            url.value = ''
+            found.again()
+          }}
+        >
+          <Field
+            label="Address"
+            type="url"
+            required
+            placeholder="https://example.com/hook"
+            value={url.value}
+            set={value => {
+              url.value = value
+            }}
+          />
+          <fieldset class="choices whole">
+            <legend class="small quiet">Events</legend>
+            {HOOK_EVENTS.map(event => (
+              <label key={event} class="check">
+                <input
+                  type="checkbox"
+                  checked={events.value.includes(event)}
+                  onChange={({ currentTarget: { checked } }) => {
+                    events.value = checked ? [...events.value, event] : events.value.filter(each => each !== event)
+                  }}
+                />{' '}
+                {event}
+              </label>
+            ))}
+          </fieldset>
+        </Ask>
+      )}
+      {sent.items && sent.items.length > 0 && (
+        <>
+          <h2>Deliveries</h2>
+          <Table head={['Message', 'State', 'Attempts', 'Reply', 'Next', 'When']}>
+            {sent.items.map(each => (
+              <tr key={each.id}>
+                <td>
+                  {each.event}
+                  <br />
+                  <code class="quiet">{each.subject}</code>
+                </td>
+                <td>
+                  <State of={SHOWN[each.state]} word={each.state} />
+                </td>
+                <td class="number">{each.attempts}</td>
+                <td class="wrap">{each.error ?? each.status ?? '–'}</td>
+                <td>
+                  <Until at={each.next_at} />
+                </td>
+                <td>
+                  <When at={each.created_at} />
+                </td>
+              </tr>
+            ))}
+          </Table>
+        </>
+      )}
+    </>
+  )
+}

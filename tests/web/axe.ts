@@ -1,0 +1,27 @@
+// What axe finds on pages of the dashboard that keeps people out: its findings that are serious or worse, in light and in
+// dark. Only two rules look at colours, so that the dark page is asked only about these.
+
+import { expect } from 'bun:test'
+import axe from 'axe-core'
+import type { Page } from 'playwright-core'
+
+const RULES_OF_COLOUR = ['color-contrast', 'link-in-text-block']
+
+/** `place` is opened, and looked at when `shown` can be seen. */
+export async function expectAccessible(page: Page, url: string, place: string, shown: string): Promise<void> {
+  await page.emulateMedia({ colorScheme: 'light', reducedMotion: 'reduce' })
+  await page.goto(`${url}/#/${place}`)
+  await page.locator('main h1').waitFor()
+  await page.locator(shown).first().waitFor()
+  if (!(await page.evaluate('"axe" in globalThis'))) await page.evaluate(axe.source)
+  expect([place, 'light', ...(await seriousOf(page, {}))]).toEqual([place, 'light'])
+  await page.emulateMedia({ colorScheme: 'dark' })
+  expect([place, 'dark', ...(await seriousOf(page, { runOnly: RULES_OF_COLOUR }))]).toEqual([place, 'dark'])
+}
+
+async function seriousOf(page: Page, options: axe.RunOptions): Promise<string[]> {
+  const { violations, passes } = (await page.evaluate(`axe.run(${JSON.stringify(options)})`)) as axe.AxeResults
+  expect(passes.length).toBeGreaterThan(0)
+  const serious = violations.filter(({ impact }) => impact === 'serious' || impact === 'critical')
+  return serious.map(({ id, nodes }) => `${id}: ${nodes.map(({ html }) => html.slice(0, 150)).join(' | ')}`)
+}
