@@ -1,0 +1,218 @@
+// The documents, tried as a reader would: every command of README and docs runs in a shell, in order, and every error code is
+// explained. A fence that names a file (```yaml greetings/team.yml) is that file. One that cannot run says why not
+// (```sh skip REASON), and one that serves (```sh terminal) runs beside what follows.
+
+import { afterAll, describe, expect, test } from 'bun:test'
+import { mkdirSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { parseDocument } from 'yaml'
+import { discover } from '../lib/agent/catalogue.ts'
+import { STATUS } from '../lib/error.ts'
+import { folder } from './support/folder.ts'
+import { freePort } from './support/free-port.ts'
+import { endLeftIn, watchHome } from './support/left.ts'
+import { environmentAt } from './support/program.ts'
+
+const ROOT = join(import.meta.dir, '..')
+
+/** Why commands of a fence are not run here. */
+const REASONS: Readonly<Record<string, string>> = {
+  registry: 'fetches packages from the internet; tests/deploy installs them from a registry of its own',
+  journey: 'tests/deploy/journey.ts does the same with an installed cadre: a hub, a daemon, a dispatch',
+  program: 'tests/deploy/program.test.ts compiles the program',
+  docker: 'needs Docker',
+  service: 'tests/deploy/service.test.ts installs services where systemd runs',
+  completion: 'tests/daemon/completion.test.ts asks the shells themselves',
+  migrations: 'writes migrations into the repository',
+}
+
+/** A fence that begins so carries no word, because it is the first thing that a reader copies. */
+const INSTALLS = 'npm install --global bun && '
+
+/** Documents whose commands another test runs. */
+const ELSEWHERE: Readonly<Record<string, string>> = {
+  'docs/hub.md': 'tests/hub/walk.test.ts',
+  'docs/write-an-agent.md': 'tests/daemon/newcomer.test.ts',
+}
+
+interface Fence {
+  language: string
+  /** The words after the language. */
+  words: string[]
+  text: string
+}
+
+const documents = [
+  'README.md',
+  'CONTRIBUTING.md',
+  ...readdirSync(join(ROOT, 'docs')).map(name => `docs/${name}`),
+].filter(name => name.endsWith('.md'))
+const read = (path: string) => readFileSync(join(ROOT, path), 'utf8')
+const fencesOf = (document: string): Fence[] =>
+  Array.from(read(document).matchAll(/^```(\S*) ?(.*)\n([\s\S]*?)^```$/gm), ([, language, words, text]) => ({
+    language: language!,
+    words: words!.split(' ').filter(Boolean),
+    text: text!,
+  }))
+
+/** A folder that looks like a clone, with a home and a `bun` of its own. */
+function clone() {
+  const [work, home, bin] = [folder(), folder(), folder()]
+  for (const name of readdirSync(ROOT)) if (!name.startsWith('.')) symlinkSync(join(ROOT, name), join(work, name))
+  symlinkSync(process.execPath, join(bin, 'bun'))
+  const cadre = join(home, '.cadre')
+  mkdirSync(cadre)
+  watchHome(cadre)
+  return { work, home, bin, cadre }
+}
+
+const homes: string[] = []
+const shells = new Set<number>()
+afterAll(async () => {
+  // Of a document that took too long.
+  for (const pid of shells) process.kill(-pid, 'SIGKILL')
+  for (const home of homes) await endLeftIn(home)
+})
+
+async function runs(document: string, fences: readonly Fence[]): Promise<void> {
+  const { work, home, bin, cadre } = clone()
+  homes.push(cadre)
+  for (const { words, text } of fences.filter(({ language }) => language !== 'sh')) {
+    const [path] = words
+    if (path === undefined) continue
+    mkdirSync(dirname(join(work, path)), { recursive: true })
+    writeFileSync(join(work, path), text)
+  }
+  const scripts = fences
+    .filter(({ language }) => language === 'sh')
+    .map(({ words: [how], text }) => (how === 'terminal' ? beside(text) : endings(text)))
+  const script = ['set -euo pipefail', "trap 'kill $(jobs -p) 2>/dev/null || true' EXIT", ...scripts].join('\n')
+  const shell = Bun.spawn(['bash', '-c', script], {
+    cwd: work,
+    env: {
+      ...environmentAt(home),
+      PATH: `${bin}:${process.env.PATH}`,
+      LANG: 'C.UTF-8',
+      WIKI_TOKEN: 'token-of-the-documents',
+      CADRE_DAEMON_PORT: String(freePort()),
+    },
+    stdin: 'ignore',
+    stdout: 'pipe',
+    stderr: 'pipe',
+    detached: true,
+  })
+  shells.add(shell.pid)
+  const [out, error, code] = await Promise.all([shell.stdout.text(), shell.stderr.text(), shell.exited])
+  shells.delete(shell.pid)
+  expect([document, code, code === 0 ? '' : out + error]).toEqual([document, 0, ''])
+}
+
+/** A line that says `# ends with 3` must do so. */
+function endings(text: string): string {
+  return text.replaceAll(/^(.*?)( +# ends with (\d+):.*)$/gm, '{ $1 && exit 1; } || [ $? -eq $3 ]$2')
+}
+
+/** Runs one command in the background, which ends with the shell, and what follows begins when it listens. */
+function beside(text: string): string {
+  return `( exec ${text}) > served &\nuntil grep -q listening served; do sleep 0.1; done`
+}
+
+describe.each(documents.filter(name => !(name in ELSEWHERE)))('%s', document => {
+  const fences = fencesOf(document)
+  const commands = fences.filter(({ language }) => ['sh', 'console', 'bash', 'shell'].includes(language))
+
+  test('commands are in fences that a test can read', () => {
+    expect(commands.filter(({ language }) => language !== 'sh').map(({ text }) => text)).toEqual([])
+    const unknown = commands.filter(({ words: [how, why] }) => how === 'skip' && !(why! in REASONS))
+    expect(unknown).toEqual([])
+  })
+
+  const skipped = ({ language, words, text }: Fence) =>
+    language === 'sh' && (words[0] === 'skip' || text.startsWith(INSTALLS))
+  const live = fences.filter(fence => fence.language === 'sh' && !skipped(fence))
+  if (live.length === 0) return
+  test('every command runs', () => {
+    const run = fences.filter(fence => (fence.language === 'sh' || fence.words.length > 0) && !skipped(fence))
+    return runs(document, run)
+  }, 120_000)
+})
+
+test.each(Object.entries(ELSEWHERE))('the commands of %s are run by %s', (document, file) => {
+  expect(read(file)).toContain(document.split('/').at(-1)!)
+})
+
+test('every piece of YAML can be read', () => {
+  const pieces = documents.flatMap(fencesOf).filter(({ language }) => language === 'yaml')
+  expect(pieces.length).toBeGreaterThan(10)
+  for (const { text } of pieces) expect(parseDocument(text).errors.map(({ message }) => message)).toEqual([])
+})
+
+test('the documents name the agents that take events', async () => {
+  const catalogue = await discover({ home: folder() })
+  const able = catalogue.names().filter(name => catalogue.get(name)?.notify)
+  const named = (text: string) => Array.from(text.matchAll(/`(\w+)`/g), ([, name]) => name!)
+  const team = /^The agents (.*) take `notify`/m.exec(read('docs/write-a-team.md'))?.[1]
+  const agent = /handles the events\s+of runs, as in (.*)\./.exec(read('docs/write-an-agent.md'))?.[1]
+  expect([named(team ?? ''), named(agent ?? '')]).toEqual([able, able])
+})
+
+test('every link between the documents leads somewhere', () => {
+  for (const document of documents) {
+    const links = read(document).matchAll(/\]\((?!https?:)([^)#\s]*)(#[^)\s]+)?\)/g)
+    for (const [, path, anchor] of links) {
+      const target = path === '' ? document : join(dirname(document), path!)
+      const text = target.endsWith('.md') ? read(target) : null
+      if (text === null) continue
+      const headings = Array.from(text.matchAll(/^#+ (.*)$/gm), ([, title]) => `#${slug(title!)}`)
+      if (anchor) expect([document, anchor, headings.includes(anchor)]).toEqual([document, anchor, true])
+    }
+  }
+})
+
+/** The anchor that GitHub makes of a heading. */
+const slug = (title: string): string =>
+  title
+    .toLowerCase()
+    .replaceAll(/[^\p{L}\p{N} _-]/gu, '')
+    .replaceAll(' ', '-')
+
+describe('docs/troubleshoot.md', () => {
+  const text = read('docs/troubleshoot.md')
+  const rowsOf = (heading: string) => {
+    const section = text.split(`\n## ${heading}\n`)[1]!.split('\n## ')[0]!
+    return Array.from(section.matchAll(/^\| `([a-z_]+)` +\| (.*) \|$/gm), ([, code, rest]) => [code!, rest!] as const)
+  }
+
+  test('has every code of calls, with its status', () => {
+    const rows = rowsOf('Calls').map(([code, rest]) => [code, Number(rest.split(' ')[0])])
+    expect(Object.fromEntries(rows)).toEqual(STATUS)
+    expect(rows.length).toBe(Object.keys(STATUS).length)
+  })
+
+  test('has every code of phases, and no other', async () => {
+    expect(rowsOf('Phases').map(([code]) => code)).toEqual(await phaseCodes())
+  })
+})
+
+/** The codes that agents and the engine give to errors of phases, from their sources. */
+async function phaseCodes(): Promise<string[]> {
+  const codes = new Set<string>()
+  for (const pattern of ['lib/{agent,run,vendors}/**/*.ts', 'agents/*.ts']) {
+    for (const file of new Bun.Glob(pattern).scanSync(ROOT)) {
+      const source = read(file)
+      const given = Array.from(source.matchAll(/\bcode: ([^,\n}]*)/g), ([, expression]) => expression!)
+      const tables = [
+        /\bcode = '([a-z_]+)'/g,
+        /\bcode = .*\?\? '([a-z_]+)'/g,
+        /^\s*\[?\/.*\/[a-z]*,\s*'([a-z_]+)'/gm,
+        /^\s*\d{3}: '([a-z_]+)',/gm,
+        /\bfail\(\s*'([a-z_]+)'/g,
+      ]
+      for (const quoted of given.flatMap(each => [...each.matchAll(/'([a-z_]+)'/g)])) codes.add(quoted[1]!)
+      for (const form of tables) for (const found of source.matchAll(form)) codes.add(found[1]!)
+    }
+  }
+  // Kinds of files that a model can be sent, in a table of the same form.
+  for (const kind of ['image', 'pdf']) codes.delete(kind)
+  return [...codes].sort()
+}
