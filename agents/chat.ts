@@ -42,7 +42,8 @@ const Webhook = Type.Object({
 const Settings = Type.Object({
   channels: Type.Record(Type.String(), Type.Union([secret({ description: SETUP }), Webhook]), {
     minProperties: 1,
-    description: 'A mapping of channel names to the URLs of their incoming webhooks.',
+    description:
+      'Names and the URLs of their incoming webhooks: `{ ops: https://hooks.slack.com/services/T000/B000/x }`.',
   }),
 })
 type Context = AgentContext<Type.Static<typeof Settings>>

@@ -11,9 +11,9 @@
 //
 // A query runs in a read-only transaction, and its rows are streamed to the file: up to `limit` (10,000; at most 10
 // million, for MySQL 100,000, whose result Bun's client holds in memory). `data` has columns, items (up to 384 KiB),
-// total (the rows of the file) and truncated. Whole numbers are numbers up to 2^53 and texts beyond; decimals are texts;
-// times are ISO 8601, with a zone in UTC; bytes are base64; arrays of PostgreSQL are lists. In CSV, NULL is an empty
-// field and an empty text is `""`.
+// total (the rows of the file), complete (whether there are no more) and truncated (whether there are more than items). Whole numbers are numbers up to 2^53 and texts beyond; numeric and
+// decimal are texts, so that no digit is lost (`double(x)` makes a number of one); times are ISO 8601, with a zone in
+// UTC; bytes are base64; arrays of PostgreSQL are lists. In CSV, NULL is an empty field and an empty text is `""`.
 //
 // A statement runs in a transaction. If the connection is lost before the commit, nothing was written. If it is lost at
 // the commit, that is unknown, and a person is asked, unless the setting `receipts` names a table that you created:
@@ -127,8 +127,11 @@ const Row = Type.Record(Type.String(), Type.Unknown())
 const Rows = Type.Object({
   columns: Type.Array(Type.String(), { description: 'The names of the columns.' }),
   ...listingOf({}).properties,
-  items: Type.Array(Row, { description: 'The first rows, by column; up to 384 KiB. The file has all of them.' }),
+  items: Type.Array(Row, {
+    description: 'The first rows, up to 384 KiB. A numeric or decimal is a text: `double(x)` makes a number of it.',
+  }),
   total: Type.Integer({ description: 'How many rows the file has.' }),
+  complete: Type.Boolean({ description: 'Whether the file has every row: false when there are more than `limit`.' }),
 })
 const Written = Type.Object({
   affected: nullable(Type.Integer(), { description: 'How many rows were written; null if it is not known.' }),
@@ -193,7 +196,11 @@ async function query(entry: Type.Static<typeof Query>, context: Context): Promis
   await using database = await connect(context)
   // One row more shows whether there are more.
   const { data, more } = await writeRows(context, { name, limit, batches: database.read(statement, limit + 1) })
-  return { text: `${label}: ${data.total} rows${more ? ', and there are more' : ''}`, data }
+  if (more) context.log(`${name} has the first ${data.total} rows, and there are more: set a larger \`limit\``)
+  return {
+    text: `${label}: ${data.total} rows${more ? ', and there are more' : ''}`,
+    data: { ...data, complete: !more },
+  }
 }
 
 async function execute(entry: Statement, context: Context): Promise<AgentResult> {

@@ -2,7 +2,7 @@
 // stdin and a clean environment. Its output is masked and logged line by line while it runs.
 //
 //   commands: [{ name, run, env?, timeout?, effect? }]   in order; the first that fails ends the phase
-//   env: { NAME: value }                                 for all of them; a command's own env wins
+//   env: { NAME: value }                                 for all of them; a command's own env wins; null is empty
 //
 // The phase's `retry` repeats a failed command only if every command of the phase is idempotent. Commands are
 // idempotent unless they have `effect: once`.
@@ -10,6 +10,9 @@
 // A command sees PATH, HOME, LANG, env, CADRE_RUN_ID, CADRE_FILES (the run's files), CADRE_OUT (this phase's folder)
 // and CADRE_RESULT (JSON written there becomes `data`), and TRACEPARENT if runs are traced. Values are passed through
 // the environment and are never inserted into the command's text.
+//
+// As in any script, sh goes on after a line that fails, and the last line decides: a `run` of several lines begins with
+// `set -e`.
 
 import { mkdir, rm } from 'node:fs/promises'
 import { join } from 'node:path'
@@ -31,7 +34,9 @@ const env = (description: string) =>
   Type.Optional(
     Type.Record(
       Type.String({ pattern: '^[A-Za-z_][A-Za-z0-9_]*$' }),
-      Type.Union([Type.String(), Type.Number(), Type.Boolean()]),
+      Type.Union([Type.String(), Type.Number(), Type.Boolean(), Type.Null()], {
+        'x-expected': 'a text, a number, true or false, or null for an empty one (toJson(x) makes a text of any value)',
+      }),
       { additionalProperties: false, 'x-expected': 'a mapping of variable names to values', description },
     ),
   )
@@ -39,8 +44,12 @@ const env = (description: string) =>
 const Command = Type.Object(
   {
     name: Type.String({ minLength: 1, description: 'The name of the command, for logs and results.' }),
-    run: Type.String({ minLength: 1, description: 'The command line, which sh runs in the workspace.' }),
-    env: env('Variables of this command; they win over those of the phase.'),
+    run: Type.String({
+      minLength: 1,
+      description:
+        'What sh runs in the workspace. Begin several lines with `set -e`: otherwise only the last of them can fail.',
+    }),
+    env: env('Variables of this command; they win over those of the phase. A null gives an empty variable.'),
     timeout: Type.Optional(
       Type.String({ pattern: DURATION_PATTERN, description: 'How long the command may take, such as 90s or 5m.' }),
     ),
@@ -68,7 +77,7 @@ export default agent({
     entry: Type.Object(
       {
         commands: Type.Array(Command, { minItems: 1, description: 'The commands, in order.' }),
-        env: env('Variables of all commands. Templates are read here, not in command lines.'),
+        env: env('Variables of all commands. Templates are read here, not in command lines. Null makes one empty.'),
       },
       { additionalProperties: false },
     ),
@@ -95,12 +104,12 @@ export default agent({
 
 function environment(
   context: AgentContext<unknown>,
-  env: Record<string, string | number | boolean>,
+  env: Record<string, string | number | boolean | null>,
   resultFile: string,
 ): Record<string, string> {
   return {
     ...context.env,
-    ...Object.fromEntries(Object.entries(env).map(([name, value]) => [name, String(value)])),
+    ...Object.fromEntries(Object.entries(env).map(([name, value]) => [name, value === null ? '' : String(value)])),
     CADRE_FILES: join(context.stateDir, 'files'),
     CADRE_OUT: join(context.stateDir, 'files', context.phase.name),
     CADRE_RESULT: resultFile,

@@ -27,6 +27,7 @@ const DOORS: Readonly<Record<string, string | null>> = {
   'lib/daemon': null,
   'lib/daemon/calls': null,
   'lib/daemon/commands': null,
+  'lib/daemon/commands/hub': null,
   'lib/daemon/link': 'link.ts',
   'lib/daemon/routes': null,
   'lib/daemon/terminal': null,
@@ -64,6 +65,7 @@ const DOORS: Readonly<Record<string, string | null>> = {
   'lib/vendors/s3': 's3.ts',
   'lib/web': 'web.ts',
   'lib/web/page': null,
+  'lib/web/page/hub': null,
   'lib/wire': null,
 }
 

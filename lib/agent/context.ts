@@ -1,6 +1,7 @@
 // Builds the context that an agent's function receives. This is the only place that binds settings, fetch, files, log
 // and key to a call.
 
+import { mkdirSync } from 'node:fs'
 import type { JsonObject } from '../json.ts'
 import type { Redactor } from '../redact.ts'
 import type { CallTrace } from '../trace.ts'
@@ -162,6 +163,8 @@ export function createContext(options: ContextOptions): AgentContext {
     },
     start(command, { cwd, env, input }) {
       sends(true)
+      // A run gets its folder with its first file, and a process cannot start in one that is not there.
+      if (cwd === stateDir) mkdirSync(stateDir, { recursive: true, mode: 0o700 })
       const traced = trace ? { TRACEPARENT: trace.traceparent, ...env } : env
       return startGroup(command, { cwd, env: traced, input, runId: run.id, folder: options.processes ?? null })
     },

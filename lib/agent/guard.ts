@@ -3,6 +3,7 @@
 // elsewhere. A proxy is given the name: the name is vetted here as well, but the proxy resolves it again.
 
 import { lookup as resolve } from 'node:dns/promises'
+import { commandLine } from '../called-as.ts'
 import { messageOf } from '../error.ts'
 import { bareHost, isAddress, isAllowed, isMetadataName, judge } from './address.ts'
 import { AgentError } from './agent-error.ts'
@@ -103,8 +104,13 @@ function check(place: string, host: string, address: string, known: boolean, { a
   const via = host === address ? `${address} is` : `${host} resolves to ${address},`
   if (verdict === 'metadata') refuse(place, `${via} a cloud metadata service, which is never allowed`)
   if (verdict === 'public' || known || isAllowed(host, address, allow)) return
-  const line = `network: {allow: [${JSON.stringify(host)}]}`
-  refuse(place, `${via} not a public address. If this is meant, add to settings.yml: ${line}`)
+  refuse(place, `${via} not a public address. If this is meant, allow it: ${allowing(host, allow)}`)
+}
+
+/** The command that allows a host. It does not tell what is allowed already, because others read the errors of runs. */
+function allowing(host: string, allow: readonly string[]): string {
+  const command = commandLine('settings', 'set', 'network.allow', host)
+  return allow.length === 0 ? command : `${command}, with what ${commandLine('settings', 'list')} says of it now`
 }
 
 function placeOf(url: URL): string {
@@ -137,10 +143,9 @@ async function resolved(host: string, guard: Guard, proxy: string | null): Promi
   }
   if (addresses.length > 0) return addresses
   const spelling = 'check the spelling of the host, and this machine’s DNS'
-  const line = `network: {allow: [${JSON.stringify(host)}]}`
   throw new AgentError(`${host} has no address${cause ? `: ${messageOf(cause)}` : ''}`, {
     code: 'dns',
-    hint: proxy ? `${spelling}; if only the proxy can resolve it, add to settings.yml: ${line}` : spelling,
+    hint: proxy ? `${spelling}; if only the proxy can resolve it, allow it: ${allowing(host, guard.allow)}` : spelling,
     retryable: true,
     sent: 'no',
     cause,

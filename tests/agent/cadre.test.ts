@@ -23,8 +23,8 @@ test('it has the names that an author needs, and few', async () => {
   expect(exported.length).toBeLessThanOrEqual(32)
 })
 
-test('the README lists them', async () => {
-  const readme = await Bun.file(join(import.meta.dir, '../../README.md')).text()
+test('docs/write-an-agent.md lists them', async () => {
+  const readme = await Bun.file(join(import.meta.dir, '../../docs/write-an-agent.md')).text()
   const [table] = /(^\|.*\n)+/m.exec(
     readme.slice(readme.indexOf('The module `cadre` exports everything that an agent needs')),
   )!

@@ -20,7 +20,7 @@ await testAgent({
 interface Command {
   name?: string
   run: string
-  env?: Record<string, string | number | boolean>
+  env?: Record<string, string | number | boolean | null>
   timeout?: string
   effect?: 'idempotent' | 'once'
 }
@@ -101,6 +101,12 @@ describe('what a command sees', () => {
       CADRE_OUT: phaseFolder(at),
     })
     expect(seen).toMatchObject({ CADRE_RUN_ID: at.context.run.id, CADRE_FILES: join(at.stateDir, 'files') })
+  })
+
+  test('a variable whose value is null is empty', async () => {
+    const at = testContext()
+    await run([{ run: 'printf "<%s>" "${V-unset}" > out', env: { V: null } }], at)
+    expect(readFileSync(join(at.workspace, 'out'), 'utf8')).toBe('<>')
   })
 
   test('its stdin is closed', async () => {

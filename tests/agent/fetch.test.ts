@@ -323,11 +323,14 @@ describe('redirects', () => {
 describe('the guard', () => {
   const deny = { network: { allow: [] } }
 
-  test('loopback is refused, and the refusal prints the line to add', async () => {
+  test('loopback is refused, and the refusal prints the command that allows it', async () => {
     using server = faultServer()
     const error = await failure(fetcher(deny).fetch(server.url))
     expect(error).toMatchObject({ code: 'refused', sent: 'no', retryable: false })
-    expect(error.message).toContain('settings.yml: network: {allow: ["127.0.0.1"]}')
+    expect(error.message).toEndWith(`daemon.ts settings set network.allow 127.0.0.1`)
+    // What is allowed already is not told, because others read the errors of runs.
+    const more = await failure(fetcher({ network: { allow: ['wiki.inside'] } }).fetch(server.url))
+    expect(more.message).toMatch(/settings set network.allow 127.0.0.1, with what .* settings list says of it now$/)
     expect(server.seen).toHaveLength(0)
   })
 
@@ -454,7 +457,7 @@ describe('the guard', () => {
       using at = behind()
       const error = await failure(at.get(host))
       expect(error).toMatchObject({ code, sent: 'no' })
-      if (code === 'dns') expect(error.hint).toContain('network: {allow: ["unknown.test"]}')
+      if (code === 'dns') expect(error.hint).toContain('settings set network.allow unknown.test')
       expect(at.seen).toEqual([])
     })
 
@@ -474,6 +477,58 @@ describe('the guard', () => {
       expect(await at.get(`direct.test:${port}`)).toBe(`direct to direct.test:${port}`)
       expect(await failure(at.get('x.corp'))).toMatchObject({ code: 'refused' })
       expect(at.seen).toEqual([])
+    })
+  })
+
+  describe('through a proxy that the variable for https names', () => {
+    /** Whom the proxy was asked to connect to. It connects to nobody. */
+    const asked: string[] = []
+    const lookup = async (host: string) => {
+      if (host === 'metadata.test') return ['169.254.169.254']
+      return host === 'outside.test' ? ['93.184.215.14'] : ['10.0.0.8']
+    }
+    const get = async (name: string, url: string, allow: string[] = []) => {
+      using proxy = await rawServer((socket, head) => {
+        asked.push(head.split(' HTTP/')[0]!)
+        socket.end('HTTP/1.1 502 Bad Gateway\r\ncontent-length: 0\r\n\r\n')
+      })
+      asked.length = 0
+      const { fetch } = fetcher({ network: { allow }, world: { env: { [name]: proxy.url }, lookup } })
+      return await fetch(url, { attempts: 1 }).then(
+        ({ status }) => status,
+        (error: AgentError) => error.code,
+      )
+    }
+
+    const NAMES = ['HTTPS_PROXY', 'https_proxy', 'ALL_PROXY', 'all_proxy']
+    test.each(NAMES)('%s of an environment: what it may not reach is not even asked of the proxy', async name => {
+      for (const url of ['https://outside.test/x', 'https://inside.test/x', 'https://outside.test:8443/x']) {
+        await get(name, url, ['inside.test'])
+        const { host, port } = new URL(url)
+        expect([url, asked]).toEqual([url, [`CONNECT ${port ? host : `${host}:443`}`]])
+      }
+      for (const host of [
+        'inside.test',
+        'metadata.test',
+        'metadata.google.internal',
+        'localhost',
+        '10.0.0.1',
+        '[::1]',
+      ]) {
+        expect([host, await get(name, `https://${host}/x`), asked]).toEqual([host, 'refused', []])
+      }
+      // What no setting can allow.
+      const everything = ['metadata.test', 'metadata.google.internal', '0.0.0.0/0']
+      for (const host of ['metadata.test', 'metadata.google.internal', '169.254.169.254'])
+        expect([host, await get(name, `https://${host}/x`, everything), asked]).toEqual([host, 'refused', []])
+    })
+
+    test('ALL_PROXY takes http as well, HTTPS_PROXY does not', async () => {
+      expect(await get('ALL_PROXY', 'http://outside.test/x')).toBe(502)
+      expect(asked).toEqual(['GET http://outside.test/x'])
+      expect(await get('ALL_PROXY', 'http://inside.test/x')).toBe('refused')
+      expect(await get('HTTPS_PROXY', 'http://inside.test/x')).toBe('refused')
+      expect(asked).toEqual([])
     })
   })
 

@@ -159,8 +159,8 @@ beforeAll(async () => {
     writeFileSync(join(home, 'agents', `${name}.ts`), source)
     writeFileSync(join(home, 'tests', `${name}.test.ts`), testSource(name, '../agents'))
   }
-  const readme = readFileSync(join(ROOT, 'README.md'), 'utf8')
-  const [agent, itsTest] = Array.from(readme.matchAll(/```ts\n([\s\S]*?)```/g), ([, code]) => code!)
+  const guide = readFileSync(join(ROOT, 'docs/write-an-agent.md'), 'utf8')
+  const [agent, itsTest] = Array.from(guide.matchAll(/```ts\n([\s\S]*?)```/g), ([, code]) => code!)
   writeFileSync(join(home, 'agents/stock.ts'), agent!)
   writeFileSync(join(home, 'tests/stock.test.ts'), itsTest!)
   const child = Bun.spawn([process.execPath, 'test', 'tests'], { cwd: home, stdout: 'ignore', stderr: 'pipe' })
@@ -170,7 +170,7 @@ beforeAll(async () => {
 const checks = (went: 'pass' | 'fail', name: string) =>
   said.filter(line => line.startsWith(`(${went}) ${name}, as every agent > `))
 
-test('the agent and the test of the README', () => {
+test('the agent and the test of docs/write-an-agent.md', () => {
   expect(checks('pass', 'stock').length).toBeGreaterThan(30)
   expect(checks('fail', 'stock')).toEqual([])
 })

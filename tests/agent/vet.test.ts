@@ -53,7 +53,7 @@ describe('the guard refuses', () => {
   ])('%s, which is not public', async (target, answers) => {
     const error = await failureOf(begin(answers).context.vet(target))
     expect(error).toMatchObject({ code: 'refused', sent: 'no' })
-    expect(error.message).toContain('network: {allow: [')
+    expect(error.message).toContain('settings set network.allow ')
   })
 
   test.each([['169.254.169.254'], ['metadata.google.internal'], ['trap.acme.test']])(

@@ -75,7 +75,7 @@ describe.each(databases)('%s', (provider, at) => {
     const t = begin(at)
     const { data, text } = await query(t, `${numbers(at, 3)} ORDER BY n DESC`)
     const items = [{ n: 3 }, { n: 2 }, { n: 1 }]
-    expect(data).toEqual({ columns: ['n'], items, total: 3, truncated: false })
+    expect(data).toEqual({ columns: ['n'], items, total: 3, complete: true, truncated: false })
     expect(text).toEndWith(': 3 rows')
     expect(JSON.parse(fileOf(t, 'rows.json'))).toEqual({ items, total: 3, truncated: false })
   })
@@ -103,10 +103,14 @@ describe.each(databases)('%s', (provider, at) => {
   test('a limit is said to have cut the rows', async () => {
     const t = begin(at)
     const { data, text } = await query(t, numbers(at, 11), { limit: 10 })
-    expect(data).toMatchObject({ total: 10, truncated: true })
+    expect(data).toMatchObject({ total: 10, complete: false, truncated: true })
     expect(text).toEndWith('10 rows, and there are more')
     expect(JSON.parse(fileOf(t, 'rows.json'))).toMatchObject({ total: 10, truncated: true })
-    expect((await query(begin(at), numbers(at, 10), { limit: 10 })).data).toMatchObject({ total: 10, truncated: false })
+    expect((await query(begin(at), numbers(at, 10), { limit: 10 })).data).toMatchObject({
+      total: 10,
+      complete: true,
+      truncated: false,
+    })
   })
 
   test('ten thousand rows are all there, in order', async () => {
@@ -477,4 +481,10 @@ test('a team with a template in `sql` is refused, with where the value belongs',
     'templates are not read here: put the value into `params`, and `:name` here',
   ])
   expect(await loadBundle(team("SELECT '{{{{1}}'::int[]"), { agents })).toBeDefined()
+})
+
+test('a query may be the first thing that a run does, when the run has no folder yet', async () => {
+  const [, file] = databases.find(([provider]) => provider === 'sqlite')!
+  const t = begin(file, {}, { stateDir: join(folder(), 'run') })
+  expect((await query(t, 'SELECT 1 AS n')).data).toMatchObject({ items: [{ n: 1 }] })
 })

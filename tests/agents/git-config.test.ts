@@ -8,6 +8,7 @@ import { join } from 'node:path'
 import gitAgent from '../../agents/git.ts'
 import type { AgentContext } from '../../lib/agent/agent-context.ts'
 import { refusal } from '../../lib/testing/fake-vendor.ts'
+import { certificate } from '../support/certificate.ts'
 import { testContext } from '../support/context.ts'
 import { failureOf } from '../support/failure.ts'
 import { folder } from '../support/folder.ts'
@@ -91,7 +92,9 @@ describe('what would run beside the token', () => {
   })
 
   const FILTERS = ['filter.x.clean', 'filter.x.smudge', 'filter.x.process', 'filter.lfs.clean']
-  test.each([...FILTERS, 'lfs.extension.x.clean', 'lfs.customtransfer.x.path', 'hook.x.command'])(
+  const TRANSFERS = ['lfs.customtransfer.x.path', 'lfs.standalonetransferagent']
+  const OF_ADDRESS = 'lfs.https://code.acme.test/.standalonetransferagent'
+  test.each([...FILTERS, ...TRANSFERS, OF_ADDRESS, 'lfs.extension.x.clean', 'hook.x.command'])(
     '%s is refused',
     async key => {
       edit('.gitattributes', '* filter=x\n')
@@ -158,6 +161,44 @@ describe('what would lead git elsewhere', () => {
     edit()
     await expectRefused(`remote.${hub.url}/acme/app.git.url`)
     expect(other.pulls).toEqual([])
+  })
+
+  const OF_TLS = ['sslBackend', 'sslCAInfo', 'proxySSLCAInfo', 'proxySSLCert', 'proxySSLKey', 'schannelUseSSLCAInfo']
+  test.each([
+    'fetch.bundleURI',
+    'http.schannelCheckRevoke',
+    ...OF_TLS.flatMap(key => [`http.${key}`, `http.https://code.acme.test/.${key}`]),
+  ])('%s is refused', async key => {
+    config(key, `${hub.url}/elsewhere`)
+    edit()
+    await expectRefused(key.toLowerCase())
+    expect(hub.seen).toEqual([])
+  })
+
+  test('a certificate that nobody vouches for is refused, though the repository would not check it', async () => {
+    const { cert, key } = certificate(folder())
+    const asked: string[] = []
+    using server = Bun.serve({
+      port: 0,
+      hostname: '127.0.0.1',
+      tls: { cert: Bun.file(cert), key: Bun.file(key) },
+      fetch({ headers }) {
+        asked.push(headers.get('authorization') ?? 'nothing')
+        return new Response('', { status: 404 })
+      },
+    })
+    const base = `https://localhost:${server.port}`
+    const address = `${base}/acme/app.git`
+    git(workspace, 'remote', 'set-url', 'origin', address)
+    for (const each of ['http', `http.${base}/`, `http.${address}`, `http.${address}/`])
+      config(`${each}.sslVerify`, 'false')
+    // git alone obeys them.
+    await Bun.$`git ls-remote ${address}`.cwd(workspace).nothrow().quiet()
+    expect(asked.splice(0)).toEqual(['nothing'])
+    edit()
+    const error = await failureOf(run({ base_url: `${base}/api/v3` }))
+    expect(error.message).toContain('certificate')
+    expect(asked).toEqual([])
   })
 
   test.each(['uploadpack', 'receivepack', 'vcs'])('remote.origin.%s is refused', async key => {

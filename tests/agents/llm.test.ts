@@ -209,8 +209,8 @@ test('OpenAI gets the limit under its new name', () => {
   expect(openaiBody(question, 'api.openai.com')).toMatchObject({ max_completion_tokens: 7 })
 })
 
-test('the team of the README with these agents is valid', async () => {
-  const readme = await Bun.file(join(import.meta.dir, '../../README.md')).text()
+test('the team of docs/write-a-team.md with these agents is valid', async () => {
+  const readme = await Bun.file(join(import.meta.dir, '../../docs/write-a-team.md')).text()
   const [, phases] = /Three agents in one team[\s\S]*?```yaml\n([\s\S]*?)```/.exec(readme)!
   const head = 'name: "@local/x"\nversion: 1.0.0\ninputs: [{ name: project, type: string }]\n'
   const catalogue = await discover({ home: folder() })

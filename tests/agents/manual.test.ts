@@ -77,7 +77,7 @@ test('agents NAME prints it, as an account too, and names the nearest of a name 
   expect(stdout).toBe(
     `${manualOf('exec', catalogue.get('exec')!, join(import.meta.dir, '../../agents/exec.ts')).join('\n')}\n`,
   )
-  expect(stdout).toContain('  commands[].run          (required) The command line, which sh runs in the')
+  expect(stdout).toContain('  commands[].run          (required) What sh runs in the workspace. Begin')
   expect((await command(['agents', 'issues@eu'], { home })).stdout).toContain('settings set agents.issues@eu.KEY')
   const { stderr, code: none } = await command(['agents', 'wicki'], { home })
   expect([none, stderr]).toEqual([2, expect.stringContaining('(did you mean `wiki`?)')])

@@ -390,7 +390,7 @@ describe('where a bucket is', () => {
     }
     const refused = contextFor(settings, { lookup })
     expect((await failureOf(fetched({ name: 'x', ref: 'reports/reports/k' }, refused))).message).toContain(
-      'network: {allow: ["reports.localhost"]}',
+      'settings set network.allow reports.localhost',
     )
     const network = { allow: ['reports.localhost'], literalOrigins: [] }
     await fetched({ name: 'x', ref: 'reports/reports/k' }, contextFor(settings, { lookup, network }))

@@ -32,7 +32,8 @@ export function startFront(hubUrl: string): Front {
       const lost = front.loses(call)
       if (lost === 'request') return gateway()
       const { method, headers, signal } = request
-      const reply = await fetch(hubUrl + path + search, { method, headers, body: bytes, signal }).catch(gateway)
+      const sent = method === 'GET' ? null : bytes
+      const reply = await fetch(hubUrl + path + search, { method, headers, body: sent, signal }).catch(gateway)
       return lost === 'reply' ? gateway() : reply
     },
   })

@@ -7,6 +7,7 @@ import { hubApp } from '../../hub.ts'
 import { listen, stopOnSignal } from '../../lib/http/listen.ts'
 import { firstStart } from '../../lib/hub/accounts.ts'
 import { artifactStore } from '../../lib/hub/artifacts/artifacts.ts'
+import { hubConfig } from '../../lib/hub/config.ts'
 import { createHub } from '../../lib/hub/hub.ts'
 import { keepChores } from '../../lib/hub/serve.ts'
 import { createLog } from '../../lib/log.ts'
@@ -30,6 +31,7 @@ const hub = createHub({
   webhookAllow: ['127.0.0.1'],
   metricsToken: METRICS_TOKEN,
   artifacts: artifactStore(process.env),
+  trustProxy: hubConfig({}).trustProxy,
 })
 await firstStart(hub, { username: 'admin', password })
 const listening = listen(hubApp(hub), { host: '127.0.0.1', port: Number(port) })

@@ -33,7 +33,7 @@ export interface TestHub {
   url: string
   /** The database, for inspecting tables. */
   store: Store
-  /** Every route with its access rule. */
+  /** Every route of the API with its access rule. */
   routes: Route[]
   /** The lines of the log. */
   log(): Promise<string[]>
@@ -122,7 +122,8 @@ export async function startTestHub({ passwordCost = LOWEST_COST, env = {} }: Tes
     passwordCost,
   })
   const { store } = idle
-  const routes = routesOf(hubApp(idle))
+  // Those of the pages are hidden, and have their own test (session.test.ts).
+  const routes = routesOf(hubApp(idle)).filter(({ hidden }) => !hidden)
 
   async function call(token: string | null, path: string, body: unknown = {}): Promise<Reply> {
     const response = await fetch(`${url}/v1/${path}`, {
