@@ -357,6 +357,7 @@ describe('runs of the hub', () => {
     let lost = 0
     front.loses = ({ path }) => (path === '/v1/runs/stream' && lost++ === 0 ? 'request' : null)
     const watching = run(`watch last --hub ${front.url}`, { env: { CADRE_API_KEY: token } })
+    await until(() => lost > 0, 'the watcher')
     expect(await says('status', here())).toMatch(/^slots +1 in use, \d+ free\nruns +1 running$/m)
     expect(await tells('cancel last --hub')).toMatch(/^cancelling; its daemon ends it: .* watch \S+ --hub\n$/)
     expect(await watching).toMatchObject({

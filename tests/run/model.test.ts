@@ -1,7 +1,7 @@
 // Random trees of runs against the model: 300 of them. The seed is printed; CADRE_TEST_SEED repeats it.
 
 import type { Database } from 'bun:sqlite'
-import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { afterEach, beforeEach, expect, spyOn, test } from 'bun:test'
 import fc from 'fast-check'
 import { AgentError, agent, Type } from '../../lib/agent/cadre.ts'
 import { brokenRules, openHome, pendingReviews, type Question, treeOf } from '../support/chaos-face.ts'
@@ -56,11 +56,11 @@ const team = (depth: number): fc.Arbitrary<ModelPhase[]> =>
 
 let t: TestEngine
 let db: Database
-beforeAll(async () => {
+beforeEach(async () => {
   t = await testEngine({ agents: { leaf }, slots: 8 })
   db = openHome(t.home)
 })
-afterAll(async () => {
+afterEach(async () => {
   db.close()
   await t.close()
 })
@@ -69,6 +69,32 @@ test('states, reasons, outputs and the tree are what the model says', async () =
   const seed = seedOf('model')
   await fc.assert(fc.asyncProperty(team(3), check), { seed, numRuns: 300 })
   expect(brokenRules(db)).toEqual([])
+}, 120_000)
+
+test('the rules hold after every commit, also when each unit and each group has time for one thing only', async () => {
+  const seed = seedOf('commits')
+  let ms = performance.now()
+  const clock = spyOn(performance, 'now').mockImplementation(() => ++ms * 1_000)
+  let commits = 0
+  const unfollow = t.engine.follow(() => {
+    commits++
+    // An engine stays on its feet when a follower throws, so the rule is kept for the test to see.
+    broken ??= brokenRules(db)[0]
+  })
+  let broken: ReturnType<typeof brokenRules>[number] | undefined
+  try {
+    await fc.assert(
+      fc.asyncProperty(team(3), async phases => {
+        await check(phases)
+        expect(broken).toBeUndefined()
+      }),
+      { seed, numRuns: 60, endOnFailure: true },
+    )
+  } finally {
+    unfollow()
+    clock.mockRestore()
+  }
+  expect(commits).toBeGreaterThan(500)
 }, 120_000)
 
 async function check(phases: ModelPhase[]): Promise<void> {

@@ -1,4 +1,6 @@
 import { expect, test } from 'bun:test'
+import { until } from '../support/bounded.ts'
+import { brokenRules } from '../support/chaos-face.ts'
 import { testEngine } from '../support/engine.ts'
 import { folder } from '../support/folder.ts'
 
@@ -27,5 +29,33 @@ test('a run that cannot be read back fails, and other runs continue', async () =
   const second = await testEngine({ home })
   expect((await second.engine.ended(sound.run_id)).state).toBe('completed')
   expect(await second.engine.ended(broken.run_id)).toMatchObject({ state: 'failed', reason: 'internal' })
+  await second.close()
+})
+
+test('states above a question that an older version did not record are mended', async () => {
+  const home = folder()
+  const first = await testEngine({ home })
+  const { run_id } = await first.start({
+    'team.yml': `
+name: "@local/above"
+version: 1.0.0
+phases:
+  - { name: below, type: team, team: ./below }
+`,
+    'below/team.yml': `
+name: "@local/below"
+version: 1.0.0
+phases:
+  - { name: approve, type: gate, review: { prompt: "Go?" } }
+`,
+  })
+  const states = () => [first.engine.record(run_id).state, first.engine.phases(run_id).phases[0]!.state]
+  await until(() => states().every(state => state === 'awaiting_input'), 'the question')
+  first.engine.store.db.run("UPDATE runs SET state = 'running', reason = NULL WHERE parent_id IS NULL")
+  first.engine.store.db.run("UPDATE phases SET state = 'running', reason = NULL WHERE run_id = ?", [run_id])
+  await first.close()
+  const second = await testEngine({ home })
+  await until(() => second.engine.record(run_id).state === 'awaiting_input', 'the state')
+  expect(brokenRules(second.db)).toEqual([])
   await second.close()
 })

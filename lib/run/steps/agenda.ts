@@ -22,16 +22,23 @@ export class Agenda {
    */
   readonly #thrown = new Set<string>()
   #until = Number.POSITIVE_INFINITY
+  #hasBegun = false
 
   /** Called before a unit of a tree. */
   beginUnit(root: string | null): void {
     const isRepeated = root !== null && this.#thrown.has(root)
     this.#until = isRepeated ? Number.POSITIVE_INFINITY : performance.now() + UNIT_MS
+    this.#hasBegun = false
   }
 
-  /** Whether the unit should leave what is not begun to a later unit. */
-  get timeIsUp(): boolean {
-    return performance.now() >= this.#until
+  /**
+   * Whether the unit may begin another piece of work; what it may not begin is left to a later unit. The first answer in
+   * a unit is always yes, so that a tree gets on however slow the machine is.
+   */
+  mayBegin(): boolean {
+    if (this.#hasBegun) return performance.now() < this.#until
+    this.#hasBegun = true
+    return true
   }
 
   /** Schedules a step of a run. */
@@ -59,7 +66,7 @@ export class Agenda {
     for (const live of steps) {
       steps.delete(live)
       step(live)
-      if (--left === 0 || this.timeIsUp) break
+      if (--left === 0 || !this.mayBegin()) break
     }
     // The rest goes behind the other trees that wait for a unit.
     this.#steps.delete(root)

@@ -7,7 +7,7 @@ import { giveUpPlace } from './key-place.ts'
 import { mapChildEnded } from './map.ts'
 import { endOf, failedOutputs, fileOutputs, type RunEnd } from './run-end.ts'
 import { teamChildEnded } from './team.ts'
-import { followBelow } from './waiting.ts'
+import { followBelow } from './transition.ts'
 import type { Work } from './work.ts'
 
 const EVENT_OF = { completed: 'on_complete', failed: 'on_fail', cancelled: 'on_cancel' } as const

@@ -8,8 +8,9 @@ import { LOST, readRun } from './read.ts'
 import { consider } from './settle.ts'
 import { stopAgain } from './stop.ts'
 import { takeUpTeam } from './team.ts'
+import { followBelow, setClock, tellAbove } from './transition.ts'
 import { dropTree } from './trees.ts'
-import { keepRunTime, setClock } from './waiting.ts'
+import { keepRunTime } from './waiting.ts'
 import type { Work } from './work.ts'
 
 /** Reads a tree into memory and replaces its previous state in memory. Throws when it cannot be read. */
@@ -21,6 +22,11 @@ export function loadTree(work: Work, root: string): void {
     if (row.parent_id === null || work.lives.has(row.parent_id)) loaded.push(readRun(work, row))
   }
   for (const live of loaded.toReversed()) countAbove(live)
+  // A home of an older version may have been left between a question and the states above it.
+  for (const live of loaded.toReversed()) {
+    tellAbove(work, live)
+    if (live.parent) followBelow(work, live.parent, live.row.parent_position!, live.row.reason)
+  }
   for (const live of loaded) {
     if (isNew) clearAgain(work, live)
     takeUp(work, live)

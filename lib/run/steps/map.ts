@@ -149,7 +149,7 @@ export function proceed(work: Work, live: LiveRun, phase: MapPhase): void {
   const mayStart = () =>
     !ending && !progress.stopped && progress.next < progress.total && below.runs.size - below.parked < phase.concurrency
   for (let started = 0; mayStart(); started++) {
-    if (started === STARTS_OF_A_STEP || (started > 0 && work.agenda.timeIsUp)) {
+    if (started === STARTS_OF_A_STEP || !work.agenda.mayBegin()) {
       live.proceeding.add(index)
       return work.agenda.add(live)
     }

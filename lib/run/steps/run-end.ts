@@ -54,7 +54,7 @@ function firstFailed(work: Work, live: LiveRun): PhaseRow | null {
 function evaluateOutputs(work: Work, live: LiveRun): boolean {
   const scope = scopeOf(work, live)
   for (const output of live.team.outputs.slice(live.evaluated.length)) {
-    if (work.agenda.timeIsUp) return false
+    if (!work.agenda.mayBegin()) return false
     live.evaluated.push([output.name, checked(output, output.value.evaluate(scope))])
   }
   return true

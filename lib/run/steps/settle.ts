@@ -40,7 +40,7 @@ export function consider(work: Work, live: LiveRun, position: number): void {
  */
 export function decideWhens(work: Work, live: LiveRun): boolean {
   for (const position of live.undecided) {
-    if (work.agenda.timeIsUp) {
+    if (!work.agenda.mayBegin()) {
       work.agenda.add(live)
       return false
     }

@@ -10,7 +10,7 @@ import { decideWhens } from './settle.ts'
 import { stopRun } from './stop.ts'
 import { startTeam } from './team.ts'
 import { beginAttempt } from './transition.ts'
-import { keepTime, tellAbove } from './waiting.ts'
+import { keepTime } from './waiting.ts'
 import type { Work } from './work.ts'
 
 /** Takes the scheduled steps of a tree, as many as fit into one unit. */
@@ -41,7 +41,6 @@ export function useTurn(work: Work, runId: string): void {
 function step(work: Work, live: LiveRun): void {
   if (work.lives.get(live.id) !== live) return
   if (live.stop) stopRun(work, live, live.stop)
-  tellAbove(work, live)
   if (!decideWhens(work, live)) return
   if ((live.proceeding.size > 0 || live.ready.length > 0) && (live.ending || hasPlace(live))) {
     for (const position of [...live.proceeding]) {
@@ -62,7 +61,7 @@ function startReady(work: Work, live: LiveRun): void {
   for (const position of [...live.ready]) {
     if (live.running >= limit) break
     if (isLeaf(live.phase(position))) leaves++
-    else if (work.agenda.timeIsUp) work.agenda.add(live)
+    else if (!work.agenda.mayBegin()) work.agenda.add(live)
     else start(work, live, position)
   }
   if (leaves > 0 && live.running < limit) work.slots.want(live.root, live)

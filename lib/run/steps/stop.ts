@@ -16,8 +16,7 @@ import {
 } from '../core/core.ts'
 import { closeReview } from './question.ts'
 import { endPhase, failPhase } from './settle.ts'
-import { CLEANUP_MS } from './transition.ts'
-import { setClock } from './waiting.ts'
+import { CLEANUP_MS, setClock } from './transition.ts'
 import type { Work } from './work.ts'
 
 /** Throws unless the run can be asked to end. */

@@ -1,8 +1,21 @@
 // A phase moves from one state to another: in its row, whose fence may refuse, then in memory. A leaf phase holds a slot
-// while it is `running`. What the move means for other phases is decided elsewhere (settle.ts).
+// while it is `running`. The states of its run and of the phases above follow in the same unit: they are
+// `awaiting_input` exactly while a person is asked below them. What the move means for other phases is decided elsewhere
+// (settle.ts).
 
 import { CadreError } from '../../error.ts'
-import { branchKey, isLeaf, type LiveRun, NO_CLOCK, type PhaseState, type RunError, startClock } from '../core/core.ts'
+import {
+  branchKey,
+  type Clock,
+  isLeaf,
+  type LiveRun,
+  NO_CLOCK,
+  type PhaseState,
+  phaseEnded,
+  type RunError,
+  resume,
+  startClock,
+} from '../core/core.ts'
 import type { PhaseChange } from '../store/store.ts'
 import type { Work } from './work.ts'
 
@@ -47,8 +60,46 @@ export function enter(
   if (!work.store.phases.setState(live.id, position, attempt, state, reason)) throw impossible(live, position, state)
   leaveSlot(work, live, position)
   live.enter(position, state, reason)
+  tellAbove(work, live)
   work.notes.changed(live, position)
   work.agenda.add(live)
+}
+
+/** Updates the state of a run, and of the phase above it, according to whether a person is asked in the run. */
+export function tellAbove(work: Work, live: LiveRun): void {
+  const { row, parent } = live
+  const asked = live.awaiting > 0
+  if (asked === (row.state === 'awaiting_input')) return
+  const reason = asked ? (live.phases.find(phase => phase.state === 'awaiting_input')?.reason ?? null) : null
+  const state = asked ? 'awaiting_input' : 'running'
+  if (!work.store.runs.setState(live.id, state, reason)) {
+    throw new CadreError('internal', `run ${live.id} may not become ${state} now`)
+  }
+  row.state = state
+  row.reason = reason
+  work.notes.changed(live)
+  const above = live.siblings
+  if (above) above.asked += asked ? 1 : -1
+  if (parent) followBelow(work, parent, row.parent_position!, reason)
+}
+
+/** Makes a team or map phase wait for a person while a run below it does. */
+export function followBelow(work: Work, live: LiveRun, position: number, reason: string | null): void {
+  const { state } = live.phases[position]!
+  const asked = live.below(position).asked > 0
+  if (phaseEnded(state) || asked === (state === 'awaiting_input')) return
+  if (asked) return enter(work, live, position, 'awaiting_input', reason)
+  enter(work, live, position, 'running', null)
+  setClock(work, live, position, resume(live.phases[position]!.clock, work.world.now()))
+}
+
+/** Sets the clock of a team or map phase. */
+export function setClock({ store, world }: Work, live: LiveRun, position: number, clock: Clock): void {
+  const phase = live.phases[position]!
+  if (clock === phase.clock) return
+  phase.clock = clock
+  store.phases.setClock(live.id, position, clock.deadline, clock.left)
+  if (clock.deadline !== null) world.wakeAt(clock.deadline)
 }
 
 /** Sets a phase back to `pending` for another attempt, at `due` or at once. */
@@ -67,6 +118,7 @@ export function postpone(
   }
   leaveSlot(work, live, position)
   live.enter(position, 'pending', 'retry')
+  tellAbove(work, live)
   phase.failures = failures
   phase.dueAt = due
   phase.clock = NO_CLOCK
@@ -91,6 +143,7 @@ export function end(work: Work, live: LiveRun, position: number, state: PhaseEnd
   live.maps.delete(position)
   live.unready(position)
   live.enter(position, state, change.reason ?? null)
+  tellAbove(work, live)
   work.notes.changed(live, position)
   if (state === 'completed') work.notes.event(live, 'on_phase_complete', position)
   if (state === 'failed') work.notes.event(live, 'on_phase_fail', position)
