@@ -1,14 +1,20 @@
 // Following a run over connections that break: every state and every log line arrives, none twice.
 
 import { expect, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { files, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
 
-const LINES = 120
+const PARTS = 4
+const LINES_EACH = 30
+const LINES = PARTS * LINES_EACH
+/** Says each part once the file with its number is there. */
+const TALK = `for part in $(seq ${PARTS}); do until [ -e $part ]; do sleep 0.02; done; for n in $(seq ${LINES_EACH}); do echo "part $part line $n"; sleep 0.005; done; done`
 const TEAM = {
   'team.yml': `name: "@local/talks"
 version: 1.0.0
 phases:
-  - { name: talk, agent: exec, commands: [{ name: c, run: 'for n in $(seq ${LINES}); do echo "line $n"; sleep 0.01; done' }] }
+  - { name: talk, agent: exec, commands: [{ name: c, run: '${TALK}' }] }
   - { name: below, type: team, depends_on: [talk], team: ./below }
 `,
   'below/team.yml': `name: "@local/below"
@@ -22,14 +28,13 @@ interface Line {
   text: string
 }
 
-/** One connection: reads events until it has seen `most`, or the last one. */
-async function* read(daemon: RunningDaemon, runId: string, lastId: number, most: number) {
+/** One connection: reads events until its reader has enough, or the last one. */
+async function* read(daemon: RunningDaemon, runId: string, lastId: number) {
   const controller = new AbortController()
   const headers = lastId > 0 ? { 'last-event-id': String(lastId) } : {}
   const reply = await fetch(`${daemon.url}/v1/runs/stream?run_id=${runId}`, { headers, signal: controller.signal })
   const decoder = new TextDecoder()
   let rest = ''
-  let seen = 0
   try {
     for await (const chunk of reply.body!) {
       const blocks = (rest + decoder.decode(chunk, { stream: true })).split('\n\n')
@@ -38,7 +43,6 @@ async function* read(daemon: RunningDaemon, runId: string, lastId: number, most:
         const field = (name: string) => new RegExp(`^${name}: (.*)$`, 'm').exec(block)?.[1]
         if (!field('event')) continue
         yield { id: Number(field('id')), event: field('event')!, data: JSON.parse(field('data')!) }
-        if (++seen === most) return
       }
     }
   } finally {
@@ -48,15 +52,16 @@ async function* read(daemon: RunningDaemon, runId: string, lastId: number, most:
 
 test('nothing is lost or doubled over a reconnect', async () => {
   const daemon = await spawnDaemon()
-  const { run_id } = await daemon.call('/v1/runs/start', { path: files(TEAM) })
+  const path = files(TEAM)
+  const { run_id } = await daemon.call('/v1/runs/start', { path })
   const lines: Line[] = []
   let lastId = 0
   let ended = false
-  let connections = 0
   const states = new Map<string, string>()
-  while (!ended) {
-    connections++
-    for await (const { id, event, data } of read(daemon, run_id, lastId, 25)) {
+  // Each connection is cut when a part has begun; the next part begins meanwhile. The last one hears the end.
+  for (let part = 1; part <= PARTS + 1; part++) {
+    writeFileSync(join(path, String(part)), '')
+    for await (const { id, event, data } of read(daemon, run_id, lastId)) {
       expect(id).toBeGreaterThan(lastId)
       lastId = id
       if (event === 'phase') states.set(`${data.run_id} ${data.name}`, data.state)
@@ -65,12 +70,13 @@ test('nothing is lost or doubled over a reconnect', async () => {
       if (event !== 'log' || data.run_id !== run_id) continue
       // Lines come again after a reconnect; their numbers tell.
       lines.push(...(data.lines as Line[]).filter(({ seq }) => seq > (lines.at(-1)?.seq ?? 0)))
+      if (lines.at(-1)!.text.startsWith(`part ${part} `)) break
     }
-    await Bun.sleep(30)
+    expect(ended).toBe(part > PARTS)
   }
-  expect(connections).toBeGreaterThan(2)
   expect(lines.map(({ seq }) => seq)).toEqual(Array.from({ length: LINES }, (_, n) => n + 1))
-  expect(lines.map(({ text }) => text)).toEqual(Array.from({ length: LINES }, (_, n) => `line ${n + 1}`))
+  const said = (_: unknown, n: number) => `part ${Math.floor(n / LINES_EACH) + 1} line ${(n % LINES_EACH) + 1}`
+  expect(lines.map(({ text }) => text)).toEqual(Array.from({ length: LINES }, said))
 
   const { runs } = await daemon.call('/v1/runs/tree', { run_id })
   for (const run of runs) {

@@ -1,6 +1,8 @@
 // What `runs/why` says: a line for each fact, the one where the reason arose first, and the commands to go on with.
 
 import { beforeAll, expect, test } from 'bun:test'
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
 import { until } from '../support/bounded.ts'
 import { files, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
 
@@ -93,10 +95,17 @@ test('a long chain of sub-runs is told from both of its ends', async () => {
 })
 
 test('the phase that failed first is the cause, and the others that failed are listed, cleanup included', async () => {
-  const phases = `{ name: late, agent: exec, commands: [{ name: c, run: "sleep 0.4; exit 3" }] },
+  const phases = `{ name: late, agent: exec, commands: [{ name: c, run: "until [ -e go ]; do sleep 0.02; done; exit 3" }] },
   { name: sums, agent: exec, commands: [{ name: c, run: "exit 4" }] },
   { name: sweep, agent: exec, always: true, depends_on: [late, sums], commands: [{ name: c, run: "exit 5" }] }`
-  const { run_id } = await daemon.call('/v1/runs/start', { path: files({ 'team.yml': team(phases) }) })
+  const path = files({ 'team.yml': team(phases) })
+  const { run_id } = await daemon.call('/v1/runs/start', { path })
+  const stateOf = async (phase: string) => {
+    const all = (await daemon.envelope('/v1/runs/phases', 'run_phases', { run_id })).phases
+    return all.find(({ name }: { name: string }) => name === phase).state
+  }
+  await until(async () => (await stateOf('sums')) === 'failed', 'the first failure')
+  writeFileSync(join(path, 'go'), '')
   expect((await daemon.ended(run_id)).error).toMatchObject({ phase: 'sums' })
   const { lines, next, chain } = await daemon.call('/v1/runs/why', { run_id })
   expect(lines.slice(0, 2)).toEqual([

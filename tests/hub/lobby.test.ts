@@ -4,6 +4,9 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { until } from '../support/bounded.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
 
+/** Longer than any of these tests takes. */
+const WAIT_MS = 30_000
+
 let hub: TestHub
 let token: string
 const TEAM =
@@ -29,10 +32,10 @@ interface Poll {
 }
 
 /** A daemon with a poll that waits. */
-async function poll(offer: object = {}, slots = 1, wait_ms = 8_000): Promise<Poll> {
+async function poll(offer: object = {}): Promise<Poll> {
   const { daemon_id } = await hub.ok(token, 'daemons/register', { name: 'waits', ...offer })
   const started: Poll = { daemon_id, runs: null, ended: Promise.resolve() }
-  started.ended = hub.call(token, 'daemons/poll', { daemon_id, slots, wait_ms }).then(async ({ data }) => {
+  started.ended = hub.call(token, 'daemons/poll', { daemon_id, slots: 1, wait_ms: WAIT_MS }).then(async ({ data }) => {
     // At the end of a test its daemons leave, and the polls that still wait are refused.
     const jobs = data?.jobs ?? []
     started.runs = jobs.map(({ run_id }: { run_id: string }) => run_id)
@@ -53,19 +56,15 @@ test('each run reaches one of the polls that wait, and the others wait on', asyn
   const runs = await Promise.all(Array.from({ length: 10 }, () => dispatch()))
   const busy = () => polls.filter(({ runs }) => runs !== null)
   await until(() => busy().length === 10, 'ten polls with a run')
-  expect(
-    busy()
-      .flatMap(({ runs }) => runs)
-      .sort(),
-  ).toEqual(runs.map(({ run_id }) => run_id).sort())
-  await Promise.all(polls.map(({ ended }) => ended))
-  expect(polls.filter(({ runs }) => runs!.length === 0)).toHaveLength(20)
+  const taken = busy().flatMap(({ runs }) => runs)
+  expect(taken.sort()).toEqual(runs.map(({ run_id }) => run_id).sort())
   await leave(polls)
+  expect(polls.filter(({ runs }) => runs!.length === 0)).toHaveLength(20)
 }, 120_000)
 
 test('a run goes past polls whose daemons lack what it needs, also when one gets it while it waits', async () => {
-  const polls = await Promise.all(Array.from({ length: 5 }, () => poll({ labels: { zone: 'a' } }, 1, 15_000)))
-  const fits = await poll({ labels: { zone: 'b' } }, 1, 15_000)
+  const polls = await Promise.all(Array.from({ length: 5 }, () => poll({ labels: { zone: 'a' } })))
+  const fits = await poll({ labels: { zone: 'b' } })
   const first = await dispatch({ requires: { labels: { zone: 'b' } } })
   await fits.ended
   expect(fits.runs).toEqual([first.run_id])
@@ -83,7 +82,7 @@ test('orders reach the poll of the daemon that has the run, although others wait
   await mine.ended
   const others = await Promise.all(Array.from({ length: 5 }, () => poll()))
   const { daemon_id } = mine
-  const order = hub.ok(token, 'daemons/poll', { daemon_id, slots: 0, wait_ms: 15_000 })
+  const order = hub.ok(token, 'daemons/poll', { daemon_id, slots: 0, wait_ms: WAIT_MS })
   await hub.ok(hub.admin, 'dispatch/cancel', { run_id })
   expect((await order).jobs).toMatchObject([{ kind: 'cancel', run_id }])
   await leave([mine, ...others])

@@ -68,24 +68,33 @@ test('a stream tells nothing more to one who left the realm, and what happens to
   const leaves = await member('leaves')
   const stays = await member('stays')
   const { run_id } = await dispatch()
-  const read = async (token: string) => {
+  /** A stream that has told how things stand, and all that it tells until it ends. */
+  const open = async (token: string) => {
     const headers = { authorization: `Bearer ${token}` }
     const reply = await fetch(`${hub.url}/v1/runs/stream?run_id=${run_id}`, { headers })
     expect(reply.status).toBe(200)
-    let text = ''
-    try {
-      for await (const piece of reply.body!) text += new TextDecoder().decode(piece)
-    } catch {
-      // Cut off.
+    const standing = Promise.withResolvers<void>()
+    const read = async () => {
+      let text = ''
+      try {
+        for await (const piece of reply.body!) {
+          text += new TextDecoder().decode(piece)
+          if (text.includes('"queued"')) standing.resolve()
+        }
+      } catch {
+        // Cut off.
+      }
+      standing.reject(new Error(`it ended with ${text}`))
+      return text
     }
-    return text
+    const whole = read()
+    await standing.promise
+    return { whole }
   }
-  const streams = [read(leaves), read(stays)]
-  await Bun.sleep(200)
+  const streams = await Promise.all([open(leaves), open(stays)])
   await leave('leaves')
   await hub.ok(hub.admin, 'dispatch/cancel', { run_id })
-  const [left, stayed] = await Promise.all(streams)
-  expect(left).toContain('"queued"')
+  const [left, stayed] = await Promise.all(streams.map(({ whole }) => whole))
   expect(left).not.toContain('"cancelled"')
   expect(stayed).toContain('event: end')
   const log = await hub.log()

@@ -92,6 +92,9 @@ function workOf(phase: ModelPhase, position: number, run: ModelRun, n: number): 
   return failures > 0 && phase.onItem === 'stop' ? failed(data) : ['completed', null, data]
 }
 
+/** No run takes this long, but its clock is stopped while a person is asked, and has to go on afterwards. */
+const LONG = '1h'
+
 /** Files by path. */
 export function teamFiles(team: ModelPhase[], folder = ''): Record<string, string> {
   const files: Record<string, string> = {}
@@ -110,11 +113,11 @@ export function teamFiles(team: ModelPhase[], folder = ''): Record<string, strin
       return { ...common, agent: 'leaf', retry, sources: [{ ...source, flaky: phase.flaky }] }
     }
     Object.assign(files, teamFiles(phase.team, `${folder}${name}/`))
-    if (phase.type === 'team') return { ...common, type: 'team', team: `./${name}`, inputs: { n: '{{ inputs.n }}' } }
+    const below = { ...common, team: `./${name}`, timeout: LONG }
+    if (phase.type === 'team') return { ...below, type: 'team', inputs: { n: '{{ inputs.n }}' } }
     return {
-      ...common,
+      ...below,
       type: 'map',
-      team: `./${name}`,
       items: Array.from({ length: phase.items }, (_, item) => item),
       key: 'k{{ item }}',
       inputs: { n: '{{ inputs.n + item }}' },
@@ -136,6 +139,7 @@ export function teamFiles(team: ModelPhase[], folder = ''): Record<string, strin
   files[`${folder}team.yml`] = JSON.stringify({
     name: '@local/model',
     version: '1.0.0',
+    timeout: LONG,
     inputs: [{ name: 'n', type: 'number', required: true }],
     outputs: [{ name: 'all', type: 'list', value: `{{ [${shown.join(', ')}] }}` }, ...plain],
     phases,

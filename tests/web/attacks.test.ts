@@ -217,7 +217,7 @@ describe.skipIf(!hasBrowser)('attacks on the dashboard', () => {
         await told('script', () => load('script', 'src', base + SCRIPT))
         await told('image', () => load('img', 'src', base + '/v1/artifacts/get?run_id=${run_id}&path=files/say/page.svg'))
         const made = open(base + '/#/settings')
-        await new Promise(done => setTimeout(done, 1500))
+        for (const end = Date.now() + 30_000; !made.closed && Date.now() < end; ) await new Promise(done => setTimeout(done, 50))
         await told('window', async () => made.closed ? 'gone' : made.sessionStorage.length)
         return out
       })()

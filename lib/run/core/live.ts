@@ -206,10 +206,10 @@ export class LiveRun {
 
   /** Whether everything in progress in a phase that has begun and not ended waits for a person. */
   phaseWaits(position: number): boolean {
-    const phase = this.phases[position]!
-    if (isLeaf(this.phase(position)) || this.phase(position).type === 'gate') return phase.state === 'awaiting_input'
+    if (this.phases[position]!.state !== 'awaiting_input') return false
+    if (isLeaf(this.phase(position)) || this.phase(position).type === 'gate') return true
     const { runs, idle } = this.below(position)
-    if (runs.size === 0) return phase.state === 'awaiting_input'
+    if (runs.size === 0) return true
     const map = this.maps.get(position)
     const more = map !== undefined && !map.stopped && map.next < map.total
     return idle === runs.size && !more && !this.errands.has(position)

@@ -2,6 +2,7 @@
 // from the rows.
 
 import { type LiveRun, NO_CLOCK, startClock } from '../core/core.ts'
+import { keepRunTime } from './idle.ts'
 import { takeUpMap } from './map.ts'
 import { park, parkExcess } from './places.ts'
 import { LOST, readRun } from './read.ts'
@@ -10,7 +11,6 @@ import { stopAgain } from './stop.ts'
 import { takeUpTeam } from './team.ts'
 import { followBelow, setClock, tellAbove } from './transition.ts'
 import { dropTree } from './trees.ts'
-import { keepRunTime } from './waiting.ts'
 import type { Work } from './work.ts'
 
 /** Reads a tree into memory and replaces its previous state in memory. Throws when it cannot be read. */

@@ -17,6 +17,7 @@ import {
   startClock,
 } from '../core/core.ts'
 import type { PhaseChange } from '../store/store.ts'
+import { setIdle } from './idle.ts'
 import type { Work } from './work.ts'
 
 /** How long an `always` phase without a timeout may take once its run was asked to end. */
@@ -65,7 +66,10 @@ export function enter(
   work.agenda.add(live)
 }
 
-/** Updates the state of a run, and of the phase above it, according to whether a person is asked in the run. */
+/**
+ * Updates the state of a run, and of the phase above it, according to whether a person is asked in the run. Clocks that
+ * were stopped go on as soon as nobody is asked.
+ */
 export function tellAbove(work: Work, live: LiveRun): void {
   const { row, parent } = live
   const asked = live.awaiting > 0
@@ -78,6 +82,7 @@ export function tellAbove(work: Work, live: LiveRun): void {
   row.state = state
   row.reason = reason
   work.notes.changed(live)
+  if (!asked) setIdle(work, live, false)
   const above = live.siblings
   if (above) above.asked += asked ? 1 : -1
   if (parent) followBelow(work, parent, row.parent_position!, reason)

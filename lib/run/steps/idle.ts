@@ -1,0 +1,32 @@
+// A run is idle while everything in progress in it waits for a person: its clock is stopped, and in a map it gives its
+// place to another run.
+
+import { type LiveRun, pause, resume } from '../core/core.ts'
+import { park } from './places.ts'
+import type { Work } from './work.ts'
+
+export function setIdle(work: Work, live: LiveRun, idle: boolean): void {
+  if (live.idle === idle) return
+  live.idle = idle
+  keepRunTime(work, live)
+  const { row, parent } = live
+  const above = live.siblings
+  if (!parent || !above) return
+  above.idle += idle ? 1 : -1
+  if (idle && !live.parked) {
+    park(live)
+    parent.proceeding.add(row.parent_position!)
+  }
+  work.agenda.add(parent)
+}
+
+/** Stops the clock of a run while the run is idle, and starts it again afterwards. */
+export function keepRunTime({ store, world }: Work, { id, idle, row }: LiveRun): void {
+  const before = { deadline: row.deadline, left: row.time_left }
+  const clock = idle ? pause(before, world.now()) : resume(before, world.now())
+  if (clock === before) return
+  row.deadline = clock.deadline
+  row.time_left = clock.left
+  store.runs.setClock(id, clock.deadline, clock.left)
+  if (clock.deadline !== null) world.wakeAt(clock.deadline)
+}
