@@ -41,6 +41,10 @@ function unmark(marked: string): { text: string; place: string } {
   return { text: marked.replace('»', ''), place: `${before.length}:${before.at(-1)!.length + 1}` }
 }
 
+const IN_DEFAULT =
+  'templates are not read in `default`: write the value itself; or leave `default` out, and write what there is without a value where it is used: `{{ x == null ? … : x }}`'
+const IN_CHOICES = 'templates are not read in `choices`: write each choice itself, or leave `choices` out'
+
 describe('one mistake, marked by »', () => {
   const cases: [lines: string[], problem: string][] = [
     [[`name: a, ${EXEC}`, `name: »a, ${EXEC}`], 'another phase is named `a`'],
@@ -248,6 +252,26 @@ describe('one mistake, marked by »', () => {
     [['»name: a, type: team'], '`team` is missing'],
     [['»name: a, team: ./c'], '`type: team` is missing'],
     [['»name: a, type: map, team: ./c'], '`items` is missing'],
+    [
+      ["name: a, type: gate, review: { prompt: x, inputs: [{ name: b, default: »'{{ phases.x.text }}' }] }"],
+      IN_DEFAULT,
+    ],
+    [["name: a, type: gate, review: { prompt: x, inputs: [{ name: b, choices: [»'{{ inputs.x }}'] }] }"], IN_CHOICES],
+    [
+      ['name: a, type: map, team: ./c, items: »inputs.names'],
+      'expected a list, not the text "inputs.names": write it as a template, "{{ inputs.names }}"',
+    ],
+    [
+      [
+        `name: b, ${EXEC}`,
+        `name: a, type: map, depends_on: [b], team: ./c, items: »"phases['b'].data.items.filter(i, i.open)"`,
+      ],
+      `expected a list, not the text "phases['b'].data.items.filter(i, i.open)": write it as a template, "{{ phases['b'].data.items.filter(i, i.open) }}"`,
+    ],
+    [
+      ['name: a, agent: issues, action: search, sources: [{ name: e, ref: x, limit: »inputs.most }]'],
+      'expected a whole number from 1 to 10000, not the text "inputs.most": write it as a template, "{{ inputs.most }}"',
+    ],
     [['name: a, type: map, team: ./c, items: »3'], 'expected a list, not the number 3'],
     [['name: a, type: map, team: ./c, items: "{{ »3 }}"'], '`items` must give a list, but this gives int'],
     [['name: a, type: map, team: ./c, items: "{{ »item }}"'], '`item` exists only in the `key` and `inputs` of a map'],
@@ -308,12 +332,21 @@ describe('inputs and outputs', () => {
       '{ name: a, secret: true, default: »y }',
       'a secret input must not have a default, which would be readable in the file',
     ],
+    ["{ name: a, default: »'{{ inputs.b }}' }", IN_DEFAULT],
+    ["{ name: a, type: list, default: [x, { y: »'on {{ run.name }}' }] }", IN_DEFAULT],
+    ["{ name: a, type: number, default: »'{{ size(inputs.b) }}' }", IN_DEFAULT],
+    ["{ name: a, choices: [x, »'{{ inputs.b }}'] }", IN_CHOICES],
     ['{ name: a, secret: »true, type: list }', 'a secret input must be of type string, not list'],
     ['{ name: a }, { name: »a }', 'another input is named `a`'],
   ]
   test.each(cases)('%s', async (inputs, problem) => {
     const { text, place } = unmark(`${HEAD}inputs: [${inputs}]\nphases: [{ name: p, ${EXEC} }]`)
     expect(await problems(text)).toEqual([`${place} ${problem}`])
+  })
+
+  test('a template of another program may be a default', async () => {
+    const inputs = "inputs: [{ name: a, default: '{{ .Names }} {{ user }} {{ item_count }}' }]"
+    expect(await problems(`${HEAD}${inputs}\nphases: [{ name: p, ${EXEC} }]`)).toEqual([])
   })
 
   test('outputs may name any phase, listeners aside', async () => {

@@ -63,6 +63,7 @@ describe('values', () => {
     ["timestamp('2024-01-01T00:00:00Z')", {}, '2024-01-01T00:00:00.000Z'],
     ["duration('90s')", {}, '90s'],
     ['7u', {}, 7],
+    ["inputs.n > 1 ? 'a' : dyn(null)", { n: 1 }, null],
   ]
   test.each(cases)('%s', (text, inputs, result) => expect(evaluate(text, inputs)).toEqual(result))
 
@@ -131,6 +132,21 @@ describe('mistakes', () => {
     ['double("a", 1)', 0, "found no matching overload for 'double(string, int)'"],
     ['math.round("a")', 0, "found no matching overload for 'mathNamespace.round(string)'"],
     ['(1).size()', 1, "found no matching overload for 'int.size()'"],
+    [
+      "inputs.n > 1 ? 'a' : null",
+      0,
+      "Ternary branches must have the same type, got 'string' and 'null': write `dyn(null)` for the null",
+    ],
+    [
+      'inputs.n > 1 ? null : 2',
+      0,
+      "Ternary branches must have the same type, got 'null' and 'int': write `dyn(null)` for the null",
+    ],
+    [
+      "inputs.n > 1 ? 1 : 'a'",
+      0,
+      "Ternary branches must have the same type, got 'int' and 'string': put one of them into `dyn(…)`",
+    ],
     ['', 0, 'an expression is expected here'],
     ["inputs.s.matches('(')", 17, `this must be a regular expression of RE2 (${SYNTAX}): missing closing ): \`(\``],
     [

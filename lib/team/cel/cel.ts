@@ -9,5 +9,6 @@ export {
   constant,
   hasTemplate,
   type Site,
+  templateIn,
 } from './template.ts'
 export { Work } from './work.ts'

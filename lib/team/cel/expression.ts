@@ -6,7 +6,7 @@ import type { ASTNode, Environment } from '@marcbachmann/cel-js'
 import type { Json } from '../../json.ts'
 import { type Evaluation, evaluateIn } from './evaluation.ts'
 import { registerFunctions } from './functions.ts'
-import { explain, inItsForm, type Mistake, mistakeOf, withoutTexts } from './hints.ts'
+import { explain, inItsForm, inOneType, type Mistake, mistakeOf, withoutTexts } from './hints.ts'
 import { checkKeys, meter, stopAtRefusal } from './meter.ts'
 import { contextOf, forgiveMissing } from './reading.ts'
 import { type Names, Survey, type Use } from './survey.ts'
@@ -112,7 +112,7 @@ export function parseExpression(text: string, names: Names): Parsed {
 }
 
 function callMistake(error: unknown): Mistake {
-  return inItsForm(mistakeOf(error), () => cel().getDefinitions().functions)
+  return inItsForm(inOneType(mistakeOf(error)), () => cel().getDefinitions().functions)
 }
 
 function namesAny(uses: readonly Use[], { incomplete }: Evaluation): boolean {

@@ -53,6 +53,16 @@ export function mistakeOf(error: unknown): Mistake {
   }
 }
 
+const BRANCHES = /^Ternary branches must have the same type, got '(.*)' and '(.*)'$/
+
+/** Adds to `?:` with results of two types how CEL takes them. */
+export function inOneType(mistake: Mistake): Mistake {
+  const [, ...types] = BRANCHES.exec(mistake.message) ?? []
+  if (types.length === 0) return mistake
+  const how = types.includes('null') ? 'write `dyn(null)` for the null' : 'put one of them into `dyn(…)`'
+  return { ...mistake, message: `${mistake.message}: ${how}` }
+}
+
 /** How a function is called: alone, or after a type of value or a namespace. */
 export type Callable = { name: string; receiverType: string | null }
 

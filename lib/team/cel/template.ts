@@ -32,13 +32,24 @@ const ENVIRONMENT = /^\/phases\/\d+\/(?:commands\/\d+\/)?env\//
 const MAX_PIECES = 400
 
 /** `{{` before one of our names, which marks one of our templates and not one of another program. */
-const OURS = /\{\{\s*(?:inputs|phases|secrets|run|item|index)\b/
+const OURS = /\{\{\s*(?:(?:inputs|phases|secrets|run|item|index)\b|[^{}]{0,200}(?<![.\w])(?:inputs|phases|item)[.[])/
 
 const COMMAND_HINT = 'templates are not read in `run`: put the value in `env` and use "$NAME" here'
 const GITHUB_HINT = "`${{ }}` is not read: write `{{ }}` (a dollar sign before a value is written `{{ '$' }}`)"
 
 export function hasTemplate(text: string): boolean {
   return text.replaceAll('{{{{', '').includes('{{')
+}
+
+/** The first text, at any depth of a value that is never evaluated, that was meant as one of our templates. */
+export function templateIn(node: Node): Scalar | null {
+  if (node.kind === 'scalar') return typeof node.value === 'string' && OURS.test(node.value) ? node : null
+  const below = node.kind === 'list' ? node.items : [...node.entries.values()].map(entry => entry.node)
+  for (const each of below) {
+    const found = templateIn(each)
+    if (found) return found
+  }
+  return null
 }
 
 /** A template that always gives `value`. */

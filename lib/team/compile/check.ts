@@ -65,13 +65,13 @@ export function checkValue(node: Node, schema: TSchema, templates: Templates = f
     case 'object':
       return node.kind === 'map'
         ? [...checkObject(node, rule, read), ...checkTogether(node, schema)]
-        : [wrong(node, rule)]
+        : [wrong(node, rule, read)]
     case 'array':
       return checkList(node, rule, read)
     case undefined:
       return []
     default:
-      return node.kind === 'scalar' ? checkScalar(node, rule) : [wrong(node, rule)]
+      return node.kind === 'scalar' ? checkScalar(node, rule, read) : [wrong(node, rule, read)]
   }
 }
 
@@ -89,8 +89,17 @@ function isAlone(text: string): boolean {
   return text.startsWith('{{') && text.endsWith('}}')
 }
 
-function wrong(node: Node, rule: JsonSchema): Finding {
-  return { place: node, message: `expected ${expected(rule)}, not ${kindOf(node)}` }
+function wrong(node: Node, rule: JsonSchema, templates: Templates): Finding {
+  const hint = templates === true ? templateHint(node) : ''
+  return { place: node, message: `expected ${expected(rule)}, not ${kindOf(node)}${hint}` }
+}
+
+/** How to write a text that looks like an expression, such as `inputs.names`. */
+function templateHint(node: Node): string {
+  const text = node.kind === 'scalar' && typeof node.value === 'string' ? node.value.trim() : ''
+  if (!/^(?:inputs|phases|item)[.[]/.test(text)) return ''
+  const quote = text.includes('"') ? "'" : '"'
+  return `: write it as a template, ${quote}{{ ${text} }}${quote}`
 }
 
 /** The alternatives of a value. In an object with properties they are rules over its fields (see `checkTogether`). */
@@ -107,7 +116,7 @@ function checkUnion(node: Node, rule: JsonSchema, branches: TSchema[], templates
   if (results.some(({ found }) => found.length === 0)) return []
   const kind = node.kind === 'map' ? 'object' : node.kind === 'list' ? 'array' : null
   const meant = results.filter(({ branch }) => branch.type === kind)
-  return kind && meant.length === 1 ? meant[0]!.found : [wrong(node, rule)]
+  return kind && meant.length === 1 ? meant[0]!.found : [wrong(node, rule, templates)]
 }
 
 function checkChoice(node: Node, rule: JsonSchema): Finding[] {
@@ -184,26 +193,26 @@ function isNumber(node: Node): boolean {
 }
 
 function checkList(node: Node, rule: JsonSchema, templates: Templates): Finding[] {
-  if (node.kind !== 'list') return [wrong(node, rule)]
+  if (node.kind !== 'list') return [wrong(node, rule, templates)]
   const { minItems = 0, maxItems = Number.POSITIVE_INFINITY } = rule
   if (node.items.length < minItems) return [{ place: node, message: `expected at least ${minItems} in this list` }]
   if (node.items.length > maxItems) return [{ place: node.items[maxItems]!, message: `expected at most ${maxItems}` }]
   return rule.items ? node.items.flatMap(item => checkValue(item, rule.items!, templates)) : []
 }
 
-function checkScalar(node: Scalar, rule: JsonSchema): Finding[] {
+function checkScalar(node: Scalar, rule: JsonSchema, templates: Templates): Finding[] {
   const { value } = node
   switch (rule.type) {
     case 'string':
-      if (typeof value === 'string') return fits(value, rule) ? [] : [wrong(node, rule)]
+      if (typeof value === 'string') return fits(value, rule) ? [] : [wrong(node, rule, templates)]
       return [{ place: node, message: `expected ${expected(rule)}, not ${kindOf(node)}${quoteHint(node, rule)}` }]
     case 'number':
     case 'integer':
-      return typeof value === 'number' && within(value, rule) ? [] : [wrong(node, rule)]
+      return typeof value === 'number' && within(value, rule) ? [] : [wrong(node, rule, templates)]
     case 'boolean':
-      return typeof value === 'boolean' ? [] : [wrong(node, rule)]
+      return typeof value === 'boolean' ? [] : [wrong(node, rule, templates)]
     case 'null':
-      return value === null ? [] : [wrong(node, rule)]
+      return value === null ? [] : [wrong(node, rule, templates)]
     default:
       return []
   }

@@ -1,11 +1,17 @@
-// Declared inputs of a team or of a review's form. Their defaults and choices must have the declared type.
+// Declared inputs of a team or of a review's form. Their defaults and choices must have the declared type, and are the
+// same in every run: templates are not read in them.
 
 import type { Json } from '../../json.ts'
+import { templateIn } from '../cel/cel.ts'
 import { type Field, type FieldType, problemWith } from '../model/model.ts'
 import type { Source } from '../yaml/yaml.ts'
 import { field, itemsOf, type Node, textOf, toJson } from '../yaml/yaml.ts'
 import { isTrue } from './compilation.ts'
 import { FIELD_TYPES } from './schema.ts'
+
+const IN_DEFAULT =
+  'templates are not read in `default`: write the value itself; or leave `default` out, and write what there is without a value where it is used: `{{ x == null ? … : x }}`'
+const IN_CHOICES = 'templates are not read in `choices`: write each choice itself, or leave `choices` out'
 
 export function compileFields(source: Source, list: Node | undefined): Field[] {
   const seen = new Set<string>()
@@ -32,8 +38,17 @@ function compileField(source: Source, node: Node): Field | null {
   const choiceNodes = itemsOf(field(node, 'choices'))
   const choices = choiceNodes.map(toJson)
   const secret = isTrue(field(node, 'secret'))
-  for (const [at, choice] of choices.entries()) report(source, choiceNodes[at]!, choice, type)
-  if (defaultNode) report(source, defaultNode, toJson(defaultNode), type, choices)
+  const isLiteral = (literal: Node, otherwise: string): boolean => {
+    const template = templateIn(literal)
+    if (template) source.report(template, otherwise)
+    return template === null
+  }
+  for (const [at, choice] of choices.entries()) {
+    if (isLiteral(choiceNodes[at]!, IN_CHOICES)) report(source, choiceNodes[at]!, choice, type)
+  }
+  if (defaultNode && isLiteral(defaultNode, IN_DEFAULT)) {
+    report(source, defaultNode, toJson(defaultNode), type, choices)
+  }
   if (secret && type !== 'string')
     source.report(field(node, 'secret')!, `a secret input must be of type string, not ${type}`)
   if (secret && defaultNode)
