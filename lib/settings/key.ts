@@ -11,7 +11,7 @@ import { didYouMean } from '../spelling.ts'
 import { labelsProblem } from './labels.ts'
 import { entryProblem, SECRET_NAME, teamsProblem } from './named.ts'
 import { isReference } from './references.ts'
-import { GLOBAL, leavesOf, namesAt, schemasAt, valueAt } from './tree.ts'
+import { GLOBAL, leavesOf, namesAt, schemasAt, takesNames, valueAt } from './tree.ts'
 import { trustProblem } from './trust.ts'
 import { typed } from './typed.ts'
 
@@ -71,9 +71,16 @@ export function keyProblem(path: readonly string[], agents?: Agents): string | n
   if (agents && !definition) return noAgent(reference, agents)
   if (!definition || schemasAt(definition.settings, rest).length > 0) return null
   const from = rest.findIndex((_, at) => schemasAt(definition.settings, rest.slice(0, at + 1)).length === 0)
-  const known = namesAt(definition.settings, rest.slice(0, from))
+  const above = rest.slice(0, from)
+  const known = namesAt(definition.settings, above)
+  const forms = known.map(name => formOf(definition, [...above, name], name))
   const owner = from === 0 ? `the agent ${reference}` : ['agents', reference, ...rest.slice(0, from)].join('.')
-  return `${owner} takes ${known.join(', ') || 'no settings'}${didYouMean(rest[from]!, known)}`
+  return `${owner} takes ${forms.join(', ') || 'no settings'}${didYouMean(rest[from]!, known)}`
+}
+
+/** The key that is set for the setting at `path` of an agent: of a mapping of names, that of one name. */
+export function formOf({ settings }: AgentDefinition, path: readonly string[], key: string): string {
+  return schemasAt(settings, path).some(takesNames) ? `${key}.NAME` : key
 }
 
 function secretKeyProblem([, name = '', field, ...more]: readonly string[]): string | null {
@@ -140,7 +147,10 @@ export function checkValue(path: readonly string[], value: Json, agents?: Agents
   if (!definition) return value
   // Several schemas are the branches of a union, and the value must match one of them.
   const wrong = schemasAt(definition.settings, rest).map(schema => unfit(schema, value))
-  if (wrong.every(found => found !== null)) fail(key, wrong[0]!)
+  if (wrong.every(found => found !== null)) {
+    const form = isObject(value) ? key : formOf(definition, rest, key)
+    fail(key, form === key ? wrong[0]! : `${wrong[0]}: set ${form}, each by its name`)
+  }
   return value
 }
 

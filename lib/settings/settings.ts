@@ -21,7 +21,7 @@ import { unlessAborted } from '../wait.ts'
 import { outputOf } from './command.ts'
 import { change, readDocument, toObject } from './file.ts'
 import { verdicts } from './judge.ts'
-import { checkKey, checkValue, faults, keyProblem, pathOf, unknownKeys } from './key.ts'
+import { checkKey, checkValue, faults, formOf, keyProblem, pathOf, unknownKeys } from './key.ts'
 import { labelsIn } from './labels.ts'
 import { placeInEntry, type SecretReader, secretText, whyNoSecret } from './named.ts'
 import { commandsIn, isReference, Lookups, type Resolved, type Sources } from './references.ts'
@@ -178,8 +178,9 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
     const wrong = faults(definition.settings, settings)
     for (const { path, message } of wrong) {
       const key = prefix + path.replaceAll('/', '.')
-      const isUnset = message === 'is required' || valueAt(settings, path.split('/').slice(1)) === null
-      const set = `set it with: ${commandLine('settings', 'set', key, '-')}`
+      const below = path.split('/').slice(1)
+      const isUnset = message === 'is required' || valueAt(settings, below) === null
+      const set = `set it with: ${commandLine('settings', 'set', formOf(definition, below, key), '-')}`
       const what =
         message === 'unknown property'
           ? `is not known: ${keyProblem(key.split('.'), { get: () => definition, names: () => [] })}`

@@ -126,6 +126,12 @@ export function namesAt(schema: TSchema, path: readonly string[]): string[] {
     .flatMap(each => Object.keys((each as JsonSchema).properties ?? {}))
 }
 
+/** Whether a value is a mapping whose keys are names that people choose, such as channels. */
+export function takesNames(schema: TSchema): boolean {
+  const { properties, patternProperties, additionalProperties } = schema as JsonSchema
+  return properties === undefined && (patternProperties !== undefined || typeof additionalProperties === 'object')
+}
+
 /** The branches of a union, or the schema itself. */
 function alternatives(schema: TSchema): TSchema[] {
   const { anyOf = [], oneOf = [], items } = schema as JsonSchema

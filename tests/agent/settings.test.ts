@@ -196,6 +196,12 @@ describe('keys and values', () => {
     ['agents.email.provider', 'none', 'must be an object'],
     ['agents.email.channels.ops', 5.5, 'must be a string or an object'],
     ['agents.email.channels', { ops: ['a'] }, 'ops must be a string or an object'],
+    [
+      'agents.email.channels',
+      'https://hook.test/x',
+      'must be an object: set agents.email.channels.NAME, each by its name',
+    ],
+    ['agents.email.chanels.ops', 'https://hook.test/x', 'channels.NAME, provider (did you mean `channels`?)'],
   ])('%s = %j is refused with what is expected: %s', async (key, value, expected) => {
     const { file, settings } = await opened()
     const error = await refusal(() => settings.set(key, value as Json, agents))
@@ -276,6 +282,9 @@ describe("an agent's settings", () => {
       },
     ])
     expect(settings.problems('wiki@eu', wiki).map(({ path }) => path)).toContain('agents.wiki@eu.email')
+    expect(settings.problems('email', email).map(({ message }) => message)).toContain(
+      'agents.email.channels is not set; set it with: bun daemon.ts settings set agents.email.channels.NAME -',
+    )
     const error = await refusal(() => settings.of('wiki', wiki))
     expect(error.status).toBe(400)
     expect(error.details).toHaveLength(2)

@@ -404,7 +404,8 @@ test.each([
 test('the database may be named by the url', () => {
   expect(database.missing!({ url: 'postgres://acme.test/db' })).toEqual([])
   expect(database.missing!({ url: 'postgres://acme.test' })).toEqual(['database'])
-  expect(database.missing!({})).toEqual(['database'])
+  expect(database.missing!({ host: 'acme.test' })).toEqual(['database'])
+  expect(database.missing!({})).toEqual(['url'])
 })
 
 describe.skipIf(!at('postgres'))('a connection that breaks', () => {

@@ -104,6 +104,21 @@ const MISTAKES: Record<string, Mistake> = {
     settings: { access_key_id: 'key-of-the-test', secret_access_key: 'secret-of-the-test', region: 'Europe' },
     says: /agents\.objectstore@region\.region must be a region of AWS: write the region of the bucket, such as eu-west-1/,
   },
+  'no channel': {
+    reference: 'chat@none',
+    settings: {},
+    says: /agents\.chat@none\.channels is not set; set it with: bun \S*daemon\.ts settings set agents\.chat@none\.channels\.NAME -/,
+  },
+  'nothing about a database': {
+    reference: 'database@none',
+    settings: { tls: true },
+    says: /agents\.database@none\.url is not set; set it with: bun \S*daemon\.ts settings set agents\.database@none\.url -/,
+  },
+  'the parts of a database without its name': {
+    reference: 'database@parts',
+    settings: { host: '127.0.0.1', user: 'ada' },
+    says: /agents\.database@parts\.database is not set; set it with: bun \S*daemon\.ts settings set agents\.database@parts\.database -/,
+  },
   'the path of a database that depends on a folder': {
     reference: 'database@relative',
     settings: { provider: 'sqlite', database: 'data.db' },

@@ -70,11 +70,15 @@ export function whyNoAccess(settings: Given) {
   }
 }
 
-/** The settings that are missing. A URL that is a reference may name the database. */
+/**
+ * The settings that are missing: the URL, which has everything, unless somebody has begun to set the parts of it. A URL
+ * that is a reference may name the database.
+ */
 export function missingAccess(settings: DatabaseSettings): string[] {
-  const { url } = settings
+  const { url, provider, host, port, user, password } = settings
   const isOpen = url !== undefined && partsOf(url) === null
-  return isOpen || merged(settings).database !== undefined ? [] : ['database']
+  if (isOpen || merged(settings).database !== undefined) return []
+  return [url, provider, host, port, user, password].some(part => part !== undefined) ? ['database'] : ['url']
 }
 
 /** The access that settings describe in which `whyNoAccess` finds nothing. */
