@@ -18,6 +18,7 @@ import {
   agent,
   DURATION_PATTERN,
   type Effect,
+  type FileRecord,
   type Json,
   parseDuration,
   replyError,
@@ -152,17 +153,21 @@ async function request(
     ...(entry.timeout && { timeout: parseDuration(entry.timeout)! }),
   })
   if (!isExpected(reply, entry.expect_status)) {
-    throw await replyError(reply, `[${context.place}] ${entry.name}: ${method} ${hostOf(entry.url)}`)
+    const doing = `[${context.place}] ${entry.name}: ${method} ${hostOf(entry.url)}`
+    throw await replyError(reply, doing, {
+      401: entry.headers
+        ? `check the credential in \`headers\` of the entry ${entry.name}`
+        : `the entry ${entry.name} has no \`headers\`: a credential stands there, such as Authorization: Bearer {{ secrets.NAME }}`,
+    })
   }
 
   const file = await context.write(entry.name, reply.body ?? '')
   const content_type = reply.headers.get('content-type')
   const data = { status: reply.status, bytes: file.bytes, content_type, etag: reply.headers.get('etag') }
-  const json =
-    isJson(content_type) && file.bytes > 0 && file.bytes <= JSON_MOST ? await parse(file.path, context) : undefined
+  const { json, lack = '' } = isJson(content_type) && file.bytes > 0 ? await jsonOf(file, context) : {}
   const location = reply.headers.get('location')
   return {
-    text: `${method} ${hostOf(entry.url)}: ${reply.status}, ${file.bytes} bytes`,
+    text: `${method} ${hostOf(entry.url)}: ${reply.status}, ${file.bytes} bytes${lack}`,
     data: json === undefined ? data : { ...data, json },
     ...(location && { external: { url: location } }),
   }
@@ -176,13 +181,18 @@ function isJson(type: string | null): boolean {
   return /^[^;]*[/+]json\s*(;|$)/i.test(type ?? '')
 }
 
-/** The parsed body. A body with content type JSON that is not valid JSON is still delivered as a file. */
-async function parse(path: string, context: AgentContext<unknown>): Promise<Json | undefined> {
+/** The parsed body, or why there is none. The file has the body in any case. */
+async function jsonOf(
+  { path, bytes }: FileRecord,
+  context: AgentContext<unknown>,
+): Promise<{ json?: Json; lack?: string }> {
+  if (bytes > JSON_MOST) {
+    return { lack: `, too large for \`json\` (at most 256 KiB): ask for less at once, or read ${path}` }
+  }
   try {
-    return (await (await context.read(path)).json()) as Json
+    return { json: (await (await context.read(path)).json()) as Json }
   } catch {
-    context.log(`the body has the content type JSON but is not valid JSON; ${path} contains it as received`)
-    return undefined
+    return { lack: `, and \`json\` is missing because it is not valid JSON: ${path} has it as received` }
   }
 }
 

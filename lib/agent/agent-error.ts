@@ -45,3 +45,8 @@ export function withSent({ message, code, hint, retryable, cause }: AgentError, 
 export function withMessage({ code, hint, retryable, sent, cause }: AgentError, message: string): AgentError {
   return new AgentError(message, { code, retryable, cause, ...(sent && { sent }), ...(hint && { hint }) })
 }
+
+/** The same error with another hint. */
+export function withHint({ message, code, retryable, sent, cause }: AgentError, hint: string): AgentError {
+  return new AgentError(message, { code, hint, retryable, cause, ...(sent && { sent }) })
+}

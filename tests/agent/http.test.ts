@@ -77,8 +77,10 @@ describe('a source', () => {
     server.on('/more', () => new Response(of(256 * 1024 + 1), { headers: type }))
     server.on('/page', () => new Response('<html>', { headers: type }))
     server.on('/text', () => new Response('"x"'))
+    const texts: string[] = []
     const has = async (path: string) => {
-      const { data } = await source.run({ name: 'x', url: server.url + path }, testContext().context)
+      const { data, text } = await source.run({ name: 'x', url: server.url + path }, testContext().context)
+      texts.push(text.replace(/^GET \S+: 200, \d+ bytes/, ''))
       return 'json' in (data as object)
     }
     expect([await has('/most'), await has('/more'), await has('/page'), await has('/text')]).toEqual([
@@ -87,6 +89,25 @@ describe('a source', () => {
       false,
       false,
     ])
+    expect(texts).toEqual([
+      '',
+      ', too large for `json` (at most 256 KiB): ask for less at once, or read files/phase/x',
+      ', and `json` is missing because it is not valid JSON: files/phase/x has it as received',
+      '',
+    ])
+  })
+
+  test('a 401 names the fields of the entry that have the credential', async () => {
+    using server = faultServer()
+    server.on('/', () => new Response('who are you', { status: 401 }))
+    const hintOf = async (given: object) =>
+      (await failure(source.run({ name: 'x', url: `${server.url}/`, ...given }, testContext().context))).hint
+    expect(await hintOf({ headers: { authorization: `Bearer ${TOKEN}` } })).toBe(
+      'check the credential in `headers` of the entry x',
+    )
+    expect(await hintOf({})).toBe(
+      'the entry x has no `headers`: a credential stands there, such as Authorization: Bearer {{ secrets.NAME }}',
+    )
   })
 
   test.each([

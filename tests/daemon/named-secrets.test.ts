@@ -74,6 +74,10 @@ test('a secret of a password manager reaches commands and requests, is asked aga
 
   writeFileSync(join(vault, 'token'), 'canary/second+token')
   const stale = await run()
+  expect(stale.phases[1].error).toMatchObject({
+    code: 'unauthorized',
+    hint: 'check secrets.key and secrets.token, which the entry reply.json sends',
+  })
   const renewed = await run()
   expect([renewed.ended.state, asked()]).toEqual(['completed', 2])
   expect(vendor.seen.at(-1)!.headers.get('authorization')).toBe('Bearer canary/second+token')

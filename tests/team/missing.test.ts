@@ -18,6 +18,7 @@ const PHASES: Record<string, PhaseValue> = {
   skipped: ended('skipped', { reason: 'when' }),
   failed: ended('failed', { error: { code: 'timeout', message: 'took too long' } }),
   stopped: ended('failed', { data: { total: 2 } }),
+  one: ended('completed', { files: [{ name: 'a', path: 'files/one/a', bytes: 1, sha256: '' }] }),
 }
 
 const EXEC = 'agent: exec, commands: [{ name: c, run: x }]'
@@ -27,6 +28,7 @@ phases:
   - { name: skipped, ${EXEC} }
   - { name: failed, ${EXEC} }
   - { name: stopped, ${EXEC} }
+  - { name: one, ${EXEC} }
 `
 const given: Partial<Scope> = {
   inputs: { given: 'x', doc: 'files/a/b.md' },
@@ -82,6 +84,27 @@ test('a value that is missing in a completed phase is an error', async () => {
   )
 })
 
+describe('and the error says what the phase gave, and what it said', () => {
+  const cases: [value: string, says: string][] = [
+    [
+      '{{ phases.done.data.gone }}',
+      'No such key: gone (did you mean `none`?): data of phase done has total, none (ok) in `',
+    ],
+    [
+      "{{ phases['done'].data['totl'] }}",
+      'No such key: totl (did you mean `total`?): data of phase done has total, none (ok) in `',
+    ],
+    ['{{ phases.done.data.none.deep }}', 'No such key: deep: data.none of phase done is null (ok) in `'],
+    ['{{ phases.done.data.?gone.orValue(0) + phases.done.data.gone }}', 'data of phase done has total, none (ok) in `'],
+    ['{{ phases.done.files[0].path }}', ': phase done has no files in `'],
+    ['{{ phases.one.files[3].path }}', ': phase one has only 1 in `'],
+    ['{{ phases.done.data.total > 1 ? [][2] : 0 }}', 'index out of bounds, index 2 >= size undefined in `'],
+  ]
+  test.each(cases)('%s', async (value, says) => {
+    await expect(output(value)).rejects.toThrow(says)
+  })
+})
+
 describe('when', () => {
   const when = async (text: string) => {
     const more = `  - { name: last, depends_on: [done, skipped], when: ${JSON.stringify(text)}, ${EXEC} }\n`
@@ -96,7 +119,7 @@ describe('when', () => {
 
   test('must give a bool all the same', async () => {
     await expect(when('phases.skipped.data.ok')).rejects.toThrow(
-      'team.yml:9:55: `when` must give a bool, but this gave null',
+      'team.yml:10:55: `when` must give a bool, but this gave null',
     )
     await expect(when('phases.skipped.data.total > 1')).rejects.toThrow('`when` must give a bool, but this gave null')
     await expect(when('phases.done.data.total')).rejects.toThrow('`when` must give a bool, but this gave 3')

@@ -4,14 +4,15 @@
 import { mkdir, rm } from 'node:fs/promises'
 import { join, resolve } from 'node:path'
 import type { AgentContext, AgentResult, FileRecord } from '../../agent/agent-context.ts'
-import { AgentError } from '../../agent/agent-error.ts'
+import { AgentError, withHint } from '../../agent/agent-error.ts'
 import type { AgentDefinition, Handler } from '../../agent/define.ts'
 import { diskFull, recordFiles, type SmallFile } from '../../agent/files.ts'
 import { makeFolders, type Obstacle } from '../../agent/folders.ts'
 import { CadreError } from '../../error.ts'
 import { isObject, type Json, type JsonObject, notJson } from '../../json.ts'
 import { problems } from '../../schema.ts'
-import type { AgentCall, GatePhase, Scope, StandardPhase, Team } from '../../team/team.ts'
+import { listed } from '../../spelling.ts'
+import type { AgentCall, GatePhase, Scope, StandardPhase, Team, Template } from '../../team/team.ts'
 import { takeTurns } from '../../turns.ts'
 import { type Binding, bounded, type ContextHooks, type EngineHost, type RunError } from '../core/core.ts'
 import { stillNamed } from '../files/files.ts'
@@ -62,6 +63,8 @@ const FIND_GRACE_MS = 500
 interface Call {
   name: string
   entry: JsonObject
+  /** The secrets that stand in it, as `secrets.<name>` and `inputs.<name>`. */
+  secrets: string[]
   handler: Handler
   phaseLevel: boolean
 }
@@ -74,7 +77,7 @@ export async function execute(attempt: Attempt, around: Surroundings): Promise<O
     const { definition, settings } = await around.host.agent(agent, attempt.signal, attempt.rootId)
     const { team } = attempt
     const secrets = team.secrets.length > 0 ? await secretsOf(attempt, around) : NO_SECRETS
-    const calls = await callsOf(agentCall, definition, fullScope(attempt, around, agentCall, secrets))
+    const calls = await callsOf(agentCall, definition, team, fullScope(attempt, around, agentCall, secrets))
     const isPhaseLevel = calls.some(call => call.phaseLevel)
     if (attempt.attempt > 1) await rm(join(around.stateDir, 'files', phase.name), { recursive: true, force: true })
     if (isPhaseLevel) {
@@ -88,7 +91,11 @@ export async function execute(attempt: Attempt, around: Surroundings): Promise<O
       attempt.signal.throwIfAborted()
       results.push([
         call,
-        await perform(attempt, around, { agent, action, definition, settings }, call, { written, small }),
+        await perform(attempt, around, { agent, action, definition, settings }, call, { written, small }).catch(
+          thrown => {
+            throw withCredential(thrown, call)
+          },
+        ),
       ])
     }
     const keep = (file: SmallFile) => void small.push(file)
@@ -243,6 +250,7 @@ function gateCall(phase: GatePhase): AgentCall {
       source: '',
       place: phase.place,
       phases: new Set(commands.flatMap(command => [...command.env.phases])),
+      given: new Set(),
       evaluate: scope => ({
         env: phase.env.evaluate(scope),
         commands: commands.map(({ name, run, env, timeout, effect }) => ({
@@ -258,10 +266,16 @@ function gateCall(phase: GatePhase): AgentCall {
 }
 
 /** Evaluates the entries of a call, and yields the event loop in between. */
-async function callsOf(call: AgentCall, definition: AgentDefinition, scope: Scope): Promise<Call[]> {
+async function callsOf(call: AgentCall, definition: AgentDefinition, team: Team, scope: Scope): Promise<Call[]> {
   const action = call.action === undefined ? undefined : definition.actions?.[call.action]
   const place = action ? `${call.agent}.${call.action}` : call.agent
   const calls: Call[] = []
+  const secretsIn = ({ given }: Template) => [
+    ...team.secrets.map(name => `secrets.${name}`).filter(name => given.has(name)),
+    ...team.inputs
+      .filter(({ name, secret }) => secret && given.has(`inputs.${name}`))
+      .map(({ name }) => `inputs.${name}`),
+  ]
   const turns = takeTurns()
   for (const [kind, list] of [
     ['source', call.sources],
@@ -271,13 +285,15 @@ async function callsOf(call: AgentCall, definition: AgentDefinition, scope: Scop
     for (const { name, entry } of list) {
       if (!handler) throw new CadreError('invalid_request', `[${place}] takes no ${kind} entries`)
       await turns()
-      calls.push({ name, entry: entry.evaluate(scope) as JsonObject, handler, phaseLevel: false })
+      const evaluated = entry.evaluate(scope) as JsonObject
+      calls.push({ name, entry: evaluated, secrets: secretsIn(entry), handler, phaseLevel: false })
     }
   }
   const handler = action?.direction === 'phase' ? action : action ? undefined : definition.phase
   if (calls.length === 0) {
     if (!handler) throw new CadreError('invalid_request', `[${place}] needs sources or target_entries`)
-    calls.push({ name: '', entry: call.fields.evaluate(scope) as JsonObject, handler, phaseLevel: true })
+    const evaluated = call.fields.evaluate(scope) as JsonObject
+    calls.push({ name: '', entry: evaluated, secrets: secretsIn(call.fields), handler, phaseLevel: true })
   }
   for (const { name, entry, handler } of calls) {
     const wrong = problems(handler.entry, entry)
@@ -299,6 +315,13 @@ function combine(
   const entries = Object.fromEntries(results.map(([{ name }, result]) => [name, result.data ?? {}]))
   const top = results.length === 1 && isObject(only.data) ? only.data : {}
   return { text, data: bounded({ ...top, entries }, phase, files) }
+}
+
+/** A refused credential that stands in the entry itself is not one of the agent's settings: the hint names it. */
+function withCredential(thrown: unknown, { name, secrets }: Call): unknown {
+  if (!(thrown instanceof AgentError) || thrown.code !== 'unauthorized' || secrets.length === 0) return thrown
+  const where = name === '' ? 'the phase' : `the entry ${name}`
+  return withHint(thrown, `check ${listed(secrets)}, which ${where} sends`)
 }
 
 const timedOut = ({ aborted, reason }: AbortSignal): boolean => aborted && reason?.name === 'TimeoutError'

@@ -2,7 +2,7 @@
 // started.
 
 import { CadreError } from '../../error.ts'
-import type { Template } from '../../team/team.ts'
+import type { Phase } from '../../team/team.ts'
 import { blocks, type LiveRun, type RunError } from '../core/core.ts'
 import type { PhaseChange } from '../store/store.ts'
 import { failureOf } from './fault.ts'
@@ -61,7 +61,7 @@ function decideWhen(work: Work, live: LiveRun, position: number): void {
   else endPhase(work, live, position, 'skipped', { reason: 'when' })
 }
 
-function booleanOf(work: Work, live: LiveRun, when: Template): boolean {
+function booleanOf(work: Work, live: LiveRun, when: NonNullable<Phase['when']>): boolean {
   const value = when.evaluate(scopeOf(work, live))
   if (typeof value === 'boolean') return value
   throw new CadreError('invalid_request', `${when.place}: when must give a bool, got ${JSON.stringify(value)}`)

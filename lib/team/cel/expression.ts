@@ -7,6 +7,7 @@ import type { Json } from '../../json.ts'
 import { type Evaluation, evaluateIn } from './evaluation.ts'
 import { registerFunctions } from './functions.ts'
 import { explain, inItsForm, inOneType, type Mistake, mistakeOf, withoutTexts } from './hints.ts'
+import { withWhatIsThere } from './lacking.ts'
 import { checkKeys, meter, stopAtRefusal } from './meter.ts'
 import { contextOf, forgiveMissing } from './reading.ts'
 import { type Names, Survey, type Use } from './survey.ts'
@@ -104,7 +105,7 @@ export function parseExpression(text: string, names: Names): Parsed {
           return fromCel(program(contextOf(reads, names, evaluation)), evaluation.work)
         } catch (error) {
           if (evaluation.incomplete.size > 0 && !(error instanceof Refusal) && namesAny(uses, evaluation)) return null
-          throw new EvaluationMistake(callMistake(error))
+          throw new EvaluationMistake(withWhatIsThere(callMistake(error), survey.accesses, evaluation.scope))
         }
       })
     },

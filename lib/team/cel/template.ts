@@ -54,17 +54,17 @@ export function templateIn(node: Node): Scalar | null {
 
 /** A template that always gives `value`. */
 export function constant(value: Json, place = ''): Template {
-  return { place, phases: new Set(), constant: value, source: value, evaluate: () => value }
+  return { place, phases: new Set(), given: new Set(), constant: value, source: value, evaluate: () => value }
 }
 
 /** Compiles a value with templates at any depth. Mistakes are reported to the site's source. */
 export function compileTemplate(node: Node, site: Site): Template {
-  const phases = new Set<string>()
+  const named: Named = { phases: new Set(), given: new Set() }
   const place = site.source.place(node.offset)
   const source = toJson(node)
-  const compiled = compile(node, site, phases)
+  const compiled = compile(node, site, named)
   if (isConstant(compiled)) return { ...constant(compiled.constant, place), source }
-  return { place, phases, source, evaluate: scope => compiled.evaluate(new Evaluation(scope)) }
+  return { place, ...named, source, evaluate: scope => compiled.evaluate(new Evaluation(scope)) }
 }
 
 /** Compiles an entry of an agent. A `ref` that is a number becomes the text as it was written. */
@@ -86,17 +86,19 @@ export function compileEntry(node: Node, site: Site): Template {
   }
 }
 
+/** What a template names. */
+type Named = { phases: Set<string>; given: Set<string> }
 type Evaluate = (evaluation: Evaluation) => Json
 type Compiled = { constant: Json; evaluate?: undefined } | { evaluate: Evaluate }
 
-function compile(node: Node, site: Site, phases: Set<string>): Compiled {
-  if (node.kind === 'scalar') return compileScalar(node, site, phases)
+function compile(node: Node, site: Site, named: Named): Compiled {
+  if (node.kind === 'scalar') return compileScalar(node, site, named)
   if (node.kind === 'list') {
-    const items = node.items.map(item => compile(item, site, phases))
+    const items = node.items.map(item => compile(item, site, named))
     if (items.every(isConstant)) return { constant: items.map(item => item.constant) }
     return { evaluate: evaluation => items.map(item => resultOf(item, evaluation)) }
   }
-  const fields = [...node.entries].map(([key, { node: value }]) => [key, compile(value, site, phases)] as const)
+  const fields = [...node.entries].map(([key, { node: value }]) => [key, compile(value, site, named)] as const)
   const evaluate = (evaluation: Evaluation | null): JsonObject => {
     const object: JsonObject = {}
     for (const [key, compiled] of fields) object[key] = resultOf(compiled, evaluation)
@@ -114,7 +116,7 @@ function resultOf(compiled: Compiled, evaluation: Evaluation | null): Json {
   return isConstant(compiled) ? compiled.constant : compiled.evaluate(evaluation!)
 }
 
-function compileScalar(scalar: Scalar, site: Site, phases: Set<string>): Compiled {
+function compileScalar(scalar: Scalar, site: Site, named: Named): Compiled {
   const { value } = scalar
   if (typeof value !== 'string' || !value.includes('{{')) return { constant: value }
   if (COMMAND_TEXT.test(scalar.path)) {
@@ -136,7 +138,7 @@ function compileScalar(scalar: Scalar, site: Site, phases: Set<string>): Compile
     if (typeof piece === 'string') parts.push(piece)
     else {
       if (value[piece.offset - 3] === '$') report(scalar, site, piece.offset - 3, GITHUB_HINT)
-      parts.push(compilePiece(scalar, piece, site, phases))
+      parts.push(compilePiece(scalar, piece, site, named))
     }
   }
   const [only] = parts
@@ -153,9 +155,12 @@ function render(value: Json): string {
   return typeof value === 'object' ? JSON.stringify(value) : String(value)
 }
 
-function compilePiece(scalar: Scalar, { text, offset }: Piece, site: Site, phases: Set<string>): Evaluate {
+function compilePiece(scalar: Scalar, { text, offset }: Piece, site: Site, named: Named): Evaluate {
   const parsed = parseAt(scalar, text, offset, site)
-  for (const use of parsed.uses) if (use.kind === 'phase') phases.add(use.name)
+  for (const { kind, name } of parsed.uses) {
+    if (kind === 'phase') named.phases.add(name)
+    else named.given.add(`${kind}s.${name}`)
+  }
   const { source } = site
   return evaluation => evaluateAt(parsed, evaluation, text, at => source.place(source.within(scalar, offset + at)))
 }

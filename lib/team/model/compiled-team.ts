@@ -56,6 +56,8 @@ export interface Expression {
 export interface Template {
   readonly place: string
   readonly phases: ReadonlySet<string>
+  /** The named secrets and the inputs that it names, as `secrets.<name>` and `inputs.<name>`. */
+  readonly given: ReadonlySet<string>
   /** The value, when nothing in it is a template. */
   readonly constant?: Json
   /** The value as it was written, for people. */

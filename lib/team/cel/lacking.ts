@@ -1,0 +1,52 @@
+// What an error adds about a value that is missing in the result of a completed phase: what the phase gave instead, and
+// what it said, which has the reason where an agent knows one.
+
+import { isObject, type Json } from '../../json.ts'
+import { oneLine } from '../../one-line.ts'
+import { didYouMean } from '../../spelling.ts'
+import type { Scope } from '../model/model.ts'
+import type { Mistake } from './hints.ts'
+import type { Access } from './survey.ts'
+
+/** Maximum numbers of names, and of characters of what the phase said. */
+const NAMES = 20
+const SAID = 300
+
+/** Adds to an error of an evaluation what the phase gave in whose result the value was looked for. */
+export function withWhatIsThere(mistake: Mistake, accesses: readonly Access[], scope: Scope): Mistake {
+  const [, key, index] =
+    /^No such key: (?:(?!index out of bounds)(.*)|index out of bounds.*?(\d+).*)$/s.exec(mistake.message) ?? []
+  for (const { node, root, keys } of accesses) {
+    const [name, field, ...path] = keys
+    if (root !== 'phases' || name === undefined || (node.op !== '.' && node.op !== '[]')) continue
+    const there =
+      field === 'data' && key !== undefined && path.at(-1) === key
+        ? dataThere(scope, name, path)
+        : field === 'files' && index !== undefined
+          ? filesThere(scope, name, Number(index))
+          : null
+    if (there !== null) return { ...mistake, message: `${mistake.message}${there}` }
+  }
+  return mistake
+}
+
+function dataThere(scope: Scope, phase: string, path: readonly string[]): string | null {
+  const { state, data, text } = scope.phase(phase)
+  const key = path.at(-1)!
+  const owner = path.slice(0, -1).reduce<Json>((value, each) => (isObject(value) ? (value[each] ?? null) : null), data)
+  if (state !== 'completed' || (isObject(owner) && Object.hasOwn(owner, key))) return null
+  const names = isObject(owner) ? Object.keys(owner) : []
+  const place = ['data', ...path.slice(0, -1)].join('.')
+  const more = names.length > NAMES ? ` and ${names.length - NAMES} more` : ''
+  const nothing = owner === null ? 'is null' : 'has no fields'
+  const has = names.length > 0 ? `has ${names.slice(0, NAMES).join(', ')}${more}` : nothing
+  const said = oneLine(text)
+  const quoted = said.length > SAID ? `${said.slice(0, SAID)}…` : said
+  return `${didYouMean(key, names)}: ${place} of phase ${phase} ${has}${quoted && ` (${quoted})`}`
+}
+
+function filesThere(scope: Scope, phase: string, index: number): string | null {
+  const { state, files } = scope.phase(phase)
+  if (state !== 'completed' || index < files.length) return null
+  return `: phase ${phase} has ${files.length === 0 ? 'no files' : `only ${files.length}`}`
+}
