@@ -129,3 +129,63 @@ test('a resume is not recommended for outputs that do not fit: the team has to b
   )
   expect(next).toEqual([['show', run_id]])
 })
+
+const EVERY =
+  '{ name: each, type: map, items: [0, -1], team: ./below, inputs: { nap: "{{ item }}" }, on_item_failure: continue }'
+const MAYBE = '{ name: maybe, agent: exec, on_failure: continue, commands: [{ name: c, run: "exit 3" }] }'
+
+test.each([
+  ['a phase that was passed over', { 'team.yml': team(MAYBE) }, [['--from', 'maybe']]],
+  ['items of a map', { 'team.yml': team(EVERY), 'below/team.yml': BELOW }, [['--failed']]],
+  [
+    'items of a map in a sub-run',
+    {
+      'team.yml': team('{ name: t, type: team, team: ./middle }'),
+      'middle/team.yml': team(EVERY.replace('./below', '../below')),
+      'below/team.yml': BELOW,
+    },
+    [['--failed']],
+  ],
+  ['both', { 'team.yml': team(`${MAYBE}, ${EVERY}`), 'below/team.yml': BELOW }, [['--from', 'maybe'], ['--failed']]],
+])('after %s failed, only what a resume takes is recommended', async (_, texts, expected) => {
+  const { run_id } = await daemon.call('/v1/runs/start', { path: files(texts) })
+  expect((await daemon.ended(run_id)).state).toBe('completed')
+  const { next } = await daemon.call('/v1/runs/why', { run_id })
+  expect(next).toEqual([['show', run_id], ...expected.map(options => ['resume', run_id, ...options])])
+  for (const [option, phase] of expected) {
+    await daemon.call('/v1/runs/resume', {
+      run_id,
+      ...(option === '--failed' ? { failed: true } : { from_phase: phase! }),
+    })
+    expect((await daemon.ended(run_id)).state).toBe('completed')
+  }
+})
+
+test('a sub-run cannot be resumed by itself: its top run tells how to go on', async () => {
+  const path = files({ 'team.yml': team('{ name: t, type: team, team: ./middle }'), 'middle/team.yml': team(MAYBE) })
+  const { run_id } = await daemon.call('/v1/runs/start', { path })
+  await daemon.ended(run_id)
+  const { runs } = await daemon.call('/v1/runs/tree', { run_id })
+  const below = runs[1].run_id
+  const { lines, next } = await daemon.call('/v1/runs/why', { run_id: below })
+  expect(lines.join(' ')).toContain('Failed and passed over: phase maybe')
+  expect(next).toEqual([
+    ['show', below],
+    ['why', run_id],
+  ])
+  expect((await daemon.call('/v1/runs/why', { run_id })).next).toEqual([['show', run_id]])
+})
+
+test('a sub-run that failed and was passed over leads to its top run, which cannot be resumed as it is', async () => {
+  const phase = '{ name: t, type: team, team: ./below, on_failure: continue }'
+  const path = files({ 'team.yml': team(phase), 'below/team.yml': team(MAYBE.replace('continue', 'fail')) })
+  const { run_id } = await daemon.call('/v1/runs/start', { path })
+  expect((await daemon.ended(run_id)).state).toBe('completed')
+  const { runs } = await daemon.call('/v1/runs/tree', { run_id })
+  const { next } = await daemon.call('/v1/runs/why', { run_id: runs[1].run_id })
+  expect(next).toEqual([['why', run_id]])
+  expect((await daemon.call('/v1/runs/why', { run_id })).next).toEqual([
+    ['show', run_id],
+    ['resume', run_id, '--from', 't'],
+  ])
+})

@@ -37,10 +37,12 @@ export async function whyAtHub(client: HubClient, runId: string): Promise<Why> {
   }
   const found = explain({
     root_run_id: run.root_run_id,
+    root_state: entries[0]?.state ?? run.state,
     chain,
     written: null,
     review: run.state === 'awaiting_input' ? await reviewOf(client, chain.at(-1)!.run_id) : null,
     holder: null,
+    failedItems: false,
   })
   const heard = await withoutSilent(found, query => client.call(GetHubLogs, query))
   return { ...heard, text: heard.lines.join('\n') }

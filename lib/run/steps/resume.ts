@@ -6,7 +6,7 @@ import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
 import type { Phase, Team } from '../../team/team.ts'
 import { positionOf, type RunRow, runEnded } from '../core/core.ts'
-import type { ChildRow } from '../store/store.ts'
+import { countedChildren, dependants, holdersOfFailed, isHolder, teamOf, withFailedItems } from './failed-items.ts'
 import { keyOf, takePlace } from './key.ts'
 import { openWhole, reopenRun } from './reopen.ts'
 import { follow } from './step.ts'
@@ -119,9 +119,6 @@ export function resumable(work: Work, runId: string, { from = null, failed = fal
   return row
 }
 
-const teamOf = ({ world }: Work, row: Pick<RunRow, 'bundle_id' | 'team_key'>): Team =>
-  world.bundle(row.bundle_id).team(row.team_key)
-
 /** Opens a phase again, however it ended. The items of a map will be evaluated again. */
 function openPhase(work: Work, row: RunRow, phase: Phase): void {
   work.store.attempts.keepOpened(row.id, phase.index)
@@ -154,43 +151,6 @@ function reached(team: Team, from: string | null): number[] {
   throw new CadreError('invalid_request', `${team.name} has no phase ${from}; it has ${names}`, {
     details: [{ path: '/from_phase', message: `expected one of ${names}` }],
   })
-}
-
-function dependants(team: Team, from: readonly number[]): number[] {
-  const found = new Set(from)
-  for (const position of found) for (const dependant of team.phases[position]!.dependants) found.add(dependant)
-  return [...found]
-}
-
-// Failed items of maps that completed without them, at any depth of the tree
-
-/**
- * The positions of the phases that are repeated for failed items: the maps that contain them, and all phases that
- * depend on these.
- */
-function withFailedItems(work: Work, row: Pick<RunRow, 'id' | 'bundle_id' | 'team_key'>): number[] {
-  const team = teamOf(work, row)
-  return dependants(team, holdersOfFailed(work, row, team))
-}
-
-function holdersOfFailed(work: Work, row: Pick<RunRow, 'id'>, team: Team): number[] {
-  const { store } = work
-  const holds = (phase: Phase): boolean => {
-    if (phase.type !== 'map' && phase.type !== 'team') return false
-    if (store.phases.get(row.id, phase.index)!.state !== 'completed') return false
-    return countedChildren(work, row.id, phase).some(
-      child => child.state === 'failed' || child.state === 'cancelled' || isHolder(work, child),
-    )
-  }
-  return team.phases.filter(holds).map(phase => phase.index)
-}
-
-const isHolder = (work: Work, child: ChildRow): boolean =>
-  child.state === 'completed' && holdersOfFailed(work, child, teamOf(work, child)).length > 0
-
-function countedChildren({ store }: Work, runId: string, phase: Phase): ChildRow[] {
-  const total = phase.type === 'map' ? (store.phases.total(runId, phase.index) ?? 0) : 1
-  return store.runs.children(runId, phase.index).filter(({ item }) => item! < total)
 }
 
 /** Opens the phases of `withFailedItems`. Items remain frozen, and sub-runs keep their completed phases. */

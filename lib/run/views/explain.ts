@@ -6,6 +6,8 @@ import { formatDuration } from '../../duration.ts'
 import { oneLine } from '../../one-line.ts'
 import type { RunError, Why, Written } from '../../wire/run-records.ts'
 
+/** Maximum number of failed phases for each of which there is a command that repeats it. */
+const PASSED_OVER = 3
 /** Maximum number of sentences for the chain. */
 const CHAIN = 8
 
@@ -47,6 +49,7 @@ export interface RunFacts {
 
 export interface WhyFacts {
   root_run_id: string
+  root_state: string
   /** The run, and then the sub-runs that decided its end. */
   chain: readonly [RunFacts, ...RunFacts[]]
   /** Of the run and of all runs below it; null when it is not known here. */
@@ -55,10 +58,13 @@ export interface WhyFacts {
   review: string | null
   /** The run that holds the key for which the run waits. */
   holder: string | null
+  /** Whether `resume --failed` finds items to repeat. A hub does not offer it. */
+  failedItems: boolean
 }
 
 /** `text` is missing, because it has the commands in the form in which the caller can paste them. */
-export function explain({ root_run_id, chain, written, review, holder }: WhyFacts): Omit<Why, 'text'> {
+export function explain(facts: WhyFacts): Omit<Why, 'text'> {
+  const { chain, written } = facts
   const [run] = chain
   const tolerated = chain.flatMap(toleratedIn)
   const undelivered = chain.flatMap(({ deliveries }) =>
@@ -83,7 +89,7 @@ export function explain({ root_run_id, chain, written, review, holder }: WhyFact
   return {
     run_id: run.run_id,
     lines: parts.filter(Boolean).map(oneLine),
-    next: nextCommands({ root_run_id, chain, review, holder }, tolerated.length > 0),
+    next: nextCommands(facts),
     chain: chain.map(({ run_id, run_name, team, state, cause, error }) => {
       return { run_id, run_name, team, state, phase: cause?.name ?? null, error: cause?.error ?? error }
     }),
@@ -120,20 +126,19 @@ function toleratedIn({ phases }: RunFacts): string[] {
 }
 
 /** The commands to go on with, as their arguments. */
-function nextCommands(
-  { root_run_id, chain, review, holder }: Omit<WhyFacts, 'written'>,
-  hasTolerated: boolean,
-): string[][] {
+function nextCommands(facts: WhyFacts): string[][] {
+  const { root_run_id, root_state, chain, review, holder } = facts
   const [run] = chain
   const leaf = chain.at(-1)!
   const { cause } = leaf
   // A map or a team phase says nothing itself, and what runs below it said is in their own logs.
   const isBelow = cause?.type === 'map' || cause?.type === 'team'
   const logs = isBelow ? ['tree', leaf.run_id] : ['logs', leaf.run_id, ...(cause ? ['--phase', cause.name] : [])]
-  const resume = ['resume', root_run_id]
+  // A sub-run that failed may have been passed over, and its top run may go on.
+  const resume = [root_state === 'failed' || root_state === 'cancelled' ? 'resume' : 'why', root_run_id]
   switch (run.state) {
     case 'completed':
-      return [['show', run.run_id], ...(hasTolerated ? [[...resume, '--failed']] : [])]
+      return [['show', run.run_id], ...repeats(facts)]
     case 'failed':
       return endsTheSame(leaf) ? [['show', leaf.run_id]] : [logs, resume]
     case 'cancelled':
@@ -146,6 +151,16 @@ function nextCommands(
     default:
       return [['watch', root_run_id], logs]
   }
+}
+
+/** The commands that repeat what failed in a completed run. Only a top run is resumed, and a sub-run names it. */
+function repeats({ root_run_id, chain: [run], failedItems }: WhyFacts): string[][] {
+  const passedOver = run.phases.filter(({ state, tolerated }) => state === 'failed' && tolerated)
+  if (run.run_id !== root_run_id) return passedOver.length > 0 || failedItems ? [['why', root_run_id]] : []
+  return [
+    ...passedOver.slice(0, PASSED_OVER).map(({ name }) => ['resume', root_run_id, '--from', name]),
+    ...(failedItems ? [['resume', root_run_id, '--failed']] : []),
+  ]
 }
 
 /** Without the command that prints the log of a phase that has said nothing. */

@@ -4,7 +4,7 @@ import { CadreError } from '../../error.ts'
 import type { Bundle, Phase } from '../../team/team.ts'
 import type { Why } from '../../wire/run-records.ts'
 import { type PhaseRow, parse, type RunRow } from '../core/core.ts'
-import { type Written, written } from '../steps/steps.ts'
+import { type Written, withFailedItems, written } from '../steps/steps.ts'
 import type { Store } from '../store/store.ts'
 import { explain, type PhaseFacts, type RunFacts } from './explain.ts'
 import { turnOfRun } from './waits.ts'
@@ -30,10 +30,12 @@ export function why(store: Store, runId: string, bundleOf: (id: string) => Bundl
   }
   return explain({
     root_run_id: run.root_id,
+    root_state: store.runs.get(run.root_id)!.state,
     chain: chain as [RunFacts, ...RunFacts[]],
     written: writtenBelow(store, run, phasesOf),
     review: run.state === 'awaiting_input' ? reviewOf(store, leaf) : null,
     holder: run.state === 'queued' ? holderOf(store, run) : null,
+    failedItems: run.state === 'completed' && withFailedItems({ store, world: { bundle: bundleOf } }, run).length > 0,
   })
 }
 
