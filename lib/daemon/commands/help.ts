@@ -48,6 +48,7 @@ const EXAMPLES: Readonly<Record<string, readonly (readonly [args: string, does?:
     ['last', 'asks for the decision and the form'],
     ['last approve --values \'{"space":"DOCS"}\' --comment "looks good"'],
     ['last retry', 'of a phase that failed and escalated'],
+    ['last complete --values \'{"pages":3}\'', 'the work was done by hand; the phase has these data and no files'],
   ],
   settings: [['list'], ['set agents.wiki.api_token -', 'a secret, from stdin']],
   'settings list': [['']],

@@ -138,7 +138,7 @@ export async function decide(typed: string, word: string | undefined, options: D
     ...(values && { values }),
   }
   const { runner, result } = await place.open('decide', runner => runner.decide(reviewId, answer))
-  process.stderr.write(`${DONE[decision]} ${review.phase}\n`)
+  process.stderr.write(`${DONE[decision]} ${review.phase}${decision === 'complete' ? resultOf(values) : ''}\n`)
   if (runner.host) return watch(runner, result.run_id, { place, json: false })
   process.stderr.write(`the run goes on: ${place.command('watch', result.run_id)}\n`)
   return EXIT.done
@@ -153,6 +153,11 @@ const DONE: Readonly<Record<Choice, string>> = {
   skip: 'skipped',
   complete: 'completed',
   fail: 'failed',
+}
+
+/** What a phase has as its result that a person completes by hand: phases after it may count on more. */
+function resultOf(values: JsonObject | null): string {
+  return values === null ? ', without data and files' : ', with these values as its data and without files'
 }
 
 function checkKind({ kind }: AskedReview, decision: Choice): void {

@@ -147,7 +147,7 @@ export function addRunCommands(program: Command, act: Act): void {
       'answer a review: approve, reject; retry, skip, complete, fail; asks at a terminal for what is missing',
     )
     .option('--comment <text>')
-    .option('--values <json>', 'what the form asks')
+    .option('--values <json>', 'what the form asks; with complete, the data of the phase')
     .option('--hub [url]', 'a review of the hub', hubAddressIn)
     .action((review: string, decision: string | undefined, _, command: Command) =>
       act(async () => (await import('./reviews.ts')).decide(review, decision, command.optsWithGlobals())),
