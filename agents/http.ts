@@ -28,7 +28,7 @@ import { nullable } from 'cadre/vendors'
 
 const JSON_MOST = 256 * 1024
 
-const common = {
+const common = (method: 'GET' | 'POST') => ({
   name: Type.String({ minLength: 1, description: 'The name of the entry, and of the file that gets the reply.' }),
   url: Type.String({
     pattern: '^https?://',
@@ -37,7 +37,8 @@ const common = {
   }),
   method: Type.Optional(
     Type.Enum(['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS'], {
-      description: 'The method; default GET for a source and POST for a target.',
+      default: method,
+      description: 'The method.',
     }),
   ),
   headers: Type.Optional(Type.Record(Type.String(), Type.String(), { description: 'Headers of the request by name.' })),
@@ -66,11 +67,11 @@ const common = {
         'What the request changes, where its method says something else. A `once` request is not sent again.',
     }),
   ),
-}
-const Source = Type.Object(common, { additionalProperties: false })
+})
+const Source = Type.Object(common('GET'), { additionalProperties: false })
 const Target = Type.Object(
   {
-    ...common,
+    ...common('POST'),
     file: Type.Optional(Type.String({ minLength: 1, description: 'The file that is sent, instead of `body`.' })),
   },
   { additionalProperties: false, oneOf: [{ required: ['file'] }, { required: ['body'] }] },

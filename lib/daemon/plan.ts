@@ -1,8 +1,10 @@
 // Describes what a run would do without doing it: every phase at every depth, the inputs that would be passed, the
 // settings and secrets that are missing, and each write to another system with its phase and credential.
 
+import type { Handler } from '../agent/define.ts'
 import { messageOf } from '../error.ts'
 import type { Json, JsonObject } from '../json.ts'
+import { createRedactor } from '../redact.ts'
 import { maskInputs } from '../run/engine.ts'
 import type { SecretUser } from '../settings/settings.ts'
 import {
@@ -12,6 +14,7 @@ import {
   needsOfBundle,
   type Phase,
   phaseWrites,
+  type StandardPhase,
   teamsOf,
   type Write,
 } from '../team/team.ts'
@@ -28,7 +31,8 @@ export async function planRun(stock: Stock, request: RunRequest): Promise<Plan> 
   const team = planTeam(stock, bundle, bundle.root, [], [], writes)
   const users = secretUsers(bundle)
   const { labels, agents } = needsOfBundle(bundle)
-  return {
+  // A secret that somebody wrote into the file itself is not shown either.
+  return createRedactor(stock.settings.secrets(stock.catalogue)).json<Plan>({
     inputs: maskInputs(fields, values),
     secrets: namesOf(users),
     concurrency,
@@ -36,7 +40,7 @@ export async function planRun(stock: Stock, request: RunRequest): Promise<Plan> 
     missing: [...problems, ...problem, ...missingSettings(stock, bundle), ...stock.settings.missingSecrets(users)],
     team,
     writes,
-  }
+  })
 }
 
 function heldBy(bundle: Bundle, inputs: JsonObject, complete: boolean) {
@@ -78,7 +82,7 @@ function planTeam(
   writes: PlannedWrite[],
 ): PlannedTeam {
   const found = bundle.team(key)
-  const { name, version, phases, key: held } = found
+  const { name, version, phases, listeners, key: held } = found
   const toWrite = plannedWrite(stock)
   if (above.includes(key)) return { name, version, recursive: true, phases: [] }
   writes.push(...listenerWrites(stock.catalogue, found, path).map(toWrite))
@@ -86,13 +90,17 @@ function planTeam(
     name,
     version,
     ...(held && above.length > 0 && { unheld: held.source }),
+    ...(listeners.length > 0 && {
+      listeners: listeners.map(({ name, agent, on }) => ({ name, agent, events: Object.keys(on) })),
+    }),
     phases: phases.map(phase => {
       const planned = plannedPhase(phase, phases)
       const place = [...path, phase.name]
       if (phase.type === 'gate') return planned
       if (phase.type === 'standard') {
         writes.push(...phaseWrites(stock.catalogue, phase, path).map(toWrite))
-        return planned
+        const requests = requestsOf(stock, phase)
+        return requests.length > 0 ? { ...planned, requests } : planned
       }
       return { ...planned, below: planTeam(stock, bundle, phase.team, [...above, key], place, writes) }
     }),
@@ -128,6 +136,23 @@ function plannedPhase(phase: Phase, phases: readonly Phase[]): PlannedPhase {
     ...(phase.action !== undefined && { action: phase.action }),
     entries: entries.length > 0 ? entries : [phase.fields.source],
   }
+}
+
+/** The requests of entries that say their address and method themselves, as those of http do. */
+function requestsOf({ catalogue }: Stock, { agent, sources, targets }: StandardPhase): Request[] {
+  const definition = catalogue.get(agent)
+  const of = (handler: Handler | undefined, entries: StandardPhase['sources']) =>
+    entries.flatMap(({ name, entry }) => {
+      const { url, method = methodIn(handler) } = entry.source as JsonObject
+      return typeof url === 'string' && typeof method === 'string' ? [{ name, method, url }] : []
+    })
+  return [...of(definition?.source, sources), ...of(definition?.target, targets)]
+}
+type Request = NonNullable<PlannedPhase['requests']>[number]
+
+/** The method of an entry that names none. */
+function methodIn(handler: Handler | undefined): Json | undefined {
+  return (handler?.entry.properties.method as { default?: Json } | undefined)?.default
 }
 
 const plannedWrite =

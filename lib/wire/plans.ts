@@ -28,6 +28,12 @@ const PHASE = {
   inputs: Type.Optional(AnyJson),
   items: Type.Optional(AnyJson),
   entries: Type.Optional(Type.Array(AnyJson)),
+  requests: Type.Optional(
+    Type.Array(
+      Type.Object({ name: AnyText, method: Type.String({ description: 'The method of the request.' }), url: AnyText }),
+      { description: 'What its entries ask of addresses that stand in the file, as written.' },
+    ),
+  ),
 }
 const Phase = Type.Object(PHASE)
 export type PlannedPhase = Static<typeof Phase> & { below?: PlannedTeam }
@@ -39,6 +45,11 @@ const TEAM = {
   recursive: Type.Optional(Type.Boolean()),
   /** The key of the team, as written. It is not held here, because only top runs hold a key. */
   unheld: Type.Optional(AnyText),
+  listeners: Type.Optional(
+    Type.Array(Type.Object({ name: AnyText, agent: AnyText, events: Type.Array(AnyText) }), {
+      description: 'The listeners, and the events of its runs that they tell; absent when there are none.',
+    }),
+  ),
 }
 const Team = Type.Object(TEAM)
 export type PlannedTeam = Static<typeof Team> & { phases: PlannedPhase[] }

@@ -153,7 +153,7 @@ const AGENTS: Record<string, Row> = {
     type: 'connector',
     version: '1.0.0',
     required: [],
-    missing: ['database'],
+    missing: ['url'],
     optional: ['url', 'provider', 'host', 'port', 'user', 'password', 'database', 'tls', 'ca_file'],
     more: ['receipts'],
     calls: { query: read('sql'), execute: write('sql') },

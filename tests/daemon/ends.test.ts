@@ -183,6 +183,43 @@ phases:
     expect([shown.code, shown.stdout.includes('below/send')]).toEqual([0, true])
   })
 
+  test('shows what is asked of which address, and what listeners tell, without known secrets', async () => {
+    const home = folder()
+    const literal = 'canary-of-the-plan'
+    writeFileSync(join(home, 'settings.yml'), `secrets: { page: ${literal} }\n`, { mode: 0o600 })
+    const path = files({
+      'team.yml': `name: "@local/asks"
+version: 1.0.0
+inputs: [{ name: id, type: string, default: a }]
+phases:
+  - name: fetch
+    agent: http
+    sources:
+      - { name: page, url: "https://pages.example/{{ inputs.id }}?key={{ secrets.page }}" }
+      - { name: count, url: "https://pages.example/count/${literal}", method: HEAD }
+  - { name: send, agent: http, depends_on: [fetch], target_entries: [{ name: post, url: "https://sink.example/b", body: x }] }
+  - { name: tell, agent: chat, notify: { on_fail: {}, on_complete: { message: done } } }
+`,
+    })
+    const shown = await command(['plan', path, '--json'], { home })
+    const { team } = JSON.parse(shown.stdout)
+    expect(team.phases.map(({ requests }: { requests: object }) => requests)).toEqual([
+      [
+        { name: 'page', method: 'GET', url: 'https://pages.example/{{ inputs.id }}?key={{ secrets.page }}' },
+        { name: 'count', method: 'HEAD', url: 'https://pages.example/count/***' },
+      ],
+      [{ name: 'post', method: 'POST', url: 'https://sink.example/b' }],
+    ])
+    expect(team.listeners).toEqual([{ name: 'tell', agent: 'chat', events: ['on_fail', 'on_complete'] }])
+    const { stdout } = await command(['plan', path], { home })
+    expect(stdout).toMatch(
+      /\n {2}fetch +http +GET https:\/\/pages\.example\/\{\{ inputs\.id \}\}\?key=\{\{ secrets\.page \}\}; HEAD /,
+    )
+    expect(stdout).toMatch(/\n {2}send +http +after fetch; POST https:\/\/sink\.example\/b\n/)
+    expect(stdout).toMatch(/\n {2}tell +chat +tells on_fail, on_complete\n/)
+    expect(shown.stdout + stdout).not.toContain(literal)
+  }, 30_000)
+
   test('a team that calls itself ends', async () => {
     const path = files({
       'team.yml': `name: "@local/self"

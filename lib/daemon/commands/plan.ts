@@ -6,7 +6,7 @@ import { PlanTeam, ValidateTeam } from '../../wire/daemon-calls.ts'
 import type { Plan, PlannedPhase, PlannedTeam } from '../../wire/plans.ts'
 import { askAboutTeams } from '../calls/team-answers.ts'
 import { homeFolder } from '../home.ts'
-import { createPaint, type Paint } from '../terminal/paint.ts'
+import { createPaint, inline, type Paint } from '../terminal/paint.ts'
 import { table } from '../terminal/table.ts'
 import { EXIT } from './exit.ts'
 import { type InputOptions, readInputs } from './inputs.ts'
@@ -71,19 +71,24 @@ function keyText({ key, limit, when_full }: NonNullable<Plan['concurrency']>): s
   return `${who} the key ${key ?? '(of the inputs)'}; another ${FULL[when_full]}`
 }
 
+/** Maximum number of requests of a phase that are shown. */
+const REQUESTS = 3
+
 /** How a phase is carried out, where that is not the usual way. */
-function waysOf({ reviewers, always, max_attempts, timeout, on_failure }: PlannedPhase): string[] {
+function waysOf({ reviewers, always, max_attempts, timeout, on_failure, requests = [] }: PlannedPhase): string[] {
   return [
     ...(reviewers ? [`asks ${reviewers.includes('any') ? 'a person' : reviewers.join(', ')}`] : []),
     ...(always ? ['always'] : []),
     ...(max_attempts === undefined ? [] : [`${max_attempts} attempts`]),
     ...(timeout === undefined ? [] : [`timeout ${formatDuration(timeout)}`]),
     ...(on_failure === undefined ? [] : [`on_failure: ${on_failure}`]),
+    ...requests.slice(0, REQUESTS).map(({ method, url }) => inline(`${method} ${url}`)),
+    ...(requests.length > REQUESTS ? [`${requests.length - REQUESTS} more requests`] : []),
   ]
 }
 
 function teamRows(team: PlannedTeam, depth: number, paint: Paint): string[][] {
-  return team.phases.flatMap(phase => {
+  const phases = team.phases.flatMap(phase => {
     const { name, type, agent, action, when, depends_on, below } = phase
     const what = agent
       ? [agent, action].filter(part => part !== undefined).join('.')
@@ -100,4 +105,10 @@ function teamRows(team: PlannedTeam, depth: number, paint: Paint): string[][] {
     const row = [`${'  '.repeat(depth)}${name}`, what, paint.dim(notes.join('; '))]
     return [row, ...(below ? teamRows(below, depth + 1, paint) : [])]
   })
+  const listeners = (team.listeners ?? []).map(({ name, agent, events }) => [
+    `${'  '.repeat(depth)}${name}`,
+    agent,
+    paint.dim(`tells ${events.join(', ')}`),
+  ])
+  return [...phases, ...listeners]
 }

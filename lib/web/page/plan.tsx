@@ -164,7 +164,7 @@ export function aboutOf({ type, agent, action, below }: PlannedPhase): string {
 }
 
 /** The phases of a team as a graph and as a list, whose entries open to what is written, and to the team below. */
-function Below({ team: { phases, recursive, unheld } }: { team: PlannedTeam }) {
+function Below({ team: { phases, recursive, unheld, listeners = [] } }: { team: PlannedTeam }) {
   if (recursive) return <p class="quiet">The team calls itself here.</p>
   return (
     <>
@@ -175,6 +175,11 @@ function Below({ team: { phases, recursive, unheld } }: { team: PlannedTeam }) {
           <Phase key={phase.name} of={phase} />
         ))}
       </ul>
+      {listeners.map(({ name, agent, events }) => (
+        <p key={name} class="quiet">
+          {name} ({agent}) tells {events.join(', ')}
+        </p>
+      ))}
     </>
   )
 }
