@@ -134,9 +134,15 @@ const EVERY =
   '{ name: each, type: map, items: [0, -1], team: ./below, inputs: { nap: "{{ item }}" }, on_item_failure: continue }'
 const MAYBE = '{ name: maybe, agent: exec, on_failure: continue, commands: [{ name: c, run: "exit 3" }] }'
 
+const FROM = ['resume', 'RUN', '--from', 'maybe']
+const FAILED = [
+  ['tree', 'RUN'],
+  ['resume', 'RUN', '--failed'],
+]
+
 test.each([
-  ['a phase that was passed over', { 'team.yml': team(MAYBE) }, [['--from', 'maybe']]],
-  ['items of a map', { 'team.yml': team(EVERY), 'below/team.yml': BELOW }, [['--failed']]],
+  ['a phase that was passed over', { 'team.yml': team(MAYBE) }, [FROM]],
+  ['items of a map', { 'team.yml': team(EVERY), 'below/team.yml': BELOW }, FAILED],
   [
     'items of a map in a sub-run',
     {
@@ -144,21 +150,43 @@ test.each([
       'middle/team.yml': team(EVERY.replace('./below', '../below')),
       'below/team.yml': BELOW,
     },
-    [['--failed']],
+    FAILED,
   ],
-  ['both', { 'team.yml': team(`${MAYBE}, ${EVERY}`), 'below/team.yml': BELOW }, [['--from', 'maybe'], ['--failed']]],
+  ['both', { 'team.yml': team(`${MAYBE}, ${EVERY}`), 'below/team.yml': BELOW }, [FROM, ...FAILED]],
 ])('after %s failed, only what a resume takes is recommended', async (_, texts, expected) => {
   const { run_id } = await daemon.call('/v1/runs/start', { path: files(texts) })
   expect((await daemon.ended(run_id)).state).toBe('completed')
   const { next } = await daemon.call('/v1/runs/why', { run_id })
-  expect(next).toEqual([['show', run_id], ...expected.map(options => ['resume', run_id, ...options])])
-  for (const [option, phase] of expected) {
-    await daemon.call('/v1/runs/resume', {
-      run_id,
-      ...(option === '--failed' ? { failed: true } : { from_phase: phase! }),
-    })
+  expect(next).toEqual([['show', run_id], ...expected.map(args => args.map(arg => (arg === 'RUN' ? run_id : arg)))])
+  for (const [command, , option, phase] of expected) {
+    if (command !== 'resume') continue
+    const what = option === '--failed' ? { failed: true } : { from_phase: phase! }
+    await daemon.call('/v1/runs/resume', { run_id, ...what })
     expect((await daemon.ended(run_id)).state).toBe('completed')
   }
+})
+
+test('items that failed before the run failed are repeated by an option, which is recommended then', async () => {
+  const after = '{ name: sum, agent: exec, depends_on: [each], commands: [{ name: c, run: "exit 4" }] }'
+  const path = files({ 'team.yml': team(`${EVERY}, ${after}`), 'below/team.yml': BELOW })
+  const { run_id } = await daemon.call('/v1/runs/start', { path })
+  expect((await daemon.ended(run_id)).state).toBe('failed')
+  const { next } = await daemon.call('/v1/runs/why', { run_id })
+  expect(next).toEqual([
+    ['resume', run_id],
+    ['tree', run_id],
+    ['resume', run_id, '--failed'],
+  ])
+})
+
+test('a command at the end of a line can be pasted: no full stop follows it', async () => {
+  const path = files({
+    'team.yml': `${team('{ name: a, agent: http, sources: [{ name: x, url: "{{ inputs.url }}" }] }')}inputs: [{ name: url, default: "http://127.0.0.1:9" }]\n`,
+  })
+  const { run_id } = await daemon.call('/v1/runs/start', { path })
+  await daemon.ended(run_id)
+  const { lines } = await daemon.call('/v1/runs/why', { run_id })
+  expect(lines[0]).toEndWith('daemon.ts settings set network.allow 127.0.0.1')
 })
 
 test('a sub-run cannot be resumed by itself: its top run tells how to go on', async () => {

@@ -18,6 +18,7 @@ const PHASES: Record<string, PhaseValue> = {
   skipped: ended('skipped', { reason: 'when' }),
   failed: ended('failed', { error: { code: 'timeout', message: 'took too long' } }),
   stopped: ended('failed', { data: { total: 2 } }),
+  list: ended('completed', { text: '0 of 1 items', data: { items: [{ outputs: {} }] } }),
   one: ended('completed', { files: [{ name: 'a', path: 'files/one/a', bytes: 1, sha256: '' }] }),
 }
 
@@ -29,6 +30,7 @@ phases:
   - { name: failed, ${EXEC} }
   - { name: stopped, ${EXEC} }
   - { name: one, ${EXEC} }
+  - { name: list, ${EXEC} }
 `
 const given: Partial<Scope> = {
   inputs: { given: 'x', doc: 'files/a/b.md' },
@@ -96,6 +98,7 @@ describe('and the error says what the phase gave, and what it said', () => {
     ],
     ['{{ phases.done.data.none.deep }}', 'No such key: deep: data.none of phase done is null (ok) in `'],
     ['{{ phases.done.data.?gone.orValue(0) + phases.done.data.gone }}', 'data of phase done has total, none (ok) in `'],
+    ['{{ phases.list.data.items.map(i, i.outputs.id) }}', 'No such key: id: phase list said (0 of 1 items) in `'],
     ['{{ phases.done.files[0].path }}', ': phase done has no files in `'],
     ['{{ phases.one.files[3].path }}', ': phase one has only 1 in `'],
     ['{{ phases.done.data.total > 1 ? [][2] : 0 }}', 'index out of bounds, index 2 >= size undefined in `'],
@@ -119,7 +122,7 @@ describe('when', () => {
 
   test('must give a bool all the same', async () => {
     await expect(when('phases.skipped.data.ok')).rejects.toThrow(
-      'team.yml:10:55: `when` must give a bool, but this gave null',
+      'team.yml:11:55: `when` must give a bool, but this gave null',
     )
     await expect(when('phases.skipped.data.total > 1')).rejects.toThrow('`when` must give a bool, but this gave null')
     await expect(when('phases.done.data.total')).rejects.toThrow('`when` must give a bool, but this gave 3')

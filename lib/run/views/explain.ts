@@ -140,9 +140,9 @@ function nextCommands(facts: WhyFacts): string[][] {
     case 'completed':
       return [['show', run.run_id], ...repeats(facts)]
     case 'failed':
-      return endsTheSame(leaf) ? [['show', leaf.run_id]] : [logs, resume]
+      return endsTheSame(leaf) ? [['show', leaf.run_id]] : [logs, resume, ...repeatsOfItems(facts)]
     case 'cancelled':
-      return [resume]
+      return [resume, ...repeatsOfItems(facts)]
     case 'awaiting_input':
       return [['reviews'], ...(review === null ? [] : [['decide', review]])]
     case 'queued':
@@ -154,12 +154,26 @@ function nextCommands(facts: WhyFacts): string[][] {
 }
 
 /** The commands that repeat what failed in a completed run. Only a top run is resumed, and a sub-run names it. */
-function repeats({ root_run_id, chain: [run], failedItems }: WhyFacts): string[][] {
+function repeats(facts: WhyFacts): string[][] {
+  const {
+    root_run_id,
+    chain: [run],
+    failedItems,
+  } = facts
   const passedOver = run.phases.filter(({ state, tolerated }) => state === 'failed' && tolerated)
   if (run.run_id !== root_run_id) return passedOver.length > 0 || failedItems ? [['why', root_run_id]] : []
   return [
     ...passedOver.slice(0, PASSED_OVER).map(({ name }) => ['resume', root_run_id, '--from', name]),
-    ...(failedItems ? [['resume', root_run_id, '--failed']] : []),
+    ...repeatsOfItems(facts),
+  ]
+}
+
+/** What shows why items failed that were passed over, and what repeats them. */
+function repeatsOfItems({ root_run_id, chain: [run], failedItems }: WhyFacts): string[][] {
+  if (!failedItems || run.run_id !== root_run_id) return []
+  return [
+    ['tree', root_run_id],
+    ['resume', root_run_id, '--failed'],
   ]
 }
 
@@ -210,8 +224,12 @@ function sentence(run: RunFacts): string {
   const how = cause.attempt > 1 ? ` on attempt ${cause.attempt}` : ''
   if (below) return `${name} failed${took} because its phase ${cause.name}${agent} did.`
   const hint = cause.error?.hint ? ` (${cause.error.hint})` : ''
-  return `${name} failed${took} because its phase ${cause.name}${agent} failed${how}: ${oneLine(cause.error?.message ?? `${cause.reason}`)}${hint}.`
+  return `${name} failed${took} because its phase ${cause.name}${agent} failed${how}: ${closed(`${oneLine(cause.error?.message ?? `${cause.reason}`)}${hint}`)}`
 }
+
+/** A full stop behind a command would be pasted with it. */
+const closed = (text: string): string =>
+  /: (?:bun \S*daemon\.ts|(?:npx )?\S*cadre) [^:]*$/.test(text) ? text : `${text}.`
 
 /**
  * Shortens a long chain. Teams may nest a thousand levels deep, and the sentences in the middle repeat the same

@@ -3,7 +3,7 @@
 import { CadreError } from '../../error.ts'
 import type { Bundle, Phase } from '../../team/team.ts'
 import type { Why } from '../../wire/run-records.ts'
-import { type PhaseRow, parse, type RunRow } from '../core/core.ts'
+import { type PhaseRow, parse, type RunRow, runEnded } from '../core/core.ts'
 import { type Written, withFailedItems, written } from '../steps/steps.ts'
 import type { Store } from '../store/store.ts'
 import { explain, type PhaseFacts, type RunFacts } from './explain.ts'
@@ -35,7 +35,7 @@ export function why(store: Store, runId: string, bundleOf: (id: string) => Bundl
     written: writtenBelow(store, run, phasesOf),
     review: run.state === 'awaiting_input' ? reviewOf(store, leaf) : null,
     holder: run.state === 'queued' ? holderOf(store, run) : null,
-    failedItems: run.state === 'completed' && withFailedItems({ store, world: { bundle: bundleOf } }, run).length > 0,
+    failedItems: runEnded(run.state) && withFailedItems({ store, world: { bundle: bundleOf } }, run).length > 0,
   })
 }
 

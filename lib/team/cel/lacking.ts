@@ -27,7 +27,21 @@ export function withWhatIsThere(mistake: Mistake, accesses: readonly Access[], s
           : null
     if (there !== null) return { ...mistake, message: `${mistake.message}${there}` }
   }
-  return mistake
+  if (key === undefined) return mistake
+  // Probably in an item of a list of one of the phases.
+  const named = new Set(accesses.flatMap(({ root, keys }) => (root === 'phases' ? keys.slice(0, 1) : [])))
+  const said = [...named].map(name => [name, quoted(scope.phase(name).text)]).filter(([, text]) => text !== '')
+  return said.length === 0
+    ? mistake
+    : {
+        ...mistake,
+        message: `${mistake.message}: ${said.map(([name, text]) => `phase ${name} said ${text}`).join('; ')}`,
+      }
+}
+
+function quoted(text: string): string {
+  const said = oneLine(text)
+  return said && `(${said.length > SAID ? `${said.slice(0, SAID)}…` : said})`
 }
 
 function dataThere(scope: Scope, phase: string, path: readonly string[]): string | null {
@@ -40,9 +54,7 @@ function dataThere(scope: Scope, phase: string, path: readonly string[]): string
   const more = names.length > NAMES ? ` and ${names.length - NAMES} more` : ''
   const nothing = owner === null ? 'is null' : 'has no fields'
   const has = names.length > 0 ? `has ${names.slice(0, NAMES).join(', ')}${more}` : nothing
-  const said = oneLine(text)
-  const quoted = said.length > SAID ? `${said.slice(0, SAID)}…` : said
-  return `${didYouMean(key, names)}: ${place} of phase ${phase} ${has}${quoted && ` (${quoted})`}`
+  return `${didYouMean(key, names)}: ${place} of phase ${phase} ${has} ${quoted(text)}`.trimEnd()
 }
 
 function filesThere(scope: Scope, phase: string, index: number): string | null {
