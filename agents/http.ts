@@ -166,11 +166,12 @@ async function request(
   const content_type = reply.headers.get('content-type')
   const data = { status: reply.status, bytes: file.bytes, content_type, etag: reply.headers.get('etag') }
   const { json, lack = '' } = isJson(content_type) && file.bytes > 0 ? await jsonOf(file, context) : {}
-  const location = reply.headers.get('location')
+  // It may be relative to the address that was asked (RFC 9110, 10.2.2).
+  const made = URL.parse(reply.headers.get('location') ?? '', entry.url)
   return {
     text: `${method} ${hostOf(entry.url)}: ${reply.status}, ${file.bytes} bytes${lack}`,
     data: json === undefined ? data : { ...data, json },
-    ...(location && { external: { url: location } }),
+    ...(reply.headers.has('location') && made && { external: { url: made.href } }),
   }
 }
 

@@ -97,6 +97,19 @@ describe('a source', () => {
     ])
   })
 
+  test.each([
+    ['/orders/7', '/orders/7'],
+    ['7?a=1', '/made/7?a=1'],
+    ['https://other.test/7', 'https://other.test/7'],
+    ['https://', null],
+  ])('the place %p of what was made is told as a whole address', async (location, expected) => {
+    using server = faultServer()
+    server.on('/made/', () => new Response('', { status: 201, headers: { location } }))
+    const { external } = await target.run({ name: 'x', url: `${server.url}/made/`, body: 'x' }, testContext().context)
+    const url = expected?.startsWith('/') ? server.url + expected : expected
+    expect(external).toEqual(url === null ? undefined : { url })
+  })
+
   test('a 401 names the fields of the entry that have the credential', async () => {
     using server = faultServer()
     server.on('/', () => new Response('who are you', { status: 401 }))
@@ -166,7 +179,7 @@ describe('a target', () => {
     const at = testContext({ effect: 'once' })
     writeFileSync(join(at.workspace, 'out.csv'), 'a,b\n')
     const result = await target.run({ name: 'x', url: server.url, file: 'out.csv' }, at.context)
-    expect(result.external).toEqual({ url: '/things/1' })
+    expect(result.external).toEqual({ url: `${server.url}/things/1` })
     expect(server.seen[0]).toMatchObject({
       method: 'POST',
       body: 'a,b\n',

@@ -19,6 +19,7 @@ test('decide … complete says that the phase has no files, and so does an expre
   const home = folder()
   const run = (...args: string[]) => command(args, { home })
   expect((await run('run', files({ 'team.yml': TEAM }))).code).toBe(3)
+  expect((await run('reviews')).stdout).toContain('\n  takes retry, skip, complete or fail\n')
   const help = (await run('decide', '--help')).stdout.replace(/\s+/g, ' ')
   expect(help).toContain(
     'last complete --values \'{"pages":3}\' # the work was done by hand; the phase has these data and no files',

@@ -60,7 +60,7 @@ async function describe(runs: Callee, review: AskedReview, { paint, place }: Vie
   if (!isPending) return lines
   const said = await lastLines(runs, run_id, phase)
   lines.push(...said.map(line => paint.dim(`  | ${line}`)), ...formLines(review.form))
-  lines.push(paint.dim(`  ${place.command('decide', id)}`))
+  lines.push(`  takes ${oneOf(kind)}`, paint.dim(`  ${place.command('decide', id)}`))
   return lines
 }
 
@@ -160,12 +160,17 @@ function resultOf(values: JsonObject | null): string {
   return values === null ? ', without data and files' : ', with these values as its data and without files'
 }
 
+/** The decisions that a review takes. */
+function oneOf(kind: AskedReview['kind']): string {
+  const choices = CHOICES[kind]
+  return `${choices.slice(0, -1).join(', ')} or ${choices.at(-1)}`
+}
+
 function checkKind({ kind }: AskedReview, decision: Choice): void {
   const choices: readonly Choice[] = CHOICES[kind]
   if (choices.includes(decision)) return
-  const named = `${choices.slice(0, -1).join(', ')} or ${choices.at(-1)}`
   const what = kind === 'escalation' ? 'an escalation' : 'a gate'
-  throw new CadreError('invalid_request', `this review is ${what}, which takes ${named}, not ${decision}`)
+  throw new CadreError('invalid_request', `this review is ${what}, which takes ${oneOf(kind)}, not ${decision}`)
 }
 
 async function chosen(place: RunPlace, review: AskedReview): Promise<Choice> {
