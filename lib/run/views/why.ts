@@ -4,7 +4,7 @@ import { CadreError } from '../../error.ts'
 import type { Bundle, Phase } from '../../team/team.ts'
 import type { Why } from '../../wire/run-records.ts'
 import { type PhaseRow, parse, type RunRow, runEnded } from '../core/core.ts'
-import { type Written, withFailedItems, written } from '../steps/steps.ts'
+import { type Written, written } from '../steps/steps.ts'
 import type { Store } from '../store/store.ts'
 import { explain, type PhaseFacts, type RunFacts } from './explain.ts'
 import { turnOfRun } from './waits.ts'
@@ -35,8 +35,27 @@ export function why(store: Store, runId: string, bundleOf: (id: string) => Bundl
     written: writtenBelow(store, run, phasesOf),
     review: run.state === 'awaiting_input' ? reviewOf(store, leaf) : null,
     holder: run.state === 'queued' ? holderOf(store, run) : null,
-    failedItems: runEnded(run.state) && withFailedItems({ store, world: { bundle: bundleOf } }, run).length > 0,
+    failedItems: runEnded(run.state) && hasFailedItems(store, run, phasesOf),
   })
+}
+
+/**
+ * Whether `resume --failed` finds items of maps that completed without them. Only maps of the run and of its team phases
+ * are looked at, because the items of a map may be many, and each may have maps of its own.
+ */
+function hasFailedItems(store: Store, run: RunRow, phasesOf: (row: RunRow) => readonly Phase[]): boolean {
+  const runs = [run]
+  for (const row of runs) {
+    const phases = phasesOf(row)
+    for (const { position, state, data } of store.phases.of(row.id)) {
+      const { type } = phases[position]!
+      if (state !== 'completed') continue
+      if (type === 'map' && (parse<{ failed?: number }>(data)?.failed ?? 0) > 0) return true
+      const below = type === 'team' ? store.runs.child(row.id, position, 0) : null
+      if (below?.state === 'completed') runs.push(below)
+    }
+  }
+  return false
 }
 
 function runFacts(store: Store, row: RunRow, phases: readonly PhaseFacts[], cause: PhaseFacts | null): RunFacts {
