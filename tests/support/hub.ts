@@ -41,6 +41,8 @@ export interface TestHub {
   skew(ms: number): Promise<void>
   /** Writes the times of use that are buffered in memory. */
   flush(): Promise<void>
+  /** Sends the messages of webhooks that are due by now; the hub looks for them every two seconds. */
+  sendWebhooks(): Promise<void>
   /** Posts `body`; `token` null means no credential. */
   call<T = Data>(token: string | null, path: string, body?: unknown): Promise<Reply<T>>
   /** Like `call`, but throws unless it succeeded. */
@@ -155,6 +157,7 @@ export async function startTestHub({ passwordCost = LOWEST_COST, env = {} }: Tes
     log,
     skew: async ms => void (await Promise.all(hubs.map(hub => hub.ask('skew', ms)))),
     flush: async () => void (await Promise.all(hubs.map(hub => hub.ask('flush')))),
+    sendWebhooks: async () => void (await Promise.all(hubs.map(hub => hub.ask('webhooks')))),
     call,
     ok,
     admin,
