@@ -55,8 +55,11 @@ export interface TestHub {
   account(username: string): Promise<{ token: string; id: number }>
   /** Creates a realm token. */
   realmToken(token: string, ...realmIds: string[]): Promise<{ id: number; token: string }>
-  /** Stops every process and starts it again at the same address, with other variables or another clock if given. */
-  restart(change?: Partial<Pick<HubPlace, 'env' | 'skew'>>): Promise<void>
+  /**
+   * Stops every process and starts it again at the same address, with other variables or another clock if given.
+   * `meanwhile` is awaited while nobody serves.
+   */
+  restart(change?: Partial<Pick<HubPlace, 'env' | 'skew'>>, meanwhile?: () => Promise<unknown>): Promise<void>
   stop(): Promise<void>
 }
 
@@ -170,8 +173,9 @@ export async function startTestHub({ passwordCost = LOWEST_COST, env = {} }: Tes
       return { token, id: row!.id }
     },
     realmToken: (token, ...realm_ids) => ok(token, 'auth/generate_token', { type: 'realm', name: 'enrol', realm_ids }),
-    async restart(change) {
+    async restart(change, meanwhile) {
       await Promise.all(hubs.map(hub => hub.stop()))
+      await meanwhile?.()
       const ports = hubs.map(hub => Number(new URL(hub.url).port))
       hubs = await Promise.all(ports.map(port => startHubProcess({ ...place, ...change, port })))
     },
