@@ -337,7 +337,9 @@ test('a receiver that never takes it is given up, and one that is gone at once',
       return attempts === attempt && error !== null
     })
     expect(never.got).toHaveLength(attempt)
-    if (attempt < 9) await pass(27 * 3_600_000)
+    if (attempt === 9) break
+    await pass(27 * 3_600_000)
+    await hub.sendWebhooks()
   }
   expect(await never.deliveries()).toMatchObject([{ state: 'failed', attempts: 9, status: 503, next_at: null }])
   expect(gone.got).toHaveLength(1)

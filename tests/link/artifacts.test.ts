@@ -4,6 +4,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { until } from '../support/bounded.ts'
 import { type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 import { startFront } from '../support/front.ts'
@@ -93,15 +94,6 @@ phases:
 const filesOf = (contents: Record<string, string>) =>
   Object.entries(contents).map(([path, text]) => ({ path, content_base64: Buffer.from(text).toString('base64') }))
 
-/** What `look` gives once it gives something. */
-async function eventually<T>(look: () => Promise<T | null | undefined | false>): Promise<T> {
-  for (;;) {
-    const seen = await look()
-    if (seen) return seen
-    await Bun.sleep(25)
-  }
-}
-
 async function publish(hub: TestHub, contents: Record<string, string> = TEAM): Promise<string> {
   const { name } = await hub.ok(hub.admin, 'teams/publish', { files: filesOf(contents) })
   await hub.ok(hub.admin, 'realms/add_team', { realm_id: hub.realm, team: name })
@@ -120,10 +112,10 @@ const dispatch = async (hub: TestHub, team: string, inputs: object = {}) =>
   (await hub.ok(hub.admin, 'dispatch/run', { realm_id: hub.realm, team, inputs })).run_id as string
 
 const ended = (hub: TestHub, run_id: string) =>
-  eventually(async () => {
+  until(async () => {
     const { data } = await hub.call(hub.admin, 'runs/get', { run_id })
     return data?.completed_at != null && data
-  })
+  }, `the end of run ${run_id}`)
 
 interface Listed {
   path: string
@@ -134,10 +126,14 @@ interface Listed {
 
 /** The files of a run once all of them are stored. */
 const stored = (hub: TestHub, run_id: string): Promise<Listed[]> =>
-  eventually(async () => {
-    const { artifacts } = await hub.ok(hub.admin, 'runs/artifacts', { run_id })
-    return artifacts.length > 0 && artifacts.every((file: Listed) => file.stored) && artifacts
-  })
+  until(
+    async () => {
+      const { artifacts } = await hub.ok(hub.admin, 'runs/artifacts', { run_id })
+      return artifacts.length > 0 && artifacts.every((file: Listed) => file.stored) && artifacts
+    },
+    `the files of run ${run_id}`,
+    60_000,
+  )
 
 const get = (hub: TestHub, run_id: string, path: string, token = hub.admin, redirect: 'follow' | 'manual' = 'follow') =>
   fetch(`${hub.url}/v1/artifacts/get?${new URLSearchParams({ run_id, path })}`, {
@@ -243,9 +239,10 @@ describe.each(kinds)('%s', (_, open) => {
     await stored(hub, run_id)
     expect((await place.keys()).some(key => key.includes(run_id))).toBe(true)
     await hub.restart({ skew: 40 * 86_400_000 })
-    await eventually(async () => !(await place.keys()).some(key => key.includes(run_id)))
+    await until(async () => !(await place.keys()).some(key => key.includes(run_id)), 'the removal of the files')
     const { keptFiles, db } = hub.store
-    await eventually(async () => (await db.select().from(keptFiles)).every(file => file.root_run_id !== run_id))
+    const isForgotten = async () => (await db.select().from(keptFiles)).every(file => file.root_run_id !== run_id)
+    await until(isForgotten, 'the removal of the rows')
     await hub.restart({ skew: 0 })
   }, 60_000)
 })
@@ -346,7 +343,7 @@ describe('a bucket', () => {
     const before = vendor.seen.length
     const run_id = await dispatch(hub, '@admin/files', { text: 'refused' })
     await ended(hub, run_id)
-    await eventually(async () => closed.output.stderr.includes('settings set network.allow 127.0.0.1'))
+    await until(() => closed.output.stderr.includes('settings set network.allow 127.0.0.1'), 'the refusal')
     expect(vendor.seen.slice(before).filter(line => line.startsWith('PUT '))).toEqual([])
     await closed.stop()
   }, 60_000)
@@ -401,13 +398,13 @@ phases:
     const run_id = await dispatch(hub, team)
     expect((await ended(hub, run_id)).state).toBe('completed')
     front.loses = () => null
-    await eventually(async () => daemon.output.stderr.split('stays on this machine only').length === 3)
+    await until(() => daemon.output.stderr.split('stays on this machine only').length === 3, 'both refusals')
     expect(daemon.output.stderr).toContain('this hub keeps files of at most 300.0 MiB')
     expect(daemon.output.stderr).toContain('it was changed after its phase had recorded it')
-    const { artifacts } = await eventually(async () => {
+    const { artifacts } = await until(async () => {
       const list = await hub.ok(hub.admin, 'runs/artifacts', { run_id })
       return list.artifacts.some((file: Listed) => file.stored) && list
-    })
+    }, 'the file that is kept')
     expect(artifacts.map(({ path, stored }: Listed) => [path, stored])).toEqual([
       ['files/make/huge', false],
       ['files/make/kept', true],
@@ -434,7 +431,7 @@ phases:
     await stored(hub, run_id)
     expect(await (await get(hub, run_id, 'files/make/tries')).text()).toBe('x\n')
     await hub.ok(hub.admin, 'dispatch/resume', { run_id, from_phase: 'make' })
-    await eventually(async () => (await hub.ok(hub.admin, 'runs/get', { run_id })).state === 'completed')
+    await until(async () => (await hub.ok(hub.admin, 'runs/get', { run_id })).state === 'completed', 'the end')
     await stored(hub, run_id)
     expect(await (await get(hub, run_id, 'files/make/tries')).text()).toBe('x\nx\n')
     await daemon.stop()
@@ -453,7 +450,8 @@ phases:
     const { daemon } = await daemonOf(hub)
     const run_id = await dispatch(hub, team)
     await ended(hub, run_id)
-    await eventually(async () => (await hub.ok(hub.admin, 'runs/artifacts', { run_id })).total === 2_050)
+    const total = async () => (await hub.ok(hub.admin, 'runs/artifacts', { run_id })).total
+    await until(async () => (await total()) === 2_050, 'all files', 60_000)
     await daemon.stop()
   }, 120_000)
 

@@ -9,6 +9,8 @@ import { files, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
 
+const LEASE_MS = 60_000
+
 let hub: TestHub
 let token: string
 
@@ -60,6 +62,8 @@ test('runs of one key execute one after the other on two daemons, of which one i
   const runs = await Promise.all(Array.from({ length: 8 }, () => dispatch('trace', file)))
   await becomes(runs[3]!.run_id, 'completed')
   await one.kill('SIGKILL')
+  // A run that was leased to it, and that it had not recorded, is delivered again when the lease has lapsed.
+  await hub.skew(LEASE_MS + 1_000)
   one = await enrolled('one', home)
   for (const { run_id } of runs) await becomes(run_id, 'completed')
   const lines = readFileSync(file, 'utf8').trimEnd().split('\n')

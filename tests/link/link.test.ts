@@ -4,6 +4,7 @@ import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { eq } from 'drizzle-orm'
+import { until } from '../support/bounded.ts'
 import { files, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 import { startFront } from '../support/front.ts'
@@ -71,22 +72,11 @@ async function publish(contents: Record<string, string>): Promise<void> {
 const dispatch = (team: string, inputs: object) =>
   hub.ok(hub.admin, 'dispatch/run', { realm_id: hub.realm, team, inputs }) as Promise<{ run_id: string }>
 
-/** What `look` gives once it gives something. */
-async function eventually<T>(look: () => Promise<T | null | undefined | false>, ms = 10_000): Promise<T> {
-  const until = Date.now() + ms
-  for (;;) {
-    const seen = await look()
-    if (seen) return seen
-    if (Date.now() > until) throw new Error('it did not happen in time')
-    await Bun.sleep(25)
-  }
-}
-
 const endedOnHub = (run_id: string) =>
-  eventually(async () => {
+  until(async () => {
     const { data: run } = await hub.call(hub.admin, 'runs/get', { run_id })
     return run?.completed_at != null && run
-  })
+  }, `the end of run ${run_id} on the hub`)
 
 test('a dispatched run gives the same tree on both sides, for every run of it', async () => {
   await publish(tree)
@@ -115,10 +105,10 @@ test('phases and logs of each run arrive', async () => {
   const [say] = (await daemon.envelope('/v1/runs/phases', 'run_phases', { run_id: leaf })).phases
   const { phases } = await hub.ok(hub.admin, 'runs/phases', { run_id: leaf })
   expect(phases).toMatchObject([{ name: 'say', state: 'completed', agent: 'exec', attempt: 1, data: say.data }])
-  const lines = await eventually(async () => {
+  const lines = await until(async () => {
     const { lines } = await hub.ok(hub.admin, 'runs/logs', { run_id: leaf })
     return lines.length > 0 && lines
-  })
+  }, 'the lines')
   expect(lines).toMatchObject([{ seq: 1, phase: 'say', text: 'item 1' }])
 })
 
@@ -147,7 +137,7 @@ test('a job of another form is refused to the hub, with what is wrong', async ()
   const queued = { kind: 'decide', state: 'waiting', priority: 0, deliveries: 0 } as const
   await store.write(tx => tx.insert(store.jobs).values({ ...place, ...queued, payload: { decision: 'approve' } }))
   const job = async () => (await store.db.select().from(store.jobs).where(eq(store.jobs.id, id)))[0]!
-  await eventually(async () => (await job()).state === 'failed')
+  await until(async () => (await job()).state === 'failed', 'the refusal')
   expect((await job()).error).toContain('the job of kind decide does not have the form that this daemon knows')
   expect((await job()).error).toContain('/review_id is required')
 })
@@ -162,7 +152,7 @@ phases:
 `,
   })
   const { run_id } = await dispatch('@admin/slow', {})
-  await eventually(async () => (await hub.ok(hub.admin, 'runs/get', { run_id })).state === 'running')
+  await until(async () => (await hub.ok(hub.admin, 'runs/get', { run_id })).state === 'running', 'the run')
   await hub.ok(hub.admin, 'dispatch/cancel', { run_id })
   expect((await endedOnHub(run_id)).state).toBe('cancelled')
   expect((await daemon.ended(run_id)).state).toBe('cancelled')
@@ -170,8 +160,8 @@ phases:
 
 test('a daemon killed in the middle goes on, and the hub hears everything once and in order', async () => {
   const { run_id } = await dispatch('@admin/top', { items: [11, 12, 13, 14, 15, 16, 17, 18, 19] })
-  await eventually(async () => (await hub.call(hub.admin, 'runs/get', { run_id })).data?.state === 'running')
-  await Bun.sleep(40)
+  // Begun, for a busy hub may hear of the whole run at once.
+  await until(async () => (await hub.ok(hub.admin, 'runs/get', { run_id })).state !== 'queued', 'the run')
   const { home } = daemon
   await daemon.kill('SIGKILL')
   daemon = await spawnDaemon({ home, env })
@@ -203,10 +193,10 @@ phases:
 `,
   })
   const { run_id } = await dispatch('@admin/writes', {})
-  const [review] = await eventually(async () => {
+  const [review] = await until(async () => {
     const { reviews } = await hub.ok(hub.admin, 'reviews/list', { run_id })
     return reviews.length > 0 && reviews
-  })
+  }, 'the review')
   expect(review).toMatchObject({ reviewers: ['admin', 'una'], inputs: [{ name: 'why', type: 'string' }] })
   expect(posts).toEqual(['hello\n'])
   const { receipts, db } = hub.store
@@ -246,14 +236,14 @@ phases:
   await daemon.kill('SIGKILL')
   daemon = await spawnDaemon({ home, env })
   const { receipts, db } = hub.store
-  await eventually(async () => {
+  await until(async () => {
     const known = (await db.select().from(receipts)).find(receipt => receipt.run_id === run_id)
     return known?.state === 'unknown'
-  })
-  const { reviews } = await eventually(async () => {
+  }, 'the doubt')
+  const { reviews } = await until(async () => {
     const asked = await hub.ok(hub.admin, 'reviews/list', { run_id })
     return asked.total > 0 && asked
-  })
+  }, 'the review')
   await hub.ok(hub.admin, 'reviews/decide', { review_id: reviews[0].id, decision: 'fail' })
   expect((await endedOnHub(run_id)).state).toBe('failed')
   vendor.stop(true)
@@ -268,17 +258,18 @@ test('a hub that lost what it had acknowledged hears everything again', async ()
     phases: await hub.ok(hub.admin, 'runs/phases', { run_id: leaf }),
     lines: (await hub.ok(hub.admin, 'runs/logs', { run_id: leaf })).lines,
   })
-  const before = await eventually(async () => {
+  const before = await until(async () => {
     const seen = await told()
     return seen.lines.length > 0 && seen
-  })
+  }, 'the lines')
   const { runs, daemons } = hub.store
   await hub.store.write(async tx => {
     await tx.delete(runs)
     await tx.update(daemons).set({ acked_seq: 0 })
   })
   await endedOnHub((await dispatch('@admin/top', { items: [] })).run_id)
-  await eventually(async () => (await hub.call(hub.admin, 'runs/logs', { run_id: leaf })).data?.lines.length > 0)
+  const again = async () => (await hub.call(hub.admin, 'runs/logs', { run_id: leaf })).data?.lines.length > 0
+  await until(again, 'the lines again')
   expect(await told()).toEqual(before)
 })
 
@@ -311,10 +302,10 @@ phases:
   })
   /** The trees and all phases of both sides, once the hub has heard of the end of this attempt. */
   const both = async (run_id: string, attempt: number) => {
-    await eventually(async () => {
+    await until(async () => {
       const { data: run } = await hub.call(hub.admin, 'runs/get', { run_id })
       return run?.attempt === attempt && run.completed_at !== null
-    })
+    }, `the end of attempt ${attempt}`)
     const { runs } = await daemon.call('/v1/runs/tree', { run_id })
     expect((await hub.ok(hub.admin, 'runs/tree', { run_id })).runs).toEqual(runs)
     for (const entry of runs) {

@@ -4,19 +4,12 @@
 import { expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { until } from '../support/bounded.ts'
 import { command, files, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 import { startTestHub } from '../support/hub.ts'
 import { environmentAt } from '../support/program.ts'
 import { type ReceivedSpan, traceReceiver } from '../vendors/otlp.ts'
-
-async function eventually<T>(look: () => Promise<T | null | undefined | false> | T | null | undefined | false) {
-  for (;;) {
-    const seen = await look()
-    if (seen) return seen as T
-    await Bun.sleep(25)
-  }
-}
 
 function homeWith(settings: string): string {
   const home = folder()
@@ -72,10 +65,10 @@ phases:
   await hub.ok(hub.admin, 'teams/publish', { files: contents })
   await hub.ok(hub.admin, 'realms/add_team', { realm_id: hub.realm, team: '@admin/traced' })
   const { run_id } = await hub.ok(hub.admin, 'dispatch/run', { realm_id: hub.realm, team: '@admin/traced' })
-  const spans = await eventually(() => {
+  const spans = await until(() => {
     const found = receiver.spans.filter(({ trace }) => trace === run_id.replaceAll('-', ''))
     return found.length === 9 && found
-  })
+  }, 'nine spans')
   expect(receiver.faults).toEqual([])
   const one = (name: string, service = 'cadre-daemon') =>
     spans.find(span => span.name === name && span.service === service)!
@@ -130,13 +123,13 @@ test('a run that was interrupted goes on in its trace', async () => {
   const path = files(WAITS)
   const daemon = await spawnDaemon({ home, env })
   const { run_id } = await daemon.call('/v1/runs/start', { path })
-  await eventually(() => Bun.file(join(path, 'begun')).exists())
+  await until(() => Bun.file(join(path, 'begun')).exists(), 'the second phase')
   await daemon.kill('SIGKILL')
   writeFileSync(join(path, 'go'), '')
   const again = await spawnDaemon({ home, env })
   await again.ended(run_id)
-  const top = await eventually(() => receiver.spans.find(({ name }) => name === 'RUN @me/waits'))
-  const second = await eventually(() => receiver.spans.find(({ name }) => name === 'second'))
+  const top = await until(() => receiver.spans.find(({ name }) => name === 'RUN @me/waits'), 'the span of the run')
+  const second = await until(() => receiver.spans.find(({ name }) => name === 'second'), 'the span of its phase')
   expect([second.trace, second.parent, second.service]).toEqual([run_id.replaceAll('-', ''), top.id, 'night shift'])
   const { lines } = await again.call('/v1/runs/logs', { run_id })
   expect(lines.at(-1).text).toBe(`00-${top.trace}-${second.id}-01`)

@@ -126,7 +126,10 @@ async function check(phases: ModelPhase[]): Promise<void> {
   expect(run.error === null).toBe(run.state === 'completed')
 }
 
-/** Resolves when the run has ended, false, or when nothing goes on in it until a person has answered. */
+/**
+ * Resolves when the run has ended, false, or when nothing goes on in it until a person has answered: then its clock is
+ * stopped.
+ */
 async function waits(runId: string): Promise<boolean> {
   let heard = 0
   const unfollow = t.engine.follow(() => heard++)
@@ -134,7 +137,7 @@ async function waits(runId: string): Promise<boolean> {
     for (let still = 0, before = -1; ; before = heard) {
       const { state, completed_at } = t.engine.record(runId)
       if (completed_at !== null) return false
-      const rests = state === 'awaiting_input' && t.engine.load.slots === 0 && heard === before && !retries(runId)
+      const rests = isStopped(runId) && t.engine.load.slots === 0 && heard === before
       still = rests ? still + 1 : 0
       if (still === 3) return true
       await Bun.sleep(state === 'awaiting_input' ? 3 : 1)
@@ -144,12 +147,8 @@ async function waits(runId: string): Promise<boolean> {
   }
 }
 
-const retries = (runId: string): boolean =>
-  db
-    .query(
-      "SELECT 1 FROM phases JOIN runs ON id = run_id WHERE root_id = ? AND phases.state = 'pending' AND due_at > 0",
-    )
-    .get(runId) !== null
+const isStopped = (runId: string): boolean =>
+  db.query('SELECT 1 FROM runs WHERE id = ? AND time_left IS NOT NULL').get(runId) !== null
 
 /** As the phase says that was asked about, wherever it stands. */
 async function answer({ id, run_id, position }: Question, phases: ModelPhase[]): Promise<void> {

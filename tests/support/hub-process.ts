@@ -10,6 +10,7 @@ import { artifactStore } from '../../lib/hub/artifacts/artifacts.ts'
 import { hubConfig } from '../../lib/hub/config.ts'
 import { createHub } from '../../lib/hub/hub.ts'
 import { keepChores } from '../../lib/hub/serve.ts'
+import { WEBHOOK_BELL } from '../../lib/hub/webhooks.ts'
 import { createLog } from '../../lib/log.ts'
 import { openTracer } from '../../lib/tracing.ts'
 import { type Answer, METRICS_TOKEN, type Question } from './hub-processes.ts'
@@ -44,6 +45,7 @@ stopOnSignal(listening, hub.log, async () => {
 process.on('message', async ({ id, ask, ms = 0 }: Question) => {
   if (ask === 'skew') skew = ms
   if (ask === 'flush') await hub.lastSeen.flush()
+  if (ask === 'webhooks') hub.bell.ring(WEBHOOK_BELL)
   process.send!({ id, lines: ask === 'log' ? lines : [] } satisfies Answer)
 })
 // The test process has ended.

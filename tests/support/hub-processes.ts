@@ -12,7 +12,7 @@ const PROGRAM = resolve(import.meta.dir, 'hub-process.ts')
 
 export interface Question {
   id: number
-  ask: 'skew' | 'flush' | 'log'
+  ask: 'skew' | 'flush' | 'log' | 'webhooks'
   ms?: number
 }
 

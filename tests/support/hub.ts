@@ -41,6 +41,8 @@ export interface TestHub {
   skew(ms: number): Promise<void>
   /** Writes the times of use that are buffered in memory. */
   flush(): Promise<void>
+  /** Sends the messages of webhooks that are due by now; the hub looks for them every two seconds. */
+  sendWebhooks(): Promise<void>
   /** Posts `body`; `token` null means no credential. */
   call<T = Data>(token: string | null, path: string, body?: unknown): Promise<Reply<T>>
   /** Like `call`, but throws unless it succeeded. */
@@ -53,8 +55,11 @@ export interface TestHub {
   account(username: string): Promise<{ token: string; id: number }>
   /** Creates a realm token. */
   realmToken(token: string, ...realmIds: string[]): Promise<{ id: number; token: string }>
-  /** Stops every process and starts it again at the same address, with other variables or another clock if given. */
-  restart(change?: Partial<Pick<HubPlace, 'env' | 'skew'>>): Promise<void>
+  /**
+   * Stops every process and starts it again at the same address, with other variables or another clock if given.
+   * `meanwhile` is awaited while nobody serves.
+   */
+  restart(change?: Partial<Pick<HubPlace, 'env' | 'skew'>>, meanwhile?: () => Promise<unknown>): Promise<void>
   stop(): Promise<void>
 }
 
@@ -155,6 +160,7 @@ export async function startTestHub({ passwordCost = LOWEST_COST, env = {} }: Tes
     log,
     skew: async ms => void (await Promise.all(hubs.map(hub => hub.ask('skew', ms)))),
     flush: async () => void (await Promise.all(hubs.map(hub => hub.ask('flush')))),
+    sendWebhooks: async () => void (await Promise.all(hubs.map(hub => hub.ask('webhooks')))),
     call,
     ok,
     admin,
@@ -167,8 +173,9 @@ export async function startTestHub({ passwordCost = LOWEST_COST, env = {} }: Tes
       return { token, id: row!.id }
     },
     realmToken: (token, ...realm_ids) => ok(token, 'auth/generate_token', { type: 'realm', name: 'enrol', realm_ids }),
-    async restart(change) {
+    async restart(change, meanwhile) {
       await Promise.all(hubs.map(hub => hub.stop()))
+      await meanwhile?.()
       const ports = hubs.map(hub => Number(new URL(hub.url).port))
       hubs = await Promise.all(ports.map(port => startHubProcess({ ...place, ...change, port })))
     },

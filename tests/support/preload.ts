@@ -8,8 +8,7 @@ import { killProcesses } from './daemon.ts'
 import { removeFolders } from './folder.ts'
 import { endLeft } from './left.ts'
 
-/** On PostgreSQL each statement goes to another process, and two files do that at the same time. */
-const DEFAULT_MS = process.env.TEST_HUB_DATABASE === undefined ? 20_000 : 60_000
+const DEFAULT_MS = 60_000
 const HEAD = `import { setDefaultTimeout as $setDefaultTimeout } from 'bun:test'; $setDefaultTimeout(${DEFAULT_MS});`
 
 plugin({

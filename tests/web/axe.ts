@@ -7,13 +7,18 @@ import type { Page } from 'playwright-core'
 
 const RULES_OF_COLOUR = ['color-contrast', 'link-in-text-block']
 
-/** `place` is opened, and looked at when `shown` can be seen. */
-export async function expectAccessible(page: Page, url: string, place: string, shown: string): Promise<void> {
-  await page.emulateMedia({ colorScheme: 'light', reducedMotion: 'reduce' })
+/** `place` of the daemon's dashboard is opened, and looked at when `shown` can be seen. */
+export async function expectAccessibleAt(page: Page, url: string, place: string, shown: string): Promise<void> {
   await page.goto(`${url}/#/${place}`)
   await page.locator('main h1').waitFor()
   await page.locator(shown).first().waitFor()
+  await expectAccessible(page, place)
+}
+
+/** Looks at the page as it stands. */
+export async function expectAccessible(page: Page, place: string): Promise<void> {
   if (!(await page.evaluate('"axe" in globalThis'))) await page.evaluate(axe.source)
+  await page.emulateMedia({ colorScheme: 'light', reducedMotion: 'reduce' })
   expect([place, 'light', ...(await seriousOf(page, {}))]).toEqual([place, 'light'])
   await page.emulateMedia({ colorScheme: 'dark' })
   expect([place, 'dark', ...(await seriousOf(page, { runOnly: RULES_OF_COLOUR }))]).toEqual([place, 'dark'])

@@ -5,7 +5,7 @@ import type { Browser } from 'playwright-core'
 import { GATE, HELLO, NESTED } from '../daemon/teams.ts'
 import { until } from '../support/bounded.ts'
 import { files, spawnDaemon } from '../support/daemon.ts'
-import { expectAccessible } from './axe.ts'
+import { expectAccessibleAt } from './axe.ts'
 import { hasBrowser, look, PATIENCE_MS, type Seen, startBrowser } from './browser.ts'
 import { frontOf } from './front.ts'
 
@@ -272,6 +272,6 @@ describe.skipIf(!hasBrowser)('the dashboard', () => {
       [`runs/${hello.run_id}?phase=greet`]: '.opened pre',
       [`runs/${hello.run_id}/files?path=files/greet/hello.txt`]: '.opened pre',
     }
-    for (const [place, shown] of Object.entries(places)) await expectAccessible(page, daemon.url, place, shown)
+    for (const [place, shown] of Object.entries(places)) await expectAccessibleAt(page, daemon.url, place, shown)
   })
 })

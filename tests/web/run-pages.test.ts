@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { until } from '../support/bounded.ts'
 import { files, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
-import { expectAccessible } from './axe.ts'
+import { expectAccessibleAt } from './axe.ts'
 import { hasBrowser, look, PATIENCE_MS, type Seen, startBrowser } from './browser.ts'
 import { frontOf } from './front.ts'
 
@@ -288,7 +288,7 @@ phases:
       [`runs/${run_id}/files?path=files/report/table.csv`]: '.opened td',
       [`plan?team=${encodeURIComponent(path)}`]: '.graph',
     }
-    for (const [place, shown] of Object.entries(places)) await expectAccessible(page, daemon.url, place, shown)
+    for (const [place, shown] of Object.entries(places)) await expectAccessibleAt(page, daemon.url, place, shown)
   })
 
   test('a resume asks again for the values of secret inputs', async () => {
