@@ -67,6 +67,22 @@ async function served(home: string): Promise<string> {
 
 const PROGRAM = join(import.meta.dir, '../../daemon.ts')
 
+test('a plan without a daemon hides secrets of agents that the team does not use', async () => {
+  const home = folder()
+  const key = 'sk-0123456789abcdef'
+  for (const [name, value] of [
+    ['agents.llm.provider', 'openai'],
+    ['agents.llm.api_key', key],
+  ] as const) {
+    expect(await command(['settings', 'set', name, '-'], { home, stdin: value })).toMatchObject({ code: 0 })
+  }
+  const path = files({ 'team.yml': HELLO })
+  const plan = await command(['plan', path, '-i', `who=${key}`], { home })
+  expect(plan).toMatchObject({ code: 0, stderr: '' })
+  expect(plan.stdout).toContain('***')
+  expect(plan.stdout).not.toContain(key)
+})
+
 test('commands work through the process that runs a team, a second run too', async () => {
   const home = folder()
   const { path, child, end } = await waiting(home)

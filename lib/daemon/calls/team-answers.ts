@@ -39,6 +39,10 @@ async function fromThisProcess(home: string, log: Log): Promise<Callee> {
         notes: unheldKeys(bundle),
       }
     }),
-    answer(PlanTeam, request => planRun(stock, request)),
+    answer(PlanTeam, async request => {
+      // A plan hides the secrets of all settings, and which values are secrets is said by the agents.
+      await stock.catalogue.load(settings.agents())
+      return planRun(stock, request)
+    }),
   )
 }
