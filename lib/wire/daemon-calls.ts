@@ -3,11 +3,11 @@
 import type { Static } from 'typebox'
 import { Type } from '../type.ts'
 import { call } from './call.ts'
-import { EVERY_CHOICE } from './choices.ts'
 import { Field } from './forms.ts'
-import { listOf, PAGE } from './page.ts'
+import { listOf } from './page.ts'
 import { AnyJson, AnyObject, AnyText, NullableText, Time } from './parts.ts'
 import { AnyTeam, Plan, Problem } from './plans.ts'
+import { Decision, LogPart, OneRun, REVIEW_FILTERS, RUN_FILTERS } from './run-bodies.ts'
 import {
   FileRecord,
   History,
@@ -22,8 +22,6 @@ import {
   Written,
 } from './run-records.ts'
 import { RUN_STATES, TOLD_RUN_STATES } from './states.ts'
-
-const OneRun = Type.Object({ run_id: AnyText })
 
 /** A package by its name, or a folder or file on the daemon's own machine. */
 const Which = Type.Object({ team: Type.Optional(AnyText), path: Type.Optional(AnyText) })
@@ -59,12 +57,9 @@ export const StartRun = call(
 )
 
 const ListBody = Type.Object({
-  ...PAGE,
-  state: Type.Optional(AnyText),
-  team: Type.Optional(AnyText),
+  ...RUN_FILTERS,
   /** Part of the name, the team or the id. */
   search: Type.Optional(AnyText),
-  root_only: Type.Optional(Type.Boolean()),
   /** The beginning of an id. */
   begins: Type.Optional(AnyText),
   /** Only runs that began then or later. */
@@ -80,16 +75,7 @@ export const GetTeam = call('/v1/runs/team', OneRun, AnyTeam)
 export const GetHistory = call('/v1/runs/history', OneRun, History)
 export const GetWhy = call('/v1/runs/why', OneRun, Why)
 
-export const GetLogs = call(
-  '/v1/runs/logs',
-  Type.Object({
-    run_id: AnyText,
-    phase: Type.Optional(AnyText),
-    after_seq: Type.Optional(Type.Integer()),
-    limit: Type.Optional(Type.Integer()),
-  }),
-  Type.Object({ lines: Type.Array(LogLine), next: Type.Integer() }),
-)
+export const GetLogs = call('/v1/runs/logs', LogPart, Type.Object({ lines: Type.Array(LogLine), next: Type.Integer() }))
 
 /** `cleanup`: names of `always` phases that continue. */
 export const CancelRun = call(
@@ -118,25 +104,11 @@ const AskedReview = Type.Object({ ...ReviewRecord.properties, form: Type.Array(F
 export type AskedReview = Static<typeof AskedReview>
 export const ListReviews = call(
   '/v1/reviews/list',
-  Type.Object({
-    ...PAGE,
-    run_id: Type.Optional(AnyText),
-    state: Type.Optional(AnyText),
-    begins: Type.Optional(AnyText),
-  }),
+  Type.Object({ ...REVIEW_FILTERS, begins: Type.Optional(AnyText) }),
   listOf('reviews', AskedReview),
 )
 
-export const DecideReview = call(
-  '/v1/reviews/decide',
-  Type.Object({
-    review_id: AnyText,
-    decision: Type.Enum([...EVERY_CHOICE]),
-    comment: Type.Optional(AnyText),
-    values: Type.Optional(AnyObject),
-  }),
-  ReviewRecord,
-)
+export const DecideReview = call('/v1/reviews/decide', Decision, ReviewRecord)
 
 const WorkspaceRecord = Type.Object({
   workspace_id: AnyText,

@@ -3,7 +3,6 @@
 import type { Static } from 'typebox'
 import { Type } from '../type.ts'
 import { call } from './call.ts'
-import { EVERY_CHOICE } from './choices.ts'
 import {
   Deliveries,
   Dispatched,
@@ -18,8 +17,7 @@ import {
 } from './hub-records.ts'
 import { listOf, PAGE } from './page.ts'
 import { AnyObject, AnyText } from './parts.ts'
-
-const OneRun = Type.Object({ run_id: AnyText })
+import { Decision, LogPart, OneRun, REVIEW_FILTERS, RUN_FILTERS } from './run-bodies.ts'
 
 export const DispatchRun = call(
   '/v1/dispatch/run',
@@ -47,13 +45,7 @@ export const ListQueue = call(
 export type HubRun = Static<typeof Run>
 export const ListHubRuns = call(
   '/v1/runs/list',
-  Type.Object({
-    ...PAGE,
-    realm_id: Type.Optional(AnyText),
-    state: Type.Optional(AnyText),
-    team: Type.Optional(AnyText),
-    root_only: Type.Optional(Type.Boolean()),
-  }),
+  Type.Object({ ...RUN_FILTERS, realm_id: Type.Optional(AnyText) }),
   listOf('runs', Run),
 )
 export const GetHubRun = call('/v1/runs/get', OneRun, Type.Object({ ...Run.properties, deliveries: Deliveries }))
@@ -72,31 +64,13 @@ export const GetHubPhases = call(
 /** Lines of a log, and how much of it the hub has. */
 export const GetHubLogs = call(
   '/v1/runs/logs',
-  Type.Object({
-    run_id: AnyText,
-    phase: Type.Optional(AnyText),
-    after_seq: Type.Optional(Type.Integer()),
-    limit: Type.Optional(Type.Integer()),
-  }),
+  LogPart,
   Type.Object({ lines: Type.Array(Line), next: Type.Integer(), ...LOG_STATE }),
 )
 
 export type HubReview = Static<typeof Review>
-export const ListHubReviews = call(
-  '/v1/reviews/list',
-  Type.Object({ ...PAGE, run_id: Type.Optional(AnyText), state: Type.Optional(AnyText) }),
-  listOf('reviews', Review),
-)
-export const DecideHubReview = call(
-  '/v1/reviews/decide',
-  Type.Object({
-    review_id: AnyText,
-    decision: Type.Enum([...EVERY_CHOICE]),
-    comment: Type.Optional(AnyText),
-    values: Type.Optional(AnyObject),
-  }),
-  Review,
-)
+export const ListHubReviews = call('/v1/reviews/list', Type.Object(REVIEW_FILTERS), listOf('reviews', Review))
+export const DecideHubReview = call('/v1/reviews/decide', Decision, Review)
 
 /** The events of `GET /v1/runs/stream`, and of each the data that is read. `end` is the last one. */
 export const HUB_STREAM = '/v1/runs/stream'

@@ -104,7 +104,25 @@ export function useLoaded<T>(key: string, ask: () => Promise<T>, every = 0): Loa
   return { data: data.value, error: error.value, again: () => void count.value++ }
 }
 
-/** A button whose work may fail. It cannot be pressed twice at once. */
+/** Work that a form or a button begins: it cannot be begun twice at once, and may fail. */
+export function useWork() {
+  const busy = useSignal(false)
+  const error = useSignal<unknown>(null)
+  const run = async (work: () => Promise<unknown>): Promise<void> => {
+    if (busy.peek()) return
+    busy.value = true
+    error.value = null
+    try {
+      await work()
+    } catch (thrown) {
+      error.value = thrown
+    }
+    busy.value = false
+  }
+  return { busy: busy.value, error: error.value, run }
+}
+
+/** A button whose work may fail. */
 export function Act({
   work,
   children,
@@ -114,28 +132,13 @@ export function Act({
   children: ComponentChildren
   plain?: boolean
 }) {
-  const busy = useSignal(false)
-  const error = useSignal<unknown>(null)
+  const { busy, error, run } = useWork()
   return (
     <>
-      <button
-        type="button"
-        class={plain ? 'plain' : ''}
-        disabled={busy}
-        onClick={async () => {
-          busy.value = true
-          error.value = null
-          try {
-            await work()
-          } catch (thrown) {
-            error.value = thrown
-          }
-          busy.value = false
-        }}
-      >
+      <button type="button" class={plain ? 'plain' : ''} disabled={busy} onClick={() => run(work)}>
         {children}
       </button>
-      <Failure of={error.value} />
+      <Failure of={error} />
     </>
   )
 }

@@ -3,25 +3,7 @@
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
-import { Failure } from '../parts.tsx'
-
-/** Work that a form or a button begins: it cannot be begun twice at once, and may fail. */
-export function useWork() {
-  const busy = useSignal(false)
-  const error = useSignal<unknown>(null)
-  const run = async (work: () => Promise<unknown>): Promise<void> => {
-    if (busy.peek()) return
-    busy.value = true
-    error.value = null
-    try {
-      await work()
-    } catch (thrown) {
-      error.value = thrown
-    }
-    busy.value = false
-  }
-  return { busy: busy.value, error: error.value, run }
-}
+import { Failure, useWork } from '../parts.tsx'
 
 /** A form with one button. */
 export function Ask({

@@ -1,11 +1,11 @@
 // One daemon: what it tells of itself, and what operators do with it.
 
-import { Failure, useLoaded } from '../parts.tsx'
+import { Failure, useLoaded, useWork } from '../parts.tsx'
 import { to } from '../route.ts'
 import { When } from '../time.tsx'
 import { MEANINGS, Ready } from './agent-state.tsx'
 import { hub } from './api.ts'
-import { Sure, useWork } from './asking.tsx'
+import { Sure } from './asking.tsx'
 import type { Daemon } from './calls.ts'
 import { Labels, Status } from './daemon-state.tsx'
 import { LOOK_MS, Table } from './lists.tsx'

@@ -5,10 +5,10 @@ import { useEffect } from 'preact/hooks'
 import type { Field as Asked } from '../../../wire/forms.ts'
 import { command } from '../command.ts'
 import { Fields, type Typed, typedOf, valuesOf } from '../forms.tsx'
-import { Empty, Failure, useLoaded } from '../parts.tsx'
+import { Empty, Failure, useLoaded, useWork } from '../parts.tsx'
 import { go, route, to } from '../route.ts'
 import { hub } from './api.ts'
-import { Field, Select, useWork } from './asking.tsx'
+import { Field, Select } from './asking.tsx'
 import { may, NoRealm, realms, useRealm } from './realm-choice.tsx'
 
 interface Opened {

@@ -5,14 +5,14 @@ import '../style.css'
 import './hub.css'
 import { render } from 'preact'
 import { useEffect } from 'preact/hooks'
+import { Bar, NoPage } from '../frame.tsx'
 import { Help, listen } from '../keys.tsx'
-import { Empty, Failure } from '../parts.tsx'
-import { Reviews, useWaiting } from '../reviews.tsx'
+import { Failure, useWork } from '../parts.tsx'
+import { Reviews } from '../reviews.tsx'
 import { follow, route, to } from '../route.ts'
 import { Account } from './account.tsx'
 import { findSession, me, signOut } from './api.ts'
 import { askHub } from './as-daemon.ts'
-import { useWork } from './asking.tsx'
 import { Audit } from './audit.tsx'
 import { OneDaemon } from './daemon.tsx'
 import { Daemons } from './daemons.tsx'
@@ -81,47 +81,19 @@ function Page() {
     case 'join':
       return <Join token={id ?? ''} />
     default:
-      return (
-        <main>
-          <Empty>
-            <p>There is no page {name}.</p>
-            <p>
-              Go to the <a href={to('runs')}>runs</a>.
-            </p>
-          </Empty>
-        </main>
-      )
+      return <NoPage name={name} />
   }
 }
 
 function Signed() {
-  const [here] = route.value.parts
   const { error, run } = useWork()
-  const waiting = useWaiting().data?.total ?? 0
   useEffect(() => {
     realms.value = null
     void run(loadRealms)
   }, [me.value?.id])
-  useEffect(() => {
-    const title = LINKS[here as keyof typeof LINKS] ?? (here === 'account' ? 'Account' : 'cadre')
-    document.title = `${waiting > 0 ? `(${waiting}) ` : ''}${title} · cadre`
-    // On a phone there is not room for all links.
-    document.querySelector('.frame [aria-current]')?.scrollIntoView({ inline: 'center', block: 'nearest' })
-  }, [here, waiting])
   return (
     <>
-      <header class="frame">
-        <a class="brand" href={to('runs')}>
-          cadre
-        </a>
-        <nav aria-label="Pages">
-          {Object.entries(LINKS).map(([name, title]) => (
-            <a key={name} href={to(name)} aria-current={name === here ? 'page' : undefined}>
-              {title}
-              {name === 'reviews' && waiting > 0 && <span class="count">{waiting}</span>}
-            </a>
-          ))}
-        </nav>
+      <Bar links={LINKS} titles={{ account: 'Account' }}>
         <span class="account row">
           <a class="small" href={to('account')}>
             {me.value?.username}
@@ -130,7 +102,7 @@ function Signed() {
             Sign out
           </button>
         </span>
-      </header>
+      </Bar>
       <Failure of={error} />
       {realms.value === null ? <main aria-busy="true" /> : <Page />}
       <Help places={KEYS} />

@@ -1,9 +1,9 @@
 // Mints a token: for a program, with its grant as a matrix, or for a daemon.
 
 import { useSignal } from '@preact/signals'
-import { Failure } from '../parts.tsx'
+import { Failure, useWork } from '../parts.tsx'
 import { hub } from './api.ts'
-import { Field, Select, useWork } from './asking.tsx'
+import { Field, Select } from './asking.tsx'
 import { fullMatrix, grantOf, type Matrix, MatrixForm } from './grant.tsx'
 import { realms, useRealm } from './realm-choice.tsx'
 

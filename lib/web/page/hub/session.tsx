@@ -1,10 +1,10 @@
 // Signing in, and joining a realm with the link of an invitation.
 
 import { useSignal } from '@preact/signals'
-import { Failure } from '../parts.tsx'
+import { Failure, useWork } from '../parts.tsx'
 import { go, to } from '../route.ts'
 import { hub, me, signIn, signOut } from './api.ts'
-import { Field, useWork } from './asking.tsx'
+import { Field } from './asking.tsx'
 import { loadRealms } from './realm-choice.tsx'
 
 export function SignIn() {
