@@ -44,7 +44,9 @@ const alive = (pid: number) => {
 
 async function pids(dir: string, count = 3): Promise<number[]> {
   for (;;) {
-    const lines = existsSync(join(dir, 'pids')) ? readFileSync(join(dir, 'pids'), 'utf8').trim().split('\n') : []
+    const text = existsSync(join(dir, 'pids')) ? readFileSync(join(dir, 'pids'), 'utf8') : ''
+    // A shell makes the file before it writes to it.
+    const lines = text.split('\n').filter(Boolean)
     if (lines.length === count) return lines.map(Number)
     await Bun.sleep(10)
   }

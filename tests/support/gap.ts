@@ -19,6 +19,14 @@ export function waited(pid: number | 'self' = 'self'): number {
   return Number(readFileSync(`/proc/${pid}/schedstat`, 'utf8').split(' ')[1]) / 1e6
 }
 
+/** How long `work` takes in milliseconds, without the time during which the thread waited for a core. */
+export function took(work: () => void): number {
+  const now = () => performance.now() - waited()
+  const begun = now()
+  work()
+  return now() - begun
+}
+
 /** The longest gap during `work` in milliseconds, without the time during which the thread waited for a core. */
 export async function longestGap(work: () => Promise<unknown>): Promise<number> {
   const now = () => performance.now() - waited()

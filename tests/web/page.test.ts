@@ -8,6 +8,7 @@ import { build } from '../../lib/web/web.ts'
 import { until } from '../support/bounded.ts'
 import { command, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
+import { took } from '../support/gap.ts'
 
 const daemon = await spawnDaemon({ env: { CADRE_LOCAL_AUTH: 'strict' } })
 
@@ -89,18 +90,14 @@ test('dashboard says what to do without a daemon', async () => {
 test('Markdown is read in a bounded time, or not at all', () => {
   const lines = (unit: string, size: number) => `${unit.repeat(4_500 / unit.length)}\n`.repeat(size / 4_500)
   const wide = `${'|a'.repeat(2_000)}\n${'|-'.repeat(2_000)}\n${'b\n'.repeat(20_000)}`
-  const begun = performance.now()
-  for (const text of [
-    '*a_'.repeat(20_000),
-    lines('*a_', 90_000),
-    '|\n|-\n'.repeat(20_000),
-    wide,
-    'a'.repeat(200_000),
-  ]) {
-    const tokens = tokensOf(text)
-    expect([text.slice(0, 9), JSON.stringify(tokens ?? '').length < 2_000_000]).toEqual([text.slice(0, 9), true])
-  }
-  expect(performance.now() - begun).toBeLessThan(5_000)
+  const bombs = ['*a_'.repeat(20_000), lines('*a_', 90_000), '|\n|-\n'.repeat(20_000), wide, 'a'.repeat(200_000)]
+  const ms = took(() => {
+    for (const text of bombs) {
+      const tokens = tokensOf(text)
+      expect([text.slice(0, 9), JSON.stringify(tokens ?? '').length < 2_000_000]).toEqual([text.slice(0, 9), true])
+    }
+  })
+  expect(ms).toBeLessThan(5_000)
   expect(tokensOf(lines('*a_', 90_000))).toBeUndefined()
   for (const unit of ['>', '> ', '+ ', '1. ']) {
     const [first] = tokensOf(unit.repeat(1_000))!
