@@ -4,9 +4,9 @@ import { useSignal } from '@preact/signals'
 import { to } from '../route.ts'
 import { When } from '../time.tsx'
 import { hub } from './api.ts'
-import { Ask, Field, Once, Sure } from './asking.tsx'
+import { Ask, Field, Once } from './asking.tsx'
 import type { Realm, Role } from './calls.ts'
-import { List, Table, useList } from './lists.tsx'
+import { Ending, List, Table, useList } from './lists.tsx'
 import { RoleChoice } from './role.tsx'
 import { Until } from './until.tsx'
 
@@ -38,17 +38,12 @@ export function Invitations({ realm: { id: realm_id, name } }: { realm: Realm })
                 <td>
                   <Until at={each.expires_at} />
                 </td>
-                <td class="end">
-                  <Sure
-                    question="Nobody can use the link any more."
-                    work={async () => {
-                      await hub('realms/revoke_invite', { id: each.id })
-                      found.again()
-                    }}
-                  >
-                    Revoke
-                  </Sure>
-                </td>
+                <Ending
+                  list={found}
+                  word="Revoke"
+                  question="Nobody can use the link any more."
+                  work={() => hub('realms/revoke_invite', { id: each.id })}
+                />
               </tr>
             ))}
           </Table>

@@ -4,9 +4,9 @@ import { useSignal } from '@preact/signals'
 import { to } from '../route.ts'
 import { When } from '../time.tsx'
 import { hub } from './api.ts'
-import { Ask, Field, Sure } from './asking.tsx'
+import { Ask, Field } from './asking.tsx'
 import type { Realm } from './calls.ts'
-import { List, Table, useList } from './lists.tsx'
+import { Ending, List, Table, useList } from './lists.tsx'
 import { may } from './realm-choice.tsx'
 
 export function ListedTeams({ realm }: { realm: Realm }) {
@@ -38,23 +38,18 @@ export function ListedTeams({ realm }: { realm: Realm }) {
                   <When at={each.added_at} />
                 </td>
                 {operates && (
-                  <td class="end row">
+                  <Ending
+                    list={found}
+                    question={`Remove ${each.team}? Its runs are not synced any more.`}
+                    work={() => hub('realms/remove_team', { realm_id, team: each.team })}
+                  >
                     <a
                       class="button plain"
                       href={`${to('dispatch')}?realm=${realm_id}&team=${encodeURIComponent(each.team)}`}
                     >
                       Dispatch
                     </a>
-                    <Sure
-                      question={`Remove ${each.team}? Its runs are not synced any more.`}
-                      work={async () => {
-                        await hub('realms/remove_team', { realm_id, team: each.team })
-                        found.again()
-                      }}
-                    >
-                      Remove
-                    </Sure>
-                  </td>
+                  </Ending>
                 )}
               </tr>
             ))}

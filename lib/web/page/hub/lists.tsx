@@ -5,6 +5,7 @@ import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
 import { useKeys } from '../keys.tsx'
 import { Empty, Failure, useLoaded } from '../parts.tsx'
+import { Sure } from './asking.tsx'
 
 const PAGE = 100
 export const LOOK_MS = 5_000
@@ -137,5 +138,34 @@ export function Table({
         <tbody ref={body}>{children}</tbody>
       </table>
     </section>
+  )
+}
+
+/** The last cell of a row: a button that ends what the row is about, after which the list is read again. */
+export function Ending({
+  list,
+  word = 'Remove',
+  question,
+  work,
+  children,
+}: {
+  list: { again(): void }
+  word?: string
+  question: string
+  work(): Promise<unknown>
+  /** What can be done besides. */
+  children?: ComponentChildren
+}) {
+  const end = async () => {
+    await work()
+    list.again()
+  }
+  return (
+    <td class="end">
+      {children}
+      <Sure question={question} work={end}>
+        {word}
+      </Sure>
+    </td>
   )
 }

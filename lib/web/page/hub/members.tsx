@@ -3,9 +3,9 @@
 import { useSignal } from '@preact/signals'
 import { to } from '../route.ts'
 import { hub } from './api.ts'
-import { Ask, Field, Sure } from './asking.tsx'
+import { Ask, Field } from './asking.tsx'
 import type { Realm, Role } from './calls.ts'
-import { List, Table, useList } from './lists.tsx'
+import { Ending, List, Table, useList } from './lists.tsx'
 import { may } from './realm-choice.tsx'
 import { ROLES, RoleChoice } from './role.tsx'
 
@@ -29,17 +29,11 @@ export function Members({ realm }: { realm: Realm }) {
                 <td>{member.username}</td>
                 <td>{leads ? <MemberRole member={member} set={to => set(member.username, to)} /> : member.role}</td>
                 {leads && (
-                  <td class="end">
-                    <Sure
-                      question={`Remove ${member.username} from ${realm.name}?`}
-                      work={async () => {
-                        await hub('realms/remove_member', { realm_id, username: member.username })
-                        found.again()
-                      }}
-                    >
-                      Remove
-                    </Sure>
-                  </td>
+                  <Ending
+                    list={found}
+                    question={`Remove ${member.username} from ${realm.name}?`}
+                    work={() => hub('realms/remove_member', { realm_id, username: member.username })}
+                  />
                 )}
               </tr>
             ))}

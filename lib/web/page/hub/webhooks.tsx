@@ -5,9 +5,9 @@ import { HOOK_EVENTS } from '../../../wire/hook-events.ts'
 import { State } from '../state.tsx'
 import { When } from '../time.tsx'
 import { hub } from './api.ts'
-import { Ask, Field, Once, Sure } from './asking.tsx'
+import { Ask, Field, Once } from './asking.tsx'
 import type { Delivery, Realm } from './calls.ts'
-import { List, Table, useList } from './lists.tsx'
+import { Ending, List, Table, useList } from './lists.tsx'
 import { may } from './realm-choice.tsx'
 import { Until } from './until.tsx'
 
@@ -39,17 +39,11 @@ export function Webhooks({ realm }: { realm: Realm }) {
                   <When at={each.created_at} />
                 </td>
                 {leads && (
-                  <td class="end">
-                    <Sure
-                      question="Its log of deliveries is removed with it."
-                      work={async () => {
-                        await hub('realms/remove_webhook', { realm_id, id: each.id })
-                        found.again()
-                      }}
-                    >
-                      Remove
-                    </Sure>
-                  </td>
+                  <Ending
+                    list={found}
+                    question="Its log of deliveries is removed with it."
+                    work={() => hub('realms/remove_webhook', { realm_id, id: each.id })}
+                  />
                 )}
               </tr>
             ))}
