@@ -28,7 +28,7 @@ export async function* runEvents(
 ): AsyncGenerator<ServerEvent> {
   const { store } = hub
   const { phases, logs, db } = store
-  /** For each run that has not ended, what has been sent, and its last log line. */
+  /** For each run of which more may come, what has been sent, and its last log line. */
   const told = new Map<string, Map<string, string>>()
   const lines = new Map<string, number>()
   let id = 0
@@ -74,7 +74,9 @@ export async function* runEvents(
         const ended = ENDED_RUN_STATES.includes(row.state)
         yield* changed(row.run_id, 'run', 'run', runRecord(row, state))
         if (!ended || seen >= 0 || row.run_id === top.run_id) yield* details(row.run_id)
-        if (!ended || row.run_id === top.run_id || awaitsLines(row)) continue
+        // What changed since `upTo` is read once more, and must be known then.
+        const isFinal = ended && !awaitsLines(row) && row.rev <= upTo
+        if (!isFinal || row.run_id === top.run_id) continue
         told.delete(row.run_id)
         lines.delete(row.run_id)
       }

@@ -476,6 +476,33 @@ describe('reading', () => {
       ['end', here, 'completed'],
     ])
   })
+  test('the stream tells nothing twice, however many runs end while it reads', async () => {
+    const root = crypto.randomUUID()
+    const subs = Array.from({ length: 60 }, (_, n) =>
+      runChange(crypto.randomUUID(), {
+        ...{ root_run_id: root, parent_run_id: root, parent_phase: 'p', call_depth: 1, team: '@admin/s' },
+        ...{ call_path: ['@admin/t', '@admin/s'], tree_key: String(n).padStart(9, '0') },
+      }),
+    )
+    expect(await report(runChange(root), ...subs)).toEqual([])
+    const stream = await streamOf(root)
+    await stream.until('run')
+    const line = { seq: 1, phase: 'p0', at: 1, stream: 'out', text: 'hi' }
+    for (const { run_id, run } of subs) {
+      await report({ kind: 'log', run_id, lines: [line] }, runChange(run_id, { ...run, ...done }))
+    }
+    await report(runChange(root, done))
+    const told = (await stream.end)
+      .split('\n\n')
+      .filter(block => /^event: (run|log)$/m.test(block))
+      .map(block => {
+        const data = JSON.parse(/^data: (.*)$/m.exec(block)![1]!)
+        return `${data.run_id} ${data.state ?? data.lines[0].text}`
+      })
+    const expected = [...subs.flatMap(({ run_id }) => [`${run_id} hi`, `${run_id} completed`]), `${root} completed`]
+    const ends = told.filter(each => !each.endsWith('running'))
+    expect(ends.toSorted()).toEqual(expected.toSorted())
+  })
   test('a run of a realm that one is not in does not exist', async () => {
     const { token: stranger } = await hub.account(`s${Date.now()}`)
     const id = crypto.randomUUID()
