@@ -51,7 +51,7 @@ test('a team is published, dispatched, run here and reported to the hub', async 
 
   expect((await command(['logout'], { home: person })).code).toBe(0)
   expect((await command(['publish', path, '--hub', hub.url], { home: person })).code).toBe(2)
-}, 15_000)
+})
 
 describe('callers from elsewhere', () => {
   const elsewhere = { host: 'desk.example' }

@@ -142,4 +142,4 @@ test('PostgreSQL and missing files are told apart', async () => {
   expect(() => backup(missing, join(folder(), 'x'))).toThrow(/no database at/)
   expect(existsSync(missing)).toBe(false)
   await expect(restore(missing, missing)).rejects.toThrow(/no file/)
-}, 15_000)
+})

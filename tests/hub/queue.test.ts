@@ -121,7 +121,7 @@ test('random histories agree with the model', async () => {
     }),
     { numRuns: 60 },
   )
-}, 20_000)
+})
 
 test('a cancel is not given to a daemon that has not accepted the run, and keeps the run from the others', async () => {
   const { store, realm } = hub

@@ -94,7 +94,7 @@ test('first start, restart, commands beside it', async () => {
   second.child.kill('SIGINT')
   expect(await second.child.exited).toBe(0)
   expect(await second.child.stderr.text()).not.toContain('password')
-}, 20_000)
+})
 
 test('what was committed survives kill -9', async () => {
   const first = await serving({ CADRE_ADMIN_PASSWORD: 'x' })
@@ -108,7 +108,7 @@ test('what was committed survives kill -9', async () => {
   expect(org.slug).toBe('kept')
   second.child.kill('SIGTERM')
   await second.child.exited
-}, 20_000)
+})
 
 interface Readiness {
   status: number
@@ -147,7 +147,7 @@ test('is ready while the database has the schema of the program, or a newer one'
   }
   child.kill()
   expect(await child.exited).toBe(0)
-}, 20_000)
+})
 
 test.skipIf(!process.env.TEST_POSTGRES_URL)(
   'is not ready while PostgreSQL lets nobody in, and ready when it does (skipped without TEST_POSTGRES_URL)',
@@ -185,7 +185,7 @@ test('a hub that was told to stop says so and still answers, for as long as CADR
   // A second signal ends that time.
   child.kill('SIGTERM')
   expect(await child.exited).toBe(0)
-}, 20_000)
+})
 
 test.each([
   [{ CADRE_METRICS_TOKEN: 'too short' }, 'CADRE_METRICS_TOKEN: expected at least 16 characters'],

@@ -51,7 +51,7 @@ describe.skipIf(!server)('two hubs on one PostgreSQL (skipped without TEST_POSTG
     hubs = await Promise.all([start(), start()])
     session = (await post(0, 'session/create', { username: 'admin', password: 'known' }, '')).data.token
     realm = (await call('realms/list')).data.realms[0].id
-  }, 20_000)
+  })
   afterAll(async () => {
     await using _ = database
     for (const { child } of hubs) child.kill('SIGTERM')
@@ -137,7 +137,7 @@ describe.skipIf(!server)('two hubs on one PostgreSQL (skipped without TEST_POSTG
     await Promise.all([drain(a, 0), drain(b, 1), drain(b, 0), drain(a, 1)])
     await drain(a, 0)
     expect(taken.sort()).toEqual(runs.sort())
-  }, 20_000)
+  })
 
   test('what one has acknowledged goes out at the other, though the one is killed and the other has lost LISTEN', async () => {
     const { token, daemon_id } = await daemon('d')
@@ -205,7 +205,7 @@ describe.skipIf(!server)('two hubs on one PostgreSQL (skipped without TEST_POSTG
     expect(await child.stderr.text()).toContain('start the newer program')
     expect(await child.exited).toBe(2)
     await sql.close()
-  }, 15_000)
+  })
 })
 
 const TEAM = `

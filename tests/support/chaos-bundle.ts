@@ -6,13 +6,15 @@ import { basename, join, resolve } from 'node:path'
 
 const ROOT = resolve(import.meta.dir, '../..')
 
-/** Bundles a program of this folder. `remove` deletes the bundle. */
-export async function bundled(name: string): Promise<{ program: string; remove(): void }> {
+/**
+ * Bundles a program of this folder, to `at` in a folder with the parts of the repository. `remove` deletes the bundle.
+ */
+export async function bundled(name: string, at = 'tests/support'): Promise<{ program: string; remove(): void }> {
   const folder = mkdtempSync(join(tmpdir(), 'cadre-bundle-'))
-  const outdir = join(folder, 'tests/support')
+  const outdir = join(folder, at)
   mkdirSync(outdir, { recursive: true })
   // Files that modules find by their own location instead of importing them.
-  for (const place of ['db', 'lib', 'node_modules']) symlinkSync(join(ROOT, place), join(folder, place))
+  for (const place of ['agents', 'db', 'lib', 'node_modules']) symlinkSync(join(ROOT, place), join(folder, place))
   const entrypoints = [join(import.meta.dir, name)]
   await Bun.build({ entrypoints, outdir, target: 'bun', tsconfig: join(ROOT, 'tsconfig.json') })
   return {

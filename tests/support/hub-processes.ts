@@ -8,7 +8,8 @@ import { environmentAt } from './program.ts'
 /** `CADRE_METRICS_TOKEN` of the hubs. */
 export const METRICS_TOKEN = 'a-token-that-reads-metrics'
 
-const PROGRAM = resolve(import.meta.dir, 'hub-process.ts')
+/** `TEST_HUB_PROGRAM` is a bundle of it, for whom it starts very often. */
+const PROGRAM = process.env.TEST_HUB_PROGRAM ?? resolve(import.meta.dir, 'hub-process.ts')
 
 export interface Question {
   id: number

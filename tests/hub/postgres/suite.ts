@@ -3,6 +3,7 @@
 
 import { expect, test } from 'bun:test'
 import { resolve } from 'node:path'
+import { bundled } from '../../support/chaos-bundle.ts'
 import { freshPostgres } from '../../support/hub.ts'
 
 const server = process.env.TEST_POSTGRES_URL
@@ -32,13 +33,16 @@ export function testOnPostgres(hubs: 1 | 2): void {
       const files = (await suite()).filter(file => OF_ONE_HUB.test(file) === (hubs === 1))
       expect(files.length).toBeGreaterThan(hubs === 1 ? 4 : 15)
       await using database = await freshPostgres(server!)
+      const hub = await bundled('hub-process.ts', 'tests')
+      const env = { TEST_HUB_DATABASE: database.location, TEST_HUBS: String(hubs), TEST_HUB_PROGRAM: hub.program }
       const run = Bun.spawn([process.execPath, 'test', ...files], {
-        env: { ...process.env, TEST_HUB_DATABASE: database.location, TEST_HUBS: String(hubs) },
+        env: { ...process.env, ...env },
         stdout: 'ignore',
         stderr: 'pipe',
       })
       const output = await run.stderr.text()
       const status = await run.exited
+      hub.remove()
       const told = output.split('\n').filter(line => !line.startsWith('(pass)'))
       if (status !== 0) console.error(told.join('\n'))
       expect(told.filter(line => line.startsWith('(fail)'))).toEqual([])
