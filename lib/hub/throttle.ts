@@ -4,7 +4,7 @@
 // address delay its next answer. The counts are stored in the database, so that all hubs count together and a restart
 // forgets nothing. A correct password clears its counts. A name without an account is counted in the same way.
 
-import { and, count, desc, eq, gt, inArray, lt, lte, or } from 'drizzle-orm'
+import { and, count, desc, eq, gt, inArray, lte, or } from 'drizzle-orm'
 import ipaddr from 'ipaddr.js'
 import type { Store } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
@@ -24,7 +24,7 @@ export interface Throttle {
   /**
    * Returns the result of `check`, which says whether the password was right. Throws `rate_limited` without calling it
    * when too many attempts have failed, and waits while attempts that are still being checked could use up the limit.
-   * If other hubs have used up the limit meanwhile, a right password is refused like a wrong one.
+   * What other hubs are checking counts as failed.
    */
   attempt(account: string, address: string, check: () => Promise<boolean>): Promise<boolean>
 }
@@ -66,6 +66,21 @@ export function createThrottle(store: Store, now: () => number, options: Throttl
   }
 
   /**
+   * Throws when attempts that other hubs have counted meanwhile use up a limit. The last attempt to be counted sees all
+   * others, so that no more than the limit get past. Of two that see each other, both are refused.
+   */
+  async function refuseSurplus({ pair, address }: Keys): Promise<void> {
+    for (const [key, most] of [
+      [pair, MOST_OF_PAIR],
+      [address, MOST_OF_ADDRESS],
+    ] as const) {
+      const counted = and(eq(failures.key, key), gt(failures.at, now() - WINDOW_MS))
+      const [row] = await db.select({ count: count() }).from(failures).where(counted)
+      if (Number(row!.count) > most) throw tooMany(WINDOW_MS / 1_000)
+    }
+  }
+
+  /**
    * Counts one more attempt. Returns null while attempts that are being checked decide. Throws when too many have
    * failed.
    */
@@ -82,6 +97,7 @@ export function createThrottle(store: Store, now: () => number, options: Throttl
     const at = now()
     const rows = Object.values(keys).map(key => ({ key, at, attempt: id }))
     await store.write(tx => tx.insert(failures).values(rows))
+    await refuseSurplus(keys)
     for (const key of Object.values(keys)) checking.set(key, (checking.get(key) ?? 0) + 1)
     return { id, failedBefore: account.failed.length }
   }
@@ -115,18 +131,6 @@ export function createThrottle(store: Store, now: () => number, options: Throttl
     }
     settled.resolve()
     settled = Promise.withResolvers<void>()
-  }
-
-  /** Throws when attempts that began before this one, at any hub, have used up a limit. */
-  async function recount({ pair, address }: Keys, id: string): Promise<void> {
-    for (const [key, most] of [
-      [pair, MOST_OF_PAIR],
-      [address, MOST_OF_ADDRESS],
-    ] as const) {
-      const earlier = and(eq(failures.key, key), lt(failures.attempt, id), gt(failures.at, now() - WINDOW_MS))
-      const [row] = await db.select({ count: count() }).from(failures).where(earlier)
-      if (Number(row!.count) >= most) throw tooMany(WINDOW_MS / 1_000)
-    }
   }
 
   /**
@@ -163,7 +167,6 @@ export function createThrottle(store: Store, now: () => number, options: Throttl
       try {
         if (failedBefore > 2) await sleep(Math.min(LONGEST_DELAY_MS, 5 * 2 ** (failedBefore - 2)))
         const right = await check()
-        await recount(keys, id)
         if (right) await forget(keys, id)
         else await trim()
         return right
