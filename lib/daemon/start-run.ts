@@ -57,7 +57,7 @@ export async function startBundle(
     const list = missing.map(({ message }) => message).join('; ')
     throw new CadreError('invalid_request', `the run cannot start: ${list}`, { details: missing })
   }
-  const workspace = workspaceOf(daemon, bundle, request.workspace ?? null, origin)
+  const workspace = await workspaceOf(daemon, bundle, request.workspace ?? null, origin)
   return daemon.engine.start({
     bundle,
     inputs: values,
@@ -141,7 +141,12 @@ function missingOf(stock: Stock, teams: readonly Team[]): Detail[] {
 }
 
 /** The folder to work in, registered as a workspace. Null means that the run gets an empty folder of its own. */
-function workspaceOf(daemon: Daemon, bundle: Bundle, reference: string | null, { local }: Origin): string | null {
+async function workspaceOf(
+  daemon: Daemon,
+  bundle: Bundle,
+  reference: string | null,
+  { local }: Origin,
+): Promise<string | null> {
   const folder = reference === null ? bundle.folder(bundle.root) : daemon.workspaces.folder(reference, { paths: local })
   return folder === null ? null : daemon.workspaces.use(folder)
 }
