@@ -235,7 +235,7 @@ function recordable(given: unknown, agent: string): AgentResult {
 
 /** The same key for all attempts, so that a vendor with idempotency keys sees one request. */
 export function idempotencyKey(runId: string, position: number, entry: string): string {
-  const hex = new Bun.CryptoHasher('sha256').update(`${runId}\0${position}\0${entry}`).digest('hex')
+  const hex = Bun.SHA256.hash(`${runId}\0${position}\0${entry}`, 'hex')
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }
 
