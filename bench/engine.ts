@@ -4,7 +4,7 @@
 // engine in turn; times that a person waits for are medians. Every line ends with its goal, and with MISSED if the goal
 // was not reached.
 //
-//   bun bench/engine.ts [--rounds 3] [--only NAME,NAME]
+//   bun bench/engine.ts [--rounds 5] [--only NAME,NAME]
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { mkdir, open, rename } from 'node:fs/promises'
@@ -18,7 +18,7 @@ import { testEngine } from '../tests/support/engine.ts'
 import noop from './agents/noop.ts'
 import wait from './agents/wait.ts'
 
-const { values } = parseArgs({ options: { rounds: { type: 'string', default: '3' }, only: { type: 'string' } } })
+const { values } = parseArgs({ options: { rounds: { type: 'string', default: '5' }, only: { type: 'string' } } })
 const rounds = Number(values.rounds)
 const only = values.only?.split(',')
 const DAEMON = join(import.meta.dir, '../daemon.ts')
