@@ -27,4 +27,8 @@ export class Recent<K, V> {
   delete(key: K): void {
     this.#values.delete(key)
   }
+
+  clear(): void {
+    this.#values.clear()
+  }
 }

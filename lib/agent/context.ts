@@ -59,7 +59,7 @@ export interface ContextOptions {
    * they are not recorded.
    */
   processes?: string
-  key: string
+  readonly key: string
   attempt: number
   run: RunIdentity
   phase: { name: string }
@@ -80,7 +80,7 @@ export function sharedEnvironment(): Record<string, string> {
 }
 
 export function createContext(options: ContextOptions): AgentContext {
-  const { agent, settings, network, redactor, signal, stateDir, workspace, key, attempt, run, phase, effect } = options
+  const { agent, settings, network, redactor, signal, stateDir, workspace, attempt, run, phase, effect } = options
   const { lookup = systemLookup, trace } = options
   const places = { stateDir, workspace, outside: options.outside, sameTree: options.sameTree }
   const log = (message: string, fields?: JsonObject) =>
@@ -173,7 +173,9 @@ export function createContext(options: ContextOptions): AgentContext {
       redactor.add(value)
       options.conceal?.(value)
     },
-    key,
+    get key() {
+      return options.key
+    },
     attempt,
     run,
     phase,

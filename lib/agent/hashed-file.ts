@@ -145,5 +145,5 @@ export async function headOf(handle: FileHandle, bytes: number): Promise<Uint8Ar
 
 /** The digest of content that is small enough to be hashed at once. */
 export function digestNow(content: Uint8Array): Digest {
-  return { bytes: content.byteLength, sha256: new Bun.CryptoHasher('sha256').update(content).digest('hex') }
+  return { bytes: content.byteLength, sha256: Bun.SHA256.hash(content, 'hex') }
 }

@@ -4,6 +4,7 @@
 import { readFile } from 'node:fs/promises'
 import { basename, join } from 'node:path'
 import { Recent } from '../recent.ts'
+import { sharedLook } from '../shared-look.ts'
 import type { Bundle } from '../team/team.ts'
 import { type LoadOptions, loadBundle, type TeamPackage } from '../team/team.ts'
 import type { ResolvedPackage } from './packages.ts'
@@ -15,13 +16,14 @@ export class Bundles {
   readonly #known = new Recent<string, Bundle>(MOST)
   /** The teams that are being read now. */
   readonly #reading = new Map<string, Promise<Bundle>>()
+  readonly #isCurrent = sharedLook(isCurrent)
 
   /** Like `loadBundle`: throws `invalid_request` with every problem. */
   async load(from: string | ResolvedPackage, options: LoadOptions): Promise<Bundle> {
     const key = keyOf(from)
     for (;;) {
       const known = this.#known.get(key)
-      if (known && (await isCurrent(known))) return known
+      if (known && (await this.#isCurrent(known))) return known
       // When a new team is started many times at once, all wait for the first read and then check whether the files
       // have changed.
       const other = this.#reading.get(key)

@@ -319,7 +319,9 @@ export class Daemon {
           outside: place.fromPath,
           sameTree: place.sameTree,
           processes: processesFolder(home),
-          key: binding.key,
+          get key() {
+            return binding.key
+          },
           attempt: place.attempt,
           run: { ...place.run, url: this.#pageOf(place.run.id) },
           phase: place.phase,

@@ -155,18 +155,21 @@ export function keepRuns(daemon: Daemon, limits: Limits): () => void {
   sweepNext()
   const timer = setInterval(sweepNext, SWEEP_MS)
   let soon: Timer | undefined
-  const unfollow = engine.follow(({ kind, runId, rootId }) => {
-    if (limits.bytes === null || soon || kind !== 'run' || runId !== rootId) return
-    soon = setTimeout(() => {
-      soon = undefined
-      sweepNext()
-    }, SETTLE_MS)
-  })
+  // The engine notes no changes for followers while there are none.
+  const unfollow =
+    limits.bytes !== null &&
+    engine.follow(({ kind, runId, rootId }) => {
+      if (soon || kind !== 'run' || runId !== rootId) return
+      soon = setTimeout(() => {
+        soon = undefined
+        sweepNext()
+      }, SETTLE_MS)
+    })
   return () => {
     stopped = true
     clearInterval(timer)
     clearTimeout(soon)
-    unfollow()
+    if (unfollow) unfollow()
   }
 }
 

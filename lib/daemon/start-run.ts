@@ -50,14 +50,18 @@ export async function startBundle(
     await daemon.takeUp(origin.runId)
     return daemon.engine.record(origin.runId)
   }
-  const { values } = inputsFor(bundle.team(bundle.root).inputs, request.inputs ?? {})
   await askCommands(daemon, bundle)
-  const missing = [...lacking(daemon, request, teamsIn(bundle)), ...daemon.settings.missingSecrets(secretUsers(bundle))]
+  const { values, problems } = inputsFor(bundle.team(bundle.root).inputs, request.inputs ?? {})
+  const missing = [
+    ...problems,
+    ...missingSettings(daemon, bundle),
+    ...daemon.settings.missingSecrets(secretUsers(bundle)),
+  ]
   if (missing.length > 0) {
     const list = missing.map(({ message }) => message).join('; ')
     throw new CadreError('invalid_request', `the run cannot start: ${list}`, { details: missing })
   }
-  const workspace = workspaceOf(daemon, bundle, request.workspace ?? null, origin)
+  const workspace = await workspaceOf(daemon, bundle, request.workspace ?? null, origin)
   return daemon.engine.start({
     bundle,
     inputs: values,
@@ -98,21 +102,40 @@ export async function loadTeam(
  * What a run needs besides its team: inputs of the root, which is the first of `teams`, and settings of every agent.
  */
 function lacking(stock: Stock, { inputs = {} }: RunRequest, teams: readonly Team[]): Detail[] {
-  return [...inputsFor(teams[0]?.inputs ?? [], inputs).problems, ...missingOf(stock, teams)]
+  return [...inputsFor(teams[0]?.inputs ?? [], inputs).problems, ...missingOf(stock, agentsOf(teams))]
 }
 
 /** One line for each setting that an agent of the bundle lacks. */
 export function missingSettings(stock: Stock, bundle: Bundle): Detail[] {
-  return missingOf(stock, teamsIn(bundle))
+  return missingOf(stock, usesOf(bundle).agents)
 }
 
 /** The teams of a bundle with the named secrets that they use. A team without a folder is a package. */
-export function secretUsers(bundle: Bundle): SecretUser[] {
-  return teamsOf(bundle).map(([key, team]) => ({
-    ...secretReader(bundle, key),
-    secrets: secretsOf(team),
-  }))
+export function secretUsers(bundle: Bundle): readonly SecretUser[] {
+  return usesOf(bundle).secrets
 }
+
+interface Uses {
+  agents: readonly string[]
+  secrets: readonly SecretUser[]
+}
+
+const known = new WeakMap<Bundle, Uses>()
+
+/** What the teams of a bundle use, found once, because a bundle does not change. */
+function usesOf(bundle: Bundle): Uses {
+  const found = known.get(bundle)
+  if (found) return found
+  const teams = teamsOf(bundle)
+  const uses = {
+    agents: agentsOf(teams.map(([, team]) => team)),
+    secrets: teams.map(([key, team]) => ({ ...secretReader(bundle, key), secrets: secretsOf(team) })),
+  }
+  known.set(bundle, uses)
+  return uses
+}
+
+const agentsOf = (teams: readonly Team[]): string[] => [...new Set(teams.flatMap(agentRefs))].sort()
 
 function secretsOf(team: Team): readonly string[] {
   return 'secrets' in team ? (team.secrets as readonly string[]) : []
@@ -123,25 +146,27 @@ function secretsOf(team: Team): readonly string[] {
  * that is missing.
  */
 async function askCommands(stock: Stock, bundle: Bundle): Promise<void> {
-  const agents = teamsIn(bundle).flatMap(agentRefs)
+  const { agents, secrets } = usesOf(bundle)
   await Promise.all([
     stock.settings.prepare(agents.map(reference => `agents.${reference}`)),
-    stock.settings.prepareSecrets(secretUsers(bundle)),
+    stock.settings.prepareSecrets(secrets),
   ])
 }
 
-const teamsIn = (bundle: Bundle): Team[] => teamsOf(bundle).map(([, team]) => team)
-
-function missingOf(stock: Stock, teams: readonly Team[]): Detail[] {
-  const references = new Set(teams.flatMap(agentRefs))
-  return [...references].sort().flatMap(reference => {
+function missingOf(stock: Stock, agents: readonly string[]): Detail[] {
+  return agents.flatMap(reference => {
     const definition = stock.catalogue.get(reference)
     return definition ? stock.settings.problems(reference, definition) : []
   })
 }
 
 /** The folder to work in, registered as a workspace. Null means that the run gets an empty folder of its own. */
-function workspaceOf(daemon: Daemon, bundle: Bundle, reference: string | null, { local }: Origin): string | null {
+async function workspaceOf(
+  daemon: Daemon,
+  bundle: Bundle,
+  reference: string | null,
+  { local }: Origin,
+): Promise<string | null> {
   const folder = reference === null ? bundle.folder(bundle.root) : daemon.workspaces.folder(reference, { paths: local })
   return folder === null ? null : daemon.workspaces.use(folder)
 }

@@ -5,6 +5,7 @@ import type { Database } from 'bun:sqlite'
 import { realpathSync, statSync } from 'node:fs'
 import { basename, isAbsolute } from 'node:path'
 import { CadreError } from '../error.ts'
+import { sharedLook } from '../shared-look.ts'
 import type { WorkspaceRecord } from '../wire/daemon-calls.ts'
 
 interface Row {
@@ -41,11 +42,11 @@ export class Workspaces {
   }
 
   /** The real path of a folder for a run, which is registered as a workspace. Throws `invalid_request`. */
-  use(path: string): string {
+  readonly use = sharedLook((path: string): string => {
     const folder = existingFolder(path)
     if (!this.#byPath(folder)) this.#insert(folder)
     return folder
-  }
+  })
 
   /** Removes a workspace from the list; the folder stays. Throws `not_found`, and `conflict` while runs use it. */
   remove(reference: string): WorkspaceRecord {

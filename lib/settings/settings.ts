@@ -16,6 +16,7 @@ import { CadreError, type Detail } from '../error.ts'
 import { fromHome } from '../home-path.ts'
 import { isObject, type Json, type JsonObject } from '../json.ts'
 import type { Log } from '../log.ts'
+import { Recent } from '../recent.ts'
 import type { KnownSecret } from '../redact.ts'
 import { unlessAborted } from '../wait.ts'
 import { outputOf } from './command.ts'
@@ -125,6 +126,16 @@ export interface SettingsOptions extends Partial<Pick<Sources, 'env' | 'keychain
 
 const MASK = '***'
 const COMMAND_MS = 10_000
+/** The maximum number of agents and accounts for which what was found of their settings is kept. */
+const MOST_JUDGED = 200
+
+/** What was found of the settings of an agent, which holds until a value changes. */
+interface Judged {
+  definition: AgentDefinition
+  details: Detail[]
+  /** The settings as JSON, because each call of an agent gets a copy of its own. */
+  text: string
+}
 
 /**
  * Opens the settings. A home without the file has no settings. Throws `invalid_request` when the file is not a YAML
@@ -143,9 +154,12 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
   let inFiles: KnownSecret[] = []
   let writing: Promise<void> = Promise.resolve()
   let listener = () => {}
+  /** By reference: settings that need no command, of agents that judge nothing themselves. */
+  const judged = new Recent<string, Judged>(MOST_JUDGED)
 
   const resolve = () => {
     resolved = lookups.resolve(raw, '', 'omit')
+    judged.clear()
     listener()
   }
   const readFiles = async () => {
@@ -164,11 +178,29 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
     keys.flatMap(key => commandsIn(valueAt(raw, key.split('.')) ?? null))
 
   const prepare = async (keys: readonly string[]) => {
-    if (await lookups.ask(commandsBelow(keys))) await readFiles()
+    const commands = commandsBelow(keys)
+    if (commands.length > 0 && (await lookups.ask(commands))) await readFiles()
   }
 
   const own = (settings: Json | undefined, definition: AgentDefinition) =>
     typed(settings ?? {}, definition.settings) as JsonObject
+
+  const knownOf = (reference: string, definition: AgentDefinition): Judged | null => {
+    const known = judged.get(reference)
+    return known?.definition === definition ? known : null
+  }
+
+  const judge = (reference: string, definition: AgentDefinition): Judged => {
+    const known = knownOf(reference, definition)
+    if (known) return known
+    const details = problems(reference, definition)
+    const text = JSON.stringify(own(valueAt(resolved.value, ['agents', reference]), definition))
+    const found = { definition, details, text }
+    // An agent's own `check` is asked each time, because it may look at files, and commands give a new value each hour.
+    const mayChange = definition.check || definition.missing || commandsBelow([`agents.${reference}`]).length > 0
+    if (!mayChange) judged.set(reference, found)
+    return found
+  }
 
   const problems = (reference: string, definition: AgentDefinition): Detail[] => {
     const prefix = `agents.${reference}`
@@ -239,12 +271,14 @@ export async function openSettings(home: string, options: SettingsOptions): Prom
   return {
     prepare,
     async of(reference, definition, signal) {
-      await unlessAborted(prepare([`agents.${reference}`]), signal)
-      const details = problems(reference, definition)
-      if (details.length === 0) return own(valueAt(resolved.value, ['agents', reference]), definition)
+      signal?.throwIfAborted()
+      const known = knownOf(reference, definition)
+      if (!known) await unlessAborted(prepare([`agents.${reference}`]), signal)
+      const { details, text } = known ?? judge(reference, definition)
+      if (details.length === 0) return JSON.parse(text) as JsonObject
       throw refusalOf(details)
     },
-    problems,
+    problems: (reference, definition) => judge(reference, definition).details,
     async secret(name, team, signal) {
       const refusal = whyNoSecret(raw, name, team)
       if (refusal === null) await unlessAborted(prepare([`secrets.${name}`]), signal)

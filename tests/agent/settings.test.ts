@@ -305,6 +305,25 @@ describe("an agent's settings", () => {
     expect(await settings.of('email', email)).toMatchObject({ smtp_port: 587 })
   })
 
+  test('each call gets a copy of its own, of the values as they are now', async () => {
+    const lists = agent({ ...wiki, settings: Type.Object({ names: Type.Array(Type.String()) }) })
+    const { settings, file } = await opened('agents: {lists: {names: [a]}}\n')
+    const names = async () => (await settings.of('lists', lists)).names as string[]
+    ;(await names()).push('mine')
+    expect(await names()).toEqual(['a'])
+
+    await settings.set('agents.lists.names', ['b'])
+    expect(await names()).toEqual(['b'])
+    writeFileSync(file, 'agents: {lists: {names: 7}}\n')
+    await settings.reload()
+    expect(settings.problems('lists', lists)).toHaveLength(1)
+    expect((await refusal(() => settings.of('lists', lists))).message).toContain('agents.lists.names')
+
+    // The same settings for an agent that was changed.
+    const changed = agent({ ...wiki, settings: Type.Object({ names: Type.Integer() }) })
+    expect(await settings.of('lists', changed)).toEqual({ names: 7 })
+  })
+
   test('what cannot be the declared type is a problem of its own place', async () => {
     const { settings } = await opened('agents: {email: {smtp_host: h, smtp_port: many, channels: {}}}\n')
     expect(settings.problems('email', email).map(({ path }) => path)).toEqual(['agents.email.smtp_port'])

@@ -1,10 +1,13 @@
 // The journal alone: groups, what one unit does to the others of its group, and a disk that takes nothing.
 
 import { expect, test } from 'bun:test'
-import { openDatabase } from '../../db/open.ts'
+import { readdirSync, readlinkSync } from 'node:fs'
+import { join } from 'node:path'
+import { openDatabase, openRunDatabase } from '../../db/open.ts'
 import { CadreError } from '../../lib/error.ts'
 import { createLog } from '../../lib/log.ts'
 import { Journal, type Unit } from '../../lib/run/store/journal.ts'
+import { folder } from '../support/folder.ts'
 
 function journal() {
   const db = openDatabase(':memory:')
@@ -119,4 +122,31 @@ test('while the disk accepts no writes, requests are refused and everything else
   expect(j.stalled).toBeNull()
   expect(calls[0]).toBe('rollback')
   expect(calls.at(-1)).toBe('commit')
+})
+
+/** Open files without a name: SQLite removes its temporary files when it opens them. */
+const unnamed = () =>
+  readdirSync('/proc/self/fd').filter(fd => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`).endsWith(' (deleted)')
+    } catch {
+      return false
+    }
+  }).length
+
+test.if(process.platform === 'linux')('a large unit is undone without a file to undo it from', () => {
+  const db = openRunDatabase(join(folder(), 'runs.db'), [], false)
+  db.run('CREATE TABLE notes (text TEXT)')
+  const insert = db.query('INSERT INTO notes VALUES (?)')
+  for (let n = 0; n < 100; n++) insert.run('before'.padEnd(4_000))
+  const before = unnamed()
+  db.run('BEGIN IMMEDIATE')
+  db.run('SAVEPOINT unit')
+  db.run("UPDATE notes SET text = replace(text, 'before', 'during')")
+  expect(unnamed()).toBe(before)
+  db.run('ROLLBACK TO unit')
+  db.run('RELEASE unit')
+  db.run('COMMIT')
+  expect(db.query("SELECT count(*) AS n FROM notes WHERE text LIKE 'before%'").get()).toEqual({ n: 100 })
+  db.close()
 })

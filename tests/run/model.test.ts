@@ -4,8 +4,9 @@ import type { Database } from 'bun:sqlite'
 import { afterEach, beforeEach, expect, spyOn, test } from 'bun:test'
 import fc from 'fast-check'
 import { AgentError, agent, Type } from '../../lib/agent/cadre.ts'
-import { brokenRules, openHome, pendingReviews, type Question, treeOf } from '../support/chaos-face.ts'
+import { brokenInvariants } from '../../lib/run/store/invariants.ts'
 import { type TestEngine, testEngine } from '../support/engine.ts'
+import { openHome, pendingReviews, type Question, treeOf } from '../support/home-rows.ts'
 import { seedOf } from '../support/random.ts'
 import { type ModelPhase, model, teamFiles, VALUES } from './model.ts'
 
@@ -68,7 +69,7 @@ afterEach(async () => {
 test('states, reasons, outputs and the tree are what the model says', async () => {
   const seed = seedOf('model')
   await fc.assert(fc.asyncProperty(team(3), check), { seed, numRuns: 300 })
-  expect(brokenRules(db)).toEqual([])
+  expect(brokenInvariants(db)).toEqual([])
 }, 120_000)
 
 test('the rules hold after every commit, also when each unit and each group has time for one thing only', async () => {
@@ -79,9 +80,9 @@ test('the rules hold after every commit, also when each unit and each group has 
   const unfollow = t.engine.follow(() => {
     commits++
     // An engine stays on its feet when a follower throws, so the rule is kept for the test to see.
-    broken ??= brokenRules(db)[0]
+    broken ??= brokenInvariants(db)[0]
   })
-  let broken: ReturnType<typeof brokenRules>[number] | undefined
+  let broken: ReturnType<typeof brokenInvariants>[number] | undefined
   try {
     await fc.assert(
       fc.asyncProperty(team(3), async phases => {

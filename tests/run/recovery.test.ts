@@ -1,6 +1,6 @@
 import { expect, test } from 'bun:test'
+import { brokenInvariants } from '../../lib/run/store/invariants.ts'
 import { until } from '../support/bounded.ts'
-import { brokenRules } from '../support/chaos-face.ts'
 import { testEngine } from '../support/engine.ts'
 import { folder } from '../support/folder.ts'
 
@@ -56,6 +56,6 @@ phases:
   await first.close()
   const second = await testEngine({ home })
   await until(() => second.engine.record(run_id).state === 'awaiting_input', 'the state')
-  expect(brokenRules(second.db)).toEqual([])
+  expect(brokenInvariants(second.db)).toEqual([])
   await second.close()
 })

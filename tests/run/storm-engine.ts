@@ -9,8 +9,8 @@ import { appendFileSync, existsSync, readFileSync, rmSync, statfsSync, writeFile
 import { join } from 'node:path'
 import { deleteTree } from '../../lib/daemon/retention.ts'
 import { CadreError } from '../../lib/error.ts'
-import { ANSWERS, openHome, pendingReviews, resume, rootsOf, treeOf } from '../support/chaos-face.ts'
 import { testEngine } from '../support/engine.ts'
+import { ANSWERS, openHome, pendingReviews, rootsOf, treeOf } from '../support/home-rows.ts'
 import { randomFrom } from '../support/random.ts'
 import { quietAgent, type Wilderness, wildAgents } from './storm-agents.ts'
 import { type Outside, wildTeam } from './storm-teams.ts'
@@ -188,8 +188,8 @@ async function ask(): Promise<void> {
   const { gate, done } = witnesses
   const refused = 'invalid_state'
   await may('to cancel what has ended', wanted(engine.cancel(done)), refused)
-  await may('to resume what waits', wanted(resume(engine, gate)), refused)
-  await may('to resume what completed', wanted(resume(engine, done)), refused)
+  await may('to resume what waits', wanted(engine.resume(gate)), refused)
+  await may('to resume what completed', wanted(engine.resume(done)), refused)
   await may('to delete what waits', wanted(deleteTree(engine, gate)), refused)
   const none = crypto.randomUUID()
   await may('to decide nothing', wanted(engine.decide(none, { decision: 'approve', by: 'chance' })), 'not_found')
@@ -236,7 +236,7 @@ async function act(): Promise<void> {
       const options = random.of([{}, {}, { from: `p${random.below(3)}` }, { failed: true }])
       const inputs = random.once(2) ? { inputs: { token: stretch.secret } } : {}
       cancelled.delete(id)
-      await may('to resume', resume(engine, id, { ...options, ...inputs }), 'invalid_state', 'invalid_request')
+      await may('to resume', engine.resume(id, { ...options, ...inputs }), 'invalid_state', 'invalid_request')
       return
     }
     case 8:

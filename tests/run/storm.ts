@@ -7,7 +7,7 @@
 import { expect } from 'bun:test'
 import { chmodSync, existsSync, lstatSync, mkdirSync, readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import { openHome } from '../support/chaos-face.ts'
+import { openHome } from '../support/home-rows.ts'
 import { checkInvariants, checkKept, type Recorded } from '../support/invariants.ts'
 import { endLeftIn } from '../support/left.ts'
 import { environmentAt } from '../support/program.ts'

@@ -5,8 +5,8 @@
 //   bun tests/support/canonical.ts HOME VENDOR_URL
 
 import { agent, Type } from '../../lib/agent/cadre.ts'
-import { openHome, pendingReviews } from './chaos-face.ts'
 import { testEngine } from './engine.ts'
+import { openHome, pendingReviews } from './home-rows.ts'
 
 export const RUN_ID = '01900000-0000-7000-8000-000000000001'
 

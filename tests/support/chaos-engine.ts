@@ -11,9 +11,9 @@ import { join } from 'node:path'
 import { CadreError } from '../../lib/error.ts'
 import type { Engine } from '../../lib/run/engine.ts'
 import { stormAgents } from './chaos-agents.ts'
-import { ANSWERS, openHome, pendingReviews, resume, rootsOf } from './chaos-face.ts'
 import { teamOf } from './chaos-teams.ts'
 import { type TestEngine, testEngine } from './engine.ts'
+import { ANSWERS, openHome, pendingReviews, rootsOf } from './home-rows.ts'
 import { randomFrom } from './random.ts'
 
 const SLOTS = 4
@@ -137,7 +137,7 @@ class Storm {
       case 4: {
         const runs = rootsOf(this.#db).filter(run => run.completed_at !== null)
         const options = random.of([{}, { from: `p${random.below(3)}` }, { failed: true }])
-        if (runs.length > 0) await may(resume(engine, random.of(runs).id, options), 'invalid_state', 'invalid_request')
+        if (runs.length > 0) await may(engine.resume(random.of(runs).id, options), 'invalid_state', 'invalid_request')
         return
       }
       case 5:

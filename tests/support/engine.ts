@@ -94,7 +94,9 @@ export async function testEngine(
           processes: processesFolder(home),
           outside: place.fromPath,
           sameTree: place.sameTree,
-          key: binding.key,
+          get key() {
+            return binding.key
+          },
           attempt: place.attempt,
           run: { ...place.run, url: null },
           phase: place.phase,

@@ -4,7 +4,6 @@
 //   bun tests/support/renewed.ts HOME VENDOR_URL list|each
 
 import { agent, Type } from '../../lib/agent/cadre.ts'
-import { resume } from './chaos-face.ts'
 import { testEngine } from './engine.ts'
 
 export const RUN_ID = '01900000-0000-7000-8000-000000000002'
@@ -99,7 +98,7 @@ export async function renewed(home: string, base_url: string, attempts: 1 | 2, f
     for (;;) {
       const { state, attempt, outputs, completed_at } = await t.engine.ended(RUN_ID)
       if (completed_at !== null && attempt === attempts) return { state, outputs }
-      await resume(t.engine, RUN_ID, { from })
+      await t.engine.resume(RUN_ID, { from })
     }
   } finally {
     await t.close()

@@ -41,7 +41,7 @@ export class Attempts {
   readonly #parts: Parts
   readonly #running = new Map<string, Running>()
   /** By run and position: what the agent waits for, in the order in which the waits began. */
-  readonly #waits = new Map<string, Set<Wait>>()
+  readonly #waits = new Map<string, Wait[]>()
 
   constructor(parts: Parts) {
     this.#parts = parts
@@ -91,8 +91,9 @@ export class Attempts {
   /** What the agent of a phase waits for. If there are several waits, the latest one. */
   note(runId: string, position: number): string | undefined {
     const now = Date.now()
-    const waits = [...(this.#waits.get(`${runId}:${position}`) ?? [])]
-    const last = waits.findLast(({ until }) => until === undefined || until.getTime() > now)
+    const last = this.#waits
+      .get(`${runId}:${position}`)
+      ?.findLast(({ until }) => until === undefined || until.getTime() > now)
     return last && (last.until ? `${last.reason} until ${last.until.toISOString()}` : last.reason)
   }
 
@@ -120,12 +121,14 @@ export class Attempts {
     }
     /** Each call of the agent begins without a wait. */
     const waitsOf = () => {
-      const waits = new Set<Wait>()
+      const waits: Wait[] = []
       this.#waits.set(spot, waits)
       return (reason: string, until: Date | undefined) => {
         const wait = { reason: mask(reason), until }
-        waits.add(wait)
-        return () => void waits.delete(wait)
+        waits.push(wait)
+        return () => {
+          if (waits.includes(wait)) waits.splice(waits.indexOf(wait), 1)
+        }
       }
     }
     return execute(

@@ -9,12 +9,19 @@ import type { AgentDefinition, Handler } from '../../agent/define.ts'
 import { diskFull, recordFiles, type SmallFile } from '../../agent/files.ts'
 import { makeFolders, type Obstacle } from '../../agent/folders.ts'
 import { CadreError } from '../../error.ts'
-import { isObject, type Json, type JsonObject, notJson } from '../../json.ts'
+import { isObject, type JsonObject, notJson } from '../../json.ts'
 import { problems } from '../../schema.ts'
 import { listed } from '../../spelling.ts'
 import type { AgentCall, GatePhase, Scope, StandardPhase, Team, Template } from '../../team/team.ts'
 import { takeTurns } from '../../turns.ts'
-import { type Binding, bounded, type ContextHooks, type EngineHost, type RunError } from '../core/core.ts'
+import {
+  type Binding,
+  bounded,
+  type ContextHooks,
+  type EngineHost,
+  type JsonText,
+  type RunError,
+} from '../core/core.ts'
 import { stillNamed } from '../files/files.ts'
 import { errorOf, type Outcome, textOf } from '../steps/steps.ts'
 import { withGrace } from './grace.ts'
@@ -177,10 +184,19 @@ async function perform(
 ): Promise<AgentResult> {
   const { runId, position, signal, stopped } = attempt
   const effect = typeof handler.effect === 'function' ? handler.effect(entry) : handler.effect
-  const key = idempotencyKey(runId, position, name)
   const hooks: ContextHooks = { wrote: file => void written.push(file), small: file => void small.push(file) }
   const contextUntil = (until: AbortSignal, more: ContextHooks): AgentContext =>
-    around.context({ ...agent, effect, key, signal: until }, { ...hooks, ...more })
+    around.context(
+      {
+        ...agent,
+        effect,
+        get key() {
+          return idempotencyKey(runId, position, name)
+        },
+        signal: until,
+      },
+      { ...hooks, ...more },
+    )
   const traffic = watchTraffic()
   const context = contextUntil(signal, traffic.hooks)
   const place = agent.agent
@@ -235,7 +251,7 @@ function recordable(given: unknown, agent: string): AgentResult {
 
 /** The same key for all attempts, so that a vendor with idempotency keys sees one request. */
 export function idempotencyKey(runId: string, position: number, entry: string): string {
-  const hex = new Bun.CryptoHasher('sha256').update(`${runId}\0${position}\0${entry}`).digest('hex')
+  const hex = Bun.SHA256.hash(`${runId}\0${position}\0${entry}`, 'hex')
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-8${hex.slice(13, 16)}-a${hex.slice(17, 20)}-${hex.slice(20, 32)}`
 }
 
@@ -308,7 +324,7 @@ function combine(
   results: [Call, AgentResult][],
   phase: string,
   files: readonly FileRecord[],
-): { text: string; data: Json } {
+): { text: string; data: JsonText } {
   const [call, only] = results[0]!
   const text = results.map(([, result]) => result.text).join('\n')
   if (call.phaseLevel) return { text, data: bounded(only.data ?? {}, phase, files) }

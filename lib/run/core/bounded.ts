@@ -3,13 +3,15 @@
 import { type FileRecord, MAX_DATA_BYTES } from '../../agent/agent-context.ts'
 import { CadreError } from '../../error.ts'
 import type { Json } from '../../json.ts'
+import { JsonText } from './rows.ts'
 
 /**
- * Returns `data` unchanged. Throws `too_large`, which names the largest file of the phase as the one to use instead.
+ * `data` as it is stored. Throws `too_large`, which names the largest file of the phase as the one to use instead.
  */
-export function bounded<T extends Json>(data: T, phase: string, files: readonly FileRecord[]): T {
-  const bytes = jsonBytes(data)
-  if (bytes <= MAX_DATA_BYTES) return data
+export function bounded(data: Json, phase: string, files: readonly FileRecord[]): JsonText {
+  const text = JSON.stringify(data)
+  const bytes = Buffer.byteLength(text)
+  if (bytes <= MAX_DATA_BYTES) return new JsonText(text)
   const largest = files.reduce<FileRecord | null>(
     (most, file) => (most && most.bytes >= file.bytes ? most : file),
     null,
@@ -19,8 +21,4 @@ export function bounded<T extends Json>(data: T, phase: string, files: readonly 
     `the result has ${bytes} bytes of data, but at most ${MAX_DATA_BYTES} are kept: ` +
       (largest ? `use the file ${largest.path} instead` : `let the phase write a file files/${phase}/<name> instead`),
   )
-}
-
-export function jsonBytes(value: Json): number {
-  return Buffer.byteLength(JSON.stringify(value))
 }

@@ -9,6 +9,7 @@ export { type Ending, isLeaf, type LivePhase, LiveRun, type MapProgress, type Ne
 export {
   branchKey,
   type DeliveryRow,
+  JsonText,
   json,
   type PhaseRow,
   parse,

@@ -36,8 +36,8 @@ export interface Binding {
   definition: AgentDefinition
   settings: Record<string, unknown>
   effect: Effect
-  /** Idempotency key of the entry. */
-  key: string
+  /** Idempotency key of the entry. It is computed when it is read, and few agents read it. */
+  readonly key: string
   signal: AbortSignal
 }
 

@@ -108,6 +108,15 @@ export interface DeliveryRow {
   error: string | null
 }
 
+/** JSON that has already been written as text, because it was measured or built piece by piece. */
+export class JsonText {
+  readonly text: string
+
+  constructor(text: string) {
+    this.text = text
+  }
+}
+
 /** JSON text for a column; null for an absent value. */
 export function json(value: unknown): string | null {
   return value === undefined || value === null ? null : JSON.stringify(value)

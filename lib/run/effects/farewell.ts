@@ -32,9 +32,9 @@ export class Farewell {
 
   /** `settled`: nothing has to be done outside, unless deliveries are still being sent. */
   take(runId: string, root: string, settled: boolean): void {
-    const { messenger, secrets, followers } = this.#parts
+    const { logs, messenger, secrets, followers } = this.#parts
     if (!settled || messenger.isSending(runId)) return this.#keep(this.#wait(runId, root))
-    this.#endLog(runId)
+    logs.close(runId)
     if (runId === root) void secrets.forget(runId).catch(() => {})
     followers.ended(runId)
   }

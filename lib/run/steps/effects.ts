@@ -45,5 +45,5 @@ export type Effect =
   /** Looks who of a concurrency key may begin, and who must make room. */
   | { kind: 'key'; key: string }
   | { kind: 'deliver'; runId: string }
-  /** `settled`: the end calls for nothing outside, such as telling listeners or removing secrets. */
+  /** `settled`: the end calls for nothing outside, such as telling listeners or the hub, or removing secrets. */
   | { kind: 'ended'; runId: string; root: string; settled: boolean }

@@ -41,7 +41,8 @@ export function finish(work: Work, live: LiveRun): void {
   leave(work, live, end)
   work.notes.changed(live)
   work.notes.event(live, EVENT_OF[end.state], null)
-  work.notes.after({ kind: 'ended', runId: live.id, root: live.root, settled: live.row.settled === 1 })
+  const { settled, synced } = live.row
+  work.notes.after({ kind: 'ended', runId: live.id, root: live.root, settled: settled === 1 && synced === 0 })
   const { parent } = live
   if (!parent) {
     if (live.team.key) giveUpPlace(work, live.id)

@@ -51,15 +51,19 @@ export class Machine implements Work {
   }
 
   #turn(): Unit | null {
-    const live = this.world.paused() ? null : this.slots.next()
+    const live = this.#mayTurn() ? this.slots.next() : null
     if (!live) return null
     // This only gives the run its turn. The slot is taken when its phase begins.
     this.slots.release()
     return { root: live.root, apply: () => useTurn(this, live.id) }
   }
 
-  readonly hasNext = (): boolean =>
-    this.#stale.size > 0 || !this.agenda.isEmpty || (!this.world.paused() && this.slots.hasTurn)
+  readonly hasNext = (): boolean => this.#stale.size > 0 || !this.agenda.isEmpty || this.#mayTurn()
+
+  /** Asks `paused` last, because it is asked very often and looks outside. */
+  #mayTurn(): boolean {
+    return this.slots.hasTurn && !this.world.paused()
+  }
 
   readonly beforeUnit = ({ root }: Unit): void => {
     this.notes.begin(root)

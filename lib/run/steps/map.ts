@@ -7,6 +7,7 @@ import type { FileRecord } from '../../agent/agent-context.ts'
 import type { Json } from '../../json.ts'
 import type { MapPhase } from '../../team/team.ts'
 import {
+  JsonText,
   type LiveRun,
   type MapProgress,
   type NextItem,
@@ -15,7 +16,6 @@ import {
   type RunError,
   treeKey,
 } from '../core/core.ts'
-import { JsonText } from '../store/store.ts'
 import { errandDone, sendErrand } from './errand.ts'
 import { errorOf, failureOf } from './fault.ts'
 import { unpark } from './places.ts'

@@ -21,7 +21,7 @@ export function follow(work: Work, root: string): void {
 /** Lets a tree reuse a slot within the unit that released it, as long as no other tree waits for one. */
 export function useSlots(work: Work, root: string): void {
   const { slots } = work
-  if (work.world.paused()) return
+  if (!slots.hasTurn || work.world.paused()) return
   for (let live = slots.nextAlone(root); live; live = slots.nextAlone(root)) {
     // This only gives the run its turn. The slot is taken when its phase begins.
     slots.release()

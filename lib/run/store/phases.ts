@@ -4,25 +4,16 @@
 import type { Database, Statement } from 'bun:sqlite'
 import type { FileRecord } from '../../agent/agent-context.ts'
 import type { Json } from '../../json.ts'
-import { json, PHASE_FENCE, type PhaseRow, type PhaseState, type RunError } from '../core/core.ts'
+import { JsonText, json, PHASE_FENCE, type PhaseRow, type PhaseState, type RunError } from '../core/core.ts'
 import { QUEUED_BELOW, WHOLE } from './runs.ts'
 
-/** What is recorded when a phase ends. `data` is JSON text if it was built piece by piece. */
+/** What is recorded when a phase ends. */
 export interface PhaseChange {
   reason?: string | null
   error?: RunError | null
   text?: string | null
   data?: Json | JsonText
   files?: readonly FileRecord[]
-}
-
-/** JSON that has already been written as text. */
-export class JsonText {
-  readonly text: string
-
-  constructor(text: string) {
-    this.text = text
-  }
 }
 
 /** The part of a phase that scheduling needs, without its result. */

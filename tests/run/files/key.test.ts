@@ -2,7 +2,7 @@
 // and every phase with a small file failed from then on: "Invalid key length".
 
 import { expect, test } from 'bun:test'
-import { readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, renameSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { Seal } from '../../../lib/run/store/seal.ts'
 import { folder } from '../../support/folder.ts'
@@ -14,6 +14,22 @@ test('an empty key that a kill left is replaced', () => {
   const seal = new Seal(home)
   expect(new Seal(home).open('place', seal.close('place', 'text')).toString()).toBe('text')
   expect(statSync(join(home, 'key')).mode & 0o777).toBe(0o600)
+})
+
+test('a key that is replaced takes effect at once, also when it is put back', () => {
+  const home = folder()
+  const file = join(home, 'key')
+  const seal = new Seal(home)
+  const first = seal.close('place', 'text')
+  const key = readFileSync(file)
+  writeFileSync(`${file}.new`, crypto.getRandomValues(new Uint8Array(32)))
+  renameSync(`${file}.new`, file)
+  expect(() => seal.open('place', first)).toThrow()
+  const second = seal.close('place', 'text')
+  expect(new Seal(home).open('place', second).toString()).toBe('text')
+  writeFileSync(file, key)
+  expect(seal.open('place', first).toString()).toBe('text')
+  expect(() => seal.open('place', second)).toThrow()
 })
 
 test('a key of another length is not replaced, because something may be sealed with it', () => {

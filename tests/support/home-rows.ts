@@ -1,36 +1,9 @@
-// What the storms need of an engine in addition to its own methods. They read the rows of a home directly, so that the
-// result is the same with or without a process that serves it.
+// What tests read from the rows of a home directly, so that the result is the same with or without a process that
+// serves it.
 
 import type { Database } from 'bun:sqlite'
-import { existsSync } from 'node:fs'
 import { join } from 'node:path'
 import { openDatabase } from '../../db/open.ts'
-import type { JsonObject } from '../../lib/json.ts'
-import type { Engine } from '../../lib/run/engine.ts'
-
-const LIB = join(import.meta.dir, '../../lib/run')
-/**
- * Whether lib/run is the second engine, with `core/` and `store/`. The first one stores no small files in the database
- * and resumes only by phase.
- */
-export const SECOND = existsSync(join(LIB, 'core'))
-
-/** The rules that a run database breaks, each with the number of rows that break it. */
-export function brokenRules(db: Database): { rule: string; rows: number }[] {
-  const { brokenInvariants } = require(join(LIB, SECOND ? 'store/invariants.ts' : 'invariants.ts'))
-  return brokenInvariants(db)
-}
-
-export interface ResumeOptions {
-  from?: string
-  failed?: boolean
-  inputs?: JsonObject
-}
-
-export async function resume(engine: Engine, runId: string, options: ResumeOptions = {}): Promise<void> {
-  const face = engine as unknown as { resume(runId: string, options: ResumeOptions | string | null): Promise<unknown> }
-  await face.resume(runId, SECOND ? options : (options.from ?? null))
-}
 
 /** Opens the database of a home, also while a process serves it. The caller must close it. */
 export const openHome = (home: string): Database => openDatabase(join(home, 'daemon.db'))

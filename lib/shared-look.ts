@@ -1,0 +1,19 @@
+// Looks at something outside, such as the disk, once for all who ask in the same turn of the event loop.
+
+/**
+ * Like `look`, which begins at the end of the turn in which a key is first asked for. All who ask for it until then share
+ * the answer. Who asks later causes another look, so that no answer is older than its question.
+ */
+export function sharedLook<K, V>(look: (key: K) => V | Promise<V>): (key: K) => Promise<V> {
+  const asked = new Map<K, Promise<V>>()
+  return key => {
+    const known = asked.get(key)
+    if (known) return known
+    const answer = new Promise<void>(resolve => setImmediate(resolve)).then(() => {
+      asked.delete(key)
+      return look(key)
+    })
+    asked.set(key, answer)
+    return answer
+  }
+}

@@ -1,0 +1,42 @@
+// Looks that are shared by all who ask in the same turn of the event loop.
+
+import { expect, test } from 'bun:test'
+import { sharedLook } from '../lib/shared-look.ts'
+
+test('all who ask in one turn share a look, and each key has its own', async () => {
+  const looks: string[] = []
+  const look = sharedLook((key: string) => {
+    looks.push(key)
+    return `${key}${looks.length}`
+  })
+  expect(await Promise.all(['a', 'b', 'a', 'a'].map(look))).toEqual(['a1', 'b2', 'a1', 'a1'])
+  expect(await look('a')).toBe('a3')
+})
+
+test('no answer is older than its question', async () => {
+  let there = 'before'
+  const { promise: held, resolve: release } = Promise.withResolvers<void>()
+  const look = sharedLook(async (_: null) => {
+    const seen = there
+    await held
+    return seen
+  })
+  const first = look(null)
+  await Bun.sleep(1)
+  there = 'after'
+  const second = look(null)
+  release()
+  expect(await Promise.all([first, second])).toEqual(['before', 'after'])
+})
+
+test('a look that fails fails for those who shared it, and not for who asks next', async () => {
+  let fails = true
+  const look = sharedLook((_: null) => {
+    if (fails) throw new Error('not there')
+    return 'there'
+  })
+  const asked = await Promise.allSettled([look(null), look(null)])
+  expect(asked.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+  fails = false
+  expect(await look(null)).toBe('there')
+})
