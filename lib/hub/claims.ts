@@ -6,6 +6,7 @@
 // jobs that need the same.
 
 import { and, asc, desc, eq, exists, gt, inArray, isNotNull, isNull, lte, or, type SQL, sql } from 'drizzle-orm'
+import { isAmong, prepared, type Slot } from '../../db/hub/prepared.ts'
 import type { Db, Store } from '../../db/hub/store.ts'
 import { type DaemonRow, ONLINE_MS } from './daemons.ts'
 import { lacks, unready } from './needs.ts'
@@ -213,23 +214,27 @@ export async function claim(store: Store, tx: Db, taker: Taker, slots: number, n
   const orders = await pick(ORDERS, MOST_ORDERS)
   const kinds = workOf(taker, slots)
   const work = kinds.length > 0 ? await pick(kinds, slots) : []
-  const leased: JobRow[] = []
-  for (const job of [...orders, ...work]) {
-    const [row] = await tx
-      .update(jobs)
-      .set({
-        state: 'leased',
-        leased_to: taker.id,
-        lease_id: crypto.randomUUID(),
-        lease_until: now + LEASE_MS,
-        deliveries: job.deliveries + 1,
-      })
-      .where(eq(jobs.id, job.id))
-      .returning()
-    leased.push(row!)
-  }
-  return leased
+  const picked = [...orders, ...work]
+  if (picked.length === 0) return []
+  // The lease of one delivery. A later delivery of the same job has another.
+  const lease = { leased_to: taker.id, lease_id: crypto.randomUUID(), lease_until: now + LEASE_MS }
+  await leaseJobs(store, tx, { ids: JSON.stringify(picked.map(({ id }) => id)), ...lease })
+  return picked.map(job => ({ ...job, ...lease, state: 'leased', deliveries: job.deliveries + 1 }))
 }
+
+const leaseJobs = prepared((store, db, slot: Slot<'ids' | 'leased_to' | 'lease_id' | 'lease_until'>) => {
+  const { jobs } = store
+  return db
+    .update(jobs)
+    .set({
+      state: 'leased',
+      leased_to: sql`${slot('leased_to')}`,
+      lease_id: sql`${slot('lease_id')}`,
+      lease_until: sql`${slot('lease_until')}`,
+      deliveries: sql`${jobs.deliveries} + 1`,
+    })
+    .where(isAmong(store, jobs.id, slot('ids')))
+})
 
 const inTurn = (a: JobRow, b: JobRow) =>
   b.priority - a.priority || a.created_at - b.created_at || (a.id < b.id ? -1 : 1)
