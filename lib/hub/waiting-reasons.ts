@@ -1,6 +1,7 @@
 // What waiting jobs wait for, in words for people.
 
 import { and, eq, isNull } from 'drizzle-orm'
+import { prepared, type Slot } from '../../db/hub/prepared.ts'
 import { listed } from '../spelling.ts'
 import { awaitsApproval, awaitsEndOfPause, type DaemonRow, statusOf } from './daemons.ts'
 import type { Hub } from './hub.ts'
@@ -18,12 +19,8 @@ export async function waitingReasons(
   hub: Hub,
   realmId: string,
 ): Promise<(job: Pick<JobRow, 'kind' | 'daemon_id' | 'needs'>) => string | null> {
-  const { daemons, db } = hub.store
-  const rows = await db
-    .select()
-    .from(daemons)
-    .where(and(eq(daemons.realm_id, realmId), isNull(daemons.removed_at)))
-    .orderBy(daemons.name)
+  const { store, memo } = hub
+  const rows = await memo.get(`daemons of realm ${realmId}`, () => daemonsOf(store, store.db, { realmId }))
   const online = rows.filter(row => statusOf(hub, row) === 'online')
   return ({ kind, daemon_id, needs }) => {
     const meant = online.filter(row => daemon_id === null || row.id === daemon_id)
@@ -46,6 +43,14 @@ export async function waitingReasons(
     return `a daemon with ${inWords(needs)}; online ${online.length === 1 ? 'is' : 'are'} ${namesOf(online)}`
   }
 }
+
+const daemonsOf = prepared(({ daemons }, db, slot: Slot<'realmId'>) =>
+  db
+    .select()
+    .from(daemons)
+    .where(and(eq(daemons.realm_id, slot('realmId')), isNull(daemons.removed_at)))
+    .orderBy(daemons.name),
+)
 
 function namesOf(rows: readonly DaemonRow[]): string {
   const names = rows.map(({ name }) => name)
