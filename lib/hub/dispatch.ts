@@ -21,7 +21,7 @@ import { type AskedKey, turnOfRun } from './places.ts'
 import { enqueue, type JobRow } from './queue.ts'
 import { keyOf, queueForKey } from './run-keys.ts'
 import { listedTeams } from './team-list.ts'
-import { waitingReasons } from './waiting-reasons.ts'
+import { waitingReason } from './waiting-reasons.ts'
 
 export interface DispatchRequest {
   realm_id?: string
@@ -79,7 +79,7 @@ export async function dispatchRun(hub: Hub, caller: UserCaller, request: Dispatc
 
 async function waitOf(hub: Hub, job: JobRow): Promise<string | null> {
   if (job.state === 'blocked') return turnOfRun(hub, hub.store.db, job.run_id)
-  return job.state === 'waiting' ? (await waitingReasons(hub, job.realm_id))(job) : null
+  return job.state === 'waiting' ? waitingReason(hub, job) : null
 }
 
 /** `by` is the user who put the team on the list and no longer belongs to its scope. */

@@ -1,9 +1,9 @@
 // What waiting jobs wait for, in words for people.
 
-import { and, eq, isNull } from 'drizzle-orm'
+import { and, eq, gt, isNotNull, isNull } from 'drizzle-orm'
 import { prepared, type Slot } from '../../db/hub/prepared.ts'
 import { listed } from '../spelling.ts'
-import { awaitsApproval, awaitsEndOfPause, type DaemonRow, statusOf } from './daemons.ts'
+import { awaitsApproval, awaitsEndOfPause, type DaemonRow, ONLINE_MS, statusOf } from './daemons.ts'
 import type { Hub } from './hub.ts'
 import { inWords, lacks } from './needs.ts'
 import type { JobRow } from './queue.ts'
@@ -43,6 +43,45 @@ export async function waitingReasons(
     return `a daemon with ${inWords(needs)}; online ${online.length === 1 ? 'is' : 'are'} ${namesOf(online)}`
   }
 }
+
+/**
+ * The same of one job. Most jobs wait for nothing, which a few daemons show that are ready to take it. All daemons of the
+ * realm are read only when none of those is.
+ */
+export async function waitingReason(
+  hub: Hub,
+  job: Pick<JobRow, 'realm_id' | 'kind' | 'daemon_id' | 'needs'>,
+): Promise<string | null> {
+  const { store, now } = hub
+  const some = await readyDaemons(store, store.db, {
+    realmId: job.realm_id,
+    since: now() - ONLINE_MS,
+    most: MOST_ASKED,
+  })
+  const meant = some.filter(({ id }) => job.daemon_id === null || id === job.daemon_id)
+  if (meant.some(row => lacks(job.needs, row).length === 0)) return null
+  return (await waitingReasons(hub, job.realm_id))(job)
+}
+
+/** How many daemons are asked before all of the realm are read. */
+const MOST_ASKED = 20
+
+/** Daemons that are online and take jobs. */
+const readyDaemons = prepared(({ daemons }, db, slot: Slot<'realmId' | 'since' | 'most'>) =>
+  db
+    .select()
+    .from(daemons)
+    .where(
+      and(
+        eq(daemons.realm_id, slot('realmId')),
+        gt(daemons.last_seen_at, slot('since')),
+        isNull(daemons.removed_at),
+        isNotNull(daemons.approved_at),
+        eq(daemons.paused, false),
+      ),
+    )
+    .limit(slot('most')),
+)
 
 const daemonsOf = prepared(({ daemons }, db, slot: Slot<'realmId'>) =>
   db
