@@ -58,13 +58,13 @@ export class GroupCommit {
     const until = performance.now() + GROUP_MS
     const answers: (() => void)[] = []
     try {
-      this.#db.run('BEGIN IMMEDIATE')
+      this.#db.query('BEGIN IMMEDIATE').run()
       for (const each of group) {
         answers.push(await this.#apply(each))
         const next = performance.now() < until && this.#waiting.shift()
         if (next) group.push(next)
       }
-      this.#db.run('COMMIT')
+      this.#db.query('COMMIT').run()
     } catch {
       if (this.#db.inTransaction) this.#db.run('ROLLBACK')
       return null
@@ -75,15 +75,15 @@ export class GroupCommit {
 
   /** Applies one write. Throws when the whole transaction is lost, as on a full disk. */
   async #apply({ work, resolve, reject }: Waiting): Promise<() => void> {
-    this.#db.run('SAVEPOINT one')
+    this.#db.query('SAVEPOINT one').run()
     try {
       const result = await work()
-      this.#db.run('RELEASE one')
+      this.#db.query('RELEASE one').run()
       return () => resolve(result)
     } catch (error) {
       if (!this.#db.inTransaction) throw error
       this.#db.run('ROLLBACK TO one')
-      this.#db.run('RELEASE one')
+      this.#db.query('RELEASE one').run()
       return () => reject(error)
     }
   }
@@ -91,9 +91,9 @@ export class GroupCommit {
   async #commitAlone({ work, resolve, reject }: Waiting): Promise<void> {
     let result: unknown
     try {
-      this.#db.run('BEGIN IMMEDIATE')
+      this.#db.query('BEGIN IMMEDIATE').run()
       result = await work()
-      this.#db.run('COMMIT')
+      this.#db.query('COMMIT').run()
     } catch (error) {
       if (this.#db.inTransaction) this.#db.run('ROLLBACK')
       return reject(error)

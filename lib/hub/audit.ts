@@ -1,6 +1,7 @@
 // The audit log: who changed what, with which token and from which address. An entry is written in the transaction of
 // the change. Sign-ins with a wrong password are recorded too.
 
+import { rowWriter } from '../../db/hub/row-writer.ts'
 import type { Db } from '../../db/hub/store.ts'
 import type { RealmCaller, Stranger, UserCaller } from './callers.ts'
 import type { Hub } from './hub.ts'
@@ -25,8 +26,18 @@ interface SignedIn {
 }
 
 /** `by` is null for a command on the hub’s machine. */
-export async function record({ store, now }: Hub, tx: Db, by: Doer | null, deed: Deed): Promise<void> {
+export async function record({ store, now }: Hub, tx: Db, by: Doer | null, ...deeds: Deed[]): Promise<void> {
   const token = by && 'token' in by ? by.token : null
   const who = token ? { user_id: token.user.id, username: token.user.username, token_id: token.id } : {}
-  await tx.insert(store.audit).values({ at: now(), address: by?.address() ?? null, ...who, ...deed })
+  const common = { at: now(), address: by?.address() ?? null, ...who }
+  await putEntries(
+    store,
+    tx,
+    deeds.map(deed => ({ ...common, ...deed })),
+  )
 }
+
+const putEntries = rowWriter({
+  table: ({ audit }) => audit,
+  columns: ['at', 'user_id', 'username', 'token_id', 'address', 'org_id', 'realm_id', 'action', 'target'],
+})

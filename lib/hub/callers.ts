@@ -2,6 +2,7 @@
 // declared (accesses.ts).
 
 import { and, eq } from 'drizzle-orm'
+import { prepared, type Slot } from '../../db/hub/prepared.ts'
 import type { Db } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
 import { type Ask, allows, reaches } from '../wire/grants.ts'
@@ -43,6 +44,11 @@ export interface RealmCaller {
    * The same caller with current facts, for calls that wait. Throws whatever the call would throw if it were made now.
    */
   again(): Promise<RealmCaller>
+}
+
+/** The org of a realm that the token grants. */
+export function orgOf(caller: RealmCaller, realmId: string): number {
+  return caller.token.live.find(each => each.realm_id === realmId)!.org_id
 }
 
 export class UserCaller {
@@ -124,13 +130,11 @@ export class UserCaller {
   }
 
   async #realmRow(id: string, db: Db) {
-    const { realms, realmMembers, orgMembers } = this.#hub.store
-    const [row] = await db
-      .select({ realm: realms, org: orgMembers.role, own: realmMembers.role })
-      .from(realms)
-      .leftJoin(orgMembers, and(eq(orgMembers.org_id, realms.org_id), eq(orgMembers.user_id, this.user.id)))
-      .leftJoin(realmMembers, and(eq(realmMembers.realm_id, realms.id), eq(realmMembers.user_id, this.user.id)))
-      .where(eq(realms.id, id))
+    const { store, memo } = this.#hub
+    const userId = this.user.id
+    const find = () => realmFor(store, db, { id, userId })
+    // A transaction looks for itself.
+    const [row] = await (db === store.db ? memo.get(`realm ${id} for user ${userId}`, find) : find())
     const target = row && { org_id: row.realm.org_id, realm_id: id }
     return { row, target, standing: { org: row?.org ?? null, own: row?.own ?? null } }
   }
@@ -174,3 +178,15 @@ export const asked = (ask: Ask) =>
   Object.entries(ask)
     .map(([entity, level]) => `${entity}:${level}`)
     .join(' or ')
+
+const realmFor = prepared((store, db, slot: Slot<'id' | 'userId'>) => {
+  const { realms, realmMembers, orgMembers } = store
+  const ofOrg = and(eq(orgMembers.org_id, realms.org_id), eq(orgMembers.user_id, slot('userId')))
+  const ofRealm = and(eq(realmMembers.realm_id, realms.id), eq(realmMembers.user_id, slot('userId')))
+  return db
+    .select({ realm: realms, org: orgMembers.role, own: realmMembers.role })
+    .from(realms)
+    .leftJoin(orgMembers, ofOrg)
+    .leftJoin(realmMembers, ofRealm)
+    .where(eq(realms.id, slot('id')))
+})

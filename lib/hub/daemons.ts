@@ -2,6 +2,7 @@
 
 import { eq } from 'drizzle-orm'
 import type { Static } from 'typebox'
+import { prepared, type Slot } from '../../db/hub/prepared.ts'
 import type { Tables } from '../../db/hub/schema.ts'
 import type { Db } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
@@ -69,9 +70,16 @@ export async function callingDaemon(hub: Hub, caller: RealmCaller, id: string): 
 }
 
 export async function findDaemon({ store }: Hub, db: Db, id: string): Promise<DaemonRow | undefined> {
-  const [row] = await db.select().from(store.daemons).where(eq(store.daemons.id, id))
+  const [row] = await daemonOf(store, db, { id })
   return row
 }
+
+const daemonOf = prepared(({ daemons }, db, slot: Slot<'id'>) =>
+  db
+    .select()
+    .from(daemons)
+    .where(eq(daemons.id, slot('id'))),
+)
 
 /**
  * What register and heartbeat both return: the keys, whether the daemon gets jobs, and the team list if it has changed.

@@ -2,6 +2,7 @@
 // run.
 
 import { and, eq } from 'drizzle-orm'
+import { rowWriter } from '../../db/hub/row-writer.ts'
 import { type Db, isDuplicate } from '../../db/hub/store.ts'
 import { formatDuration, parseDuration } from '../duration.ts'
 import { CadreError } from '../error.ts'
@@ -20,7 +21,7 @@ import { type AskedKey, turnOfRun } from './places.ts'
 import { enqueue, type JobRow } from './queue.ts'
 import { keyOf, queueForKey } from './run-keys.ts'
 import { listedTeams } from './team-list.ts'
-import { waitingReasons } from './waiting-reasons.ts'
+import { waitingReason } from './waiting-reasons.ts'
 
 export interface DispatchRequest {
   realm_id?: string
@@ -37,14 +38,14 @@ export interface DispatchRequest {
 
 /** Queues a run. Throws 409 when the team is not on the realm's list, and 400 when the inputs do not fit the team. */
 export async function dispatchRun(hub: Hub, caller: UserCaller, request: DispatchRequest): Promise<Dispatched> {
-  const { store } = hub
+  const { store, memo } = hub
   const wait = request.queue_timeout === undefined ? null : durationOf(request.queue_timeout)
   const realmId = await realmOf(hub, caller, request)
   const realm = await caller.realm(realmId)
   const { name } = splitReference(request.team)
-  const [entry] = await listedTeams(store, store.db, realmId, name)
+  const [entry] = await memo.get(`team ${name} of realm ${realmId}`, () => listedTeams(store, store.db, realmId, name))
   if (!entry?.lent) throw notListed(name, realm.slug, entry?.by)
-  const found = await findPackage(store, store.db, request.team)
+  const found = await memo.get(`package ${request.team}`, () => findPackage(store, store.db, request.team))
   if (!found) throw new CadreError('not_found', `no published version of ${name} fits ${request.team}`)
   const inputs = checkInputs(found, (request.inputs ?? {}) as JsonObject)
   const key = keyOf(found, inputs)
@@ -78,7 +79,7 @@ export async function dispatchRun(hub: Hub, caller: UserCaller, request: Dispatc
 
 async function waitOf(hub: Hub, job: JobRow): Promise<string | null> {
   if (job.state === 'blocked') return turnOfRun(hub, hub.store.db, job.run_id)
-  return job.state === 'waiting' ? (await waitingReasons(hub, job.realm_id))(job) : null
+  return job.state === 'waiting' ? waitingReason(hub, job) : null
 }
 
 /** `by` is the user who put the team on the list and no longer belongs to its scope. */
@@ -111,29 +112,33 @@ export async function queueRun(
 ): Promise<{ job: JobRow; state: string }> {
   const { store } = hub
   const { realm, found, inputs, key, runName, workspace } = queued
-  const run_id = Bun.randomUUIDv7()
-  await tx.insert(store.runs).values({
-    run_id,
-    realm_id: realm.id,
-    run_name: runName,
-    root_run_id: run_id,
-    call_path: [found.name],
-    call_depth: 0,
-    tree_key: '',
-    team: found.name,
-    version: found.version,
-    state: 'queued',
-    inputs,
-    concurrency_key: key?.text ?? null,
-    workspace,
-    attempt: 0,
-    created_at: hub.now(),
-  })
+  const [run_id, job_id] = [Bun.randomUUIDv7() as string, crypto.randomUUID() as string]
+  await putRun(store, tx, [
+    {
+      run_id,
+      realm_id: realm.id,
+      job_id,
+      run_name: runName,
+      root_run_id: run_id,
+      call_path: [found.name],
+      call_depth: 0,
+      tree_key: '',
+      team: found.name,
+      version: found.version,
+      state: 'queued',
+      inputs,
+      concurrency_key: key?.text ?? null,
+      workspace,
+      attempt: 0,
+      created_at: hub.now(),
+    },
+  ])
   const team = `${found.name}@${found.version}`
   const job = await enqueue(
     store,
     tx,
     {
+      id: job_id,
       realm_id: realm.id,
       run_id,
       kind: 'run',
@@ -149,11 +154,18 @@ export async function queueRun(
     },
     hub.now(),
   )
-  await tx.update(store.runs).set({ job_id: job.id }).where(eq(store.runs.run_id, run_id))
   const deed = { action: queued.action, target: `${team} as ${run_id}`, org_id: realm.org_id, realm_id: realm.id }
   await record(hub, tx, caller, deed)
   return key === null ? { job, state: 'queued' } : queueForKey(hub, tx, job, key)
 }
+
+const putRun = rowWriter({
+  table: ({ runs }) => runs,
+  columns: [
+    ...(['run_id', 'realm_id', 'job_id', 'run_name', 'root_run_id', 'call_path', 'call_depth', 'tree_key'] as const),
+    ...(['team', 'version', 'state', 'inputs', 'concurrency_key', 'workspace', 'attempt', 'created_at'] as const),
+  ],
+})
 
 async function realmOf(hub: Hub, caller: UserCaller, { realm_id, daemon_id }: DispatchRequest): Promise<string> {
   if (daemon_id === undefined) {

@@ -1,6 +1,7 @@
 // The token of a request: who it belongs to and what it grants, and whether that is still so when something is written.
 
-import { and, eq, sql } from 'drizzle-orm'
+import { and, eq } from 'drizzle-orm'
+import { prepared, type Slot } from '../../db/hub/prepared.ts'
 import type { Db } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
 import type { Incoming } from '../http/admission.ts'
@@ -35,21 +36,8 @@ export function writeWhileLive<T>(
   { id, hash, user }: TokenFacts,
   work: (tx: Db) => Promise<T>,
 ): Promise<T> {
-  const { tokens, users } = store
   return store.write(async tx => {
-    const found = tx
-      .select({
-        hash: tokens.hash,
-        expires_at: tokens.expires_at,
-        revoked_at: tokens.revoked_at,
-        suspended_at: users.suspended_at,
-        site_admin: users.site_admin,
-      })
-      .from(tokens)
-      .innerJoin(users, eq(users.id, tokens.user_id))
-      .where(eq(tokens.id, id))
-    // The account is not held, because whoever changes it would wait for every write of its tokens.
-    const [row] = await store.hold(found, tokens)
+    const [row] = await tokenNow(store, tx, { id })
     if (!row || row.hash !== hash || row.revoked_at !== null || row.suspended_at !== null) throw invalid()
     if (row.expires_at !== null && row.expires_at <= now()) throw invalid()
     if (user.siteAdmin && !row.site_admin) throw new CadreError('forbidden', 'you are no site admin any more')
@@ -57,33 +45,28 @@ export function writeWhileLive<T>(
   })
 }
 
+const tokenNow = prepared((store, db, slot: Slot<'id'>) => {
+  const { tokens, users } = store
+  const { hash, expires_at, revoked_at } = tokens
+  const { suspended_at, site_admin } = users
+  const found = db
+    .select({ hash, expires_at, revoked_at, suspended_at, site_admin })
+    .from(tokens)
+    .innerJoin(users, eq(users.id, tokens.user_id))
+    .where(eq(tokens.id, slot('id')))
+  // The account is not held, because whoever changes it would wait for every write of its tokens.
+  return store.hold(found, tokens)
+})
+
 /** Returns the function that finds the token of a request. */
 export function authenticator(hub: Hub): (incoming: Incoming) => Promise<TokenFacts> {
   const { store, now } = hub
 
-  const find = store.db
-    .select({
-      id: store.tokens.id,
-      type: store.tokens.type,
-      kind: store.tokens.kind,
-      grant: store.tokens.grant,
-      expires_at: store.tokens.expires_at,
-      revoked_at: store.tokens.revoked_at,
-      user_id: store.users.id,
-      username: store.users.username,
-      site_admin: store.users.site_admin,
-      suspended_at: store.users.suspended_at,
-    })
-    .from(store.tokens)
-    .innerJoin(store.users, eq(store.users.id, store.tokens.user_id))
-    .where(eq(store.tokens.hash, sql.placeholder('hash')))
-    .prepare()
-
   async function load(hash: string): Promise<TokenFacts | null> {
-    const [row] = await find.execute({ hash })
+    const [row] = await tokenWith(store, store.db, { hash })
     if (!row || row.revoked_at !== null || row.suspended_at !== null) return null
     const user = { id: row.user_id, username: row.username, siteAdmin: row.site_admin }
-    const reach = row.type === 'realm' ? await liveRealms(store.db, row.id, user) : { realmIds: [], live: [] }
+    const reach = row.type === 'realm' ? await liveRealms(row.id, user) : { realmIds: [], live: [] }
     return {
       id: row.id,
       hash,
@@ -96,15 +79,8 @@ export function authenticator(hub: Hub): (incoming: Incoming) => Promise<TokenFa
     }
   }
 
-  async function liveRealms(db: Db, tokenId: number, user: TokenFacts['user']) {
-    const { tokenRealms, realms, orgMembers, realmMembers } = store
-    const rows = await db
-      .select({ realm_id: realms.id, org_id: realms.org_id, org: orgMembers.role, own: realmMembers.role })
-      .from(tokenRealms)
-      .innerJoin(realms, eq(realms.id, tokenRealms.realm_id))
-      .leftJoin(orgMembers, and(eq(orgMembers.org_id, realms.org_id), eq(orgMembers.user_id, user.id)))
-      .leftJoin(realmMembers, and(eq(realmMembers.realm_id, realms.id), eq(realmMembers.user_id, user.id)))
-      .where(eq(tokenRealms.token_id, tokenId))
+  async function liveRealms(tokenId: number, user: TokenFacts['user']) {
+    const rows = await realmsWith(store, store.db, { tokenId, userId: user.id })
     return {
       realmIds: rows.map(row => row.realm_id),
       live: rows.flatMap(({ realm_id, org_id, org, own }) => {
@@ -131,3 +107,26 @@ export function authenticator(hub: Hub): (incoming: Incoming) => Promise<TokenFa
 }
 
 const invalid = () => new CadreError('unauthorized', 'the token is not valid: unknown, revoked or expired')
+
+const tokenWith = prepared(({ tokens, users }, db, slot: Slot<'hash'>) => {
+  const { id, type, kind, grant, expires_at, revoked_at } = tokens
+  const { username, site_admin, suspended_at } = users
+  return db
+    .select({ id, type, kind, grant, expires_at, revoked_at, user_id: users.id, username, site_admin, suspended_at })
+    .from(tokens)
+    .innerJoin(users, eq(users.id, tokens.user_id))
+    .where(eq(tokens.hash, slot('hash')))
+})
+
+const realmsWith = prepared((store, db, slot: Slot<'tokenId' | 'userId'>) => {
+  const { tokenRealms, realms, orgMembers, realmMembers } = store
+  const ofOrg = and(eq(orgMembers.org_id, realms.org_id), eq(orgMembers.user_id, slot('userId')))
+  const ofRealm = and(eq(realmMembers.realm_id, realms.id), eq(realmMembers.user_id, slot('userId')))
+  return db
+    .select({ realm_id: realms.id, org_id: realms.org_id, org: orgMembers.role, own: realmMembers.role })
+    .from(tokenRealms)
+    .innerJoin(realms, eq(realms.id, tokenRealms.realm_id))
+    .leftJoin(orgMembers, ofOrg)
+    .leftJoin(realmMembers, ofRealm)
+    .where(eq(tokenRealms.token_id, slot('tokenId')))
+})

@@ -2,7 +2,9 @@
 // it. From then on the run belongs to that daemon, and later jobs of the run go only there. The time is a parameter,
 // and every change happens in a transaction of the caller.
 
-import { and, eq, inArray } from 'drizzle-orm'
+import { and, eq, inArray, type Placeholder, sql } from 'drizzle-orm'
+import { isAmong, prepared, rowsFrom, type Slot } from '../../db/hub/prepared.ts'
+import { rowWriter } from '../../db/hub/row-writer.ts'
 import type { Tables } from '../../db/hub/schema.ts'
 import type { Db, Store } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
@@ -15,6 +17,8 @@ export type JobRow = Tables['jobs']['$inferSelect']
 export const LEASE_MS = 60_000
 
 export interface NewJob {
+  /** Given by callers that name the job in its run. */
+  id?: string
   realm_id: string
   run_id: string
   kind: JobRow['kind']
@@ -31,25 +35,32 @@ export interface NewJob {
 }
 
 export async function enqueue(
-  { jobs }: Store,
+  store: Store,
   tx: Db,
-  { blocked = false, ...job }: NewJob,
+  { blocked = false, ...given }: NewJob,
   now: number,
 ): Promise<JobRow> {
-  const [row] = await tx
-    .insert(jobs)
-    .values({
-      id: crypto.randomUUID(),
-      state: blocked ? 'blocked' : 'waiting',
-      deliveries: 0,
-      priority: 0,
-      created_at: now,
-      ...job,
-      needs_key: keyOf(job.needs ?? null),
-    })
-    .returning()
-  return row!
+  const { needs = null } = given
+  const job: JobRow = {
+    ...{ id: crypto.randomUUID(), daemon_id: null, workspace: null, expires_at: null, idempotency_key: null },
+    ...{ leased_to: null, lease_id: null, lease_until: null, finished_at: null, error: null },
+    ...{ priority: 0, deliveries: 0, created_at: now },
+    ...given,
+    state: blocked ? 'blocked' : 'waiting',
+    needs,
+    needs_key: keyOf(needs),
+  }
+  await putJob(store, tx, [job])
+  return job
 }
+
+const putJob = rowWriter({
+  table: ({ jobs }) => jobs,
+  columns: [
+    ...(['id', 'realm_id', 'run_id', 'kind', 'payload', 'priority', 'state', 'daemon_id', 'workspace'] as const),
+    ...(['needs', 'needs_key', 'deliveries', 'created_at', 'expires_at', 'idempotency_key', 'created_by'] as const),
+  ],
+})
 
 /** Extends the leases of jobs that `daemonId` holds and has not accepted yet. */
 export async function renew({ jobs }: Store, tx: Db, daemonId: string, ids: string[], now: number): Promise<void> {
@@ -65,60 +76,126 @@ const MOVES: Record<Answer, JobRow['state'][]> = {
   failed: ['leased', 'accepted', 'failed'],
 }
 
+/** What a daemon says about a job that it holds. */
+export interface Given {
+  jobId: string
+  leaseId: string
+  status: Answer
+  error?: string | undefined
+}
+
+/** A job as an answer has left it, and its state before; or why the answer is refused. */
+export type Verdict = { job: JobRow; before: JobRow['state'] } | CadreError
+
 /**
- * Records a daemon's answer about a job that it holds. Repeating an answer has no further effect. A run that somebody
- * has cancelled is not accepted any more: its job becomes `cancelled`. Throws `conflict` when the lease has been
- * replaced or the answer comes too late, and `not_found` for a job of another realm.
+ * Records answers of a daemon about jobs, with as many statements for many as for one. Repeating an answer has no further
+ * effect. A run that somebody has cancelled is not accepted any more: its job becomes `cancelled`. An answer is refused
+ * with `conflict` when the lease has been replaced or the answer comes too late, and with `not_found` for a job of
+ * another realm. A refused answer does not keep the others from being recorded.
  */
 export async function answer(
-  { jobs }: Store,
+  store: Store,
   tx: Db,
-  given: {
-    realmId: string
-    daemonId: string
-    jobId: string
-    leaseId: string
-    status: Answer
-    error?: string | undefined
-  },
+  daemon: { id: string; realm_id: string },
+  given: readonly Given[],
   now: number,
-): Promise<JobRow> {
-  const [job] = await tx.select().from(jobs).where(eq(jobs.id, given.jobId))
-  if (!job || job.realm_id !== given.realmId) throw new CadreError('not_found', `there is no job ${given.jobId}`)
-  if (job.lease_id !== given.leaseId || job.leased_to !== given.daemonId) {
-    throw new CadreError('conflict', `lease ${given.leaseId} of job ${job.id} is over`)
-  }
-  if (!MOVES[given.status].includes(job.state)) {
-    throw new CadreError('conflict', `job ${job.id} is already ${job.state}`)
-  }
-  if (given.status === 'accepted' && job.kind === 'run' && job.state === 'leased') {
-    const open = and(eq(jobs.run_id, job.run_id), inArray(jobs.state, ['waiting', 'leased']))
-    const cancels = await tx
-      .select()
-      .from(jobs)
-      .where(and(open, eq(jobs.kind, 'cancel')))
-      .limit(1)
-    if (cancels.length > 0) {
-      await tx.update(jobs).set({ state: 'cancelled', finished_at: now }).where(open)
-      return { ...job, state: 'cancelled', finished_at: now }
-    }
-  }
-  const [row] = await tx
-    .update(jobs)
-    .set({
-      state: given.status,
-      ...(given.status !== 'accepted' && { finished_at: job.finished_at ?? now }),
-      ...(given.error !== undefined && { error: given.error }),
-    })
-    .where(eq(jobs.id, job.id))
-    .returning()
-  if (given.status === 'failed' && job.kind === 'run') {
-    const orders = and(eq(jobs.run_id, job.run_id), inArray(jobs.state, ['waiting', 'leased']))
-    await tx.update(jobs).set({ state: 'cancelled', finished_at: now }).where(orders)
-  }
-  if (given.status === 'accepted' && job.kind === 'run') {
-    const later = and(eq(jobs.run_id, job.run_id), inArray(jobs.state, ['waiting', 'leased']))
-    await tx.update(jobs).set({ daemon_id: given.daemonId }).where(later)
-  }
-  return row!
+): Promise<Verdict[]> {
+  const known = new Map<string, JobRow>()
+  const ids = given.map(({ jobId }) => jobId).filter(id => UUID.test(id))
+  for (const job of await jobsOf(store, tx, { ids: JSON.stringify(ids) })) known.set(job.id, job)
+  const asked = given.flatMap(({ jobId, status }) => (status === 'accepted' ? (known.get(jobId) ?? []) : []))
+  const begins = asked.filter(({ kind, state }) => kind === 'run' && state === 'leased').map(({ run_id }) => run_id)
+  const cancels = begins.length === 0 ? [] : await cancelsOf(store, tx, { runs: JSON.stringify(begins) })
+  const cancelled = new Set(cancels.map(({ run_id }) => run_id))
+  const verdicts = given.map(each => {
+    const verdict = judge(known.get(each.jobId), daemon, each, cancelled, now)
+    if (!(verdict instanceof CadreError)) known.set(verdict.job.id, verdict.job)
+    return verdict
+  })
+  await record(store, tx, daemon.id, verdicts, now)
+  return verdicts
 }
+
+function judge(
+  job: JobRow | undefined,
+  daemon: { id: string; realm_id: string },
+  { jobId, leaseId, status, error }: Given,
+  cancelled: ReadonlySet<string>,
+  now: number,
+): Verdict {
+  if (!job || job.realm_id !== daemon.realm_id) return new CadreError('not_found', `there is no job ${jobId}`)
+  if (job.lease_id !== leaseId || job.leased_to !== daemon.id) {
+    return new CadreError('conflict', `lease ${leaseId} of job ${job.id} is over`)
+  }
+  const before = job.state
+  if (!MOVES[status].includes(before)) return new CadreError('conflict', `job ${job.id} is already ${before}`)
+  if (status === 'accepted') {
+    const unwanted = job.kind === 'run' && before === 'leased' && cancelled.has(job.run_id)
+    return { before, job: { ...job, ...(unwanted ? { state: 'cancelled', finished_at: now } : { state: status }) } }
+  }
+  return { before, job: { ...job, state: status, finished_at: job.finished_at ?? now, error: error ?? job.error } }
+}
+
+/** Writes verdicts, and what follows from them for other jobs of the same runs. */
+async function record(store: Store, tx: Db, daemonId: string, verdicts: readonly Verdict[], now: number) {
+  const jobs = verdicts.flatMap(verdict => (verdict instanceof CadreError ? [] : [verdict.job]))
+  if (jobs.length === 0) return
+  const last = new Map(jobs.map(job => [job.id, job]))
+  // A text that is no Unicode would be refused by PostgreSQL.
+  const rows = [...last.values()].map(({ id, state, finished_at, error }) => [
+    ...[id, state, finished_at, error?.toWellFormed()],
+  ])
+  await putJobs(store, tx, { rows: JSON.stringify(rows) })
+  const runsOf = (state: JobRow['state'][]) =>
+    jobs.filter(job => job.kind === 'run' && state.includes(job.state)).map(({ run_id }) => run_id)
+  const over = runsOf(['cancelled', 'failed'])
+  if (over.length > 0) await closeJobs(store, tx, { runs: JSON.stringify(over), now })
+  const accepted = runsOf(['accepted'])
+  if (accepted.length > 0) await pinJobs(store, tx, { runs: JSON.stringify(accepted), daemonId })
+}
+
+const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/
+
+const jobsOf = prepared((store, db, slot: Slot<'ids'>) =>
+  db
+    .select()
+    .from(store.jobs)
+    .where(isAmong(store, store.jobs.id, slot('ids'))),
+)
+
+/** Jobs of runs that no daemon has accepted or refused. */
+const open = (store: Store, runs: Placeholder) =>
+  and(isAmong(store, store.jobs.run_id, runs), inArray(store.jobs.state, ['waiting', 'leased']))
+
+const cancelsOf = prepared((store, db, slot: Slot<'runs'>) =>
+  db
+    .select({ run_id: store.jobs.run_id })
+    .from(store.jobs)
+    .where(and(open(store, slot('runs')), eq(store.jobs.kind, 'cancel'))),
+)
+
+const putJobs = prepared((store, db, slot: Slot<'rows'>) =>
+  db
+    .update(store.jobs)
+    .set({
+      state: sql`t.value->>1`,
+      finished_at: sql`CAST(t.value->>2 AS bigint)`,
+      error: sql`t.value->>3`,
+    })
+    .from(rowsFrom(store, slot('rows')))
+    .where(eq(store.jobs.id, sql`t.value->>0`)),
+)
+
+const closeJobs = prepared((store, db, slot: Slot<'runs' | 'now'>) =>
+  db
+    .update(store.jobs)
+    .set({ state: 'cancelled', finished_at: sql`${slot('now')}` })
+    .where(open(store, slot('runs'))),
+)
+
+const pinJobs = prepared((store, db, slot: Slot<'runs' | 'daemonId'>) =>
+  db
+    .update(store.jobs)
+    .set({ daemon_id: sql`${slot('daemonId')}` })
+    .where(open(store, slot('runs'))),
+)

@@ -15,7 +15,7 @@ import { MOST_DELIVERIES, sweep } from './overdue.ts'
 import { giveUpPlace } from './places.ts'
 import type { JobRow } from './queue.ts'
 import { behind, below, treeOrder } from './tree-order.ts'
-import { tellRunState } from './webhooks.ts'
+import { tellRunStates } from './webhooks.ts'
 
 /** Who may read runs, as their routes declare it. */
 export const READ = { grant: { runs: 'read', dispatch: 'read' }, realm: 'member' } as const
@@ -127,7 +127,7 @@ async function endQueued(hub: Hub, tx: Db, runId: string, end: Partial<ReportedR
     .where(queued)
     .returning()
   if (ended) {
-    await tellRunState(hub, tx, ended)
+    await tellRunStates(hub, tx, ended.realm_id, [ended])
     await giveUpPlace(hub, tx, ended, true)
   }
   afterCommit(tx, () => hub.bell.ring(`run ${runId}`))

@@ -2,7 +2,7 @@
 // last change are stored in one transaction. The hub does not trust the daemon: a daemon may report only its own runs,
 // of teams on the realm's list. A change that does not fit is refused without delaying the others.
 
-import { and, eq, inArray } from 'drizzle-orm'
+import { eq } from 'drizzle-orm'
 import type { Db } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
 import { isObject } from '../json.ts'
@@ -11,13 +11,9 @@ import { takeTurns } from '../turns.ts'
 import { CHANGES, type ChangeKind, MAX_CHANGE_BYTES, type SyncChange } from '../wire/changes.ts'
 import { gap } from '../wire/protocol.ts'
 import { ENDED_RUN_STATES } from '../wire/states.ts'
-import { awaitsApproval, type DaemonRow } from './daemons.ts'
+import { awaitsApproval, type DaemonRow, findDaemon } from './daemons.ts'
+import { Draft, type Named, type RunFacts, type ToldRun } from './draft.ts'
 import type { Hub } from './hub.ts'
-import { withLines } from './log-state.ts'
-import { giveUpPlace, rejoin } from './places.ts'
-import { lastRev, type ReportedRun } from './runs.ts'
-import { listedTeams } from './team-list.ts'
-import { tellRunState } from './webhooks.ts'
 
 /** The maximum length in bytes of a name in an index. PostgreSQL's index keys are limited to 2,704 bytes. */
 const MAX_KEY = 2_400
@@ -42,7 +38,7 @@ export interface Applied {
 /** Applies the changes of `batch` that are new. Throws `conflict` when changes are missing in between. */
 export async function applyBatch(hub: Hub, tx: Db, daemonId: string, batch: Batch): Promise<Applied> {
   const { daemons } = hub.store
-  const [daemon] = await tx.select().from(daemons).where(eq(daemons.id, daemonId))
+  const daemon = await findDaemon(hub, tx, daemonId)
   if (!daemon || daemon.removed_at !== null) {
     throw new CadreError('not_found', `there is no daemon ${daemonId}; register it`)
   }
@@ -50,8 +46,9 @@ export async function applyBatch(hub: Hub, tx: Db, daemonId: string, batch: Batc
   if (batch.from_seq > acked + 1) throw gap(acked, batch.from_seq)
   const known = Math.max(acked, batch.from_seq - 1)
   const rejected: Applied['rejected'] = []
-  const touched: Applied['touched'] = new Map()
   const endTurn = takeTurns()
+  const draft = new Draft(hub, tx, daemon)
+  await draft.read(namedIn(batch.changes.slice(acked + 1 - batch.from_seq)), endTurn)
   for (const [offset, change] of batch.changes.entries()) {
     await endTurn()
     const seq = batch.from_seq + offset
@@ -61,31 +58,34 @@ export async function applyBatch(hub: Hub, tx: Db, daemonId: string, batch: Batc
       })
     }
     if (seq <= acked) continue
-    const refusal = await apply(hub, tx, daemon, change, touched)
+    const refusal = await apply(hub, tx, daemon, draft, change)
     if (refusal) rejected.push({ seq, code: refusal })
     acked = seq
   }
-  for (const [root, ids] of touched) {
-    await endTurn()
-    await renumber(hub, tx, root, [...ids])
-  }
+  await draft.write(endTurn)
   await tx.update(daemons).set({ epoch: batch.epoch, acked_seq: acked }).where(eq(daemons.id, daemonId))
-  return { acked_seq: acked, rejected, fresh: Math.max(0, acked - known), touched }
+  return { acked_seq: acked, rejected, fresh: Math.max(0, acked - known), touched: draft.touched }
 }
 
-/**
- * Gives one new revision to everything that changed in a tree. A stream that follows the tree finds these runs by it.
- */
-async function renumber({ store }: Hub, tx: Db, rootId: string, ids: string[]): Promise<void> {
-  const { runs } = store
-  const next = (await lastRev(store, tx, rootId)) + 1
-  for (let i = 0; i < ids.length; i += 500) {
-    await tx
-      .update(runs)
-      .set({ rev: next })
-      .where(inArray(runs.run_id, ids.slice(i, i + 500)))
+/** The rows that these changes name, before it is known whether they have the form of changes. */
+function namedIn(changes: readonly unknown[]): Named {
+  const runs = new Set<string>()
+  const phases: [string, number][] = []
+  const reviews: string[] = []
+  for (const change of changes) {
+    if (!isObject(change)) continue
+    const { run_id, run, phase, review } = change
+    if (!isId(run_id)) continue
+    runs.add(run_id)
+    if (isObject(run) && isId(run.parent_run_id)) runs.add(run.parent_run_id)
+    if (isObject(phase) && Number.isSafeInteger(phase.index)) phases.push([run_id, Number(phase.index)])
+    if (isObject(review) && isId(review.id)) reviews.push(review.id)
   }
+  return { runs, phases, reviews }
 }
+
+/** Whether it may be the id of a run or of a review. */
+const isId = (value: unknown): value is string => typeof value === 'string' && /^[0-9a-f-]{36}$/.test(value)
 
 const isKind = (kind: string): kind is ChangeKind => Object.hasOwn(CHANGES, kind)
 
@@ -93,52 +93,43 @@ async function apply(
   hub: Hub,
   tx: Db,
   daemon: DaemonRow,
+  draft: Draft,
   change: Record<string, unknown>,
-  touched: Applied['touched'],
 ): Promise<Refusal | null> {
   const kind = String(change.kind)
   if (!isKind(kind)) return 'invalid_request'
-  const touch = (root: string, id: string) => touched.set(root, (touched.get(root) ?? new Set()).add(id))
-  if (kind !== 'run') {
-    const admitted = await admit(hub, tx, daemon, kind, change)
-    if (typeof admitted === 'string') return admitted
-    if (!admitted.known) return 'not_found'
-    touch(admitted.known.root_run_id, admitted.known.run_id)
-    return applyDetail(hub, tx, admitted.known, kind, admitted.clean)
+  if (kind === 'run') {
+    const clean = await admit(hub, tx, daemon, draft, kind, change)
+    return typeof clean === 'string' ? clean : applyRun(hub, daemon, draft, clean)
   }
-  const admitted = await admit(hub, tx, daemon, kind, change)
-  if (typeof admitted === 'string') return admitted
-  const { clean, known } = admitted
-  const refusal = await applyRun(hub, tx, daemon, clean, known)
-  if (!refusal) touch(clean.run.root_run_id, clean.run_id)
-  return refusal
+  const clean = await admit(hub, tx, daemon, draft, kind, change)
+  if (typeof clean === 'string') return clean
+  const known = draft.run(clean.run_id)
+  if (!known) return 'not_found'
+  draft.touch(known)
+  return applyDetail(draft, known, kind, clean)
 }
 
-/**
- * Checks a change. Returns it with the form of its kind and the run that it is about, if the run exists, or the reason
- * why it is refused.
- */
+/** Checks a change. Returns it with the form of its kind, or the reason why it is refused. */
 async function admit<K extends ChangeKind>(
   hub: Hub,
   tx: Db,
   daemon: DaemonRow,
+  draft: Draft,
   kind: K,
   change: Record<string, unknown>,
-): Promise<{ clean: SyncChange<K>; known: ReportedRun | undefined } | Refusal> {
+): Promise<SyncChange<K> | Refusal> {
   const form = CHANGES[kind]
   const text = JSON.stringify(change)
   // PostgreSQL cannot store NUL in text.
   const clean = text.includes('\\u0000') ? withoutNul(change) : change
   if (!matches(form, clean)) return 'invalid_request'
   if (Buffer.byteLength(text) > MAX_CHANGE_BYTES) return 'too_large'
-  const [known] = await tx
-    .select()
-    .from(hub.store.runs)
-    .where(eq(hub.store.runs.run_id, String(change.run_id)))
-  if (known && !(await speaksFor(hub, tx, daemon, known))) return 'forbidden'
+  const known = draft.run(String(change.run_id))
+  if (known && !draft.isOfDaemon(known)) return 'forbidden'
   if (daemon.approved_at === null) await refuseDispatched(hub, tx, daemon, known?.root_run_id ?? rootIn(clean))
   if (known && Number(change.attempt) < known.attempt) return 'conflict'
-  return { clean, known }
+  return clean
 }
 
 /** The root run that a change names for a run that is not stored yet. */
@@ -163,29 +154,25 @@ export async function refuseDispatched(
   )
 }
 
-/** Whether the run belongs to this daemon: the run is pinned to it, or is not pinned and the daemon holds its job. */
-async function speaksFor({ store }: Hub, tx: Db, daemon: DaemonRow, run: ReportedRun): Promise<boolean> {
-  if (run.realm_id !== daemon.realm_id) return false
-  if (run.daemon_id !== null) return run.daemon_id === daemon.id
-  const { jobs } = store
-  const [job] = await tx
-    .select()
-    .from(jobs)
-    .where(and(eq(jobs.run_id, run.run_id), eq(jobs.kind, 'run')))
-  return job?.leased_to === daemon.id
-}
-
 async function applyRun(
   hub: Hub,
-  tx: Db,
   daemon: DaemonRow,
+  draft: Draft,
   { run_id, attempt, run }: SyncChange<'run'>,
-  known: ReportedRun | undefined,
 ): Promise<Refusal | null> {
-  const { runs, jobs } = hub.store
   if (run.run_id !== run_id) return 'invalid_request'
-  const { started_at, completed_at } = run
-  const told = {
+  const { started_at, completed_at, tree_key } = run
+  const over = ENDED_RUN_STATES.includes(run.state)
+  if (over !== (completed_at !== null)) return 'invalid_request'
+  const found = draft.run(run_id)
+  // A draft changes what it knows of a run in place.
+  const known = found && { ...found }
+  const { root_run_id, parent_run_id, parent_phase, call_path, call_depth } = known ?? run
+  const told: ToldRun = {
+    run_id,
+    realm_id: daemon.realm_id,
+    daemon_id: daemon.id,
+    ...{ root_run_id, parent_run_id, parent_phase, call_path, call_depth, tree_key },
     run_name: run.run_name,
     team: run.team,
     version: run.version,
@@ -194,54 +181,38 @@ async function applyRun(
     error: run.error,
     inputs: run.inputs,
     outputs: run.outputs,
+    deliveries: run.deliveries ?? null,
     workspace: run.workspace,
     attempt,
+    created_at: known?.created_at ?? run.created_at ?? started_at ?? hub.now(),
     started_at,
     // A clock may be set back, but in a record a run must not end before it starts.
     completed_at: completed_at !== null && started_at !== null ? Math.max(completed_at, started_at) : completed_at,
-    ...(run.deliveries && { deliveries: run.deliveries }),
-    daemon_id: daemon.id,
-    ...(run.log && { log_lines: run.log.lines, log_ended: run.log.ended, log_kept: run.log.kept }),
   }
-  const over = ENDED_RUN_STATES.includes(run.state)
-  if (over !== (completed_at !== null)) return 'invalid_request'
   if (known) {
     const again = ENDED_RUN_STATES.includes(known.state) && attempt === known.attempt
     if (again && (run.state !== known.state || told.completed_at !== known.completed_at)) return 'conflict'
     if (!sameIdentity(known, run)) return 'conflict'
-    const { tree_key } = run
-    if (tree_key !== known.tree_key && (await admitSubRun(hub, tx, daemon, run))) return 'conflict'
-    await tx
-      .update(runs)
-      .set({ ...told, tree_key })
-      .where(eq(runs.run_id, run_id))
+    if (tree_key !== known.tree_key && admitSubRun(daemon, draft, run)) return 'conflict'
   } else {
-    const refusal =
-      run.parent_run_id === null ? await admitRoot(hub, tx, daemon, run) : await admitSubRun(hub, tx, daemon, run)
+    const refusal = parent_run_id === null ? await admitRoot(draft, run) : admitSubRun(daemon, draft, run)
     if (refusal) return refusal
-    const { root_run_id, parent_run_id, parent_phase, call_path, call_depth, tree_key } = run
-    const place = { root_run_id, parent_run_id, parent_phase, call_path, call_depth, tree_key }
-    const created_at = run.created_at ?? started_at ?? hub.now()
-    await tx.insert(runs).values({ run_id, realm_id: daemon.realm_id, ...place, ...told, created_at })
   }
-  if (run.parent_run_id !== null) return null
-  if (run.state !== known?.state || attempt !== known.attempt) {
-    const created_at = known?.created_at ?? run.created_at ?? started_at ?? hub.now()
-    await tellRunState(hub, tx, { ...told, run_id, realm_id: daemon.realm_id, created_at })
-  }
-  if (known && known.concurrency_key !== null && (run.state !== known.state || attempt !== known.attempt)) {
-    if (over) await giveUpPlace(hub, tx, known)
-    else if (ENDED_RUN_STATES.includes(known.state)) await rejoin(hub, tx, known)
-  }
-  if (over) {
-    const held = and(eq(jobs.run_id, run_id), eq(jobs.kind, 'run'), eq(jobs.state, 'accepted'))
-    await tx.update(jobs).set({ state: 'done', finished_at: hub.now() }).where(held)
+  const { log } = run
+  draft.tell(told, log ? { log_lines: log.lines, log_ended: log.ended, log_kept: log.kept } : {})
+  if (parent_run_id !== null) return null
+  if (over) draft.end(run_id)
+  if (run.state === known?.state && attempt === known.attempt) return null
+  draft.tellState(told)
+  if (known && known.concurrency_key !== null) {
+    if (over) draft.turn(known, true)
+    else if (ENDED_RUN_STATES.includes(known.state)) draft.turn(known, false)
   }
   return null
 }
 
 /** Whether the run has kept its parent and its team. Its item may move to another position in its map. */
-function sameIdentity(known: ReportedRun, run: SyncChange<'run'>['run']): boolean {
+function sameIdentity(known: RunFacts, run: SyncChange<'run'>['run']): boolean {
   return (
     known.root_run_id === run.root_run_id &&
     known.parent_run_id === run.parent_run_id &&
@@ -251,27 +222,15 @@ function sameIdentity(known: ReportedRun, run: SyncChange<'run'>['run']): boolea
 }
 
 /** Admits a run that was started on the daemon itself. Its team must be on the realm's list. */
-async function admitRoot(
-  { store }: Hub,
-  tx: Db,
-  daemon: DaemonRow,
-  run: SyncChange<'run'>['run'],
-): Promise<Refusal | null> {
+async function admitRoot(draft: Draft, run: SyncChange<'run'>['run']): Promise<Refusal | null> {
   const top = run.root_run_id === run.run_id && run.tree_key === '' && run.call_depth === 0
   if (!top || run.call_path.length !== 1 || run.parent_phase !== null) return 'invalid_request'
-  const [listed] = await listedTeams(store, tx, daemon.realm_id, run.team)
-  return listed?.lent ? null : 'forbidden'
+  return (await draft.mayRun(run.team)) ? null : 'forbidden'
 }
 
 /** Admits a sub-run. It must be directly below its parent, in the same tree and on the same daemon. */
-async function admitSubRun(
-  { store }: Hub,
-  tx: Db,
-  daemon: DaemonRow,
-  run: SyncChange<'run'>['run'],
-): Promise<Refusal | null> {
-  const { runs } = store
-  const [parent] = await tx.select().from(runs).where(eq(runs.run_id, run.parent_run_id!))
+function admitSubRun(daemon: DaemonRow, draft: Draft, run: SyncChange<'run'>['run']): Refusal | null {
+  const parent = draft.run(run.parent_run_id)
   if (!parent) return 'not_found'
   if (parent.realm_id !== daemon.realm_id || parent.daemon_id !== daemon.id) return 'forbidden'
   const below =
@@ -287,93 +246,52 @@ async function admitSubRun(
 
 type DetailKind = Exclude<ChangeKind, 'run'>
 
-function applyDetail<K extends DetailKind>(hub: Hub, tx: Db, run: ReportedRun, kind: K, change: SyncChange<K>) {
-  return DETAILS[kind](hub, tx, run, change)
+function applyDetail<K extends DetailKind>(draft: Draft, run: RunFacts, kind: K, change: SyncChange<K>) {
+  return DETAILS[kind](draft, run, change)
 }
 
 const DETAILS: {
-  [K in DetailKind]: (hub: Hub, tx: Db, run: ReportedRun, change: SyncChange<K>) => Promise<Refusal | null>
+  [K in DetailKind]: (draft: Draft, run: RunFacts, change: SyncChange<K>) => Refusal | null
 } = {
-  async phase({ store: { phases, artifacts } }, tx, { run_id }, { phase }) {
-    const [known] = await tx
-      .select({ attempt: phases.attempt })
-      .from(phases)
-      .where(and(eq(phases.run_id, run_id), eq(phases.index, phase.index)))
-    if (known && phase.attempt < known.attempt) return 'conflict'
-    if (known && phase.attempt > known.attempt) {
-      // A new attempt writes its files again.
-      await tx.delete(artifacts).where(and(eq(artifacts.run_id, run_id), eq(artifacts.phase, phase.name)))
-    }
+  phase(draft, { run_id }, { phase }) {
+    const known = draft.attemptOf(run_id, phase.index)
+    if (known !== undefined && phase.attempt < known) return 'conflict'
+    if (known !== undefined && phase.attempt > known) draft.forgetArtifacts(run_id, phase.name)
     const { index, name, type, agent, action, state, reason, attempt, depends_on, error, ok, text, data, files } = phase
     const { started_at, completed_at } = phase
     const told = { name, type, agent, action, state, reason, attempt, depends_on, error, ok, text, data, files }
-    const row = { ...told, started_at, completed_at }
-    await tx
-      .insert(phases)
-      .values({ run_id, index, ...row })
-      .onConflictDoUpdate({ target: [phases.run_id, phases.index], set: row })
+    draft.phase({ run_id, index, ...told, started_at, completed_at })
     return null
   },
-  async log({ store: { logs, runs } }, tx, run, change) {
-    const { run_id } = run
-    const { lines } = change
-    const rows = lines.map(({ seq, phase, at, stream, text }) => ({ run_id, seq, phase, at, stream, text }))
-    for (let i = 0; i < rows.length; i += 500) {
-      await tx
-        .insert(logs)
-        .values(rows.slice(i, i + 500))
-        .onConflictDoNothing()
-    }
-    await tx.update(runs).set(withLines(run, change)).where(eq(runs.run_id, run_id))
+  log(draft, run, change) {
+    draft.lines(run, change)
     return null
   },
-  async event({ store: { events } }, tx, { run_id }, { event: { name, phase, at, data } }) {
-    await tx.insert(events).values({ run_id, name, phase, at, data })
+  event(draft, { run_id }, { event: { name, phase, at, data } }) {
+    draft.event({ run_id, name, phase, at, data })
     return null
   },
-  async artifact({ store: { artifacts } }, tx, { run_id }, { artifact: { path, phase, name, bytes, sha256 } }) {
+  artifact(draft, { run_id }, { artifact: { path, phase, name, bytes, sha256 } }) {
     if (Buffer.byteLength(path) > MAX_KEY) return 'too_large'
-    const row = { phase, name, bytes, sha256 }
-    await tx
-      .insert(artifacts)
-      .values({ run_id, path, ...row })
-      .onConflictDoUpdate({ target: [artifacts.run_id, artifacts.path], set: row })
+    draft.artifact({ run_id, path, phase, name, bytes, sha256 })
     return null
   },
-  async receipt({ store: { receipts } }, tx, { run_id }, { receipt }) {
+  receipt(draft, { run_id }, { receipt }) {
     const { phase, entry, state, external_id = null, external_url = null } = receipt
     if (Buffer.byteLength(phase + entry) > MAX_KEY) return 'too_large'
-    if (state === 'cleared') {
-      const cleared = and(eq(receipts.run_id, run_id), eq(receipts.phase, phase), eq(receipts.entry, entry))
-      await tx.delete(receipts).where(cleared)
-      return null
-    }
-    const row = { state, receipt: { external_id, external_url } }
-    await tx
-      .insert(receipts)
-      .values({ run_id, phase, entry, ...row })
-      .onConflictDoUpdate({ target: [receipts.run_id, receipts.phase, receipts.entry], set: row })
+    if (state === 'cleared') draft.clearReceipt({ run_id, phase, entry })
+    else draft.receipt({ run_id, phase, entry, state, receipt: { external_id, external_url } })
     return null
   },
-  async review({ store: { reviews } }, tx, { run_id, realm_id }, { review }) {
-    const [known] = await tx.select().from(reviews).where(eq(reviews.id, review.id))
+  review(draft, { run_id, realm_id }, { review }) {
+    const known = draft.reviewOf(review.id)
     if (known && known.run_id !== run_id) return 'forbidden'
     if (known?.state === 'decided' && review.state !== 'decided') return 'conflict'
     const { id, run_name, phase, entries, kind, reason, prompt, state, decision, decided_by, created_at, decided_at } =
       review
     const told = { run_name, phase, entries, reason, prompt, state, decision, decided_by, decided_at }
-    const row = {
-      ...told,
-      kind,
-      comment: review.comment ?? null,
-      inputs: review.inputs ?? [],
-      reviewers: review.reviewers ?? [],
-      created_at,
-    }
-    await tx
-      .insert(reviews)
-      .values({ id, run_id, realm_id, ...row })
-      .onConflictDoUpdate({ target: reviews.id, set: row })
+    const { comment = null, inputs = [], reviewers = [] } = review
+    draft.review({ id, run_id, realm_id, ...told, kind, comment, inputs, reviewers, created_at })
     return null
   },
 }

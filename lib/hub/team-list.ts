@@ -2,7 +2,8 @@
 // through the membership of one person, who put it on the list or published the team that calls it. The realm may no
 // longer run it once that person has left its scope.
 
-import { and, eq } from 'drizzle-orm'
+import { and, eq, type SQL } from 'drizzle-orm'
+import { prepared, type Slot } from '../../db/hub/prepared.ts'
 import type { Db, Store } from '../../db/hub/store.ts'
 import { type Role, roleIn } from './decision.ts'
 import { scopeSlugOf } from './packages/packages.ts'
@@ -17,8 +18,22 @@ interface ListedTeam {
 
 /** The list of a realm, or only the entry of one team. */
 export async function listedTeams(store: Store, db: Db, realmId: string, team?: string): Promise<ListedTeam[]> {
+  const rows = await (team === undefined ? list(store, db, { realmId }) : entry(store, db, { realmId, team }))
+  return rows.map(row => ({ team: row.team, by: row.by, lent: row.scope_org === row.realm_org || belongs(row) }))
+}
+
+const list = prepared((store, db, slot: Slot<'realmId'>) =>
+  entries(store, db, eq(store.realmTeams.realm_id, slot('realmId'))),
+)
+
+const entry = prepared((store, db, slot: Slot<'realmId' | 'team'>) => {
+  const { realm_id, team } = store.realmTeams
+  return entries(store, db, and(eq(realm_id, slot('realmId')), eq(team, slot('team'))))
+})
+
+function entries(store: Store, db: Db, which: SQL | undefined) {
   const { realms, realmTeams, scopes, scopeMembers, orgMembers, users } = store
-  const rows = await db
+  return db
     .select({
       team: realmTeams.team,
       realm_org: realms.org_id,
@@ -35,9 +50,8 @@ export async function listedTeams(store: Store, db: Db, realmId: string, team?: 
     .leftJoin(users, eq(users.id, realmTeams.added_by))
     .leftJoin(orgMembers, and(eq(orgMembers.org_id, scopes.org_id), eq(orgMembers.user_id, users.id)))
     .leftJoin(scopeMembers, and(eq(scopeMembers.scope_id, scopes.id), eq(scopeMembers.user_id, users.id)))
-    .where(and(eq(realmTeams.realm_id, realmId), team === undefined ? undefined : eq(realmTeams.team, team)))
+    .where(which)
     .orderBy(realmTeams.team)
-  return rows.map(row => ({ team: row.team, by: row.by, lent: row.scope_org === row.realm_org || belongs(row) }))
 }
 
 /** Whether a realm that may run the teams `roots` needs `name`, because it is one of them or is called by one. */

@@ -1,8 +1,9 @@
 // What waiting jobs wait for, in words for people.
 
-import { and, eq, isNull } from 'drizzle-orm'
+import { and, eq, gt, isNotNull, isNull } from 'drizzle-orm'
+import { prepared, type Slot } from '../../db/hub/prepared.ts'
 import { listed } from '../spelling.ts'
-import { awaitsApproval, awaitsEndOfPause, type DaemonRow, statusOf } from './daemons.ts'
+import { awaitsApproval, awaitsEndOfPause, type DaemonRow, ONLINE_MS, statusOf } from './daemons.ts'
 import type { Hub } from './hub.ts'
 import { inWords, lacks } from './needs.ts'
 import type { JobRow } from './queue.ts'
@@ -18,12 +19,8 @@ export async function waitingReasons(
   hub: Hub,
   realmId: string,
 ): Promise<(job: Pick<JobRow, 'kind' | 'daemon_id' | 'needs'>) => string | null> {
-  const { daemons, db } = hub.store
-  const rows = await db
-    .select()
-    .from(daemons)
-    .where(and(eq(daemons.realm_id, realmId), isNull(daemons.removed_at)))
-    .orderBy(daemons.name)
+  const { store, memo } = hub
+  const rows = await memo.get(`daemons of realm ${realmId}`, () => daemonsOf(store, store.db, { realmId }))
   const online = rows.filter(row => statusOf(hub, row) === 'online')
   return ({ kind, daemon_id, needs }) => {
     const meant = online.filter(row => daemon_id === null || row.id === daemon_id)
@@ -46,6 +43,53 @@ export async function waitingReasons(
     return `a daemon with ${inWords(needs)}; online ${online.length === 1 ? 'is' : 'are'} ${namesOf(online)}`
   }
 }
+
+/**
+ * The same of one job. Most jobs wait for nothing, which a few daemons show that are ready to take it. All daemons of the
+ * realm are read only when none of those is.
+ */
+export async function waitingReason(
+  hub: Hub,
+  job: Pick<JobRow, 'realm_id' | 'kind' | 'daemon_id' | 'needs'>,
+): Promise<string | null> {
+  const { store, now } = hub
+  const some = await readyDaemons(store, store.db, {
+    realmId: job.realm_id,
+    since: now() - ONLINE_MS,
+    most: MOST_ASKED,
+  })
+  const meant = some.filter(({ id }) => job.daemon_id === null || id === job.daemon_id)
+  if (meant.some(row => lacks(job.needs, row).length === 0)) return null
+  return (await waitingReasons(hub, job.realm_id))(job)
+}
+
+/** How many daemons are asked before all of the realm are read. */
+const MOST_ASKED = 20
+
+/** Daemons that are online and take jobs. */
+const readyDaemons = prepared(({ daemons }, db, slot: Slot<'realmId' | 'since' | 'most'>) =>
+  db
+    .select()
+    .from(daemons)
+    .where(
+      and(
+        eq(daemons.realm_id, slot('realmId')),
+        gt(daemons.last_seen_at, slot('since')),
+        isNull(daemons.removed_at),
+        isNotNull(daemons.approved_at),
+        eq(daemons.paused, false),
+      ),
+    )
+    .limit(slot('most')),
+)
+
+const daemonsOf = prepared(({ daemons }, db, slot: Slot<'realmId'>) =>
+  db
+    .select()
+    .from(daemons)
+    .where(and(eq(daemons.realm_id, slot('realmId')), isNull(daemons.removed_at)))
+    .orderBy(daemons.name),
+)
 
 function namesOf(rows: readonly DaemonRow[]): string {
   const names = rows.map(({ name }) => name)

@@ -3,6 +3,7 @@
 // webhook-delivery.ts sends them. A message names what changed; whoever wants more asks the hub with a token.
 
 import { and, eq, isNull, lt, or } from 'drizzle-orm'
+import { prepared, type Slot } from '../../db/hub/prepared.ts'
 import type { Tables } from '../../db/hub/schema.ts'
 import { afterCommit, type Db } from '../../db/hub/store.ts'
 import type { JsonObject } from '../json.ts'
@@ -16,28 +17,35 @@ type RunRow = Tables['runs']['$inferSelect']
 export const WEBHOOK_BELL = 'webhooks'
 
 interface Happening {
-  realmId: string
   event: HookEvent
   /** The run or the daemon. */
   subject: string
   data: JsonObject
 }
 
-export async function tellWebhooks(hub: Hub, tx: Db, { realmId, event, subject, data }: Happening): Promise<void> {
-  const { webhooks, webhookDeliveries } = hub.store
-  const hooks = await tx
-    .select({ id: webhooks.id, events: webhooks.events })
-    .from(webhooks)
-    .where(eq(webhooks.realm_id, realmId))
-  const asking = hooks.filter(({ events }) => events.includes(event))
-  if (asking.length === 0) return
+/** Tells the webhooks of a realm what happened in it. */
+async function tellWebhooks(hub: Hub, tx: Db, realmId: string, happenings: readonly Happening[]): Promise<void> {
+  if (happenings.length === 0) return
+  const { webhookDeliveries } = hub.store
+  const hooks = await hooksOf(hub.store, tx, { realmId })
   const now = hub.now()
-  const body = JSON.stringify({ type: event, timestamp: new Date(now).toISOString(), data })
-  const message = { event, subject, body, state: 'waiting' as const, attempts: 0, next_at: now, created_at: now }
-  const rows = asking.map(({ id }) => ({ id: `msg_${crypto.randomUUID()}`, webhook_id: id, ...message }))
-  await tx.insert(webhookDeliveries).values(rows)
+  const rows = happenings.flatMap(({ event, subject, data }) => {
+    const asking = hooks.filter(({ events }) => events.includes(event))
+    const body = JSON.stringify({ type: event, timestamp: new Date(now).toISOString(), data })
+    const message = { event, subject, body, state: 'waiting' as const, attempts: 0, next_at: now, created_at: now }
+    return asking.map(({ id }) => ({ id: `msg_${crypto.randomUUID()}`, webhook_id: id, ...message }))
+  })
+  if (rows.length === 0) return
+  for (let at = 0; at < rows.length; at += 500) await tx.insert(webhookDeliveries).values(rows.slice(at, at + 500))
   afterCommit(tx, () => hub.bell.ring(WEBHOOK_BELL))
 }
+
+const hooksOf = prepared(({ webhooks }, db, slot: Slot<'realmId'>) =>
+  db
+    .select({ id: webhooks.id, events: webhooks.events })
+    .from(webhooks)
+    .where(eq(webhooks.realm_id, slot('realmId'))),
+)
 
 const RUN_EVENTS: Readonly<Record<string, HookEvent>> = {
   completed: 'run.completed',
@@ -48,15 +56,17 @@ const RUN_EVENTS: Readonly<Record<string, HookEvent>> = {
 type Told = Pick<RunRow, 'run_id' | 'realm_id' | 'daemon_id' | 'run_name' | 'team' | 'version'> &
   Pick<RunRow, 'state' | 'reason' | 'attempt' | 'created_at' | 'started_at' | 'completed_at'>
 
-/** Tells the new state of a top run. What becomes of sub-runs is a matter of the run above them. */
-export async function tellRunState(hub: Hub, tx: Db, run: Told): Promise<void> {
-  const event = RUN_EVENTS[run.state]
-  if (!event) return
-  const { run_id, realm_id, daemon_id, run_name, team, version, state, reason, attempt } = run
-  const { created_at, started_at, completed_at } = run
-  const data = { run_id, realm_id, daemon_id, run_name, team, version, state, reason, attempt }
-  const times = { created_at, started_at, completed_at }
-  await tellWebhooks(hub, tx, { realmId: realm_id, event, subject: run_id, data: { ...data, ...times } })
+/** Tells the new states of top runs of a realm. What becomes of sub-runs is a matter of the run above them. */
+export async function tellRunStates(hub: Hub, tx: Db, realmId: string, runs: readonly Told[]): Promise<void> {
+  const happenings = runs.flatMap(run => {
+    const event = RUN_EVENTS[run.state]
+    if (!event) return []
+    const { run_id, realm_id, daemon_id, run_name, team, version, state, reason, attempt } = run
+    const { created_at, started_at, completed_at } = run
+    const data = { run_id, realm_id, daemon_id, run_name, team, version, state, reason, attempt }
+    return [{ event, subject: run_id, data: { ...data, created_at, started_at, completed_at } }]
+  })
+  await tellWebhooks(hub, tx, realmId, happenings)
 }
 
 /** Finds the daemons that have become silent since the last look, and tells each of them once. */
@@ -73,7 +83,7 @@ export async function tellStaleDaemons(hub: Hub): Promise<void> {
     const found = await tx.update(daemons).set({ stale_at: hub.now() }).where(silent).returning()
     for (const { id, realm_id, name, hostname, last_seen_at } of found) {
       const data = { daemon_id: id, realm_id, name, hostname, last_seen_at }
-      await tellWebhooks(hub, tx, { realmId: realm_id, event: 'daemon.stale', subject: id, data })
+      await tellWebhooks(hub, tx, realm_id, [{ event: 'daemon.stale', subject: id, data }])
     }
   })
 }

@@ -51,7 +51,7 @@ export function checkedData<S extends TSchema>(schema: S, data: unknown, { url, 
   )
 }
 
-const ErrorReply = Type.Object({
+export const ErrorReply = Type.Object({
   code: Type.Unsafe<ErrorCode>(Type.Enum(Object.keys(STATUS))),
   message: Type.String(),
   details: Type.Optional(

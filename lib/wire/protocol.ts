@@ -5,7 +5,7 @@ import type { Static } from 'typebox'
 import { CadreError } from '../error.ts'
 import { named, nullable } from '../schema.ts'
 import { Type } from '../type.ts'
-import { call } from './call.ts'
+import { call, ErrorReply } from './call.ts'
 import { AnyLeasedJob } from './jobs.ts'
 import { OfferedAgent, OfferedLabels } from './needs.ts'
 import { AnyText, Text, Time, Title, Uuid } from './parts.ts'
@@ -95,17 +95,46 @@ export const Poll = call(
 const Answer = Type.Enum(['accepted', 'done', 'failed'])
 export type Answer = Static<typeof Answer>
 
+/** What became of a job. */
+const OUTCOME = {
+  job_id: Text(100),
+  lease_id: Text(100),
+  status: Answer,
+  error: Type.Optional(Type.String({ maxLength: 100_000 })),
+}
+
+/** The maximum number of answers that a call takes besides the first. */
+export const MOST_OTHERS = 100
+
+/**
+ * Answers about one job, and in `others` about more of them. The reply to the first is that of the call. Each of the
+ * others has its own, in the same order; an answer without a reply has to be repeated. Older hubs reply only to the first.
+ */
 export const Ack = call(
   '/v1/daemons/ack',
   Type.Object({
     daemon_id: Uuid,
-    job_id: Text(100),
-    lease_id: Text(100),
-    status: Answer,
-    error: Type.Optional(Type.String({ maxLength: 100_000 })),
+    ...OUTCOME,
+    others: Type.Optional(
+      Type.Array(Type.Object(OUTCOME), { maxItems: MOST_OTHERS, description: 'The same about more jobs.' }),
+    ),
     protocol: Protocol,
   }),
-  Type.Object({ id: AnyText, job_id: AnyText, status: Answer }),
+  Type.Object({
+    id: AnyText,
+    job_id: AnyText,
+    status: Answer,
+    others: Type.Optional(
+      Type.Array(
+        Type.Object({
+          job_id: AnyText,
+          status: nullable(Answer),
+          error: nullable(Type.Pick(ErrorReply, ['code', 'message'])),
+        }),
+        { description: 'What became of the other answers, in their order.' },
+      ),
+    ),
+  }),
 )
 
 export const Deregister = call(

@@ -72,6 +72,19 @@ test('a job that no daemon may take says what is missing, and goes to one that g
   expect(await one.take()).toEqual([run_id])
 })
 
+test('a job waits for nothing when one of many daemons may take it, whichever that is', async () => {
+  const many = await Promise.all(
+    Array.from({ length: 25 }, (_, n) => daemon(`other ${n}`, { labels: { n: String(n) } })),
+  )
+  for (const n of [0, 12, 24]) {
+    expect((await dispatch('plain', { requires: { labels: { n: String(n) } } })).waiting_for).toBeUndefined()
+    expect((await dispatch('plain', { daemon_id: many[n]!.daemon_id })).waiting_for).toBeUndefined()
+  }
+  const { waiting_for } = await dispatch('plain', { requires: { labels: { n: '25' } } })
+  expect(waiting_for).toStartWith('a daemon with label n=25; online are other 0')
+  expect((await dispatch('labelled', { daemon_id: many[3]!.daemon_id })).waiting_for).toContain('on daemon other 3')
+})
+
 test('what a chosen daemon lacks is said with its name', async () => {
   const one = await daemon('one')
   const { waiting_for } = await dispatch('labelled', { daemon_id: one.daemon_id })

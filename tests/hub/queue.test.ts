@@ -34,9 +34,15 @@ const steps = fc.array(
     }),
     fc.record({
       kind: fc.constant('answer' as const),
-      job: fc.nat(5),
-      status: fc.constantFrom('accepted' as const, 'done' as const, 'failed' as const),
-      stale: fc.boolean(),
+      by: fc.constantFrom('d1', 'd2', 'd3'),
+      about: fc.array(
+        fc.record({
+          job: fc.nat(5),
+          status: fc.constantFrom('accepted' as const, 'done' as const, 'failed' as const),
+          stale: fc.boolean(),
+        }),
+        { minLength: 1, maxLength: 4 },
+      ),
     }),
     fc.record({ kind: fc.constant('pass' as const), ms: fc.constantFrom(1_000, LEASE_MS - 1, LEASE_MS) }),
     fc.record({ kind: fc.constant('sweep' as const) }),
@@ -98,22 +104,20 @@ test('random histories agree with the model', async () => {
             expect(row).toMatchObject({ deliveries: job.deliveries, lease_until: job.until })
           }
         } else {
-          const [id, job] = [...jobs][step.job] ?? []
-          if (!id || !job?.lease) continue
-          const lease = step.stale ? leases.find(each => each !== job.lease) : job.lease
-          if (!lease) continue
-          const given = { realmId: realm, daemonId: job.holder! }
-          const tried = await store
-            .write(tx => answer(store, tx, { ...given, jobId: id, leaseId: lease, status: step.status }, now))
-            .then(() => true)
-            .catch(error => {
-              expect(error).toBeInstanceOf(CadreError)
-              return false
-            })
-          const ended = ['done', 'failed', 'dead'].includes(job.state)
-          const legal = lease === job.lease && (!ended || job.state === step.status)
-          expect(tried).toBe(legal)
-          if (tried) job.state = step.status
+          // Answers of one call, also several about one job, count as if each had come alone.
+          const given = step.about.flatMap(({ job: at, status, stale }) => {
+            const [id, job] = [...jobs][at] ?? []
+            const leaseId = stale ? leases.find(each => each !== job?.lease) : job?.lease
+            return id && job && leaseId ? [{ jobId: id, leaseId, status, job }] : []
+          })
+          const by = { id: step.by, realm_id: realm }
+          const verdicts = await store.write(tx => answer(store, tx, by, given, now))
+          for (const [at, { job, leaseId, status }] of given.entries()) {
+            const ended = ['done', 'failed', 'dead'].includes(job.state)
+            const legal = job.holder === step.by && leaseId === job.lease && (!ended || job.state === status)
+            expect(verdicts[at] instanceof CadreError).toBe(!legal)
+            if (legal) job.state = status
+          }
         }
       }
       const rows = await store.db.select().from(store.jobs)

@@ -118,7 +118,7 @@ describe('delivery', () => {
   })
   test('others are answered while a large batch is applied', async () => {
     const text = 'x'.repeat(1_000)
-    const changes = Array.from({ length: 600 }, () => runChange(crypto.randomUUID(), { ...done, inputs: { text } }))
+    const changes = Array.from({ length: 2_000 }, () => runChange(crypto.randomUUID(), { ...done, inputs: { text } }))
     let applied = false
     const batch = send(changes, 1).finally(() => {
       applied = true
@@ -128,7 +128,7 @@ describe('delivery', () => {
       expect((await fetch(`${hub.url}/health`)).status).toBe(200)
       answers++
     }
-    expect((await batch).data).toEqual({ acked_seq: 600, rejected: [] })
+    expect((await batch).data).toEqual({ acked_seq: 2_000, rejected: [] })
     // It takes hundreds of milliseconds, of which each answer takes few; held up until its end, one or two were given.
     expect(answers).toBeGreaterThan(5)
   })

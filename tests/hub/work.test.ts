@@ -218,6 +218,61 @@ describe('dispatch', () => {
     await ack(cancel, 'done')
     await ack(jobs[0], 'done')
   })
+  test('one call answers about many jobs, and each answer is taken or refused for itself', async () => {
+    const made: { run_id: string; job_id: string }[] = []
+    for (const n of [1, 2, 3]) {
+      const body = { realm_id: realm, team: '@admin/job', inputs: { n } }
+      made.push(await hub.ok(hub.admin, 'dispatch/run', body))
+    }
+    const { jobs } = await poll()
+    expect(jobs).toHaveLength(3)
+    await hub.ok(hub.admin, 'dispatch/cancel', { run_id: made[1]!.run_id })
+    const about = (job: { job_id: string; lease_id: string }, status: string, error?: string) => ({
+      ...{ job_id: job.job_id, lease_id: job.lease_id, status },
+      ...(error && { error }),
+    })
+    const [first, second, third] = made.map(({ job_id }) =>
+      jobs.find((job: { job_id: string }) => job.job_id === job_id),
+    )
+    const others = [
+      about(second, 'accepted'),
+      about({ ...third, lease_id: 'an older one' }, 'accepted'),
+      about({ ...third, job_id: '\ud800' }, 'done'),
+      about(third, 'failed', 'broken \ud800\0'),
+    ]
+    const reply = await hub.call(token, 'daemons/ack', { daemon_id, ...about(first, 'accepted'), others })
+    expect(reply).toMatchObject({ status: 200, data: { status: 'accepted' } })
+    expect(reply.data.others).toMatchObject([
+      { job_id: second.job_id, status: null, error: { code: 'conflict' } },
+      { job_id: third.job_id, status: null, error: { code: 'conflict' } },
+      { status: null, error: { code: 'not_found' } },
+      { job_id: third.job_id, status: 'failed', error: null },
+    ])
+    const states = await Promise.all(
+      made.map(async ({ run_id }) => {
+        const { state, daemon_id } = await hub.ok(hub.admin, 'runs/get', { run_id })
+        return [state, daemon_id]
+      }),
+    )
+    expect(states).toEqual([
+      ['queued', daemon_id],
+      ['cancelled', null],
+      ['failed', null],
+    ])
+    // The first is refused with the status of the call, which does not keep the others from being taken.
+    const late = { daemon_id, ...about(second, 'accepted'), others: [about(first, 'done')] }
+    expect(await hub.call(token, 'daemons/ack', late)).toMatchObject({ status: 409 })
+    const { audit } = await hub.ok(hub.admin, 'audit/list', { action: 'daemons/ack', limit: 4 })
+    const target = ({ state, at }: { state: string; at: number }) =>
+      `${state} run job ${made[at]!.job_id}, run ${made[at]!.run_id}`
+    const deeds = [
+      { state: 'done', at: 0 },
+      { state: 'failed', at: 2 },
+      { state: 'cancelled', at: 1 },
+      { state: 'accepted', at: 0 },
+    ]
+    expect(audit.map((entry: { target: string }) => entry.target)).toEqual(deeds.map(target))
+  })
   test('a long poll wakes at once', async () => {
     const waiting = poll({ wait_ms: 10_000 })
     await Bun.sleep(50)

@@ -249,19 +249,16 @@ class World {
   async #answer({ daemon, job, status, error }: Ask): Promise<CadreError | null> {
     const known = { daemonId: daemon.id, leaseId: job.lease_id }
     const lease = this.without === 'fence' ? await this.#leaseOf(job.id, known) : known
-    const given = { realmId: this.#realm, jobId: job.id, ...lease, status }
-    const more = error === null ? {} : { error }
-    try {
-      const { state } = await answer(this.#store, this.#tx, { ...given, ...more }, this.#now)
-      const { runs } = this.#store
-      if (status === 'accepted' && state === 'accepted') {
-        await this.#tx.update(runs).set({ daemon_id: daemon.id }).where(eq(runs.run_id, job.run_id))
-      }
-      return state === 'cancelled' ? new CadreError('conflict', 'the run was cancelled before it began') : null
-    } catch (cause) {
-      if (cause instanceof CadreError) return cause
-      throw cause
+    const given = { jobId: job.id, leaseId: lease.leaseId, status, ...(error !== null && { error }) }
+    const by = { id: lease.daemonId, realm_id: this.#realm }
+    const [verdict] = await answer(this.#store, this.#tx, by, [given], this.#now)
+    if (verdict instanceof CadreError) return verdict
+    const { state } = verdict!.job
+    const { runs } = this.#store
+    if (status === 'accepted' && state === 'accepted') {
+      await this.#tx.update(runs).set({ daemon_id: daemon.id }).where(eq(runs.run_id, job.run_id))
     }
+    return state === 'cancelled' ? new CadreError('conflict', 'the run was cancelled before it began') : null
   }
 
   /** Lets the daemons go on, and checks what began. */

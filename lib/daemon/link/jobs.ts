@@ -11,6 +11,7 @@ import { matches, problems } from '../../schema.ts'
 import { type startPause, unlessAborted } from '../../wait.ts'
 import { type AnyLeasedJob, type JobKind, ORDERS, type RunOrder } from '../../wire/jobs.ts'
 import type { Answer } from '../../wire/protocol.ts'
+import { isOver } from './answers.ts'
 import { retryPause } from './backoff.ts'
 import type { JobBook, TakenJob } from './job-book.ts'
 
@@ -46,8 +47,6 @@ export interface JobsOptions {
   startPause: typeof startPause
 }
 
-/** The hub has given the job to another daemon, or knows it no longer. */
-const OVER: readonly string[] = ['conflict', 'not_found']
 /** The hub, the disk or this process cannot do it now; another try may. */
 const LATER: readonly string[] = ['unavailable', 'rate_limited']
 
@@ -232,7 +231,7 @@ export class Jobs {
         return true
       } catch (cause) {
         signal.throwIfAborted()
-        const over = cause instanceof CadreError && OVER.includes(cause.code)
+        const over = isOver(cause)
         if (over && book.get(id)?.lease_id === job.lease_id) return false
         if (failures === 1)
           log.warn('an answer has not reached the hub; trying again', { job: id, status, error: messageOf(cause) })

@@ -9,6 +9,7 @@ import { pause, startPause } from '../../wait.ts'
 import { type Identity, Whoami } from '../../wire/hub-calls.ts'
 import type { OfferedAgent } from '../../wire/needs.ts'
 import { Ack, type Bulletin, Heartbeat, Poll, PROTOCOL, type PublicKey } from '../../wire/protocol.ts'
+import { Answers } from './answers.ts'
 import { retryPause } from './backoff.ts'
 import { Courier } from './courier.ts'
 import { DispatchKeys } from './dispatch-keys.ts'
@@ -95,6 +96,7 @@ export class Link {
   #answeredAt = 0
   #wakeSync: (() => void) | null = null
   #wakePoll: (() => void) | null = null
+  #change: NodeJS.Immediate | null = null
   #loops: Promise<void>[] = []
   #approved: boolean | null = null
   /** Whether the hub keeps files of runs. Null until it has said so. */
@@ -128,29 +130,26 @@ export class Link {
         this.#learn(bulletin)
       },
     })
+    const answers = new Answers((first, others) =>
+      this.client.call(
+        Ack,
+        {
+          daemon_id: this.#enrolledAs(),
+          protocol: PROTOCOL,
+          ...first,
+          ...(others.length > 0 && { others }),
+        },
+        { signal: this.#stop.signal },
+      ),
+    )
     this.#jobs = new Jobs({
       book: new JobBook(store.db),
       host: options.jobs,
       log: options.log,
       signal: this.#stop.signal,
-      changed: () => {
-        this.#tellRunning()
-        this.#wakePoll?.()
-      },
+      changed: () => this.#jobsChanged(),
       startPause,
-      ack: ({ id, lease_id }, status, error) =>
-        this.client.call(
-          Ack,
-          {
-            daemon_id: this.#enrolledAs(),
-            protocol: PROTOCOL,
-            job_id: id,
-            lease_id,
-            status,
-            ...(error !== null && { error }),
-          },
-          { signal: this.#stop.signal },
-        ),
+      ack: (job, status, error) => answers.give(job, status, error),
     })
   }
 
@@ -306,6 +305,16 @@ export class Link {
   #enrolledAs(): string {
     if (this.#answeredAt !== 0 && this.#daemonId !== null) return this.#daemonId
     throw new CadreError('unavailable', `the hub at ${this.client.url} has not enrolled this daemon yet`)
+  }
+
+  /** Jobs change many at a time. What follows happens once for all that change in a turn of the event loop. */
+  #jobsChanged(): void {
+    this.#change ??= setImmediate(() => {
+      this.#change = null
+      if (this.#stop.signal.aborted) return
+      this.#tellRunning()
+      this.#wakePoll?.()
+    })
   }
 
   #tellRunning(): void {

@@ -1,6 +1,7 @@
 // How published teams are stored and found: `@scope/name@version`, immutable.
 
 import { eq } from 'drizzle-orm'
+import { prepared, type Slot } from '../../../db/hub/prepared.ts'
 import type { Tables } from '../../../db/hub/schema.ts'
 import type { Db, Store } from '../../../db/hub/store.ts'
 import type { PackageFile } from '../../wire/packages.ts'
@@ -12,9 +13,9 @@ export type PackageRow = Tables['packages']['$inferSelect']
  * The newest version that fits. A yanked version is found only by its exact number, because pins to it must keep
  * working.
  */
-export async function findPackage({ packages }: Store, db: Db, reference: string): Promise<PackageRow | null> {
+export async function findPackage(store: Store, db: Db, reference: string): Promise<PackageRow | null> {
   const { name, range } = splitReference(reference)
-  const rows = await db.select().from(packages).where(eq(packages.name, name))
+  const rows = await named(store, db, { name })
   const exact = rows.find(row => row.version === range)
   if (exact) return exact
   const fitting = rows
@@ -22,6 +23,13 @@ export async function findPackage({ packages }: Store, db: Db, reference: string
     .sort((a, b) => Bun.semver.order(b.version, a.version))
   return fitting[0] ?? null
 }
+
+const named = prepared(({ packages }, db, slot: Slot<'name'>) =>
+  db
+    .select()
+    .from(packages)
+    .where(eq(packages.name, slot('name'))),
+)
 
 /** Whether a version fits a range. Without a range only releases fit. */
 function fits(version: string, range: string | null): boolean {
@@ -35,7 +43,7 @@ export async function filesOf({ packageFiles }: Store, db: Db, id: number): Prom
 }
 
 /** Every version, newest first, including yanked ones. */
-export async function versionsOf({ packages }: Store, db: Db, name: string): Promise<PackageRow[]> {
-  const rows = await db.select().from(packages).where(eq(packages.name, name))
+export async function versionsOf(store: Store, db: Db, name: string): Promise<PackageRow[]> {
+  const rows = await named(store, db, { name })
   return rows.sort((a, b) => Bun.semver.order(b.version, a.version))
 }

@@ -10,27 +10,18 @@ import { Type } from '../../type.ts'
 import { LeasedJob } from '../../wire/jobs.ts'
 import { Ack, Deregister, Heartbeat, Poll, Register } from '../../wire/protocol.ts'
 import { accessList } from '../access-list.ts'
+import { takeAnswers } from '../answers.ts'
 import { record } from '../audit.ts'
-import type { RealmCaller } from '../callers.ts'
+import { orgOf, type RealmCaller } from '../callers.ts'
 import { claim, hasWork } from '../claims.ts'
-import {
-  awaitsApproval,
-  BEAT_MS,
-  bulletin,
-  callingDaemon,
-  checkProtocol,
-  type DaemonRow,
-  findDaemon,
-  onlyRealm,
-} from '../daemons.ts'
+import { BEAT_MS, bulletin, callingDaemon, checkProtocol, type DaemonRow, findDaemon, onlyRealm } from '../daemons.ts'
 import { atLeast } from '../decision.ts'
 import type { Hub } from '../hub.ts'
 import { hubKit } from '../kit.ts'
 import { Lobby } from '../lobby.ts'
 import { hasOverdue } from '../overdue.ts'
-import { answer, renew } from '../queue.ts'
-import { traceWait } from '../run-tracing.ts'
-import { cancelQueued, keepEnded, loseRuns, refuseRun } from '../runs.ts'
+import { type Given, type JobRow, renew } from '../queue.ts'
+import { loseRuns } from '../runs.ts'
 
 /**
  * The jobs that this hub sends. `Poll.data` is wider, because a daemon may meet kinds of jobs that it does not know.
@@ -39,7 +30,7 @@ const Leased = Type.Object({ jobs: Type.Array(LeasedJob) })
 
 export function daemonProtocol(hub: Hub) {
   const { store } = hub
-  const { daemons, jobs, runs, tokens } = store
+  const { daemons, jobs, tokens } = store
   const lobby = new Lobby(hub)
 
   return new Elysia({ name: 'daemons', prefix: '/v1/daemons' })
@@ -167,40 +158,15 @@ export function daemonProtocol(hub: Hub) {
       async ({ body, caller }) => {
         checkProtocol(body.protocol)
         const daemon = await callingDaemon(hub, caller, body.daemon_id)
-        const { job, waited } = await caller.write(async tx => {
-          if (body.status === 'accepted' && (await findDaemon(hub, tx, daemon.id))?.approved_at === null) {
-            throw new CadreError('conflict', `job ${body.job_id} waits for ${awaitsApproval(daemon.name)}`)
-          }
-          const given = {
-            realmId: daemon.realm_id,
-            daemonId: daemon.id,
-            jobId: body.job_id,
-            leaseId: body.lease_id,
-            error: body.error?.replaceAll('\0', '').slice(0, 4_000),
-          }
-          const [before] = await tx.select({ state: jobs.state }).from(jobs).where(eq(jobs.id, body.job_id))
-          const row = await answer(store, tx, { ...given, status: body.status }, hub.now())
-          const place = { realm_id: daemon.realm_id, org_id: orgOf(caller, daemon.realm_id) }
-          const target = `${row.state} ${row.kind} job ${row.id}, run ${row.run_id}`
-          await record(hub, tx, caller, { action: 'daemons/ack', target, ...place })
-          const begins = row.kind === 'run' && row.state === 'accepted' && before?.state === 'leased'
-          if (row.kind === 'resume' && row.state === 'failed') await keepEnded(hub, tx, row.run_id)
-          const answered = { job: row, waited: begins ? hub.now() - row.created_at : null }
-          if (row.kind !== 'run') return answered
-          if (row.state === 'cancelled') await cancelQueued(hub, tx, row)
-          else if (body.status === 'accepted') {
-            await tx.update(runs).set({ daemon_id: daemon.id }).where(eq(runs.run_id, row.run_id))
-          } else if (body.status === 'failed') await refuseRun(hub, tx, row)
-          return answered
-        })
-        if (waited !== null) {
-          hub.counts.waits.observe(waited / 1_000, { cicd_pipeline_run_state: 'pending' })
-          traceWait(hub, job, daemon)
+        const { others = [] } = body
+        const [first, ...rest] = await takeAnswers(hub, caller, daemon, [body, ...others].map(givenOf))
+        if (first instanceof CadreError) throw first
+        return {
+          id: first!.id,
+          job_id: first!.id,
+          status: first!.state,
+          ...(body.others && { others: rest.map((each, at) => replyTo(others[at]!.job_id, each)) }),
         }
-        hub.bell.ring(`realm ${daemon.realm_id}`)
-        if (job.state === 'cancelled')
-          throw new CadreError('conflict', `run ${job.run_id} was cancelled before it began`)
-        return { id: job.id, job_id: job.id, status: job.state }
       },
       {
         realm: true,
@@ -316,6 +282,11 @@ function operates(caller: RealmCaller, realmId: string): boolean {
   return atLeast('realm', role, 'operator')
 }
 
-function orgOf(caller: RealmCaller, realmId: string): number {
-  return caller.token.live.find(each => each.realm_id === realmId)!.org_id
+function givenOf({ job_id, lease_id, status, error }: NonNullable<Static<typeof Ack.body>['others']>[number]): Given {
+  return { jobId: job_id, leaseId: lease_id, status, error: error?.replaceAll('\0', '').slice(0, 4_000) }
+}
+
+function replyTo(job_id: string, outcome: JobRow | CadreError) {
+  if (!(outcome instanceof CadreError)) return { job_id, status: outcome.state, error: null }
+  return { job_id, status: null, error: { code: outcome.code, message: outcome.message } }
 }

@@ -1,0 +1,435 @@
+// What a batch of runs/sync makes of the database. The rows that its changes build on are read at once. The changes are
+// then applied here, one after the other, and what has come of them is written at the end, with as many statements for
+// a thousand changes as for a few.
+
+import { and, eq, sql } from 'drizzle-orm'
+import { isAmong, prepared, rowsFrom, type Slot } from '../../db/hub/prepared.ts'
+import { rowWriter } from '../../db/hub/row-writer.ts'
+import type { Tables } from '../../db/hub/schema.ts'
+import type { Db } from '../../db/hub/store.ts'
+import type { takeTurns } from '../turns.ts'
+import type { DaemonRow } from './daemons.ts'
+import type { Hub } from './hub.ts'
+import { type LogColumns, withLines } from './log-state.ts'
+import { giveUpPlace, rejoin } from './places.ts'
+import type { ReportedRun } from './runs.ts'
+import { listedTeams } from './team-list.ts'
+import { tellRunStates } from './webhooks.ts'
+
+/** What changes build on of a run. What it was given and what came of it may be large, and is only written. */
+export type RunFacts = Pick<
+  ReportedRun,
+  | (
+      | 'run_id'
+      | 'realm_id'
+      | 'daemon_id'
+      | 'root_run_id'
+      | 'parent_run_id'
+      | 'parent_phase'
+      | 'call_path'
+      | 'call_depth'
+    )
+  | ('tree_key' | 'team' | 'state' | 'attempt' | 'created_at' | 'completed_at' | 'concurrency_key')
+> &
+  LogColumns &
+  Pick<ReportedRun, 'log_kept'>
+
+/** What a daemon tells of a run: its row without what only the hub knows. */
+export type ToldRun = Omit<
+  ReportedRun,
+  'job_id' | 'concurrency_key' | 'rev' | 'log_lines' | 'log_last' | 'log_missing' | 'log_ended' | 'log_kept'
+>
+
+type PhaseRow = Tables['phases']['$inferSelect']
+type ReviewRow = Tables['reviews']['$inferSelect']
+type ReceiptRow = Tables['receipts']['$inferSelect']
+type ArtifactRow = Tables['artifacts']['$inferSelect']
+type LogRow = Tables['logs']['$inferSelect']
+type EventRow = Omit<Tables['events']['$inferSelect'], 'id'>
+
+/** The ids that the changes of a batch name. */
+export interface Named {
+  runs: Iterable<string>
+  phases: readonly [runId: string, index: number][]
+  reviews: readonly string[]
+}
+
+type EndTurn = ReturnType<typeof takeTurns>
+
+const keyOf = (...parts: (string | number)[]): string => JSON.stringify(parts)
+
+export class Draft {
+  readonly #hub: Hub
+  readonly #tx: Db
+  readonly #daemon: DaemonRow
+  readonly #runs = new Map<string, RunFacts>()
+  readonly #holders = new Map<string, string | null>()
+  readonly #attempts = new Map<string, number>()
+  readonly #reviewed = new Map<string, Pick<ReviewRow, 'run_id' | 'state'>>()
+  readonly #teams = new Map<string, Promise<boolean>>()
+  readonly #touched = new Set<RunFacts>()
+  readonly #toldRuns = new Map<string, ToldRun>()
+  readonly #states: ToldRun[] = []
+  readonly #moved = new Set<string>()
+  readonly #over = new Set<string>()
+  readonly #turns: (() => Promise<void>)[] = []
+  readonly #phases = new Map<string, PhaseRow>()
+  readonly #logs: LogRow[] = []
+  readonly #events: EventRow[] = []
+  readonly #artifacts = new Map<string, ArtifactRow>()
+  readonly #rewritten: Pick<ArtifactRow, 'run_id' | 'phase'>[] = []
+  readonly #receipts = new Map<string, ReceiptRow>()
+  readonly #cleared = new Map<string, Pick<ReceiptRow, 'run_id' | 'phase' | 'entry'>>()
+  readonly #reviews = new Map<string, ReviewRow>()
+
+  constructor(hub: Hub, tx: Db, daemon: DaemonRow) {
+    this.#hub = hub
+    this.#tx = tx
+    this.#daemon = daemon
+  }
+
+  /** Reads what changes build on that name these. `endTurn` is awaited between the statements. */
+  async read({ runs, phases, reviews }: Named, endTurn: EndTurn): Promise<void> {
+    const { store } = this.#hub
+    const tx = this.#tx
+    for (const ids of inParts([...runs])) {
+      for (const row of await runFacts(store, tx, { ids })) this.#runs.set(row.run_id, row)
+      await endTurn()
+    }
+    const free = [...this.#runs.values()].filter(({ daemon_id }) => daemon_id === null)
+    for (const ids of inParts(free.map(({ run_id }) => run_id))) {
+      for (const { run_id, leased_to } of await holders(store, tx, { ids })) this.#holders.set(run_id, leased_to)
+      await endTurn()
+    }
+    for (const keys of inParts(phases)) {
+      for (const { run_id, index, attempt } of await phaseAttempts(store, tx, { keys })) {
+        this.#attempts.set(keyOf(run_id, index), attempt)
+      }
+      await endTurn()
+    }
+    for (const ids of inParts(reviews)) {
+      for (const row of await reviewStates(store, tx, { ids })) this.#reviewed.set(row.id, row)
+      await endTurn()
+    }
+  }
+
+  run(id: string | null): RunFacts | undefined {
+    return id === null ? undefined : this.#runs.get(id)
+  }
+
+  /** Whether the run belongs to the daemon: it is pinned to it, or is not pinned and the daemon holds its job. */
+  isOfDaemon({ run_id, realm_id, daemon_id }: RunFacts): boolean {
+    if (realm_id !== this.#daemon.realm_id) return false
+    return (daemon_id ?? this.#holders.get(run_id)) === this.#daemon.id
+  }
+
+  /** Whether a team is on the list of the realm, and may be run. */
+  mayRun(team: string): Promise<boolean> {
+    const { store } = this.#hub
+    const find = async () => (await listedTeams(store, this.#tx, this.#daemon.realm_id, team))[0]?.lent === true
+    const known = this.#teams.get(team) ?? find()
+    this.#teams.set(team, known)
+    return known
+  }
+
+  /** The runs that changed, by their root run. */
+  get touched(): Map<string, Set<string>> {
+    const roots = new Map<string, Set<string>>()
+    for (const { root_run_id, run_id } of this.#touched) {
+      roots.set(root_run_id, (roots.get(root_run_id) ?? new Set()).add(run_id))
+    }
+    return roots
+  }
+
+  touch(run: RunFacts): void {
+    this.#touched.add(run)
+  }
+
+  /** What a run has become, or a run that is new. */
+  tell(told: ToldRun, log: Partial<Pick<ReportedRun, 'log_lines' | 'log_ended' | 'log_kept'>>): void {
+    const known = this.#runs.get(told.run_id)
+    if (known && known.tree_key !== told.tree_key) this.#moved.add(told.run_id)
+    const { run_id, realm_id, daemon_id, root_run_id, parent_run_id, parent_phase, call_path, call_depth } = told
+    const { tree_key, team, state, attempt, created_at, completed_at } = told
+    const place = { run_id, realm_id, daemon_id, root_run_id, parent_run_id, parent_phase, call_path, call_depth }
+    const facts: RunFacts = Object.assign(known ?? { ...NO_LINES, concurrency_key: null }, {
+      ...{ ...place, tree_key, team, state, attempt, created_at, completed_at },
+      ...log,
+    })
+    this.#runs.set(run_id, facts)
+    this.touch(facts)
+    // A report without deliveries leaves those of an earlier one.
+    const deliveries = told.deliveries ?? this.#toldRuns.get(run_id)?.deliveries ?? null
+    this.#toldRuns.set(run_id, { ...told, deliveries })
+  }
+
+  /** Tells the webhooks of the realm that a top run is in another state. */
+  tellState(run: ToldRun): void {
+    this.#states.push(run)
+  }
+
+  /** The run has ended, and so has its job. */
+  end(runId: string): void {
+    this.#over.add(runId)
+  }
+
+  /** The run gives up the place of its key, or takes it again. */
+  turn(run: RunFacts, over: boolean): void {
+    this.#turns.push(() => (over ? giveUpPlace : rejoin)(this.#hub, this.#tx, run))
+  }
+
+  attemptOf(runId: string, index: number): number | undefined {
+    return this.#attempts.get(keyOf(runId, index))
+  }
+
+  phase(row: PhaseRow): void {
+    this.#attempts.set(keyOf(row.run_id, row.index), row.attempt)
+    this.#phases.set(keyOf(row.run_id, row.index), row)
+  }
+
+  lines(run: RunFacts, change: Parameters<typeof withLines>[1]): void {
+    for (const { seq, phase, at, stream, text } of change.lines) {
+      this.#logs.push({ run_id: run.run_id, seq, phase, at, stream, text })
+    }
+    Object.assign(run, withLines(run, change))
+  }
+
+  event(row: EventRow): void {
+    this.#events.push(row)
+  }
+
+  artifact(row: ArtifactRow): void {
+    this.#artifacts.set(keyOf(row.run_id, row.path), row)
+  }
+
+  /** A new attempt of a phase writes its files again. */
+  forgetArtifacts(run_id: string, phase: string): void {
+    for (const [key, row] of this.#artifacts) {
+      if (row.run_id === run_id && row.phase === phase) this.#artifacts.delete(key)
+    }
+    this.#rewritten.push({ run_id, phase })
+  }
+
+  receipt(row: ReceiptRow): void {
+    const key = keyOf(row.run_id, row.phase, row.entry)
+    this.#cleared.delete(key)
+    this.#receipts.set(key, row)
+  }
+
+  clearReceipt(row: Pick<ReceiptRow, 'run_id' | 'phase' | 'entry'>): void {
+    const key = keyOf(row.run_id, row.phase, row.entry)
+    this.#receipts.delete(key)
+    this.#cleared.set(key, row)
+  }
+
+  reviewOf(id: string): Pick<ReviewRow, 'run_id' | 'state'> | undefined {
+    return this.#reviewed.get(id)
+  }
+
+  review(row: ReviewRow): void {
+    this.#reviewed.set(row.id, row)
+    this.#reviews.set(row.id, row)
+  }
+
+  /** Writes what has come of the changes. `endTurn` is awaited between the statements. */
+  async write(endTurn: EndTurn): Promise<void> {
+    const { store } = this.#hub
+    const tx = this.#tx
+    const { runs, artifacts, receipts } = store
+    await putRuns(store, tx, [...this.#toldRuns.values()], endTurn)
+    for (const run_id of this.#moved) {
+      const { tree_key } = this.#toldRuns.get(run_id)!
+      await tx.update(runs).set({ tree_key }).where(eq(runs.run_id, run_id))
+    }
+    await putPhases(store, tx, [...this.#phases.values()], endTurn)
+    await putLogs(store, tx, this.#logs, endTurn)
+    await putEvents(store, tx, this.#events, endTurn)
+    for (const { run_id, phase } of this.#rewritten) {
+      await tx.delete(artifacts).where(and(eq(artifacts.run_id, run_id), eq(artifacts.phase, phase)))
+    }
+    await putArtifacts(store, tx, [...this.#artifacts.values()], endTurn)
+    for (const { run_id, phase, entry } of this.#cleared.values()) {
+      const cleared = and(eq(receipts.run_id, run_id), eq(receipts.phase, phase), eq(receipts.entry, entry))
+      await tx.delete(receipts).where(cleared)
+    }
+    await putReceipts(store, tx, [...this.#receipts.values()], endTurn)
+    await putReviews(store, tx, [...this.#reviews.values()], endTurn)
+    await this.#number(endTurn)
+    const now = this.#hub.now()
+    for (const ids of inParts([...this.#over])) await endJobs(store, tx, { ids, now })
+    await tellRunStates(this.#hub, tx, this.#daemon.realm_id, this.#states)
+    for (const turn of this.#turns) await turn()
+  }
+
+  /**
+   * Gives one new revision to everything that changed in a tree. A stream that follows the tree finds these runs by it.
+   */
+  async #number(endTurn: EndTurn): Promise<void> {
+    const { store } = this.#hub
+    const last = new Map<string, number>()
+    for (const roots of inParts([...new Set([...this.#touched].map(({ root_run_id }) => root_run_id))])) {
+      for (const { root, rev } of await revisions(store, this.#tx, { roots })) last.set(root, Number(rev ?? 0))
+      await endTurn()
+    }
+    const numbers = [...this.#touched].map(({ root_run_id, run_id, log_missing, ...log }) => [
+      ...[run_id, last.get(root_run_id)! + 1, log.log_lines, log.log_last],
+      ...[log_missing && JSON.stringify(log_missing), log.log_ended, log.log_kept],
+    ])
+    for (const rows of inParts(numbers)) {
+      await putNumbers(store, this.#tx, { rows })
+      await endTurn()
+    }
+  }
+}
+
+/** How many rows a statement reads or changes at once, so that other calls get their turn. */
+const MOST_ROWS = 500
+
+/** `all` as lists for statements. */
+function inParts(all: readonly unknown[]): string[] {
+  const parts: string[] = []
+  for (let at = 0; at < all.length; at += MOST_ROWS) parts.push(JSON.stringify(all.slice(at, at + MOST_ROWS)))
+  return parts
+}
+
+const NO_LINES = { log_lines: null, log_last: 0, log_missing: null, log_ended: null, log_kept: false }
+
+const runFacts = prepared((store, db, slot: Slot<'ids'>) => {
+  const { runs } = store
+  const { run_id, realm_id, daemon_id, root_run_id, parent_run_id, parent_phase, call_path, call_depth } = runs
+  const { tree_key, team, state, attempt, created_at, completed_at, concurrency_key } = runs
+  const { log_lines, log_last, log_missing, log_ended, log_kept } = runs
+  const place = { run_id, realm_id, daemon_id, root_run_id, parent_run_id, parent_phase, call_path, call_depth }
+  const standing = { tree_key, team, state, attempt, created_at, completed_at, concurrency_key }
+  const log = { log_lines, log_last, log_missing, log_ended, log_kept }
+  return db
+    .select({ ...place, ...standing, ...log })
+    .from(runs)
+    .where(isAmong(store, run_id, slot('ids')))
+})
+
+/** Who holds the jobs of runs. */
+const holders = prepared((store, db, slot: Slot<'ids'>) => {
+  const { jobs } = store
+  return db
+    .select({ run_id: jobs.run_id, leased_to: jobs.leased_to })
+    .from(jobs)
+    .where(and(isAmong(store, jobs.run_id, slot('ids')), eq(jobs.kind, 'run')))
+})
+
+const phaseAttempts = prepared((store, db, slot: Slot<'keys'>) => {
+  const { phases } = store
+  const key = and(eq(phases.run_id, sql`t.value->>0`), eq(phases.index, sql`CAST(t.value->>1 AS bigint)`))
+  return db
+    .select({ run_id: phases.run_id, index: phases.index, attempt: phases.attempt })
+    .from(rowsFrom(store, slot('keys')))
+    .innerJoin(phases, key)
+})
+
+const reviewStates = prepared((store, db, slot: Slot<'ids'>) => {
+  const { reviews } = store
+  return db
+    .select({ id: reviews.id, run_id: reviews.run_id, state: reviews.state })
+    .from(reviews)
+    .where(isAmong(store, reviews.id, slot('ids')))
+})
+
+/** The highest revision in each of some trees. The greatest of a tree is found by its index, however large the tree is. */
+const revisions = prepared((store, db, slot: Slot<'roots'>) => {
+  const { runs } = store
+  const root = store.dialect === 'sqlite' ? sql<string>`t.value` : sql<string>`t.value#>>'{}'`
+  return db
+    .select({
+      root,
+      rev: sql<number | null>`(SELECT max(${runs.rev}) FROM ${runs} WHERE ${runs.root_run_id} = ${root})`,
+    })
+    .from(rowsFrom(store, slot('roots')))
+})
+
+/** The columns of runs that only the hub fills, in the order of the rows in `Draft`. */
+const putNumbers = prepared((store, db, slot: Slot<'rows'>) => {
+  const { runs } = store
+  return db
+    .update(runs)
+    .set({
+      rev: sql`CAST(t.value->>1 AS bigint)`,
+      log_lines: sql`CAST(t.value->>2 AS bigint)`,
+      log_last: sql`CAST(t.value->>3 AS bigint)`,
+      log_missing: sql`t.value->>4`,
+      log_ended: sql`CAST(t.value->>5 AS boolean)`,
+      log_kept: sql`CAST(t.value->>6 AS boolean)`,
+    })
+    .from(rowsFrom(store, slot('rows')))
+    .where(eq(runs.run_id, sql`t.value->>0`))
+})
+
+/** Ends the jobs of runs that have ended. */
+const endJobs = prepared((store, db, slot: Slot<'ids' | 'now'>) => {
+  const { jobs } = store
+  const held = and(isAmong(store, jobs.run_id, slot('ids')), eq(jobs.kind, 'run'), eq(jobs.state, 'accepted'))
+  return db
+    .update(jobs)
+    .set({ state: 'done', finished_at: sql`${slot('now')}` })
+    .where(held)
+})
+
+const TOLD = ['daemon_id', 'run_name', 'team', 'version', 'state', 'reason', 'error', 'inputs', 'outputs'] as const
+const TIMES = ['workspace', 'attempt', 'started_at', 'completed_at'] as const
+const PLACE = ['realm_id', 'root_run_id', 'parent_run_id', 'parent_phase', 'call_path', 'call_depth'] as const
+
+const putRuns = rowWriter({
+  table: ({ runs }) => runs,
+  columns: ['run_id', ...PLACE, 'tree_key', 'created_at', ...TOLD, ...TIMES, 'deliveries'],
+  known: { key: ['run_id'], set: [...TOLD, ...TIMES], fill: ['deliveries'] },
+})
+
+const OF_PHASE = ['name', 'type', 'agent', 'action', 'state', 'reason', 'attempt', 'depends_on', 'error', 'ok'] as const
+const RESULT = ['text', 'data', 'files', 'started_at', 'completed_at'] as const
+
+const putPhases = rowWriter({
+  table: ({ phases }) => phases,
+  columns: ['run_id', 'index', ...OF_PHASE, ...RESULT],
+  known: { key: ['run_id', 'index'], set: [...OF_PHASE, ...RESULT] },
+})
+
+const putLogs = rowWriter({
+  table: ({ logs }) => logs,
+  columns: ['run_id', 'seq', 'phase', 'at', 'stream', 'text'],
+  known: 'kept',
+})
+
+const putEvents = rowWriter({
+  table: ({ events }) => events,
+  columns: ['run_id', 'name', 'phase', 'at', 'data'],
+})
+
+const putArtifacts = rowWriter({
+  table: ({ artifacts }) => artifacts,
+  columns: ['run_id', 'path', 'phase', 'name', 'bytes', 'sha256'],
+  known: { key: ['run_id', 'path'], set: ['phase', 'name', 'bytes', 'sha256'] },
+})
+
+const putReceipts = rowWriter({
+  table: ({ receipts }) => receipts,
+  columns: ['run_id', 'phase', 'entry', 'state', 'receipt'],
+  known: { key: ['run_id', 'phase', 'entry'], set: ['state', 'receipt'] },
+})
+
+const QUESTION = [
+  'run_name',
+  'phase',
+  'entries',
+  'kind',
+  'reason',
+  'prompt',
+  'inputs',
+  'reviewers',
+  'created_at',
+] as const
+const DECISION = ['state', 'decision', 'decided_by', 'comment', 'decided_at'] as const
+
+const putReviews = rowWriter({
+  table: ({ reviews }) => reviews,
+  columns: ['id', 'run_id', 'realm_id', ...QUESTION, ...DECISION],
+  known: { key: ['id'], set: [...QUESTION, ...DECISION] },
+})
