@@ -77,8 +77,8 @@ export function openRunDatabase(file: string, migrations: readonly Migration[], 
   }
   db.run(`PRAGMA cache_size = -${CACHE_KIB}`)
   // Each unit of a group is a savepoint, for which SQLite keeps what its pages were. Once that has exceeded 64 KiB, it
-  // would go to a temporary file from then on (measured: 8,000 writes to it for a thousand runs of three phases, three
-  // times as many as to the log).
+  // would go to a temporary file from then on (measured: 8,000 writes to it for a thousand runs of three phases, twice as
+  // many as to the log).
   db.run('PRAGMA temp_store = MEMORY')
   return db
 }
