@@ -85,6 +85,17 @@ test('a job waits for nothing when one of many daemons may take it, whichever th
   expect((await dispatch('labelled', { daemon_id: many[3]!.daemon_id })).waiting_for).toContain('on daemon other 3')
 })
 
+test('daemons of the same name are told by the beginning of their ids too', async () => {
+  const [one, two] = [await daemon('vm'), await daemon('vm')]
+  await daemon('desk')
+  const gpu = { requires: { labels: { gpu: true } } }
+  const named = [one, two].map(({ daemon_id }) => `vm (${daemon_id.slice(0, 8)})`).sort()
+  const { waiting_for } = await dispatch('plain', gpu)
+  expect(waiting_for).toBe(`a daemon with label gpu=yes; online are desk, ${named.join(', ')}`)
+  const chosen = await dispatch('labelled', { daemon_id: one.daemon_id })
+  expect(chosen.waiting_for).toEndWith(` on daemon vm (${one.daemon_id.slice(0, 8)})`)
+})
+
 test('what a chosen daemon lacks is said with its name', async () => {
   const one = await daemon('one')
   const { waiting_for } = await dispatch('labelled', { daemon_id: one.daemon_id })
