@@ -6,7 +6,7 @@ import { isAmong, prepared, type Slot } from '../../db/hub/prepared.ts'
 import { CadreError } from '../error.ts'
 import { record } from './audit.ts'
 import { orgOf, type RealmCaller } from './callers.ts'
-import { awaitsApproval, type DaemonRow, findDaemon } from './daemons.ts'
+import { awaitsApproval, type DaemonRow, findDaemon, toldName } from './daemons.ts'
 import type { Hub } from './hub.ts'
 import { answer, type Given, type JobRow, type Verdict } from './queue.ts'
 import { traceWait } from './run-tracing.ts'
@@ -52,9 +52,10 @@ async function follow(
   hub: Hub,
   tx: Parameters<typeof record>[1],
   caller: RealmCaller,
-  { id: daemonId, realm_id }: DaemonRow,
+  daemon: DaemonRow,
   verdicts: readonly Verdict[],
 ): Promise<void> {
+  const { id: daemonId, realm_id } = daemon
   const jobs = verdicts.flatMap(verdict => (verdict instanceof CadreError ? [] : [verdict.job]))
   const place = { action: 'daemons/ack', realm_id, org_id: orgOf(caller, realm_id) }
   const deeds = jobs.map(({ id, kind, state, run_id }) => ({
@@ -67,7 +68,7 @@ async function follow(
   for (const job of jobs) {
     if (job.kind === 'resume' && job.state === 'failed') await keepEnded(hub, tx, job.run_id)
     if (job.kind === 'run' && job.state === 'cancelled') await cancelQueued(hub, tx, job)
-    if (job.kind === 'run' && job.state === 'failed') await refuseRun(hub, tx, job)
+    if (job.kind === 'run' && job.state === 'failed') await refuseRun(hub, tx, job, await toldName(hub, tx, daemon))
   }
 }
 

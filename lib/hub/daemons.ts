@@ -1,6 +1,6 @@
 // Daemons as the hub sees them. A daemon is bound to the token that registered it, and counts as alive while it calls.
 
-import { eq } from 'drizzle-orm'
+import { and, eq, isNull } from 'drizzle-orm'
 import type { Static } from 'typebox'
 import { prepared, type Slot } from '../../db/hub/prepared.ts'
 import type { Tables } from '../../db/hub/schema.ts'
@@ -80,6 +80,19 @@ const daemonOf = prepared(({ daemons }, db, slot: Slot<'id'>) =>
     .from(daemons)
     .where(eq(daemons.id, slot('id'))),
 )
+
+/** The name of a daemon for people, with the beginning of its id where another one of its realm has the same name. */
+export function nameAmong(daemon: DaemonRow, realm: readonly Pick<DaemonRow, 'id' | 'name'>[]): string {
+  const { id, name } = daemon
+  return realm.some(other => other.name === name && other.id !== id) ? `${name} (${id.slice(0, 8)})` : name
+}
+
+/** Like `nameAmong`, for one daemon. */
+export async function toldName({ store: { daemons } }: Hub, db: Db, daemon: DaemonRow): Promise<string> {
+  const { realm_id, name } = daemon
+  const same = and(eq(daemons.realm_id, realm_id), eq(daemons.name, name), isNull(daemons.removed_at))
+  return nameAmong(daemon, await db.select({ id: daemons.id, name: daemons.name }).from(daemons).where(same))
+}
 
 /**
  * What register and heartbeat both return: the keys, whether the daemon gets jobs, and the team list if it has changed.

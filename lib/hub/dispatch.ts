@@ -16,7 +16,7 @@ import type { UserCaller } from './callers.ts'
 import { findDaemon } from './daemons.ts'
 import type { Hub } from './hub.ts'
 import { type JobNeeds, jobNeeds } from './needs.ts'
-import { findPackage, type PackageRow, splitReference } from './packages/packages.ts'
+import { findPackage, type PackageRow, scopeSlugOf, splitReference, versionsOf } from './packages/packages.ts'
 import { type AskedKey, turnOfRun } from './places.ts'
 import { enqueue, type JobRow } from './queue.ts'
 import { keyOf, queueForKey } from './run-keys.ts'
@@ -36,7 +36,10 @@ export interface DispatchRequest {
   requires?: Requires
 }
 
-/** Queues a run. Throws 409 when the team is not on the realm's list, and 400 when the inputs do not fit the team. */
+/**
+ * Queues a run. Throws 404 when the team is not published, as far as the caller may know that, 409 when it is not on the
+ * realm's list, and 400 when the inputs do not fit it.
+ */
 export async function dispatchRun(hub: Hub, caller: UserCaller, request: DispatchRequest): Promise<Dispatched> {
   const { store, memo } = hub
   const wait = request.queue_timeout === undefined ? null : durationOf(request.queue_timeout)
@@ -44,6 +47,10 @@ export async function dispatchRun(hub: Hub, caller: UserCaller, request: Dispatc
   const realm = await caller.realm(realmId)
   const { name } = splitReference(request.team)
   const [entry] = await memo.get(`team ${name} of realm ${realmId}`, () => listedTeams(store, store.db, realmId, name))
+  if (!entry && (await isKnownMissing(hub, caller, name))) {
+    const next = `publish it, and put it on the team list of realm ${realm.slug}`
+    throw new CadreError('not_found', `there is no published team ${name}: ${next}`)
+  }
   if (!entry?.lent) throw notListed(name, realm.slug, entry?.by)
   const found = await memo.get(`package ${request.team}`, () => findPackage(store, store.db, request.team))
   if (!found) throw new CadreError('not_found', `no published version of ${name} fits ${request.team}`)
@@ -80,6 +87,18 @@ export async function dispatchRun(hub: Hub, caller: UserCaller, request: Dispatc
 async function waitOf(hub: Hub, job: JobRow): Promise<string | null> {
   if (job.state === 'blocked') return turnOfRun(hub, hub.store.db, job.run_id)
   return job.state === 'waiting' ? waitingReason(hub, job) : null
+}
+
+/** Whether a team has no versions and the caller may know that, as whoever may read the teams of its scope. */
+async function isKnownMissing({ store }: Hub, caller: UserCaller, name: string): Promise<boolean> {
+  try {
+    caller.mustAllow({ teams: 'read' })
+    await caller.scope({ slug: scopeSlugOf(name) }, 'org')
+  } catch (error) {
+    if (error instanceof CadreError) return false
+    throw error
+  }
+  return (await versionsOf(store, store.db, name)).length === 0
 }
 
 /** `by` is the user who put the team on the list and no longer belongs to its scope. */

@@ -91,9 +91,13 @@ export async function loseOverdueRuns(hub: Hub): Promise<void> {
   for (const { id } of rows) await hub.store.write(tx => loseRuns(hub, tx, id))
 }
 
-/** Ends the run of a job that its daemon refused, unless the run was already started and has changes of its own. */
-export async function refuseRun(hub: Hub, tx: Db, job: JobRow): Promise<void> {
-  const error = { code: 'refused', message: job.error ?? 'the daemon refused the run' }
+/**
+ * Ends the run of a job that `daemon`, by its name, refused, unless the run was already started and has changes of its
+ * own.
+ */
+export async function refuseRun(hub: Hub, tx: Db, job: JobRow, daemon: string): Promise<void> {
+  const why = job.error === null ? '' : `: ${job.error}`
+  const error = { code: 'refused', message: `daemon ${daemon} refused the run${why}` }
   await endQueued(hub, tx, job.run_id, { state: 'failed', reason: 'refused', error, completed_at: hub.now() })
 }
 

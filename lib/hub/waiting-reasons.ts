@@ -3,7 +3,7 @@
 import { and, eq, gt, isNotNull, isNull } from 'drizzle-orm'
 import { prepared, type Slot } from '../../db/hub/prepared.ts'
 import { listed } from '../spelling.ts'
-import { awaitsApproval, awaitsEndOfPause, type DaemonRow, ONLINE_MS, statusOf } from './daemons.ts'
+import { awaitsApproval, awaitsEndOfPause, type DaemonRow, nameAmong, ONLINE_MS, statusOf } from './daemons.ts'
 import type { Hub } from './hub.ts'
 import { inWords, lacks } from './needs.ts'
 import type { JobRow } from './queue.ts'
@@ -21,26 +21,29 @@ export async function waitingReasons(
 ): Promise<(job: Pick<JobRow, 'kind' | 'daemon_id' | 'needs'>) => string | null> {
   const { store, memo } = hub
   const rows = await memo.get(`daemons of realm ${realmId}`, () => daemonsOf(store, store.db, { realmId }))
+  const named = (row: DaemonRow) => nameAmong(row, rows)
   const online = rows.filter(row => statusOf(hub, row) === 'online')
   return ({ kind, daemon_id, needs }) => {
     const meant = online.filter(row => daemon_id === null || row.id === daemon_id)
     const fitting = meant.filter(row => lacks(needs, row).length === 0)
     const isOrder = kind === 'cancel' || kind === 'decide'
     const approved = fitting.filter(row => row.approved_at !== null)
-    if (approved.some(row => isOrder || !row.paused)) return null
-    if (approved.length > 0) return awaitsEndOfPause(approved[0]!.name)
-    if (fitting.length > 0) return awaitsApproval(fitting[0]!.name)
+    const takers = approved.filter(row => isOrder || !row.paused)
+    if (takers.some(row => !hub.lastSeen.hasBrokenOff(row.id, row.last_seen_at))) return null
+    if (takers.length > 0) return `daemon ${named(takers[0]!)} to come back, which has broken off its connection`
+    if (approved.length > 0) return awaitsEndOfPause(named(approved[0]!))
+    if (fitting.length > 0) return awaitsApproval(named(fitting[0]!))
     if (daemon_id !== null) {
       const daemon = rows.find(row => row.id === daemon_id)
       if (!daemon) return `daemon ${daemon_id}`
       const missing = lacks(needs, daemon)
       return missing.length > 0
-        ? `${listed(missing)} on daemon ${daemon.name}`
-        : `daemon ${daemon.name} (${statusOf(hub, daemon)})`
+        ? `${listed(missing)} on daemon ${named(daemon)}`
+        : `daemon ${named(daemon)}, which is ${statusOf(hub, daemon)}`
     }
     if (needs === null) return 'a daemon that is online'
     if (online.length === 0) return `a daemon that is online and has ${inWords(needs)}`
-    return `a daemon with ${inWords(needs)}; online ${online.length === 1 ? 'is' : 'are'} ${namesOf(online)}`
+    return `a daemon with ${inWords(needs)}; online ${online.length === 1 ? 'is' : 'are'} ${namesOf(online.map(named))}`
   }
 }
 
@@ -59,7 +62,8 @@ export async function waitingReason(
     most: MOST_ASKED,
   })
   const meant = some.filter(({ id }) => job.daemon_id === null || id === job.daemon_id)
-  if (meant.some(row => lacks(job.needs, row).length === 0)) return null
+  const isThere = (row: DaemonRow) => !hub.lastSeen.hasBrokenOff(row.id, row.last_seen_at)
+  if (meant.some(row => lacks(job.needs, row).length === 0 && isThere(row))) return null
   return (await waitingReasons(hub, job.realm_id))(job)
 }
 
@@ -88,11 +92,10 @@ const daemonsOf = prepared(({ daemons }, db, slot: Slot<'realmId'>) =>
     .select()
     .from(daemons)
     .where(and(eq(daemons.realm_id, slot('realmId')), isNull(daemons.removed_at)))
-    .orderBy(daemons.name),
+    .orderBy(daemons.name, daemons.id),
 )
 
-function namesOf(rows: readonly DaemonRow[]): string {
-  const names = rows.map(({ name }) => name)
+function namesOf(names: readonly string[]): string {
   const more = names.length - MOST_NAMED
   return more > 0 ? `${names.slice(0, MOST_NAMED).join(', ')} and ${more} more` : names.join(', ')
 }

@@ -97,6 +97,27 @@ test('`enrol` stores what the hub accepts, with a daemon running and without', a
   expect(stored(home)!.text).toContain(second)
 }, 60_000)
 
+test('`status` of somebody who is signed in, and whose daemon is not enrolled, says so and how to enrol', async () => {
+  const home = folder()
+  await command(['login', 'admin', '--hub', hub.url], { home, stdin: `${ADMIN_PASSWORD}\n` })
+  const status = async () => JSON.parse((await command(['status', '--json'], { home })).stdout)
+  expect(await status()).toMatchObject({ hub: { enrolled: null }, problems: [] })
+  const daemon = await spawnDaemon({ home })
+  const [problem, ...others] = (await status()).problems
+  expect(others).toEqual([])
+  const alone = /^the daemon is not enrolled, so it takes no jobs of the hub and reports no runs: /
+  expect(problem).toMatch(alone)
+  expect(problem).toMatch(/ realm-token REALM \| bun \S+ enrol --hub http\S+, and start it again$/)
+
+  // Enrolled since, but not by the process that runs.
+  expect((await command(['enrol'], { home, stdin: await mint() })).code).toBe(0)
+  expect((await status()).problems).toEqual([expect.stringContaining('was started before it was enrolled')])
+  await daemon.stop()
+  const again = await spawnDaemon({ home })
+  expect((await status()).problems).toEqual([])
+  await again.stop()
+}, 60_000)
+
 test('a stored token is shown to the hub that it was stored with, and to no other', async () => {
   const home = folder()
   const token = await mint()

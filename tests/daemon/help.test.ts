@@ -33,6 +33,8 @@ test('so have those of the hub', async () => {
   await Promise.all(helps)
   const whole = Bun.spawnSync([process.execPath, join(ROOT, 'hub.ts'), '--help'], { cwd: home })
   expect(listed(String(whole.stdout))).toEqual(HUB_COMMANDS)
+  const serve = Bun.spawnSync([process.execPath, join(ROOT, 'hub.ts'), 'serve', '--help'], { cwd: home })
+  expect(String(serve.stdout)).toMatch(/CADRE_HUB_DATABASE,\s+default\s+<home>\/hub\.db/)
 }, 60_000)
 
 test('every command has examples, and no example has an option that its command lacks', async () => {

@@ -137,6 +137,9 @@ describe('before signing in', () => {
 describe('people and places', () => {
   test('an org, a scope and a realm are created, listed by pages and shown', async () => {
     await says(`login admin --hub ${hub.url}`, { stdin: `${ADMIN_PASSWORD}\n` })
+    // The only realm need not be named.
+    expect(await says('realm-token')).toMatch(/^cadre_dt_\S+\n$/)
+    expect(await fails('dispatch @admin/none')).toContain('there is no published team @admin/none')
     expect(await tells('orgs create acme --name Acme')).toMatch(
       /^created org acme; next: .* realms create REALM --org acme/,
     )
@@ -160,6 +163,8 @@ describe('people and places', () => {
   test('names that nobody has, or that several have, are told with those that there are', async () => {
     expect(await fails('realms show staging')).toMatch(/there is no realm staging .*; there is admin \(.*\), prod \(/)
     expect(await fails('members')).toMatch(/which realm\? There are admin \(.*\), prod \(/)
+    expect(await fails('realm-token')).toMatch(/which realm\? There are admin \(.*\), prod \(/)
+    expect(await fails('dispatch @acme/say')).toMatch(/which realm\? There are admin \(.*\), prod \(/)
     expect(await fails('scopes create other')).toContain('which org? There are acme, admin')
     expect(await fails('realms prod')).toContain('(did you mean `realms show prod`?)')
     expect(await fails('realms shw prod')).toContain('(did you mean `show`?)')
@@ -230,6 +235,8 @@ describe('teams and daemons', () => {
     expect(await says('teams versions @acme/say')).toMatch(/^1\.0\.0 +\S+ ago +\S+ B +not signed +[0-9a-f]{12}\n$/)
     expect(await fails('teams show @acme/none')).toContain('no team @acme/none')
     expect(await tells('realms remove-team prod @acme/nap')).toContain('do not run @acme/nap any more')
+    const refused = await fails('dispatch @acme/nap@1.0.0 --realm prod')
+    expect(refused).toMatch(/@acme\/nap is not on the team list .* with `bun \S+ realms add-team prod @acme\/nap`, as /)
     expect(await tells('realms add-team prod @acme/nap')).toContain('dispatch @acme/nap --realm prod')
     const extra = team('extra', `phases:\n  - { name: a, ${exec('true')} }\n`)
     await says(`publish ${extra} --scope acme`)
@@ -433,6 +440,10 @@ describe('afterwards', () => {
     const text = await says('status', { home: daemon.home })
     expect(text).toMatch(/^daemon +not running/m)
     expect(text).toMatch(/^hub +\S+, it answers$/m)
+    // The hub counts it as online for a while yet.
+    expect(await says('dispatch @acme/say --realm prod')).toContain('waiting for daemon desk to come back')
+    expect(await says('why last --hub')).toContain('waits for daemon desk to come back')
+    await says('queue cancel last')
     const away = await says('status --hub http://127.0.0.1:1', { home: daemon.home })
     expect(away).toMatch(/^! the hub at http:\/\/127\.0\.0\.1:1 does not answer/m)
   })

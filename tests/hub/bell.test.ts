@@ -43,7 +43,7 @@ const stateOf = async (run_id: string) => {
 
 const ends = {
   'is lost': tx => loseRuns(hub, tx, tested.realm),
-  'is refused': (tx, job) => refuseRun(hub, tx, job),
+  'is refused': (tx, job) => refuseRun(hub, tx, job, 'desk'),
 } satisfies Record<string, (tx: Db, job: JobRow) => Promise<void>>
 
 test.each(Object.entries(ends))('when a run %s, its streams are woken as soon as they can read it', async (_, end) => {

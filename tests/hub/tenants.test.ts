@@ -62,6 +62,23 @@ test('nor is that of a scope that went with its org', async () => {
   expect(await two.lists()).toEqual([])
 })
 
+test('who may not read the teams of a scope is not told by a dispatch which of them there are', async () => {
+  const [owner, other] = [await tenant('discreet'), await tenant('prying')]
+  await publish(owner.token, plain('@discreet/there'))
+  const refusal = async ({ token, realm_id }: { token: string; realm_id: string }, team: string) => {
+    const { status, error } = await hub.call(token, 'dispatch/run', { realm_id, team })
+    return [status, error.message.replace(team, 'TEAM')]
+  }
+  const unlisted = [409, expect.stringMatching(/^TEAM is not on the team list/)]
+  expect(await refusal(owner, '@discreet/nothing')).toEqual([
+    404,
+    expect.stringMatching(/^there is no published team /),
+  ])
+  expect(await refusal(owner, '@discreet/there')).toEqual(unlisted)
+  expect(await refusal(other, '@discreet/there')).toEqual(unlisted)
+  expect(await refusal(other, '@discreet/nothing')).toEqual(await refusal(other, '@discreet/there'))
+})
+
 test('a team of another tenant is on the list for as long as who put it there belongs to its scope', async () => {
   const [lender, user] = [await tenant('lender'), await tenant('user')]
   await publish(lender.token, plain('@lender/x'))

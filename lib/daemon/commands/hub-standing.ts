@@ -128,7 +128,10 @@ async function asPerson(home: string, options: HubOptions, daemon_id: string, re
 }
 
 /** What needs attention, with what to do. `daemon` is the process that holds the home, if one does. */
-export function problemsAtHub(hub: HubStanding, daemon: { connected: boolean | null } | null): string[] {
+export function problemsAtHub(
+  hub: HubStanding,
+  daemon: { enrolled: boolean | null; connected: boolean | null } | null,
+): string[] {
   const { url, answers, enrolled, approved, status, clock_ahead_ms: ahead, unsent } = hub
   const lost = unsent.changes + unsent.lines
   return [
@@ -136,6 +139,7 @@ export function problemsAtHub(hub: HubStanding, daemon: { connected: boolean | n
     enrolled === false && `the hub refuses the realm token: ${commandLine('enrol', '--hub', url)}`,
     approved === false &&
       `the daemon gets no jobs before an operator approves it: ${commandLine('daemons', 'approve', hub.daemon_id ?? '')}`,
+    answers && daemon?.enrolled === false && enrolled !== false && unlinked(url, enrolled === true),
     answers && daemon?.connected === false && 'the daemon has no link to the hub at present; its log says why',
     daemon !== null && status !== null && status !== 'online' && `the hub counts this daemon as ${status}`,
     ahead !== null &&
@@ -145,4 +149,11 @@ export function problemsAtHub(hub: HubStanding, daemon: { connected: boolean | n
       lost > 0 &&
       `the hub lacks ${lost} changes and log lines; \`${commandLine('serve')}\` sends them`,
   ].filter(each => typeof each === 'string')
+}
+
+/** Why a daemon without a link has none. `since`: its home has been enrolled since it started. */
+function unlinked(url: string, since: boolean): string {
+  if (since) return 'the daemon was started before it was enrolled, so it has no link to the hub: restart it'
+  const enrol = `${commandLine('realm-token', 'REALM')} | ${commandLine('enrol', '--hub', url)}`
+  return `the daemon is not enrolled, so it takes no jobs of the hub and reports no runs: ${enrol}, and start it again`
 }

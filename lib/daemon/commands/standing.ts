@@ -52,7 +52,9 @@ interface Serving {
   slots: { used: number; free: number } | null
   /** Why nothing new begins. */
   stalled: string | null
-  /** Whether the hub has answered it recently. */
+  /** Whether it was enrolled at a hub when it started. */
+  enrolled: boolean | null
+  /** Whether the hub has answered it recently; null also where it is not enrolled. */
   connected: boolean | null
 }
 
@@ -70,7 +72,8 @@ async function serving(home: string): Promise<Serving | null> {
   const holder = holderOf(home)
   if (!holder) return null
   const { pid, command } = holder
-  const unknown = { pid, command, address: holder.address, version: null, slots: null, stalled: null, connected: null }
+  const untold = { version: null, slots: null, stalled: null, enrolled: null, connected: null }
+  const unknown = { pid, command, address: holder.address, ...untold }
   const address = holder.address === null ? null : await addressOf(home).catch(() => null)
   if (address === null) return unknown
   try {
@@ -84,6 +87,7 @@ async function serving(home: string): Promise<Serving | null> {
       version: typeof version === 'string' ? version : null,
       slots: typeof slots === 'number' && typeof free === 'number' ? { used: slots, free } : null,
       stalled: typeof stalled === 'string' ? stalled : null,
+      enrolled: gauge !== undefined,
       connected: gauge === undefined ? null : gauge === '1',
     }
   } catch {

@@ -29,8 +29,13 @@ export function metrics(daemon: Daemon, kit: DaemonKit) {
       gauge('cadre_stalled', '1 while nothing new begins, as on a full disk.', [[{}, stalled === null ? 0 : 1]]),
       gauge('cadre_outbox_changes', 'Changes that the hub has not acknowledged.', [[{}, left.changes]]),
       gauge('cadre_outbox_lines', 'Log lines that the hub has not acknowledged.', [[{}, left.lines]]),
-      gauge('cadre_hub_connected', '1 while the hub answers.', [[{}, daemon.remote?.connected() ? 1 : 0]]),
+      gauge('cadre_hub_connected', '1 while the hub answers. Absent where the daemon has no hub.', connected()),
     ].join('')
+  }
+
+  function connected(): Sample[] {
+    const { remote } = daemon
+    return remote ? [[{}, remote.connected() ? 1 : 0]] : []
   }
 
   function runsByState(): Sample[] {

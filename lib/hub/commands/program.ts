@@ -8,7 +8,10 @@ import { CadreError } from '../../error.ts'
 import { type HubFlags, hubConfig } from '../config.ts'
 import { addAccount, listAccounts, onHub, setPassword, suspendAccount } from './accounts.ts'
 
-const database = ['--database <location>', 'a SQLite file, or postgres://…'] as const
+const database = [
+  '--database <location>',
+  'a SQLite file, or postgres://… (CADRE_HUB_DATABASE, default <home>/hub.db; the home is CADRE_HOME, default ~/.cadre)',
+] as const
 const passwordStdin = ['--password-stdin', 'read the password from stdin instead of generating one'] as const
 
 /** Runs the command that the process was called with, and sets its exit code. */

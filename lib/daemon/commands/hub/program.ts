@@ -5,7 +5,7 @@ import { calledAs } from '../../../called-as.ts'
 import type { Act } from '../act.ts'
 import { collect } from '../options.ts'
 import { sinceOf as since } from '../since.ts'
-import { add, type Entry, HELP_GROUP, option, page } from './entry.ts'
+import { add, type Entry, HELP_GROUP, inRealm, option, page } from './entry.ts'
 import { PEOPLE } from './people-table.ts'
 import { PLACES } from './places-table.ts'
 import { WORK } from './work-table.ts'
@@ -27,8 +27,8 @@ const SINGLE: readonly Entry[] = [
     run: async (options, username) => (await session()).login(username, options),
   },
   {
-    usage: 'realm-token <realm>',
-    does: 'print a new token with which a daemon enrols in a realm',
+    usage: 'realm-token [realm]',
+    does: 'print a new token with which a daemon enrols in a realm, which need not be named if you have one',
     example: 'prod --name build-1',
     options: [option('--name <name>', 'name of the token')],
     run: async (options, realm) => (await session()).realmToken(realm, options),
@@ -49,13 +49,13 @@ const SINGLE: readonly Entry[] = [
     does: 'run a published team on a daemon of a realm',
     example: '@acme/repo-report --realm prod -i folder=/srv/app --wait',
     options: [
-      option('--realm <realm>', 'id, slug or name').makeOptionMandatory(),
+      inRealm,
       ...inputs,
       option('--name <name>', 'name of the run'),
       option('--workspace <name>', 'a workspace that the daemon must have'),
       option('--wait', 'follow the run to its end, and exit as it does; Ctrl-C twice cancels it'),
     ],
-    run: async (options, team) => (await packages()).dispatch(team, options as { realm: string }),
+    run: async (options, team) => (await packages()).dispatch(team, options),
   },
   {
     usage: 'status',

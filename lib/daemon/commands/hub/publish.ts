@@ -1,6 +1,7 @@
 // `publish` and `dispatch`: a team becomes a package, and runs on a daemon of a realm.
 
 import { commandLine } from '../../../called-as.ts'
+import { CadreError } from '../../../error.ts'
 import type { JsonObject } from '../../../json.ts'
 import { AddTeam, DownloadTeam, PublishTeam } from '../../../wire/hub-calls.ts'
 import { DispatchRun } from '../../../wire/hub-run-calls.ts'
@@ -47,7 +48,8 @@ export async function publish(path: string, options: PublishOptions): Promise<vo
 }
 
 export interface DispatchOptions extends Options, InputOptions {
-  realm: string
+  /** Needed only if there are several. */
+  realm?: string
   name?: string
   workspace?: string
   /** Follow the run to its end. */
@@ -59,12 +61,15 @@ export async function dispatch(team: string, options: DispatchOptions): Promise<
   const client = await hubOf(homeFolder(options.home), options)
   const realm_id = await realmIdOf(client, options.realm)
   const { name, workspace, json = false } = options
-  const job = await client.call(DispatchRun, {
+  const order = {
     realm_id,
     team,
     inputs: await givenInputs(client, team, options),
     ...(name !== undefined && { run_name: name }),
     ...(workspace !== undefined && { workspace }),
+  }
+  const job = await client.call(DispatchRun, order).catch(error => {
+    throw withCommand(error, options.realm ?? realm_id, team)
   })
   const line = `${job.run_id}  ${job.state}${job.waiting_for ? `, waiting for ${job.waiting_for}` : ''}\n`
   if (options.wait) {
@@ -76,6 +81,15 @@ export async function dispatch(team: string, options: DispatchOptions): Promise<
   }
   process.stdout.write(json ? `${JSON.stringify(job)}\n` : line)
   return EXIT.done
+}
+
+/** The hub names its route for a team that is not on the list of the realm. People are told the command. */
+function withCommand(error: unknown, realm: string, team: string): unknown {
+  const route = AddTeam.path.slice('/v1/'.length)
+  if (!(error instanceof CadreError) || !error.message.includes(route)) return error
+  const [name] = /^@[^@]+/.exec(team) ?? [team]
+  const command = `\`${commandLine('realms', 'add-team', realm, name)}\``
+  return new CadreError(error.code, error.message.replace(route, command))
 }
 
 /** The inputs of `-i`. They are text until the team's declaration says what type they have. */

@@ -38,7 +38,7 @@ export async function logout({ home: given }: HubOptions): Promise<void> {
 }
 
 /** Prints a new realm token, with which a daemon enrols (CADRE_REALM_TOKEN). The hub never shows it again. */
-export async function realmToken(realm: string, options: Options & { name?: string }): Promise<void> {
+export async function realmToken(realm: string | undefined, options: Options & { name?: string }): Promise<void> {
   const client = await hubOf(homeFolder(options.home), options)
   const minted = await client.call(GenerateToken, {
     type: 'realm',
