@@ -18,6 +18,7 @@ export {
   phaseWrites,
   problemWith,
   renderProblem,
+  retriesNoWrite,
   secretReader,
   teamsOf,
 } from './model/model.ts'

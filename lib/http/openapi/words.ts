@@ -77,6 +77,7 @@ const WORDS: Readonly<Record<string, string>> = {
   agent: 'The agent, as the team names it.',
   always: 'Whether it also runs after failures and a cancel.',
   artifacts: 'The files.',
+  asks_instead: 'Whether a person is asked after a lost reply, because its writes are not repeated.',
   attempt: 'Which attempt it is, from 1; a resume makes another.',
   begins: 'The beginning of an id.',
   below: 'Whether the runs below it are told of, too.',
