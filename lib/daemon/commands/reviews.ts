@@ -4,7 +4,7 @@
 import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
 import { CHOICES } from '../../run/engine.ts'
-import { type AskedReview, GetLogs, GetPhases, ListReviews } from '../../wire/daemon-calls.ts'
+import { type AskedReview, GetLogs, GetPhases, GetRun, ListReviews } from '../../wire/daemon-calls.ts'
 import type { Field } from '../../wire/forms.ts'
 import type { Callee } from '../calls/client.ts'
 import { createPaint, inline, type Paint, printable } from '../terminal/paint.ts'
@@ -52,6 +52,7 @@ async function describe(runs: Callee, review: AskedReview, { paint, place }: Vie
   const head = `${what}  ${paint.bold(name)}  ${clock(created_at)}  ${paint.dim(`run ${run_id}`)}`
   const lines = [
     head,
+    paint.dim(`  ${await whose(runs, run_id)}`),
     ...printable(prompt || reason)
       .split('\n')
       .map(line => `  ${line}`),
@@ -62,6 +63,12 @@ async function describe(runs: Callee, review: AskedReview, { paint, place }: Vie
   lines.push(...said.map(line => paint.dim(`  | ${line}`)), ...formLines(review.form))
   lines.push(`  takes ${oneOf(kind)}`, paint.dim(`  ${place.command('decide', id)}`))
   return lines
+}
+
+/** The team that asks, and the top run with its team, from which a person starts to look. */
+async function whose(runs: Callee, run_id: string): Promise<string> {
+  const { team, root_run_id, call_path } = await runs.call(GetRun, { run_id })
+  return run_id === root_run_id ? `of ${team}` : `of ${team}, in run ${root_run_id} of ${call_path[0]}`
 }
 
 interface Said {

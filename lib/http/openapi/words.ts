@@ -123,6 +123,7 @@ const WORDS: Readonly<Record<string, string>> = {
   parent_phase: 'The phase of the run above that started it; null for a top run.',
   parent_run_id: 'The run above; null for a top run.',
   phase: 'The name of the phase.',
+  place: 'The phases above the run, from the top one down, and the keys of items of maps.',
   position: 'Its place in the team, from 0.',
   phases: 'The phases, in the order of the file.',
   prompt: 'What the person is asked.',

@@ -4,7 +4,7 @@
 
 import { formatDuration } from '../../duration.ts'
 import { oneLine } from '../../one-line.ts'
-import type { RunError, Why, Written } from '../../wire/run-records.ts'
+import { doubtfulFirst, nameOfWrite, type RunError, type Why, type Written } from '../../wire/run-records.ts'
 
 /** Maximum number of failed phases for each of which there is a command that repeats it. */
 const PASSED_OVER = 3
@@ -253,11 +253,16 @@ function listText(lead: string, items: readonly string[]): string {
 
 function writtenText(written: readonly Written[] | null): string {
   if (written === null) return 'What was written outside is known on the daemon of the run only.'
-  if (written.length === 0) return 'Nothing was written outside that could be written twice.'
-  const shown = written.slice(0, 10).map(({ phase, entry, state, id, url }) => {
-    const what = url ?? id
-    return `${phase}${entry ? `/${entry}` : ''}${what ? ` (${what})` : ''}${state === 'done' ? '' : ', which may or may not have arrived'}`
-  })
+  if (written.length === 0) {
+    return 'Nothing was written outside that a repetition would write twice; writes that may be repeated are not recorded one by one.'
+  }
+  const shown = doubtfulFirst(written)
+    .slice(0, 10)
+    .map(write => {
+      const what = write.url ?? write.id
+      const doubt = write.state === 'done' ? '' : ', which may or may not have arrived'
+      return `${nameOfWrite(write)}${what ? ` (${what})` : ''}${doubt}`
+    })
   const more = written.length > 10 ? `, and ${written.length - 10} more` : ''
   return `Written outside: ${shown.join('; ')}${more}.`
 }

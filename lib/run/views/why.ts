@@ -95,9 +95,7 @@ function holderOf(store: Store, run: RunRow): string | null {
 
 /** The outside writes that must not happen twice, of a run and of all runs below it. */
 function writtenBelow(store: Store, run: RunRow, phasesOf: (row: RunRow) => readonly Phase[]): Written[] {
-  return store.receipts
-    .below(run.root_id, run.tree_key)
-    .map(receipt => written(receipt, phasesOf(store.runs.get(receipt.run_id)!)[receipt.position]!.name))
+  return written(store, store.receipts.below(run.root_id, run.tree_key), phasesOf)
 }
 
 /** The phase that failed first and so decided the end of a run, or for which the run waits. */
