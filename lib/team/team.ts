@@ -17,6 +17,7 @@ export {
   needsOfBundle,
   phaseWrites,
   problemWith,
+  readersOf,
   renderProblem,
   retriesNoWrite,
   secretReader,

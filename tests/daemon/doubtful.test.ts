@@ -77,3 +77,44 @@ test('a review names the key that the entry itself sends', async () => {
   expect(stdout).toContain(', idempotency-key for-grace\n')
   expect(stdout).toContain('\n  of @local/post\n')
 }, 60_000)
+
+test('a value that a phase completed by hand lacks is given by repeating that phase, which sends nothing again', async () => {
+  await using server = recorder()
+  const home = folder()
+  const say = async (...args: string[]) => (await command(args, { home })).stdout
+  const output = 'outputs: [{ name: status, type: number, value: "{{ phases.post.data.status }}" }]\n'
+  const sub = (url: URL) => post(url, '') + output
+  const path = files({ 'team.yml': EACH.replace('[ada, grace]', '[grace]'), 'post/team.yml': sub(server.url) })
+  const token = ['-i', 'token=hidden-token']
+  expect((await command(['run', path, ...token], { home })).code).toBe(3)
+  const decided = await command(['decide', 'last', 'complete'], { home })
+  expect(decided.stderr).toContain('completed post, without data and files, although output status reads its result\n')
+
+  const { run_id } = JSON.parse(await say('show', 'last', '--json'))
+  const why = await say('why', 'last')
+  expect(why).toContain('No such key: status')
+  expect(why).toContain(
+    '\nPhase post was completed by hand, and its result is read there: repeat it, and decide with --values, which become its data.\n',
+  )
+  expect(why).not.toContain('correct team.yml')
+  expect(why).toEndWith(` resume ${run_id} --from each\n`)
+  expect((await command(['resume', run_id, '--from', 'each', ...token], { home })).code).toBe(3)
+  const values = ['--values', '{"status":201}']
+  expect((await command(['decide', 'last', 'complete', ...values], { home })).code).toBe(0)
+  expect(server.keys.length).toBe(1)
+}, 60_000)
+
+test('so it is where a phase reads the value', async () => {
+  await using server = recorder()
+  const home = folder()
+  const tell = `  - { name: tell, agent: exec, depends_on: [post], env: { S: "{{ phases.post.data.status }}" }, commands: [{ name: c, run: "true" }] }\n`
+  const path = files({ 'team.yml': post(server.url, '') + tell })
+  const inputs = ['-i', 'name=grace', '-i', 'token=hidden-token']
+  expect((await command(['run', path, ...inputs], { home })).code).toBe(3)
+  expect((await command(['decide', 'last', 'complete'], { home })).stderr).toContain(
+    'although phase tell reads its result',
+  )
+  expect((await command(['why', 'last'], { home })).stdout).toMatch(
+    /\nPhase post was completed by hand, .*\n(.*\n)+.* resume \S+ --from post\n$/,
+  )
+}, 60_000)

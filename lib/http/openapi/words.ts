@@ -127,6 +127,7 @@ const WORDS: Readonly<Record<string, string>> = {
   position: 'Its place in the team, from 0.',
   phases: 'The phases, in the order of the file.',
   prompt: 'What the person is asked.',
+  readers: 'The outputs and phases that read the result of the phase.',
   recursive: 'Whether the team is already above this place, so that it calls itself.',
   repeats: 'The phases that run again.',
   required: 'Whether it must be given.',
