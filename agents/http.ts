@@ -5,7 +5,7 @@
 //
 // An unexpected status (default: anything outside 200–299) fails the phase and writes nothing. The body is streamed
 // unchanged to files/<phase>/<name>. `data` has status, bytes, content_type, etag, and `json` up to 256 KiB. The effect
-// follows from the method (GET and HEAD read, PUT and DELETE idempotent, the rest once) unless `effect` is given. A
+// follows from the method (GET, HEAD and OPTIONS read, PUT and DELETE idempotent, the rest once) unless `effect` is given. A
 // `once` request has an Idempotency-Key header that is the same in all attempts. `timeout` (60s) limits the wait for a
 // reply and for each further part of it. While a large file is sent, it starts anew with each part that the server
 // accepts. The agent has no settings: put credentials into `headers`, from a `secret` input.
@@ -64,7 +64,7 @@ const common = (method: 'GET' | 'POST') => ({
   effect: Type.Optional(
     Type.Enum(['read', 'idempotent', 'once'], {
       description:
-        'What the request changes, where its method says something else. A `once` request is not sent again.',
+        'After a lost reply, a `once` request (default of POST and PATCH) is not sent again; the others are.',
     }),
   ),
 })

@@ -14,6 +14,7 @@ import {
   needsOfBundle,
   type Phase,
   phaseWrites,
+  retriesNoWrite,
   type StandardPhase,
   teamsOf,
   type Write,
@@ -57,8 +58,26 @@ function heldBy(bundle: Bundle, inputs: JsonObject, complete: boolean) {
   }
 }
 
+/** What a person may not expect of a valid team. */
+export function notesOf({ catalogue }: Pick<Stock, 'catalogue'>, bundle: Bundle): string[] {
+  return [...unheldKeys(bundle), ...idleRetries(catalogue, bundle)]
+}
+
+/** Says of each phase with `retry` whose writes are never repeated that a person is asked instead. */
+function idleRetries(catalogue: Stock['catalogue'], bundle: Bundle): string[] {
+  return teamsOf(bundle).flatMap(([, { phases }]) =>
+    phases
+      .filter(phase => phase.type === 'standard' && retriesNoWrite(catalogue, phase))
+      .map(
+        ({ name, place }) =>
+          `${place}: phase ${name} writes \`once\`, so \`retry\` repeats nothing after a lost reply, a 408 or a 5xx, and a ` +
+          'person is asked (an entry of http that may be repeated says `effect: idempotent`)',
+      ),
+  )
+}
+
 /** Says of each sub-team with a key that its sub-runs do not hold it. */
-export function unheldKeys(bundle: Bundle): string[] {
+function unheldKeys(bundle: Bundle): string[] {
   return teamsOf(bundle).flatMap(([key, { name, key: held }]) =>
     key === bundle.root || !held
       ? []
@@ -100,7 +119,11 @@ function planTeam(
       if (phase.type === 'standard') {
         writes.push(...phaseWrites(stock.catalogue, phase, path).map(toWrite))
         const requests = requestsOf(stock, phase)
-        return requests.length > 0 ? { ...planned, requests } : planned
+        return {
+          ...planned,
+          ...(retriesNoWrite(stock.catalogue, phase) && { asks_instead: true }),
+          ...(requests.length > 0 && { requests }),
+        }
       }
       return { ...planned, below: planTeam(stock, bundle, phase.team, [...above, key], place, writes) }
     }),

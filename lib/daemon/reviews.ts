@@ -3,8 +3,7 @@
 import { CadreError } from '../error.ts'
 import type { Engine, Store } from '../run/engine.ts'
 import { type Decision, type ReviewRecord, type ReviewRow, reviewRecord } from '../run/engine.ts'
-import type { Bundle, GatePhase, Phase } from '../team/team.ts'
-import { inputsFor } from '../team/team.ts'
+import { type Bundle, type GatePhase, inputsFor, type Phase, readersOf, type Team } from '../team/team.ts'
 import type { AskedReview } from '../wire/daemon-calls.ts'
 
 /** What a review needs from an engine, or from a database without one. */
@@ -20,7 +19,13 @@ export function listReviewRecords(source: ReviewSource, filter: Filter): { revie
   const asked = (row: (typeof rows)[number]): AskedReview => {
     const phase = phaseOf(source, row)
     const form = row.kind === 'gate' && phase.type === 'gate' ? (phase.review?.inputs ?? []) : []
-    return { ...reviewRecord(row, phase.name, row.run_name), form: [...form] }
+    const record = reviewRecord(row, phase.name, row.run_name)
+    const isCompletable = row.kind === 'escalation' && row.state === 'pending'
+    return {
+      ...record,
+      form: [...form],
+      ...(isCompletable && { readers: readersOf(teamOf(source, row), phase.name) }),
+    }
   }
   return { reviews: rows.map(asked), total }
 }
@@ -66,6 +71,10 @@ function filledIn({ inputs }: NonNullable<GatePhase['review']>, { values: given 
 }
 
 function phaseOf(source: ReviewSource, { run_id, position }: Pick<ReviewRow, 'run_id' | 'position'>): Phase {
+  return teamOf(source, { run_id }).phases[position]!
+}
+
+function teamOf(source: ReviewSource, { run_id }: Pick<ReviewRow, 'run_id'>): Team {
   const row = source.store.runs.get(run_id)!
-  return source.bundle(row.bundle_id).team(row.team_key).phases[position]!
+  return source.bundle(row.bundle_id).team(row.team_key)
 }

@@ -17,7 +17,9 @@ export {
   needsOfBundle,
   phaseWrites,
   problemWith,
+  readersOf,
   renderProblem,
+  retriesNoWrite,
   secretReader,
   teamsOf,
 } from './model/model.ts'

@@ -100,7 +100,12 @@ export const ResumeRun = call(
 )
 
 /** A review with the fields that its answer asks for; an escalation asks for none. */
-const AskedReview = Type.Object({ ...ReviewRecord.properties, form: Type.Array(Field) })
+const AskedReview = Type.Object({
+  ...ReviewRecord.properties,
+  form: Type.Array(Field),
+  /** Of an escalation that waits: the outputs and phases that read the result of its phase. A hub does not know. */
+  readers: Type.Optional(Type.Object({ outputs: Type.Array(AnyText), phases: Type.Array(AnyText) })),
+})
 export type AskedReview = Static<typeof AskedReview>
 export const ListReviews = call(
   '/v1/reviews/list',

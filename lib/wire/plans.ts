@@ -16,6 +16,8 @@ const PHASE = {
   action: Type.Optional(AnyText),
   /** How often it is tried, the first time included; absent for once. */
   max_attempts: Type.Optional(Type.Integer()),
+  /** After a lost reply its writes are not repeated: a person is asked. */
+  asks_instead: Type.Optional(Type.Boolean()),
   /** Milliseconds, per attempt. */
   timeout: Type.Optional(Type.Integer()),
   /** It runs after failures and a cancel, too. */

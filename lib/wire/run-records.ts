@@ -130,6 +130,8 @@ export type AttemptRecord = Static<typeof AttemptRecord>
 /** A write to another system that must not happen twice. */
 export const Written = Type.Object({
   run_id: AnyText,
+  /** The phases above the run that wrote, from the top one down, and the keys of items of maps. */
+  place: Type.Array(AnyText),
   phase: AnyText,
   entry: AnyText,
   state: Type.Enum(['sent', 'done', 'unknown']),
@@ -138,6 +140,17 @@ export const Written = Type.Object({
   url: NullableText,
 })
 export type Written = Static<typeof Written>
+
+/** What people call a write, such as `each/ADA/post/reply.json`. */
+export function nameOfWrite({ place, phase, entry }: Pick<Written, 'place' | 'phase' | 'entry'>): string {
+  return [...place, phase, entry].filter(Boolean).join('/')
+}
+
+/** Those first of which nobody knows whether they arrived. */
+export function doubtfulFirst(all: readonly Written[]): Written[] {
+  const [doubtful, done] = [all.filter(({ state }) => state !== 'done'), all.filter(({ state }) => state === 'done')]
+  return [...doubtful, ...done]
+}
 
 /** `runs/history`: what happened in a run before what `runs/phases` tells, and what its phases wrote outside. */
 export const History = Type.Object({ attempts: Type.Array(AttemptRecord), written: Type.Array(Written) })

@@ -335,7 +335,7 @@ describe('runs of the hub', () => {
     const id = await untilReview()
     const text = await says('reviews --hub')
     expect(text).toMatch(
-      /^gate +gate .*\n {2}Go on\?\n {2}answer +string, required\n {2}note +string\n {2}takes approve or reject\n.* decide \S+ --hub\n$/,
+      /^gate +gate .*\n {2}of @acme\/ask\n {2}Go on\?\n {2}answer +string, required\n {2}note +string\n {2}takes approve or reject\n.* decide \S+ --hub\n$/,
     )
     expect(text).toBe((await says('reviews', here())).replace(/(decide \S+)\n$/, '$1 --hub\n'))
     const watched = await run('watch last --hub')

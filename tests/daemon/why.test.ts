@@ -43,7 +43,7 @@ test('the leaf stands first, many lines of a command in one, and the commands to
       /^Sub-run .* because its phase a \(exec\) failed: command c exited with code 3: one \/ two\.$/,
     ),
     expect.stringMatching(/^Run .* because its phase t \(team\) did\.$/),
-    'Nothing was written outside that could be written twice.',
+    'Nothing was written outside that a repetition would write twice; writes that may be repeated are not recorded one by one.',
     expect.stringMatching(new RegExp(`daemon.ts logs ${leaf} --phase a$`)),
     expect.stringMatching(new RegExp(`daemon.ts resume ${run_id}$`)),
   ])

@@ -138,6 +138,7 @@ describe('a map behind the phase', () => {
       repeats: ['list', 'each', 'after'],
       written: ['a', 'b', 'c'].map(k => ({
         run_id: before[k]!,
+        place: ['each', k],
         phase: 'post',
         entry: 't',
         state: 'done',

@@ -42,6 +42,7 @@ export async function whyAtHub(client: HubClient, runId: string): Promise<Why> {
     written: null,
     review: run.state === 'awaiting_input' ? await reviewOf(client, chain.at(-1)!.run_id) : null,
     holder: null,
+    unfilled: null,
     failedItems: false,
   })
   const heard = await withoutSilent(found, query => client.call(GetHubLogs, query))

@@ -7,7 +7,7 @@ import { openSettings } from '../../settings/settings.ts'
 import { PlanTeam, ValidateTeam } from '../../wire/daemon-calls.ts'
 import { Bundles } from '../bundle-cache.ts'
 import { Packages } from '../packages.ts'
-import { namesOf, planRun, unheldKeys } from '../plan.ts'
+import { namesOf, notesOf, planRun } from '../plan.ts'
 import { loadTeam, type Stock, secretUsers } from '../start-run.ts'
 import { answer, answering } from './answers.ts'
 import { type Callee, withHome } from './client.ts'
@@ -36,7 +36,7 @@ async function fromThisProcess(home: string, log: Log): Promise<Callee> {
         inputs: [...bundle.team(bundle.root).inputs],
         secrets: namesOf(users),
         missing_secrets: stock.settings.missingSecrets(users),
-        notes: unheldKeys(bundle),
+        notes: notesOf(stock, bundle),
       }
     }),
     answer(PlanTeam, async request => {

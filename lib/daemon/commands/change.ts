@@ -2,6 +2,7 @@
 
 import { CadreError } from '../../error.ts'
 import { GetRun } from '../../wire/daemon-calls.ts'
+import { nameOfWrite } from '../../wire/run-records.ts'
 import { ENDED_RUN_STATES } from '../../wire/states.ts'
 import { inputsOfRun } from '../calls/run-answers.ts'
 import { homeFolder } from '../home.ts'
@@ -78,7 +79,7 @@ export async function resume(typed: string, options: ResumeOptions): Promise<num
   if (written.length > 0) {
     const shown = written
       .slice(0, 10)
-      .map(({ phase, entry, url, id }) => `${phase}/${entry}${(url ?? id) ? ` (${url ?? id})` : ''}`)
+      .map(write => `${nameOfWrite(write)}${(write.url ?? write.id) ? ` (${write.url ?? write.id})` : ''}`)
     const more = written.length > 10 ? `, and ${written.length - 10} more` : ''
     say(`already written, and not sent again: ${shown.join('; ')}${more}`)
   }

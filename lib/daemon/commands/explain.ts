@@ -2,6 +2,7 @@
 
 import { sizeText } from '../../size.ts'
 import { GetPhases, GetRun, GetWhy } from '../../wire/daemon-calls.ts'
+import { doubtfulFirst, nameOfWrite } from '../../wire/run-records.ts'
 import { createPaint, inline, printable, stateWord, symbol } from '../terminal/paint.ts'
 import { clock, table } from '../terminal/table.ts'
 import { placeOf } from './place-of.ts'
@@ -72,10 +73,10 @@ export async function showRun(typed: string, { json, ...where }: Options): Promi
     ...section(
       'written outside',
       table(
-        written.map(({ phase, entry, state, url, id }) => [
-          [phase, entry].filter(Boolean).join('/'),
-          state === 'done' ? 'arrived' : 'may have arrived',
-          inline(url ?? id ?? ''),
+        doubtfulFirst(written).map(write => [
+          inline(nameOfWrite(write)),
+          write.state === 'done' ? 'arrived' : 'may or may not have arrived',
+          inline(write.url ?? write.id ?? ''),
         ]),
       ),
     ),

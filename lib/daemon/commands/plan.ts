@@ -75,11 +75,14 @@ function keyText({ key, limit, when_full }: NonNullable<Plan['concurrency']>): s
 const REQUESTS = 3
 
 /** How a phase is carried out, where that is not the usual way. */
-function waysOf({ reviewers, always, max_attempts, timeout, on_failure, requests = [] }: PlannedPhase): string[] {
+function waysOf(phase: PlannedPhase): string[] {
+  const { reviewers, always, max_attempts, asks_instead, timeout, on_failure, requests = [] } = phase
   return [
     ...(reviewers ? [`asks ${reviewers.includes('any') ? 'a person' : reviewers.join(', ')}`] : []),
     ...(always ? ['always'] : []),
-    ...(max_attempts === undefined ? [] : [`${max_attempts} attempts`]),
+    ...(max_attempts === undefined
+      ? []
+      : [`${max_attempts} attempts${asks_instead ? ', but a person is asked after a lost reply' : ''}`]),
     ...(timeout === undefined ? [] : [`timeout ${formatDuration(timeout)}`]),
     ...(on_failure === undefined ? [] : [`on_failure: ${on_failure}`]),
     ...requests.slice(0, REQUESTS).map(({ method, url }) => inline(`${method} ${url}`)),

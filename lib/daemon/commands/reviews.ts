@@ -4,7 +4,8 @@
 import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
 import { CHOICES } from '../../run/engine.ts'
-import { type AskedReview, GetLogs, GetPhases, ListReviews } from '../../wire/daemon-calls.ts'
+import { listed } from '../../spelling.ts'
+import { type AskedReview, GetLogs, GetPhases, GetRun, ListReviews } from '../../wire/daemon-calls.ts'
 import type { Field } from '../../wire/forms.ts'
 import type { Callee } from '../calls/client.ts'
 import { createPaint, inline, type Paint, printable } from '../terminal/paint.ts'
@@ -52,6 +53,7 @@ async function describe(runs: Callee, review: AskedReview, { paint, place }: Vie
   const head = `${what}  ${paint.bold(name)}  ${clock(created_at)}  ${paint.dim(`run ${run_id}`)}`
   const lines = [
     head,
+    paint.dim(`  ${await whose(runs, run_id)}`),
     ...printable(prompt || reason)
       .split('\n')
       .map(line => `  ${line}`),
@@ -62,6 +64,12 @@ async function describe(runs: Callee, review: AskedReview, { paint, place }: Vie
   lines.push(...said.map(line => paint.dim(`  | ${line}`)), ...formLines(review.form))
   lines.push(`  takes ${oneOf(kind)}`, paint.dim(`  ${place.command('decide', id)}`))
   return lines
+}
+
+/** The team that asks, and the top run with its team, from which a person starts to look. */
+async function whose(runs: Callee, run_id: string): Promise<string> {
+  const { team, root_run_id, call_path } = await runs.call(GetRun, { run_id })
+  return run_id === root_run_id ? `of ${team}` : `of ${team}, in run ${root_run_id} of ${call_path[0]}`
 }
 
 interface Said {
@@ -138,7 +146,7 @@ export async function decide(typed: string, word: string | undefined, options: D
     ...(values && { values }),
   }
   const { runner, result } = await place.open('decide', runner => runner.decide(reviewId, answer))
-  process.stderr.write(`${DONE[decision]} ${review.phase}${decision === 'complete' ? resultOf(values) : ''}\n`)
+  process.stderr.write(`${DONE[decision]} ${review.phase}${decision === 'complete' ? resultOf(values, review) : ''}\n`)
   if (runner.host) return watch(runner, result.run_id, { place, json: false })
   process.stderr.write(`the run goes on: ${place.command('watch', result.run_id)}\n`)
   return EXIT.done
@@ -156,8 +164,11 @@ const DONE: Readonly<Record<Choice, string>> = {
 }
 
 /** What a phase has as its result that a person completes by hand: phases after it may count on more. */
-function resultOf(values: JsonObject | null): string {
-  return values === null ? ', without data and files' : ', with these values as its data and without files'
+function resultOf(values: JsonObject | null, { readers = { outputs: [], phases: [] } }: AskedReview): string {
+  if (values !== null) return ', with these values as its data and without files'
+  const names = [...readers.phases.map(name => `phase ${name}`), ...readers.outputs.map(name => `output ${name}`)]
+  const read = names.length === 0 ? '' : `, although ${listed(names)} read${names.length === 1 ? 's' : ''} its result`
+  return `, without data and files${read}`
 }
 
 /** The decisions that a review takes. */

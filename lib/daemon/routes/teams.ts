@@ -7,7 +7,7 @@ import { Type } from '../../type.ts'
 import { PlanTeam, ValidateTeam } from '../../wire/daemon-calls.ts'
 import type { Daemon } from '../daemon.ts'
 import type { DaemonKit } from '../kit.ts'
-import { namesOf, planRun, unheldKeys } from '../plan.ts'
+import { namesOf, notesOf, planRun } from '../plan.ts'
 import { loadTeam, missingSettings, secretUsers } from '../start-run.ts'
 import { Name } from './bodies.ts'
 
@@ -39,7 +39,7 @@ export const teams = (daemon: Daemon, kit: DaemonKit) =>
           missing_settings: missingSettings(daemon, bundle),
           secrets: namesOf(users),
           missing_secrets: daemon.settings.missingSecrets(users),
-          notes: unheldKeys(bundle),
+          notes: notesOf(daemon, bundle),
         }
       },
       { access: HERE, body: Validate, data: ValidateTeam.data, detail: { summary: 'Check a team' } },

@@ -225,6 +225,7 @@ async function perform(
     attempt: attempt.attempt,
     entry: name,
     label: name === '' ? `what phase ${attempt.phase.name} writes` : name,
+    sent: requestText(handler, entry, idempotencyKey(runId, position, name)),
     stopped,
     mask,
     send,
@@ -232,6 +233,23 @@ async function perform(
     find: handler.find && find,
   })
 }
+
+/**
+ * The request of an entry that says its address itself, as those of http do. Without its query, which may have keys that
+ * nobody told cadre about.
+ */
+function requestText({ entry: schema }: Handler, { url, method, headers }: JsonObject, key: string): string {
+  const address = typeof url === 'string' ? URL.parse(url) : null
+  const used = method ?? (schema.properties?.method as { default?: string } | undefined)?.default
+  if (!address || !used) return ''
+  const own = isObject(headers)
+    ? Object.entries(headers).find(([name]) => name.toLowerCase() === KEY_HEADER)
+    : undefined
+  return `sent: ${used} ${address.origin}${address.pathname}, ${KEY_HEADER} ${own?.[1] ?? key}`
+}
+
+/** https://datatracker.ietf.org/doc/html/draft-ietf-httpapi-idempotency-key-header */
+const KEY_HEADER = 'idempotency-key'
 
 /** Turns an error that a handler throws before it returns a promise into a rejection. */
 async function called<T>(call: () => Promise<T> | T): Promise<T> {
@@ -346,7 +364,7 @@ async function failure(thrown: unknown, signal: AbortSignal, around: Surrounding
   if (signal.aborted && !timedOut(signal)) return { kind: 'cancelled' }
   if (thrown instanceof UnknownWrite) {
     const error = around.mask<RunError>({ code: 'unknown', message: thrown.message, hint: 'look outside, then decide' })
-    return { kind: 'unknown', error, entries: [thrown.entry] }
+    return { kind: 'unknown', error, entries: [thrown.entry], sent: around.mask(thrown.sent) }
   }
   if (timedOut(signal)) {
     const error = { code: 'timeout', message: textOf(signal.reason) }

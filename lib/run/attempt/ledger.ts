@@ -14,10 +14,13 @@ import type { Store } from '../store/store.ts'
 export class UnknownWrite extends Error {
   override readonly name = 'UnknownWrite'
   readonly entry: string
+  /** What was sent, for the person who looks for it; empty where the entry does not say it. */
+  readonly sent: string
 
-  constructor(entry: string, message: string, cause?: unknown) {
+  constructor({ entry, sent }: Pick<Write, 'entry' | 'sent'>, message: string, cause?: unknown) {
     super(message, { cause })
     this.entry = entry
+    this.sent = sent
   }
 }
 
@@ -28,6 +31,8 @@ export interface Write {
   entry: string
   /** What messages call it: the entry, or the phase whose only call it is. */
   label: string
+  /** The request without what may be secret, for a person; empty where the entry does not say it. */
+  sent: string
   /** Aborted by a cancel or by the stop of the daemon, but not by the clock of the attempt. */
   stopped: AbortSignal
   /** Masks secrets, as in every recorded result. */
@@ -110,7 +115,7 @@ export class Ledger {
    * receipt is removed. Asks at once, and a second time when the request may still have been under way.
    */
   async #ask(write: Write, sentBy: number, doubt: string, cause?: unknown): Promise<AgentResult | null> {
-    if (!write.find) throw new UnknownWrite(write.entry, doubt, cause)
+    if (!write.find) throw new UnknownWrite(write, doubt, cause)
     let found: AgentResult | null
     try {
       found = await write.find()
@@ -123,7 +128,7 @@ export class Ledger {
         found = await write.find()
       }
     } catch (thrown) {
-      throw new UnknownWrite(write.entry, `${doubt}; asking for it failed: ${textOf(thrown)}`, thrown)
+      throw new UnknownWrite(write, `${doubt}; asking for it failed: ${textOf(thrown)}`, thrown)
     }
     if (!found) await this.#clear(write, sentBy)
     return found

@@ -27,8 +27,9 @@ export function conclude(work: Work, live: LiveRun, position: number, outcome: O
   const { error } = outcome
   if (outcome.kind === 'unknown') {
     if (asksNobody) return endPhase(work, live, position, 'failed', { error })
-    const { entries } = outcome
-    return ask(work, live, position, { kind: 'escalation', reason: 'unknown', entries, prompt: error.message, error })
+    const { entries, sent } = outcome
+    const prompt = [error.message, sent].filter(Boolean).join('\n')
+    return ask(work, live, position, { kind: 'escalation', reason: 'unknown', entries, prompt, error })
   }
   const { failures } = live.phases[position]!
   if (!outcome.retryable || failures + 1 >= phase.retry.attempts || asksNobody) {

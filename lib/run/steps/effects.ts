@@ -11,7 +11,7 @@ export type Outcome =
   | { kind: 'failed'; error: RunError; retryable: boolean }
   | { kind: 'cancelled' }
   /** It may or may not have written `entries` outside: a person has to decide. */
-  | { kind: 'unknown'; error: RunError; entries: string[] }
+  | { kind: 'unknown'; error: RunError; entries: string[]; sent: string }
 
 /** What has to be done outside before a team or map phase can continue, or a run can end. */
 export type ErrandKind =

@@ -65,9 +65,7 @@ export function planResume(work: Work, runId: string, { from = null, failed = fa
   return {
     run_id: runId,
     repeats: team.phases.filter(phase => repeated.has(phase.index)).map(phase => phase.name),
-    written: again.map(receipt =>
-      written(receipt, teamOf(work, store.runs.get(receipt.run_id)!).phases[receipt.position]!.name),
-    ),
+    written: written(store, again, row => teamOf(work, row).phases),
   }
 }
 

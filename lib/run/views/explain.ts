@@ -4,7 +4,7 @@
 
 import { formatDuration } from '../../duration.ts'
 import { oneLine } from '../../one-line.ts'
-import type { RunError, Why, Written } from '../../wire/run-records.ts'
+import { doubtfulFirst, nameOfWrite, type RunError, type Why, type Written } from '../../wire/run-records.ts'
 
 /** Maximum number of failed phases for each of which there is a command that repeats it. */
 const PASSED_OVER = 3
@@ -58,6 +58,8 @@ export interface WhyFacts {
   review: string | null
   /** The run that holds the key for which the run waits. */
   holder: string | null
+  /** A phase of the last run of the chain that a person completed, and whose result is read where that run failed. */
+  unfilled: string | null
   /** Whether `resume --failed` finds items to repeat. A hub does not offer it. */
   failedItems: boolean
 }
@@ -79,7 +81,7 @@ export function explain(facts: WhyFacts): Omit<Why, 'text'> {
   )
   const parts = [
     ...leafFirst(chain.map(sentence)),
-    endsTheSame(chain.at(-1)!) ? INCURABLE : '',
+    facts.unfilled !== null ? byHand(facts.unfilled) : endsTheSame(chain.at(-1)!) ? INCURABLE : '',
     listText('Failed, too:', chain.flatMap(othersIn)),
     listText('Failed and passed over:', tolerated),
     listText('Could not be told, or may not have been:', undelivered),
@@ -102,6 +104,9 @@ export function explain(facts: WhyFacts): Omit<Why, 'text'> {
 const endsTheSame = ({ state, reason }: RunFacts): boolean => state === 'failed' && reason === 'outputs'
 const INCURABLE =
   'A resume would end the same, because a run uses its team as it was at the start: correct team.yml, and start it again.'
+
+const byHand = (phase: string): string =>
+  `Phase ${phase} was completed by hand, and its result is read there: repeat it, and decide with --values, which become its data.`
 
 /** Maximum length of an error that is only mentioned. */
 const MENTIONED = 160
@@ -140,6 +145,7 @@ function nextCommands(facts: WhyFacts): string[][] {
     case 'completed':
       return [['show', run.run_id], ...repeats(facts)]
     case 'failed':
+      if (facts.unfilled !== null) return [['show', leaf.run_id], repeatOf(facts, facts.unfilled)]
       return endsTheSame(leaf) ? [['show', leaf.run_id]] : [logs, resume, ...repeatsOfItems(facts)]
     case 'cancelled':
       return [resume, ...repeatsOfItems(facts)]
@@ -151,6 +157,14 @@ function nextCommands(facts: WhyFacts): string[][] {
     default:
       return [['watch', root_run_id], logs]
   }
+}
+
+/** What repeats a phase of the last run of the chain. A resume names a phase of the top run. */
+function repeatOf({ root_run_id, root_state, chain }: WhyFacts, phase: string): string[] {
+  const [run, ...below] = chain
+  const ended = root_state === 'failed' || root_state === 'cancelled'
+  if (run.run_id !== root_run_id || !ended) return ['why', root_run_id]
+  return ['resume', root_run_id, '--from', below.length === 0 ? phase : run.cause!.name]
 }
 
 /** The commands that repeat what failed in a completed run. Only a top run is resumed, and a sub-run names it. */
@@ -253,11 +267,16 @@ function listText(lead: string, items: readonly string[]): string {
 
 function writtenText(written: readonly Written[] | null): string {
   if (written === null) return 'What was written outside is known on the daemon of the run only.'
-  if (written.length === 0) return 'Nothing was written outside that could be written twice.'
-  const shown = written.slice(0, 10).map(({ phase, entry, state, id, url }) => {
-    const what = url ?? id
-    return `${phase}${entry ? `/${entry}` : ''}${what ? ` (${what})` : ''}${state === 'done' ? '' : ', which may or may not have arrived'}`
-  })
+  if (written.length === 0) {
+    return 'Nothing was written outside that a repetition would write twice; writes that may be repeated are not recorded one by one.'
+  }
+  const shown = doubtfulFirst(written)
+    .slice(0, 10)
+    .map(write => {
+      const what = write.url ?? write.id
+      const doubt = write.state === 'done' ? '' : ', which may or may not have arrived'
+      return `${nameOfWrite(write)}${what ? ` (${what})` : ''}${doubt}`
+    })
   const more = written.length > 10 ? `, and ${written.length - 10} more` : ''
   return `Written outside: ${shown.join('; ')}${more}.`
 }

@@ -43,6 +43,6 @@ export function runHistory(store: Store, runId: string, bundleOf: (id: string) =
   const { phases } = bundleOf(run.bundle_id).team(run.team_key)
   return {
     attempts: store.attempts.of(runId).map(row => attemptRecord(row, phases[row.position]!.name)),
-    written: store.receipts.ofRun(runId).map(receipt => written(receipt, phases[receipt.position]!.name)),
+    written: written(store, store.receipts.ofRun(runId), () => phases),
   }
 }

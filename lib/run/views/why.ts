@@ -1,9 +1,9 @@
 // Why a run ended as it did, from the rows of this machine. explain.ts puts it into words.
 
 import { CadreError } from '../../error.ts'
-import type { Bundle, Phase } from '../../team/team.ts'
+import { type Bundle, type Phase, readersOf, type Team } from '../../team/team.ts'
 import type { Why } from '../../wire/run-records.ts'
-import { type PhaseRow, parse, type RunRow, runEnded } from '../core/core.ts'
+import { type PhaseRow, parse, type RunError, type RunRow, runEnded } from '../core/core.ts'
 import { type Written, written } from '../steps/steps.ts'
 import type { Store } from '../store/store.ts'
 import { explain, type PhaseFacts, type RunFacts } from './explain.ts'
@@ -15,7 +15,8 @@ export type { Why }
 export function why(store: Store, runId: string, bundleOf: (id: string) => Bundle): Omit<Why, 'text'> {
   const run = store.runs.get(runId)
   if (!run) throw new CadreError('not_found', `there is no run ${runId}`)
-  const phasesOf = (row: RunRow) => bundleOf(row.bundle_id).team(row.team_key).phases
+  const teamOf = (row: RunRow) => bundleOf(row.bundle_id).team(row.team_key)
+  const phasesOf = (row: RunRow) => teamOf(row).phases
   const chain: RunFacts[] = []
   let leaf = run
   for (let row: RunRow | null = run; row; ) {
@@ -35,6 +36,7 @@ export function why(store: Store, runId: string, bundleOf: (id: string) => Bundl
     written: writtenBelow(store, run, phasesOf),
     review: run.state === 'awaiting_input' ? reviewOf(store, leaf) : null,
     holder: run.state === 'queued' ? holderOf(store, run) : null,
+    unfilled: unfilledIn(store, leaf, teamOf(leaf)),
     failedItems: runEnded(run.state) && hasFailedItems(store, run, phasesOf),
   })
 }
@@ -95,9 +97,24 @@ function holderOf(store: Store, run: RunRow): string | null {
 
 /** The outside writes that must not happen twice, of a run and of all runs below it. */
 function writtenBelow(store: Store, run: RunRow, phasesOf: (row: RunRow) => readonly Phase[]): Written[] {
-  return store.receipts
-    .below(run.root_id, run.tree_key)
-    .map(receipt => written(receipt, phasesOf(store.runs.get(receipt.run_id)!)[receipt.position]!.name))
+  return written(store, store.receipts.below(run.root_id, run.tree_key), phasesOf)
+}
+
+/** A phase that a person completed, and whose result is read where the run failed: by a phase, or by an output. */
+function unfilledIn(store: Store, run: RunRow, team: Team): string | null {
+  if (run.state !== 'failed') return null
+  const rows = store.phases.of(run.id)
+  const cause = causeOf(run, rows, team.phases)
+  if (cause ? parse<RunError>(cause.error)?.code !== 'invalid_request' : run.reason !== 'outputs') return null
+  const unfilled = rows.find(({ position, attempt, state }) => {
+    const { outputs, phases } = readersOf(team, team.phases[position]!.name)
+    const isRead = cause ? phases.includes(team.phases[cause.position]!.name) : outputs.length > 0
+    const asked = () => store.reviews.of(run.id, position)
+    return (
+      state === 'completed' && isRead && asked().some(each => each.attempt === attempt && each.decision === 'complete')
+    )
+  })
+  return unfilled ? team.phases[unfilled.position]!.name : null
 }
 
 /** The phase that failed first and so decided the end of a run, or for which the run waits. */

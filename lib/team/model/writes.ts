@@ -29,13 +29,38 @@ export function listenerWrites(agents: Agents, { listeners }: Team, path: readon
 
 /** What a phase writes. What its commands do is not known. */
 export function phaseWrites(agents: Agents, phase: StandardPhase, path: readonly string[]): Write[] {
-  const { agent, action = null, sources, targets, fields } = phase
-  const place = [...path, phase.name]
-  if (sources.length + targets.length === 0) return writeOf(agents, place, agent, action, 'phase', fields.source)
+  const { agent, action = null } = phase
+  return callsOf(phase).flatMap(({ kind, entry }) => writeOf(agents, [...path, phase.name], agent, action, kind, entry))
+}
+
+/**
+ * Whether `retry` repeats none of the writes of a phase whose reply was lost: all of them may happen only once, and the
+ * other system cannot be asked, so a person is.
+ */
+export function retriesNoWrite(agents: Agents, phase: StandardPhase): boolean {
+  const { agent, action = null, retry } = phase
+  if (retry.attempts === 1 || agent === 'exec') return false
+  const writes = callsOf(phase).flatMap(({ kind, entry }) => {
+    const handler = handlerOf(agents, agent, action, kind)
+    const effect = handler && effectOf(handler, entry)
+    return !effect || effect === 'read' ? [] : [effect === 'once' && !handler.find]
+  })
+  return writes.length > 0 && writes.every(Boolean)
+}
+
+type Kind = 'source' | 'target' | 'phase' | 'notify'
+
+function callsOf({ sources, targets, fields }: StandardPhase): { kind: Kind; entry: Json }[] {
+  if (sources.length + targets.length === 0) return [{ kind: 'phase', entry: fields.source }]
   return [
-    ...sources.flatMap(({ entry }) => writeOf(agents, place, agent, action, 'source', entry.source)),
-    ...targets.flatMap(({ entry }) => writeOf(agents, place, agent, action, 'target', entry.source)),
+    ...sources.map(({ entry }) => ({ kind: 'source' as const, entry: entry.source })),
+    ...targets.map(({ entry }) => ({ kind: 'target' as const, entry: entry.source })),
   ]
+}
+
+function handlerOf(agents: Agents, agent: string, action: string | null, kind: Kind): Handler | undefined {
+  const definition = agents.get(agent)
+  return action === null ? definition?.[kind] : definition?.actions?.[action]
 }
 
 function writeOf(
@@ -43,11 +68,11 @@ function writeOf(
   phase: string[],
   agent: string,
   action: string | null,
-  kind: 'source' | 'target' | 'phase' | 'notify',
+  kind: Kind,
   entry?: Json,
 ): Write[] {
   const definition = agents.get(agent)
-  const handler: Handler | undefined = action === null ? definition?.[kind] : definition?.actions?.[action]
+  const handler = handlerOf(agents, agent, action, kind)
   if (!definition || !handler || agent === 'exec') return []
   const effect = effectOf(handler, entry)
   if (effect === 'read') return []

@@ -105,11 +105,11 @@ const WRITES: Record<Written['state'], { state: string; word: string }> = {
 export function Receipts({ of, placed = false }: { of: readonly Written[]; placed?: boolean }) {
   return (
     <ul class="chain">
-      {of.map(({ run_id, phase, entry, state, id, url }) => (
+      {of.map(({ run_id, place, phase, entry, state, id, url }) => (
         <li key={`${run_id} ${phase} ${entry}`}>
           <State of={WRITES[state].state} bare />
           <div>
-            {placed && `${phase} › `}
+            {placed && `${[...place, phase].join(' › ')} › `}
             {entry} <Outside url={url}>{id ?? (url === null ? '' : 'open')}</Outside>{' '}
             <span class="quiet small">{WRITES[state].word}</span>
           </div>

@@ -1,0 +1,76 @@
+// The teams of "Calling an API" in docs/write-a-team.md, against a server that loses replies and has many large pages.
+
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { files, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
+import { folder } from '../support/folder.ts'
+
+const PAGES = 4
+const kept = new Map<string, unknown>()
+let posts = 0
+const server = Bun.serve({
+  port: 0,
+  hostname: '127.0.0.1',
+  async fetch(request) {
+    const { pathname, searchParams } = new URL(request.url)
+    if (pathname === '/tasks') {
+      const page = Number(searchParams.get('page'))
+      return Response.json({ pages: PAGES, tasks: [{ id: `${page}a` }, { id: `${page}b` }] })
+    }
+    if (pathname === '/all') {
+      const task = (id: number) => ({ id, late: id % 100 === 0, text: 'x'.repeat(2_000) })
+      return Response.json({ tasks: Array.from({ length: 1_000 }, (_, id) => task(id)) })
+    }
+    posts += 1
+    const key = request.headers.get('idempotency-key')!
+    const isFirst = !kept.has(key)
+    if (isFirst) kept.set(key, await request.json())
+    // Written, but the reply is lost on the way.
+    return isFirst ? new Response(null, { status: 502 }) : Response.json({ key }, { status: 201 })
+  },
+})
+
+const document = readFileSync(join(import.meta.dir, '../../docs/write-a-team.md'), 'utf8')
+const fences = Array.from(document.matchAll(/^```yaml (\S+\/team\.yml)\n([\s\S]*?)^```$/gm), ([, path, text]) => [
+  path!,
+  text!.replaceAll('https://api.example.com/', server.url.href),
+])
+const teams = files(Object.fromEntries(fences))
+
+let daemon: RunningDaemon
+beforeAll(async () => {
+  daemon = await spawnDaemon()
+})
+afterAll(() => server.stop(true))
+
+async function run(team: string, inputs: object = {}) {
+  const { run_id } = await daemon.call('/v1/runs/start', { path: join(teams, team), inputs })
+  return daemon.ended(run_id)
+}
+
+test('each record is written once, although the reply to each was lost', async () => {
+  const records = [{ id: 1 }, { id: 2 }, { id: 3 }]
+  expect(await run('post-each', { records })).toMatchObject({ state: 'completed', error: null })
+  expect([...kept]).toEqual(records.map(record => [`record-${record.id}`, record]))
+  expect(posts).toBe(6)
+})
+
+test('all pages become one list, in order', async () => {
+  const { outputs } = await run('pages')
+  const ids = Array.from({ length: PAGES }, (_, at) => [`${at + 1}a`, `${at + 1}b`]).flat()
+  expect(outputs).toEqual({ tasks: ids.map(id => ({ id })) })
+})
+
+test('a command picks from a reply that is too large for `json`', async () => {
+  expect((await run('late')).outputs).toEqual({ late: [0, 100, 200, 300, 400, 500, 600, 700, 800, 900] })
+})
+
+test('a list above 1 MiB is written part by part', async () => {
+  const all = Array.from({ length: 102 }, (_, at) => ({ id: 1_000 + at, text: 'x'.repeat(at < 100 ? 9_500 : 80_000) }))
+  const path = join(folder(), 'records.json')
+  writeFileSync(path, JSON.stringify(all))
+  kept.clear()
+  expect(await run('many', { records: path })).toMatchObject({ state: 'completed', error: null })
+  expect(kept.size).toBe(all.length)
+}, 120_000)
