@@ -22,8 +22,14 @@ beforeEach(() => {
 })
 afterEach(() => site[Symbol.dispose]())
 
-const begin = (effect: Effect = 'read') =>
-  testContext({ agent: 'wiki', settings: settings(site.url), network: { allow: [], literalOrigins: [] }, effect })
+const begin = (effect: Effect = 'read', more: { key?: string } = {}) =>
+  testContext({
+    agent: 'wiki',
+    settings: settings(site.url),
+    network: { allow: [], literalOrigins: [] },
+    effect,
+    ...more,
+  })
 const run = (action: string, entry: object, at: TestContext) =>
   actions[action]!.run(entry, at.context as AgentContext<never>)
 const written = (at: TestContext, name: string) => readFileSync(join(phaseFolder(at), name), 'utf8')
@@ -218,8 +224,7 @@ describe('updating a page', () => {
     site.fail(/^PUT/, () => refusal(409, { message: 'conflict' }))
     expect((await update(begin('idempotent'))).data).toMatchObject({ version: 2 })
     site.fail(/^PUT/, () => refusal(409, { message: 'conflict' }), { times: 9 })
-    const other = { ...begin('idempotent') }
-    Object.assign(other.context, { key: 'another' })
+    const other = begin('idempotent', { key: 'another' })
     expect(await failureOf(update(other))).toMatchObject({ code: 'conflict', sent: 'no' })
     expect(puts()).toHaveLength(4)
   })
