@@ -17,8 +17,6 @@ export class LastSeen {
   readonly #timer: Timer
   #tokens = new Map<number, number>()
   #daemons = new Map<string, number>()
-  /** When a daemon broke off a poll that waited. */
-  readonly #brokenOff = new Map<string, number>()
 
   constructor(store: Store, log: Log, now: () => number) {
     this.#store = store
@@ -34,18 +32,6 @@ export class LastSeen {
 
   daemon(id: string): void {
     this.#daemons.set(id, this.#now())
-    this.#brokenOff.delete(id)
-  }
-
-  /** The daemon broke off a poll that waited, as one that is stopped does. */
-  brokeOff(id: string): void {
-    this.#brokenOff.set(id, this.#now())
-  }
-
-  /** Whether the daemon has not called since it broke off a poll at this hub. `stored` is the time in its row. */
-  hasBrokenOff(id: string, stored: number): boolean {
-    const at = this.#brokenOff.get(id)
-    return at !== undefined && this.heard(id, stored) <= at
   }
 
   /** When the daemon last called. `stored` is the time in its row. */

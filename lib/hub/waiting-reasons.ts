@@ -28,9 +28,7 @@ export async function waitingReasons(
     const fitting = meant.filter(row => lacks(needs, row).length === 0)
     const isOrder = kind === 'cancel' || kind === 'decide'
     const approved = fitting.filter(row => row.approved_at !== null)
-    const takers = approved.filter(row => isOrder || !row.paused)
-    if (takers.some(row => !hub.lastSeen.hasBrokenOff(row.id, row.last_seen_at))) return null
-    if (takers.length > 0) return `daemon ${named(takers[0]!)} to come back, which has broken off its connection`
+    if (approved.some(row => isOrder || !row.paused)) return null
     if (approved.length > 0) return awaitsEndOfPause(named(approved[0]!))
     if (fitting.length > 0) return awaitsApproval(named(fitting[0]!))
     if (daemon_id !== null) {
@@ -62,8 +60,7 @@ export async function waitingReason(
     most: MOST_ASKED,
   })
   const meant = some.filter(({ id }) => job.daemon_id === null || id === job.daemon_id)
-  const isThere = (row: DaemonRow) => !hub.lastSeen.hasBrokenOff(row.id, row.last_seen_at)
-  if (meant.some(row => lacks(job.needs, row).length === 0 && isThere(row))) return null
+  if (meant.some(row => lacks(job.needs, row).length === 0)) return null
   return (await waitingReasons(hub, job.realm_id))(job)
 }
 

@@ -440,10 +440,6 @@ describe('afterwards', () => {
     const text = await says('status', { home: daemon.home })
     expect(text).toMatch(/^daemon +not running/m)
     expect(text).toMatch(/^hub +\S+, it answers$/m)
-    // The hub counts it as online for a while yet.
-    expect(await says('dispatch @acme/say --realm prod')).toContain('waiting for daemon desk to come back')
-    expect(await says('why last --hub')).toContain('waits for daemon desk to come back')
-    await says('queue cancel last')
     const away = await says('status --hub http://127.0.0.1:1', { home: daemon.home })
     expect(away).toMatch(/^! the hub at http:\/\/127\.0\.0\.1:1 does not answer/m)
   })

@@ -85,30 +85,6 @@ test('a job waits for nothing when one of many daemons may take it, whichever th
   expect((await dispatch('labelled', { daemon_id: many[3]!.daemon_id })).waiting_for).toContain('on daemon other 3')
 })
 
-test('a job whose only daemon has broken off its poll says so at once, until the daemon calls again', async () => {
-  const { daemon_id, tell } = await daemon('leaving')
-  const waitsFor = async () => (await hub.ok(hub.admin, 'dispatch/queue', { realm_id: realm })).jobs[0]?.waiting_for
-  /** A poll that the daemon breaks off while it waits. */
-  const breakOff = (after: number) =>
-    fetch(`${hub.url}/v1/daemons/poll`, {
-      method: 'POST',
-      headers: { authorization: `Bearer ${token}`, 'content-type': 'application/json' },
-      body: JSON.stringify({ daemon_id, slots: 0, wait_ms: 20_000 }),
-      signal: AbortSignal.timeout(after),
-    }).catch(() => null)
-  await dispatch('plain')
-  expect(await waitsFor()).toBeNull()
-  // The hub may not have had the poll yet when it is broken off, so the next one takes longer.
-  const gone = 'daemon leaving to come back, which has broken off its connection'
-  for (let after = 100; (await waitsFor()) !== gone; after *= 2) {
-    expect(after).toBeLessThan(10_000)
-    await breakOff(after)
-    await Bun.sleep(50)
-  }
-  await tell({})
-  expect(await waitsFor()).toBeNull()
-})
-
 test('daemons of the same name are told by the beginning of their ids too', async () => {
   const [one, two] = [await daemon('vm'), await daemon('vm')]
   await daemon('desk')

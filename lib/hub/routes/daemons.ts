@@ -141,10 +141,6 @@ export function daemonProtocol(hub: Hub) {
           const left = end - hub.now()
           if (!seat || leased.length > 0 || until.aborted || left <= 0) return { jobs: leased }
           const woken = await seat.wait(daemon, left, until)
-          if (request.signal.aborted) {
-            hub.lastSeen.brokeOff(daemon.id)
-            return { jobs: [] }
-          }
           // During the wait the token may have been revoked or the daemon removed.
           daemon = await callingDaemon(hub, await caller.again(), body.daemon_id)
           if (!woken) return { jobs: [] }
