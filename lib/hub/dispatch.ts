@@ -37,8 +37,8 @@ export interface DispatchRequest {
 }
 
 /**
- * Queues a run. Throws 404 when the team is not published, as far as the caller may know that, 409 when it is not on the
- * realm's list, and 400 when the inputs do not fit it.
+ * Queues a run. Throws 409 when the team is not on the realm's list, which says whether it is published as far as the
+ * caller may know that, and 400 when the inputs do not fit it.
  */
 export async function dispatchRun(hub: Hub, caller: UserCaller, request: DispatchRequest): Promise<Dispatched> {
   const { store, memo } = hub
@@ -49,7 +49,7 @@ export async function dispatchRun(hub: Hub, caller: UserCaller, request: Dispatc
   const [entry] = await memo.get(`team ${name} of realm ${realmId}`, () => listedTeams(store, store.db, realmId, name))
   if (!entry && (await isKnownMissing(hub, caller, name))) {
     const next = `publish it, and put it on the team list of realm ${realm.slug}`
-    throw new CadreError('not_found', `there is no published team ${name}: ${next}`)
+    throw new CadreError('conflict', `there is no published team ${name}: ${next}`)
   }
   if (!entry?.lent) throw notListed(name, realm.slug, entry?.by)
   const found = await memo.get(`package ${request.team}`, () => findPackage(store, store.db, request.team))

@@ -71,7 +71,7 @@ test('who may not read the teams of a scope is not told by a dispatch which of t
   }
   const unlisted = [409, expect.stringMatching(/^TEAM is not on the team list/)]
   expect(await refusal(owner, '@discreet/nothing')).toEqual([
-    404,
+    409,
     expect.stringMatching(/^there is no published team /),
   ])
   expect(await refusal(owner, '@discreet/there')).toEqual(unlisted)

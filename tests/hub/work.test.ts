@@ -370,7 +370,7 @@ describe('dispatch', () => {
   })
   test.each([
     ['a team that is not on the list', { team: '@admin/pub' }, 409],
-    ['a team that is not published', { team: '@admin/nothing' }, 404],
+    ['a team that is not published', { team: '@admin/nothing' }, 409],
     ['a version that does not exist', { team: '@admin/job@^9' }, 404],
     ['a missing input', { inputs: {} }, 400],
     ['a wrong type', { inputs: { n: '1' } }, 400],
