@@ -172,9 +172,13 @@ describe.skipIf(!hasBrowser)('the pages of the hub', () => {
     // The log of the whole tree, in the order of time.
     await page.goto(`${world.hub.url}/#/runs/${nightly}/logs`)
     await page.locator('.line .text', { hasText: 'wrote the report' }).waitFor()
-    const said = await page.locator('.line .text').allTextContents()
-    expect([said.length, said.slice(4, -1).toSorted(), said.at(-1)]).toEqual([
-      9,
+    // The lines are drawn again when the last of them have come.
+    const drawn = async () => {
+      const texts = await page.locator('.line .text').allTextContents()
+      return texts.length === 9 && texts
+    }
+    const said = await until(drawn, 'all lines', PATIENCE_MS)
+    expect([said.slice(4, -1).toSorted(), said.at(-1)]).toEqual([
       ['api answers', 'jobs answers', 'mail answers', 'web answers'],
       'wrote the report',
     ])
