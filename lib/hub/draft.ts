@@ -2,13 +2,27 @@
 // then applied here, one after the other, and what has come of them is written at the end, with as many statements for
 // a thousand changes as for a few.
 
-import { and, eq, sql } from 'drizzle-orm'
-import { isAmong, prepared, rowsFrom, type Slot } from '../../db/hub/prepared.ts'
-import { rowWriter } from '../../db/hub/row-writer.ts'
+import { and, eq } from 'drizzle-orm'
 import type { Tables } from '../../db/hub/schema.ts'
 import type { Db } from '../../db/hub/store.ts'
 import type { takeTurns } from '../turns.ts'
 import type { DaemonRow } from './daemons.ts'
+import {
+  endJobs,
+  holders,
+  phaseAttempts,
+  putArtifacts,
+  putEvents,
+  putLogs,
+  putNumbers,
+  putPhases,
+  putReceipts,
+  putReviews,
+  putRuns,
+  reviewStates,
+  revisions,
+  runFacts,
+} from './draft-statements.ts'
 import type { Hub } from './hub.ts'
 import { type LogColumns, withLines } from './log-state.ts'
 import { giveUpPlace, rejoin } from './places.ts'
@@ -293,143 +307,3 @@ function inParts(all: readonly unknown[]): string[] {
 }
 
 const NO_LINES = { log_lines: null, log_last: 0, log_missing: null, log_ended: null, log_kept: false }
-
-const runFacts = prepared((store, db, slot: Slot<'ids'>) => {
-  const { runs } = store
-  const { run_id, realm_id, daemon_id, root_run_id, parent_run_id, parent_phase, call_path, call_depth } = runs
-  const { tree_key, team, state, attempt, created_at, completed_at, concurrency_key } = runs
-  const { log_lines, log_last, log_missing, log_ended, log_kept } = runs
-  const place = { run_id, realm_id, daemon_id, root_run_id, parent_run_id, parent_phase, call_path, call_depth }
-  const standing = { tree_key, team, state, attempt, created_at, completed_at, concurrency_key }
-  const log = { log_lines, log_last, log_missing, log_ended, log_kept }
-  return db
-    .select({ ...place, ...standing, ...log })
-    .from(runs)
-    .where(isAmong(store, run_id, slot('ids')))
-})
-
-/** Who holds the jobs of runs. */
-const holders = prepared((store, db, slot: Slot<'ids'>) => {
-  const { jobs } = store
-  return db
-    .select({ run_id: jobs.run_id, leased_to: jobs.leased_to })
-    .from(jobs)
-    .where(and(isAmong(store, jobs.run_id, slot('ids')), eq(jobs.kind, 'run')))
-})
-
-const phaseAttempts = prepared((store, db, slot: Slot<'keys'>) => {
-  const { phases } = store
-  const key = and(eq(phases.run_id, sql`t.value->>0`), eq(phases.index, sql`CAST(t.value->>1 AS bigint)`))
-  return db
-    .select({ run_id: phases.run_id, index: phases.index, attempt: phases.attempt })
-    .from(rowsFrom(store, slot('keys')))
-    .innerJoin(phases, key)
-})
-
-const reviewStates = prepared((store, db, slot: Slot<'ids'>) => {
-  const { reviews } = store
-  return db
-    .select({ id: reviews.id, run_id: reviews.run_id, state: reviews.state })
-    .from(reviews)
-    .where(isAmong(store, reviews.id, slot('ids')))
-})
-
-/** The highest revision in each of some trees. The greatest of a tree is found by its index, however large the tree is. */
-const revisions = prepared((store, db, slot: Slot<'roots'>) => {
-  const { runs } = store
-  const root = store.dialect === 'sqlite' ? sql<string>`t.value` : sql<string>`t.value#>>'{}'`
-  return db
-    .select({
-      root,
-      rev: sql<number | null>`(SELECT max(${runs.rev}) FROM ${runs} WHERE ${runs.root_run_id} = ${root})`,
-    })
-    .from(rowsFrom(store, slot('roots')))
-})
-
-/** The columns of runs that only the hub fills, in the order of the rows in `Draft`. */
-const putNumbers = prepared((store, db, slot: Slot<'rows'>) => {
-  const { runs } = store
-  return db
-    .update(runs)
-    .set({
-      rev: sql`CAST(t.value->>1 AS bigint)`,
-      log_lines: sql`CAST(t.value->>2 AS bigint)`,
-      log_last: sql`CAST(t.value->>3 AS bigint)`,
-      log_missing: sql`t.value->>4`,
-      log_ended: sql`CAST(t.value->>5 AS boolean)`,
-      log_kept: sql`CAST(t.value->>6 AS boolean)`,
-    })
-    .from(rowsFrom(store, slot('rows')))
-    .where(eq(runs.run_id, sql`t.value->>0`))
-})
-
-/** Ends the jobs of runs that have ended. */
-const endJobs = prepared((store, db, slot: Slot<'ids' | 'now'>) => {
-  const { jobs } = store
-  const held = and(isAmong(store, jobs.run_id, slot('ids')), eq(jobs.kind, 'run'), eq(jobs.state, 'accepted'))
-  return db
-    .update(jobs)
-    .set({ state: 'done', finished_at: sql`${slot('now')}` })
-    .where(held)
-})
-
-const TOLD = ['daemon_id', 'run_name', 'team', 'version', 'state', 'reason', 'error', 'inputs', 'outputs'] as const
-const TIMES = ['workspace', 'attempt', 'started_at', 'completed_at'] as const
-const PLACE = ['realm_id', 'root_run_id', 'parent_run_id', 'parent_phase', 'call_path', 'call_depth'] as const
-
-const putRuns = rowWriter({
-  table: ({ runs }) => runs,
-  columns: ['run_id', ...PLACE, 'tree_key', 'created_at', ...TOLD, ...TIMES, 'deliveries'],
-  known: { key: ['run_id'], set: [...TOLD, ...TIMES], fill: ['deliveries'] },
-})
-
-const OF_PHASE = ['name', 'type', 'agent', 'action', 'state', 'reason', 'attempt', 'depends_on', 'error', 'ok'] as const
-const RESULT = ['text', 'data', 'files', 'started_at', 'completed_at'] as const
-
-const putPhases = rowWriter({
-  table: ({ phases }) => phases,
-  columns: ['run_id', 'index', ...OF_PHASE, ...RESULT],
-  known: { key: ['run_id', 'index'], set: [...OF_PHASE, ...RESULT] },
-})
-
-const putLogs = rowWriter({
-  table: ({ logs }) => logs,
-  columns: ['run_id', 'seq', 'phase', 'at', 'stream', 'text'],
-  known: 'kept',
-})
-
-const putEvents = rowWriter({
-  table: ({ events }) => events,
-  columns: ['run_id', 'name', 'phase', 'at', 'data'],
-})
-
-const putArtifacts = rowWriter({
-  table: ({ artifacts }) => artifacts,
-  columns: ['run_id', 'path', 'phase', 'name', 'bytes', 'sha256'],
-  known: { key: ['run_id', 'path'], set: ['phase', 'name', 'bytes', 'sha256'] },
-})
-
-const putReceipts = rowWriter({
-  table: ({ receipts }) => receipts,
-  columns: ['run_id', 'phase', 'entry', 'state', 'receipt'],
-  known: { key: ['run_id', 'phase', 'entry'], set: ['state', 'receipt'] },
-})
-
-const QUESTION = [
-  'run_name',
-  'phase',
-  'entries',
-  'kind',
-  'reason',
-  'prompt',
-  'inputs',
-  'reviewers',
-  'created_at',
-] as const
-const DECISION = ['state', 'decision', 'decided_by', 'comment', 'decided_at'] as const
-
-const putReviews = rowWriter({
-  table: ({ reviews }) => reviews,
-  columns: ['id', 'run_id', 'realm_id', ...QUESTION, ...DECISION],
-  known: { key: ['id'], set: [...QUESTION, ...DECISION] },
-})
