@@ -134,6 +134,7 @@ export class Daemon {
     const mode = settings.value('sync') === 'status' ? 'status' : 'full'
     this.outbox = new SyncOutbox({
       store: new Store(db),
+      commit: apply => this.engine.commit(apply),
       mode,
       stateDir: runId => join(home, 'runs', runId),
       phasesOf: row => this.engine.bundle(row.bundle_id).team(row.team_key).phases,

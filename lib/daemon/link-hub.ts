@@ -93,6 +93,7 @@ async function enrol(
     version,
     log: daemon.log,
     store: daemon.engine.store,
+    commit: daemon.engine.commit,
     outbox: daemon.outbox,
     pinnedKey: env.CADRE_DISPATCH_PUBLIC_KEY || null,
     jobs: jobHost(daemon),
@@ -154,7 +155,7 @@ function jobHost(daemon: Daemon): JobHost {
   return {
     freeSlots: () => engine.load.free,
     mask: payload => daemon.mask(payload),
-    attempt: runId => engine.store.runs.get(runId)?.attempt ?? null,
+    attempt: runId => engine.store.runs.attempt(runId),
     prepare: ({ team, sha256 }) => daemon.packages.require(team, sha256),
     async start(runId, { team, inputs, run_name, workspace }) {
       await startRun(daemon, { team, inputs, run_name, workspace }, { local: false, runId, synced: true })

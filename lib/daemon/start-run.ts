@@ -46,7 +46,7 @@ export async function startBundle(
   request: RunRequest,
   origin: Origin,
 ): Promise<RunRecord> {
-  if (origin.runId !== undefined && daemon.engine.store.runs.get(origin.runId)) {
+  if (origin.runId !== undefined && daemon.engine.store.runs.attempt(origin.runId) !== null) {
     await daemon.takeUp(origin.runId)
     return daemon.engine.record(origin.runId)
   }

@@ -35,7 +35,7 @@ import {
   stopRun,
   textOf,
 } from './steps/steps.ts'
-import type { Store } from './store/store.ts'
+import type { Commit, Store } from './store/store.ts'
 import { type Notice, type RunPhases, type RunRecord, runPhases, runRecord, turnOfRun, waitOf } from './views/views.ts'
 
 export type { EngineOptions }
@@ -128,7 +128,7 @@ export class Engine {
     if (this.#stop.signal.aborted) throw stopping()
     const { bundle, inputs, runName = null, workspace = null, fromPath = false, synced = false } = request
     const id = request.runId ?? Bun.randomUUIDv7()
-    if (request.runId !== undefined && this.store.runs.get(id)) return this.record(id)
+    if (request.runId !== undefined && this.store.runs.attempt(id) !== null) return this.record(id)
     const { secrets } = this.#options
     const held = bundle.team(bundle.root).key
     const key = held && keyOf(held, inputs)
@@ -143,7 +143,7 @@ export class Engine {
       })
     } catch (error) {
       // The run never began, so nothing would remove its secrets later.
-      if (!this.store.runs.get(id)) await secrets.forget(id).catch(() => {})
+      if (this.store.runs.attempt(id) === null) await secrets.forget(id).catch(() => {})
       throw error
     }
   }
@@ -321,6 +321,9 @@ export class Engine {
     this.#parts.journal.close()
   }
 
+  /** Other rows of the run database change in the commits that runs have, because each commit waits for the disk. */
+  readonly commit: Commit = apply => this.#ask(null, apply)
+
   /** Queues a change that a caller waits for. It is refused while the disk accepts no writes. */
   #ask<T>(root: string | null, apply: () => T): Promise<T> {
     return this.#parts.journal.write({ root, apply, request: true })
@@ -342,7 +345,7 @@ export {
   runEnded,
 } from './core/core.ts'
 export { CHOICES, type Decision, maskInputs, type ResumeOptions, type ResumePlan } from './steps/steps.ts'
-export { Store, type UploadRow } from './store/store.ts'
+export { type Commit, Store, type UploadRow } from './store/store.ts'
 export {
   type Batch,
   explain,

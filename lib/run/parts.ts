@@ -177,14 +177,10 @@ export function assemble(options: EngineOptions, stopping: AbortSignal, isHeld: 
  * Called inside the transaction. A change that cannot be put into the outbox is logged and does not delay the others.
  */
 function tellOutbox(machine: Machine, { outbox, log }: EngineOptions): void {
-  for (const change of outbox ? machine.changes : []) {
-    try {
-      outbox!.record([change])
-    } catch (error) {
-      if (isDiskError(error)) throw error
-      log.error('a change cannot be told to the hub', { run: change.run.id, kind: change.kind, error: textOf(error) })
-    }
-  }
+  outbox?.record(machine.changes, ({ run, kind }, error) => {
+    if (isDiskError(error)) throw error
+    log.error('a change cannot be told to the hub', { run: run.id, kind, error: textOf(error) })
+  })
 }
 
 /** Called when a change failed twice. Its tree is ended, so that nothing waits for it forever. */

@@ -8,6 +8,7 @@ import { migrate, readMigrations } from '../../db/open.ts'
 import { Link } from '../../lib/daemon/link/link.ts'
 import { createLog } from '../../lib/log.ts'
 import { Store, SyncOutbox } from '../../lib/run/engine.ts'
+import { commitTo } from '../support/commit.ts'
 import { folder } from '../support/folder.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
 
@@ -57,7 +58,14 @@ if (count > 3) require(${JSON.stringify(join(ROOT, 'lib/daemon/link/heartbeat.ts
     version: '1.0.0',
     log: createLog({ format: 'json', write: line => lines.push(line) }),
     store,
-    outbox: new SyncOutbox({ store, mode: 'full', stateDir: runId => join(home, runId), phasesOf: () => [] }),
+    commit: commitTo(db),
+    outbox: new SyncOutbox({
+      store,
+      commit: commitTo(db),
+      mode: 'full',
+      stateDir: runId => join(home, runId),
+      phasesOf: () => [],
+    }),
     pinnedKey: null,
     fileOf: never,
     networkAllow: () => [],

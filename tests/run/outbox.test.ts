@@ -20,6 +20,7 @@ function open() {
   const { engine } = t
   return new SyncOutbox({
     store: engine.store,
+    commit: engine.commit,
     mode: 'full',
     stateDir: runId => engine.stateDir(runId),
     phasesOf: row => engine.bundle(row.bundle_id).team(row.team_key).phases,
@@ -48,7 +49,7 @@ async function drain(maxBytes: number, from = outbox): Promise<Batch[]> {
   const batches: Batch[] = []
   for (let batch = await from.take(maxBytes); batch; batch = await from.take(maxBytes)) {
     batches.push(batch)
-    from.acknowledge()
+    await from.acknowledge()
   }
   return batches
 }
@@ -76,7 +77,7 @@ test('sending a few changes does not read all waiting changes into memory', asyn
   expect(batch!.changes.map(({ seq }) => seq)).toEqual([1, 2, 3, 4])
   // All of them are 135 MB, and twice that as objects.
   expect(grown).toBeLessThan(60_000_000)
-  outbox.acknowledge()
+  await outbox.acknowledge()
   expect(await outbox.take(1)).toMatchObject({ from_seq: 5, changes: [{ seq: 5 }] })
 })
 
@@ -101,12 +102,12 @@ test('a newer run waits behind no backlog, and the oldest run goes on too', asyn
   await drain(3_500_000)
   t.engine.store.outbox.logAgain(old)
   await outbox.take(100_000)
-  outbox.acknowledge()
+  await outbox.acknowledge()
   const fresh = await run(50)
   const two = [(await outbox.take(100_000))!]
-  outbox.acknowledge()
+  await outbox.acknowledge()
   two.push((await outbox.take(100_000))!)
-  outbox.acknowledge()
+  await outbox.acknowledge()
   expect(two[0]!.changes[0]).toMatchObject({ kind: 'run', run_id: fresh })
   expect(linesOf(two, fresh)).toHaveLength(50)
   expect(linesOf(two, old).length).toBeGreaterThan(500)
@@ -132,7 +133,7 @@ test('a batch is the same after a restart, until it is acknowledged', async () =
   const id = await run(10)
   const again = open()
   expect(await again.take(1_000_000)).toEqual(first)
-  again.acknowledge()
+  await again.acknowledge()
   expect(changesOf(await drain(1_000_000, open())).some(({ run_id }) => run_id === id)).toBe(true)
 })
 

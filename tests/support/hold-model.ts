@@ -18,6 +18,7 @@ import { answer, enqueue, type JobRow, LEASE_MS, renew } from '../../lib/hub/que
 import { createLog } from '../../lib/log.ts'
 import type { AnyLeasedJob } from '../../lib/wire/jobs.ts'
 import type { Answer } from '../../lib/wire/protocol.ts'
+import { commitTo } from './commit.ts'
 
 const DAEMONS = ['d0', 'd1', 'd2'] as const
 const SLOTS = 2
@@ -102,7 +103,7 @@ class SimDaemon {
     this.#life = new AbortController()
     const { signal: life } = this.#life
     this.jobs = new Jobs({
-      book: new JobBook(this.#db),
+      book: new JobBook(this.#db, commitTo(this.#db, life)),
       log,
       signal: life,
       changed: () => {},
@@ -228,7 +229,7 @@ class World {
     const slots = Math.max(0, SLOTS - daemon.jobs.held)
     await sweep(this.#store, this.#tx, this.#realm, this.#now)
     const rows = await claim(this.#store, this.#tx, taker, slots, this.#now)
-    if (arrives && rows.length > 0) daemon.jobs.take(rows.map(leased))
+    if (arrives && rows.length > 0) await daemon.jobs.take(rows.map(leased))
   }
 
   async heartbeat(daemon: SimDaemon): Promise<void> {

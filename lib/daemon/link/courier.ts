@@ -38,7 +38,7 @@ export class Courier {
     const started = performance.now()
     try {
       const { rejected } = await client.call(Sync, { daemon_id, protocol: PROTOCOL, epoch, ...batch }, { signal })
-      outbox.acknowledge()
+      await outbox.acknowledge()
       if (rejected.length > 0) log.warn('the hub refused changes', { rejected })
     } catch (error) {
       if (ackedOf(error) === null) throw error

@@ -3,6 +3,7 @@
 
 import type { Database } from 'bun:sqlite'
 import type { JsonObject } from '../../json.ts'
+import type { Commit } from '../../run/engine.ts'
 import type { AnyLeasedJob } from '../../wire/jobs.ts'
 
 /**
@@ -29,36 +30,30 @@ type Row = Omit<TakenJob, 'payload'> & { payload: string }
 /** An answer that the hub did not take is kept this long, because the job may be delivered again. */
 const KEPT_MS = 7 * 86_400_000
 
-interface Change {
-  apply(): void
-  resolve(): void
-  reject(error: unknown): void
-}
-
 export class JobBook {
   readonly #db: Database
-  /** Changes that wait for the commit that they share. */
-  #changes: Change[] = []
+  readonly #commit: Commit
 
   /** `db`: the daemon's database. */
-  constructor(db: Database) {
+  constructor(db: Database, commit: Commit) {
     this.#db = db
+    this.#commit = commit
   }
 
-  /** Records delivered jobs in one commit. A job that is known only gets its new lease. */
-  take(jobs: readonly (AnyLeasedJob & { run_attempt: number | null })[], now: number): void {
-    // A job that is about to be dropped comes as a new one.
-    this.#commit()
+  /**
+   * Records delivered jobs. Resolves when they are durable. A job that is known only gets its new lease; one that is
+   * about to be dropped comes as a new one.
+   */
+  take(jobs: readonly (AnyLeasedJob & { run_attempt: number | null })[], now: number): Promise<void> {
     const put = this.#db.query(
       `INSERT INTO jobs (id, lease_id, kind, run_id, payload, run_attempt, state, taken_at)
        VALUES (?, ?, ?, ?, ?, ?, 'held', ?) ON CONFLICT (id) DO UPDATE SET lease_id = excluded.lease_id`,
     )
-    const all = this.#db.transaction(() => {
+    return this.#commit(() => {
       for (const { job_id, lease_id, kind, run_id, payload, run_attempt } of jobs) {
         put.run(job_id, lease_id, kind, run_id, JSON.stringify(payload), run_attempt, now)
       }
     })
-    all.immediate()
   }
 
   get(id: string): TakenJob | null {
@@ -82,40 +77,16 @@ export class JobBook {
 
   /** Resolves when the new state is durable. */
   move(id: string, state: JobState, error: string | null = null): Promise<void> {
-    return this.#change(() => {
+    return this.#commit(() => {
       this.#db.query('UPDATE jobs SET state = ?2, error = ?3 WHERE id = ?1').run(id, state, error)
     })
   }
 
   /** Resolves when that is durable. */
   drop(id: string): Promise<void> {
-    return this.#change(() => {
+    return this.#commit(() => {
       this.#db.query('DELETE FROM jobs WHERE id = ?').run(id)
     })
-  }
-
-  /** Changes of one turn of the event loop share a commit, because its sync takes longer than all of them. */
-  #change(apply: () => void): Promise<void> {
-    if (this.#changes.length === 0) setImmediate(() => this.#commit())
-    return new Promise<void>((resolve, reject) => {
-      this.#changes.push({ apply, resolve, reject })
-    })
-  }
-
-  #commit(): void {
-    const changes = this.#changes
-    if (changes.length === 0) return
-    this.#changes = []
-    try {
-      const all = this.#db.transaction(() => {
-        for (const { apply } of changes) apply()
-      })
-      all.immediate()
-    } catch (error) {
-      for (const { reject } of changes) reject(error)
-      return
-    }
-    for (const { resolve } of changes) resolve()
   }
 
   /** Forgets answers that no delivery has asked for again. */

@@ -77,9 +77,9 @@ export class Jobs {
   }
 
   /** Records jobs that the hub delivered, and works on them. */
-  take(jobs: readonly AnyLeasedJob[]): void {
+  async take(jobs: readonly AnyLeasedJob[]): Promise<void> {
     const { book, host } = this.#options
-    book.take(
+    await book.take(
       jobs.map(job => ({ ...job, payload: host.mask(job.payload), run_attempt: host.attempt(job.run_id) })),
       Date.now(),
     )

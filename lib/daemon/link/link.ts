@@ -4,7 +4,7 @@
 
 import { CadreError, messageOf } from '../../error.ts'
 import type { Log } from '../../log.ts'
-import type { Store, SyncOutbox } from '../../run/engine.ts'
+import type { Commit, Store, SyncOutbox } from '../../run/engine.ts'
 import { pause, startPause } from '../../wait.ts'
 import { type Identity, Whoami } from '../../wire/hub-calls.ts'
 import type { OfferedAgent } from '../../wire/needs.ts'
@@ -53,6 +53,7 @@ export interface LinkOptions {
   version: string
   log: Log
   store: Store
+  commit: Commit
   outbox: SyncOutbox
   /** When this is set (PEM), no other dispatch key is trusted. */
   pinnedKey: string | null
@@ -143,7 +144,7 @@ export class Link {
       ),
     )
     this.#jobs = new Jobs({
-      book: new JobBook(store.db),
+      book: new JobBook(store.db, options.commit),
       host: options.jobs,
       log: options.log,
       signal: this.#stop.signal,
@@ -272,7 +273,7 @@ export class Link {
     )
     if (jobs.length === 0) return
     this.#learnApproval(true)
-    this.#jobs.take(jobs)
+    await this.#jobs.take(jobs)
   }
 
   /**

@@ -52,7 +52,7 @@ export class Farewell {
   /** Closes the log, and tells the hub that nothing is added to it any more. */
   #endLog(runId: string): void {
     const { store, journal, logs, outbox, stopping } = this.#parts
-    if (!outbox || stopping.aborted || store.runs.get(runId)?.synced !== 1) return logs.close(runId)
+    if (!outbox || stopping.aborted || !store.runs.isSynced(runId)) return logs.close(runId)
     const last = logs.end(runId)
     const told = journal.write({ root: null, apply: () => outbox.endLog(runId, last) }).then(() => outbox.committed())
     this.#keep(told.catch(() => {}))

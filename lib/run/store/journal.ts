@@ -20,6 +20,12 @@ export interface Unit<T = unknown> {
   readonly request?: boolean
 }
 
+/**
+ * Applies a change of rows and resolves when it is durable, with what `apply` returned. Rejects with `unavailable` while
+ * the disk accepts no writes. `apply` is called again when the first try was undone.
+ */
+export type Commit = <T>(apply: () => T) => Promise<T>
+
 interface Pending extends Unit {
   resolve(value: unknown): void
   reject(error: unknown): void

@@ -33,6 +33,9 @@ export class Runs {
   readonly #db: Database
   readonly #insert
   readonly #get
+  readonly #attempt
+  readonly #synced
+  readonly #log
   readonly #open
   readonly #settled
   readonly #state
@@ -49,6 +52,11 @@ export class Runs {
        VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)`,
     )
     this.#get = db.query<RunRow, [string]>('SELECT * FROM runs WHERE id = ?')
+    this.#attempt = db.query<Pick<RunRow, 'attempt'>, [string]>('SELECT attempt FROM runs WHERE id = ?')
+    this.#synced = db.query<unknown, [string]>('SELECT 1 FROM runs WHERE id = ? AND synced = 1')
+    this.#log = db.query<Pick<RunRow, 'logged' | 'log_ended'>, [string]>(
+      'SELECT logged, log_ended FROM runs WHERE id = ?',
+    )
     this.#open = db.query<unknown, [string]>('SELECT 1 FROM runs WHERE id = ? AND completed_at IS NULL')
     this.#settled = db.query<unknown, [string]>('SELECT 1 FROM runs WHERE id = ? AND settled = 1')
     this.#state = db.query<unknown, Value[]>('UPDATE runs SET state = ?2, reason = ?3 WHERE id = ?1 AND state = ?4')
@@ -111,6 +119,21 @@ export class Runs {
 
   get(id: string): RunRow | null {
     return this.#get.get(id)
+  }
+
+  /** The attempt of a run; null when the run is not here. */
+  attempt(id: string): number | null {
+    return this.#attempt.get(id)?.attempt ?? null
+  }
+
+  /** Whether the run is reported to the hub. */
+  isSynced(id: string): boolean {
+    return this.#synced.get(id) !== null
+  }
+
+  /** How much log a run has, and whether that is all. */
+  logOf(id: string): Pick<RunRow, 'logged' | 'log_ended'> | null {
+    return this.#log.get(id)
   }
 
   /** Top runs that have not ended. */

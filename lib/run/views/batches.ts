@@ -2,9 +2,8 @@
 // that a number means the same change however often it is sent, and after a restart too. What runs did comes before
 // what they said, and every second batch begins with the newest trees, so that a long backlog delays no new run.
 
-import type { Database } from 'bun:sqlite'
 import { readLines } from '../attempt/attempt.ts'
-import type { DueLog, OutboxRow, Store, Turn } from '../store/store.ts'
+import type { Commit, DueLog, OutboxRow, Store, Turn } from '../store/store.ts'
 
 /** A change as it is sent. */
 export interface NumberedChange {
@@ -55,14 +54,14 @@ const PROGRESS = 'sync'
 
 export class Batches {
   readonly #store: Store
-  readonly #db: Database
+  readonly #commit: Commit
   readonly #stateDir: (runId: string) => string
   #turn: Turn = 'newest'
   #batch: Batch | null = null
 
-  constructor(store: Store, stateDir: (runId: string) => string) {
+  constructor(store: Store, commit: Commit, stateDir: (runId: string) => string) {
     this.#store = store
-    this.#db = store.db
+    this.#commit = commit
     this.#stateDir = stateDir
   }
 
@@ -78,30 +77,28 @@ export class Batches {
     else {
       const references = await this.#choose(maxBytes, add)
       if (references.length === 0) return null
-      this.#store.facts.set(PROGRESS, JSON.stringify({ acked, batch: references } satisfies Progress))
+      await this.#commit(() => this.#setProgress({ acked, batch: references }))
     }
     this.#batch = { from_seq, changes }
     return this.#batch
   }
 
   /** The hub has applied the batch. */
-  acknowledge(): void {
+  async acknowledge(): Promise<void> {
     const { acked, batch } = this.#progress()
-    const forget = this.#db.transaction(() => {
+    await this.#commit(() => {
       for (const reference of batch) {
         if (typeof reference === 'number') this.#store.outbox.drop(reference)
         else this.#store.outbox.logSent(reference.run, reference.to, reference.ended)
       }
-      const progress: Progress = { acked: acked + batch.length, batch: [] }
-      this.#store.facts.set(PROGRESS, JSON.stringify(progress))
+      this.#setProgress({ acked: acked + batch.length, batch: [] })
     })
-    forget.immediate()
     this.#batch = null
   }
 
   /** Starts again at number 1. Inside a transaction. */
   restart(): void {
-    this.#store.facts.set(PROGRESS, JSON.stringify({ acked: 0, batch: [] } satisfies Progress))
+    this.#setProgress({ acked: 0, batch: [] })
     this.#batch = null
   }
 
@@ -111,6 +108,10 @@ export class Batches {
 
   #progress(): Progress {
     return JSON.parse(this.#store.facts.get(PROGRESS) ?? '{"acked":0,"batch":[]}')
+  }
+
+  #setProgress(progress: Progress): void {
+    this.#store.facts.set(PROGRESS, JSON.stringify(progress))
   }
 
   /** Chooses what is sent next, and calls `add` with each change. */
@@ -157,7 +158,7 @@ export class Batches {
   /** A change of the outbox. That of a run also says how much log there is. */
   #state({ run_id, attempt, kind, body }: OutboxRow): Omit<NumberedChange, 'seq'> {
     const content = JSON.parse(body)
-    const run = kind === 'run' && content.run.log === undefined && this.#store.runs.get(run_id)
+    const run = kind === 'run' && content.run.log === undefined && this.#store.runs.logOf(run_id)
     if (run) content.run.log = { lines: run.logged, ended: run.log_ended === 1, kept: false }
     return { run_id, attempt, kind, ...content }
   }

@@ -7,13 +7,14 @@ import type { ChangeKind, SyncChange } from '../../wire/changes.ts'
 import type { PhaseRecord } from '../../wire/run-records.ts'
 import type { RunRow } from '../core/core.ts'
 import type { Change } from '../steps/steps.ts'
-import type { Store } from '../store/store.ts'
+import type { Commit, Store } from '../store/store.ts'
 import { type Batch, Batches, type Left } from './batches.ts'
 import { phaseRecord, reviewRecord, runRecord } from './records.ts'
 
 /** What the engine needs of an outbox. */
 export interface Outbox {
-  record(changes: Iterable<Change>): void
+  /** Queues what these rows have become. A change that cannot be queued is given to `failed`. */
+  record(changes: Iterable<Change>, failed: (change: Change, error: unknown) => void): void
   /** Notes that the log of a run has lines up to `last`. */
   recordLog(runId: string, last: number): void
   /** Notes that the log of an ended run is complete with line `last`. */
@@ -39,6 +40,7 @@ const AGAIN = 'sync_again'
 
 export interface OutboxOptions {
   store: Store
+  commit: Commit
   mode: SyncMode
   stateDir: (runId: string) => string
   /** Of a run, in file order. */
@@ -52,11 +54,11 @@ export class SyncOutbox implements Outbox {
   readonly #batches: Batches
   #wake: (() => void) | null = null
 
-  constructor({ store, mode, stateDir, phasesOf }: OutboxOptions) {
+  constructor({ store, commit, mode, stateDir, phasesOf }: OutboxOptions) {
     this.#store = store
     this.#mode = mode
     this.#phasesOf = phasesOf
-    this.#batches = new Batches(store, stateDir)
+    this.#batches = new Batches(store, commit, stateDir)
   }
 
   /** `wake` is called after each commit that queued something. */
@@ -64,18 +66,27 @@ export class SyncOutbox implements Outbox {
     this.#wake = wake
   }
 
-  record(changes: Iterable<Change>): void {
+  record(changes: Iterable<Change>, failed: (change: Change, error: unknown) => void): void {
+    const rows = new Map<string, RunRow | null>()
     for (const change of changes) {
-      const { run, team } = change
-      if (run.synced !== 1) continue
-      const current = this.#store.runs.get(run.id)
-      if (!current) continue
-      const { phases } = team
-      if (change.kind === 'run') this.#queueRun(current)
-      else if (change.kind === 'phase') this.#queuePhase(current, phases, change.position!)
-      else if (change.kind === 'review') this.#queueReviews(current, phases, change.position!)
-      else this.#queueReceipt(current, phases, change.position!, change.entry!)
+      const { id, synced } = change.run
+      if (synced !== 1) continue
+      try {
+        const known = rows.get(id)
+        const row = known === undefined ? this.#store.runs.get(id) : known
+        rows.set(id, row)
+        if (row) this.#queue(row, change)
+      } catch (error) {
+        failed(change, error)
+      }
     }
+  }
+
+  #queue(row: RunRow, { kind, team: { phases }, position, entry }: Change): void {
+    if (kind === 'run') this.#queueRun(row)
+    else if (kind === 'phase') this.#queuePhase(row, phases, position!)
+    else if (kind === 'review') this.#queueReviews(row, phases, position!)
+    else this.#queueReceipt(row, phases, position!, entry!)
   }
 
   committed(): void {
@@ -91,7 +102,7 @@ export class SyncOutbox implements Outbox {
   }
 
   #sendsLog(runId: string): boolean {
-    return this.#mode === 'full' && this.#store.runs.get(runId)?.synced === 1
+    return this.#mode === 'full' && this.#store.runs.isSynced(runId)
   }
 
   /** The batch that has to be sent, which is the same until it is acknowledged; null when nothing waits. */
@@ -101,8 +112,8 @@ export class SyncOutbox implements Outbox {
   }
 
   /** The hub has applied the batch. */
-  acknowledge(): void {
-    this.#batches.acknowledge()
+  acknowledge(): Promise<void> {
+    return this.#batches.acknowledge()
   }
 
   /** What the hub has not acknowledged. */
