@@ -31,6 +31,15 @@ export function stateColumn({ runs, daemons }: Store, now: number): SQL<string> 
   return sql<string>`CASE WHEN ${live} THEN 'crashed' ELSE ${runs.state} END`
 }
 
+/**
+ * The runs that are shown with `state`. Those that have ended are found without their daemons, because a list counts all
+ * of them.
+ */
+export function inState(store: Store, state: string, now: number): SQL {
+  const { runs } = store
+  return ENDED_RUN_STATES.includes(state) ? eq(runs.state, state) : sql`${stateColumn(store, now)} = ${state}`
+}
+
 /** The public record of a run: its row without the columns that only the hub uses. */
 export function runRecord({ tree_key: _, deliveries: __, rev: ___, job_id, ...row }: ReportedRun, state = row.state) {
   const { concurrency_key, log_lines, log_last, log_missing, log_ended, log_kept, ...told } = row

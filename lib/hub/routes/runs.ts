@@ -10,14 +10,14 @@ import { Artifact, Deliveries, Line, LOG_STATE, Phase, Run, TreeEntry, withMore 
 import { listBody, listOf, page } from '../../wire/page.ts'
 import { Text, Uuid } from '../../wire/parts.ts'
 import { Sync } from '../../wire/protocol.ts'
-import { HUB_RUN_STATES } from '../../wire/states.ts'
+import { ENDED_RUN_STATES, HUB_RUN_STATES } from '../../wire/states.ts'
 import type { UserCaller } from '../callers.ts'
 import { callingDaemon, checkProtocol } from '../daemons.ts'
 import type { Hub } from '../hub.ts'
 import { reportedFiles, storedOf } from '../kept-files.ts'
 import { hubKit } from '../kit.ts'
 import { logState } from '../log-state.ts'
-import { READ, readableRun, runRecord, stateColumn, subRuns, treeEntries } from '../runs.ts'
+import { inState, READ, readableRun, runRecord, stateColumn, subRuns, treeEntries } from '../runs.ts'
 import { runEvents } from '../stream.ts'
 import { applyBatch } from '../sync.ts'
 import { realmsReached } from '../token-reach.ts'
@@ -62,7 +62,7 @@ export function runs(hub: Hub) {
                 runs.realm_id,
                 store.db.select({ id: realms.id }).from(realms).where(realmsReached(store, caller)),
               ),
-          body.state && sql`${state} = ${body.state}`,
+          body.state && inState(store, body.state, hub.now()),
           body.team && ofTeam(body.team),
           body.root_only ? eq(runs.run_id, runs.root_run_id) : undefined,
           body.search && named(body.search),
@@ -77,11 +77,9 @@ export function runs(hub: Hub) {
           .orderBy(sql`${runs.created_at} DESC`, sql`${runs.run_id} DESC`)
           .limit(limit)
           .offset(offset)
-        const [count] = await store.db
-          .select({ total: sql<number>`count(*)`.mapWith(Number) })
-          .from(runs)
-          .leftJoin(daemons, joined)
-          .where(and(...filters))
+        const all = store.db.select({ total: sql<number>`count(*)`.mapWith(Number) }).from(runs)
+        const needsDaemons = body.state !== undefined && !ENDED_RUN_STATES.includes(body.state)
+        const [count] = await (needsDaemons ? all.leftJoin(daemons, joined) : all).where(and(...filters))
         return { runs: rows.map(found => runRecord(found.row, found.state)), total: count!.total }
       },
       {
