@@ -26,14 +26,25 @@ interface SignedIn {
 }
 
 /** `by` is null for a command on the hub’s machine. */
-export async function record({ store, now }: Hub, tx: Db, by: Doer | null, ...deeds: Deed[]): Promise<void> {
-  const token = by && 'token' in by ? by.token : null
-  const who = token ? { user_id: token.user.id, username: token.user.username, token_id: token.id } : {}
-  const common = { at: now(), address: by?.address() ?? null, ...who }
-  await putEntries(
+export function record(hub: Hub, tx: Db, by: Doer | null, ...deeds: Deed[]): Promise<void> {
+  return recordAll(
+    hub,
+    tx,
+    deeds.map(deed => ({ by, deed })),
+  )
+}
+
+/** The same for deeds of several callers. */
+export function recordAll({ store, now }: Hub, tx: Db, done: readonly { by: Doer | null; deed: Deed }[]) {
+  const at = now()
+  return putEntries(
     store,
     tx,
-    deeds.map(deed => ({ ...common, ...deed })),
+    done.map(({ by, deed }) => {
+      const token = by && 'token' in by ? by.token : null
+      const who = token ? { user_id: token.user.id, username: token.user.username, token_id: token.id } : {}
+      return { at, address: by?.address() ?? null, ...who, ...deed }
+    }),
   )
 }
 

@@ -1,25 +1,22 @@
-// How a run gets into the queue. Its id is created here, so that a second delivery of the same job cannot start a second
-// run.
+// How a run gets into the queue: what the caller may dispatch, and what the run needs.
 
 import { and, eq } from 'drizzle-orm'
-import { rowWriter } from '../../db/hub/row-writer.ts'
-import { type Db, isDuplicate } from '../../db/hub/store.ts'
+import { isDuplicate } from '../../db/hub/store.ts'
 import { formatDuration, parseDuration } from '../duration.ts'
 import { CadreError } from '../error.ts'
 import type { JsonObject } from '../json.ts'
 import { inputsFor } from '../team/team.ts'
 import type { Dispatched } from '../wire/hub-records.ts'
-import type { RunOrder } from '../wire/jobs.ts'
 import { allNeeds, needsOf, type Requires } from '../wire/needs.ts'
-import { record } from './audit.ts'
 import type { UserCaller } from './callers.ts'
 import { findDaemon } from './daemons.ts'
 import type { Hub } from './hub.ts'
-import { type JobNeeds, jobNeeds } from './needs.ts'
+import { jobNeeds } from './needs.ts'
 import { findPackage, type PackageRow, scopeSlugOf, splitReference, versionsOf } from './packages/packages.ts'
-import { type AskedKey, turnOfRun } from './places.ts'
-import { enqueue, type JobRow } from './queue.ts'
-import { keyOf, queueForKey } from './run-keys.ts'
+import { turnOfRun } from './places.ts'
+import type { JobRow } from './queue.ts'
+import { type NewRun, type QueuedRun, queueRun, type RunQueue } from './queue-runs.ts'
+import { keyOf } from './run-keys.ts'
 import { listedTeams } from './team-list.ts'
 import { waitingReason } from './waiting-reasons.ts'
 
@@ -40,7 +37,12 @@ export interface DispatchRequest {
  * Queues a run. Throws 409 when the team is not on the realm's list, which says whether it is published as far as the
  * caller may know that, and 400 when the inputs do not fit it.
  */
-export async function dispatchRun(hub: Hub, caller: UserCaller, request: DispatchRequest): Promise<Dispatched> {
+export async function dispatchRun(
+  hub: Hub,
+  queue: RunQueue,
+  caller: UserCaller,
+  request: DispatchRequest,
+): Promise<Dispatched> {
   const { store, memo } = hub
   const wait = request.queue_timeout === undefined ? null : durationOf(request.queue_timeout)
   const realmId = await realmOf(hub, caller, request)
@@ -57,28 +59,17 @@ export async function dispatchRun(hub: Hub, caller: UserCaller, request: Dispatc
   const inputs = checkInputs(found, (request.inputs ?? {}) as JsonObject)
   const key = keyOf(found, inputs)
   const needs = allNeeds([...(found.needs ? [found.needs] : []), needsOf(request.requires ?? {})])
-  const queueOnce = async (tx: Db) =>
-    (await idempotent(hub, tx, realmId, request.idempotency_key)) ??
-    queueRun(hub, tx, caller, {
-      realm,
-      found,
-      inputs,
-      key,
-      runName: request.run_name ?? null,
-      workspace: request.workspace ?? null,
-      needs: jobNeeds(needs, request.workspace ?? null),
-      daemonId: request.daemon_id ?? null,
-      priority: request.priority ?? 0,
-      expiresAt: wait === null ? null : hub.now() + wait,
-      idempotencyKey: request.idempotency_key ?? null,
-      action: 'dispatch/run',
-    })
-  // Two calls with the same key at the same moment: the one that violates the unique index returns the run of the
-  // other.
-  const { job, state } = await caller.write(queueOnce).catch(error => {
-    if (request.idempotency_key === undefined || !isDuplicate(error)) throw error
-    return caller.write(queueOnce)
-  })
+  const { idempotency_key: idempotencyKey = null } = request
+  const run: NewRun = {
+    ...{ caller, realm, found, inputs, key, idempotencyKey, action: 'dispatch/run' },
+    runName: request.run_name ?? null,
+    workspace: request.workspace ?? null,
+    needs: jobNeeds(needs, request.workspace ?? null),
+    daemonId: request.daemon_id ?? null,
+    priority: request.priority ?? 0,
+    expiresAt: wait === null ? null : hub.now() + wait,
+  }
+  const { job, state } = await (idempotencyKey === null ? queue.do(run) : queueOnce(hub, run, idempotencyKey))
   hub.bell.ring(`realm ${realmId}`)
   const waiting = await waitOf(hub, job)
   return { run_id: job.run_id, job_id: job.id, state, ...(waiting !== null && { waiting_for: waiting }) }
@@ -107,84 +98,6 @@ function notListed(name: string, realm: string, by: string | null | undefined): 
   const route = 'realms/add_team, as somebody who belongs to its scope'
   return new CadreError('conflict', `${name} is not on the team list of realm ${realm}${lapsed}; add it with ${route}`)
 }
-
-interface Queued {
-  realm: { id: string; org_id: number }
-  found: Pick<PackageRow, 'name' | 'version' | 'sha256'>
-  inputs: JsonObject
-  key: AskedKey | null
-  runName: string | null
-  workspace: string | null
-  needs: JobNeeds | null
-  daemonId: string | null
-  priority: number
-  expiresAt: number | null
-  idempotencyKey: string | null
-  action: string
-}
-
-export async function queueRun(
-  hub: Hub,
-  tx: Db,
-  caller: UserCaller,
-  queued: Queued,
-): Promise<{ job: JobRow; state: string }> {
-  const { store } = hub
-  const { realm, found, inputs, key, runName, workspace } = queued
-  const [run_id, job_id] = [Bun.randomUUIDv7() as string, crypto.randomUUID() as string]
-  await putRun(store, tx, [
-    {
-      run_id,
-      realm_id: realm.id,
-      job_id,
-      run_name: runName,
-      root_run_id: run_id,
-      call_path: [found.name],
-      call_depth: 0,
-      tree_key: '',
-      team: found.name,
-      version: found.version,
-      state: 'queued',
-      inputs,
-      concurrency_key: key?.text ?? null,
-      workspace,
-      attempt: 0,
-      created_at: hub.now(),
-    },
-  ])
-  const team = `${found.name}@${found.version}`
-  const job = await enqueue(
-    store,
-    tx,
-    {
-      id: job_id,
-      realm_id: realm.id,
-      run_id,
-      kind: 'run',
-      payload: { team, sha256: found.sha256, inputs, run_name: runName, workspace } satisfies RunOrder,
-      created_by: caller.user.id,
-      daemon_id: queued.daemonId,
-      workspace,
-      needs: queued.needs,
-      priority: queued.priority,
-      expires_at: queued.expiresAt,
-      idempotency_key: queued.idempotencyKey,
-      blocked: key !== null,
-    },
-    hub.now(),
-  )
-  const deed = { action: queued.action, target: `${team} as ${run_id}`, org_id: realm.org_id, realm_id: realm.id }
-  await record(hub, tx, caller, deed)
-  return key === null ? { job, state: 'queued' } : queueForKey(hub, tx, job, key)
-}
-
-const putRun = rowWriter({
-  table: ({ runs }) => runs,
-  columns: [
-    ...(['run_id', 'realm_id', 'job_id', 'run_name', 'root_run_id', 'call_path', 'call_depth', 'tree_key'] as const),
-    ...(['team', 'version', 'state', 'inputs', 'concurrency_key', 'workspace', 'attempt', 'created_at'] as const),
-  ],
-})
 
 async function realmOf(hub: Hub, caller: UserCaller, { realm_id, daemon_id }: DispatchRequest): Promise<string> {
   if (daemon_id === undefined) {
@@ -220,15 +133,24 @@ function checkInputs(found: PackageRow, given: JsonObject): JsonObject {
   })
 }
 
-async function idempotent({ store }: Hub, tx: Db, realmId: string, key: string | undefined) {
-  if (key === undefined) return null
-  const { jobs, runs } = store
-  const [found] = await tx
-    .select({ job: jobs, state: runs.state })
-    .from(jobs)
-    .innerJoin(runs, eq(runs.run_id, jobs.run_id))
-    .where(and(eq(jobs.realm_id, realmId), eq(jobs.idempotency_key, key)))
-  return found ?? null
+/** Queues a run, or returns the one that an earlier call with the same key has queued. */
+async function queueOnce(hub: Hub, run: NewRun, key: string): Promise<QueuedRun> {
+  const { jobs, runs } = hub.store
+  const attempt = () =>
+    run.caller.write(async (tx): Promise<QueuedRun> => {
+      const [known] = await tx
+        .select({ job: jobs, state: runs.state })
+        .from(jobs)
+        .innerJoin(runs, eq(runs.run_id, jobs.run_id))
+        .where(and(eq(jobs.realm_id, run.realm.id), eq(jobs.idempotency_key, key)))
+      return known ?? queueRun(hub, tx, run)
+    })
+  // Two calls with the same key at the same moment: the one that violates the unique index returns the run of the
+  // other.
+  return attempt().catch(error => {
+    if (isDuplicate(error)) return attempt()
+    throw error
+  })
 }
 
 function durationOf(text: string): number {

@@ -31,18 +31,19 @@ export interface TokenFacts {
  * Writes for a token. It is looked at again in the transaction, so that nothing is written after its revocation, nor by
  * a site admin who was demoted: what happens at the same time comes wholly before that, or is refused.
  */
-export function writeWhileLive<T>(
-  { store, now }: Hub,
-  { id, hash, user }: TokenFacts,
-  work: (tx: Db) => Promise<T>,
-): Promise<T> {
-  return store.write(async tx => {
-    const [row] = await tokenNow(store, tx, { id })
-    if (!row || row.hash !== hash || row.revoked_at !== null || row.suspended_at !== null) throw invalid()
-    if (row.expires_at !== null && row.expires_at <= now()) throw invalid()
-    if (user.siteAdmin && !row.site_admin) throw new CadreError('forbidden', 'you are no site admin any more')
+export function writeWhileLive<T>(hub: Hub, token: TokenFacts, work: (tx: Db) => Promise<T>): Promise<T> {
+  return hub.store.write(async tx => {
+    await refuseEnded(hub, tx, token)
     return work(tx)
   })
+}
+
+/** Throws 401 when the token has ended since the request was admitted, and 403 when its owner was demoted. */
+export async function refuseEnded({ store, now }: Hub, tx: Db, { id, hash, user }: TokenFacts): Promise<void> {
+  const [row] = await tokenNow(store, tx, { id })
+  if (!row || row.hash !== hash || row.revoked_at !== null || row.suspended_at !== null) throw invalid()
+  if (row.expires_at !== null && row.expires_at <= now()) throw invalid()
+  if (user.siteAdmin && !row.site_admin) throw new CadreError('forbidden', 'you are no site admin any more')
 }
 
 const tokenNow = prepared((store, db, slot: Slot<'id'>) => {

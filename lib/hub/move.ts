@@ -6,10 +6,10 @@ import type { Dispatched } from '../wire/hub-records.ts'
 import { ENDED_RUN_STATES } from '../wire/states.ts'
 import type { UserCaller } from './callers.ts'
 import { findDaemon } from './daemons.ts'
-import { queueRun } from './dispatch.ts'
 import { askToEnd, firstJob } from './ending.ts'
 import type { Hub } from './hub.ts'
 import { findPackage } from './packages/packages.ts'
+import { queueRun } from './queue-runs.ts'
 import { keyOf } from './run-keys.ts'
 import { readableRun } from './runs.ts'
 
@@ -52,7 +52,8 @@ export async function moveRun(
     if (!found) throw new CadreError('conflict', `${row.team} is not published; start it on the daemon itself`)
     await askToEnd(hub, tx, row, caller.user.id, {})
     const key = keyOf(found, row.inputs)
-    return queueRun(hub, tx, caller, {
+    return queueRun(hub, tx, {
+      caller,
       realm,
       found,
       inputs: row.inputs,

@@ -34,27 +34,29 @@ export interface NewJob {
   blocked?: boolean
 }
 
-export async function enqueue(
-  store: Store,
-  tx: Db,
-  { blocked = false, ...given }: NewJob,
-  now: number,
-): Promise<JobRow> {
-  const { needs = null } = given
-  const job: JobRow = {
-    ...{ id: crypto.randomUUID(), daemon_id: null, workspace: null, expires_at: null, idempotency_key: null },
-    ...{ leased_to: null, lease_id: null, lease_until: null, finished_at: null, error: null },
-    ...{ priority: 0, deliveries: 0, created_at: now },
-    ...given,
-    state: blocked ? 'blocked' : 'waiting',
-    needs,
-    needs_key: keyOf(needs),
-  }
-  await putJob(store, tx, [job])
-  return job
+export async function enqueue(store: Store, tx: Db, job: NewJob, now: number): Promise<JobRow> {
+  const [row] = await enqueueAll(store, tx, [job], now)
+  return row!
 }
 
-const putJob = rowWriter({
+export async function enqueueAll(store: Store, tx: Db, jobs: readonly NewJob[], now: number): Promise<JobRow[]> {
+  const rows = jobs.map(({ blocked = false, ...given }): JobRow => {
+    const { needs = null } = given
+    return {
+      ...{ id: crypto.randomUUID(), daemon_id: null, workspace: null, expires_at: null, idempotency_key: null },
+      ...{ leased_to: null, lease_id: null, lease_until: null, finished_at: null, error: null },
+      ...{ priority: 0, deliveries: 0, created_at: now },
+      ...given,
+      state: blocked ? 'blocked' : 'waiting',
+      needs,
+      needs_key: keyOf(needs),
+    }
+  })
+  await insertJobs(store, tx, rows)
+  return rows
+}
+
+const insertJobs = rowWriter({
   table: ({ jobs }) => jobs,
   columns: [
     ...(['id', 'realm_id', 'run_id', 'kind', 'payload', 'priority', 'state', 'daemon_id', 'workspace'] as const),

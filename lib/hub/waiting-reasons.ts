@@ -53,13 +53,12 @@ export async function waitingReason(
   hub: Hub,
   job: Pick<JobRow, 'realm_id' | 'kind' | 'daemon_id' | 'needs'>,
 ): Promise<string | null> {
-  const { store, now } = hub
-  const some = await readyDaemons(store, store.db, {
-    realmId: job.realm_id,
-    since: now() - ONLINE_MS,
-    most: MOST_ASKED,
-  })
-  const meant = some.filter(({ id }) => job.daemon_id === null || id === job.daemon_id)
+  const { store, memo, now } = hub
+  const since = now() - ONLINE_MS
+  const ready = { realmId: job.realm_id, since, most: MOST_ASKED }
+  const some = await memo.get(`ready daemons of realm ${job.realm_id}`, () => readyDaemons(store, store.db, ready))
+  const online = some.filter(({ last_seen_at }) => last_seen_at > since)
+  const meant = online.filter(({ id }) => job.daemon_id === null || id === job.daemon_id)
   if (meant.some(row => lacks(job.needs, row).length === 0)) return null
   return (await waitingReasons(hub, job.realm_id))(job)
 }

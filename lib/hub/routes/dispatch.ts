@@ -21,6 +21,7 @@ import { countOf } from '../list-total.ts'
 import { moveRun } from '../move.ts'
 import { orderRun } from '../orders.ts'
 import { turnOfRun } from '../places.ts'
+import { createRunQueue } from '../queue-runs.ts'
 import { readableRun } from '../runs.ts'
 import { waitingReasons } from '../waiting-reasons.ts'
 
@@ -31,10 +32,11 @@ const TOKEN_SECONDS = 300
 export function dispatch(hub: Hub) {
   const { store } = hub
   const { jobs } = store
+  const queue = createRunQueue(hub)
 
   return new Elysia({ name: 'dispatch', prefix: '/v1/dispatch' })
     .use(hubKit(hub))
-    .post('/run', ({ body, caller }) => dispatchRun(hub, caller, body), {
+    .post('/run', ({ body, caller }) => dispatchRun(hub, queue, caller, body), {
       user: WRITE,
       body: closed({
         realm_id: Type.Optional(Uuid),

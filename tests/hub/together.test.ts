@@ -1,0 +1,93 @@
+// Runs that are dispatched at the same moment share a transaction, and none of them pays for another.
+
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { count, eq, inArray } from 'drizzle-orm'
+import { Together } from '../../lib/hub/together.ts'
+import { startTestHub, type TestHub } from '../support/hub.ts'
+
+let hub: TestHub
+
+beforeAll(async () => {
+  hub = await startTestHub()
+  const content_base64 = Buffer.from(
+    'name: "@admin/t"\nversion: 1.0.0\nphases: [{ name: p, agent: exec, commands: [{ name: c, run: "true" }] }]\n',
+  ).toString('base64')
+  await hub.ok(hub.admin, 'teams/publish', { files: [{ path: 'team.yml', content_base64 }] })
+  await hub.ok(hub.admin, 'realms/add_team', { realm_id: hub.realm, team: '@admin/t' })
+})
+afterAll(() => hub.stop())
+
+/** Does numbers together, and records which; a negative one cannot be done. */
+function doing(most: number) {
+  const groups: number[][] = []
+  const together = new Together<number, string>(most, async numbers => {
+    groups.push(numbers)
+    await Bun.sleep(1)
+    if (numbers.some(number => number < 0)) throw new Error(`cannot do ${numbers}`)
+    return numbers.map(number => `did ${number}`)
+  })
+  return { groups, together }
+}
+
+test('what is asked for in one turn is done together, and what comes meanwhile is done next', async () => {
+  const { groups, together } = doing(3)
+  const first = [1, 2, 3, 4].map(number => together.do(number))
+  await first[0]
+  const later = together.do(5)
+  expect<string[]>(await Promise.all([...first, later])).toEqual(['did 1', 'did 2', 'did 3', 'did 4', 'did 5'])
+  expect(groups).toEqual([
+    [1, 2, 3],
+    [4, 5],
+  ])
+  expect(await together.do(6)).toBe('did 6')
+})
+
+test('one that cannot be done keeps no other from being done', async () => {
+  const { groups, together } = doing(10)
+  const said = await Promise.allSettled([1, -2, 3].map(number => together.do(number)))
+  expect(said.map(each => (each.status === 'fulfilled' ? each.value : each.reason.message))).toEqual([
+    'did 1',
+    'cannot do -2',
+    'did 3',
+  ])
+  expect(groups).toEqual([[1, -2, 3], [1], [-2], [3]])
+})
+
+const dispatch = (token: string, more: object = {}) =>
+  hub.call(token, 'dispatch/run', { realm_id: hub.realm, team: '@admin/t', ...more })
+
+test('two hundred runs that are dispatched at once are two hundred runs, each with its job and its audit entry', async () => {
+  const names = Array.from({ length: 200 }, (_, at) => `run ${at}`)
+  const replies = await Promise.all(names.map(run_name => dispatch(hub.admin, { run_name })))
+  expect(replies.map(({ status }) => status)).toEqual(names.map(() => 201))
+  const told = replies.map(({ data }) => data)
+  const { runs, jobs, audit, db } = hub.store
+  const ids = told.map(({ run_id }) => run_id)
+  const rows = await db.select().from(runs).where(inArray(runs.run_id, ids))
+  const nameOf = new Map(rows.map(row => [row.run_id, row.run_name]))
+  expect(ids.map(id => nameOf.get(id))).toEqual(names)
+  const queued = await db.select().from(jobs).where(inArray(jobs.run_id, ids))
+  expect(new Map(queued.map(job => [job.run_id, job.id]))).toEqual(
+    new Map(told.map(({ run_id, job_id }) => [run_id, job_id])),
+  )
+  const targets = ids.map(id => `@admin/t@1.0.0 as ${id}`)
+  const [entries] = await db.select({ count: count() }).from(audit).where(inArray(audit.target, targets))
+  expect(Number(entries!.count)).toBe(200)
+})
+
+test('a token that is revoked among many queues nothing more, and the others are not refused', async () => {
+  const { token, id } = await hub.ok(hub.admin, 'auth/generate_token', { type: 'user', name: 'leaver' })
+  const calls = Array.from({ length: 120 }, (_, at) =>
+    dispatch(at % 2 ? token : hub.admin, { run_name: `leaving ${at}` }),
+  )
+  const revoked = hub.ok(hub.admin, 'auth/revoke_token', { id })
+  const late = await revoked.then(() => Promise.all([dispatch(token), dispatch(hub.admin)]))
+  expect(late.map(({ status }) => status)).toEqual([401, 201])
+  const statuses = (await Promise.all(calls)).map(({ status }) => status)
+  expect(statuses.filter((_, at) => at % 2 === 0)).toEqual(Array(60).fill(201))
+  expect(statuses.filter((_, at) => at % 2 === 1).every(status => status === 201 || status === 401)).toBe(true)
+  const { runs, db } = hub.store
+  const rows = await db.select().from(runs).where(eq(runs.team, '@admin/t'))
+  const left = rows.filter(({ run_name }) => /^leaving \d+$/.test(run_name ?? ''))
+  expect(left).toHaveLength(statuses.filter(status => status === 201).length)
+})
