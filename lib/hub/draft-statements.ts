@@ -57,7 +57,7 @@ export const revisions = prepared((store, db, slot: Slot<'roots'>) => {
     .from(rowsFrom(store, slot('roots')))
 })
 
-/** The columns of runs that only the hub fills, in the order of the rows in `Draft`. */
+/** The columns of runs that only the hub fills, for runs of which nothing else is told. */
 export const putNumbers = prepared((store, db, slot: Slot<'rows'>) => {
   const { runs } = store
   return db
@@ -88,10 +88,12 @@ const TOLD = ['daemon_id', 'run_name', 'team', 'version', 'state', 'reason', 'er
 const TIMES = ['workspace', 'attempt', 'started_at', 'completed_at'] as const
 const PLACE = ['realm_id', 'root_run_id', 'parent_run_id', 'parent_phase', 'call_path', 'call_depth'] as const
 
+const NUMBERS = ['rev', 'log_lines', 'log_last', 'log_missing', 'log_ended', 'log_kept'] as const
+
 export const putRuns = rowWriter({
   table: ({ runs }) => runs,
-  columns: ['run_id', ...PLACE, 'tree_key', 'created_at', ...TOLD, ...TIMES, 'deliveries'],
-  known: { key: ['run_id'], set: [...TOLD, ...TIMES], fill: ['deliveries'] },
+  columns: ['run_id', ...PLACE, 'tree_key', 'created_at', ...TOLD, ...TIMES, 'deliveries', ...NUMBERS],
+  known: { key: ['run_id'], set: [...TOLD, ...TIMES, ...NUMBERS], fill: ['deliveries'] },
 })
 
 const OF_PHASE = ['name', 'type', 'agent', 'action', 'state', 'reason', 'attempt', 'depends_on', 'error', 'ok'] as const

@@ -250,7 +250,9 @@ export class Draft {
     const { store } = this.#hub
     const tx = this.#tx
     const { runs, artifacts, receipts } = store
-    await putRuns(store, tx, [...this.#toldRuns.values()], endTurn)
+    const numbers = await this.#numbers(endTurn)
+    const told = [...this.#toldRuns.values()].map(run => ({ ...run, ...numbers.get(run.run_id)! }))
+    await putRuns(store, tx, told, endTurn)
     for (const run_id of this.#moved) {
       const { tree_key } = this.#toldRuns.get(run_id)!
       await tx.update(runs).set({ tree_key }).where(eq(runs.run_id, run_id))
@@ -268,7 +270,15 @@ export class Draft {
     }
     await putReceipts(store, tx, [...this.#receipts.values()], endTurn)
     await putReviews(store, tx, [...this.#reviews.values()], endTurn)
-    await this.#number(endTurn)
+    for (const { run_id } of told) numbers.delete(run_id)
+    const others = [...numbers].map(([run_id, { rev, log_missing, ...log }]) => [
+      ...[run_id, rev, log.log_lines, log.log_last],
+      ...[log_missing && JSON.stringify(log_missing), log.log_ended, log.log_kept],
+    ])
+    for (const rows of inParts(others)) {
+      await putNumbers(store, tx, { rows })
+      await endTurn()
+    }
     const now = this.#hub.now()
     for (const ids of inParts([...this.#over])) await endJobs(store, tx, { ids, now })
     await tellRunStates(this.#hub, tx, this.#daemon.realm_id, this.#states)
@@ -276,23 +286,22 @@ export class Draft {
   }
 
   /**
-   * Gives one new revision to everything that changed in a tree. A stream that follows the tree finds these runs by it.
+   * What only the hub fills of the runs that changed. Everything that changed in a tree has one new revision, by which a
+   * stream that follows the tree finds these runs.
    */
-  async #number(endTurn: EndTurn): Promise<void> {
+  async #numbers(endTurn: EndTurn) {
     const { store } = this.#hub
     const last = new Map<string, number>()
     for (const roots of inParts([...new Set([...this.#touched].map(({ root_run_id }) => root_run_id))])) {
       for (const { root, rev } of await revisions(store, this.#tx, { roots })) last.set(root, Number(rev ?? 0))
       await endTurn()
     }
-    const numbers = [...this.#touched].map(({ root_run_id, run_id, log_missing, ...log }) => [
-      ...[run_id, last.get(root_run_id)! + 1, log.log_lines, log.log_last],
-      ...[log_missing && JSON.stringify(log_missing), log.log_ended, log.log_kept],
-    ])
-    for (const rows of inParts(numbers)) {
-      await putNumbers(store, this.#tx, { rows })
-      await endTurn()
-    }
+    return new Map(
+      [...this.#touched].map(({ root_run_id, run_id, ...facts }) => {
+        const { log_lines, log_last, log_missing, log_ended, log_kept } = facts
+        return [run_id, { rev: last.get(root_run_id)! + 1, log_lines, log_last, log_missing, log_ended, log_kept }]
+      }),
+    )
   }
 }
 
