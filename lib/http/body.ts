@@ -79,16 +79,28 @@ function tooLarge(limit: number): CadreError {
 function tooDeep(text: string): boolean {
   if (text.length <= MAX_DEPTH) return false
   let depth = 0
-  let inString = false
   for (let i = 0; i < text.length; i++) {
     const char = text.charCodeAt(i)
-    if (inString) {
-      if (char === 0x5c) i++
-      else if (char === 0x22) inString = false
-    } else if (char === 0x22) inString = true
-    else if (char === 0x7b || char === 0x5b) {
+    if (char === 0x22) {
+      i = endOfString(text, i)
+      // JSON.parse says what is wrong with it.
+      if (i === -1) return false
+    } else if (char === 0x7b || char === 0x5b) {
       if (++depth > MAX_DEPTH) return true
     } else if (char === 0x7d || char === 0x5d) depth--
   }
   return false
+}
+
+/** Where the string that begins at `start` ends; -1 if nowhere. Most of a body is strings, which are searched natively. */
+function endOfString(text: string, start: number): number {
+  let end = text.indexOf('"', start + 1)
+  while (end !== -1 && isEscaped(text, end)) end = text.indexOf('"', end + 1)
+  return end
+}
+
+function isEscaped(text: string, at: number): boolean {
+  let backslashes = 0
+  while (text.charCodeAt(at - 1 - backslashes) === 0x5c) backslashes++
+  return backslashes % 2 === 1
 }
