@@ -57,8 +57,8 @@ export class OutboxRows {
     return this.#db.query<OutboxRow, [number]>(`SELECT ${COLUMNS} FROM outbox WHERE id = ?`).get(id)
   }
 
-  drop(id: number): void {
-    this.#db.query('DELETE FROM outbox WHERE id = ?').run(id)
+  drop(ids: readonly number[]): void {
+    this.#db.query('DELETE FROM outbox WHERE id IN (SELECT value FROM json_each(?))').run(JSON.stringify(ids))
   }
 
   clear(): void {

@@ -87,9 +87,10 @@ export class Batches {
   async acknowledge(): Promise<void> {
     const { acked, batch } = this.#progress()
     await this.#commit(() => {
+      const { outbox } = this.#store
+      outbox.drop(batch.filter(reference => typeof reference === 'number'))
       for (const reference of batch) {
-        if (typeof reference === 'number') this.#store.outbox.drop(reference)
-        else this.#store.outbox.logSent(reference.run, reference.to, reference.ended)
+        if (typeof reference !== 'number') outbox.logSent(reference.run, reference.to, reference.ended)
       }
       this.#setProgress({ acked: acked + batch.length, batch: [] })
     })
