@@ -26,7 +26,8 @@ export function Logs({ live, run: { run_id } }: { live: Live; run: Detail }) {
   ]
   const tree = live.tree.value
   const isTree = tree.length > 1
-  const whole = isTree && below !== 'no'
+  // The tree is known later than the run, and may grow from one run to many: the lines must not be read anew then.
+  const whole = below !== 'no'
   const feed = useMemo(() => new LogFeed(live, run_id, whole), [live, run_id, whole])
   useEffect(() => () => feed.close(), [feed])
   const { lines } = feed
@@ -34,7 +35,7 @@ export function Logs({ live, run: { run_id } }: { live: Live; run: Detail }) {
   useEffect(() => () => found?.stop(), [found])
   const follow = useSignal(live.run.peek()?.completed_at === null)
   const own = live.phases.value
-  const places = useMemo(() => (whole ? placesOf(tree) : null), [whole, tree])
+  const places = useMemo(() => (isTree && whole ? placesOf(tree) : null), [whole, tree])
   const phases = useMemo(() => namesOf(own, whole ? tree : []), [own, whole, tree])
 
   const count = (found ?? lines).count.value
@@ -100,7 +101,7 @@ export function Logs({ live, run: { run_id } }: { live: Live; run: Detail }) {
             if (!value || live.run.peek()?.completed_at === null) follow.value = value
           }}
           box={{
-            class: `log ${whole ? 'whole' : ''}`,
+            class: `log ${places ? 'whole' : ''}`,
             tabIndex: 0,
             role: 'region',
             'aria-label': `${count.toLocaleString('en')} lines`,
