@@ -4,26 +4,28 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
 import { pieces } from './ansi.ts'
+import { bound, Check, choicesOf, Field, Select } from './fields.tsx'
 import { type Lines, type Said, Search } from './lines.ts'
 import type { Branch, Detail, Live, Phase } from './live.ts'
 import { LogFeed } from './log-feed.ts'
 import { Empty, Failure } from './parts.tsx'
-import { route, setQuery } from './route.ts'
+import { filters } from './route.ts'
 import { exactly } from './time.tsx'
 import { Virtual } from './virtual.tsx'
 
 const HEIGHT = 20
 const CLOCK = new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium' })
+/** Whose lines are shown. */
+const RUNS = [
+  ['', 'this and all below'],
+  ['no', 'only this'],
+] as const
 /** Lines that one piece of a download has. */
 const PIECE = 2_000
 
 export function Logs({ live, run: { run_id } }: { live: Live; run: Detail }) {
-  const { query } = route.value
-  const [phase, search, below] = ['phase', 'search', 'below'].map(name => query.get(name) ?? '') as [
-    string,
-    string,
-    string,
-  ]
+  const { chosen, filter } = filters('phase', 'search', 'below')
+  const { phase, search, below } = chosen
   const tree = live.tree.value
   const isTree = tree.length > 1
   // The tree is known later than the run, and may grow from one run to many: the lines must not be read anew then.
@@ -40,44 +42,13 @@ export function Logs({ live, run: { run_id } }: { live: Live; run: Detail }) {
 
   const count = (found ?? lines).count.value
   const lineAt = (index: number) => lines.at(found ? found.found[index]! : index)
-  const set = (change: object) => setQuery({ phase, search, below, ...change })
   return (
     <section aria-label="Log">
       <search class="row filters">
-        {isTree && (
-          <label class="field">
-            <span>Runs</span>
-            <select value={below} onChange={event => set({ below: event.currentTarget.value })}>
-              <option value="">this and all below</option>
-              <option value="no">only this</option>
-            </select>
-          </label>
-        )}
-        <label class="field">
-          <span>Phase</span>
-          <select value={phase} onChange={event => set({ phase: event.currentTarget.value })}>
-            <option value="">all</option>
-            {[...new Set([...phases, ...(phase ? [phase] : [])])].map(name => (
-              <option key={name} value={name}>
-                {name}
-              </option>
-            ))}
-          </select>
-        </label>
-        <label class="field grow">
-          <span>Search</span>
-          <input type="search" value={search} onInput={event => set({ search: event.currentTarget.value })} />
-        </label>
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={follow}
-            onChange={event => {
-              follow.value = event.currentTarget.checked
-            }}
-          />{' '}
-          Follow
-        </label>
+        {isTree && <Select label="Runs" {...filter('below')} of={RUNS} />}
+        <Select label="Phase" {...filter('phase')} of={choicesOf('all', phases, phase)} />
+        <Field label="Search" type="search" {...filter('search')} />
+        <Check {...bound(follow)}>Follow</Check>
         <button
           type="button"
           class="plain"
