@@ -191,8 +191,8 @@ export default agent({
         const data = await writeListing(context, {
           name,
           limit,
-          page: (after: string | undefined, wanted) =>
-            search(object, { ...query, limit: Math.min(wanted, PAGE) }, after, context),
+          page: (after: string | undefined, wanted, fitting) =>
+            search(object, { ...query, limit: Math.min(wanted, fitting, PAGE) }, after, context),
           brief: item => brief(object, item, context),
         })
         return { text: `${data.items.length} of ${data.total} ${object}`, data }

@@ -253,8 +253,8 @@ async function list(name: string, folder: string, limit: number | undefined, con
   const data = await writeListing(context, {
     name,
     limit,
-    async page(pageToken, wanted) {
-      const { files, nextPageToken } = await folderPage(folder, pageToken, wanted, context)
+    async page(pageToken, wanted, fitting) {
+      const { files, nextPageToken } = await folderPage(folder, pageToken, Math.min(wanted, fitting), context)
       return { items: files, next: nextPageToken }
     },
     brief: file => ({ ...brief(file), type: file.mimeType, modified: file.modifiedTime ?? null }),

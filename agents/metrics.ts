@@ -251,7 +251,8 @@ export default agent({
         const data = await writeListing(context, {
           name,
           limit,
-          page: (cursor: string | undefined, wanted) => eventsPage(asked, pageSize(wanted), cursor, context),
+          page: (cursor: string | undefined, wanted, fitting) =>
+            eventsPage(asked, pageSize(wanted, fitting), cursor, context),
           brief: briefEvent,
         })
         return { text: `${data.items.length} events`, data }
@@ -352,9 +353,11 @@ async function eventsPage(
 
 /**
  * The size of pages with which `limit` items end in the middle of a page, which shows whether there are more items than
- * that: a full page has a cursor even when nothing follows it.
+ * that: a full page has a cursor even when nothing follows it. At most `fitting` items are asked for while more than that
+ * are needed.
  */
-function pageSize(limit: number): number {
+function pageSize(limit: number, fitting = PAGE_MOST): number {
+  if (limit > fitting && fitting < PAGE_MOST) return fitting
   if (limit < PAGE_MOST) return limit + 1
   return limit % PAGE_MOST === 0 ? PAGE_MOST - 1 : PAGE_MOST
 }

@@ -21,6 +21,10 @@ export const LIMIT = 100
 export const DATA_BYTES = 384 * 1024
 /** Number of characters of a file that are written together. */
 const CHUNK = 64 * 1024
+/** Number of characters that a page should have at most: several copies of it are in memory for a moment. */
+const PAGE_CHARS = 4 * 1024 * 1024
+/** Number of items in a first page that may be large: nobody knows yet how large the items are. */
+const FIRST_ITEMS = 250
 /** After this many consecutive pages without an item, a listing counts as endless. */
 const EMPTY_PAGES = 20
 /** Maximum number of pages, however many items they contain. */
@@ -112,10 +116,10 @@ export interface ListingRequest<T, C> {
   form?: ListingForm<T>
   limit?: number | undefined
   /**
-   * Reads the page at `cursor`; undefined means the first page. `wanted` is the number of items still needed; the
-   * vendor may send more or fewer.
+   * Reads the page at `cursor`; undefined means the first page. `wanted` is the number of items still needed, and
+   * `fitting` how many make a page of moderate size, judged by the items read so far. The vendor may send more or fewer.
    */
-  page(cursor: C | undefined, wanted: number): Promise<Page<T, C>>
+  page(cursor: C | undefined, wanted: number, fitting: number): Promise<Page<T, C>>
   /** The part of an item that goes into `data`. */
   brief(item: T): Json
 }
@@ -135,12 +139,14 @@ export async function writeListing<T, C = string>(
   const shown: Json[] = []
   let shownBytes = 0
   let read = 0
+  let chars = 0
   let total = 0
   let truncated = false
   async function* texts() {
     let repeats = false
     const pages = pagesOf(async (cursor: C | undefined) => {
-      const found = await page(cursor, limit - read)
+      const fitting = read === 0 ? FIRST_ITEMS : Math.max(1, Math.floor(PAGE_CHARS / (chars / read)))
+      const found = await page(cursor, limit - read, fitting)
       repeats = cursor !== undefined && found.items.length > 0 && isSame(found.next, cursor)
       return repeats ? { ...found, next: null } : found
     })
@@ -149,7 +155,9 @@ export async function writeListing<T, C = string>(
       const items = found.items.slice(0, limit - read)
       let text = ''
       for (const item of items) {
-        text += form.item(item, read++)
+        const one = form.item(item, read++)
+        chars += one.length
+        text += one
         if (text.length > CHUNK) {
           yield text
           text = ''

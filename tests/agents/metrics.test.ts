@@ -148,8 +148,20 @@ describe('events', () => {
   })
 })
 
+test('large events are asked for in smaller pages', async () => {
+  const at = Date.now() - HOUR
+  datadog.events = Array.from({ length: 501 }, (_, n) => ({ id: `E${n}`, at: at + n, title: 'T'.repeat(40_000) }))
+  const { data } = await run('get_events', { limit: 500 })
+  expect(data).toMatchObject({ total: 500, truncated: true })
+  const sizes = datadog.seen.map(({ query }) => Number(query.get('page[limit]')))
+  expect(sizes).toEqual([250, 104, 104, 43])
+})
+
 test.each([
   [2, 2, false],
+  [250, 250, false],
+  [251, 251, false],
+  [251, 252, true],
   [1_000, 1_000, false],
   [1_000, 1_001, true],
   [2_500, 2_500, false],

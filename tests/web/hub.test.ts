@@ -172,7 +172,7 @@ describe.skipIf(!hasBrowser)('the pages of the hub', () => {
     // The log of the whole tree, in the order of time.
     await page.goto(`${world.hub.url}/#/runs/${nightly}/logs`)
     await page.locator('.line .text', { hasText: 'wrote the report' }).waitFor()
-    // The lines are drawn again when the last of them have come.
+    // The first lines may be drawn before the last have come.
     const drawn = async () => {
       const texts = await page.locator('.line .text').allTextContents()
       return texts.length === 9 && texts
@@ -197,6 +197,39 @@ describe.skipIf(!hasBrowser)('the pages of the hub', () => {
       'the run is continued',
       PATIENCE_MS,
     )
+  })
+
+  test('lines of a log that are drawn stay, also when the runs below become known and while words are typed', async () => {
+    const world = await worldOf()
+    const nightly = await world.dispatch('nightly-report')
+    await world.reached(nightly, 'completed')
+    const page = await open('runs')
+    // The log of the run is there before its tree.
+    const tree = Promise.withResolvers<void>()
+    await page.route('**/runs/tree', async route => {
+      await tree.promise
+      await route.continue()
+    })
+    await page.evaluate(`
+      globalThis.fewer = []
+      let before = 0
+      new MutationObserver(() => {
+        const now = document.querySelectorAll('.line').length
+        if (now < before) fewer.push([before, now])
+        before = now
+      }).observe(document.body, { childList: true, subtree: true })
+    `)
+    await page.goto(`${world.hub.url}/#/runs/${nightly}/logs`)
+    await page.locator('.line .text', { hasText: 'wrote the report' }).waitFor()
+    tree.resolve()
+    // The option to leave them out shows that the runs below are known.
+    await page.getByLabel('Runs').waitFor()
+    await page.locator('.line .text', { hasText: 'mail answers' }).waitFor()
+    expect(await page.evaluate('fewer')).toEqual([])
+
+    await page.getByLabel('Search').pressSequentially('answer')
+    await until(async () => (await page.locator('.line').count()) === 4, 'the lines are found', PATIENCE_MS)
+    expect(await page.evaluate('fewer.filter(([, now]) => now < 4)')).toEqual([])
   })
 
   test('a gate is decided in the inbox, with its form', async () => {

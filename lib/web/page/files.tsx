@@ -5,9 +5,10 @@ import { useSignal } from '@preact/signals'
 import { useEffect, useErrorBoundary } from 'preact/hooks'
 import type { Artifact } from '../../wire/daemon-calls.ts'
 import { call, fileOf } from './api.ts'
+import { bound, Check } from './fields.tsx'
 import type { Detail } from './live.ts'
 import { save } from './logs.tsx'
-import { Act, Empty, Failure, Json, useLoaded } from './parts.tsx'
+import { Act, Empty, Failure, Json, useLoaded, Wide } from './parts.tsx'
 import { route, setQuery } from './route.ts'
 
 const MIB = 1_048_576
@@ -137,16 +138,7 @@ function Prose({ text }: { text: string }) {
   if (error) return <pre class="prose">{text}</pre>
   return (
     <>
-      <label class="check">
-        <input
-          type="checkbox"
-          checked={source}
-          onChange={event => {
-            source.value = event.currentTarget.checked
-          }}
-        />{' '}
-        Source
-      </label>
+      <Check {...bound(source)}>Source</Check>
       {source.value || !data ? <pre class="prose">{text}</pre> : <data.Markdown text={text} />}
     </>
   )
@@ -154,29 +146,18 @@ function Prose({ text }: { text: string }) {
 
 function Table({ rows: [head = [], ...rows] }: { rows: string[][] }) {
   return (
-    <div class="wide">
-      <table>
-        <thead>
-          <tr>
-            {head.map((cell, index) => (
-              <th key={index} scope="col">
-                {cell}
-              </th>
+    <>
+      <Wide head={head}>
+        {rows.slice(0, MOST_ROWS).map((row, index) => (
+          <tr key={index}>
+            {row.map((cell, column) => (
+              <td key={column}>{cell}</td>
             ))}
           </tr>
-        </thead>
-        <tbody>
-          {rows.slice(0, MOST_ROWS).map((row, index) => (
-            <tr key={index}>
-              {row.map((cell, column) => (
-                <td key={column}>{cell}</td>
-              ))}
-            </tr>
-          ))}
-        </tbody>
-      </table>
+        ))}
+      </Wide>
       {rows.length > MOST_ROWS && <p class="quiet">{rows.length - MOST_ROWS} more rows are in the download.</p>}
-    </div>
+    </>
   )
 }
 

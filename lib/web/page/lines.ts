@@ -123,6 +123,8 @@ export class Search {
     this.#lines = lines
     this.#phase = phase || null
     this.#text = text === '' ? null : new RegExp(text.replaceAll(/[\\^$.*+?()[\]{}|]/g, '\\$&'), 'i')
+    // The first slice is looked through at once, so that no list without lines is drawn before it.
+    this.#look()
     this.#unfollow = lines.count.subscribe(() => {
       this.#timer ??= setTimeout(() => this.#look())
     })

@@ -4,29 +4,32 @@
 import { useSignal } from '@preact/signals'
 import { useEffect, useMemo } from 'preact/hooks'
 import { pieces } from './ansi.ts'
+import { bound, Check, choicesOf, Field, Select } from './fields.tsx'
 import { type Lines, type Said, Search } from './lines.ts'
 import type { Branch, Detail, Live, Phase } from './live.ts'
 import { LogFeed } from './log-feed.ts'
 import { Empty, Failure } from './parts.tsx'
-import { route, setQuery } from './route.ts'
+import { filters } from './route.ts'
 import { exactly } from './time.tsx'
 import { Virtual } from './virtual.tsx'
 
 const HEIGHT = 20
 const CLOCK = new Intl.DateTimeFormat('en-GB', { timeStyle: 'medium' })
+/** Whose lines are shown. */
+const RUNS = [
+  ['', 'this and all below'],
+  ['no', 'only this'],
+] as const
 /** Lines that one piece of a download has. */
 const PIECE = 2_000
 
 export function Logs({ live, run: { run_id } }: { live: Live; run: Detail }) {
-  const { query } = route.value
-  const [phase, search, below] = ['phase', 'search', 'below'].map(name => query.get(name) ?? '') as [
-    string,
-    string,
-    string,
-  ]
+  const { chosen, filter } = filters('phase', 'search', 'below')
+  const { phase, search, below } = chosen
   const tree = live.tree.value
   const isTree = tree.length > 1
-  const whole = isTree && below !== 'no'
+  // The tree is known later than the run, and may grow from one run to many: the lines must not be read anew then.
+  const whole = below !== 'no'
   const feed = useMemo(() => new LogFeed(live, run_id, whole), [live, run_id, whole])
   useEffect(() => () => feed.close(), [feed])
   const { lines } = feed
@@ -34,49 +37,18 @@ export function Logs({ live, run: { run_id } }: { live: Live; run: Detail }) {
   useEffect(() => () => found?.stop(), [found])
   const follow = useSignal(live.run.peek()?.completed_at === null)
   const own = live.phases.value
-  const places = useMemo(() => (whole ? placesOf(tree) : null), [whole, tree])
+  const places = useMemo(() => (isTree && whole ? placesOf(tree) : null), [whole, tree])
   const phases = useMemo(() => namesOf(own, whole ? tree : []), [own, whole, tree])
 
   const count = (found ?? lines).count.value
   const lineAt = (index: number) => lines.at(found ? found.found[index]! : index)
-  const set = (change: object) => setQuery({ phase, search, below, ...change })
   return (
     <section aria-label="Log">
       <search class="row filters">
-        {isTree && (
-          <label class="field">
-            <span>Runs</span>
-            <select value={below} onChange={event => set({ below: event.currentTarget.value })}>
-              <option value="">this and all below</option>
-              <option value="no">only this</option>
-            </select>
-          </label>
-        )}
-        <label class="field">
-          <span>Phase</span>
-          <select value={phase} onChange={event => set({ phase: event.currentTarget.value })}>
-            <option value="">all</option>
-            {[...new Set([...phases, ...(phase ? [phase] : [])])].map(name => (
-              <option key={name} value={name}>
-                {name}
-              </option>
-            ))}
-          </select>
-        </label>
-        <label class="field grow">
-          <span>Search</span>
-          <input type="search" value={search} onInput={event => set({ search: event.currentTarget.value })} />
-        </label>
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={follow}
-            onChange={event => {
-              follow.value = event.currentTarget.checked
-            }}
-          />{' '}
-          Follow
-        </label>
+        {isTree && <Select label="Runs" {...filter('below')} of={RUNS} />}
+        <Select label="Phase" {...filter('phase')} of={choicesOf('all', phases, phase)} />
+        <Field label="Search" type="search" {...filter('search')} />
+        <Check {...bound(follow)}>Follow</Check>
         <button
           type="button"
           class="plain"
@@ -100,7 +72,7 @@ export function Logs({ live, run: { run_id } }: { live: Live; run: Detail }) {
             if (!value || live.run.peek()?.completed_at === null) follow.value = value
           }}
           box={{
-            class: `log ${whole ? 'whole' : ''}`,
+            class: `log ${places ? 'whole' : ''}`,
             tabIndex: 0,
             role: 'region',
             'aria-label': `${count.toLocaleString('en')} lines`,

@@ -5,7 +5,7 @@ import type { Token, Tokens } from 'marked'
 import type { ComponentChildren, JSX } from 'preact'
 import { useMemo } from 'preact/hooks'
 import { tokensOf } from './markdown-tokens.ts'
-import { Outside } from './parts.tsx'
+import { Outside, Wide } from './parts.tsx'
 
 /** Deeper lists and quotes are shown as text. */
 const DEEPEST = 20
@@ -72,28 +72,15 @@ function List({ of: { ordered, start, items }, depth }: { of: Tokens.List; depth
 
 function Table({ of: { header, rows }, depth }: { of: Tokens.Table; depth: number }) {
   return (
-    <div class="wide">
-      <table>
-        <thead>
-          <tr>
-            {header.map((cell, index) => (
-              <th key={index} scope="col">
-                {inline(cell.tokens, depth + 1)}
-              </th>
-            ))}
-          </tr>
-        </thead>
-        <tbody>
-          {rows.map((row, index) => (
-            <tr key={index}>
-              {row.map((cell, column) => (
-                <td key={column}>{inline(cell.tokens, depth + 1)}</td>
-              ))}
-            </tr>
+    <Wide head={header.map(cell => inline(cell.tokens, depth + 1))}>
+      {rows.map((row, index) => (
+        <tr key={index}>
+          {row.map((cell, column) => (
+            <td key={column}>{inline(cell.tokens, depth + 1)}</td>
           ))}
-        </tbody>
-      </table>
-    </div>
+        </tr>
+      ))}
+    </Wide>
   )
 }
 

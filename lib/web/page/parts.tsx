@@ -6,6 +6,7 @@ import type { ComponentChildren } from 'preact'
 import { useEffect } from 'preact/hooks'
 import { call, keepToken, Refusal, token } from './api.ts'
 import { command } from './command.ts'
+import { bound, Field } from './fields.tsx'
 
 export function Failure({ of }: { of: unknown }) {
   if (of === null || of === undefined) return null
@@ -32,28 +33,12 @@ export function TokenForm() {
   const text = useSignal('')
   if (token.value !== null) return null
   return (
-    <form
-      class="row"
-      onSubmit={event => {
-        event.preventDefault()
-        if (text.value.trim() !== '') keepToken(text.value.trim())
-      }}
-    >
+    <form class="row" onSubmit={handle(() => text.value.trim() !== '' && keepToken(text.value.trim()))}>
       <p>
         Settings and decisions need the local token. Open the page with <code>{command} dashboard</code>, or paste the
         content of <code>token</code> in the home of the daemon.
       </p>
-      <label class="field grow">
-        <span>Local token</span>
-        <input
-          type="password"
-          autocomplete="off"
-          value={text}
-          onInput={event => {
-            text.value = event.currentTarget.value
-          }}
-        />
-      </label>
+      <Field label="Local token" type="password" {...bound(text)} />
       <button type="submit">Use it</button>
     </form>
   )
@@ -61,6 +46,26 @@ export function TokenForm() {
 
 export function Empty({ children }: { children: ComponentChildren }) {
   return <div class="empty">{children}</div>
+}
+
+/** A table that scrolls by itself where the window is narrower. */
+export function Wide({ head, children }: { head: readonly ComponentChildren[]; children: ComponentChildren }) {
+  return (
+    <div class="wide">
+      <table>
+        <thead>
+          <tr>
+            {head.map((cell, index) => (
+              <th key={index} scope="col">
+                {cell}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>{children}</tbody>
+      </table>
+    </div>
+  )
 }
 
 export function Json({ of }: { of: unknown }) {
@@ -120,6 +125,12 @@ export function useWork() {
     busy.value = false
   }
   return { busy: busy.value, error: error.value, run }
+}
+
+/** What happens when a form is sent, in place of what a browser would do. */
+export const handle = (work: () => unknown) => (event: Event) => {
+  event.preventDefault()
+  void work()
 }
 
 /** A button whose work may fail. */

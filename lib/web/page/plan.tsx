@@ -6,7 +6,7 @@ import { isObject, type JsonObject } from '../../json.ts'
 import type { Plan, PlannedPhase, PlannedTeam } from '../../wire/plans.ts'
 import { call } from './api.ts'
 import { Graph } from './drawing.tsx'
-import { Failure, Json, useLoaded } from './parts.tsx'
+import { Failure, Json, useLoaded, Wide } from './parts.tsx'
 import { route, to } from './route.ts'
 
 export const whichOf = (typed: string) => (typed.startsWith('@') ? { team: typed } : { path: typed })
@@ -100,30 +100,17 @@ function Writes({ of: { writes } }: { of: Plan }) {
     return <p class="quiet">It writes nothing to other systems, except what its commands do.</p>
   }
   return (
-    <div class="wide">
-      <table>
-        <thead>
-          <tr>
-            <th scope="col">Phase</th>
-            <th scope="col">Agent</th>
-            <th scope="col">Where to</th>
-            <th scope="col">Credential</th>
-            <th scope="col">Written</th>
-          </tr>
-        </thead>
-        <tbody>
-          {writes.map((write, index) => (
-            <tr key={index}>
-              <td>{write.phase.join(' › ')}</td>
-              <td>{write.action ? `${write.agent}.${write.action}` : write.agent}</td>
-              <td class="wrap">{write.to}</td>
-              <td>{write.credentials.join(', ') || 'none'}</td>
-              <td>{EFFECTS[write.effect] ?? write.effect}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <Wide head={['Phase', 'Agent', 'Where to', 'Credential', 'Written']}>
+      {writes.map((write, index) => (
+        <tr key={index}>
+          <td>{write.phase.join(' › ')}</td>
+          <td>{write.action ? `${write.agent}.${write.action}` : write.agent}</td>
+          <td class="wrap">{write.to}</td>
+          <td>{write.credentials.join(', ') || 'none'}</td>
+          <td>{EFFECTS[write.effect] ?? write.effect}</td>
+        </tr>
+      ))}
+    </Wide>
   )
 }
 

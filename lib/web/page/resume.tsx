@@ -4,8 +4,9 @@
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { call, Refusal } from './api.ts'
+import { boundTo, Field } from './fields.tsx'
 import type { Live } from './live.ts'
-import { Act, Failure } from './parts.tsx'
+import { Act, Failure, handle, useWork } from './parts.tsx'
 
 interface Props {
   live: Live
@@ -18,7 +19,7 @@ interface Props {
 export function Resume({ live, what = {}, plain = false, children }: Props) {
   const asked = useSignal<readonly string[]>([])
   const typed = useSignal<Record<string, string>>({})
-  const error = useSignal<unknown>(null)
+  const { busy, error, run } = useWork()
 
   async function resume(): Promise<void> {
     const given = asked.value.length > 0 ? { inputs: typed.value } : {}
@@ -42,36 +43,17 @@ export function Resume({ live, what = {}, plain = false, children }: Props) {
     )
   }
   return (
-    <form
-      class="card"
-      autocomplete="off"
-      onSubmit={event => {
-        event.preventDefault()
-        error.value = null
-        resume().catch(thrown => {
-          error.value = thrown
-        })
-      }}
-    >
+    <form class="card" autocomplete="off" onSubmit={handle(() => run(resume))}>
       <p>Secret inputs are kept only until a run ends. Give them again.</p>
       <div class="grid">
         {asked.value.map(name => (
-          <label key={name} class="field">
-            <span>{name}</span>
-            <input
-              type="password"
-              required
-              autocomplete="off"
-              value={typed.value[name] ?? ''}
-              onInput={event => {
-                typed.value = { ...typed.value, [name]: event.currentTarget.value }
-              }}
-            />
-          </label>
+          <Field key={name} label={name} type="password" required {...boundTo(typed, name)} />
         ))}
       </div>
       <div class="row">
-        <button type="submit">{children}</button>
+        <button type="submit" disabled={busy}>
+          {children}
+        </button>
         <button
           type="button"
           class="plain"
@@ -82,7 +64,7 @@ export function Resume({ live, what = {}, plain = false, children }: Props) {
           Leave it
         </button>
       </div>
-      <Failure of={error.value} />
+      <Failure of={error} />
     </form>
   )
 }

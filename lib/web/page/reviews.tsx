@@ -4,8 +4,9 @@ import { useSignal } from '@preact/signals'
 import { CHOICES, type Choice } from '../../wire/choices.ts'
 import type { AskedReview } from '../../wire/daemon-calls.ts'
 import { call, token } from './api.ts'
+import { bound, Field } from './fields.tsx'
 import { Fields, type Typed, valuesOf } from './forms.tsx'
-import { Empty, Failure, TokenForm, useLoaded } from './parts.tsx'
+import { Empty, Failure, handle, TokenForm, useLoaded, useWork } from './parts.tsx'
 import { route, to } from './route.ts'
 import { State } from './state.tsx'
 import { When } from './time.tsx'
@@ -100,23 +101,16 @@ function Decided() {
 export function Review({ review, done }: { review: AskedReview; done(): unknown }) {
   const typed = useSignal<Typed>({})
   const comment = useSignal('')
-  const busy = useSignal(false)
-  const error = useSignal<unknown>(null)
+  const { busy, error, run } = useWork()
   const { id, run_id, run_name, phase, kind, prompt, reason, form, created_at } = review
 
-  async function decide(decision: Choice): Promise<void> {
-    busy.value = true
-    error.value = null
-    try {
+  const decide = (decision: Choice) =>
+    run(async () => {
       const values = decision === 'approve' && form.length > 0 ? { values: valuesOf(form, typed.value) } : {}
       const said = comment.value.trim() === '' ? {} : { comment: comment.value.trim() }
       await call('DecideReview', { review_id: id, decision, ...said, ...values })
       await done()
-    } catch (thrown) {
-      error.value = thrown
-    }
-    busy.value = false
-  }
+    })
   const [first, ...others] = CHOICES[kind]
   return (
     <section class="card" aria-label={`Review of ${phase}`}>
@@ -133,26 +127,10 @@ export function Review({ review, done }: { review: AskedReview; done(): unknown 
       </header>
       {prompt !== '' && <p class="prompt wrap">{prompt}</p>}
       {kind === 'escalation' && reason !== '' && <p class="quiet wrap">{reason}</p>}
-      <form
-        onSubmit={event => {
-          event.preventDefault()
-          void decide(first!)
-        }}
-      >
+      <form onSubmit={handle(() => decide(first!))}>
         <div class="grid">
           <Fields of={form} typed={typed} prefix={id} />
-          <div class="field">
-            <label for={`${id}-comment`}>Comment</label>
-            <input
-              id={`${id}-comment`}
-              type="text"
-              maxLength={10_000}
-              value={comment}
-              onInput={event => {
-                comment.value = event.currentTarget.value
-              }}
-            />
-          </div>
+          <Field label="Comment" maxLength={10_000} {...bound(comment)} />
         </div>
         {token.value !== null && (
           <div class="row">
@@ -167,7 +145,7 @@ export function Review({ review, done }: { review: AskedReview; done(): unknown 
           </div>
         )}
       </form>
-      {error.value === null ? <TokenForm /> : <Failure of={error.value} />}
+      {error === null ? <TokenForm /> : <Failure of={error} />}
     </section>
   )
 }

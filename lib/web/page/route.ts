@@ -43,6 +43,17 @@ function read(): void {
   hash.value = location.hash
 }
 
+/** What the query of this address says of these filters, '' for nothing, and what a field for one of them is given. */
+export function filters<Name extends string>(...names: Name[]) {
+  const { query } = route.value
+  const chosen = Object.fromEntries(names.map(name => [name, query.get(name) ?? ''])) as Record<Name, string>
+  const filter = (name: Name) => ({
+    value: chosen[name],
+    set: (value: string) => setQuery({ ...chosen, [name]: value }),
+  })
+  return { chosen, filter }
+}
+
 export function follow(): void {
   addEventListener('hashchange', read)
   read()

@@ -8,9 +8,10 @@ import type { ToldRun } from '../../wire/run-records.ts'
 import { RUN_STATES } from '../../wire/states.ts'
 import { call } from './api.ts'
 import { command } from './command.ts'
+import { choicesOf, Field, Select } from './fields.tsx'
 import { useKeys } from './keys.tsx'
 import { Empty, Failure, knownTeams, useLoaded } from './parts.tsx'
-import { go, route, setQuery, to } from './route.ts'
+import { filters, go, to } from './route.ts'
 import { State, wordOf } from './state.tsx'
 import { Took, When } from './time.tsx'
 import { Virtual } from './virtual.tsx'
@@ -22,14 +23,8 @@ const HEIGHT = 56
 const LOOK_MS = 2_000
 
 export function Runs() {
-  const { query } = route.value
-  const [state, team, search] = ['state', 'team', 'search'].map(name => query.get(name) ?? '') as [
-    string,
-    string,
-    string,
-  ]
-  const set = (change: object) => setQuery({ state, team, search, ...change })
-  const teams = useLoaded('teams', knownTeams)
+  const { chosen, filter } = filters('state', 'team', 'search')
+  const { state, team, search } = chosen
   return (
     <main>
       <header class="top">
@@ -38,40 +33,7 @@ export function Runs() {
           Start a run
         </a>
       </header>
-      <search class="row filters">
-        <label class="field">
-          <span>State</span>
-          <select value={state} onChange={event => set({ state: event.currentTarget.value })}>
-            <option value="">all</option>
-            {RUN_STATES.map(each => (
-              <option key={each} value={each}>
-                {wordOf(each)}
-              </option>
-            ))}
-          </select>
-        </label>
-        <label class="field">
-          <span>Team</span>
-          <select value={team} onChange={event => set({ team: event.currentTarget.value })}>
-            <option value="">all</option>
-            {[...new Set([...(teams.data ?? []), ...(team ? [team] : [])])].map(each => (
-              <option key={each} value={each}>
-                {each}
-              </option>
-            ))}
-          </select>
-        </label>
-        <label class="field grow">
-          <span>Search</span>
-          <input
-            type="search"
-            value={search}
-            placeholder="name, team or id"
-            maxLength={200}
-            onInput={event => set({ search: event.currentTarget.value })}
-          />
-        </label>
-      </search>
+      <RunFilters states={RUN_STATES} filter={filter} />
       <RunList filter={{ state, team, search: search.trim() }}>
         <p>Nothing has run here yet.</p>
         <p>
@@ -79,6 +41,32 @@ export function Runs() {
         </p>
       </RunList>
     </main>
+  )
+}
+
+/** The filters that both servers have. `children` are those before them. */
+export function RunFilters({
+  states,
+  filter,
+  children,
+}: {
+  states: readonly string[]
+  filter(name: 'state' | 'team' | 'search'): { value: string; set(value: string): void }
+  children?: ComponentChildren
+}) {
+  const teams = useLoaded('teams', knownTeams)
+  const team = filter('team')
+  return (
+    <search class="row filters">
+      {children}
+      <Select
+        label="State"
+        {...filter('state')}
+        of={[['', 'all'], ...states.map(each => [each, wordOf(each)] as const)]}
+      />
+      <Select label="Team" {...team} of={choicesOf('all', teams.data ?? [], team.value)} />
+      <Field label="Search" type="search" maxLength={200} placeholder="name, team or id" {...filter('search')} />
+    </search>
   )
 }
 

@@ -5,8 +5,9 @@ import { isObject, type Json } from '../../json.ts'
 import type { AgentEntry } from '../../wire/daemon-calls.ts'
 import { call, token } from './api.ts'
 import { command } from './command.ts'
+import { bound, Field } from './fields.tsx'
 import { textOf } from './forms.tsx'
-import { Act, Empty, Failure, TokenForm, useLoaded } from './parts.tsx'
+import { Act, Empty, Failure, handle, TokenForm, useLoaded, useWork, Wide } from './parts.tsx'
 
 /** Settings of agents that are neither text nor secret are written as JSON, as on the command line. */
 function jsonOf(key: string, text: string): Json {
@@ -38,54 +39,28 @@ function Values() {
   const agents = useLoaded('agents', () => call('ListAgents', {}))
   const key = useSignal('')
   const text = useSignal('')
-  const failed = useSignal<unknown>(null)
-  const typed = (signal: typeof key) => (event: { currentTarget: { value: string } }) => {
-    signal.value = event.currentTarget.value
+  const writing = useWork()
+  const write = async () => {
+    const name = key.value.trim()
+    await call('SetSetting', { key: name, value: jsonOf(name, text.value) })
+    key.value = ''
+    text.value = ''
+    again()
   }
   return (
     <>
-      <form
-        class="row"
-        autocomplete="off"
-        onSubmit={async event => {
-          event.preventDefault()
-          failed.value = null
-          try {
-            const name = key.value.trim()
-            await call('SetSetting', { key: name, value: jsonOf(name, text.value) })
-            key.value = ''
-            text.value = ''
-            again()
-          } catch (thrown) {
-            failed.value = thrown
-          }
-        }}
-      >
-        <div class="field grow">
-          <label for="key">Key</label>
-          <input
-            id="key"
-            type="text"
-            required
-            spellcheck={false}
-            placeholder="agents.wiki.api_token"
-            list="keys-of-settings"
-            value={key}
-            onInput={typed(key)}
-          />
+      <form class="row" autocomplete="off" onSubmit={handle(() => writing.run(write))}>
+        <Field label="Key" required placeholder="agents.wiki.api_token" list="keys-of-settings" {...bound(key)}>
           <datalist id="keys-of-settings">
             {(agents.data?.agents ?? []).flatMap(keysOf).map(each => (
               <option key={each} value={each} />
             ))}
           </datalist>
-        </div>
-        <div class="field grow">
-          <label for="value">Value</label>
-          <input id="value" type="password" required autocomplete="off" value={text} onInput={typed(text)} />
-        </div>
+        </Field>
+        <Field label="Value" type="password" required {...bound(text)} />
         <button type="submit">Set</button>
       </form>
-      <Failure of={failed.value ?? error} />
+      <Failure of={writing.error ?? error} />
       {data?.settings.length === 0 && (
         <Empty>
           <p>Nothing is set.</p>
@@ -95,40 +70,27 @@ function Values() {
         </Empty>
       )}
       {data && data.settings.length > 0 && (
-        <div class="wide">
-          <table>
-            <thead>
-              <tr>
-                <th scope="col">Key</th>
-                <th scope="col">Value</th>
-                <th scope="col">
-                  <span class="unseen">Actions</span>
-                </th>
-              </tr>
-            </thead>
-            <tbody>
-              {data.settings.map(each => (
-                <tr key={each.key}>
-                  <td class="wrap">
-                    <code>{each.key}</code>
-                  </td>
-                  <td class="wrap">{textOf(each.value)}</td>
-                  <td>
-                    <Act
-                      plain
-                      work={async () => {
-                        await call('SetSetting', { key: each.key, value: null })
-                        again()
-                      }}
-                    >
-                      Remove
-                    </Act>
-                  </td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
+        <Wide head={['Key', 'Value', <span class="unseen">Actions</span>]}>
+          {data.settings.map(each => (
+            <tr key={each.key}>
+              <td class="wrap">
+                <code>{each.key}</code>
+              </td>
+              <td class="wrap">{textOf(each.value)}</td>
+              <td>
+                <Act
+                  plain
+                  work={async () => {
+                    await call('SetSetting', { key: each.key, value: null })
+                    again()
+                  }}
+                >
+                  Remove
+                </Act>
+              </td>
+            </tr>
+          ))}
+        </Wide>
       )}
     </>
   )

@@ -3,11 +3,12 @@
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import type { Which } from '../../wire/daemon-calls.ts'
-import type { Field } from '../../wire/forms.ts'
+import type { Field as Asked } from '../../wire/forms.ts'
 import type { Plan } from '../../wire/plans.ts'
 import { call } from './api.ts'
+import { bound, Field } from './fields.tsx'
 import { Fields, type Typed, typedOf, valuesOf } from './forms.tsx'
-import { Act, Failure, knownTeams, useLoaded } from './parts.tsx'
+import { Act, Failure, handle, knownTeams, useLoaded } from './parts.tsx'
 import { Planned, planAddress, whichOf } from './plan.tsx'
 import { go, route, to } from './route.ts'
 
@@ -25,7 +26,7 @@ function pathsByTeam(): Record<string, string> {
 interface Read {
   which: Which
   name: string
-  fields: readonly Field[]
+  fields: readonly Asked[]
 }
 
 export function Start() {
@@ -80,35 +81,24 @@ export function Start() {
       <header class="top">
         <h1>Start a run</h1>
       </header>
-      <form
-        class="row"
-        onSubmit={event => {
-          event.preventDefault()
-          void open()
-        }}
-      >
-        <div class="field grow">
-          <label for="team">Team</label>
-          <input
-            id="team"
-            type="text"
-            required
-            list="teams"
-            autocomplete="off"
-            spellcheck={false}
-            placeholder="@scope/name, or the path of a folder with a team.yml"
-            value={text}
-            onInput={event => {
-              text.value = event.currentTarget.value
-              read.value = null
-            }}
-          />
+      <form class="row" onSubmit={handle(() => open())}>
+        <Field
+          label="Team"
+          required
+          list="teams"
+          placeholder="@scope/name, or the path of a folder with a team.yml"
+          value={text.value}
+          set={typed => {
+            text.value = typed
+            read.value = null
+          }}
+        >
           <datalist id="teams">
             {[...new Set(places)].map(each => (
               <option key={each} value={each} />
             ))}
           </datalist>
-        </div>
+        </Field>
         <button type="submit" class={read.value ? 'plain' : ''}>
           Open
         </button>
@@ -117,30 +107,18 @@ export function Start() {
       {read.value && (
         <form
           class="card"
-          onSubmit={event => {
-            event.preventDefault()
+          onSubmit={handle(() => {
             error.value = null
-            start().catch(thrown => {
+            return start().catch(thrown => {
               error.value = thrown
             })
-          }}
+          })}
         >
           <h2>{read.value.name}</h2>
           {read.value.fields.length === 0 && <p class="quiet">The team asks for no inputs.</p>}
           <div class="grid">
             <Fields of={read.value.fields} typed={typed} prefix="input" />
-            <div class="field">
-              <label for="run-name">Name of the run</label>
-              <input
-                id="run-name"
-                type="text"
-                maxLength={200}
-                value={name}
-                onInput={event => {
-                  name.value = event.currentTarget.value
-                }}
-              />
-            </div>
+            <Field label="Name of the run" maxLength={200} {...bound(name)} />
           </div>
           <div class="row">
             <button type="submit">Start</button>
@@ -167,7 +145,7 @@ export function Start() {
 }
 
 /** What may stand in an address: everything but the values of secrets, and nothing that the form would refuse. */
-function openValues(fields: readonly Field[], typed: Typed) {
+function openValues(fields: readonly Asked[], typed: Typed) {
   try {
     return valuesOf(
       fields.filter(({ secret }) => !secret),

@@ -2,48 +2,29 @@
 
 import { useSignal } from '@preact/signals'
 import { call } from './api.ts'
-import { Act, Empty, Failure, useLoaded } from './parts.tsx'
+import { bound, Field } from './fields.tsx'
+import { Act, Empty, Failure, handle, useLoaded, useWork } from './parts.tsx'
 import { When } from './time.tsx'
 
 export function Workspaces() {
   const { data, error, again } = useLoaded('workspaces', () => call('ListWorkspaces', {}), 5_000)
   const path = useSignal('')
-  const failed = useSignal<unknown>(null)
+  const adding = useWork()
+  const add = async () => {
+    await call('AddWorkspace', { path: path.value.trim() })
+    path.value = ''
+    again()
+  }
   return (
     <main>
       <header class="top">
         <h1>Workspaces</h1>
       </header>
-      <form
-        class="row"
-        onSubmit={async event => {
-          event.preventDefault()
-          failed.value = null
-          try {
-            await call('AddWorkspace', { path: path.value.trim() })
-            path.value = ''
-            again()
-          } catch (thrown) {
-            failed.value = thrown
-          }
-        }}
-      >
-        <div class="field grow">
-          <label for="path">Folder</label>
-          <input
-            id="path"
-            type="text"
-            required
-            placeholder="an absolute path"
-            value={path}
-            onInput={event => {
-              path.value = event.currentTarget.value
-            }}
-          />
-        </div>
+      <form class="row" onSubmit={handle(() => adding.run(add))}>
+        <Field label="Folder" required placeholder="an absolute path" {...bound(path)} />
         <button type="submit">Add</button>
       </form>
-      <Failure of={failed.value ?? error} />
+      <Failure of={adding.error ?? error} />
       {data?.workspaces.length === 0 && (
         <Empty>
           <p>No folder is registered yet. The first run in a folder registers it.</p>

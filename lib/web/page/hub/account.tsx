@@ -1,9 +1,10 @@
 // The account of the user: its password. Tokens have a page of their own.
 
 import { useSignal } from '@preact/signals'
+import { bound, Check, Field } from '../fields.tsx'
 import { to } from '../route.ts'
 import { hub, me } from './api.ts'
-import { Ask, Field } from './asking.tsx'
+import { Ask } from './asking.tsx'
 
 export function Account() {
   const password = useSignal('')
@@ -38,37 +39,18 @@ export function Account() {
           done.value = `The password is changed. Your other sessions have ended${revoke.value ? ', and your tokens too' : ''}.`
         }}
       >
-        <Field
-          label="Present password"
-          type="password"
-          required
-          autocomplete="current-password"
-          value={password.value}
-          set={value => {
-            password.value = value
-          }}
-        />
+        <Field label="Present password" type="password" required autocomplete="current-password" {...bound(password)} />
         <Field
           label="New password (at least 8 characters)"
           type="password"
           required
           minLength={8}
           autocomplete="new-password"
-          value={fresh.value}
-          set={value => {
-            fresh.value = value
-          }}
+          {...bound(fresh)}
         />
-        <label class="check whole">
-          <input
-            type="checkbox"
-            checked={revoke.value}
-            onChange={event => {
-              revoke.value = event.currentTarget.checked
-            }}
-          />{' '}
+        <Check class="whole" {...bound(revoke)}>
           Revoke my tokens, too
-        </label>
+        </Check>
       </Ask>
       <p>
         Programs that act for you have <a href={to('tokens')}>tokens</a>.

@@ -3,7 +3,7 @@
 import { useSignal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
 import { useLayoutEffect, useRef } from 'preact/hooks'
-import { Failure, useWork } from '../parts.tsx'
+import { Failure, handle, useWork } from '../parts.tsx'
 
 /** A form with one button. */
 export function Ask({
@@ -19,14 +19,7 @@ export function Ask({
 }) {
   const { busy, error, run } = useWork()
   return (
-    <form
-      class="card"
-      aria-label={label}
-      onSubmit={event => {
-        event.preventDefault()
-        void run(work)
-      }}
-    >
+    <form class="card" aria-label={label} onSubmit={handle(() => run(work))}>
       <h2>{label}</h2>
       <div class="row fields-row">
         {children}
@@ -113,66 +106,5 @@ export function Once({ title, text, children }: { title: string; text: string; c
       </div>
       {children}
     </div>
-  )
-}
-
-export function Field({
-  label,
-  value,
-  set,
-  children,
-  ...more
-}: {
-  label: string
-  value: string
-  set(value: string): void
-  children?: ComponentChildren
-  type?: 'text' | 'password' | 'search' | 'number' | 'date' | 'url'
-  required?: boolean
-  placeholder?: string
-  pattern?: string
-  title?: string
-  autocomplete?: 'off' | 'username' | 'current-password' | 'new-password'
-  maxLength?: number
-  minLength?: number
-  list?: string
-}) {
-  return (
-    <label class="field grow">
-      <span>{label}</span>
-      <input
-        autocomplete="off"
-        spellcheck={false}
-        {...(more as object)}
-        value={value}
-        onInput={event => set(event.currentTarget.value)}
-      />
-      {children}
-    </label>
-  )
-}
-
-export function Select({
-  label,
-  value,
-  set,
-  of,
-}: {
-  label: string
-  value: string
-  set(value: string): void
-  of: readonly (readonly [value: string, title: string])[]
-}) {
-  return (
-    <label class="field">
-      <span>{label}</span>
-      <select value={value} onChange={event => set(event.currentTarget.value)}>
-        {of.map(([each, title]) => (
-          <option key={each} value={each}>
-            {title}
-          </option>
-        ))}
-      </select>
-    </label>
   )
 }

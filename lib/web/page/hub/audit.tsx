@@ -1,11 +1,11 @@
 // Who did what: the audit log, with filters.
 
-import { useLoaded } from '../parts.tsx'
-import { route, setQuery, to } from '../route.ts'
+import { Field, Select } from '../fields.tsx'
+import { filters, to } from '../route.ts'
 import { When } from '../time.tsx'
 import { hub } from './api.ts'
-import { Field, Select } from './asking.tsx'
 import { List, Table, useList } from './lists.tsx'
+import { useLedOrgs } from './orgs.ts'
 import { realmName } from './realm-choice.tsx'
 
 const DAY_MS = 86_400_000
@@ -32,16 +32,9 @@ const dayOf = (date: string): number | undefined => {
 }
 
 export function Audit() {
-  const { query } = route.value
-  const [org, action, since, until] = ['org', 'action', 'since', 'until'].map(name => query.get(name) ?? '') as [
-    string,
-    string,
-    string,
-    string,
-  ]
-  const set = (change: object) => setQuery({ org, action, since, until, ...change })
-  const orgs = useLoaded('orgs', () => hub('orgs/list', { limit: 100 }))
-  const led = (orgs.data?.orgs ?? []).filter(({ my_role }) => my_role !== 'member')
+  const { chosen, filter } = filters('org', 'action', 'since', 'until')
+  const { org, action, since, until } = chosen
+  const led = useLedOrgs()
   const found = useList(`${org} ${action} ${since} ${until}`, page => {
     const [from, to] = [dayOf(since), dayOf(until)]
     return hub('audit/list', {
@@ -61,27 +54,19 @@ export function Audit() {
         {led.length > 1 && (
           <Select
             label="Org"
-            value={org}
-            set={org => set({ org })}
+            {...filter('org')}
             of={[['', 'all'], ...led.map(({ id, display_name }) => [String(id), display_name] as const)]}
           />
         )}
-        <Field
-          label="Action"
-          type="search"
-          list="actions"
-          placeholder="all"
-          value={action}
-          set={action => set({ action })}
-        >
+        <Field label="Action" type="search" list="actions" placeholder="all" {...filter('action')}>
           <datalist id="actions">
             {ACTIONS.map(each => (
               <option key={each} value={each} />
             ))}
           </datalist>
         </Field>
-        <Field label="From" type="date" value={since} set={since => set({ since })} />
-        <Field label="To" type="date" value={until} set={until => set({ until })} />
+        <Field label="From" type="date" {...filter('since')} />
+        <Field label="To" type="date" {...filter('until')} />
       </search>
       <List
         of={found}

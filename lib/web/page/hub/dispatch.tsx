@@ -4,12 +4,12 @@ import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
 import type { Field as Asked } from '../../../wire/forms.ts'
 import { command } from '../command.ts'
+import { bound, boundTo, choicesOf, Field, Select } from '../fields.tsx'
 import { Fields, type Typed, typedOf, valuesOf } from '../forms.tsx'
-import { Empty, Failure, useLoaded, useWork } from '../parts.tsx'
+import { Empty, Failure, handle, useLoaded, useWork } from '../parts.tsx'
 import { go, route, to } from '../route.ts'
 import { hub } from './api.ts'
-import { Field, Select } from './asking.tsx'
-import { may, NoRealm, realms, useRealm } from './realm-choice.tsx'
+import { may, NoRealm, RealmSelect, realms, useRealm } from './realm-choice.tsx'
 
 interface Opened {
   name: string
@@ -72,9 +72,6 @@ export function Dispatch() {
     version.value = ''
     void run(open)
   }
-  const set = (change: Partial<typeof about.value>) => {
-    about.value = { ...about.value, ...change }
-  }
   const start = async () => {
     const { name, fields } = opened.value!
     const labels = about.value.labels
@@ -96,7 +93,6 @@ export function Dispatch() {
     })
     go(to('runs', run_id))
   }
-  const teams = [...new Set([...(listed.data ?? []), ...(team.value ? [team.value] : [])])]
   const secrets = opened.value?.fields.filter(({ secret }) => secret) ?? []
   return (
     <main>
@@ -111,22 +107,8 @@ export function Dispatch() {
         </div>
       )}
       <div class="row filters">
-        {(realms.value?.length ?? 0) > 1 && (
-          <Select
-            label="Realm"
-            value={chosen?.id ?? ''}
-            set={id => {
-              realmId.value = id
-            }}
-            of={(realms.value ?? []).map(({ id, name }) => [id, name] as const)}
-          />
-        )}
-        <Select
-          label="Team"
-          value={team.value}
-          set={choose}
-          of={[['', 'choose'], ...teams.map(each => [each, each] as const)]}
-        />
+        {(realms.value?.length ?? 0) > 1 && <RealmSelect value={chosen?.id ?? ''} set={bound(realmId).set} />}
+        <Select label="Team" value={team.value} set={choose} of={choicesOf('choose', listed.data ?? [], team.value)} />
         <Select
           label="Version"
           value={version.value}
@@ -134,7 +116,11 @@ export function Dispatch() {
             version.value = value
             void run(open)
           }}
-          of={[['', 'newest'], ...(versions.data ?? []).map(each => [each.version, each.version] as const)]}
+          of={choicesOf(
+            'newest',
+            (versions.data ?? []).map(each => each.version),
+            version.value,
+          )}
         />
       </div>
       <Failure of={error} />
@@ -148,14 +134,7 @@ export function Dispatch() {
         </Empty>
       )}
       {opened.value && (
-        <form
-          class="card"
-          aria-label="Dispatch"
-          onSubmit={event => {
-            event.preventDefault()
-            void run(start)
-          }}
-        >
+        <form class="card" aria-label="Dispatch" onSubmit={handle(() => run(start))}>
           <h2>
             {opened.value.name} <span class="quiet">{opened.value.version}</span>
           </h2>
@@ -173,34 +152,18 @@ export function Dispatch() {
           <details class="part">
             <summary>Where and how</summary>
             <div class="grid">
-              <Field label="Name of the run" maxLength={200} value={about.value.name} set={name => set({ name })} />
+              <Field label="Name of the run" maxLength={200} {...boundTo(about, 'name')} />
               <Select
                 label="Daemon"
-                value={about.value.daemon}
-                set={daemon => set({ daemon })}
+                {...boundTo(about, 'daemon')}
                 of={[
                   ['', 'any that fits'],
                   ...(daemons.data ?? []).map(({ id, name, status }) => [id, `${name} (${status})`] as const),
                 ]}
               />
-              <Field
-                label="Labels of the daemon"
-                placeholder="gpu, region=eu"
-                value={about.value.labels}
-                set={labels => set({ labels })}
-              />
-              <Field
-                label="Workspace"
-                placeholder="a name that the daemon knows"
-                value={about.value.workspace}
-                set={workspace => set({ workspace })}
-              />
-              <Field
-                label="Wait at most"
-                placeholder="2h; empty: for ever"
-                value={about.value.timeout}
-                set={timeout => set({ timeout })}
-              />
+              <Field label="Labels of the daemon" placeholder="gpu, region=eu" {...boundTo(about, 'labels')} />
+              <Field label="Workspace" placeholder="a name that the daemon knows" {...boundTo(about, 'workspace')} />
+              <Field label="Wait at most" placeholder="2h; empty: for ever" {...boundTo(about, 'timeout')} />
             </div>
           </details>
           <div class="row">

@@ -4,10 +4,10 @@ import { useSignal } from '@preact/signals'
 import { to } from '../route.ts'
 import { When } from '../time.tsx'
 import { hub } from './api.ts'
-import { Ask, Field, Once } from './asking.tsx'
+import { Ask, Once } from './asking.tsx'
 import type { Realm, Role } from './calls.ts'
 import { Ending, List, Table, useList } from './lists.tsx'
-import { RoleChoice } from './role.tsx'
+import { RoleFor } from './role.tsx'
 import { Until } from './until.tsx'
 
 const linkOf = (token: string): string => `${location.origin}/${to('join', token)}`
@@ -64,20 +64,7 @@ export function Invitations({ realm: { id: realm_id, name } }: { realm: Realm })
           found.again()
         }}
       >
-        <Field
-          label="User name (only this one may use it)"
-          placeholder="anyone"
-          value={username.value}
-          set={value => {
-            username.value = value
-          }}
-        />
-        <RoleChoice
-          value={role.value}
-          set={value => {
-            role.value = value
-          }}
-        />
+        <RoleFor username={username} role={role} anyone="only this one may use it" />
       </Ask>
     </>
   )

@@ -1,10 +1,11 @@
 // The teams that a realm may run.
 
 import { useSignal } from '@preact/signals'
+import { bound, Field } from '../fields.tsx'
 import { to } from '../route.ts'
 import { When } from '../time.tsx'
 import { hub } from './api.ts'
-import { Ask, Field } from './asking.tsx'
+import { Ask } from './asking.tsx'
 import type { Realm } from './calls.ts'
 import { Ending, List, Table, useList } from './lists.tsx'
 import { may } from './realm-choice.tsx'
@@ -66,15 +67,7 @@ export function ListedTeams({ realm }: { realm: Realm }) {
             found.again()
           }}
         >
-          <Field
-            label="Team"
-            required
-            placeholder="@scope/name"
-            value={team.value}
-            set={value => {
-              team.value = value
-            }}
-          />
+          <Field label="Team" required placeholder="@scope/name" {...bound(team)} />
         </Ask>
       )}
     </>

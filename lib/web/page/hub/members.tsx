@@ -3,11 +3,11 @@
 import { useSignal } from '@preact/signals'
 import { to } from '../route.ts'
 import { hub } from './api.ts'
-import { Ask, Field } from './asking.tsx'
+import { Ask } from './asking.tsx'
 import type { Realm, Role } from './calls.ts'
 import { Ending, List, Table, useList } from './lists.tsx'
 import { may } from './realm-choice.tsx'
-import { ROLES, RoleChoice } from './role.tsx'
+import { ROLES, RoleFor } from './role.tsx'
 
 export function Members({ realm }: { realm: Realm }) {
   const { id: realm_id } = realm
@@ -49,20 +49,7 @@ export function Members({ realm }: { realm: Realm }) {
             username.value = ''
           }}
         >
-          <Field
-            label="User name"
-            required
-            value={username.value}
-            set={value => {
-              username.value = value
-            }}
-          />
-          <RoleChoice
-            value={role.value}
-            set={value => {
-              role.value = value
-            }}
-          />
+          <RoleFor username={username} role={role} />
           <p class="small quiet whole">
             Somebody without an account needs an <a href={to('realms', realm_id, 'invitations')}>invitation</a>.
           </p>

@@ -1,11 +1,11 @@
 // Mints a token: for a program, with its grant as a matrix, or for a daemon.
 
 import { useSignal } from '@preact/signals'
-import { Failure, useWork } from '../parts.tsx'
+import { bound, Field, Select } from '../fields.tsx'
+import { Failure, handle, useWork } from '../parts.tsx'
 import { hub } from './api.ts'
-import { Field, Select } from './asking.tsx'
 import { fullMatrix, grantOf, type Matrix, MatrixForm } from './grant.tsx'
-import { realms, useRealm } from './realm-choice.tsx'
+import { RealmSelect, useRealm } from './realm-choice.tsx'
 
 const LIFETIMES = [
   ['30', '30 days'],
@@ -37,33 +37,14 @@ export function NewToken({ made }: { made(made: { text: string; type: string }):
     made({ text: token, type: type.value })
     name.value = ''
   }
-  const realmChoice = (
-    <Select
-      label="Realm"
-      value={realmId ?? ''}
-      set={id => {
-        chosen.value = id
-      }}
-      of={(realms.value ?? []).map(each => [each.id, each.name] as const)}
-    />
-  )
+  const realmChoice = <RealmSelect value={realmId ?? ''} set={bound(chosen).set} />
   return (
-    <form
-      class="card"
-      aria-label="New token"
-      onSubmit={event => {
-        event.preventDefault()
-        void run(mint)
-      }}
-    >
+    <form class="card" aria-label="New token" onSubmit={handle(() => run(mint))}>
       <h2>New token</h2>
       <div class="row fields-row">
         <Select
           label="For"
-          value={type.value}
-          set={value => {
-            type.value = value as 'user' | 'realm'
-          }}
+          {...bound(type)}
           of={[
             ['user', 'a program that acts for you'],
             ['realm', 'a daemon that enrols in a realm'],
@@ -74,19 +55,9 @@ export function NewToken({ made }: { made(made: { text: string; type: string }):
           required
           maxLength={200}
           placeholder={type.value === 'realm' ? 'build machine' : 'nightly report'}
-          value={name.value}
-          set={value => {
-            name.value = value
-          }}
+          {...bound(name)}
         />
-        <Select
-          label="Works for"
-          value={days.value}
-          set={value => {
-            days.value = value
-          }}
-          of={LIFETIMES}
-        />
+        <Select label="Works for" {...bound(days)} of={LIFETIMES} />
         {type.value === 'realm' && realmChoice}
       </div>
       {type.value === 'user' && (

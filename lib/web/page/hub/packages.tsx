@@ -2,18 +2,20 @@
 
 import { useSignal } from '@preact/signals'
 import { command } from '../command.ts'
+import { Field, Select } from '../fields.tsx'
 import { Failure, useLoaded } from '../parts.tsx'
-import { route, setQuery, to } from '../route.ts'
+import { filters, route, setQuery, to } from '../route.ts'
 import { When } from '../time.tsx'
 import { hub } from './api.ts'
-import { Field, Select, Sure } from './asking.tsx'
+import { Sure } from './asking.tsx'
 import type { Package } from './calls.ts'
 import { Comparison } from './comparison.tsx'
 import { Cards, List, Table, useList } from './lists.tsx'
 import { may, realms, useRealm } from './realm-choice.tsx'
 
 export function Packages() {
-  const search = route.value.query.get('search') ?? ''
+  const { chosen, filter } = filters('search')
+  const { search } = chosen
   const found = useList(`packages ${search}`, page =>
     hub('teams/list', { ...page, ...(search.trim() && { query: search.trim() }) }),
   )
@@ -23,14 +25,7 @@ export function Packages() {
         <h1>Packages</h1>
       </header>
       <search class="row filters">
-        <Field
-          label="Search"
-          type="search"
-          maxLength={200}
-          placeholder="name or description"
-          value={search}
-          set={value => setQuery({ search: value })}
-        />
+        <Field label="Search" type="search" maxLength={200} placeholder="name or description" {...filter('search')} />
       </search>
       <List
         of={found}

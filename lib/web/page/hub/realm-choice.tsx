@@ -2,10 +2,10 @@
 
 import { signal } from '@preact/signals'
 import type { ComponentChildren } from 'preact'
+import { Select } from '../fields.tsx'
 import { Empty } from '../parts.tsx'
 import { route, setQuery, to } from '../route.ts'
 import { hub } from './api.ts'
-import { Select } from './asking.tsx'
 import type { Realm, Role } from './calls.ts'
 
 const KEY = 'cadre-realm'
@@ -37,6 +37,12 @@ export function useRealm(): Realm | undefined {
   return realms.value?.find(({ id }) => id === asked) ?? realms.value?.[0]
 }
 
+/** One of the realms of the user, or `none` of them. */
+export function RealmSelect({ none, ...chosen }: { none?: string; value: string; set(realm: string): void }) {
+  const all = (realms.value ?? []).map(({ id, name }) => [id, name] as const)
+  return <Select label="Realm" {...chosen} of={none === undefined ? all : [['', none], ...all]} />
+}
+
 export function RealmChoice({ children }: { children?: ComponentChildren }) {
   const chosen = useRealm()
   const all = realms.value ?? []
@@ -44,14 +50,12 @@ export function RealmChoice({ children }: { children?: ComponentChildren }) {
   return (
     <search class="row filters">
       {all.length > 1 && (
-        <Select
-          label="Realm"
+        <RealmSelect
           value={chosen?.id ?? ''}
           set={realm => {
             localStorage.setItem(KEY, realm)
             setQuery({ ...Object.fromEntries(route.value.query), realm })
           }}
-          of={all.map(({ id, name }) => [id, name] as const)}
         />
       )}
       {children}

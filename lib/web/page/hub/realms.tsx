@@ -1,12 +1,13 @@
 // The realms of the user.
 
 import { useSignal } from '@preact/signals'
-import { useLoaded } from '../parts.tsx'
+import { bound, Field, Select } from '../fields.tsx'
 import { go, to } from '../route.ts'
 import { When } from '../time.tsx'
 import { hub } from './api.ts'
-import { Ask, Field, Select } from './asking.tsx'
+import { Ask } from './asking.tsx'
 import { Cards } from './lists.tsx'
+import { useLedOrgs } from './orgs.ts'
 import { loadRealms, realms } from './realm-choice.tsx'
 
 export function Realms() {
@@ -41,8 +42,7 @@ export function Realms() {
 }
 
 function NewRealm() {
-  const orgs = useLoaded('orgs', () => hub('orgs/list', { limit: 100 }))
-  const led = (orgs.data?.orgs ?? []).filter(({ my_role }) => my_role !== 'member')
+  const led = useLedOrgs()
   const name = useSignal('')
   const slug = useSignal('')
   const org = useSignal('')
@@ -88,10 +88,7 @@ function NewRealm() {
         pattern="[a-z0-9][a-z0-9\-]*"
         title="small letters, digits and -"
         maxLength={63}
-        value={slug.value}
-        set={value => {
-          slug.value = value
-        }}
+        {...bound(slug)}
       />
     </Ask>
   )

@@ -1,6 +1,7 @@
-// The roles in a realm.
+// The roles in a realm, and the fields by which somebody gets one.
 
-import { Select } from './asking.tsx'
+import type { Signal } from '@preact/signals'
+import { bound, Field, Select } from '../fields.tsx'
 import type { Role } from './calls.ts'
 
 export const ROLES: readonly (readonly [Role, string])[] = [
@@ -9,6 +10,18 @@ export const ROLES: readonly (readonly [Role, string])[] = [
   ['admin', 'admin: manages'],
 ]
 
-export const RoleChoice = ({ value, set }: { value: Role; set(role: Role): void }) => (
-  <Select label="Role" value={value} set={role => set(role as Role)} of={ROLES} />
-)
+/** Who gets which role. Where nobody need be named, `anyone` says what the name is for. */
+export function RoleFor({ username, role, anyone }: { username: Signal<string>; role: Signal<Role>; anyone?: string }) {
+  const optional = anyone !== undefined
+  return (
+    <>
+      <Field
+        label={optional ? `User name (${anyone})` : 'User name'}
+        required={!optional}
+        placeholder={optional ? 'anyone' : ''}
+        {...bound(username)}
+      />
+      <Select label="Role" {...bound(role)} of={ROLES} />
+    </>
+  )
+}

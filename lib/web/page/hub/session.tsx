@@ -1,10 +1,10 @@
 // Signing in, and joining a realm with the link of an invitation.
 
-import { useSignal } from '@preact/signals'
-import { Failure, useWork } from '../parts.tsx'
+import { type Signal, useSignal } from '@preact/signals'
+import { bound, Field } from '../fields.tsx'
+import { Failure, handle, useWork } from '../parts.tsx'
 import { go, to } from '../route.ts'
 import { hub, me, signIn, signOut } from './api.ts'
-import { Field } from './asking.tsx'
 import { loadRealms } from './realm-choice.tsx'
 
 export function SignIn() {
@@ -16,10 +16,7 @@ export function SignIn() {
       <form
         class="card"
         aria-labelledby="sign-in"
-        onSubmit={event => {
-          event.preventDefault()
-          void run(() => signIn(username.value.trim(), password.value))
-        }}
+        onSubmit={handle(() => run(() => signIn(username.value.trim(), password.value)))}
       >
         <h1 id="sign-in">Sign in</h1>
         <Names username={username} password={password} again />
@@ -33,31 +30,24 @@ export function SignIn() {
   )
 }
 
-interface Text {
-  value: string
-}
-
-function Names({ username, password, again = false }: { username: Text; password: Text; again?: boolean }) {
+function Names({
+  username,
+  password,
+  again = false,
+}: {
+  username: Signal<string>
+  password: Signal<string>
+  again?: boolean
+}) {
   return (
     <>
-      <Field
-        label="User name"
-        required
-        autocomplete="username"
-        value={username.value}
-        set={value => {
-          username.value = value
-        }}
-      />
+      <Field label="User name" required autocomplete="username" {...bound(username)} />
       <Field
         label="Password"
         type="password"
         required
         autocomplete={again ? 'current-password' : 'new-password'}
-        value={password.value}
-        set={value => {
-          password.value = value
-        }}
+        {...bound(password)}
       />
     </>
   )
@@ -81,10 +71,9 @@ export function Join({ token }: { token: string }) {
       <form
         class="card"
         aria-labelledby="join"
-        onSubmit={event => {
-          event.preventDefault()
-          void run(() => join(me.value ? {} : { username: username.value.trim(), password: password.value }))
-        }}
+        onSubmit={handle(() =>
+          run(() => join(me.value ? {} : { username: username.value.trim(), password: password.value })),
+        )}
       >
         <h1 id="join">Join a realm</h1>
         {me.value ? (

@@ -2,6 +2,7 @@
 
 import { useSignal } from '@preact/signals'
 import { command } from '../command.ts'
+import { bound, Check } from '../fields.tsx'
 import { State } from '../state.tsx'
 import { now, When } from '../time.tsx'
 import { hub } from './api.ts'
@@ -41,16 +42,9 @@ export function Tokens() {
         }}
       />
       <h2>Your tokens</h2>
-      <label class="check small">
-        <input
-          type="checkbox"
-          checked={all.value}
-          onChange={event => {
-            all.value = event.currentTarget.checked
-          }}
-        />{' '}
+      <Check class="small" {...bound(all)}>
         Show those that have ended, and sessions
-      </label>
+      </Check>
       <List of={found} none={<p>You have no token.</p>}>
         {tokens => {
           const shown = all.value ? tokens : tokens.filter(each => each.kind === 'durable' && !hasEnded(each))

@@ -2,10 +2,11 @@
 
 import { useSignal } from '@preact/signals'
 import { HOOK_EVENTS } from '../../../wire/hook-events.ts'
+import { bound, Check, Field } from '../fields.tsx'
 import { State } from '../state.tsx'
 import { When } from '../time.tsx'
 import { hub } from './api.ts'
-import { Ask, Field, Once } from './asking.tsx'
+import { Ask, Once } from './asking.tsx'
 import type { Delivery, Realm } from './calls.ts'
 import { Ending, List, Table, useList } from './lists.tsx'
 import { may } from './realm-choice.tsx'
@@ -61,29 +62,19 @@ export function Webhooks({ realm }: { realm: Realm }) {
             found.again()
           }}
         >
-          <Field
-            label="Address"
-            type="url"
-            required
-            placeholder="https://example.com/hook"
-            value={url.value}
-            set={value => {
-              url.value = value
-            }}
-          />
+          <Field label="Address" type="url" required placeholder="https://example.com/hook" {...bound(url)} />
           <fieldset class="choices whole">
             <legend class="small quiet">Events</legend>
             {HOOK_EVENTS.map(event => (
-              <label key={event} class="check">
-                <input
-                  type="checkbox"
-                  checked={events.value.includes(event)}
-                  onChange={({ currentTarget: { checked } }) => {
-                    events.value = checked ? [...events.value, event] : events.value.filter(each => each !== event)
-                  }}
-                />{' '}
+              <Check
+                key={event}
+                value={events.value.includes(event)}
+                set={wanted => {
+                  events.value = wanted ? [...events.value, event] : events.value.filter(each => each !== event)
+                }}
+              >
                 {event}
-              </label>
+              </Check>
             ))}
           </fieldset>
         </Ask>

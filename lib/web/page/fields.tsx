@@ -1,0 +1,109 @@
+// The fields that forms and filters consist of. Each has a value, and a function that sets another one.
+
+import type { Signal } from '@preact/signals'
+import type { ComponentChildren } from 'preact'
+
+/** A field with the value of a signal: `<Field label="Name" {...bound(name)} />`. */
+export const bound = <T,>(signal: Signal<T>) => ({
+  value: signal.value,
+  set: (value: T): void => {
+    signal.value = value
+  },
+})
+
+/** A field with one property of the object in a signal. */
+export const boundTo = <Name extends string>(signal: Signal<Partial<Record<Name, string>>>, name: Name) => ({
+  value: signal.value[name] ?? '',
+  set: (value: string): void => {
+    signal.value = { ...signal.value, [name]: value }
+  },
+})
+
+export function Field({
+  label,
+  value,
+  set,
+  children,
+  ...more
+}: {
+  label: string
+  value: string
+  set(value: string): void
+  children?: ComponentChildren
+  type?: 'text' | 'password' | 'search' | 'number' | 'date' | 'url'
+  required?: boolean
+  placeholder?: string
+  pattern?: string
+  title?: string
+  autocomplete?: 'off' | 'username' | 'current-password' | 'new-password'
+  maxLength?: number
+  minLength?: number
+  list?: string
+}) {
+  return (
+    <label class="field grow">
+      <span>{label}</span>
+      <input
+        type="text"
+        autocomplete="off"
+        spellcheck={false}
+        {...(more as object)}
+        value={value}
+        onInput={event => set(event.currentTarget.value)}
+      />
+      {children}
+    </label>
+  )
+}
+
+/** What may be chosen, and how it is called. */
+type Choices<T extends string> = readonly (readonly [value: T, title: string])[]
+
+export function Select<T extends string>({
+  label,
+  value,
+  set,
+  of,
+}: {
+  label: string
+  value: T
+  set(value: T): void
+  of: Choices<NoInfer<T>>
+}) {
+  return (
+    <label class="field">
+      <span>{label}</span>
+      <select value={value} onChange={event => set(event.currentTarget.value as T)}>
+        {of.map(([each, title]) => (
+          <option key={each} value={each}>
+            {title}
+          </option>
+        ))}
+      </select>
+    </label>
+  )
+}
+
+/** Names to choose from, below a title for none of them. The one that is chosen is there even if it is not known. */
+export const choicesOf = (none: string, names: readonly string[], chosen: string): Choices<string> => [
+  ['', none],
+  ...[...new Set(chosen === '' ? names : [...names, chosen])].map(name => [name, name] as const),
+]
+
+export function Check({
+  value,
+  set,
+  class: more = '',
+  children,
+}: {
+  value: boolean
+  set(value: boolean): void
+  class?: string
+  children: ComponentChildren
+}) {
+  return (
+    <label class={`check ${more}`}>
+      <input type="checkbox" checked={value} onChange={event => set(event.currentTarget.checked)} /> {children}
+    </label>
+  )
+}

@@ -1,0 +1,65 @@
+// A job that the hub delivers again at the moment at which this daemon is done with its earlier delivery.
+
+import { Database } from 'bun:sqlite'
+import { test } from 'bun:test'
+import { readMigrations } from '../../db/open.ts'
+import { JobBook } from '../../lib/daemon/link/job-book.ts'
+import { Jobs } from '../../lib/daemon/link/jobs.ts'
+import { CadreError } from '../../lib/error.ts'
+import { createLog } from '../../lib/log.ts'
+import { startPause } from '../../lib/wait.ts'
+import type { AnyLeasedJob } from '../../lib/wire/jobs.ts'
+import { until } from '../support/bounded.ts'
+
+const migrations = await readMigrations(`${import.meta.dir}/../../db/daemon/migrations`)
+const JOBS = migrations.find(({ name }) => name.endsWith('_jobs.sql'))!.sql
+
+/** A delivery of the job, whose form no daemon knows, so that it is refused at once. */
+const delivery = (lease: number): AnyLeasedJob => ({
+  job_id: crypto.randomUUID(),
+  lease_id: `lease ${lease}`,
+  attempt: lease,
+  lease_until: 0,
+  kind: 'run',
+  run_id: crypto.randomUUID(),
+  payload: {},
+})
+
+test('a job that comes again while its last delivery is being dropped is worked on', async () => {
+  using db = new Database(':memory:')
+  db.run(JOBS)
+  const book = new JobBook(db)
+  const stop = new AbortController()
+  const answers: string[] = []
+  const job = delivery(1)
+  const jobs = new Jobs({
+    book,
+    log: createLog({ write: () => {} }),
+    signal: stop.signal,
+    changed: () => {},
+    startPause,
+    ack: async ({ lease_id }) => {
+      answers.push(lease_id)
+      if (lease_id !== 'lease 1') return
+      // The lease of the first delivery is over. The reply to a poll, with the second, arrives together with this one.
+      setImmediate(() => jobs.take([{ ...job, lease_id: 'lease 2', attempt: 2 }]))
+      throw new CadreError('conflict', 'the lease is over')
+    },
+    host: {
+      freeSlots: () => 1,
+      mask: payload => payload,
+      attempt: () => null,
+      prepare: async () => {},
+      start: async () => {},
+      ended: async () => {},
+      cancel: async () => {},
+      resume: async () => {},
+      decide: async () => {},
+    },
+  })
+  jobs.start()
+  jobs.take([job])
+  await until(() => answers.length === 2, 'the second delivery is answered', 5_000)
+  await until(() => book.ids().length === 0, 'nothing is left', 5_000)
+  stop.abort()
+})
