@@ -59,9 +59,15 @@ export const ErrorReply = Type.Object({
   ),
 })
 
-/** The error that a reply carries. It is `unavailable` when the reply carries none, because another program replied. */
+/**
+ * The error that a reply carries. When it carries none, because another program replied, it is `too_large` if that
+ * program takes no request of this size, and otherwise `unavailable`.
+ */
 export function failureOf(error: unknown, reply: Response, { url, kind, advice }: Answerer): CadreError {
   if (!matches(ErrorReply, error)) {
+    if (reply.status === 413) {
+      return new CadreError('too_large', `a program before ${url} answered 413: it takes no request of this size`)
+    }
     return new CadreError('unavailable', `${url} answered ${reply.status}, but not as a ${kind} does; ${advice}`)
   }
   const wait = Number(reply.headers.get('retry-after'))

@@ -10,6 +10,7 @@ import { createLog } from '../../lib/log.ts'
 import { startPause } from '../../lib/wait.ts'
 import type { AnyLeasedJob } from '../../lib/wire/jobs.ts'
 import { until } from '../support/bounded.ts'
+import { commitTo } from '../support/commit.ts'
 
 const migrations = await readMigrations(`${import.meta.dir}/../../db/daemon/migrations`)
 const JOBS = migrations.find(({ name }) => name.endsWith('_jobs.sql'))!.sql
@@ -28,7 +29,7 @@ const delivery = (lease: number): AnyLeasedJob => ({
 test('a job that comes again while its last delivery is being dropped is worked on', async () => {
   using db = new Database(':memory:')
   db.run(JOBS)
-  const book = new JobBook(db)
+  const book = new JobBook(db, commitTo(db))
   const stop = new AbortController()
   const answers: string[] = []
   const job = delivery(1)

@@ -129,12 +129,37 @@ test('the changes of a tree stay in their order, while those of other trees pass
 
 test('a batch is the same after a restart, until it is acknowledged', async () => {
   await run(10)
-  const first = await outbox.take(1_000_000)
+  const { from_seq, changes } = (await outbox.take(1_000_000))!
   const id = await run(10)
   const again = open()
-  expect(await again.take(1_000_000)).toEqual(first)
+  const same = (await again.take(1_000_000))!
+  expect(same.from_seq).toBe(from_seq)
+  expect(same.changes).toEqual(changes)
   await again.acknowledge()
   expect(changesOf(await drain(1_000_000, open())).some(({ run_id }) => run_id === id)).toBe(true)
+})
+
+test('a batch that nothing takes is sent in parts, whose changes keep their numbers', async () => {
+  const { store } = t.engine
+  for (let n = 0; n < 40; n++)
+    store.outbox.insert('tree', 'tree', 1, 'phase', JSON.stringify({ n, text: 'x'.repeat(9_000) }))
+  const whole = (await outbox.take(1_000_000))!
+  expect(whole.changes).toHaveLength(40)
+  const some = (await outbox.take(100_000))!
+  expect(some).toMatchObject({ from_seq: 1, changes: whole.changes.slice(0, some.changes.length) })
+  expect(some.changes.length).toBeGreaterThan(5)
+  expect(JSON.stringify(some.changes).length).toBeLessThan(101_000)
+  // The hub has applied that much, and then both are started again.
+  await outbox.acknowledge()
+  const again = open()
+  const rest = (await again.take(1_000_000))!
+  expect(rest).toMatchObject({ from_seq: some.changes.length + 1, changes: whole.changes.slice(some.changes.length) })
+  // One change is sent however large it is.
+  expect((await again.take(10))!.changes).toEqual(rest.changes.slice(0, 1))
+  await again.acknowledge()
+  const numbers = changesOf(await drain(200_000, again)).map(({ seq }) => seq)
+  expect(numbers).toEqual(rest.changes.slice(1).map(({ seq }) => seq))
+  expect(again.left).toEqual({ changes: 0, lines: 0 })
 })
 
 test('lines that were deleted before they were sent are told to be missing', async () => {

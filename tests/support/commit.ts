@@ -3,17 +3,29 @@
 import type { Database } from 'bun:sqlite'
 import type { Commit } from '../../lib/run/engine.ts'
 
-/** Each change has a commit of its own, in a later turn of the event loop. None happens after `life` has ended. */
+/** Changes of one turn of the event loop share a commit, in the next one. None happens after `life` has ended. */
 export function commitTo(db: Database, life?: AbortSignal): Commit {
+  let waiting: { apply(): () => void; reject(error: unknown): void }[] = []
+  const commitAll = () => {
+    const all = waiting
+    waiting = []
+    try {
+      life?.throwIfAborted()
+      const answers = db.transaction(() => all.map(({ apply }) => apply())).immediate()
+      for (const answer of answers) answer()
+    } catch (error) {
+      for (const { reject } of all) reject(error)
+    }
+  }
   return <T>(apply: () => T) =>
     new Promise<T>((resolve, reject) => {
-      setImmediate(() => {
-        try {
-          life?.throwIfAborted()
-          resolve(db.transaction(apply).immediate())
-        } catch (error) {
-          reject(error)
-        }
+      if (waiting.length === 0) setImmediate(commitAll)
+      waiting.push({
+        apply() {
+          const result = apply()
+          return () => resolve(result)
+        },
+        reject,
       })
     })
 }

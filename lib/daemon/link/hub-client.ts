@@ -103,14 +103,14 @@ export class HubClient {
 
   async #ask<Data extends TSchema>(path: string, data: Data, request: BunFetchRequestInit): Promise<Static<Data>> {
     let reply: Response
-    let answer: unknown
+    let text: string
     try {
       reply = await fetch(this.url + path, { ...request, redirect: 'manual' })
-      answer = await reply.json()
+      text = await reply.text()
     } catch (cause) {
       throw this.#unanswered(cause)
     }
-    return plainData(data, answer, reply, this.#answerer(path))
+    return plainData(data, parsed(text), reply, this.#answerer(path))
   }
 
   #answerer(path: string): Answerer {
@@ -119,5 +119,14 @@ export class HubClient {
 
   #unanswered(cause: unknown): CadreError {
     return new CadreError('unavailable', `the hub at ${this.url} does not answer: ${messageOf(cause)}`, { cause })
+  }
+}
+
+/** What a JSON text says; undefined when it is none. */
+function parsed(text: string): unknown {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
   }
 }

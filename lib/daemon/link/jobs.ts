@@ -59,6 +59,8 @@ interface OpenJob {
   needs: 'slot' | 'lease' | 'nothing'
   /** Settles when the job is no longer held. */
   decided: PromiseWithResolvers<void>
+  /** Whether it was delivered again since the worker began. */
+  came: boolean
 }
 
 export class Jobs {
@@ -102,23 +104,36 @@ export class Jobs {
 
   #go(id: string, again: boolean): void {
     const known = this.#open.get(id)
-    // A new lease makes a pause before the next question pointless.
-    if (known) return known.wake()
-    const { log, signal, changed } = this.#options
+    if (known) {
+      known.came = true
+      // A new lease makes a pause before the next question pointless.
+      return known.wake()
+    }
     const decided = Promise.withResolvers<void>()
-    const open: OpenJob = { work: Promise.resolve(), wake: () => {}, needs: 'lease', decided }
+    const open: OpenJob = { work: Promise.resolve(), wake: () => {}, needs: 'lease', decided, came: false }
     this.#open.set(id, open)
     // It begins once all jobs of a delivery are open, because one may be about the run of another.
-    open.work = Promise.resolve()
-      .then(() => this.#work(id, open, again))
-      .catch(error => {
-        if (!signal.aborted) log.error('a job could not be worked on', { job: id, error: messageOf(error) })
-      })
-      .finally(() => {
-        this.#open.delete(id)
-        decided.resolve()
-        if (!signal.aborted) changed()
-      })
+    open.work = Promise.resolve().then(() => this.#workOff(id, open, again))
+  }
+
+  /** Works on a job until nothing is left to do, and no delivery has come meanwhile. Never throws. */
+  async #workOff(id: string, open: OpenJob, again: boolean): Promise<void> {
+    const { log, signal, changed } = this.#options
+    try {
+      await this.#work(id, open, again)
+      while (open.came) {
+        open.came = false
+        open.decided.resolve()
+        open.decided = Promise.withResolvers<void>()
+        await this.#work(id, open, false)
+      }
+    } catch (error) {
+      if (!signal.aborted) log.error('a job could not be worked on', { job: id, error: messageOf(error) })
+    }
+    // From here on, a delivery opens the job anew.
+    this.#open.delete(id)
+    open.decided.resolve()
+    if (!signal.aborted) changed()
   }
 
   async #work(id: string, open: OpenJob, again: boolean): Promise<void> {

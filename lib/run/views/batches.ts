@@ -17,6 +17,8 @@ export interface NumberedChange {
 export interface Batch {
   from_seq: number
   changes: NumberedChange[]
+  /** About how many bytes the changes are. */
+  bytes: number
 }
 
 /** Where the content of a change is: a row of the outbox, or lines of the log of a run. */
@@ -57,7 +59,10 @@ export class Batches {
   readonly #commit: Commit
   readonly #stateDir: (runId: string) => string
   #turn: Turn = 'newest'
+  /** What was chosen and is not acknowledged. */
   #batch: Batch | null = null
+  /** How many of its changes were taken. */
+  #taken = 0
 
   constructor(store: Store, commit: Commit, stateDir: (runId: string) => string) {
     this.#store = store
@@ -65,36 +70,49 @@ export class Batches {
     this.#stateDir = stateDir
   }
 
-  /** The batch that has to be sent, which is the same until it is acknowledged; null when nothing waits. */
+  /**
+   * What has to be sent next; null when nothing waits. Until it is acknowledged, it is the same again, or with a smaller
+   * `maxBytes` the begin of it.
+   */
   async take(maxBytes: number): Promise<Batch | null> {
-    if (this.#batch) return this.#batch
+    this.#batch ??= await this.#next(maxBytes)
+    if (!this.#batch) return null
+    const part = this.#batch.bytes > maxBytes ? beginOf(this.#batch, maxBytes) : this.#batch
+    this.#taken = part.changes.length
+    return part
+  }
+
+  async #next(maxBytes: number): Promise<Batch | null> {
     const { acked, batch } = this.#progress()
     const from_seq = acked + 1
     const changes: NumberedChange[] = []
     const add = (change: Omit<NumberedChange, 'seq'>) =>
       changes.push({ seq: from_seq + changes.length, ...change } as NumberedChange)
-    if (batch.length > 0) for (const reference of batch) add(await this.#again(reference))
-    else {
-      const references = await this.#choose(maxBytes, add)
-      if (references.length === 0) return null
-      await this.#commit(() => this.#setProgress({ acked, batch: references }))
+    if (batch.length > 0) {
+      for (const reference of batch) add(await this.#again(reference))
+      return { from_seq, changes, bytes: sizeOf(changes) }
     }
-    this.#batch = { from_seq, changes }
-    return this.#batch
+    const { references, bytes } = await this.#choose(maxBytes, add)
+    if (references.length === 0) return null
+    await this.#commit(() => this.#setProgress({ acked, batch: references }))
+    return { from_seq, changes, bytes }
   }
 
-  /** The hub has applied the batch. */
+  /** The hub has applied what was taken. */
   async acknowledge(): Promise<void> {
     const { acked, batch } = this.#progress()
+    const applied = batch.slice(0, this.#taken)
     await this.#commit(() => {
       const { outbox } = this.#store
-      outbox.drop(batch.filter(reference => typeof reference === 'number'))
-      for (const reference of batch) {
+      outbox.drop(applied.filter(reference => typeof reference === 'number'))
+      for (const reference of applied) {
         if (typeof reference !== 'number') outbox.logSent(reference.run, reference.to, reference.ended)
       }
-      this.#setProgress({ acked: acked + batch.length, batch: [] })
+      this.#setProgress({ acked: acked + applied.length, batch: batch.slice(applied.length) })
     })
-    this.#batch = null
+    const changes = this.#batch!.changes.slice(applied.length)
+    const from_seq = acked + applied.length + 1
+    this.#batch = changes.length === 0 ? null : { from_seq, changes, bytes: sizeOf(changes) }
   }
 
   /** Starts again at number 1. Inside a transaction. */
@@ -116,7 +134,10 @@ export class Batches {
   }
 
   /** Chooses what is sent next, and calls `add` with each change. */
-  async #choose(maxBytes: number, add: (change: Omit<NumberedChange, 'seq'>) => void): Promise<Reference[]> {
+  async #choose(
+    maxBytes: number,
+    add: (change: Omit<NumberedChange, 'seq'>) => void,
+  ): Promise<{ references: Reference[]; bytes: number }> {
     const references: Reference[] = []
     const { outbox } = this.#store
     const turn = this.#turn
@@ -124,7 +145,8 @@ export class Batches {
     let bytes = 0
     for (const row of outbox.waiting(turn)) {
       const size = row.body.length + FRAME_BYTES
-      if (references.length === MOST_CHANGES || (references.length > 0 && bytes + size > maxBytes)) return references
+      if (references.length === MOST_CHANGES || (references.length > 0 && bytes + size > maxBytes))
+        return { references, bytes }
       bytes += size
       references.push(row.id)
       add(this.#state(row))
@@ -133,7 +155,7 @@ export class Batches {
     for (const log of outbox.dueLogs(turn, MOST_CHANGES - references.length)) {
       for (let from = log.log_sent + 1; ; ) {
         const most = Math.min(LINES_BYTES, maxBytes - bytes)
-        if (references.length === MOST_CHANGES || most <= 0) return references
+        if (references.length === MOST_CHANGES || most <= 0) return { references, bytes }
         const { to, lines, size } = await this.#lines(log, from, most)
         bytes += size + FRAME_BYTES
         const range = { run: log.id, from, to, ended: to >= log.logged && log.log_ended === 1 }
@@ -143,7 +165,7 @@ export class Batches {
         if (to >= log.logged) break
       }
     }
-    return references
+    return { references, bytes }
   }
 
   /** The content of a change that was chosen before. */
@@ -188,4 +210,20 @@ export class Batches {
     const reached = lines.at(-1)?.seq ?? logged
     return { to: lines.length < limit ? logged : Math.min(reached, logged), lines: kept, size }
   }
+}
+
+/** As many of the first changes of a batch as fit, and one at least. */
+function beginOf({ from_seq, changes }: Batch, maxBytes: number): Batch {
+  let bytes = 0
+  const end = changes.findIndex((change, at) => {
+    const size = sizeOf([change])
+    if (at > 0 && bytes + size > maxBytes) return true
+    bytes += size
+    return false
+  })
+  return { from_seq, changes: end === -1 ? changes : changes.slice(0, end), bytes }
+}
+
+function sizeOf(changes: readonly NumberedChange[]): number {
+  return changes.reduce((size, change) => size + JSON.stringify(change).length, 0)
 }

@@ -105,13 +105,13 @@ export class SyncOutbox implements Outbox {
     return this.#mode === 'full' && this.#store.runs.isSynced(runId)
   }
 
-  /** The batch that has to be sent, which is the same until it is acknowledged; null when nothing waits. */
+  /** What has to be sent next; null when nothing waits. */
   take(maxBytes: number): Promise<Batch | null> {
     this.#queueMoreAgain()
     return this.#batches.take(maxBytes)
   }
 
-  /** The hub has applied the batch. */
+  /** The hub has applied what was taken. */
   acknowledge(): Promise<void> {
     return this.#batches.acknowledge()
   }
