@@ -1,4 +1,4 @@
-// A job that the hub delivers again at the moment at which this daemon is done with its earlier delivery.
+// A job that the hub delivers again while this daemon hears that its earlier delivery is over.
 
 import { Database } from 'bun:sqlite'
 import { test } from 'bun:test'
@@ -26,7 +26,7 @@ const delivery = (lease: number): AnyLeasedJob => ({
   payload: {},
 })
 
-test('a job that comes again while its last delivery is being dropped is worked on', async () => {
+test('a job that comes again while its earlier delivery is being dropped is worked on', async () => {
   using db = new Database(':memory:')
   db.run(JOBS)
   const book = new JobBook(db, commitTo(db))
@@ -43,7 +43,7 @@ test('a job that comes again while its last delivery is being dropped is worked 
       answers.push(lease_id)
       if (lease_id !== 'lease 1') return
       // The lease of the first delivery is over. The reply to a poll, with the second, arrives together with this one.
-      setImmediate(() => jobs.take([{ ...job, lease_id: 'lease 2', attempt: 2 }]))
+      void jobs.take([{ ...job, lease_id: 'lease 2', attempt: 2 }])
       throw new CadreError('conflict', 'the lease is over')
     },
     host: {
@@ -59,7 +59,7 @@ test('a job that comes again while its last delivery is being dropped is worked 
     },
   })
   jobs.start()
-  jobs.take([job])
+  await jobs.take([job])
   await until(() => answers.length === 2, 'the second delivery is answered', 5_000)
   await until(() => book.ids().length === 0, 'nothing is left', 5_000)
   stop.abort()
