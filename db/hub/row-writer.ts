@@ -23,7 +23,7 @@ interface Writing<Table extends SQLiteTable> {
 
 type Known = 'kept' | { key: readonly string[]; set: readonly string[]; fill?: readonly string[] } | undefined
 
-/** Returns the function that writes rows of a table. Two rows of a call must not have the same key. */
+/** Returns the function that writes rows of a table. Two rows of a call must not have the same key, unless `known` is `kept`. */
 export function rowWriter<Table extends SQLiteTable>({ table, columns, known }: Writing<Table>) {
   const statements = SIZES.map(size => ({
     size,

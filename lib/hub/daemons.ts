@@ -56,7 +56,11 @@ export function checkProtocol(protocol: number | undefined): void {
 /** The daemon that calls. Throws 404 when it is unknown, and 403 when it is bound to another token. */
 export async function callingDaemon(hub: Hub, caller: RealmCaller, id: string): Promise<DaemonRow> {
   const row = await hub.memo.get(`daemon ${id}`, () => findDaemon(hub, hub.store.db, id))
-  if (!row || row.removed_at !== null) throw new CadreError('not_found', `there is no daemon ${id}; register it`)
+  if (!row || row.removed_at !== null) {
+    throw new CadreError('not_found', `there is no daemon ${id}; register it`, {
+      details: [{ path: '/daemon_id', message: 'is not the id of a daemon' }],
+    })
+  }
   if (row.token_id !== caller.token.id) {
     throw new CadreError('forbidden', `daemon ${id} is registered with another token; register it with this one`)
   }

@@ -1,6 +1,7 @@
 // What a batch of runs/sync makes of the database. The rows that its changes build on are read at once. The changes are
 // then applied here, one after the other, and what has come of them is written at the end, with as many statements for
-// a thousand changes as for a few.
+// a thousand changes as for a few. Only what is rare takes a statement each: items that move, phases that are done again,
+// receipts that are cleared.
 
 import { and, eq } from 'drizzle-orm'
 import type { Tables } from '../../db/hub/schema.ts'

@@ -41,8 +41,7 @@ export class JobBook {
   }
 
   /**
-   * Records delivered jobs. Resolves when they are durable. A job that is known only gets its new lease; one that is
-   * about to be dropped comes as a new one.
+   * Records delivered jobs. Resolves when they are durable. A job that is known only gets its new lease.
    */
   take(jobs: readonly (AnyLeasedJob & { run_attempt: number | null })[], now: number): Promise<void> {
     const put = this.#db.query(
@@ -82,10 +81,10 @@ export class JobBook {
     })
   }
 
-  /** Resolves when that is durable. */
-  drop(id: string): Promise<void> {
+  /** Drops a job unless it was delivered again meanwhile. Resolves when that is durable. */
+  drop({ id, lease_id }: Pick<TakenJob, 'id' | 'lease_id'>): Promise<void> {
     return this.#commit(() => {
-      this.#db.query('DELETE FROM jobs WHERE id = ?').run(id)
+      this.#db.query('DELETE FROM jobs WHERE id = ? AND lease_id = ?').run(id, lease_id)
     })
   }
 

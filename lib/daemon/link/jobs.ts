@@ -158,11 +158,12 @@ export class Jobs {
     const refused = await this.#refusal(job, async () => {
       const order = orderOf('run', job.payload)
       await host.prepare(order)
-      if (await this.#answered(job.id, 'accepted')) {
+      const { taken, last } = await this.#answered(job, 'accepted')
+      if (taken) {
         await host.start(job.run_id, order)
         return await book.move(job.id, 'begun')
       }
-      await book.drop(job.id)
+      await book.drop(last)
       log.info('a held run was dropped, because the hub no longer means this daemon', { run: job.run_id })
     })
     if (refused !== null) await book.move(job.id, 'failed', refused)
@@ -228,26 +229,33 @@ export class Jobs {
     }
   }
 
-  async #tell({ id, state, error }: TakenJob): Promise<void> {
+  async #tell(job: TakenJob): Promise<void> {
     const { book } = this.#options
-    const taken = await this.#answered(id, state === 'done' ? 'done' : 'failed', error)
+    const { taken, last } = await this.#answered(job, job.state === 'done' ? 'done' : 'failed', job.error)
     // Where the lease was over, the job may come once more, and then gets the same answer.
-    if (taken || book.get(id)?.kind === 'run') await book.drop(id)
+    if (taken || job.kind === 'run') await book.drop(last)
   }
 
-  /** Gives the hub an answer until it has replied. Returns false when the job is no longer this daemon's. */
-  async #answered(id: string, status: Answer, error: string | null = null): Promise<boolean> {
+  /**
+   * Gives the hub an answer until it has replied. `taken` is false when the job is no longer this daemon's. `last` is the
+   * delivery that the hub has replied about.
+   */
+  async #answered(
+    { id, ...job }: TakenJob,
+    status: Answer,
+    error: string | null = null,
+  ): Promise<{ taken: boolean; last: TakenJob }> {
     const { ack, book, log, signal } = this.#options
     for (let failures = 1; ; failures++) {
-      const job = book.get(id)
-      if (!job) return false
+      const last = book.get(id)
+      if (!last) return { taken: false, last: { id, ...job } }
       try {
-        await ack(job, status, error)
-        return true
+        await ack(last, status, error)
+        return { taken: true, last }
       } catch (cause) {
         signal.throwIfAborted()
         const over = isOver(cause)
-        if (over && book.get(id)?.lease_id === job.lease_id) return false
+        if (over && book.get(id)?.lease_id === last.lease_id) return { taken: false, last }
         if (failures === 1)
           log.warn('an answer has not reached the hub; trying again', { job: id, status, error: messageOf(cause) })
         if (!over) await this.#rest(id, failures)
