@@ -60,6 +60,8 @@ const FEW = 16
 const checked = new WeakMap<TSchema, number>()
 
 export function matches<S extends TSchema>(schema: S, value: unknown): value is Static<S> {
+  const ready = compiled.get(schema)
+  if (ready) return ready.Check(value)
   const times = checked.get(schema) ?? 0
   checked.set(schema, times + 1)
   return (times < FEW && fits(schema, value)) || validator(schema).Check(value)

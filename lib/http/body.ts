@@ -51,16 +51,15 @@ export async function readJson(request: Request, headers: Headers, limit: number
  */
 async function readBytes(request: Request, headers: Headers, limit: number): Promise<Uint8Array> {
   try {
-    return await takeBytes(request, headers, limit)
+    // If there is a length, the server delivers no more than was announced, and the announced length has been checked.
+    return await (headers['content-length'] === undefined ? takeChunks(request, limit) : request.bytes())
   } catch (cause) {
     if (cause instanceof CadreError) throw cause
     throw new CadreError('invalid_request', 'the connection ended before the whole body had arrived', { cause })
   }
 }
 
-async function takeBytes(request: Request, headers: Headers, limit: number): Promise<Uint8Array> {
-  // If there is a length, the server delivers no more than was announced, and the announced length has been checked.
-  if (headers['content-length'] !== undefined) return request.bytes()
+async function takeChunks(request: Request, limit: number): Promise<Uint8Array> {
   if (!request.body) return new Uint8Array()
   const chunks: Uint8Array[] = []
   let size = 0

@@ -28,7 +28,6 @@ export function httpKit() {
         /** How long requests took, for `/metrics`. */
         durations: requestDurations(),
       })
-      .onParse({ as: 'global' }, () => null)
       .onTransform({ as: 'global' }, ({ headers }) => {
         // The plugin accepts any character after `Bearer`. The scheme must be `Bearer`, in any case, followed by a
         // space (RFC 9110, 11.1).
@@ -37,7 +36,7 @@ export function httpKit() {
         headers.authorization = /^bearer /i.test(authorization) ? `Bearer ${authorization.slice(7).trim()}` : ''
       })
       .use(bearer({ extract }))
-      .onAfterHandle({ as: 'global' }, ({ response, frame, body, set }) => replyOf(response, frame, body, set.headers))
+      .onAfterHandle({ as: 'global' }, ({ response, frame, body }) => replyOf(response, frame, body))
       // What a route declares besides its access, body or query. `admission` and `routesOf` read it.
       .macro({
         /** The schema of `data` in a success, for OpenAPI and for the tests, which check replies against it. */

@@ -39,9 +39,30 @@ export class Counter {
   }
 }
 
-/** How often values came that were at most as great as each of `bounds`, for each set of labels. */
+/** How often values came that were at most as great as each of `bounds`, for one set of labels. */
+export class Series {
+  readonly labels: Labels
+  readonly counts: number[]
+  sum = 0
+  readonly #bounds: readonly number[]
+
+  constructor(labels: Labels, bounds: readonly number[]) {
+    this.labels = labels
+    this.#bounds = bounds
+    this.counts = bounds.map(() => 0)
+  }
+
+  observe(value: number): void {
+    let at = 0
+    while (value > this.#bounds[at]!) at++
+    this.counts[at]! += 1
+    this.sum += value
+  }
+}
+
+/** The same, for each set of labels. */
 export class Histogram {
-  readonly #series = new Map<string, { labels: Labels; counts: number[]; sum: number }>()
+  readonly #series = new Map<string, Series>()
   readonly #name: string
   readonly #help: string
   readonly #bounds: readonly number[]
@@ -52,12 +73,16 @@ export class Histogram {
     this.#bounds = [...bounds, Number.POSITIVE_INFINITY]
   }
 
-  observe(value: number, labels: Labels = {}): void {
+  /** The series of these labels, for those who keep it. */
+  series(labels: Labels): Series {
     const key = JSON.stringify(labels)
-    const series = this.#series.get(key) ?? { labels, counts: this.#bounds.map(() => 0), sum: 0 }
+    const series = this.#series.get(key) ?? new Series(labels, this.#bounds)
     this.#series.set(key, series)
-    series.counts[this.#bounds.findIndex(bound => value <= bound)]! += 1
-    series.sum += value
+    return series
+  }
+
+  observe(value: number, labels: Labels = {}): void {
+    this.series(labels).observe(value)
   }
 
   text(): string {

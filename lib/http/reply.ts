@@ -2,6 +2,7 @@
 // thrown becomes one CadreError here.
 
 import { ValidationError } from 'elysia'
+import type { TSchema } from 'typebox'
 import { CadreError, type ErrorBody } from '../error.ts'
 import { isObject } from '../json.ts'
 import { problems } from '../schema.ts'
@@ -20,24 +21,22 @@ export const plainFrame: Frame = {
   failure: error => ({ ok: false, error }),
 }
 
-/**
- * A success that is read often, and serialized once. A handler returns it instead of a `Response`, because Elysia makes
- * a second response of each `Response` to add its own headers, which takes longer than the whole handler.
- */
+/** A success that is read often, and serialized once. */
 export class ReadySuccess {
-  readonly bytes: Uint8Array<ArrayBuffer>
+  readonly text: string
 
   constructor(data: unknown) {
-    this.bytes = new TextEncoder().encode(JSON.stringify(plainFrame.success(data, null)))
+    this.text = JSON.stringify(plainFrame.success(data, null))
   }
 }
 
+const READY = { headers: { 'content-type': 'application/json;charset=utf-8' } }
+
 /** What Elysia sends for what a handler returned. */
-export function replyOf(returned: unknown, frame: Frame, body: unknown, headers: Record<string, unknown>): unknown {
+export function replyOf(returned: unknown, frame: Frame, body: unknown): unknown {
   if (returned instanceof Response) return returned
-  if (!(returned instanceof ReadySuccess)) return frame.success(returned ?? null, body)
-  headers['content-type'] = 'application/json;charset=utf-8'
-  return returned.bytes
+  if (returned instanceof ReadySuccess) return new Response(returned.text, READY)
+  return frame.success(returned ?? null, body)
 }
 
 /** Replies in the message envelope. `instanceId` returns the id of the daemon. */
@@ -61,20 +60,22 @@ export function envelopeFrame(instanceId: () => string | null): Frame {
 /** `thrown` as a CadreError. An unexpected error becomes `internal`. */
 export function asFailure(thrown: unknown): CadreError {
   if (thrown instanceof CadreError) return thrown
-  if (thrown instanceof ValidationError) {
-    const { schema } = Object(thrown.validator)
-    const details = problems(schema, thrown.value)
-    const [first, ...rest] = details
-    const more = rest.length > 0 ? `, and ${rest.length} more in details` : ''
-    const what = first ? `: ${first.path || 'the body'} ${first.message}${more}` : ''
-    return new CadreError('invalid_request', `the request does not have the expected form${what}`, { details })
-  }
+  if (thrown instanceof ValidationError) return notInForm(Object(thrown.validator).schema, thrown.value)
   if (isFullDisk(thrown)) {
     return new CadreError('unavailable', 'the disk takes no more writes: free some space, then try again', {
       cause: thrown,
     })
   }
   return new CadreError('internal', 'internal error', { cause: thrown })
+}
+
+/** The refusal of a body or query that does not match its schema. */
+export function notInForm(schema: TSchema, value: unknown): CadreError {
+  const details = problems(schema, value)
+  const [first, ...rest] = details
+  const more = rest.length > 0 ? `, and ${rest.length} more in details` : ''
+  const what = first ? `: ${first.path || 'the body'} ${first.message}${more}` : ''
+  return new CadreError('invalid_request', `the request does not have the expected form${what}`, { details })
 }
 
 /** Error codes of the file system and of SQLite, which reports a file that cannot grow as an input or output error. */

@@ -1,4 +1,4 @@
-// What the listening app has besides its resources: an id for each request, and errors in the form of replies.
+// What the listening app has besides its resources: the addresses of callers, and errors in the form of replies.
 
 import { type Elysia, NotFoundError } from 'elysia'
 import { CadreError } from '../error.ts'
@@ -14,8 +14,7 @@ export const STRICT = { normalize: false, strictPath: true, handler: { standardH
 /** The first plugin of that app. Elysia would answer the errors of plugins before it in Elysia's own form. */
 export const root = (log: Log) => (app: Elysia) =>
   app
-    .onRequest(({ request, set }): void => {
-      set.headers['x-request-id'] = requestId() ?? crypto.randomUUID()
+    .onRequest(({ request }): void => {
       // Without this, Elysia would call the handler of GET for a HEAD request.
       if (request.method === 'HEAD') throw new NotFoundError()
     })
@@ -25,16 +24,15 @@ export const root = (log: Log) => (app: Elysia) =>
     .use(httpKit())
     .onError(({ code, error, set, request, path, frame, ...context }): Response => {
       const failure = code === 'NOT_FOUND' ? unrouted(app, path) : asFailure(error)
-      const requestId = set.headers['x-request-id']
-      if (failure.code === 'internal') log.error('request failed', { requestId, path, ...describe(error) })
-      else log.debug('request refused', { requestId, path, method: request.method, code: failure.code })
+      if (failure.code === 'internal') log.error('request failed', { path, ...describe(error) })
+      else log.debug('request refused', { path, method: request.method, code: failure.code })
       set.status = failure.status
       if (failure.code === 'unauthorized') set.headers['www-authenticate'] = 'Bearer'
       if (failure.code === 'method_not_allowed') set.headers.allow = methodsOf(app, path)
       if (failure.retryAfter !== undefined) set.headers['retry-after'] = String(Math.ceil(failure.retryAfter))
       const told =
         failure.code === 'internal'
-          ? { code: failure.code, message: `internal error; the log has it under request id ${requestId}` }
+          ? { code: failure.code, message: `internal error; the log has it under request id ${requestId()}` }
           : failure.body()
       const body = 'body' in context ? context.body : undefined
       return Response.json(frame.failure(told, body), { status: failure.status })

@@ -2,7 +2,7 @@
 
 import type { AnyElysia } from 'elysia'
 import { logged, scopeFields } from '../log.ts'
-import type { Histogram } from './metrics.ts'
+import type { Histogram, Series } from './metrics.ts'
 
 /** An app that has the HTTP kit. */
 export type App = Pick<AnyElysia, 'fetch' | 'routes' | 'server'> & {
@@ -21,16 +21,28 @@ export function requestId(): string | undefined {
 export function watched(app: App): (request: Request) => Promise<Response> {
   const { durations } = app.decorator
   const paths = new Set(app.routes.map(({ path }) => path))
+  /** By what is counted together. Callers choose methods and paths, of which only those that exist become labels. */
+  const counted = new Map<string, Series>()
   return async request => {
     const begun = performance.now()
-    const response = await logged({ requestId: crypto.randomUUID() }, () => app.fetch(request))
+    const requestId = crypto.randomUUID()
+    const response = await logged({ requestId }, () => app.fetch(request))
+    // Elysia takes longer for every reply when a header has been set before.
+    response.headers.set('x-request-id', requestId)
+    const method = METHODS.has(request.method) ? request.method : '_OTHER'
     const path = pathOf(request.url)
-    durations.observe((performance.now() - begun) / 1_000, {
-      // A caller chooses methods and paths. Only those that exist become labels, or the labels would have no end.
-      http_request_method: METHODS.has(request.method) ? request.method : '_OTHER',
-      ...(paths.has(path) && { http_route: path }),
-      http_response_status_code: String(response.status),
-    })
+    const route = paths.has(path) ? path : ''
+    const key = `${response.status} ${method} ${route}`
+    let series = counted.get(key)
+    if (!series) {
+      series = durations.series({
+        http_request_method: method,
+        ...(route && { http_route: route }),
+        http_response_status_code: String(response.status),
+      })
+      counted.set(key, series)
+    }
+    series.observe((performance.now() - begun) / 1_000)
     return response
   }
 }

@@ -73,7 +73,7 @@ function referring(schema: unknown, schemas: Record<string, unknown>): unknown {
 }
 
 /**
- * Marks bodies as JSON. The kit parses them with a function of its own, from which the generator cannot derive a type.
+ * Marks bodies as JSON. `admission` reads them, of which the generator knows nothing.
  */
 function withJsonBodies(app: AnyElysia): AnyElysia {
   const routes = app.routes.map(route => ({ ...route, hooks: { ...route.hooks, parse: [{ fn: 'json' }] } }))

@@ -185,7 +185,5 @@ function guarded(reply: Response, cookies: string[] = []): Response {
   for (const [name, value] of Object.entries(GUARDS)) headers.set(name, value)
   if (!headers.has('content-security-policy')) headers.set('content-security-policy', POLICY)
   for (const cookie of cookies) headers.append('set-cookie', cookie)
-  // Elysia adds it again.
-  headers.delete('x-request-id')
   return new Response(reply.body, { status: reply.status, headers })
 }
