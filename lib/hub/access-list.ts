@@ -24,7 +24,7 @@ export interface RealmFacts {
 }
 
 /** Everything about a realm that the hub sends to its daemons. */
-export function realmFacts(hub: Hub, realmId: string): Promise<RealmFacts> {
+export function realmFacts(hub: Hub, realmId: string): RealmFacts | Promise<RealmFacts> {
   return hub.memo.get(`realm ${realmId}`, async () => {
     const { db, realms, realmMembers, orgMembers, users } = hub.store
     const [realm] = await db.select().from(realms).where(eq(realms.id, realmId))

@@ -5,15 +5,21 @@ import { CadreError } from '../error.ts'
 import type { Access, Incoming } from '../http/admission.ts'
 import { sameSecret } from '../secret-form.ts'
 import { allows } from '../wire/grants.ts'
-import { asked, lacksGrant, type RealmCaller, type Stranger, UserCaller, type UserRule } from './callers.ts'
+import { asked, lacksGrant, RealmCaller, type Stranger, UserCaller, type UserRule } from './callers.ts'
 import type { Hub } from './hub.ts'
-import { authenticator, type TokenFacts, writeWhileLive } from './live-token.ts'
+import { authenticator, type TokenFacts } from './live-token.ts'
 
 /** The accesses that the hub's routes declare. */
 export function createAccesses(hub: Hub) {
   const { store } = hub
 
   const authenticate = authenticator(hub)
+
+  /** The caller that `of` makes of the token of a request: no promise when the token is known. */
+  function admitted<Caller>(incoming: Incoming, of: (token: TokenFacts) => Caller): Caller | Promise<Caller> {
+    const token = authenticate(incoming)
+    return token instanceof Promise ? token.then(of) : of(token)
+  }
 
   function asUser(incoming: Incoming, token: TokenFacts, rule: UserRule): UserCaller {
     if (token.type !== 'user')
@@ -44,17 +50,10 @@ export function createAccesses(hub: Hub) {
   })
 
   function asRealm(incoming: Incoming, token: TokenFacts): RealmCaller {
-    return {
-      kind: 'realm',
-      token,
+    return new RealmCaller(hub, token, {
       address: () => addressOf(incoming),
-      write: work => writeWhileLive(hub, token, work),
-      within(realmId) {
-        if (token.live.some(each => each.realm_id === realmId)) return
-        throw new CadreError('forbidden', `this token does not grant realm ${realmId}, or its owner has left it`)
-      },
       again: async () => asRealm(incoming, await authenticate(incoming)),
-    }
+    })
   }
 
   return {
@@ -65,7 +64,7 @@ export function createAccesses(hub: Hub) {
     user(rule: UserRule): Access<UserCaller> {
       return {
         rule: describe(rule),
-        admit: async incoming => asUser(incoming, await authenticate(incoming), rule),
+        admit: incoming => admitted(incoming, token => asUser(incoming, token, rule)),
         permit: caller => permit(caller, rule),
       }
     },
@@ -73,20 +72,20 @@ export function createAccesses(hub: Hub) {
     realm(refusal: 'unauthorized' | 'forbidden' = 'unauthorized'): Access<RealmCaller> {
       return {
         rule: 'realm token',
-        async admit(incoming) {
-          const token = await authenticate(incoming)
-          if (token.type === 'realm') return asRealm(incoming, token)
-          throw new CadreError(refusal, 'this call does not accept a user token; use a realm token (cadre_dt_…)')
-        },
+        admit: incoming =>
+          admitted(incoming, token => {
+            if (token.type === 'realm') return asRealm(incoming, token)
+            throw new CadreError(refusal, 'this call does not accept a user token; use a realm token (cadre_dt_…)')
+          }),
       }
     },
     either(rule: UserRule): Access<UserCaller | RealmCaller> {
       return {
         rule: `${describe(rule)}, or realm token`,
-        async admit(incoming) {
-          const token = await authenticate(incoming)
-          return token.type === 'realm' ? asRealm(incoming, token) : asUser(incoming, token, rule)
-        },
+        admit: incoming =>
+          admitted<UserCaller | RealmCaller>(incoming, token =>
+            token.type === 'realm' ? asRealm(incoming, token) : asUser(incoming, token, rule),
+          ),
         permit: caller => caller.kind === 'user' && permit(caller, rule),
       }
     },

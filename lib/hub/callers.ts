@@ -32,18 +32,45 @@ export interface Stranger {
   address(): string
 }
 
-export interface RealmCaller {
-  readonly kind: 'realm'
-  readonly token: TokenFacts
+/** How a caller came: where from, and how the same call is admitted anew. */
+export interface Way<Caller> {
   address(): string
+  again(): Promise<Caller>
+}
+
+export class RealmCaller {
+  readonly kind = 'realm'
+  readonly token: TokenFacts
+  readonly #hub: Hub
+  readonly #way: Way<RealmCaller>
+
+  constructor(hub: Hub, token: TokenFacts, way: Way<RealmCaller>) {
+    this.#hub = hub
+    this.token = token
+    this.#way = way
+  }
+
+  address(): string {
+    return this.#way.address()
+  }
+
   /** Like the write of the store, but throws 401 when the token has ended since the request was admitted. */
-  write<T>(work: (tx: Db) => Promise<T>): Promise<T>
+  write<T>(work: (tx: Db) => Promise<T>): Promise<T> {
+    return writeWhileLive(this.#hub, this.token, work)
+  }
+
   /** Throws 403 when the token does not grant the realm, or when its minter has left the realm. */
-  within(realmId: string): void
+  within(realmId: string): void {
+    if (this.token.live.some(each => each.realm_id === realmId)) return
+    throw new CadreError('forbidden', `this token does not grant realm ${realmId}, or its owner has left it`)
+  }
+
   /**
    * The same caller with current facts, for calls that wait. Throws whatever the call would throw if it were made now.
    */
-  again(): Promise<RealmCaller>
+  again(): Promise<RealmCaller> {
+    return this.#way.again()
+  }
 }
 
 /** The org of a realm that the token grants. */

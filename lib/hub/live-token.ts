@@ -59,8 +59,8 @@ const tokenNow = prepared((store, db, slot: Slot<'id'>) => {
   return store.hold(found, tokens)
 })
 
-/** Returns the function that finds the token of a request. */
-export function authenticator(hub: Hub): (incoming: Incoming) => Promise<TokenFacts> {
+/** Returns the function that finds the token of a request. It returns no promise when it need not ask the database. */
+export function authenticator(hub: Hub): (incoming: Incoming) => TokenFacts | Promise<TokenFacts> {
   const { store, now } = hub
 
   async function load(hash: string): Promise<TokenFacts | null> {
@@ -94,11 +94,15 @@ export function authenticator(hub: Hub): (incoming: Incoming) => Promise<TokenFa
   /**
    * The token of a request. A missing, malformed, unknown, revoked, expired or suspended token gives the same status.
    */
-  async function authenticate({ bearer }: Incoming): Promise<TokenFacts> {
+  function authenticate({ bearer }: Incoming): TokenFacts | Promise<TokenFacts> {
     if (bearer === null) throw new CadreError('unauthorized', 'this call needs a token: Authorization: Bearer <token>')
     if (!isSecretForm(bearer) || bearer.startsWith(PREFIX.invitation)) throw invalid()
     const hash = hashSecret(bearer)
-    const token = await hub.memo.get(`token ${hash}`, () => load(hash))
+    const token = hub.memo.get(`token ${hash}`, () => load(hash))
+    return token instanceof Promise ? token.then(live) : live(token)
+  }
+
+  function live(token: TokenFacts | null): TokenFacts {
     if (!token || (token.expires_at !== null && token.expires_at <= now())) throw invalid()
     hub.lastSeen.token(token.id)
     return token

@@ -182,7 +182,8 @@ export function auth(hub: Hub) {
         if (daemon.realm_id !== realmId) {
           throw new CadreError('forbidden', `daemon ${body.daemon_id} is not registered in realm ${realmId}`)
         }
-        return accessList(hub, realmId, body.daemon_id)
+        const key = `acl ${realmId} ${body.daemon_id}`
+        return hub.memo.get(key, async () => new ReadySuccess(await accessList(hub, realmId, body.daemon_id)))
       },
       {
         realm: { refusal: 'forbidden' },
