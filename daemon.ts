@@ -1,8 +1,7 @@
 // The daemon: executes teams and serves an API for them over HTTP. The API is assembled in lib/daemon/routes/app.ts,
 // the command line is in lib/daemon/commands, and the run executor is in lib/run.
 
-import { addHubCommands } from './lib/daemon/commands/hub/program.ts'
-import { runCommand } from './lib/daemon/commands/program.ts'
+import { keepBytecode } from './lib/bytecode.ts'
 import type { ServeFlags } from './lib/daemon/serve.ts'
 
 /**
@@ -17,4 +16,7 @@ async function serve(flags: ServeFlags): Promise<void> {
   await startDaemon(config, daemon => listen(daemonApp(daemon, config), config))
 }
 
+keepBytecode()
+const { runCommand } = await import('./lib/daemon/commands/program.ts')
+const { addHubCommands } = await import('./lib/daemon/commands/hub/program.ts')
 await runCommand(serve, addHubCommands)

@@ -1,5 +1,5 @@
 // A start reads only what its first run uses: the agents that a team names, and neither TypeBox's validator nor the HTTP
-// server. Each would take longer to load than a small run takes.
+// server. Each would take longer to load than a small run takes. What it reads is compiled once for all starts.
 
 import { expect, test } from 'bun:test'
 import { join, relative } from 'node:path'
@@ -32,4 +32,17 @@ test('a run of one command loads the agent exec alone', () => {
   const paths = loaded.map((file: string) => relative(REPOSITORY, file))
   expect(paths.filter((path: string) => path.startsWith('agents/'))).toEqual(['agents/exec.ts'])
   expect(paths.filter((path: string) => /^lib\/vendors|\/typebox\/build\/schema\/|\/elysia\//.test(path))).toEqual([])
+})
+
+test('the second start compiles no module that the first has compiled', () => {
+  // Bun prints which modules it did not have to compile.
+  const env = { ...process.env, BUN_JSC_reportBytecodeCacheDecodeTimes: '1' }
+  const start = () =>
+    Bun.spawnSync([process.execPath, join(REPOSITORY, 'daemon.ts'), '--version'], { cwd: folder(), env })
+  const decoded = ({ stdout, stderr }: ReturnType<typeof start>) =>
+    Array.from(`${stdout}${stderr}`.matchAll(/decoded (\S+) \(/g), ([, file]) => relative(REPOSITORY, file!))
+  start()
+  const kept = decoded(start())
+  expect(kept).toContain('lib/daemon/commands/program.ts')
+  expect(kept).toContain('node_modules/commander/lib/command.js')
 })
