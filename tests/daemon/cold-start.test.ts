@@ -8,6 +8,9 @@ import { folder } from '../support/folder.ts'
 
 const REPOSITORY = join(import.meta.dir, '../..')
 
+/** What no start needs: code of vendors, of the hub and of requests, and the checks of TypeBox. */
+const UNUSED = /^lib\/(vendors\/|daemon\/(link\/|enrol\.)|agent\/(fetch|guard)\.|wire\/hub-)|\/typebox\/build\/schema\//
+
 const TEAM = `name: "@local/small"
 version: 1.0.0
 phases:
@@ -31,7 +34,18 @@ test('a run of one command loads the agent exec alone', () => {
   expect(state).toBe('completed')
   const paths = loaded.map((file: string) => relative(REPOSITORY, file))
   expect(paths.filter((path: string) => path.startsWith('agents/'))).toEqual(['agents/exec.ts'])
-  expect(paths.filter((path: string) => /^lib\/vendors|\/typebox\/build\/schema\/|\/elysia\//.test(path))).toEqual([])
+  expect(paths.filter((path: string) => UNUSED.test(path) || path.includes('/elysia/'))).toEqual([])
+})
+
+test('what serves a home without a hub loads neither the link, the guarded fetch nor the doctor', () => {
+  const program = `
+    await import('./lib/daemon/serve.ts')
+    await import('./lib/daemon/routes/app.ts')
+    console.log(JSON.stringify(Object.keys(require.cache)))`
+  const { stdout } = Bun.spawnSync([process.execPath, '-e', program], { cwd: REPOSITORY })
+  const paths: string[] = JSON.parse(stdout.toString()).map((file: string) => relative(REPOSITORY, file))
+  expect(paths).toContain('lib/daemon/routes/runs.ts')
+  expect(paths.filter(path => UNUSED.test(path) || path === 'lib/daemon/doctor.ts')).toEqual([])
 })
 
 test('the second start compiles no module that the first has compiled', () => {
