@@ -8,15 +8,18 @@ import type { ServeFlags } from './lib/daemon/serve.ts'
  * Serves until SIGTERM or SIGINT. Elysia and the routes are loaded here, because `run` and other commands need neither.
  */
 async function serve(flags: ServeFlags): Promise<void> {
-  const { serveConfig, startDaemon } = await import('./lib/daemon/serve.ts')
-  const { daemonApp } = await import('./lib/daemon/routes/app.ts')
-  const { listen } = await import('./lib/http/listen.ts')
-
+  const [{ serveConfig, startDaemon }, { daemonApp }, { listen }] = await Promise.all([
+    import('./lib/daemon/serve.ts'),
+    import('./lib/daemon/routes/app.ts'),
+    import('./lib/http/listen.ts'),
+  ])
   const config = serveConfig(flags, process.env)
   await startDaemon(config, daemon => listen(daemonApp(daemon, config), config))
 }
 
 keepBytecode()
-const { runCommand } = await import('./lib/daemon/commands/program.ts')
-const { addHubCommands } = await import('./lib/daemon/commands/hub/program.ts')
+const [{ runCommand }, { addHubCommands }] = await Promise.all([
+  import('./lib/daemon/commands/program.ts'),
+  import('./lib/daemon/commands/hub/program.ts'),
+])
 await runCommand(serve, addHubCommands)
