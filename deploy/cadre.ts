@@ -1,6 +1,7 @@
 // `cadre …` starts here, from the launcher beside this file and in the compiled program: `cadre hub …` is the command line
 // of the hub, and everything else that of the daemon.
 
+import { keepBytecode } from '../lib/bytecode.ts'
 import { carried } from '../lib/carried.ts'
 import { PROGRAM_FLAG } from '../lib/place.ts'
 
@@ -11,6 +12,7 @@ if (part) {
   await part()
 } else if (word === 'hub') {
   process.argv.splice(2, 1)
+  keepBytecode()
   const { serve } = await import('../hub.ts')
   const { runCommand } = await import('../lib/hub/commands/program.ts')
   await runCommand(serve)

@@ -9,9 +9,9 @@ import { unlessAborted } from '../wait.ts'
 import type { AgentContext, FileRecord, NotifyEvent, RunIdentity } from './agent-context.ts'
 import { AgentError, withSent } from './agent-error.ts'
 import { type Effect, onlyReads } from './effect.ts'
-import { guardedFetch, guardOf, type NetworkPolicy } from './fetch.ts'
+import type { guardedFetch, NetworkPolicy } from './fetch.ts'
 import { folderAt, MOST_SMALL_BYTES, readable, type SmallFile, writeArtifact } from './files.ts'
-import { type Lookup, systemLookup, vetHost } from './guard.ts'
+import type { Lookup } from './guard.ts'
 import { jsonApi } from './json-api.ts'
 import { startGroup } from './processes.ts'
 
@@ -81,7 +81,7 @@ export function sharedEnvironment(): Record<string, string> {
 
 export function createContext(options: ContextOptions): AgentContext {
   const { agent, settings, network, redactor, signal, stateDir, workspace, attempt, run, phase, effect } = options
-  const { lookup = systemLookup, trace } = options
+  const { lookup, trace } = options
   const places = { stateDir, workspace, outside: options.outside, sameTree: options.sameTree }
   const log = (message: string, fields?: JsonObject) =>
     options.log(redactor.text(message), fields && redactor.json(fields))
@@ -95,11 +95,13 @@ export function createContext(options: ContextOptions): AgentContext {
     const end = options.waits?.(redactor.text(`${reason}`), time)
     return { [Symbol.dispose]: () => end?.() }
   }
-  let guarded: ReturnType<typeof guardedFetch> | undefined
-  /** Created at first use, because many calls send no request. */
-  const request: ReturnType<typeof guardedFetch> = (url, init) => {
-    guarded ??= guardedFetch({ settings, network, effect, signal, log, waiting, trace }, { lookup })
-    return guarded(url, init)
+  let guarded: Promise<ReturnType<typeof guardedFetch>> | undefined
+  /** Loaded and created at first use, because many calls send no request. */
+  const request: ReturnType<typeof guardedFetch> = async (url, init) => {
+    guarded ??= import('./fetch.ts').then(({ guardedFetch }) =>
+      guardedFetch({ settings, network, effect, signal, log, waiting, trace }, { ...(lookup && { lookup }) }),
+    )
+    return (await guarded)(url, init)
   }
   let left = MOST_SMALL_BYTES
   const small = (file: SmallFile) => {
@@ -139,7 +141,9 @@ export function createContext(options: ContextOptions): AgentContext {
     async vet(target) {
       sends(true)
       try {
-        return await unlessAborted(vetHost(target, settings, { ...guardOf({ settings, network }), lookup }), signal)
+        const [{ guardOf }, { vetHost }] = await Promise.all([import('./fetch.ts'), import('./guard.ts')])
+        const guard = { ...guardOf({ settings, network }), ...(lookup && { lookup }) }
+        return await unlessAborted(vetHost(target, settings, guard), signal)
       } catch (cause) {
         if (!signal.aborted) throw cause
         throw new AgentError(`${target} was not judged: stopped`, { code: 'aborted', sent: 'no', cause })

@@ -8,7 +8,7 @@
 import { messageOf } from '../error.ts'
 import type { JsonObject } from '../json.ts'
 import type { CallTrace } from '../trace.ts'
-import { LONGEST_TIMER_MS, pause, unlessAborted } from '../wait.ts'
+import { LONGEST_TIMER_MS, unlessAborted } from '../wait.ts'
 import { isLoopback } from './address.ts'
 import { AgentError, withSent } from './agent-error.ts'
 import { backoff } from './backoff.ts'
@@ -19,6 +19,7 @@ import { outgoing } from './outgoing.ts'
 import { askedWait, isRateLimit } from './rate-limit.ts'
 import { isTransient } from './reply.ts'
 import type { FetchOptions } from './requests.ts'
+import { pauseToRetry } from './retries.ts'
 
 export interface FetchPolicy {
   /** The agent's resolved settings. The origins of the URLs in them are always allowed. */
@@ -368,11 +369,4 @@ function classify(error: unknown, { place, late, timeout, aborted }: Circumstanc
 /** The method and origin. The path and query are left out, because they may contain secrets such as a webhook's key. */
 function placeOf({ method, url }: Request): string {
   return `${method} ${url.origin}`
-}
-
-/** Throws an AgentError `aborted`, of which nothing was sent, when `signal` fires first. */
-export async function pauseToRetry(ms: number, signal: AbortSignal): Promise<void> {
-  await pause(ms, signal)
-  if (!signal.aborted) return
-  throw new AgentError('stopped while waiting to try again', { code: 'aborted', sent: 'no', cause: signal.reason })
 }

@@ -1,11 +1,10 @@
 // Retries for what the guarded fetch does not send (mail, databases, ssh) or cannot repeat by itself (the parts of an
 // upload). The waits are the same, and only a retryable AgentError is retried.
 
-import { unlessAborted } from '../wait.ts'
+import { pause, unlessAborted } from '../wait.ts'
 import type { AgentContext } from './agent-context.ts'
 import { AgentError } from './agent-error.ts'
 import { backoff } from './backoff.ts'
-import { pauseToRetry } from './fetch.ts'
 
 const ATTEMPTS = 4
 
@@ -35,6 +34,13 @@ export async function waitToRetry(
   log(`waiting: ${why}`, { attempt, wait_ms: wait })
   using _ = waiting(why)
   await pauseToRetry(wait, signal)
+}
+
+/** Throws an AgentError `aborted`, of which nothing was sent, when `signal` fires first. */
+export async function pauseToRetry(ms: number, signal: AbortSignal): Promise<void> {
+  await pause(ms, signal)
+  if (!signal.aborted) return
+  throw new AgentError('stopped while waiting to try again', { code: 'aborted', sent: 'no', cause: signal.reason })
 }
 
 /**

@@ -4,7 +4,7 @@
 
 import type { Database } from 'bun:sqlite'
 import { join } from 'node:path'
-import { openRunDatabase, readMigrations, versionOf } from '../../db/open.ts'
+import { growLog, openRunDatabase, readMigrations, versionOf } from '../../db/open.ts'
 import { type Catalogue, findAgents } from '../agent/catalogue.ts'
 import { createContext } from '../agent/context.ts'
 import { endLeftGroups } from '../agent/processes.ts'
@@ -84,6 +84,8 @@ export class Daemon {
   /** The catalogues with which top runs began that are under way, where they are not the current one. */
   #begunWith = new Map<string, Catalogue>()
   #renewing: Promise<void> | null = null
+  /** The write-ahead log is being given its full length, for which no commit waits. */
+  #growing: Promise<void> | null = null
 
   /** Takes the lock and opens everything. Throws `conflict` when another process holds the home. */
   static async open(options: DaemonOptions): Promise<Daemon> {
@@ -100,12 +102,13 @@ export class Daemon {
       ])
       // The schemas of these agents say which settings are secrets. Other agents are loaded when something names them.
       const catalogue = await findAgents({ home, extra: env.CADRE_AGENTS }).load(settings.agents())
-      // A long-running process commits often and gains from a long write-ahead log. A command that runs one team does
-      // not.
       const slots = slotsOf(env)
       const tracer = await openTracer(env, 'cadre-daemon', options.log)
-      const db = openRunDatabase(file, migrations, command === 'serve')
+      const db = openRunDatabase(file, migrations)
       const daemon = new Daemon(options, { lock, db, catalogue, settings, slots, env })
+      // A long-running process commits often and gains from a long write-ahead log. A command that runs one team does
+      // not.
+      if (command === 'serve') daemon.#growing = daemon.#growLog()
       if (tracer) await daemon.#trace(tracer)
       return daemon
     } catch (error) {
@@ -176,6 +179,14 @@ export class Daemon {
     const { RunTracing } = await import('./run-tracing.ts')
     const pageOf = (runId: string) => this.#pageOf(runId)
     this.#tracing = new RunTracing({ tracer, engine: this.engine, mask: value => this.mask(value), pageOf })
+  }
+
+  async #growLog(): Promise<void> {
+    try {
+      await growLog(this.db, databaseFile(this.home))
+    } catch (error) {
+      this.log.warn('the log of the database stays short, and commits take longer', { error: messageOf(error) })
+    }
   }
 
   #pageOf(runId: string): string | null {
@@ -280,6 +291,7 @@ export class Daemon {
     this.settings.close()
     await stopped
     await this.#tracing?.close()
+    await this.#growing
     this.db.close()
     this.lock.release()
   }

@@ -12,7 +12,6 @@ import type { Log } from '../log.ts'
 import { matches } from '../schema.ts'
 import { trustsName, whyUntrusted } from '../settings/settings.ts'
 import type { Bundle, TeamPackage } from '../team/team.ts'
-import { DownloadTeam } from '../wire/hub-calls.ts'
 import { inOrder, PackagePaths, packageDigest, problemWithPath } from '../wire/package-files.ts'
 import type { SignedPackage } from '../wire/package-signature.ts'
 import { type Download, type PackageFile, PackageSignature } from '../wire/packages.ts'
@@ -113,6 +112,7 @@ export class Packages {
   async #download(team: string): Promise<Download> {
     if (!this.source) throw new CadreError('unavailable', `${team} is not installed, and this daemon has no hub`)
     const { client, token } = this.source
+    const { DownloadTeam } = await import('../wire/hub-calls.ts')
     const found = await client.call(DownloadTeam, { team }, { token })
     checkDownload(parse(team), found)
     return found

@@ -5,11 +5,10 @@
 import { rm } from 'node:fs/promises'
 import { isDiskError } from '../../db/open.ts'
 import { CadreError, messageOf } from '../error.ts'
-import { type Engine, runEnded } from '../run/engine.ts'
+import { type Engine, KEEPS_FILES, runEnded } from '../run/engine.ts'
 import { sizeText } from '../size.ts'
 import type { Daemon } from './daemon.ts'
 import { databaseBytes, TreeSizes } from './disk-usage.ts'
-import { KEEPS_FILES } from './link/link.ts'
 
 const DAY_MS = 24 * 3_600_000
 const DEFAULT_DAYS = 30

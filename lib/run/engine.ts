@@ -345,7 +345,7 @@ export {
   runEnded,
 } from './core/core.ts'
 export { CHOICES, type Decision, maskInputs, type ResumeOptions, type ResumePlan } from './steps/steps.ts'
-export { type Commit, Store, type UploadRow } from './store/store.ts'
+export { type Commit, KEEPS_FILES, Store, type UploadRow } from './store/store.ts'
 export {
   type Batch,
   explain,

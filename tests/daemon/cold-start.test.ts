@@ -1,5 +1,5 @@
 // A start reads only what its first run uses: the agents that a team names, and neither TypeBox's validator nor the HTTP
-// server. Each would take longer to load than a small run takes.
+// server. Each would take longer to load than a small run takes. What it reads is compiled once for all starts.
 
 import { expect, test } from 'bun:test'
 import { join, relative } from 'node:path'
@@ -7,6 +7,9 @@ import { files } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 
 const REPOSITORY = join(import.meta.dir, '../..')
+
+/** What no start needs: code of vendors, of the hub and of requests, and the checks of TypeBox. */
+const UNUSED = /^lib\/(vendors\/|daemon\/(link\/|enrol\.)|agent\/(fetch|guard)\.|wire\/hub-)|\/typebox\/build\/schema\//
 
 const TEAM = `name: "@local/small"
 version: 1.0.0
@@ -31,5 +34,29 @@ test('a run of one command loads the agent exec alone', () => {
   expect(state).toBe('completed')
   const paths = loaded.map((file: string) => relative(REPOSITORY, file))
   expect(paths.filter((path: string) => path.startsWith('agents/'))).toEqual(['agents/exec.ts'])
-  expect(paths.filter((path: string) => /^lib\/vendors|\/typebox\/build\/schema\/|\/elysia\//.test(path))).toEqual([])
+  expect(paths.filter((path: string) => UNUSED.test(path) || path.includes('/elysia/'))).toEqual([])
+})
+
+test('what serves a home without a hub loads neither the link, the guarded fetch nor the doctor', () => {
+  const program = `
+    await import('./lib/daemon/serve.ts')
+    await import('./lib/daemon/routes/app.ts')
+    console.log(JSON.stringify(Object.keys(require.cache)))`
+  const { stdout } = Bun.spawnSync([process.execPath, '-e', program], { cwd: REPOSITORY })
+  const paths: string[] = JSON.parse(stdout.toString()).map((file: string) => relative(REPOSITORY, file))
+  expect(paths).toContain('lib/daemon/routes/runs.ts')
+  expect(paths.filter(path => UNUSED.test(path) || path === 'lib/daemon/doctor.ts')).toEqual([])
+})
+
+test('the second start compiles no module that the first has compiled', () => {
+  // Bun prints which modules it did not have to compile.
+  const env = { ...process.env, BUN_JSC_reportBytecodeCacheDecodeTimes: '1' }
+  const start = () =>
+    Bun.spawnSync([process.execPath, join(REPOSITORY, 'daemon.ts'), '--version'], { cwd: folder(), env })
+  const decoded = ({ stdout, stderr }: ReturnType<typeof start>) =>
+    Array.from(`${stdout}${stderr}`.matchAll(/decoded (\S+) \(/g), ([, file]) => relative(REPOSITORY, file!))
+  start()
+  const kept = decoded(start())
+  expect(kept).toContain('lib/daemon/commands/program.ts')
+  expect(kept).toContain('node_modules/commander/lib/command.js')
 })

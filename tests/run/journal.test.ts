@@ -135,7 +135,7 @@ const unnamed = () =>
   }).length
 
 test.if(process.platform === 'linux')('a large unit is undone without a file to undo it from', () => {
-  const db = openRunDatabase(join(folder(), 'runs.db'), [], false)
+  const db = openRunDatabase(join(folder(), 'runs.db'), [])
   db.run('CREATE TABLE notes (text TEXT)')
   const insert = db.query('INSERT INTO notes VALUES (?)')
   for (let n = 0; n < 100; n++) insert.run('before'.padEnd(4_000))

@@ -4,7 +4,7 @@ import type { Database } from 'bun:sqlite'
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import exec from '../../agents/exec.ts'
-import { openRunDatabase, readMigrations } from '../../db/open.ts'
+import { growLog, openRunDatabase, readMigrations } from '../../db/open.ts'
 import { createContext } from '../../lib/agent/context.ts'
 import type { Agent } from '../../lib/agent/define.ts'
 import { processesFolder } from '../../lib/daemon/home.ts'
@@ -63,7 +63,8 @@ export async function testEngine(
   const agents: Record<string, Agent> = { exec, ...options.agents }
   const file = join(home, 'daemon.db')
   const migrations = await readMigrations(join(import.meta.dir, '../../db/daemon/migrations'))
-  const db = openRunDatabase(file, migrations, options.grown ?? false)
+  const db = openRunDatabase(file, migrations)
+  if (options.grown) await growLog(db, file)
   const engine = new Engine({
     home,
     db,

@@ -5,17 +5,7 @@ import { CadreError } from '../../error.ts'
 import type { JsonObject } from '../../json.ts'
 import type { Log } from '../../log.ts'
 import type { Decision } from '../../run/engine.ts'
-import {
-  type AskedReview,
-  CancelRun,
-  DecideReview,
-  DeleteRun,
-  ListReviews,
-  ResumeRun,
-  StartRun,
-  ValidateTeam,
-  type Which,
-} from '../../wire/daemon-calls.ts'
+import type { AskedReview, ResumeRun, Which } from '../../wire/daemon-calls.ts'
 import type { Field } from '../../wire/forms.ts'
 import type { RunEvent } from '../../wire/run-records.ts'
 import { holderOf } from '../lock.ts'
@@ -111,21 +101,24 @@ export function servedRunner(home: string): Promise<Runner | null> {
   )
 }
 
+/** The calls are loaded with the first of them: a run in this process needs none. */
 function through(client: Client): Runner {
+  const calls = () => import('../../wire/daemon-calls.ts')
   return {
     host: null,
     async prepare(which) {
+      const { ValidateTeam, StartRun } = await calls()
       const { inputs } = await client.call(ValidateTeam, which)
       return { inputs, start: (run_id, request) => client.call(StartRun, { ...which, ...request, run_id }) }
     },
-    cancel: run_id => client.call(CancelRun, { run_id }),
-    remove: run_id => client.call(DeleteRun, { run_id }),
-    resume: (run_id, request) => client.call(ResumeRun, { run_id, ...request }),
-    decide: (review_id, answer) => client.call(DecideReview, { review_id, ...answer }),
+    cancel: async run_id => client.call((await calls()).CancelRun, { run_id }),
+    remove: async run_id => client.call((await calls()).DeleteRun, { run_id }),
+    resume: async (run_id, request) => client.call((await calls()).ResumeRun, { run_id, ...request }),
+    decide: async (review_id, answer) => client.call((await calls()).DecideReview, { review_id, ...answer }),
     events: (runId, signal) => client.events(runId, signal),
     async pending() {
       const query = { state: 'pending', limit: 100, offset: 0 }
-      return (await client.call(ListReviews, query)).reviews
+      return (await client.call((await calls()).ListReviews, query)).reviews
     },
   }
 }

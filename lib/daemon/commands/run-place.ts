@@ -3,8 +3,7 @@
 import { join } from 'node:path'
 import { commandLine } from '../../called-as.ts'
 import { createLog } from '../../log.ts'
-import { type Ask, reviewIdAt, runIdAt } from '../calls/ids.ts'
-import { askAboutRuns } from '../calls/run-answers.ts'
+import type { Ask } from '../calls/ids.ts'
 import { type Follower, openRunner, servedRunner } from '../calls/runner.ts'
 import type { HubClient } from '../link/link.ts'
 
@@ -30,13 +29,15 @@ export interface RunPlace {
   command(...args: readonly string[]): string
 }
 
+/** What reads the home is loaded when something is asked, because `run` follows its run in its own process. */
 export function homePlace(home: string): RunPlace {
-  const ask: Ask = work => askAboutRuns(home, work)
+  const ask: Ask = async work => (await import('../calls/run-answers.ts')).askAboutRuns(home, work)
+  const ids = () => import('../calls/ids.ts')
   return {
     ask,
     hub: null,
-    runId: typed => runIdAt(ask, `in ${home}`, typed),
-    reviewId: typed => reviewIdAt(ask, typed),
+    runId: async typed => (await ids()).runIdAt(ask, `in ${home}`, typed),
+    reviewId: async typed => (await ids()).reviewIdAt(ask, typed),
     open: (command, first) => openRunner(home, command, createLog({ level: 'warn' }), first),
     served: () => servedRunner(home),
     folderOf: runId => join(home, 'runs', runId),

@@ -5,7 +5,6 @@ import { formatDuration } from '../../duration.ts'
 import type { JsonObject } from '../../json.ts'
 import { runDetail } from '../../run/engine.ts'
 import { pause } from '../../wait.ts'
-import { GetRun } from '../../wire/daemon-calls.ts'
 import type { ToldRun } from '../../wire/run-records.ts'
 import type { CommandHost } from '../calls/command-host.ts'
 import type { Follower } from '../calls/runner.ts'
@@ -43,7 +42,7 @@ export async function watchRun(typed: string, options: PlaceOptions & { json?: b
   const runId = await place.runId(typed)
   const runner = await place.served()
   if (runner) return watch(runner, runId, { place, json, unasked: 'leave' })
-  const record = await place.ask(runs => runs.call(GetRun, { run_id: runId }))
+  const record = await recordOf(place, runId)
   const { tree } = await import('./tree.ts')
   if (!json) await tree(runId, options)
   return told(record, { place, json })
@@ -111,7 +110,7 @@ async function follow(
       }
       if (until.aborted || record?.completed_at != null) break
       // The process that executed the run is gone, after its last run or too early, or serves at another address.
-      record = await options.place.ask(runs => runs.call(GetRun, { run_id: runId }))
+      record = await recordOf(options.place, runId)
       if (record.completed_at !== null || !GOING.has(record.state)) break
       const again = await options.place.served()
       if (!again) break
@@ -181,6 +180,12 @@ function tellEnd(record: ToldRun, place: RunPlace): void {
   }
 }
 
+/** The record of a run as its place tells it. Most runs of a command are told by their events alone. */
+async function recordOf({ ask }: RunPlace, run_id: string) {
+  const { GetRun } = await import('../../wire/daemon-calls.ts')
+  return ask(runs => runs.call(GetRun, { run_id }))
+}
+
 /** The record of a run of this process, which need not serve its API for that. */
 async function toldBy({ daemon: { engine } }: CommandHost, runId: string) {
   await engine.told()
@@ -189,7 +194,7 @@ async function toldBy({ daemon: { engine } }: CommandHost, runId: string) {
 
 /** Says which listeners could not tell of the run, which does not change how the run ended. */
 async function tellUndelivered(run_id: string, { host }: Follower, place: RunPlace): Promise<void> {
-  const { deliveries } = host ? await toldBy(host, run_id) : await place.ask(runs => runs.call(GetRun, { run_id }))
+  const { deliveries } = host ? await toldBy(host, run_id) : await recordOf(place, run_id)
   const lost = deliveries.filter(({ state }) => state === 'failed' || state === 'unknown')
   for (const [phase, all] of Map.groupBy(lost, each => each.phase)) {
     const events = all.map(({ event }) => event).join(', ')

@@ -4,7 +4,7 @@
 
 import { CadreError, messageOf } from '../../error.ts'
 import type { Log } from '../../log.ts'
-import type { Commit, Store, SyncOutbox } from '../../run/engine.ts'
+import { type Commit, KEEPS_FILES, type Store, type SyncOutbox } from '../../run/engine.ts'
 import { pause, startPause } from '../../wait.ts'
 import { type Identity, Whoami } from '../../wire/hub-calls.ts'
 import type { OfferedAgent } from '../../wire/needs.ts'
@@ -39,9 +39,6 @@ export interface Offers {
 
 /** The name of a fact in the run database: whether the hub has approved this daemon, `no` or `yes`. */
 export const APPROVED = 'approved'
-
-/** The name of the fact whether the hub keeps files of runs, `no` or `yes`. */
-export const KEEPS_FILES = 'keeps_files'
 
 export const WAITS_FOR_APPROVAL =
   'this daemon takes no jobs until an operator of its realm approves it (daemons/approve at the hub)'

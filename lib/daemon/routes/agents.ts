@@ -6,7 +6,6 @@ import { closed } from '../../schema.ts'
 import { Type } from '../../type.ts'
 import { ExamineAgents, ListAgents } from '../../wire/daemon-calls.ts'
 import type { Daemon } from '../daemon.ts'
-import { examine } from '../doctor.ts'
 import type { DaemonKit } from '../kit.ts'
 import { Name } from './bodies.ts'
 
@@ -18,6 +17,7 @@ export const agents = (daemon: Daemon, kit: DaemonKit) =>
       async ({ body }) => {
         await daemon.renewAgents()
         await daemon.catalogue.load()
+        const { examine } = await import('../doctor.ts')
         return { findings: await examine(daemon, body.agent) }
       },
       {

@@ -68,4 +68,4 @@ export {
   type UnsettledRow,
   unsettled,
 } from './small-files.ts'
-export type { UploadRow } from './uploads.ts'
+export { KEEPS_FILES, type UploadRow } from './uploads.ts'

@@ -3,6 +3,9 @@
 import type { Database } from 'bun:sqlite'
 import type { FileRecord } from '../../agent/agent-context.ts'
 
+/** The name of the fact whether the hub keeps files of runs, `no` or `yes`. */
+export const KEEPS_FILES = 'keeps_files'
+
 export interface UploadRow {
   run_id: string
   path: string

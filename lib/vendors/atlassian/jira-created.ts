@@ -4,8 +4,8 @@
 // https://developer.atlassian.com/cloud/jira/platform/search-and-reconcile/
 
 import { AgentError } from '../../agent/agent-error.ts'
-import { pauseToRetry } from '../../agent/fetch.ts'
 import { pagesOf } from '../../agent/listing.ts'
+import { pauseToRetry } from '../../agent/retries.ts'
 import type { IssueDraft } from './issues-file.ts'
 import { BROWSE, jira } from './jira-read.ts'
 import { Reply } from './jira-replies.ts'
