@@ -11,6 +11,7 @@ import { applyBatch } from '../../lib/hub/sync.ts'
 import { createLog } from '../../lib/log.ts'
 import { folder } from '../support/folder.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
+import { statementsOf } from '../support/statements.ts'
 import { FILE, phaseChange, runChange } from '../support/sync.ts'
 
 let served: TestHub
@@ -123,16 +124,13 @@ test('a kept statement belongs to its transaction: what was undone was never wri
   expect(await read(store.db, [lost])).toHaveLength(1)
 })
 
-/** The number of statements of `work`. Drizzle tells each of them to the log of its session. */
+/** The number of statements of `work`, which reads outside of the transaction too. */
 async function statements(tx: Db, work: () => Promise<unknown>): Promise<number> {
-  let count = 0
-  const loggers = [tx, served.store.db].map(
-    db => (db as unknown as { session: { logger: { logQuery?: unknown } } }).session.logger,
-  )
-  for (const logger of loggers) logger.logQuery = () => count++
-  await work()
-  for (const logger of loggers) delete logger.logQuery
-  return count
+  let within: string[] = []
+  const outside = await statementsOf(served.store.db, async () => {
+    within = await statementsOf(tx, work)
+  })
+  return within.length + outside.length
 }
 
 /** Rows are written by up to four sizes of statement for each table, so a hundred times the rows take some more. */
