@@ -142,7 +142,9 @@ const CHANNEL = 'cadre_hub'
 
 async function openPostgres(url: string): Promise<Store> {
   const client = new Bun.SQL(url)
-  const db = drizzlePostgres({ client })
+  // Drizzle would send the level as a statement of its own.
+  const begin = <T>(work: (tx: Bun.TransactionSQL) => Promise<T>) => client.begin('isolation level serializable', work)
+  const db = drizzlePostgres({ client: Object.create(client, { begin: { value: begin } }) })
   try {
     await oneAtATime(client, async () => {
       await refuseNewer(client)
@@ -172,13 +174,10 @@ async function openPostgres(url: string): Promise<Store> {
       for (let attempt = 1; ; attempt++) {
         const committed: (() => void)[] = []
         try {
-          const result = await db.transaction(
-            tx => {
-              commits.set(asDb(tx), committed)
-              return work(asDb(tx))
-            },
-            { isolationLevel: 'serializable' },
-          )
+          const result = await db.transaction(tx => {
+            commits.set(asDb(tx), committed)
+            return work(asDb(tx))
+          })
           for (const then of committed) then()
           return result
         } catch (error) {
