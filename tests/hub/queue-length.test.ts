@@ -3,7 +3,7 @@
 
 import { Database } from 'bun:sqlite'
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { sql } from 'drizzle-orm'
+import { type SQL, sql } from 'drizzle-orm'
 import type { Db, Store } from '../../db/hub/store.ts'
 import { claim, hasWork, type Taker, waitingJobs } from '../../lib/hub/claims.ts'
 import { createHub, type Hub } from '../../lib/hub/hub.ts'
@@ -14,7 +14,7 @@ import { folder } from '../support/folder.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
 import { statementsOf } from '../support/statements.ts'
 
-const FEW = 20
+const FEW = 400
 const MANY = 3_000
 /** The most rows and entries of indexes that a claim reads with all that belongs to it. */
 const MOST_READ = 250
@@ -83,7 +83,10 @@ class Queue {
   }
 
   // biome-ignore lint/suspicious/noExplicitAny: only PostgreSQL has this method
-  analyze = (): Promise<unknown> => (this.#tx as any).execute(sql`ANALYZE`)
+  #execute = (statement: SQL): Promise<unknown> => (this.#tx as any).execute(statement)
+  analyze = () => this.#execute(sql`ANALYZE`)
+  /** Gives the tables new files, without what earlier transactions have left in them. */
+  empty = () => this.#execute(sql`TRUNCATE runs CASCADE`)
 
   /** The rows and the entries of indexes that the transaction has read so far. */
   async #readSoFar(): Promise<number> {
@@ -143,6 +146,7 @@ for (const [name, grow] of Object.entries(HISTORIES)) {
   test(`PostgreSQL reads as little of a long queue as of a short one: ${name}`, async () => {
     if (served.store.dialect === 'sqlite') return
     await undone(async queue => {
+      await queue.empty()
       await grow(queue)
       for (let use = 0; use < USES; use++) expect(await queue.read(() => queue.use(1))).toBeLessThan(MOST_READ)
     })
