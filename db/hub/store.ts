@@ -140,9 +140,17 @@ const RETRIED = new Set(['40001', '40P01'])
 const TRIES = 10
 const CHANNEL = 'cadre_hub'
 
+/**
+ * PostgreSQL may keep the plan that it made for a statement when a table was small. Without this it would go on to read
+ * the whole table when that has grown. It then takes what it cannot avoid for very costly, and would compile it.
+ */
+const PLANNING = { enable_seqscan: 'off', jit: 'off' }
+
 async function openPostgres(url: string): Promise<Store> {
-  const client = new Bun.SQL(url)
-  const db = drizzlePostgres({ client })
+  const client = new Bun.SQL(url, { connection: PLANNING })
+  // Drizzle would send the level as a statement of its own.
+  const begin = <T>(work: (tx: Bun.TransactionSQL) => Promise<T>) => client.begin('isolation level serializable', work)
+  const db = drizzlePostgres({ client: Object.create(client, { begin: { value: begin } }) })
   try {
     await oneAtATime(client, async () => {
       await refuseNewer(client)
@@ -172,13 +180,10 @@ async function openPostgres(url: string): Promise<Store> {
       for (let attempt = 1; ; attempt++) {
         const committed: (() => void)[] = []
         try {
-          const result = await db.transaction(
-            tx => {
-              commits.set(asDb(tx), committed)
-              return work(asDb(tx))
-            },
-            { isolationLevel: 'serializable' },
-          )
+          const result = await db.transaction(tx => {
+            commits.set(asDb(tx), committed)
+            return work(asDb(tx))
+          })
           for (const then of committed) then()
           return result
         } catch (error) {

@@ -1,5 +1,6 @@
 // The hub's tables of work: daemons, published teams, runs with their phases and logs, and the queue.
 
+import { sql } from 'drizzle-orm'
 import type { Json, JsonObject } from '../../lib/json.ts'
 import type { ReviewKind } from '../../lib/wire/choices.ts'
 import type { ConcurrencyKey, WhenFull } from '../../lib/wire/concurrency.ts'
@@ -307,20 +308,21 @@ export function workTables(
       created_by: int().notNull(),
     },
     row => [
-      index('jobs_queue').on(
-        row.realm_id,
-        row.state,
-        row.kind,
-        row.daemon_id,
-        row.needs_key,
-        descending(row.priority),
-        row.created_at,
-        row.id,
-      ),
-      index('jobs_lease').on(row.realm_id, row.state, row.lease_until),
-      index('jobs_expiry').on(row.realm_id, row.state, row.expires_at),
+      // Each has the jobs of some statements only, so that none serves in place of another: as long as PostgreSQL has not
+      // analysed the table, it takes any of several indexes that begin alike. A statement uses such an index only when the
+      // states stand in its text (`inState` in lib/hub/queue.ts).
+      index('jobs_queue')
+        .on(row.realm_id, row.kind, row.daemon_id, row.needs_key, descending(row.priority), row.created_at, row.id)
+        .where(sql`${row.state} = 'waiting'`),
+      index('jobs_lease').on(row.realm_id, row.lease_until).where(sql`${row.state} = 'leased'`),
+      index('jobs_expiry')
+        .on(row.realm_id, row.expires_at)
+        .where(sql`${row.state} in ('waiting', 'blocked') and ${row.expires_at} is not null`),
+      index('jobs_open').on(row.realm_id, row.created_at, row.id).where(sql`${row.finished_at} is null`),
       index('jobs_run').on(row.run_id),
-      uniqueIndex('jobs_idempotency').on(row.realm_id, row.idempotency_key),
+      uniqueIndex('jobs_idempotency')
+        .on(row.realm_id, row.idempotency_key)
+        .where(sql`${row.idempotency_key} is not null`),
     ],
   )
 

@@ -1,7 +1,7 @@
 // What the database holds, for `GET /metrics`. Names follow OpenTelemetry's conventions for CI/CD where these have one
 // (https://opentelemetry.io/docs/specs/semconv/cicd/cicd-metrics/): a top run is a pipeline run, a daemon is a worker.
 
-import { and, count, eq, gte, inArray, isNotNull, isNull, min, sql } from 'drizzle-orm'
+import { and, count, eq, gte, isNotNull, isNull, min, sql } from 'drizzle-orm'
 import { gauge, type Sample } from '../http/metrics.ts'
 import { ONLINE_MS, STALE_MS } from './daemons.ts'
 import type { Hub } from './hub.ts'
@@ -15,7 +15,7 @@ export async function stored(hub: Hub): Promise<string> {
   const now = hub.now()
   const many = count()
   // Jobs that have ended are not counted: the others are found by an index, however many those are.
-  const open = and(eq(jobs.realm_id, realms.id), inArray(jobs.state, ['blocked', 'waiting', 'leased', 'accepted']))
+  const open = and(eq(jobs.realm_id, realms.id), isNull(jobs.finished_at))
   const jobRows = await db
     .select({ realm: realms.id, state: jobs.state, many, oldest: min(jobs.created_at) })
     .from(realms)

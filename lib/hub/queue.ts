@@ -2,7 +2,7 @@
 // it. From then on the run belongs to that daemon, and later jobs of the run go only there. The time is a parameter,
 // and every change happens in a transaction of the caller.
 
-import { and, eq, inArray, type Placeholder, sql } from 'drizzle-orm'
+import { and, eq, inArray, type Placeholder, type SQL, sql } from 'drizzle-orm'
 import { isAmong, prepared, rowsFrom, type Slot } from '../../db/hub/prepared.ts'
 import { rowWriter } from '../../db/hub/row-writer.ts'
 import type { Tables } from '../../db/hub/schema.ts'
@@ -15,6 +15,15 @@ import { type JobNeeds, keyOf } from './needs.ts'
 export type JobRow = Tables['jobs']['$inferSelect']
 
 export const LEASE_MS = 60_000
+
+/**
+ * The condition that a job is in one of these states. They stand in the text of the statement, because an index of such
+ * jobs only is not used for states that are parameters. They have the order in which the index names them.
+ */
+export function inState({ jobs }: Pick<Store, 'jobs'>, ...states: [JobRow['state'], ...JobRow['state'][]]): SQL {
+  const names = sql.raw(states.map(state => `'${state}'`).join(', '))
+  return states.length === 1 ? sql`${jobs.state} = ${names}` : sql`${jobs.state} in (${names})`
+}
 
 export interface NewJob {
   /** Given by callers that name the job in its run. */

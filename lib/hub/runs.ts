@@ -1,7 +1,7 @@
 // Runs as the hub shows them. Their state comes from the daemons. The hub itself knows only the queue before that, and
 // that the runs of a silent daemon count as crashed, which is not final.
 
-import { and, eq, exists, gte, inArray, lt, lte, notInArray, or, type SQL, type SQLWrapper, sql } from 'drizzle-orm'
+import { and, eq, inArray, lt, notInArray, type SQL, type SQLWrapper, sql } from 'drizzle-orm'
 import type { Tables } from '../../db/hub/schema.ts'
 import { afterCommit, type Db, type Store } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
@@ -11,7 +11,7 @@ import { ENDED_RUN_STATES } from '../wire/states.ts'
 import type { UserCaller } from './callers.ts'
 import { CRASHED_MS } from './daemons.ts'
 import type { Hub } from './hub.ts'
-import { MOST_DELIVERIES, sweep } from './overdue.ts'
+import { overdueRealms, sweep } from './overdue.ts'
 import { giveUpPlace } from './places.ts'
 import type { JobRow } from './queue.ts'
 import { behind, below, treeOrder } from './tree-order.ts'
@@ -80,24 +80,8 @@ export async function loseRuns(hub: Hub, tx: Db, realmId: string): Promise<void>
 
 /** Does the same in every realm where a deadline has passed, for realms whose daemons do not ask for jobs. */
 export async function loseOverdueRuns(hub: Hub): Promise<void> {
-  const { realms, jobs, db } = hub.store
-  const now = hub.now()
-  const waits = and(eq(jobs.realm_id, realms.id), inArray(jobs.state, ['waiting', 'blocked']))
-  const lapsed = and(eq(jobs.realm_id, realms.id), eq(jobs.state, 'leased'), lte(jobs.lease_until, now))
-  const cancelled = db
-    .select({ run_id: jobs.run_id })
-    .from(jobs)
-    .where(and(waits, eq(jobs.kind, 'cancel')))
-  const overdue = or(
-    and(waits, lte(jobs.expires_at, now)),
-    and(lapsed, gte(jobs.deliveries, MOST_DELIVERIES)),
-    and(lapsed, eq(jobs.kind, 'run'), inArray(jobs.run_id, cancelled)),
-  )
-  const rows = await db
-    .select({ id: realms.id })
-    .from(realms)
-    .where(exists(db.select({ id: jobs.id }).from(jobs).where(overdue)))
-  for (const { id } of rows) await hub.store.write(tx => loseRuns(hub, tx, id))
+  const { store, now } = hub
+  for (const realmId of await overdueRealms(store, now())) await store.write(tx => loseRuns(hub, tx, realmId))
 }
 
 /**

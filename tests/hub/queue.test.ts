@@ -147,3 +147,19 @@ test('a cancel is not given to a daemon that has not accepted the run, and keeps
   })
   expect(found.lost).toMatchObject([{ job: { id: found.id }, cancelled: true }])
 })
+
+test('a sweep gives up all jobs that waited too long, however many', async () => {
+  const { store, realm } = hub
+  const place = { call_path: ['t'], call_depth: 0, tree_key: '', team: 't', inputs: {}, attempt: 0, created_at: 1 }
+  const ids = Array.from({ length: 230 }, () => crypto.randomUUID() as string)
+  const rows = ids.map(id => ({ run_id: id, root_run_id: id, realm_id: realm, ...place, state: 'queued' }))
+  const job = { realm_id: realm, kind: 'run' as const, payload: {}, created_by: 1, expires_at: 1_000 }
+  await store.write(async tx => {
+    await tx.insert(store.runs).values(rows)
+    for (const run_id of ids) await enqueue(store, tx, { ...job, run_id }, 1)
+    expect(await sweep(store, tx, realm, 999)).toEqual([])
+    const lost = await sweep(store, tx, realm, 1_000)
+    expect(lost.map(each => each.job.run_id).sort()).toEqual(ids.sort())
+    expect(await sweep(store, tx, realm, 1_000)).toEqual([])
+  })
+})

@@ -5,12 +5,15 @@ import { eq, inArray } from 'drizzle-orm'
 import { isAmong, prepared, type Slot } from '../../db/hub/prepared.ts'
 import { rowWriter } from '../../db/hub/row-writer.ts'
 import type { Db } from '../../db/hub/store.ts'
+import { claim, hasWork, type Taker } from '../../lib/hub/claims.ts'
 import { createHub, type Hub } from '../../lib/hub/hub.ts'
-import { answer, type Given } from '../../lib/hub/queue.ts'
+import { sweep } from '../../lib/hub/overdue.ts'
+import { answer, enqueue, type Given } from '../../lib/hub/queue.ts'
 import { applyBatch } from '../../lib/hub/sync.ts'
 import { createLog } from '../../lib/log.ts'
 import { folder } from '../support/folder.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
+import { statementsOf } from '../support/statements.ts'
 import { FILE, phaseChange, runChange } from '../support/sync.ts'
 
 let served: TestHub
@@ -123,16 +126,13 @@ test('a kept statement belongs to its transaction: what was undone was never wri
   expect(await read(store.db, [lost])).toHaveLength(1)
 })
 
-/** The number of statements of `work`. Drizzle tells each of them to the log of its session. */
+/** The number of statements of `work`, which reads outside of the transaction too. */
 async function statements(tx: Db, work: () => Promise<unknown>): Promise<number> {
-  let count = 0
-  const loggers = [tx, served.store.db].map(
-    db => (db as unknown as { session: { logger: { logQuery?: unknown } } }).session.logger,
-  )
-  for (const logger of loggers) logger.logQuery = () => count++
-  await work()
-  for (const logger of loggers) delete logger.logQuery
-  return count
+  let within: string[] = []
+  const outside = await statementsOf(served.store.db, async () => {
+    within = await statementsOf(tx, work)
+  })
+  return within.length + outside.length
 }
 
 /** Rows are written by up to four sizes of statement for each table, so a hundred times the rows take some more. */
@@ -238,4 +238,28 @@ test('answers about many jobs take as many statements as about a few', async () 
     })
   }
   expect(counts[1]).toBe(counts[0]!)
+})
+
+test('to find and claim many jobs takes as many statements as one', async () => {
+  const { store } = served
+  const now = Date.now()
+  const { id: realm_id } = await served.ok(served.admin, 'realms/create', { org_id: 1, slug: 'claims', name: 'claims' })
+  const taker: Taker = { id: daemon_id, realm_id, workspaces: [], labels: null, agents: [], paused: false }
+  await store.write(async tx => {
+    const some = ids(40)
+    await tx.insert(store.runs).values(some.map(id => runRow(id, { realm_id, state: 'queued' })))
+    const job = { realm_id, kind: 'run' as const, payload: {}, created_by: 1 }
+    for (const run_id of some) await enqueue(store, tx, { ...job, run_id }, now)
+  })
+  for (const slots of [1, 30]) {
+    await store.write(async tx => {
+      const here = { ...store, db: tx }
+      const count = await statementsOf(tx, async () => {
+        expect(await hasWork(here, taker, slots, now)).toBe(true)
+        expect(await sweep(here, tx, realm_id, now)).toEqual([])
+        expect(await claim(here, tx, taker, slots, now)).toHaveLength(slots)
+      })
+      expect(count).toHaveLength(7)
+    })
+  }
 })

@@ -31,6 +31,8 @@ export interface Reply<T = Data> {
 
 export interface TestHub {
   url: string
+  /** Where the database is: the path of a file, or an address. */
+  database: string
   /** The database, for inspecting tables. */
   store: Store
   /** Every route of the API with its access rule. */
@@ -155,6 +157,7 @@ export async function startTestHub({ passwordCost = LOWEST_COST, env = {} }: Tes
   const passwordHash = await hashPassword(idle, PASSWORD)
   return {
     url,
+    database,
     store,
     routes,
     log,

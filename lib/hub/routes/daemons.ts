@@ -132,12 +132,9 @@ export function daemonProtocol(hub: Hub) {
         if (wait_ms > 0) server?.timeout(request, 0)
         const until = AbortSignal.any([request.signal, stopping.signal])
         const end = hub.now() + wait_ms
-        if (wait_ms === 0 && (await hasOverdue(store, daemon.realm_id, hub.now()))) {
-          await caller.write(tx => loseRuns(hub, tx, daemon.realm_id))
-        }
         using seat = wait_ms > 0 ? lobby.sit(daemon, slots) : null
         for (;;) {
-          const leased = until.aborted ? [] : await take(caller, daemon, slots)
+          const leased = until.aborted ? [] : await take(caller, daemon, slots, seat === null)
           const left = end - hub.now()
           if (!seat || leased.length > 0 || until.aborted || left <= 0) return { jobs: leased }
           const woken = await seat.wait(daemon, left, until)
@@ -237,11 +234,15 @@ export function daemonProtocol(hub: Hub) {
     return (await store.db.select({ id: jobs.id }).from(jobs).where(held).limit(1)).length > 0
   }
 
-  async function take(caller: RealmCaller, daemon: DaemonRow, slots: number) {
-    if (daemon.approved_at === null || !(await hasWork(store, daemon, slots, hub.now()))) return []
+  /** `alone` says that the poll has no seat in a room, which else looks for what is overdue. */
+  async function take(caller: RealmCaller, daemon: DaemonRow, slots: number, alone: boolean) {
+    const [overdue, work] = await Promise.all([
+      alone && hasOverdue(store, daemon.realm_id, hub.now()),
+      daemon.approved_at !== null && hasWork(store, daemon, slots, hub.now()),
+    ])
+    if (!overdue && !work) return []
     const rows = await caller.write(async tx => {
-      await loseRuns(hub, tx, daemon.realm_id)
-      const now = await findDaemon(hub, tx, daemon.id)
+      const [now] = await Promise.all([findDaemon(hub, tx, daemon.id), loseRuns(hub, tx, daemon.realm_id)])
       // During the wait another token may have taken the daemon over.
       if (now?.approved_at == null || now.token_id !== daemon.token_id) return []
       return claim(store, tx, now, slots, hub.now())

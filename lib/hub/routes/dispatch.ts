@@ -1,7 +1,7 @@
 // Dispatch: the routes that queue runs for the daemons of a realm, cancel, resume and move them; the keys of orgs; and
 // dispatch tokens.
 
-import { and, asc, eq, inArray } from 'drizzle-orm'
+import { and, asc, eq, inArray, isNull } from 'drizzle-orm'
 import { Elysia } from 'elysia'
 import { CadreError } from '../../error.ts'
 import { closed } from '../../schema.ts'
@@ -81,7 +81,8 @@ export function dispatch(hub: Hub) {
       '/queue',
       async ({ body, caller }) => {
         await caller.realm(body.realm_id)
-        const where = and(eq(jobs.realm_id, body.realm_id), inArray(jobs.state, ['blocked', 'waiting', 'leased']))
+        const open = and(eq(jobs.realm_id, body.realm_id), isNull(jobs.finished_at))
+        const where = and(open, inArray(jobs.state, ['blocked', 'waiting', 'leased']))
         const { limit, offset } = page(body)
         const rows = await store.db
           .select()

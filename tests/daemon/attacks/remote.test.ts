@@ -183,7 +183,9 @@ test('while the key is rotated no call is refused', async () => {
     while (goes) statuses.push((await daemon.post('/v1/runs/list', {}, bearer(await mint('access')))).status)
   })
   for (let rotation = 0; rotation < 3; rotation++) {
+    const signedBefore = await Promise.all(Array.from({ length: 5 }, () => mint('access')))
     await hub.ok(hub.admin, 'dispatch/keys/rotate', { org_id: '1' })
+    for (const token of signedBefore) statuses.push((await daemon.post('/v1/runs/list', {}, bearer(token))).status)
     const due = statuses.length + 40
     while (statuses.length < due) await Bun.sleep(5)
   }
