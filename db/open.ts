@@ -68,7 +68,7 @@ export function openRunDatabase(file: string, migrations: readonly Migration[]):
 
 /**
  * Makes a database that has its name only when it is complete. Made in place, SQLite would sync each of its steps, eleven
- * times instead of once. What it is made of is nothing that anybody was told, so the first commit may sync the folder.
+ * times instead of once. The folder is not synced here: if the new name is lost, nothing is lost with it yet.
  */
 function createDatabase(file: string, migrations: readonly Migration[]): void {
   const draft = `${file}.draft`
@@ -86,6 +86,8 @@ function createDatabase(file: string, migrations: readonly Migration[]): void {
       db.close()
     }
     fsyncSync(handle)
+    // The log of an earlier database with this name, which somebody removed without it, would be read as the log of this.
+    for (const end of ['-wal', '-shm', '-journal']) rmSync(file + end, { force: true })
     renameSync(draft, file)
   } finally {
     closeSync(handle)

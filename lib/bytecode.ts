@@ -9,8 +9,8 @@ import { ROOT } from './place.ts'
 
 /**
  * Call this before the modules are imported that are to be kept. The folder lies beside the code that it is made of, so
- * that who may write to it may also change the code, and no variable or file of another folder chooses it. Where it cannot
- * be written, nothing is kept. A compiled program has its bytecode inside.
+ * that who may write to it may also change the code. The variable `NODE_COMPILE_CACHE` of the caller names another folder.
+ * Where it cannot be written, nothing is kept. A compiled program has its bytecode inside.
  */
 export function keepBytecode(): void {
   if (!carried) enableCompileCache(join(ROOT, 'node_modules/.cache/cadre'))

@@ -251,6 +251,13 @@ function sqlState(error: unknown): string {
   return String(errno ?? code)
 }
 
+/** Whether the database refused a value or a row, so that nothing of the transaction was done (SQLSTATE 22 and 23). */
+export function isRefusedValue(error: unknown): boolean {
+  const cause = error instanceof Error && error.cause !== undefined ? error.cause : error
+  const { code } = cause as { code?: unknown }
+  return /^2[23]/.test(sqlState(error)) || /^SQLITE_(CONSTRAINT|TOOBIG|MISMATCH)/.test(String(code))
+}
+
 /** Whether `error` is a violation of a unique index, on either database. */
 export function isDuplicate(error: unknown): boolean {
   const cause = error instanceof Error && error.cause !== undefined ? error.cause : error

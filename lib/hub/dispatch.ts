@@ -69,7 +69,11 @@ export async function dispatchRun(
     priority: request.priority ?? 0,
     expiresAt: wait === null ? null : hub.now() + wait,
   }
-  const { job, state } = await (idempotencyKey === null ? queue.do(run) : queueOnce(hub, run, idempotencyKey))
+  const { job, state } = await (idempotencyKey !== null
+    ? queueOnce(hub, run, idempotencyKey)
+    : key !== null
+      ? caller.write(tx => queueRun(hub, tx, run))
+      : queue.do(run))
   hub.bell.ring(`realm ${realmId}`)
   const waiting = await waitOf(hub, job)
   return { run_id: job.run_id, job_id: job.id, state, ...(waiting !== null && { waiting_for: waiting }) }

@@ -1,7 +1,8 @@
 // What dispatched runs become in the database: the run, its job, and the entry in the audit log, many at once.
 
 import { rowWriter } from '../../db/hub/row-writer.ts'
-import type { Db } from '../../db/hub/store.ts'
+import { type Db, isRefusedValue } from '../../db/hub/store.ts'
+import { CadreError } from '../error.ts'
 import type { JsonObject } from '../json.ts'
 import type { RunOrder } from '../wire/jobs.ts'
 import { recordAll } from './audit.ts'
@@ -40,18 +41,23 @@ export interface QueuedRun {
 
 export type RunQueue = Together<NewRun, QueuedRun>
 
+/** Groups that PostgreSQL works on side by side. SQLite has one writer. */
+const LANES = 3
 /** Most runs that one transaction queues. */
 const MOST = 50
 
 /** Queues runs of any callers in shared transactions, each as `UserCaller.write` does it for one. */
 export function createRunQueue(hub: Hub): RunQueue {
-  return new Together(MOST, runs =>
-    hub.store.write(async tx => {
+  const { store } = hub
+  const work = (runs: NewRun[]) =>
+    store.write(async tx => {
       const tokens = new Map(runs.map(({ caller: { token } }) => [`${token.hash} ${token.user.siteAdmin}`, token]))
       for (const token of tokens.values()) await refuseEnded(hub, tx, token)
       return queueRuns(hub, tx, runs)
-    }),
-  )
+    })
+  const isOfOne = (error: unknown) =>
+    (error instanceof CadreError && error.code !== 'unavailable') || isRefusedValue(error)
+  return new Together({ most: MOST, lanes: store.dialect === 'postgres' ? LANES : 1, work, isOfOne })
 }
 
 export async function queueRun(hub: Hub, tx: Db, run: NewRun): Promise<QueuedRun> {
@@ -62,8 +68,9 @@ export async function queueRun(hub: Hub, tx: Db, run: NewRun): Promise<QueuedRun
 async function queueRuns(hub: Hub, tx: Db, runs: readonly NewRun[]): Promise<QueuedRun[]> {
   const { store } = hub
   const now = hub.now()
-  // The id of a run is made here, so that a second delivery of its job cannot start a second run.
-  const all = runs.map(run => ({ ...run, runId: Bun.randomUUIDv7() as string, jobId: crypto.randomUUID() as string }))
+  // The id of a run is made here, so that a second delivery of its job cannot start a second run. Jobs of one moment are
+  // delivered in the order of their ids, which are made in the order in which the runs were asked for.
+  const all = runs.map(run => ({ ...run, runId: Bun.randomUUIDv7() as string, jobId: Bun.randomUUIDv7() as string }))
   await putRuns(
     store,
     tx,

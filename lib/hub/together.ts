@@ -6,43 +6,51 @@ interface Waiting<Piece, Result> {
   reject(error: unknown): void
 }
 
-export class Together<Piece, Result> {
-  readonly #most: number
-  readonly #work: (pieces: Piece[]) => Promise<Result[]>
-  #waiting: Waiting<Piece, Result>[] = []
-  #working = false
-
+export interface TogetherOptions<Piece, Result> {
+  /** How many pieces are done at once. */
+  most: number
+  /** How many groups are done side by side. */
+  lanes: number
+  /** Does all pieces, or throws. Returns the results in the same order. */
+  work(pieces: Piece[]): Promise<Result[]>
   /**
-   * `work` does at most `most` pieces wholly, or throws and has done none. It returns the results in the same order. When
-   * it throws, each piece is done alone, so that one that cannot be done keeps no other from being done.
+   * Whether `work` did nothing because of one of its pieces. Each is then done alone, so that one keeps no other from
+   * being done. After any other error it is not known what was done, or doing it again would not help.
    */
-  constructor(most: number, work: (pieces: Piece[]) => Promise<Result[]>) {
-    this.#most = most
-    this.#work = work
+  isOfOne(error: unknown): boolean
+}
+
+export class Together<Piece, Result> {
+  readonly #options: TogetherOptions<Piece, Result>
+  #waiting: Waiting<Piece, Result>[] = []
+  #working = 0
+
+  constructor(options: TogetherOptions<Piece, Result>) {
+    this.#options = options
   }
 
   do(piece: Piece): Promise<Result> {
     return new Promise<Result>((resolve, reject) => {
       this.#waiting.push({ piece, resolve, reject })
-      if (this.#working) return
-      this.#working = true
+      if (this.#working === this.#options.lanes) return
+      this.#working++
       // What is asked for in this turn of the event loop is done together.
       setImmediate(() => void this.#drain())
     })
   }
 
   async #drain(): Promise<void> {
-    while (this.#waiting.length > 0) await this.#doAll(this.#waiting.splice(0, this.#most))
-    this.#working = false
+    while (this.#waiting.length > 0) await this.#doAll(this.#waiting.splice(0, this.#options.most))
+    this.#working--
   }
 
   async #doAll(some: Waiting<Piece, Result>[]): Promise<void> {
     try {
-      const results = await this.#work(some.map(({ piece }) => piece))
+      const results = await this.#options.work(some.map(({ piece }) => piece))
       for (const [at, { resolve }] of some.entries()) resolve(results[at]!)
     } catch (error) {
-      if (some.length === 1) some[0]!.reject(error)
-      else await Promise.all(some.map(one => this.#doAll([one])))
+      if (some.length > 1 && this.#options.isOfOne(error)) for (const one of some) await this.#doAll([one])
+      else for (const { reject } of some) reject(error)
     }
   }
 }

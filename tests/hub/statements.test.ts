@@ -1,7 +1,7 @@
 // Statements that are built once, and how many of them the calls of a daemon take: as many for many runs as for a few.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
-import { eq, inArray } from 'drizzle-orm'
+import { eq, inArray, sql } from 'drizzle-orm'
 import { isAmong, prepared, type Slot } from '../../db/hub/prepared.ts'
 import { rowWriter } from '../../db/hub/row-writer.ts'
 import type { Db } from '../../db/hub/store.ts'
@@ -262,4 +262,13 @@ test('to find and claim many jobs takes as many statements as one', async () => 
       expect(count).toHaveLength(7)
     })
   }
+})
+
+test('on PostgreSQL, what is written is serializable', async () => {
+  const { store } = served
+  if (store.dialect !== 'postgres') return
+  const [row] = await store.write(async tx =>
+    tx.select({ level: sql<string>`current_setting('transaction_isolation')` }).from(sql`(SELECT 1) AS one`),
+  )
+  expect(row!.level).toBe('serializable')
 })

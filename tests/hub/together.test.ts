@@ -17,14 +17,20 @@ beforeAll(async () => {
 })
 afterAll(() => hub.stop())
 
-/** Does numbers together, and records which; a negative one cannot be done. */
-function doing(most: number) {
+/** Does numbers together, and records which. A negative one cannot be done, and with 0 nobody knows what was done. */
+function doing(most: number, lanes = 1) {
   const groups: number[][] = []
-  const together = new Together<number, string>(most, async numbers => {
-    groups.push(numbers)
-    await Bun.sleep(1)
-    if (numbers.some(number => number < 0)) throw new Error(`cannot do ${numbers}`)
-    return numbers.map(number => `did ${number}`)
+  const together = new Together<number, string>({
+    most,
+    lanes,
+    async work(numbers) {
+      groups.push(numbers)
+      await Bun.sleep(1)
+      if (numbers.includes(0)) throw new Error('the connection was lost')
+      if (numbers.some(number => number < 0)) throw new Error(`cannot do ${numbers}`)
+      return numbers.map(number => `did ${number}`)
+    },
+    isOfOne: error => (error as Error).message.startsWith('cannot do'),
   })
   return { groups, together }
 }
@@ -53,6 +59,28 @@ test('one that cannot be done keeps no other from being done', async () => {
   expect(groups).toEqual([[1, -2, 3], [1], [-2], [3]])
 })
 
+test('what may have been done is not done again', async () => {
+  const { groups, together } = doing(10)
+  const said = await Promise.allSettled([1, 0, 3].map(number => together.do(number)))
+  expect(said.map(each => (each.status === 'fulfilled' ? each.value : each.reason.message))).toEqual(
+    Array(3).fill('the connection was lost'),
+  )
+  expect(groups).toEqual([[1, 0, 3]])
+  expect(await together.do(4)).toBe('did 4')
+})
+
+test('groups are done side by side, as many as there are lanes', async () => {
+  const { groups, together } = doing(2, 2)
+  const all = Promise.all([1, 2, 3, 4, 5].map(number => together.do(number)))
+  await new Promise(resolve => setImmediate(() => setImmediate(resolve)))
+  expect(groups).toEqual([
+    [1, 2],
+    [3, 4],
+  ])
+  expect(await all).toHaveLength(5)
+  expect(groups.at(-1)).toEqual([5])
+})
+
 const dispatch = (token: string, more: object = {}) =>
   hub.call(token, 'dispatch/run', { realm_id: hub.realm, team: '@admin/t', ...more })
 
@@ -70,6 +98,9 @@ test('two hundred runs that are dispatched at once are two hundred runs, each wi
   expect(new Map(queued.map(job => [job.run_id, job.id]))).toEqual(
     new Map(told.map(({ run_id, job_id }) => [run_id, job_id])),
   )
+  // Jobs of one moment are delivered in the order of their ids, and runs have theirs in the order in which they came.
+  const inTurn = queued.toSorted((a, b) => a.created_at - b.created_at || (a.id < b.id ? -1 : 1))
+  if (hub.store.dialect === 'sqlite') expect(inTurn.map(job => job.run_id)).toEqual(ids.toSorted())
   const targets = ids.map(id => `@admin/t@1.0.0 as ${id}`)
   const [entries] = await db.select({ count: count() }).from(audit).where(inArray(audit.target, targets))
   expect(Number(entries!.count)).toBe(200)

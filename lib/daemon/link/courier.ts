@@ -46,7 +46,6 @@ export class Courier {
     try {
       const body = { daemon_id, protocol: PROTOCOL, epoch, from_seq, changes }
       const { rejected } = await client.call(Sync, body, { signal })
-      await outbox.acknowledge()
       if (rejected.length > 0) log.warn('the hub refused changes', { rejected })
     } catch (error) {
       if (ackedOf(error) === null) {
@@ -55,7 +54,9 @@ export class Courier {
         throw error
       }
       outbox.restart(log)
+      return true
     }
+    await outbox.acknowledge()
     const took = performance.now() - started
     if (took > SLOW_MS) this.#shrink(this.#bytes)
     else if (took < FAST_MS && bytes > this.#bytes / 2) this.#bytes = Math.min(this.#most, this.#bytes * 2)

@@ -13,7 +13,7 @@ import { type AnyLeasedJob, type JobKind, ORDERS, type RunOrder } from '../../wi
 import type { Answer } from '../../wire/protocol.ts'
 import { isOver } from './answers.ts'
 import { retryPause } from './backoff.ts'
-import type { JobBook, TakenJob } from './job-book.ts'
+import type { JobBook, JobState, TakenJob } from './job-book.ts'
 
 /** What jobs do to this daemon. Each method throws a CadreError, which is reported to the hub. */
 export interface JobHost {
@@ -154,7 +154,7 @@ export class Jobs {
   async #begin(job: TakenJob): Promise<void> {
     const { book, host, log } = this.#options
     // An earlier process began it after the hub had agreed.
-    if (host.attempt(job.run_id) !== null) return await book.move(job.id, 'begun')
+    if (host.attempt(job.run_id) !== null) return await this.#move(job.id, 'begun')
     const refused = await this.#refusal(job, async () => {
       const order = orderOf('run', job.payload)
       await host.prepare(order)
@@ -166,15 +166,15 @@ export class Jobs {
       await book.drop(last)
       log.info('a held run was dropped, because the hub no longer means this daemon', { run: job.run_id })
     })
-    if (refused !== null) await book.move(job.id, 'failed', refused)
+    if (refused !== null) await this.#move(job.id, 'failed', refused)
   }
 
   /** Waits for the end of a run that the hub has confirmed. */
   async #follow(job: TakenJob): Promise<void> {
-    const { book, host, signal } = this.#options
+    const { host, signal } = this.#options
     // Nothing is wrong when the run was deleted meanwhile.
     await unlessAborted(host.ended(job.run_id), signal).catch(() => signal.throwIfAborted())
-    await book.move(job.id, 'done')
+    await this.#move(job.id, 'done')
   }
 
   /** Carries out an order about a run that is here. */
@@ -184,7 +184,7 @@ export class Jobs {
     // The run of a held job begins or is dropped first.
     if (holding) await unlessAborted(holding.decided.promise, signal)
     const refused = await this.#refusal(job, () => this.#perform(job, again))
-    await book.move(job.id, refused === null ? 'done' : 'failed', refused)
+    await this.#move(job.id, refused === null ? 'done' : 'failed', refused)
   }
 
   async #perform({ kind, run_id, payload, run_attempt }: TakenJob, again: boolean): Promise<unknown> {
@@ -259,6 +259,21 @@ export class Jobs {
         if (failures === 1)
           log.warn('an answer has not reached the hub; trying again', { job: id, status, error: messageOf(cause) })
         if (!over) await this.#rest(id, failures)
+      }
+    }
+  }
+
+  /** Records what has come of a job. A full disk only delays that, because what was done must not be done again. */
+  async #move(id: string, state: JobState, error: string | null = null): Promise<void> {
+    const { book, log, signal } = this.#options
+    for (let failures = 1; ; failures++) {
+      try {
+        return await book.move(id, state, error)
+      } catch (cause) {
+        signal.throwIfAborted()
+        if (!(cause instanceof CadreError && LATER.includes(cause.code))) throw cause
+        if (failures === 1) log.warn('a job cannot be recorded; trying again', { job: id, error: cause.message })
+        await this.#rest(id, failures)
       }
     }
   }

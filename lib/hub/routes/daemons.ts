@@ -242,7 +242,8 @@ export function daemonProtocol(hub: Hub) {
     ])
     if (!overdue && !work) return []
     const rows = await caller.write(async tx => {
-      const [now] = await Promise.all([findDaemon(hub, tx, daemon.id), loseRuns(hub, tx, daemon.realm_id)])
+      const now = await findDaemon(hub, tx, daemon.id)
+      await loseRuns(hub, tx, daemon.realm_id)
       // During the wait another token may have taken the daemon over.
       if (now?.approved_at == null || now.token_id !== daemon.token_id) return []
       return claim(store, tx, now, slots, hub.now())

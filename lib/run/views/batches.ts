@@ -144,7 +144,7 @@ export class Batches {
     this.#turn = turn === 'oldest' ? 'newest' : 'oldest'
     let bytes = 0
     for (const row of outbox.waiting(turn)) {
-      const size = row.body.length + FRAME_BYTES
+      const size = Buffer.byteLength(row.body) + FRAME_BYTES
       if (references.length === MOST_CHANGES || (references.length > 0 && bytes + size > maxBytes))
         return { references, bytes }
       bytes += size
@@ -225,5 +225,5 @@ function beginOf({ from_seq, changes }: Batch, maxBytes: number): Batch {
 }
 
 function sizeOf(changes: readonly NumberedChange[]): number {
-  return changes.reduce((size, change) => size + JSON.stringify(change).length, 0)
+  return changes.reduce((size, change) => size + Buffer.byteLength(JSON.stringify(change)), 0)
 }

@@ -66,13 +66,21 @@ function heldKey(node: Node, site: Site, { key, limit, when_full }: ConcurrencyK
 
 function keyText(value: unknown, place: string): string {
   const text = typeof value === 'number' || typeof value === 'boolean' ? String(value) : value
-  if (typeof text === 'string' && text !== '' && text.length <= MAX_KEY) return text
-  const what = typeof text !== 'string' ? 'is not text' : text === '' ? 'is empty' : 'is longer'
+  const what = faultOf(text)
+  if (what === null) return text as string
   throw new CadreError(
     'invalid_request',
     `${place}: the key of \`concurrency\` must be text of 1 to ${MAX_KEY} characters, but with these inputs it ${what}`,
     { details: [{ path: '/inputs', message: `the key of \`concurrency\` ${what}` }] },
   )
+}
+
+/** PostgreSQL stores no NUL in text. */
+function faultOf(text: unknown): string | null {
+  if (typeof text !== 'string') return 'is not text'
+  if (text === '') return 'is empty'
+  if (text.length > MAX_KEY) return 'is longer'
+  return text.includes('\0') ? 'has a NUL character' : null
 }
 
 const scopeOf = (inputs: JsonObject) => ({
