@@ -7,6 +7,8 @@ import { type TestEngine, testEngine } from '../support/engine.ts'
 /** An outside that counts what reaches it, and can lose its reply. */
 const FRESH = {
   slow: 0,
+  /** It cuts the first request off, and carries it out once it has been asked about it. */
+  late: false,
   lose: false,
   hang: false,
   refuse: 0,
@@ -20,6 +22,7 @@ const FRESH = {
   patient: false,
 }
 const outside = { ...FRESH, written: [] as string[] }
+let carryOut = () => {}
 
 const vendor = agent({
   type: 'connector',
@@ -37,6 +40,11 @@ const vendor = agent({
           throw new AgentError('not now', { code: 'rate_limited', retryable: true, sent: 'no' })
         }
         const write = () => void outside.written.push(`${title} ${context.key}`)
+        if (outside.late) {
+          outside.late = false
+          carryOut = write
+          throw new AgentError('connection reset', { retryable: true })
+        }
         if (outside.slow > 0) {
           setTimeout(write, outside.slow)
           outside.slow = 0
@@ -58,6 +66,8 @@ const vendor = agent({
         if (outside.mute) await new Promise(() => {})
         if (!outside.canTell) throw new AgentError('cannot be asked')
         const found = outside.written.includes(`${title} ${context.key}`)
+        carryOut()
+        carryOut = () => {}
         return found ? { text: title, data: { title, found: true }, external: { id: 'T-1' } } : null
       },
     },
@@ -125,7 +135,7 @@ describe('once entries', () => {
   })
 
   test('a system that still processes the request is asked a second time before anything is sent again', async () => {
-    outside.slow = 10
+    outside.late = true
     const run = await t.run(team())
     expect(run.state).toBe('completed')
     expect(outside.written.map(line => line.split(' ')[0]).sort()).toEqual(['First', 'Second'])

@@ -95,7 +95,8 @@ export class Batches {
     const { references, bytes } = await this.#choose(maxBytes, add)
     if (references.length === 0) return null
     await this.#commit(() => this.#setProgress({ acked, batch: references }))
-    return { from_seq, changes, bytes }
+    // It was chosen to fit, by sizes that are only about right.
+    return { from_seq, changes, bytes: Math.min(bytes, maxBytes) }
   }
 
   /** The hub has applied what was taken. */

@@ -50,6 +50,8 @@ export interface StormToll {
 export interface StormLimit {
   /** Stops to dispatch and to kill after this time; otherwise after these numbers. */
   ms?: number
+  /** Goes on after that time until there were as many runs, kills and losses. */
+  least?: number
   runs?: number
   kills?: number
 }
@@ -131,14 +133,15 @@ class Storm {
   }
 
   async rage(
-    { ms, runs = Number.POSITIVE_INFINITY, kills = 0 }: StormLimit,
+    { ms, least = 0, runs = Number.POSITIVE_INFINITY, kills = 0 }: StormLimit,
     onProgress: (toll: StormToll) => void,
   ): Promise<void> {
     const started = performance.now()
     const done = () =>
       this.#over ||
       (this.#runs.length >= runs && this.#kills >= kills) ||
-      performance.now() - started > (ms ?? Number.POSITIVE_INFINITY)
+      (performance.now() - started > (ms ?? Number.POSITIVE_INFINITY) &&
+        Math.min(this.toll.runs, this.toll.kills, this.toll.losses) >= least)
     this.#front.calm = false
     const progress = setInterval(() => onProgress(this.toll), 10_000)
     try {
