@@ -143,6 +143,7 @@ export function workTables(
       index('runs_tree').on(row.root_run_id, startOf(row.tree_key)),
       index('runs_rev').on(row.root_run_id, row.rev),
       index('runs_realm').on(row.realm_id, row.created_at),
+      index('runs_state').on(row.realm_id, row.state, row.created_at, row.run_id),
       index('runs_completed').on(row.completed_at),
     ],
   )

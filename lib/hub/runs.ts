@@ -7,7 +7,7 @@ import { afterCommit, type Db, type Store } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
 import type { skippedFor } from '../wire/concurrency.ts'
 import type { TreeEntry } from '../wire/hub-records.ts'
-import { ENDED_RUN_STATES } from '../wire/states.ts'
+import { ENDED_RUN_STATES, RUN_STATES } from '../wire/states.ts'
 import type { UserCaller } from './callers.ts'
 import { CRASHED_MS } from './daemons.ts'
 import type { Hub } from './hub.ts'
@@ -22,22 +22,28 @@ export const READ = { grant: { runs: 'read', dispatch: 'read' }, realm: 'member'
 
 export type ReportedRun = Tables['runs']['$inferSelect']
 
+/** States of runs that crash when their daemon is silent. */
+const LIVE_RUN_STATES = RUN_STATES.filter(state => !ENDED_RUN_STATES.includes(state))
+
+/** The daemon of a run is silent. A run that waits has none. */
+const isSilent = ({ daemons }: Store, now: number): SQL => lt(daemons.last_seen_at, now - CRASHED_MS)
+
 /** The state that is shown: `crashed` while a run has not ended and its daemon is silent. */
-export function stateColumn({ runs, daemons }: Store, now: number): SQL<string> {
-  const live = and(
-    sql`${runs.state} NOT IN ('completed', 'failed', 'cancelled')`,
-    lt(daemons.last_seen_at, now - CRASHED_MS),
-  )
+export function stateColumn(store: Store, now: number): SQL<string> {
+  const { runs } = store
+  const live = and(sql`${runs.state} NOT IN ('completed', 'failed', 'cancelled')`, isSilent(store, now))
   return sql<string>`CASE WHEN ${live} THEN 'crashed' ELSE ${runs.state} END`
 }
 
 /**
- * The runs that are shown with `state`. Those that have ended are found without their daemons, because a list counts all
- * of them.
+ * The runs that are shown with `state`, said in a way that leads to them by the index of states. Those that have ended
+ * are found without their daemons, because a list counts all of them.
  */
-export function inState(store: Store, state: string, now: number): SQL {
+export function inState(store: Store, state: string, now: number): SQL | undefined {
   const { runs } = store
-  return ENDED_RUN_STATES.includes(state) ? eq(runs.state, state) : sql`${stateColumn(store, now)} = ${state}`
+  if (ENDED_RUN_STATES.includes(state)) return eq(runs.state, state)
+  if (state === 'crashed') return and(inArray(runs.state, LIVE_RUN_STATES), isSilent(store, now))
+  return and(eq(runs.state, state), sql`${isSilent(store, now)} IS NOT TRUE`)
 }
 
 /** The public record of a run: its row without the columns that only the hub uses. */

@@ -1,0 +1,1 @@
+CREATE INDEX "runs_state" ON "runs" USING btree ("realm_id","state","created_at","run_id");
