@@ -260,7 +260,7 @@ export class Engine {
   /** Resolves with the record of a run after it has ended and its deliveries have been sent. */
   async ended(runId: string): Promise<RunRecord> {
     for (;;) {
-      if (this.record(runId).completed_at === null) await this.#parts.followers.untilEnded(runId)
+      if (this.store.runs.isOpen(runId)) await this.#parts.followers.untilEnded(runId)
       await this.#parts.messenger.idle(runId)
       const record = this.record(runId)
       // The run may have been resumed the moment it ended.

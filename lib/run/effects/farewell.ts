@@ -61,11 +61,11 @@ export class Farewell {
   /** Never throws. */
   async #wait(runId: string, root: string): Promise<void> {
     const { store, journal, logs, messenger, secrets, followers, isHeld, log } = this.#parts
-    logs.close(runId)
+    if (messenger.isSending(runId)) logs.close(runId)
     await messenger.idle(runId)
     if (!this.#hasEnded(runId)) return
     // A listener may have written to the log in the meantime. What could not be delivered yet may write to it later.
-    if (store.deliveries.pending(runId).length > 0) logs.close(runId)
+    if (store.deliveries.isPending(runId)) logs.close(runId)
     else this.#endLog(runId)
     const isTop = runId === root && !isHeld(runId)
     try {

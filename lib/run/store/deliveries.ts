@@ -34,6 +34,12 @@ export class Deliveries {
       .all(runId)
   }
 
+  /** Whether the run has deliveries that wait to be sent. */
+  isPending(runId: string): boolean {
+    const some = this.#db.query("SELECT 1 FROM deliveries WHERE run_id = ? AND state = 'pending' LIMIT 1")
+    return some.get(runId) !== null
+  }
+
   runsWithPending(): string[] {
     return this.#db
       .query<{ run_id: string }, []>("SELECT DISTINCT run_id FROM deliveries WHERE state IN ('pending', 'sent')")
