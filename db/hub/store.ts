@@ -9,6 +9,7 @@ import { CadreError } from '../../lib/error.ts'
 import { ROOT } from '../../lib/place.ts'
 import { Recent } from '../../lib/recent.ts'
 import { migrate, openDatabase, readMigrations, versionOf } from '../open.ts'
+import { type Channel, openChannel } from './channel.ts'
 import { GroupCommit } from './group-commit.ts'
 import journal from './migrations/postgres/meta/_journal.json'
 import * as postgresTables from './postgres.ts'
@@ -40,18 +41,12 @@ export interface Store extends Tables {
    */
   epoch(): number | null
   /**
-   * Sends words to every process that uses the database (LISTEN and NOTIFY); null for SQLite, which serves one process.
+   * Sends words to every process that uses the database; null for SQLite, which serves one process.
    */
   readonly channel: Channel | null
   /** What keeps the database from being used now, or null. Throws when it does not answer. */
   trouble(): Promise<string | null>
   close(): Promise<void>
-}
-
-export interface Channel {
-  send(word: string): void
-  /** `missed` is called whenever words may have been lost, because the connection was interrupted and is restored. */
-  receive(listener: (word: string) => void, missed: () => void): void
 }
 
 const commits = new WeakMap<Db, (() => void)[]>()
@@ -138,7 +133,8 @@ const asDb = (db: object): Db => db as Db
 /** The SQLSTATEs of a serialization failure and of a deadlock. The transaction was rolled back and may be retried. */
 const RETRIED = new Set(['40001', '40P01'])
 const TRIES = 10
-const CHANNEL = 'cadre_hub'
+/** Held while the database is migrated. */
+const LOCK = 'cadre_hub'
 
 /**
  * PostgreSQL may keep the plan that it made for a statement when a table was small. Without this it would go on to read
@@ -161,17 +157,7 @@ async function openPostgres(url: string): Promise<Store> {
     await client.close()
     throw error
   }
-  const listeners = new Set<Parameters<Channel['receive']>>()
-  const subscription = await client.listen(
-    CHANNEL,
-    word => {
-      for (const [listener] of listeners) listener(word)
-    },
-    // Called at the start, when there is no listener yet, and after each reconnection.
-    () => {
-      for (const [, missed] of listeners) missed()
-    },
-  )
+  const channel = await openChannel(client)
   return {
     ...postgresTables,
     dialect: 'postgres',
@@ -197,14 +183,10 @@ async function openPostgres(url: string): Promise<Store> {
     // Drizzle's types are those of SQLite, which has no such clause.
     hold: (query, of) => (query as { for(strength: 'share', which: object): typeof query }).for('share', { of }),
     epoch: () => null,
-    channel: {
-      // A lost word only causes a short delay, because waiting processes check again by themselves.
-      send: word => void client.notify(CHANNEL, word).catch(() => {}),
-      receive: (...those) => listeners.add(those),
-    },
+    channel,
     trouble: async () => behindSchema(await appliedTo(client), journal.entries.length),
     async close() {
-      await subscription.unlisten()
+      await channel.close()
       await client.close()
     },
   }
@@ -237,10 +219,10 @@ function behindSchema(version: number, needed: number): string | null {
 async function oneAtATime(client: Bun.SQL, work: () => Promise<void>): Promise<void> {
   const connection = await client.reserve()
   try {
-    await connection`SELECT pg_advisory_lock(hashtext(${CHANNEL}))`
+    await connection`SELECT pg_advisory_lock(hashtext(${LOCK}))`
     await work()
   } finally {
-    await connection`SELECT pg_advisory_unlock(hashtext(${CHANNEL}))`
+    await connection`SELECT pg_advisory_unlock(hashtext(${LOCK}))`
     connection.release()
   }
 }

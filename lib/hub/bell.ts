@@ -1,7 +1,7 @@
 // Wakes everybody who waits for a change, in every process that uses the database: polls wait for jobs (by realm), and
 // streams wait for events (by root run).
 
-import type { Channel } from '../../db/hub/store.ts'
+import type { Channel } from '../../db/hub/channel.ts'
 import { startPause } from '../wait.ts'
 
 export interface Bell {

@@ -1,5 +1,8 @@
 // A cache of values that were read from the database. It is emptied when a commit of any process changes the database's
-// epoch. PostgreSQL has no epoch, so nothing is kept there.
+// epoch. PostgreSQL has no epoch, so nothing is kept there: whoever asks for the same value at the same time shares one
+// load, which begins after all of them have asked.
+
+import { sharedLook } from '../shared-look.ts'
 
 export interface Memo {
   /**
@@ -15,10 +18,19 @@ const MOST = 5_000
 export function createMemo(epoch: () => number | null): Memo {
   const known = new Map<string, unknown>()
   let of: number | null = null
+  const asked = new Map<string, () => Promise<unknown>>()
+  const shared = sharedLook((key: string) => {
+    const load = asked.get(key)!
+    asked.delete(key)
+    return load()
+  })
   return {
     get<T extends object | null | undefined>(key: string, load: () => Promise<T>): T | Promise<T> {
       const now = epoch()
-      if (now === null) return load()
+      if (now === null) {
+        asked.set(key, load)
+        return shared(key) as Promise<T>
+      }
       if (now !== of || known.size >= MOST) known.clear()
       of = now
       const found = known.get(key) as T | Promise<T> | undefined

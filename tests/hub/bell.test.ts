@@ -8,6 +8,7 @@ import { createHub, type Hub } from '../../lib/hub/hub.ts'
 import { enqueue, type JobRow } from '../../lib/hub/queue.ts'
 import { loseRuns, refuseRun } from '../../lib/hub/runs.ts'
 import { createLog } from '../../lib/log.ts'
+import { until } from '../support/bounded.ts'
 import { folder } from '../support/folder.ts'
 import { AGAIN, freshPostgres, startTestHub, type TestHub } from '../support/hub.ts'
 
@@ -100,6 +101,27 @@ test.skipIf(!server)(
     await woken
     await sql.close()
     await store.close()
+  },
+  60_000,
+)
+
+test.skipIf(!server)(
+  'the same word, rung many times at once, is sent once (skipped without TEST_POSTGRES_URL)',
+  async () => {
+    await using database = await freshPostgres(server!)
+    const [near, far] = [await openStore(database.location), await openStore(database.location)]
+    const heard: string[] = []
+    far.channel!.receive(
+      word => heard.push(word),
+      () => {},
+    )
+    for (let time = 0; time < 100; time++) for (const word of ['realm a', 'realm "b"']) near.channel!.send(word)
+    await until(() => heard.length >= 2, 'both words')
+    for (const word of ['realm a', 'last']) near.channel!.send(word)
+    await until(() => heard.includes('last'), 'the last word')
+    expect(heard).toEqual(['realm a', 'realm "b"', 'realm a', 'last'])
+    await near.close()
+    await far.close()
   },
   60_000,
 )

@@ -39,10 +39,28 @@ test('a load that fails is tried again', async () => {
   expect(await memo.get('a', async () => ({}))).toEqual({})
 })
 
-test('nothing is kept where commits cannot be seen', async () => {
+test('nothing is kept where commits cannot be seen, and a load is shared only until it begins', async () => {
   const memo = createMemo(() => null)
   let loads = 0
-  const load = async () => ({ loads: ++loads })
-  await memo.get('a', load)
-  expect(await memo.get('a', load)).toEqual({ loads: 2 })
+  const slow = Promise.withResolvers<void>()
+  const load = async () => {
+    const mine = { loads: ++loads }
+    await slow.promise
+    return mine
+  }
+  const together = [memo.get('a', load), memo.get('a', load)]
+  await new Promise(resolve => setImmediate(resolve))
+  expect(loads).toBe(1)
+  const later = memo.get('a', load)
+  slow.resolve()
+  expect(await Promise.all([...together, later])).toEqual([{ loads: 1 }, { loads: 1 }, { loads: 2 }])
+  expect(await memo.get('a', load)).toEqual({ loads: 3 })
+})
+
+test('a shared load that fails fails for all who share it, and is tried again', async () => {
+  const memo = createMemo(() => null)
+  const fail = () => Promise.reject(new Error('no database'))
+  const outcomes = await Promise.allSettled([memo.get('a', fail), memo.get('a', fail)])
+  expect(outcomes.map(({ status }) => status)).toEqual(['rejected', 'rejected'])
+  expect(await memo.get('a', async () => ({}))).toEqual({})
 })

@@ -1,0 +1,48 @@
+// How hubs on one PostgreSQL wake each other: LISTEN and NOTIFY.
+
+const NAME = 'cadre_hub'
+
+/** Reaches every process that uses the database, this one included. */
+export interface Channel {
+  /** Words that are the same and are sent at the same time are received once. */
+  send(word: string): void
+  /** `missed` is called whenever words may have been lost, because the connection was interrupted and is restored. */
+  receive(listener: (word: string) => void, missed: () => void): void
+}
+
+export async function openChannel(client: Bun.SQL): Promise<Channel & { close(): Promise<void> }> {
+  const listeners = new Set<Parameters<Channel['receive']>>()
+  const subscription = await client.listen(
+    NAME,
+    word => {
+      for (const [listener] of listeners) listener(word)
+    },
+    // Called at the start, when there is no listener yet, and after each reconnection.
+    () => {
+      for (const [, missed] of listeners) missed()
+    },
+  )
+  const waiting = new Set<string>()
+  let sending = false
+  async function sendAll(): Promise<void> {
+    while (waiting.size > 0) {
+      const words = JSON.stringify([...waiting])
+      waiting.clear()
+      // A lost word only causes a short delay, because waiting processes check again by themselves.
+      await client`SELECT pg_notify(${NAME}, word) FROM json_array_elements_text(${words}::text::json) AS word`.catch(
+        () => {},
+      )
+    }
+    sending = false
+  }
+  return {
+    send(word) {
+      waiting.add(word)
+      if (sending) return
+      sending = true
+      setImmediate(() => void sendAll())
+    },
+    receive: (...those) => listeners.add(those),
+    close: () => subscription.unlisten(),
+  }
+}
