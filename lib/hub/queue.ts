@@ -73,12 +73,31 @@ const insertJobs = rowWriter({
   ],
 })
 
+/** The jobs among `ids` that a daemon holds and has not accepted yet. */
+const leasedAmong = (store: Store, slot: Slot<'ids' | 'daemon'>): SQL => {
+  const { id, leased_to, state } = store.jobs
+  return and(isAmong(store, id, slot('ids')), eq(leased_to, slot('daemon')), eq(state, 'leased'))!
+}
+
+const oneLeased = prepared((store, db, slot: Slot<'ids' | 'daemon'>) =>
+  db.select({ id: store.jobs.id }).from(store.jobs).where(leasedAmong(store, slot)).limit(1),
+)
+
+/** Whether `renew` would extend a lease. */
+export async function holdsLeases(store: Store, daemonId: string, ids: readonly string[]): Promise<boolean> {
+  return (await oneLeased(store, store.db, { ids: JSON.stringify(ids), daemon: daemonId })).length > 0
+}
+
+const renewLeases = prepared((store, db, slot: Slot<'ids' | 'daemon' | 'until'>) =>
+  db
+    .update(store.jobs)
+    .set({ lease_until: sql`${slot('until')}` })
+    .where(leasedAmong(store, slot)),
+)
+
 /** Extends the leases of jobs that `daemonId` holds and has not accepted yet. */
-export async function renew({ jobs }: Store, tx: Db, daemonId: string, ids: string[], now: number): Promise<void> {
-  await tx
-    .update(jobs)
-    .set({ lease_until: now + LEASE_MS })
-    .where(and(inArray(jobs.id, ids), eq(jobs.leased_to, daemonId), eq(jobs.state, 'leased')))
+export async function renew(store: Store, tx: Db, daemonId: string, ids: readonly string[], now: number): Promise<void> {
+  await renewLeases(store, tx, { ids: JSON.stringify(ids), daemon: daemonId, until: now + LEASE_MS })
 }
 
 const MOVES: Record<Answer, JobRow['state'][]> = {

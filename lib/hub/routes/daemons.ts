@@ -1,7 +1,7 @@
 // The routes that daemons call with a realm token: enrolment, heartbeat, the long poll for jobs, and answers. The hub
 // never calls a daemon. Bodies may contain unknown properties, so that either side may be newer.
 
-import { and, eq, inArray } from 'drizzle-orm'
+import { eq } from 'drizzle-orm'
 import { Elysia } from 'elysia'
 import type { Static } from 'typebox'
 import { CadreError } from '../../error.ts'
@@ -20,7 +20,7 @@ import type { Hub } from '../hub.ts'
 import { hubKit } from '../kit.ts'
 import { Lobby } from '../lobby.ts'
 import { hasOverdue } from '../overdue.ts'
-import { type Given, type JobRow, renew } from '../queue.ts'
+import { type Given, holdsLeases, type JobRow, renew } from '../queue.ts'
 import { loseRuns } from '../runs.ts'
 
 /**
@@ -30,7 +30,7 @@ const Leased = Type.Object({ jobs: Type.Array(LeasedJob) })
 
 export function daemonProtocol(hub: Hub) {
   const { store } = hub
-  const { daemons, jobs, tokens } = store
+  const { daemons, tokens } = store
   const lobby = new Lobby(hub)
 
   return new Elysia({ name: 'daemons', prefix: '/v1/daemons' })
@@ -97,7 +97,7 @@ export function daemonProtocol(hub: Hub) {
         const daemon = await callingDaemon(hub, caller, body.daemon_id)
         const { running = [], stuck = false, clock } = body
         if (clock !== undefined) hub.clocks.set(daemon.id, Math.round(clock - hub.now()))
-        if (running.length > 0 && (await holdsLeases(daemon.id, running))) {
+        if (running.length > 0 && (await holdsLeases(store, daemon.id, running))) {
           await caller.write(tx => renew(store, tx, daemon.id, running, hub.now()))
         }
         if (stuck !== daemon.stuck) {
@@ -227,11 +227,6 @@ export function daemonProtocol(hub: Hub) {
         ? `daemon ${known.id} is registered with a token of another user: revoke that token, or register without daemon_id`
         : `daemon ${known.id} is registered in another realm: register without daemon_id to get a new id`,
     )
-  }
-
-  async function holdsLeases(daemonId: string, ids: string[]): Promise<boolean> {
-    const held = and(inArray(jobs.id, ids.slice(0, 1_000)), eq(jobs.leased_to, daemonId), eq(jobs.state, 'leased'))
-    return (await store.db.select({ id: jobs.id }).from(jobs).where(held).limit(1)).length > 0
   }
 
   /** `alone` says that the poll has no seat in a room, which else looks for what is overdue. */
