@@ -7,7 +7,7 @@ import type { Tables } from '../../db/hub/schema.ts'
 import type { Db } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
 import type { Daemon } from '../wire/hub-records.ts'
-import { type Bulletin, PROTOCOL } from '../wire/protocol.ts'
+import { type Bulletin, PROTOCOL, removedDaemon, unknownDaemon } from '../wire/protocol.ts'
 import { type RealmFacts, realmFacts } from './access-list.ts'
 import type { RealmCaller } from './callers.ts'
 import type { Hub } from './hub.ts'
@@ -56,11 +56,7 @@ export function checkProtocol(protocol: number | undefined): void {
 /** The daemon that calls. Throws 404 when it is unknown, and 403 when it is bound to another token. */
 export async function callingDaemon(hub: Hub, caller: RealmCaller, id: string): Promise<DaemonRow> {
   const row = await hub.memo.get(`daemon ${id}`, () => findDaemon(hub, hub.store.db, id))
-  if (!row || row.removed_at !== null) {
-    throw new CadreError('not_found', `there is no daemon ${id}; register it`, {
-      details: [{ path: '/daemon_id', message: 'is not the id of a daemon' }],
-    })
-  }
+  refuseAbsent(id, row)
   if (row.token_id !== caller.token.id) {
     throw new CadreError('forbidden', `daemon ${id} is registered with another token; register it with this one`)
   }
@@ -71,6 +67,12 @@ export async function callingDaemon(hub: Hub, caller: RealmCaller, id: string): 
   // seconds.
   if (wasSilent) await hub.lastSeen.flush()
   return row
+}
+
+/** Throws 404 when a daemon is unknown or was removed. */
+export function refuseAbsent(id: string, row: DaemonRow | undefined): asserts row is DaemonRow {
+  if (!row) throw unknownDaemon(id)
+  if (row.removed_at !== null) throw removedDaemon(id)
 }
 
 export async function findDaemon({ store }: Hub, db: Db, id: string): Promise<DaemonRow | undefined> {

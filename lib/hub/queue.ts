@@ -96,7 +96,13 @@ const renewLeases = prepared((store, db, slot: Slot<'ids' | 'daemon' | 'until'>)
 )
 
 /** Extends the leases of jobs that `daemonId` holds and has not accepted yet. */
-export async function renew(store: Store, tx: Db, daemonId: string, ids: readonly string[], now: number): Promise<void> {
+export async function renew(
+  store: Store,
+  tx: Db,
+  daemonId: string,
+  ids: readonly string[],
+  now: number,
+): Promise<void> {
   await renewLeases(store, tx, { ids: JSON.stringify(ids), daemon: daemonId, until: now + LEASE_MS })
 }
 

@@ -11,7 +11,7 @@ import { takeTurns } from '../turns.ts'
 import { CHANGES, type ChangeKind, MAX_CHANGE_BYTES, type SyncChange } from '../wire/changes.ts'
 import { gap } from '../wire/protocol.ts'
 import { ENDED_RUN_STATES } from '../wire/states.ts'
-import { awaitsApproval, type DaemonRow, findDaemon } from './daemons.ts'
+import { awaitsApproval, type DaemonRow, findDaemon, refuseAbsent } from './daemons.ts'
 import { Draft, type Named, type RunFacts, type ToldRun } from './draft.ts'
 import type { Hub } from './hub.ts'
 
@@ -39,9 +39,7 @@ export interface Applied {
 export async function applyBatch(hub: Hub, tx: Db, daemonId: string, batch: Batch): Promise<Applied> {
   const { daemons } = hub.store
   const daemon = await findDaemon(hub, tx, daemonId)
-  if (!daemon || daemon.removed_at !== null) {
-    throw new CadreError('not_found', `there is no daemon ${daemonId}; register it`)
-  }
+  refuseAbsent(daemonId, daemon)
   let acked = daemon.epoch === batch.epoch ? daemon.acked_seq : 0
   if (batch.from_seq > acked + 1) throw gap(acked, batch.from_seq)
   const known = Math.max(acked, batch.from_seq - 1)

@@ -197,6 +197,31 @@ export const PutFile = Type.Object({
   bytes: Type.String({ pattern: '^(0|[1-9][0-9]{0,14})$', 'x-expected': 'a number of bytes' }),
 })
 
+const CALLER = '/daemon_id'
+const UNKNOWN = 'is not the id of a daemon'
+const REMOVED = 'is the id of a daemon that was removed'
+
+/** The error for the id of a daemon that the hub does not have, as after the restoration of an older copy. */
+export function unknownDaemon(id: string): CadreError {
+  return new CadreError('not_found', `there is no daemon ${id}; register it`, {
+    details: [{ path: CALLER, message: UNKNOWN }],
+  })
+}
+
+/** The error for the id of a daemon that somebody has removed. It stays away until a person starts it again. */
+export function removedDaemon(id: string): CadreError {
+  return new CadreError('not_found', `daemon ${id} was removed: start it again to register it`, {
+    details: [{ path: CALLER, message: REMOVED }],
+  })
+}
+
+const absence = (error: unknown): string | undefined =>
+  error instanceof CadreError ? error.details?.find(({ path }) => path === CALLER)?.message : undefined
+
+export const isUnknownDaemon = (error: unknown): boolean => absence(error) === UNKNOWN
+/** Whether it is one of these two errors. */
+export const isAbsentDaemon = (error: unknown): boolean => absence(error) !== undefined
+
 const ACKED = '/acked_seq'
 
 /** The error for a batch that does not begin with the change after the last applied one. */

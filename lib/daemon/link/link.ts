@@ -8,7 +8,7 @@ import { type Commit, KEEPS_FILES, type Store, type SyncOutbox } from '../../run
 import { pause, startPause } from '../../wait.ts'
 import { type Identity, Whoami } from '../../wire/hub-calls.ts'
 import type { OfferedAgent } from '../../wire/needs.ts'
-import { Ack, type Bulletin, Heartbeat, Poll, PROTOCOL, type PublicKey } from '../../wire/protocol.ts'
+import { Ack, type Bulletin, Heartbeat, isUnknownDaemon, Poll, PROTOCOL, type PublicKey } from '../../wire/protocol.ts'
 import { Answers } from './answers.ts'
 import { retryPause } from './backoff.ts'
 import { Courier } from './courier.ts'
@@ -354,6 +354,8 @@ export class Link {
         failures = 0
       } catch (error) {
         if (this.#stop.signal.aborted) return
+        // Its database may have been restored from a copy that is older than the enrolment.
+        if (isUnknownDaemon(error)) this.#answeredAt = 0
         failures++
         if (failures === 1) this.#options.log.warn(`${name} failed; trying again`, { error: messageOf(error) })
         await pause(retryPause(failures), this.#stop.signal)

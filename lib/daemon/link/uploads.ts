@@ -8,7 +8,7 @@ import { CadreError, messageOf } from '../../error.ts'
 import type { Log } from '../../log.ts'
 import type { Store, UploadRow } from '../../run/engine.ts'
 import { startPause } from '../../wait.ts'
-import { KeepFile, OfferFile, PROTOCOL, PUT_FILE } from '../../wire/protocol.ts'
+import { isAbsentDaemon, KeepFile, OfferFile, PROTOCOL, PUT_FILE } from '../../wire/protocol.ts'
 import type { HubClient } from './hub-client.ts'
 
 export interface UploadsOptions {
@@ -113,7 +113,7 @@ export class FileUploads {
     const { store, log, signal } = this.#options
     if (signal.aborted) return
     const code = error instanceof CadreError ? error.code : null
-    if ((code !== null && HUB_AWAY.includes(code)) || isUnknown(error)) throw error
+    if ((code !== null && HUB_AWAY.includes(code)) || isAbsentDaemon(error)) throw error
     const about = { run: row.run_id, path: row.path, error: messageOf(error) }
     if (code !== null && NEVER.includes(code)) {
       log.warn('a file of a run stays on this machine only', about)
@@ -124,10 +124,6 @@ export class FileUploads {
     store.uploads.later(row, Date.now() + Math.min(LONGEST_PAUSE_MS, 2_000 * 2 ** row.failures) * (0.5 + Math.random()))
   }
 }
-
-/** Whether the hub does not know this daemon, as after its removal, or after the hub was restored. */
-const isUnknown = (error: unknown): boolean =>
-  error instanceof CadreError && error.details?.some(({ path }) => path === '/daemon_id') === true
 
 const keyOf = ({ run_id, path, sha256 }: UploadRow): string => `${run_id} ${path} ${sha256}`
 

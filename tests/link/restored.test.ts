@@ -1,0 +1,62 @@
+// A hub whose database was restored from a copy that is older than the enrolment of a daemon.
+
+import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { until } from '../support/bounded.ts'
+import { type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
+import { folder } from '../support/folder.ts'
+import { startTestHub, type TestHub } from '../support/hub.ts'
+
+const TEAM = `
+name: "@admin/echo"
+version: 1.0.0
+phases: [{ name: say, agent: exec, commands: [{ name: say, run: echo hello }] }]
+`
+
+let hub: TestHub
+let daemon: RunningDaemon
+
+beforeAll(async () => {
+  hub = await startTestHub()
+  const files = [{ path: 'team.yml', content_base64: Buffer.from(TEAM).toString('base64') }]
+  await hub.ok(hub.admin, 'teams/publish', { files })
+  await hub.ok(hub.admin, 'realms/add_team', { realm_id: hub.realm, team: '@admin/echo' })
+  const { token } = await hub.realmToken(hub.admin, hub.realm)
+  daemon = await spawnDaemon({ home: folder(), env: { CADRE_HUB_URL: hub.url, CADRE_REALM_TOKEN: token } })
+})
+afterAll(async () => {
+  await daemon.stop()
+  await hub.stop()
+})
+
+const listed = async () => (await hub.ok(hub.admin, 'daemons/list', { realm_id: hub.realm })).daemons
+
+async function runs(): Promise<string> {
+  const { run_id } = await hub.ok(hub.admin, 'dispatch/run', { realm_id: hub.realm, team: '@admin/echo' })
+  const state = async () => (await hub.ok(hub.admin, 'runs/get', { run_id })).state === 'completed'
+  await until(state, 'the end of a run', 20_000)
+  return run_id
+}
+
+test('the daemon enrols again by itself, takes runs, and reports those that the copy does not have', async () => {
+  const before = await runs()
+  const [{ id }] = await listed()
+  const { daemons, runs: rows } = hub.store
+  await hub.restart({}, () =>
+    hub.store.write(async tx => {
+      await tx.delete(rows)
+      await tx.delete(daemons)
+    }),
+  )
+  await until(async () => (await listed())[0]?.id === id, 'the daemon enrols again', 20_000)
+  await runs()
+  const again = async () => (await hub.call(hub.admin, 'runs/get', { run_id: before })).data?.state === 'completed'
+  await until(again, 'the earlier run is reported again', 20_000)
+})
+
+test('a daemon that was removed stays away until it is started again', async () => {
+  const [{ id }] = await listed()
+  await hub.ok(hub.admin, 'daemons/remove', { daemon_id: id })
+  await until(() => daemon.output.stderr.includes(`daemon ${id} was removed`), 'the daemon is told', 40_000)
+  await Bun.sleep(1_000)
+  expect((await listed()).filter((row: { status: string }) => row.status !== 'removed')).toEqual([])
+})
