@@ -3,7 +3,7 @@
 
 import { join } from 'node:path'
 import { commits, floorServer, ms, newHome, numbers, secondsSince, told, until } from './link-measure.ts'
-import { addJobs, inChunks, percentile, post, startDaemon, teamText, type World } from './link-world.ts'
+import { addJobs, type BenchTeam, inChunks, percentile, post, startDaemon, teamText, type World } from './link-world.ts'
 
 /** From a dispatch to the begin of its run. */
 export async function begin(world: World): Promise<void> {
@@ -80,11 +80,18 @@ export async function claims(world: World): Promise<void> {
   })
 }
 
-/** Runs a second through hub and one daemon, and without the hub. */
+/**
+ * Runs a second through hub and one daemon, and without the hub: of a phase that does nothing, where all that is done is
+ * what hub and daemon do, and of three commands, as people run them.
+ */
 export async function runs(world: World): Promise<void> {
-  const count = 2_000
+  await runsOf(world, '@admin/noop', 2_000)
+  await runsOf(world, '@admin/commands', 300)
+}
+
+async function runsOf(world: World, name: BenchTeam, count: number): Promise<void> {
   const team = newHome()
-  await Bun.write(join(team, 'team.yml'), teamText('@admin/noop'))
+  await Bun.write(join(team, 'team.yml'), teamText(name))
   const alone = await startDaemon(newHome(), null)
   const completed = async (list: (body: object) => Promise<{ total: number }>, before: number) =>
     until(async () => (await list({ state: 'completed', limit: 1 })).total >= before + count, 20)
@@ -106,12 +113,12 @@ export async function runs(world: World): Promise<void> {
   await alone.stop()
   const daemon = await startDaemon(newHome(), world)
   const took = await measure(
-    () => world.call('dispatch/run', { realm_id: world.realm, team: '@admin/noop' }),
+    () => world.call('dispatch/run', { realm_id: world.realm, team: name }),
     body => world.call('runs/list', { realm_id: world.realm, ...body }),
   )
   await daemon.stop()
   const about = `${Math.round(count / took)}/s; without the hub ${Math.round(count / floor)}/s`
-  told('runs through the hub, to without it', `${(floor / took).toFixed(2)} ×`, about, {
+  told(`runs of ${name} through the hub, to without it`, `${(floor / took).toFixed(2)} ×`, about, {
     text: '≥ 0.5 ×',
     met: floor / took >= 0.5,
   })

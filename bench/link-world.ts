@@ -28,15 +28,21 @@ export interface World extends AsyncDisposable {
   restart(): Promise<void>
 }
 
-/** Runs a phase that does nothing, or prints numbers. */
+/** Runs a phase that does nothing, three commands that do nothing, or one that prints numbers. */
 const TEAMS = {
   '@admin/noop': 'phases: [{ name: p, agent: noop, sources: [{ name: x }] }]',
+  '@admin/commands': `phases:
+  - { name: a, agent: exec, commands: [{ name: c, run: "true" }] }
+  - { name: b, agent: exec, depends_on: [a], commands: [{ name: c, run: "true" }] }
+  - { name: c, agent: exec, depends_on: [b], commands: [{ name: c, run: "true" }] }`,
   '@admin/lines': `inputs: [{ name: lines, type: number, required: true }]
 phases: [{ name: p, agent: exec, commands: [{ name: c, env: { N: "{{ inputs.lines }}" }, run: "seq 1 $N" }] }]`,
 }
 const AGENTS = join(import.meta.dir, 'agents')
 
-export const teamText = (name: keyof typeof TEAMS) => `name: "${name}"\nversion: 1.0.0\n${TEAMS[name]}\n`
+export type BenchTeam = keyof typeof TEAMS
+
+export const teamText = (name: BenchTeam) => `name: "${name}"\nversion: 1.0.0\n${TEAMS[name]}\n`
 
 export async function post(url: string, token: string | null, path: string, body: object): Promise<Data> {
   const reply = await fetch(`${url}/v1/${path}`, {
@@ -73,7 +79,7 @@ export async function openWorld(dialect: Dialect): Promise<World> {
   const realm = (await post(hub.url, admin, 'realms/list', {})).realms[0].id
   const minted = { type: 'realm', name: 'bench', realm_ids: [realm] }
   const { token } = await post(hub.url, admin, 'auth/generate_token', minted)
-  for (const name of Object.keys(TEAMS) as (keyof typeof TEAMS)[]) {
+  for (const name of Object.keys(TEAMS) as BenchTeam[]) {
     const content_base64 = Buffer.from(teamText(name)).toString('base64')
     await post(hub.url, admin, 'teams/publish', { files: [{ path: 'team.yml', content_base64 }] })
     await post(hub.url, admin, 'realms/add_team', { realm_id: realm, team: name })
