@@ -2,7 +2,7 @@
 
 import { useSignal } from '@preact/signals'
 import { useEffect } from 'preact/hooks'
-import type { Field as Asked } from '../../../wire/forms.ts'
+import type { JsonObject } from '../../../json.ts'
 import { command } from '../command.ts'
 import { bound, boundTo, choicesOf, Field, Select } from '../fields.tsx'
 import { Fields, type Typed, typedOf, valuesOf } from '../forms.tsx'
@@ -10,13 +10,6 @@ import { Empty, Failure, handle, useLoaded, useWork } from '../parts.tsx'
 import { go, route, to } from '../route.ts'
 import { hub } from './api.ts'
 import { may, NoRealm, RealmSelect, realms, useRealm } from './realm-choice.tsx'
-
-interface Opened {
-  name: string
-  version: string
-  description: string
-  fields: readonly Asked[]
-}
 
 export function Dispatch() {
   const realm = useRealm()
@@ -26,7 +19,8 @@ export function Dispatch() {
   const version = useSignal('')
   const realmId = useSignal(query.get('realm') ?? '')
   const chosen = realms.value?.find(({ id }) => id === realmId.value) ?? realm
-  const opened = useSignal<Opened | null>(null)
+  /** The inputs of the run that is dispatched again. */
+  const before = useSignal<JsonObject>({})
   const typed = useSignal<Typed>({})
   const about = useSignal({ name: '', daemon: '', labels: '', workspace: '', timeout: '' })
   const { busy, error, run } = useWork()
@@ -40,22 +34,20 @@ export function Dispatch() {
     chosen ? (await hub('daemons/list', { realm_id: chosen.id, limit: 100 })).daemons : [],
   )
 
-  const open = async (values = {}) => {
-    opened.value = null
-    const given = team.value.trim()
-    if (given === '') return
-    const { inputs, ...found } = await hub('teams/get', { team: version.value ? `${given}@${version.value}` : given })
-    opened.value = { ...found, fields: inputs }
-    typed.value = typedOf(inputs, values)
-  }
+  const reference = version.value ? `${team.value.trim()}@${version.value}` : team.value.trim()
+  const found = useLoaded(`team ${reference}`, async () => reference && hub('teams/get', { team: reference }))
+  const opened = found.data || null
   useEffect(() => {
+    if (opened) typed.value = typedOf(opened.inputs, before.value)
+  }, [opened])
+  useEffect(() => {
+    if (like === null) return
     void run(async () => {
-      if (like === null) return open()
-      const before = await hub('runs/get', { run_id: like })
-      team.value = before.team
-      realmId.value = before.realm_id
-      about.value = { ...about.value, name: before.run_name ?? '', workspace: before.workspace ?? '' }
-      await open(before.inputs)
+      const known = await hub('runs/get', { run_id: like })
+      before.value = known.inputs
+      team.value = known.team
+      realmId.value = known.realm_id
+      about.value = { ...about.value, name: known.run_name ?? '', workspace: known.workspace ?? '' }
     })
   }, [like])
 
@@ -70,19 +62,18 @@ export function Dispatch() {
   const choose = (name: string) => {
     team.value = name
     version.value = ''
-    void run(open)
+    before.value = {}
   }
   const start = async () => {
-    const { name, fields } = opened.value!
     const labels = about.value.labels
       .split(',')
       .map(each => each.trim())
       .filter(Boolean)
     const { run_id } = await hub('dispatch/run', {
       realm_id: chosen!.id,
-      team: version.value ? `${name}@${version.value}` : name,
+      team: reference,
       inputs: valuesOf(
-        fields.filter(({ secret }) => !secret),
+        opened!.inputs.filter(({ secret }) => !secret),
         typed.value,
       ),
       ...(about.value.name.trim() && { run_name: about.value.name.trim() }),
@@ -93,7 +84,7 @@ export function Dispatch() {
     })
     go(to('runs', run_id))
   }
-  const secrets = opened.value?.fields.filter(({ secret }) => secret) ?? []
+  const secrets = opened?.inputs.filter(({ secret }) => secret) ?? []
   return (
     <main>
       <header class="top">
@@ -111,11 +102,7 @@ export function Dispatch() {
         <Select label="Team" value={team.value} set={choose} of={choicesOf('choose', listed.data ?? [], team.value)} />
         <Select
           label="Version"
-          value={version.value}
-          set={value => {
-            version.value = value
-            void run(open)
-          }}
+          {...bound(version)}
           of={choicesOf(
             'newest',
             (versions.data ?? []).map(each => each.version),
@@ -123,7 +110,7 @@ export function Dispatch() {
           )}
         />
       </div>
-      <Failure of={error} />
+      <Failure of={error ?? found.error} />
       {listed.data?.length === 0 && team.value === '' && (
         <Empty>
           <p>{chosen?.name} may run no team yet.</p>
@@ -133,15 +120,15 @@ export function Dispatch() {
           </p>
         </Empty>
       )}
-      {opened.value && (
+      {opened && (
         <form class="card" aria-label="Dispatch" onSubmit={handle(() => run(start))}>
           <h2>
-            {opened.value.name} <span class="quiet">{opened.value.version}</span>
+            {opened.name} <span class="quiet">{opened.version}</span>
           </h2>
-          {opened.value.description && <p class="quiet wrap">{opened.value.description}</p>}
-          {opened.value.fields.length === 0 && <p class="quiet">The team asks for no inputs.</p>}
+          {opened.description && <p class="quiet wrap">{opened.description}</p>}
+          {opened.inputs.length === 0 && <p class="quiet">The team asks for no inputs.</p>}
           <div class="grid">
-            <Fields of={opened.value.fields.filter(({ secret }) => !secret)} typed={typed} prefix="input" />
+            <Fields of={opened.inputs.filter(({ secret }) => !secret)} typed={typed} prefix="input" />
           </div>
           {secrets.length > 0 && (
             <p class="small quiet">
