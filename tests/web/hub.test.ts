@@ -132,12 +132,13 @@ describe.skipIf(!hasBrowser)('the pages of the hub', () => {
     const place = folder()
     // Another team while the first one is asked for: the form is that of the last.
     await page.getByLabel('Team').locator('option', { hasText: '@admin/waits' }).waitFor({ state: 'attached' })
-    await page.getByLabel('Team').evaluate((select: HTMLSelectElement) => {
+    await page.evaluate(`(() => {
+      const select = [...document.querySelectorAll('select')].find(each => each.labels[0]?.textContent.startsWith('Team'))
       for (const team of ['@admin/nightly-report', '@admin/waits']) {
         select.value = team
         select.dispatchEvent(new Event('change', { bubbles: true }))
       }
-    })
+    })()`)
     await page.getByRole('heading', { name: '@admin/waits' }).waitFor()
     await page.getByLabel('place').fill(place)
     await page.getByText('Where and how').click()
@@ -162,6 +163,26 @@ describe.skipIf(!hasBrowser)('the pages of the hub', () => {
     await page.getByRole('heading', { name: 'From the page' }).waitFor()
     await page.locator('.facts .state.completed').waitFor()
     expect(page.url()).not.toContain(runId)
+  })
+
+  test('the next items of a list come below those that are shown', async () => {
+    const { hub } = await worldOf()
+    for (let n = 0; n < 101; n++) await hub.ok(hub.admin, 'auth/generate_token', { type: 'user', name: `token ${n}` })
+    const page = await open('tokens')
+    const more = page.getByRole('button', { name: /^Show more of 1/ })
+    await more.waitFor()
+    await page.evaluate(`(() => {
+      globalThis.least = Infinity
+      const look = () => (globalThis.least = Math.min(least, document.querySelectorAll('tbody tr').length))
+      new MutationObserver(look).observe(document.body, { childList: true, subtree: true })
+    })()`)
+    await more.click()
+    await more.waitFor({ state: 'detached' })
+    expect(await page.evaluate('globalThis.least')).toBeGreaterThanOrEqual(100)
+    expect(await page.locator('tbody tr').count()).toBeGreaterThan(100)
+    const { tokens } = await hub.ok(hub.admin, 'auth/get_tokens', { limit: 100 })
+    for (const { id, name } of tokens)
+      if (name?.startsWith('token ')) await hub.ok(hub.admin, 'auth/revoke_token', { id })
   })
 
   test('a tree, its files and the reason of a failure are shown', async () => {

@@ -26,7 +26,7 @@ export function useList<T>(
 ): Listed<T> {
   const pages = useSignal(1)
   const found = useLoaded(
-    `${key} ${pages.value}`,
+    key,
     async () => {
       const items: T[] = []
       let total = 0
@@ -47,6 +47,8 @@ export function useList<T>(
     again: found.again,
     more: () => {
       pages.value++
+      // Under the same key, the items that are shown stay until there are more.
+      found.again()
     },
   }
 }
