@@ -10,6 +10,7 @@ export type Headers = Record<string, string | undefined>
 /** Deeper JSON is refused, so that functions that recurse over it do not overflow the stack. */
 const MAX_DEPTH = 128
 
+const JSON_TYPE = 'application/json'
 const utf8 = new TextDecoder('utf-8', { fatal: true })
 
 /** The checks that need no byte of the body: the announced size, then the type. */
@@ -18,7 +19,7 @@ export function checkHead(headers: Headers, limit: number): void {
   if (length !== undefined && Number(length) > limit) throw tooLarge(limit)
   if (length === '0' || (length === undefined && headers['transfer-encoding'] === undefined)) return
   const type = headers['content-type']
-  if (type === undefined || type.split(';', 1)[0]!.trim().toLowerCase() !== 'application/json') {
+  if (type !== JSON_TYPE && bareType(type) !== JSON_TYPE) {
     throw new CadreError('unsupported_media_type', `expected content-type application/json, got ${type ?? 'none'}`)
   }
   const encoding = headers['content-encoding']
@@ -27,10 +28,26 @@ export function checkHead(headers: Headers, limit: number): void {
   }
 }
 
-/** The JSON value of the body; an empty one counts as `{}`. */
+/** The type without its parameters. */
+const bareType = (type = ''): string => type.split(';', 1)[0]!.trim().toLowerCase()
+
+/**
+ * The JSON value of the body; an empty one counts as `{}`. A caller that disconnects early is not a fault of ours: it is
+ * logged as a refusal, and nobody reads the reply.
+ */
 export async function readJson(request: Request, headers: Headers, limit: number): Promise<unknown> {
-  const bytes = await readBytes(request, headers, limit)
-  if (bytes.length === 0) return {}
+  let bytes: Uint8Array
+  try {
+    // If there is a length, the server delivers no more than was announced, and the announced length has been checked.
+    bytes = await (headers['content-length'] === undefined ? takeChunks(request, limit) : request.bytes())
+  } catch (cause) {
+    if (cause instanceof CadreError) throw cause
+    throw new CadreError('invalid_request', 'the connection ended before the whole body had arrived', { cause })
+  }
+  return bytes.length === 0 ? {} : parse(bytes)
+}
+
+function parse(bytes: Uint8Array): unknown {
   let text: string
   try {
     text = utf8.decode(bytes)
@@ -42,20 +59,6 @@ export async function readJson(request: Request, headers: Headers, limit: number
     return JSON.parse(text)
   } catch (error) {
     throw new CadreError('invalid_request', `the body is not JSON: ${(error as Error).message}`)
-  }
-}
-
-/**
- * Reads the body. A caller that disconnects early is not a fault of ours: it is logged as a refusal, and nobody reads
- * the reply.
- */
-async function readBytes(request: Request, headers: Headers, limit: number): Promise<Uint8Array> {
-  try {
-    // If there is a length, the server delivers no more than was announced, and the announced length has been checked.
-    return await (headers['content-length'] === undefined ? takeChunks(request, limit) : request.bytes())
-  } catch (cause) {
-    if (cause instanceof CadreError) throw cause
-    throw new CadreError('invalid_request', 'the connection ended before the whole body had arrived', { cause })
   }
 }
 

@@ -63,7 +63,8 @@ const tokenNow = prepared((store, db, slot: Slot<'id'>) => {
 export function authenticator(hub: Hub): (incoming: Incoming) => TokenFacts | Promise<TokenFacts> {
   const { store, now } = hub
 
-  async function load(hash: string): Promise<TokenFacts | null> {
+  async function load(secret: string, hash: string): Promise<TokenFacts | null> {
+    if (!isSecretForm(secret) || secret.startsWith(PREFIX.invitation)) throw invalid()
     const [row] = await tokenWith(store, store.db, { hash })
     if (!row || row.revoked_at !== null || row.suspended_at !== null) return null
     const user = { id: row.user_id, username: row.username, siteAdmin: row.site_admin }
@@ -96,9 +97,9 @@ export function authenticator(hub: Hub): (incoming: Incoming) => TokenFacts | Pr
    */
   function authenticate({ bearer }: Incoming): TokenFacts | Promise<TokenFacts> {
     if (bearer === null) throw new CadreError('unauthorized', 'this call needs a token: Authorization: Bearer <token>')
-    if (!isSecretForm(bearer) || bearer.startsWith(PREFIX.invitation)) throw invalid()
+    // The form of a token that is known has been checked. No other key of the memo looks like a hash.
     const hash = hashSecret(bearer)
-    const token = hub.memo.get(`token ${hash}`, () => load(hash))
+    const token = hub.memo.get(hash, () => load(bearer, hash))
     return token instanceof Promise ? token.then(live) : live(token)
   }
 
