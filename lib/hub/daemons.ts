@@ -8,7 +8,7 @@ import type { Db } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
 import type { Daemon } from '../wire/hub-records.ts'
 import { type Bulletin, PROTOCOL, removedDaemon, unknownDaemon } from '../wire/protocol.ts'
-import { type RealmFacts, realmFacts } from './access-list.ts'
+import type { RealmFacts } from './access-list.ts'
 import type { RealmCaller } from './callers.ts'
 import type { Hub } from './hub.ts'
 
@@ -103,21 +103,22 @@ export async function toldName({ store: { daemons } }: Hub, db: Db, daemon: Daem
 /**
  * What register and heartbeat both return: the keys, whether the daemon gets jobs, and the team list if it has changed.
  */
-export async function bulletin(
+export function bulletin(
   hub: Hub,
-  { realm_id, approved_at }: Pick<DaemonRow, 'realm_id' | 'approved_at'>,
+  facts: RealmFacts,
+  { approved_at }: Pick<DaemonRow, 'approved_at'>,
   knownTeams: unknown,
-): Promise<Bulletin> {
-  const facts: RealmFacts = await realmFacts(hub, realm_id)
-  return {
+): Bulletin {
+  const told: Bulletin = {
     approved: approved_at !== null,
     artifacts: hub.artifacts !== null,
     dispatch_public_key: facts.keys[0]!.pem,
     dispatch_keys: facts.keys,
     acl_version: facts.aclVersion,
     teams_version: facts.teamsVersion,
-    ...(knownTeams !== facts.teamsVersion && { teams: facts.teams }),
   }
+  if (knownTeams !== facts.teamsVersion) told.teams = facts.teams
+  return told
 }
 
 /** What has to happen before a daemon that is not approved gets jobs. It completes a sentence that says what waits. */

@@ -9,7 +9,7 @@ import { standard } from '../../schema.ts'
 import { Type } from '../../type.ts'
 import { LeasedJob } from '../../wire/jobs.ts'
 import { Ack, Deregister, Heartbeat, Poll, Register } from '../../wire/protocol.ts'
-import { accessList } from '../access-list.ts'
+import { accessList, realmFacts } from '../access-list.ts'
 import { takeAnswers } from '../answers.ts'
 import { record } from '../audit.ts'
 import { orgOf, type RealmCaller } from '../callers.ts'
@@ -27,6 +27,8 @@ import { loseRuns } from '../runs.ts'
  * The jobs that this hub sends. `Poll.data` is wider, because a daemon may meet kinds of jobs that it does not know.
  */
 const Leased = Type.Object({ jobs: Type.Array(LeasedJob) })
+
+type Offer = Partial<Pick<DaemonRow, 'agents' | 'labels' | 'workspaces'>>
 
 export function daemonProtocol(hub: Hub) {
   const { store } = hub
@@ -79,7 +81,7 @@ export function daemonProtocol(hub: Hub) {
         return {
           daemon_id: id,
           realm_id: realmId,
-          ...(await bulletin(hub, { realm_id: realmId, approved_at }, body.teams_version)),
+          ...bulletin(hub, await realmFacts(hub, realmId), { approved_at }, body.teams_version),
           acl: await accessList(hub, realmId, id),
         }
       },
@@ -104,7 +106,7 @@ export function daemonProtocol(hub: Hub) {
           await caller.write(tx => tx.update(daemons).set({ stuck }).where(eq(daemons.id, daemon.id)))
         }
         const offer = offerOf(body)
-        if (Object.keys(offer).length > 0) {
+        if (offer) {
           await caller.write(tx => tx.update(daemons).set(offer).where(eq(daemons.id, daemon.id)))
           hub.bell.ring(`daemon ${daemon.id}`)
           hub.bell.ring(`realm ${daemon.realm_id}`)
@@ -113,7 +115,7 @@ export function daemonProtocol(hub: Hub) {
           status: 'online',
           server_time: hub.now(),
           next_ms: BEAT_MS,
-          ...(await bulletin(hub, daemon, body.teams_version)),
+          ...bulletin(hub, await realmFacts(hub, daemon.realm_id), daemon, body.teams_version),
         }
       },
       {
@@ -255,12 +257,9 @@ export function daemonProtocol(hub: Hub) {
   }
 }
 
-/** What a body says of the daemon's offer, without the properties of newer daemons. */
-function offerOf({
-  agents,
-  labels,
-  workspaces,
-}: Pick<Static<typeof Heartbeat.body>, 'agents' | 'labels' | 'workspaces'>) {
+/** What a body says of the daemon's offer, without the properties of newer daemons. Null when it says nothing of it. */
+function offerOf({ agents, labels, workspaces }: Pick<Static<typeof Heartbeat.body>, keyof Offer>): Offer | null {
+  if (!agents && !labels && !workspaces) return null
   return {
     ...(agents && {
       agents: agents.map(({ name, version, doctor }) => ({ name, version, ...(doctor && { doctor }) })),
