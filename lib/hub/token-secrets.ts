@@ -15,5 +15,5 @@ export function mintSecret(type: keyof typeof PREFIX, kind: 'durable' | 'session
 
 /** The hash under which a secret is stored, in hex. */
 export function hashSecret(secret: string): string {
-  return Bun.CryptoHasher.hash('sha256', secret, 'hex')
+  return Bun.SHA256.hash(secret, 'hex')
 }
