@@ -9,7 +9,7 @@ import { type Access, admission } from '../../lib/http/admission.ts'
 import { health } from '../../lib/http/health.ts'
 import { httpKit } from '../../lib/http/kit.ts'
 import { listen } from '../../lib/http/listen.ts'
-import { envelopeFrame } from '../../lib/http/reply.ts'
+import { envelopeFrame, ReadySuccess } from '../../lib/http/reply.ts'
 import { root, STRICT } from '../../lib/http/root.ts'
 import { eventStream, jsonStream } from '../../lib/http/stream.ts'
 import { createLog } from '../../lib/log.ts'
@@ -47,6 +47,7 @@ const kit = () =>
 /** What `/ready` finds. */
 let trouble: () => string | null | Promise<string | null> = () => null
 
+const ready = new ReadySuccess({ motto: 'Grüße' })
 const Greeting = closed({ name: Type.String({ maxLength: 5 }), times: Type.Optional(Type.Integer()) })
 let streamEnded = 0
 const resource = new Elysia({ name: 'resource' })
@@ -66,6 +67,7 @@ const resource = new Elysia({ name: 'resource' })
     },
     { anyone: true, body: closed({}) },
   )
+  .post('/ready-made', () => ready, { anyone: true, body: closed({}) })
   .post('/made', () => ({ id: 1 }), { anyone: true, body: standard(Type.Object({})), status: 201 })
   .post('/small', ({ body }) => body, { anyone: true, body: standard(Type.Unknown()), limit: 1000 })
   .post(
@@ -158,6 +160,14 @@ describe('replies', () => {
     expect(await response.json()).toEqual({ ok: true, data: 'gina greets ada' })
     expect(response.headers.get('x-request-id')).toMatch(/^[0-9a-f-]{36}$/)
     expect(response.headers.get('content-type')).toStartWith('application/json')
+  })
+  test('a success that is ready is sent again and again, each time under its own request id', async () => {
+    const sent = [await post('/ready-made'), await post('/ready-made')]
+    for (const response of sent) {
+      expect(response.headers.get('content-type')).toBe('application/json;charset=utf-8')
+      expect(await response.json()).toEqual({ ok: true, data: { motto: 'Grüße' } })
+    }
+    expect(new Set(sent.map(({ headers }) => headers.get('x-request-id'))).size).toBe(2)
   })
   test('a route declares another status', async () => expect((await post('/made', '{}', json)).status).toBe(201))
   test('an empty body counts as {}', async () => {
