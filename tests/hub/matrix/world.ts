@@ -3,6 +3,7 @@
 import { expect } from 'bun:test'
 import { eq, getTableName, is, Table } from 'drizzle-orm'
 import type { SQLiteTable } from 'drizzle-orm/sqlite-core'
+import { kept } from '../../../db/hub/prepared.ts'
 import type { TestHub } from '../../support/hub.ts'
 import { FILE, phaseChange, reviewChange, runChange } from '../../support/sync.ts'
 import type { Ids, Level, Mine, Object_, Person, RealmCredential } from './specification.ts'
@@ -147,6 +148,18 @@ async function storeFile(hub: TestHub, token: string, daemon_id: string, run_id:
   await hub.ok(token, 'artifacts/keep', offered)
 }
 
+type Rows = ReturnType<typeof kept<Record<string, unknown>[]>>
+const statements = new Map<Table, Rows>()
+
+/** Reads every row of a table by a statement that is built once, which takes longer than to carry it out. */
+function rowsOf(table: Table): Rows {
+  const known = statements.get(table)
+  if (known) return known
+  const made: Rows = kept((_, db) => db.select().from(table as SQLiteTable))
+  statements.set(table, made)
+  return made
+}
+
 /**
  * The whole database, but for the times of use of tokens, which is what a refused call may leave, for what the hub
  * itself finds out as time passes, and for `besides`.
@@ -156,7 +169,7 @@ export async function contents(hub: TestHub, besides: object = {}): Promise<stri
   const parts: string[] = []
   for (const table of Object.values(hub.store) as unknown[]) {
     if (!is(table, Table)) continue
-    const rows = (await hub.store.db.select().from(table as SQLiteTable)) as Record<string, unknown>[]
+    const rows = await rowsOf(table)(hub.store, hub.store.db, {})
     const lines = rows.map(row => JSON.stringify({ ...row, last_used_at: 0, stale_at: 0, ...besides }))
     parts.push(getTableName(table), ...lines.sort())
   }
