@@ -1,6 +1,10 @@
 // How hubs on one PostgreSQL wake each other: LISTEN and NOTIFY.
 
+import { startPause } from '../../lib/wait.ts'
+
 const NAME = 'cadre_hub'
+/** Later words do not wait longer than this for earlier ones, whose connection may be dead. */
+const LATE_MS = 5_000
 
 /** Reaches every process that uses the database, this one included. */
 export interface Channel {
@@ -28,10 +32,12 @@ export async function openChannel(client: Bun.SQL): Promise<Channel & { close():
     while (waiting.size > 0) {
       const words = JSON.stringify([...waiting])
       waiting.clear()
+      const { over, end } = startPause(LATE_MS)
       // A lost word only causes a short delay, because waiting processes check again by themselves.
-      await client`SELECT pg_notify(${NAME}, word) FROM json_array_elements_text(${words}::text::json) AS word`.catch(
-        () => {},
-      )
+      void client`SELECT pg_notify(${NAME}, word) FROM json_array_elements_text(${words}::text::json) AS word`
+        .catch(() => {})
+        .finally(end)
+      await over
     }
     sending = false
   }

@@ -96,6 +96,6 @@ export class Reporter {
 
   async #register(signal: AbortSignal): Promise<string> {
     const introduction = { name: this.#name, version, capacity: 0 }
-    return (await register(this.#client, this.#store, introduction, signal)).daemon_id
+    return (await register(this.#client, this.#store, introduction, { signal })).daemon_id
   }
 }

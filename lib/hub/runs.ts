@@ -46,6 +46,15 @@ export function inState(store: Store, state: string, now: number): SQL | undefin
   return and(eq(runs.state, state), sql`${isSilent(store, now)} IS NOT TRUE`)
 }
 
+/**
+ * The order of lists, newest first. Runs that have crashed are in several states, and SQLite would look for them among all
+ * runs of the realm, because these are in that order. The sign keeps it from that, so that it sorts those of the states.
+ */
+export const newestFirst = ({ runs }: Store, state: string | undefined): SQL[] => {
+  const created = state === 'crashed' ? sql`+${runs.created_at}` : runs.created_at
+  return [sql`${created} DESC`, sql`${runs.run_id} DESC`]
+}
+
 /** The public record of a run: its row without the columns that only the hub uses. */
 export function runRecord({ tree_key: _, deliveries: __, rev: ___, job_id, ...row }: ReportedRun, state = row.state) {
   const { concurrency_key, log_lines, log_last, log_missing, log_ended, log_kept, ...told } = row

@@ -198,6 +198,7 @@ export const PutFile = Type.Object({
 })
 
 const CALLER = '/daemon_id'
+// Daemons tell the two apart by these words, which therefore must not change.
 const UNKNOWN = 'is not the id of a daemon'
 const REMOVED = 'is the id of a daemon that was removed'
 

@@ -53,10 +53,42 @@ test('the daemon enrols again by itself, takes runs, and reports those that the 
   await until(again, 'the earlier run is reported again', 20_000)
 })
 
+test('an idle daemon reports again what the copy does not have', async () => {
+  const run_id = await runs()
+  const { daemons, runs: rows } = hub.store
+  await hub.restart({}, () =>
+    hub.store.write(async tx => {
+      await tx.delete(rows)
+      await tx.delete(daemons)
+    }),
+  )
+  const again = async () => (await hub.call(hub.admin, 'runs/get', { run_id })).data?.state === 'completed'
+  await until(again, 'the run is reported again', 20_000)
+})
+
+test('a daemon whose realm was deleted goes to no other one by itself, and says why', async () => {
+  const slug = `r${crypto.randomUUID()}`
+  const { id: realm } = await hub.ok(hub.admin, 'realms/create', { org_id: 1, slug, name: 'short' })
+  const { token } = await hub.realmToken(hub.admin, realm)
+  const env = { CADRE_HUB_URL: hub.url, CADRE_REALM_TOKEN: token }
+  const other = await spawnDaemon({ home: folder(), env })
+  const { id: tokenId } = (await hub.ok(hub.admin, 'auth/get_tokens', { limit: 100 })).tokens.find(
+    (found: { realm_ids?: string[] }) => found.realm_ids?.includes(realm),
+  )
+  const { tokenRealms } = hub.store
+  await hub.store.write(tx => tx.insert(tokenRealms).values({ token_id: tokenId, realm_id: hub.realm }))
+  await hub.ok(hub.admin, 'realms/delete', { realm_id: realm })
+  await until(() => other.output.stderr.includes('there is no daemon'), 'the daemon is told', 40_000)
+  await Bun.sleep(3_000)
+  expect(await listed()).toHaveLength(1)
+  expect(other.output.stderr).toContain(realm)
+  await other.stop()
+}, 90_000)
+
 test('a daemon that was removed stays away until it is started again', async () => {
   const [{ id }] = await listed()
   await hub.ok(hub.admin, 'daemons/remove', { daemon_id: id })
   await until(() => daemon.output.stderr.includes(`daemon ${id} was removed`), 'the daemon is told', 40_000)
-  await Bun.sleep(1_000)
+  await Bun.sleep(3_000)
   expect((await listed()).filter((row: { status: string }) => row.status !== 'removed')).toEqual([])
 })

@@ -53,7 +53,7 @@ export class Courier {
         if (error instanceof CadreError && error.code === 'too_large') this.#most = this.#bytes
         throw error
       }
-      outbox.restart(log)
+      this.restart()
       return true
     }
     await outbox.acknowledge()
@@ -61,6 +61,12 @@ export class Courier {
     if (took > SLOW_MS) this.#shrink(this.#bytes)
     else if (took < FAST_MS && bytes > this.#bytes / 2) this.#bytes = Math.min(this.#most, this.#bytes * 2)
     return true
+  }
+
+  /** Sends all runs again, because the hub lost what it had of them. */
+  restart(): void {
+    const { outbox, log } = this.#options
+    outbox.restart(log)
   }
 
   /** To half of the size that was too much. */

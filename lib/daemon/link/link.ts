@@ -101,6 +101,11 @@ export class Link {
   #keepsFiles: boolean | null = null
   /** The offer that the hub has. */
   #offered = ''
+  /** The hub has said that it does not know this daemon, so its database was restored from an older copy. */
+  #forgotten = false
+  #polling = new AbortController()
+  /** What the hub had of the runs here is lost, and has to be sent again. */
+  #lost = false
 
   constructor(options: LinkOptions) {
     this.#options = options
@@ -219,7 +224,10 @@ export class Link {
     const { store, name, version } = this.#options
     const offer = await this.#options.offers.current()
     const capacity = this.#options.jobs.freeSlots()
-    const enrolled = await register(this.client, store, { name, version, capacity, ...offer })
+    const again = this.#forgotten
+    const enrolled = await register(this.client, store, { name, version, capacity, ...offer }, { again })
+    this.#forgotten = false
+    this.#lost ||= again
     this.#daemonId = enrolled.daemon_id
     this.#realmId = enrolled.realm_id
     this.#answeredAt = Date.now()
@@ -259,14 +267,15 @@ export class Link {
   }
 
   async #poll(): Promise<void> {
-    const daemon_id = this.#answeredAt === 0 ? null : this.#daemonId
-    if (daemon_id === null) return this.#register()
+    if (this.#answeredAt === 0) await this.#register()
+    const daemon_id = this.#enrolledAs()
+    this.#polling = new AbortController()
     const slots = await this.#slots()
     const wait_ms = slots > 0 ? POLL_MS : 0
     const { jobs } = await this.client.call(
       Poll,
       { daemon_id, protocol: PROTOCOL, slots, wait_ms },
-      { timeout: wait_ms + 15_000, signal: this.#stop.signal },
+      { timeout: wait_ms + 15_000, signal: AbortSignal.any([this.#stop.signal, this.#polling.signal]) },
     )
     if (jobs.length === 0) return
     this.#learnApproval(true)
@@ -327,6 +336,8 @@ export class Link {
   async #sync(): Promise<void> {
     const daemon_id = this.#answeredAt === 0 ? null : this.#daemonId
     if (daemon_id === null) return pause(ENROLLED_LOOK_MS, this.#stop.signal)
+    if (this.#lost) this.#courier.restart()
+    this.#lost = false
     if (await this.#courier.send(daemon_id, this.#stop.signal)) this.#uploads.wake()
     else await this.#nextChange()
   }
@@ -345,19 +356,29 @@ export class Link {
     this.#wakeSync = null
   }
 
+  /** The next poll enrols. The present one may wait for jobs, which cannot come. */
+  #enrolAgain(): void {
+    this.#forgotten = true
+    this.#answeredAt = 0
+    this.#polling.abort()
+  }
+
   /** Repeats `step` until the link stops, with growing pauses after failures. */
   async #forever(name: string, step: () => Promise<void>): Promise<void> {
     let failures = 0
+    let told = ''
     while (!this.#stop.signal.aborted) {
       try {
         await step()
         failures = 0
+        told = ''
       } catch (error) {
         if (this.#stop.signal.aborted) return
-        // Its database may have been restored from a copy that is older than the enrolment.
-        if (isUnknownDaemon(error)) this.#answeredAt = 0
+        if (isUnknownDaemon(error)) this.#enrolAgain()
         failures++
-        if (failures === 1) this.#options.log.warn(`${name} failed; trying again`, { error: messageOf(error) })
+        const message = messageOf(error)
+        if (message !== told) this.#options.log.warn(`${name} failed; trying again`, { error: message })
+        told = message
         await pause(retryPause(failures), this.#stop.signal)
       }
     }

@@ -12,17 +12,22 @@ export type Introduction = Pick<
   'name' | 'version' | 'capacity' | 'agents' | 'labels' | 'workspaces'
 >
 
-/** Enrols the daemon of this database, with the id that it has. Throws the hub's error, or `unavailable`. */
+/**
+ * Enrols the daemon of this database, with the id that it has. With `again` it enrols in the realm where it was: only a
+ * person who starts it may take it to another one. Throws the hub's error, or `unavailable`.
+ */
 export async function register(
   client: HubClient,
   { facts }: Pick<Store, 'facts'>,
   introduction: Introduction,
-  signal?: AbortSignal,
+  { again = false, signal }: { again?: boolean; signal?: AbortSignal } = {},
 ): Promise<Static<typeof Register.data>> {
   const known = facts.get('daemon_id')
+  const realm = again ? facts.get('realm_id') : null
   const teams_version = facts.get('teams_version')
   const body = {
     ...(known !== null && { daemon_id: known }),
+    ...(realm !== null && { realm_id: realm }),
     hostname: hostname(),
     protocol: PROTOCOL,
     ...introduction,

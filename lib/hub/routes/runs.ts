@@ -17,7 +17,7 @@ import type { Hub } from '../hub.ts'
 import { reportedFiles, storedOf } from '../kept-files.ts'
 import { hubKit } from '../kit.ts'
 import { logState } from '../log-state.ts'
-import { inState, READ, readableRun, runRecord, stateColumn, subRuns, treeEntries } from '../runs.ts'
+import { inState, newestFirst, READ, readableRun, runRecord, stateColumn, subRuns, treeEntries } from '../runs.ts'
 import { runEvents } from '../stream.ts'
 import { applyBatch } from '../sync.ts'
 import { realmsReached } from '../token-reach.ts'
@@ -74,7 +74,7 @@ export function runs(hub: Hub) {
           .from(runs)
           .leftJoin(daemons, joined)
           .where(and(...filters))
-          .orderBy(sql`${runs.created_at} DESC`, sql`${runs.run_id} DESC`)
+          .orderBy(...newestFirst(store, body.state))
           .limit(limit)
           .offset(offset)
         const all = store.db.select({ total: sql<number>`count(*)`.mapWith(Number) }).from(runs)

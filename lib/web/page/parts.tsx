@@ -85,6 +85,7 @@ export function useLoaded<T>(key: string, ask: () => Promise<T>, every = 0): Loa
   const count = useSignal(0)
   useEffect(() => {
     data.value = null
+    error.value = null
   }, [key])
   useEffect(() => {
     let live = true
