@@ -33,8 +33,6 @@ const KEPT_MS = 7 * 86_400_000
 export class JobBook {
   readonly #db: Database
   readonly #commit: Commit
-  /** What was read and has not changed since: this process alone writes to the table. */
-  readonly #read = new Map<string, TakenJob>()
 
   /** `db`: the daemon's database. */
   constructor(db: Database, commit: Commit) {
@@ -45,27 +43,21 @@ export class JobBook {
   /**
    * Records delivered jobs. Resolves when they are durable. A job that is known only gets its new lease.
    */
-  async take(jobs: readonly (AnyLeasedJob & { run_attempt: number | null })[], now: number): Promise<void> {
+  take(jobs: readonly (AnyLeasedJob & { run_attempt: number | null })[], now: number): Promise<void> {
     const put = this.#db.query(
       `INSERT INTO jobs (id, lease_id, kind, run_id, payload, run_attempt, state, taken_at)
        VALUES (?, ?, ?, ?, ?, ?, 'held', ?) ON CONFLICT (id) DO UPDATE SET lease_id = excluded.lease_id`,
     )
-    await this.#commit(() => {
+    return this.#commit(() => {
       for (const { job_id, lease_id, kind, run_id, payload, run_attempt } of jobs) {
         put.run(job_id, lease_id, kind, run_id, JSON.stringify(payload), run_attempt, now)
       }
     })
-    for (const { job_id } of jobs) this.#read.delete(job_id)
   }
 
   get(id: string): TakenJob | null {
-    const known = this.#read.get(id)
-    if (known) return known
     const row = this.#db.query<Row, [string]>('SELECT * FROM jobs WHERE id = ?').get(id)
-    if (!row) return null
-    const job = { ...row, payload: JSON.parse(row.payload) }
-    this.#read.set(id, job)
-    return job
+    return row && { ...row, payload: JSON.parse(row.payload) }
   }
 
   /** Jobs in the order in which they came. */
@@ -83,20 +75,17 @@ export class JobBook {
   }
 
   /** Resolves when the new state is durable. */
-  async move(id: string, state: JobState, error: string | null = null): Promise<void> {
-    await this.#commit(() => {
+  move(id: string, state: JobState, error: string | null = null): Promise<void> {
+    return this.#commit(() => {
       this.#db.query('UPDATE jobs SET state = ?2, error = ?3 WHERE id = ?1').run(id, state, error)
     })
-    const known = this.#read.get(id)
-    if (known) this.#read.set(id, { ...known, state, error })
   }
 
   /** Drops a job unless it was delivered again meanwhile. Resolves when that is durable. */
-  async drop({ id, lease_id }: Pick<TakenJob, 'id' | 'lease_id'>): Promise<void> {
-    await this.#commit(() => {
+  drop({ id, lease_id }: Pick<TakenJob, 'id' | 'lease_id'>): Promise<void> {
+    return this.#commit(() => {
       this.#db.query('DELETE FROM jobs WHERE id = ? AND lease_id = ?').run(id, lease_id)
     })
-    this.#read.delete(id)
   }
 
   /** Forgets answers that no delivery has asked for again. */
