@@ -181,8 +181,7 @@ phases:
   - { name: result, agent: exec, commands: [{ name: c, run: 'printf "{\\"a\\": \\"%s\\"}" "$(cat "$HOME/token")" > "$CADRE_RESULT"' }] }
   - { name: fails, agent: exec, depends_on: [logs], commands: [{ name: c, run: '{ ${print}; } >&2; exit 1' }] }
 `
-    await hub.ok(hub.admin, 'teams/publish', { files: [{ path: 'team.yml', content_base64: btoa(text) }] })
-    await hub.ok(hub.admin, 'realms/add_team', { realm_id: hub.realm, team })
+    await hub.addTeam(text)
     const { run_id } = await hub.ok(hub.admin, 'dispatch/run', { realm_id: hub.realm, team })
     for (;;) {
       const { data: run } = await hub.call(hub.admin, 'runs/get', { run_id })

@@ -17,8 +17,7 @@ beforeAll(async () => {
     await hub.ok(hub.admin, 'realms/add_member', { realm_id: realm, username: `the-${role}`, role })
   }
   const text = `name: "${team}"\nversion: 1.0.0\nphases:\n  - { name: say, agent: http, sources: [{ name: a, url: "https://example.com/" }] }\n`
-  await hub.ok(hub.admin, 'teams/publish', { files: [{ path: 'team.yml', content_base64: btoa(text) }] })
-  await hub.ok(hub.admin, 'realms/add_team', { realm_id: realm, team })
+  await hub.addTeam(text)
 })
 afterAll(() => hub.stop())
 

@@ -56,8 +56,7 @@ test('who was made a site admin, renamed, given a password, or lost the tokens',
 test('which token took over a daemon, and what a daemon answered for a job', async () => {
   const team = '@admin/x'
   const text = `name: "${team}"\nversion: 1.0.0\nphases:\n  - { name: say, agent: http, sources: [{ name: a, url: "https://example.com/" }] }\n`
-  await hub.ok(hub.admin, 'teams/publish', { files: [{ path: 'team.yml', content_base64: btoa(text) }] })
-  await hub.ok(hub.admin, 'realms/add_team', { realm_id: hub.realm, team })
+  await hub.addTeam(text)
   const [first, second] = [await hub.realmToken(hub.admin, hub.realm), await hub.realmToken(hub.admin, hub.realm)]
   const { daemon_id } = await hub.ok(first.token, 'daemons/register', { name: 'd' })
   await hub.ok(first.token, 'daemons/register', { name: 'd', daemon_id })

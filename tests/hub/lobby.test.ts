@@ -15,9 +15,7 @@ const TEAM =
 beforeAll(async () => {
   hub = await startTestHub()
   token = (await hub.realmToken(hub.admin, hub.realm)).token
-  const files = [{ path: 'team.yml', content_base64: Buffer.from(TEAM).toString('base64') }]
-  await hub.ok(hub.admin, 'teams/publish', { files })
-  await hub.ok(hub.admin, 'realms/add_team', { realm_id: hub.realm, team: '@admin/waits' })
+  await hub.addTeam(TEAM)
 })
 afterAll(() => hub.stop())
 

@@ -73,9 +73,7 @@ test('every line has the form, every metric is explained, and histograms add up'
 
 test('jobs, runs and daemons, by realm and state, and how long a run waited', async () => {
   const realm_id = hub.realm
-  const file = { path: 'team.yml', content_base64: btoa(TEAM) }
-  await hub.ok(hub.admin, 'teams/publish', { files: [file] })
-  await hub.ok(hub.admin, 'realms/add_team', { realm_id, team: '@admin/m' })
+  await hub.addTeam(TEAM)
   const { token } = await hub.realmToken(hub.admin, realm_id)
   const { daemon_id } = await hub.ok(token, 'daemons/register', { name: 'm' })
   const dispatch = () => hub.ok(hub.admin, 'dispatch/run', { daemon_id, team: '@admin/m' })

@@ -9,11 +9,9 @@ let hub: TestHub
 
 beforeAll(async () => {
   hub = await startTestHub()
-  const content_base64 = Buffer.from(
+  await hub.addTeam(
     'name: "@admin/t"\nversion: 1.0.0\nphases: [{ name: p, agent: exec, commands: [{ name: c, run: "true" }] }]\n',
-  ).toString('base64')
-  await hub.ok(hub.admin, 'teams/publish', { files: [{ path: 'team.yml', content_base64 }] })
-  await hub.ok(hub.admin, 'realms/add_team', { realm_id: hub.realm, team: '@admin/t' })
+  )
 })
 afterAll(() => hub.stop())
 

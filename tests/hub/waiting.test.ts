@@ -11,9 +11,7 @@ const TEAM =
 beforeAll(async () => {
   hub = await startTestHub()
   realm = hub.realm
-  const files = [{ path: 'team.yml', content_base64: Buffer.from(TEAM).toString('base64') }]
-  await hub.ok(hub.admin, 'teams/publish', { files })
-  await hub.ok(hub.admin, 'realms/add_team', { realm_id: realm, team: '@admin/waits' })
+  await hub.addTeam(TEAM)
 })
 afterAll(() => hub.stop())
 

@@ -13,8 +13,7 @@ test('it waits, says so in its log and to doctor, and takes its job once an oper
   await hub.ok(hub.admin, 'realms/add_member', { realm_id, username: 'member', role: 'member' })
   const text =
     'name: "@admin/say"\nversion: 1.0.0\nphases:\n  - { name: say, agent: exec, commands: [{ name: a, run: echo hi }] }\n'
-  await hub.ok(hub.admin, 'teams/publish', { files: [{ path: 'team.yml', content_base64: btoa(text) }] })
-  await hub.ok(hub.admin, 'realms/add_team', { realm_id, team: '@admin/say' })
+  await hub.addTeam(text)
   const home = folder()
   const { token } = await hub.realmToken(member, realm_id)
   const daemon = await spawnDaemon({ home, env: { CADRE_HUB_URL: hub.url, CADRE_REALM_TOKEN: token } })

@@ -91,15 +91,6 @@ phases:
 `,
 }
 
-const filesOf = (contents: Record<string, string>) =>
-  Object.entries(contents).map(([path, text]) => ({ path, content_base64: Buffer.from(text).toString('base64') }))
-
-async function publish(hub: TestHub, contents: Record<string, string> = TEAM): Promise<string> {
-  const { name } = await hub.ok(hub.admin, 'teams/publish', { files: filesOf(contents) })
-  await hub.ok(hub.admin, 'realms/add_team', { realm_id: hub.realm, team: name })
-  return name
-}
-
 async function daemonOf(hub: TestHub, url = hub.url, home = folder()): Promise<{ daemon: RunningDaemon; env: Env }> {
   const { token } = await hub.realmToken(hub.admin, hub.realm)
   writeFileSync(join(home, 'settings.yml'), 'network: { allow: [127.0.0.1] }\n', { mode: 0o600 })
@@ -155,7 +146,7 @@ describe.each(kinds)('%s', (_, open) => {
     place = await open()
     hub = await startTestHub({ env: place.env })
     ;({ daemon } = await daemonOf(hub))
-    await publish(hub)
+    await hub.addTeam(TEAM)
   }, 60_000)
   afterAll(async () => {
     await daemon?.stop()
@@ -253,7 +244,7 @@ describe('a bucket', () => {
   beforeAll(async () => {
     vendor = await objectVendor()
     hub = await startTestHub({ env: (await bucket(vendor)).env })
-    await publish(hub)
+    await hub.addTeam(TEAM)
   }, 60_000)
   afterAll(async () => {
     await hub.stop()
@@ -352,7 +343,7 @@ describe('a bucket', () => {
 test('a hub without a store is asked nothing, and says where a file lies; with one it gets the files', async () => {
   const hub = await startTestHub()
   const front = startFront(hub.url)
-  await publish(hub)
+  await hub.addTeam(TEAM)
   const { daemon } = await daemonOf(hub, front.url)
   const run_id = await dispatch(hub, '@admin/files')
   const { daemon_id } = await ended(hub, run_id)
@@ -383,7 +374,7 @@ describe('a folder', () => {
 
   test('a file that was changed after it was recorded, or is too large, stays where it is', async () => {
     const run = 'printf 1 > "$CADRE_OUT/kept"; printf 2 > "$CADRE_OUT/moving"; truncate -s 400M "$CADRE_OUT/huge"'
-    const team = await publish(hub, {
+    const team = await hub.addTeam({
       'team.yml': `
 name: "@admin/moving"
 version: 1.0.0
@@ -416,7 +407,7 @@ phases:
   }, 60_000)
 
   test('what a resumed phase writes again replaces what it wrote before', async () => {
-    const team = await publish(hub, {
+    const team = await hub.addTeam({
       'team.yml': `
 name: "@admin/again"
 version: 1.0.0
@@ -439,7 +430,7 @@ phases:
 
   test('more files than one change holds are listed, too', async () => {
     const name = 'n'.repeat(180)
-    const team = await publish(hub, {
+    const team = await hub.addTeam({
       'team.yml': `
 name: "@admin/many"
 version: 1.0.0
@@ -458,7 +449,7 @@ phases:
   test.if(process.platform === 'linux')(
     'a large file passes through both without filling their memory',
     async () => {
-      const team = await publish(hub, {
+      const team = await hub.addTeam({
         'team.yml': `
 name: "@admin/large"
 version: 1.0.0

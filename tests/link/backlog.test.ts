@@ -37,11 +37,7 @@ phases:
 beforeAll(async () => {
   hub = await startTestHub()
   front = startFront(hub.url)
-  for (const [team, text] of Object.entries(TEAMS)) {
-    const files = [{ path: 'team.yml', content_base64: Buffer.from(text).toString('base64') }]
-    await hub.ok(hub.admin, 'teams/publish', { files })
-    await hub.ok(hub.admin, 'realms/add_team', { realm_id: hub.realm, team })
-  }
+  for (const text of Object.values(TEAMS)) await hub.addTeam(text)
   token = (await hub.realmToken(hub.admin, hub.realm)).token
   const home = folder()
   const settings = `agents: { chat: { channels: { ops: "${channel.url}" } } }\n`

@@ -14,8 +14,7 @@ test('labels, agents and what their doctors found reach the hub, and a new label
   const text =
     'name: "@admin/say"\nversion: 1.0.0\nrequires: { labels: { gpu: "yes" }, agents: [exec] }\n' +
     'phases:\n  - { name: say, agent: exec, commands: [{ name: a, run: echo hi }] }\n'
-  await hub.ok(hub.admin, 'teams/publish', { files: [{ path: 'team.yml', content_base64: btoa(text) }] })
-  await hub.ok(hub.admin, 'realms/add_team', { realm_id, team: '@admin/say' })
+  await hub.addTeam(text)
   const { token } = await hub.realmToken(hub.admin, realm_id)
   const home = folder()
   const settings = join(home, 'settings.yml')

@@ -32,9 +32,7 @@ beforeAll(async () => {
     head('ask', '{ key: "{{ inputs.file }}" }') + ASK,
     head('newest', '{ key: "{{ inputs.file }}", when_full: cancel_oldest }') + ASK,
   ]) {
-    const content_base64 = Buffer.from(text).toString('base64')
-    const { name } = await hub.ok(hub.admin, 'teams/publish', { files: [{ path: 'team.yml', content_base64 }] })
-    await hub.ok(hub.admin, 'realms/add_team', { realm_id: hub.realm, team: name })
+    await hub.addTeam(text)
   }
 })
 afterAll(() => hub.stop())

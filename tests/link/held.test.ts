@@ -20,14 +20,14 @@ let skewed = 0
 beforeAll(async () => {
   hub = await startTestHub()
   token = (await hub.realmToken(hub.admin, hub.realm)).token
-  await publish(`
+  await hub.addTeam(`
 name: "@admin/trace"
 version: 1.0.0
 inputs: [{ name: file, type: string, required: true }]
 phases:
   - { name: write, agent: exec, commands: [{ name: w, env: { FILE: "{{ inputs.file }}" }, run: 'echo begun >> "$FILE"' }] }
 `)
-  await publish(`
+  await hub.addTeam(`
 name: "@admin/tidy"
 version: 1.0.0
 inputs: [{ name: file, type: string, required: true }]
@@ -37,13 +37,6 @@ phases:
 `)
 })
 afterAll(() => hub.stop())
-
-async function publish(text: string): Promise<void> {
-  const { name } = await hub.ok(hub.admin, 'teams/publish', {
-    files: [{ path: 'team.yml', content_base64: Buffer.from(text).toString('base64') }],
-  })
-  await hub.ok(hub.admin, 'realms/add_team', { realm_id: hub.realm, team: name })
-}
 
 /** Lets the leases of all daemons lapse that do not renew them. */
 async function passLease(): Promise<void> {

@@ -27,9 +27,6 @@ afterAll(async () => {
   await hub.stop()
 })
 
-const packageOf = (contents: Record<string, string>) =>
-  Object.entries(contents).map(([path, text]) => ({ path, content_base64: Buffer.from(text).toString('base64') }))
-
 const tree = {
   'team.yml': `
 name: "@admin/top"
@@ -64,11 +61,6 @@ phases:
   - { name: wait, agent: exec, commands: [{ name: w, run: sleep 1 }] }
 `
 
-async function publish(contents: Record<string, string>): Promise<void> {
-  const { name } = await hub.ok(hub.admin, 'teams/publish', { files: packageOf(contents) })
-  await hub.ok(hub.admin, 'realms/add_team', { realm_id: hub.realm, team: name })
-}
-
 const dispatch = (team: string, inputs: object) =>
   hub.ok(hub.admin, 'dispatch/run', { realm_id: hub.realm, team, inputs }) as Promise<{ run_id: string }>
 
@@ -79,7 +71,7 @@ const endedOnHub = (run_id: string) =>
   }, `the end of run ${run_id} on the hub`)
 
 test('a dispatched run gives the same tree on both sides, for every run of it', async () => {
-  await publish(tree)
+  await hub.addTeam(tree)
   const { run_id } = await dispatch('@admin/top', { items: [1, 2, 3] })
   const run = await endedOnHub(run_id)
   expect(run).toMatchObject({ state: 'completed', team: '@admin/top', version: '1.0.0', outputs: { done: 2 } })
@@ -113,7 +105,7 @@ test('phases and logs of each run arrive', async () => {
 })
 
 test('what cannot start is told to the hub, with what is wrong', async () => {
-  await publish({
+  await hub.addTeam({
     'team.yml': `
 name: "@admin/unset"
 version: 1.0.0
@@ -149,7 +141,7 @@ test('a job of another form is refused to the hub, with what is wrong', async ()
 })
 
 test('cancel from the hub ends the run on the daemon', async () => {
-  await publish({
+  await hub.addTeam({
     'team.yml': `
 name: "@admin/slow"
 version: 1.0.0
@@ -185,7 +177,7 @@ test('what was written outside and whom a gate asks are known to the hub', async
       return new Response('made', { status: 201 })
     },
   })
-  await publish({
+  await hub.addTeam({
     'team.yml': `
 name: "@admin/writes"
 version: 1.0.0
@@ -227,7 +219,7 @@ test('a write that a kill left in doubt is in doubt for the hub too', async () =
       return new Promise<Response>(() => {})
     },
   })
-  await publish({
+  await hub.addTeam({
     'team.yml': `
 name: "@admin/doubt"
 version: 1.0.0
@@ -282,7 +274,7 @@ test('a hub that lost what it had acknowledged hears everything again', async ()
 test('a resume that moves items, and ends some before they began, is the same tree on both sides', async () => {
   const at = folder()
   const say = (items: number[]) => writeFileSync(join(at, 'items.json'), JSON.stringify({ items }))
-  await publish({
+  await hub.addTeam({
     'team.yml': `
 name: "@admin/moving"
 version: 1.0.0
@@ -379,7 +371,7 @@ function middle(): Record<string, string> {
 
 // The last one: nothing is dispatched any more that this daemon might have been offered instead.
 test('a run whose acceptance does not get through is asked for again', async () => {
-  await publish({ 'team.yml': LATE })
+  await hub.addTeam({ 'team.yml': LATE })
   const answers: string[] = []
   await using way = startFront(hub.url)
   way.loses = ({ path, body }) => (path === '/v1/daemons/ack' && answers.push(body.status) === 1 ? 'request' : null)

@@ -41,9 +41,7 @@ const proxy = Bun.serve({
 
 beforeAll(async () => {
   hub = await startTestHub()
-  const files = [{ path: 'team.yml', content_base64: Buffer.from(TEAM).toString('base64') }]
-  await hub.ok(hub.admin, 'teams/publish', { files })
-  await hub.ok(hub.admin, 'realms/add_team', { realm_id: hub.realm, team: '@admin/says' })
+  await hub.addTeam(TEAM)
   const { token } = await hub.realmToken(hub.admin, hub.realm)
   const home = folder()
   writeFileSync(join(home, 'settings.yml'), '', { mode: 0o600 })

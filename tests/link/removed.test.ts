@@ -26,9 +26,7 @@ beforeAll(async () => {
   mkdirSync(store)
   hub = await startTestHub({ env: { CADRE_ARTIFACTS: Bun.pathToFileURL(store).href } })
   front = startFront(hub.url)
-  const files = [{ path: 'team.yml', content_base64: Buffer.from(TEAM).toString('base64') }]
-  await hub.ok(hub.admin, 'teams/publish', { files })
-  await hub.ok(hub.admin, 'realms/add_team', { realm_id: hub.realm, team: '@admin/writes' })
+  await hub.addTeam(TEAM)
   const { token } = await hub.realmToken(hub.admin, hub.realm)
   env = { CADRE_HUB_URL: front.url, CADRE_REALM_TOKEN: token }
   daemon = await spawnDaemon({ home, env })

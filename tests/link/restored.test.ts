@@ -17,9 +17,7 @@ let daemon: RunningDaemon
 
 beforeAll(async () => {
   hub = await startTestHub()
-  const files = [{ path: 'team.yml', content_base64: Buffer.from(TEAM).toString('base64') }]
-  await hub.ok(hub.admin, 'teams/publish', { files })
-  await hub.ok(hub.admin, 'realms/add_team', { realm_id: hub.realm, team: '@admin/echo' })
+  await hub.addTeam(TEAM)
   const { token } = await hub.realmToken(hub.admin, hub.realm)
   daemon = await spawnDaemon({ home: folder(), env: { CADRE_HUB_URL: hub.url, CADRE_REALM_TOKEN: token } })
 })

@@ -61,9 +61,7 @@ phases:
   - { name: missing, agent: http, sources: [{ name: a, url: "${site.url}/no" }] }
 `,
   }
-  const contents = Object.entries(team).map(([path, text]) => ({ path, content_base64: btoa(text) }))
-  await hub.ok(hub.admin, 'teams/publish', { files: contents })
-  await hub.ok(hub.admin, 'realms/add_team', { realm_id: hub.realm, team: '@admin/traced' })
+  await hub.addTeam(team)
   const { run_id } = await hub.ok(hub.admin, 'dispatch/run', { realm_id: hub.realm, team: '@admin/traced' })
   const spans = await until(() => {
     const found = receiver.spans.filter(({ trace }) => trace === run_id.replaceAll('-', ''))

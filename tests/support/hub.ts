@@ -55,6 +55,11 @@ export interface TestHub {
   realm: string
   /** Adds an account and returns a session for it. */
   account(username: string): Promise<{ token: string; id: number }>
+  /**
+   * Publishes a team of the site admin, given as the text of its `team.yml` or as texts by path, and adds it to the
+   * first realm. Returns its name.
+   */
+  addTeam(contents: string | Record<string, string>): Promise<string>
   /** Creates a realm token. */
   realmToken(token: string, ...realmIds: string[]): Promise<{ id: number; token: string }>
   /**
@@ -174,6 +179,16 @@ export async function startTestHub({ passwordCost = LOWEST_COST, env = {} }: Tes
       const [row] = await store.write(tx => tx.insert(users).values(values).returning())
       const { token } = await ok(null, 'session/create', { username, password: PASSWORD })
       return { token, id: row!.id }
+    },
+    async addTeam(contents) {
+      const texts = typeof contents === 'string' ? { 'team.yml': contents } : contents
+      const files = Object.entries(texts).map(([path, text]) => ({
+        path,
+        content_base64: Buffer.from(text).toString('base64'),
+      }))
+      const { name } = await ok(admin, 'teams/publish', { files })
+      await ok(admin, 'realms/add_team', { realm_id: realms[0].id, team: name })
+      return name
     },
     realmToken: (token, ...realm_ids) => ok(token, 'auth/generate_token', { type: 'realm', name: 'enrol', realm_ids }),
     async restart(change, meanwhile) {

@@ -64,9 +64,7 @@ async function outcomes(names: readonly string[], phases: object[]): Promise<Out
     inputs: [{ name: 'names', type: 'list' }],
     phases: phases.map((phase, at) => ({ name: `p${at}`, on_failure: 'continue', ...phase })),
   })
-  const content_base64 = Buffer.from(text).toString('base64')
-  await hub.ok(hub.admin, 'teams/publish', { files: [{ path: 'team.yml', content_base64 }] })
-  await hub.ok(hub.admin, 'realms/add_team', { realm_id: hub.realm, team })
+  await hub.addTeam(text)
   const { run_id } = await hub.ok(hub.admin, 'dispatch/run', { realm_id: hub.realm, team, inputs: { names } })
   const arrived = async () => (await daemon.post('/v1/runs/get', { run_id })).status === 200
   await until(arrived, 'the run at the daemon', 30_000)
@@ -270,8 +268,7 @@ test('agents are those of their folders', async () => {
 test('workspaces are added on the machine only; elsewhere they are known by id and name', async () => {
   const team = '@admin/where'
   const text = `name: "${team}"\nversion: 1.0.0\nphases: [{ name: a, agent: exec, commands: [{ name: c, run: pwd }] }]\n`
-  await hub.ok(hub.admin, 'teams/publish', { files: [{ path: 'team.yml', content_base64: btoa(text) }] })
-  await hub.ok(hub.admin, 'realms/add_team', { realm_id: hub.realm, team })
+  await hub.addTeam(text)
   const { token } = await hub.ok(hub.admin, 'auth/generate_token', { type: 'user', name: 'elsewhere' })
   const person = { authorization: `Bearer ${token}` }
   const registered = await daemon.call('/v1/workspaces/add', { path: files({}), name: 'known' })

@@ -73,9 +73,7 @@ test('a site admin who is no member of the realm calls no daemon of it, whatever
 
 test('a token bound to one run reads the tree of that run and nothing else', async () => {
   const team = '@admin/waits'
-  const text = readFileSync(join(waiting(team), 'team.yml'))
-  await hub.ok(hub.admin, 'teams/publish', { files: [{ path: 'team.yml', content_base64: text.toString('base64') }] })
-  await hub.ok(hub.admin, 'realms/add_team', { realm_id: hub.realm, team })
+  await hub.addTeam(readFileSync(join(waiting(team), 'team.yml'), 'utf8'))
   const { run_id } = await hub.ok(hub.admin, 'dispatch/run', { daemon_id: daemonId, team })
   const { run_id: other } = await daemon.call('/v1/runs/start', { path: waiting() })
   const access = bearer(await mint('access', run_id))
@@ -150,8 +148,7 @@ version: 1.0.0
 phases: [{ name: ask, type: gate, review: { prompt: Fine?, reviewers: [admin], inputs: [{ name: why, type: string, required: true }] } }]
 `
   const team = '@admin/asks'
-  await hub.ok(hub.admin, 'teams/publish', { files: [{ path: 'team.yml', content_base64: btoa(text) }] })
-  await hub.ok(hub.admin, 'realms/add_team', { realm_id: hub.realm, team })
+  await hub.addTeam(text)
   const { run_id } = await hub.ok(hub.admin, 'dispatch/run', { daemon_id: daemonId, team })
   const reviews = async () => (await hub.ok(hub.admin, 'reviews/list', { run_id })).reviews
   for (const until = Date.now() + 20_000; (await reviews()).length === 0 && Date.now() < until; ) await Bun.sleep(25)

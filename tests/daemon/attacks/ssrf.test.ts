@@ -91,8 +91,7 @@ async function fetchAll(urls: readonly string[]): Promise<Outcome[]> {
     on_failure: 'continue',
   }))
   const text = JSON.stringify({ name: team, version: '1.0.0', inputs: [{ name: 'urls', type: 'list' }], phases })
-  await hub.ok(hub.admin, 'teams/publish', { files: [{ path: 'team.yml', content_base64: btoa(text) }] })
-  await hub.ok(hub.admin, 'realms/add_team', { realm_id: hub.realm, team })
+  await hub.addTeam(text)
   const { run_id } = await hub.ok(hub.admin, 'dispatch/run', { realm_id: hub.realm, team, inputs: { urls } })
   const arrived = async () => (await daemon.post('/v1/runs/get', { run_id })).status === 200
   await until(arrived, 'the run at the daemon', 30_000)
