@@ -13,6 +13,7 @@ import { join } from 'node:path'
 import { parseArgs } from 'node:util'
 import http from '../agents/http.ts'
 import { openDatabase } from '../db/open.ts'
+import { compile } from '../deploy/build.ts'
 import type { JsonObject } from '../lib/json.ts'
 import { testEngine } from '../tests/support/engine.ts'
 import noop from './agents/noop.ts'
@@ -21,7 +22,7 @@ import wait from './agents/wait.ts'
 const { values } = parseArgs({ options: { rounds: { type: 'string', default: '5' }, only: { type: 'string' } } })
 const rounds = Number(values.rounds)
 const only = values.only?.split(',')
-const DAEMON = join(import.meta.dir, '../daemon.ts')
+const FROM_SOURCE = [process.execPath, join(import.meta.dir, '../daemon.ts')]
 const WAIT_MS = 50
 const numbers = (count: number) => Array.from({ length: count }, (_, n) => n)
 
@@ -160,9 +161,9 @@ function time(name: string, ms: number, goal: number, about = ''): void {
 }
 
 /** Starts a daemon on `home` and measures the milliseconds until it accepts requests. */
-async function serve(home: string) {
+async function serve(home: string, program = FROM_SOURCE) {
   const started = performance.now()
-  const child = Bun.spawn([process.execPath, DAEMON, '--home', home, 'serve', '--port', '0'], {
+  const child = Bun.spawn([...program, '--home', home, 'serve', '--port', '0'], {
     env: { ...process.env, CADRE_AGENTS: join(import.meta.dir, 'agents') },
     stdout: 'pipe',
     stderr: 'ignore',
@@ -330,25 +331,27 @@ const programs: Record<string, () => Promise<void>> = {
       return performance.now() - started
     })
     const floor = `floor ${empty.toFixed(1)} ms (a process that does nothing)`
-    const served = await median(async () => {
-      const started = performance.now()
-      const daemon = await serve(home())
-      await daemon.ended((await daemon.call('/v1/runs/start', { path: folder })).data.run_id)
-      const took = performance.now() - started
-      await daemon.stop()
-      return took
-    })
-    time('cold start of a daemon to its first run done', served, 250, floor)
-    const alone = await median(async () => {
-      const started = performance.now()
-      const child = Bun.spawn([process.execPath, DAEMON, '--home', home(), 'run', folder], {
-        stdout: 'ignore',
-        stderr: 'ignore',
+    const compiled = join(folder, 'cadre')
+    await compile(compiled)
+    const programs = { 'from its source': FROM_SOURCE, compiled: [compiled] }
+    for (const [form, program] of Object.entries(programs)) {
+      const served = await median(async () => {
+        const started = performance.now()
+        const daemon = await serve(home(), program)
+        await daemon.ended((await daemon.call('/v1/runs/start', { path: folder })).data.run_id)
+        const took = performance.now() - started
+        await daemon.stop()
+        return took
       })
-      if ((await child.exited) !== 0) throw new Error('a run of its own failed')
-      return performance.now() - started
-    })
-    time('cold start of `run`, to its exit', alone, 150, floor)
+      time(`cold daemon to its first run done, ${form}`, served, 250, floor)
+      const alone = await median(async () => {
+        const started = performance.now()
+        const child = Bun.spawn([...program, '--home', home(), 'run', folder], { stdout: 'ignore', stderr: 'ignore' })
+        if ((await child.exited) !== 0) throw new Error('a run of its own failed')
+        return performance.now() - started
+      })
+      time(`cold \`run\` to its exit, ${form}`, alone, 150, floor)
+    }
   },
   async fairness() {
     for (const slots of [4, 64]) {

@@ -4,7 +4,6 @@ import { constants, Database, SQLiteError } from 'bun:sqlite'
 import { closeSync, existsSync, fsyncSync, mkdirSync, openSync, renameSync, rmSync, statSync } from 'node:fs'
 import { open } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { pathToFileURL } from 'node:url'
 import { CadreError } from '../lib/error.ts'
 
 /** The SQL that migrates a database from version `number - 1` to `number`. */
@@ -130,7 +129,7 @@ export function openForReading(file: string): Database {
   if (!log || log.size === 0) {
     // No process has the database open, and it consists of this file alone.
     const { SQLITE_OPEN_READONLY, SQLITE_OPEN_URI } = constants
-    return readable(new Database(`${pathToFileURL(file)}?immutable=1`, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI))
+    return readable(new Database(`${Bun.pathToFileURL(file)}?immutable=1`, SQLITE_OPEN_READONLY | SQLITE_OPEN_URI))
   }
   // A connection with an exclusive lock keeps the index in memory.
   const db = new Database(file, { readwrite: true, create: false, strict: true })

@@ -2,7 +2,6 @@
 // an allow-list before it becomes part of a path, and every step below the state folder must be a real folder. A small
 // file is not synced if the caller keeps its bytes with the result that names it.
 
-import { randomUUID } from 'node:crypto'
 import { lstat, readdir, realpath, rename, rm, stat, statfs } from 'node:fs/promises'
 import { dirname, isAbsolute, join, resolve, sep } from 'node:path'
 import { failpoint } from '../failpoint.ts'
@@ -98,7 +97,7 @@ export async function writeArtifact(
  * their own, because making a folder is the slowest step.
  */
 export function temporaryIn(stateDir: string): string {
-  return join(stateDir, `.${randomUUID()}`)
+  return join(stateDir, `.${crypto.randomUUID()}`)
 }
 
 function notPlain({ path, kind }: Obstacle): AgentError {

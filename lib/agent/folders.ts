@@ -4,7 +4,6 @@
 import { closeSync, constants, fsync, lstatSync, openSync, type Stats } from 'node:fs'
 import { mkdir } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
-import { promisify } from 'node:util'
 
 /** Something that is in the place of a folder: its path below the state folder, and its kind. */
 export interface Obstacle {
@@ -116,12 +115,10 @@ function syncFolder(folder: string): Promise<void> {
   return current.next
 }
 
-const sync = promisify(fsync)
-
 async function syncNow(folder: string): Promise<void> {
   const handle = openSync(folder, constants.O_RDONLY | constants.O_DIRECTORY)
   try {
-    await sync(handle)
+    await new Promise<void>((resolve, reject) => fsync(handle, error => (error ? reject(error) : resolve())))
   } finally {
     closeSync(handle)
   }

@@ -2,7 +2,6 @@
 // `vetHost`. The connection is made to exactly the address that was vetted, so that a second DNS answer cannot lead
 // elsewhere. A proxy is given the name: the name is vetted here as well, but the proxy resolves it again.
 
-import { lookup as resolve } from 'node:dns/promises'
 import { commandLine } from '../called-as.ts'
 import { messageOf } from '../error.ts'
 import { bareHost, isAddress, isAllowed, isMetadataName, judge } from './address.ts'
@@ -28,8 +27,11 @@ export type Lookup = (host: string) => Promise<string[]>
 /**
  * IPv4 addresses come first: a host without an IPv6 route may still get IPv6 addresses, and each would cost a time-out.
  */
-export const systemLookup: Lookup = async host =>
-  (await resolve(host, { all: true, order: 'ipv4first' })).map(({ address }) => address)
+export const systemLookup: Lookup = async host => {
+  // Most runs name no host.
+  const { lookup } = await import('node:dns/promises')
+  return (await lookup(host, { all: true, order: 'ipv4first' })).map(({ address }) => address)
+}
 
 /** How to reach a vetted URL: directly, with one URL for each address, tried in order, or by name through a proxy. */
 export interface Route {

@@ -4,7 +4,6 @@
 import { readFileSync } from 'node:fs'
 import { isBuiltin } from 'node:module'
 import { dirname, extname, isAbsolute, join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { carried } from '../carried.ts'
 import { messageOf } from '../error.ts'
 import { packagesWith, ROOT } from '../place.ts'
@@ -104,7 +103,7 @@ export function refusedImport(
 
 function existing(specifier: string, importer: string): string | null {
   try {
-    return specifier.startsWith('file:') ? fileURLToPath(specifier) : Bun.resolveSync(specifier, dirname(importer))
+    return specifier.startsWith('file:') ? Bun.fileURLToPath(specifier) : Bun.resolveSync(specifier, dirname(importer))
   } catch {
     return null
   }

@@ -1,7 +1,6 @@
 // The daemon's home: one folder, readable only by its owner, that holds all of its state. It also contains the local
 // token, which proves that a caller on this machine may read the owner's files.
 
-import { randomBytes } from 'node:crypto'
 import { accessSync, chmodSync, constants, mkdirSync, readFileSync, statSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -70,7 +69,7 @@ const REASONS: Record<string, string> = {
 export function localToken(home: string): string {
   const known = readToken(home)
   if (known) return known
-  createWhole(join(home, 'token'), `${randomBytes(32).toString('base64url')}\n`)
+  createWhole(join(home, 'token'), `${Buffer.from(crypto.getRandomValues(new Uint8Array(32))).toString('base64url')}\n`)
   return readToken(home)!
 }
 
