@@ -16,8 +16,9 @@ const ORDER: readonly string[][] = [
   ['lib/settings', 'lib/team', 'lib/vendors', 'lib/web'],
   ['agents', 'lib/run', 'lib/testing'],
   ['lib/daemon', 'lib/hub'],
-  ['.', 'bench'],
+  ['.'],
   ['deploy'],
+  ['bench'],
 ]
 
 /** The door of each folder of lib, which is the only file of it that others import; null where any file is open. */
