@@ -3,6 +3,7 @@
 // answered before the commit.
 
 import type { Database } from 'bun:sqlite'
+import { CadreError } from '../../lib/error.ts'
 
 /** How long a group takes further writes. */
 const GROUP_MS = 20
@@ -18,6 +19,7 @@ export class GroupCommit {
   readonly #onCommit: () => void
   #waiting: Waiting[] = []
   #working: Promise<void> | null = null
+  #closed = false
 
   /** `onCommit` is called after each commit, before anybody is answered. */
   constructor(db: Database, onCommit: () => void) {
@@ -27,17 +29,19 @@ export class GroupCommit {
 
   /**
    * Runs `work` in a transaction, after all that was given before it. It may be run a second time, when the transaction
-   * that it shared was lost because of another write.
+   * that it shared was lost because of another write. Rejects with `unavailable` after `close`.
    */
   write<T>(work: () => Promise<T>): Promise<T> {
+    if (this.#closed) return Promise.reject(new CadreError('unavailable', 'the hub is stopping; try again'))
     return new Promise<T>((resolve, reject) => {
       this.#waiting.push({ work, resolve: resolve as (result: unknown) => void, reject })
       this.#working ??= this.#drain()
     })
   }
 
-  /** Resolves when nothing waits. */
-  async idle(): Promise<void> {
+  /** Takes no more writes, and resolves when those that wait are done. */
+  async close(): Promise<void> {
+    this.#closed = true
     while (this.#working) await this.#working
   }
 

@@ -106,7 +106,7 @@ async function openSqlite(file: string): Promise<Store> {
     channel: null,
     trouble: async () => behindSchema(versionOf(reader), migrations.length),
     async close() {
-      await writes.idle()
+      await writes.close()
       reader.close()
       writer.close()
     },

@@ -101,3 +101,12 @@ test('a database that another process has locked refuses, and takes writes when 
   expect(await add('c')).toBe('c')
   expect(kept()).toEqual(['c'])
 })
+
+test('what waits at the end is written, and a write after it is refused', async () => {
+  const last = add('last')
+  await writes.close()
+  db.close()
+  expect(await last).toBe('last')
+  expect(await add('late').catch(error => error)).toMatchObject({ code: 'unavailable' })
+  expect(kept()).toEqual(['last'])
+})

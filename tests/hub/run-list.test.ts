@@ -52,7 +52,8 @@ test('each run is in the list of the state that it is shown with, and counted th
 
 test('SQLite finds the runs of a state in a realm by their index, and sorts those of several states only', async () => {
   if (hub.store.dialect !== 'sqlite') return
-  const app = hubApp(createHub({ store: hub.store, log: createLog({ write: () => {} }), home: folder() }))
+  const here = createHub({ store: hub.store, log: createLog({ write: () => {} }), home: folder() })
+  const app = hubApp(here)
   using db = new Database(hub.database, { readonly: true })
   for (const state of HUB_RUN_STATES) {
     const body = JSON.stringify({ realm_id: hub.realm, state })
@@ -73,4 +74,5 @@ test('SQLite finds the runs of a state in a realm by their index, and sorts thos
     // Runs that have crashed are in several states.
     if (state !== 'crashed') expect(list).not.toContain('TEMP B-TREE')
   }
+  await here.lastSeen.close()
 })
