@@ -31,7 +31,7 @@ const isSilent = ({ daemons }: Store, now: number): SQL => lt(daemons.last_seen_
 /** The state that is shown: `crashed` while a run has not ended and its daemon is silent. */
 export function stateColumn(store: Store, now: number): SQL<string> {
   const { runs } = store
-  const live = and(sql`${runs.state} NOT IN ('completed', 'failed', 'cancelled')`, isSilent(store, now))
+  const live = and(notInArray(runs.state, [...ENDED_RUN_STATES]), isSilent(store, now))
   return sql<string>`CASE WHEN ${live} THEN 'crashed' ELSE ${runs.state} END`
 }
 
