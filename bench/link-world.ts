@@ -124,8 +124,16 @@ export async function addDaemons({ store, call, token }: World, count: number): 
   return ids
 }
 
+/** Another realm with the teams, and a token for it. */
+export async function addRealm({ call }: World, slug: string): Promise<{ realm: string; token: string }> {
+  const { id: realm } = await call('realms/create', { org_id: 1, slug, name: slug })
+  for (const team of Object.keys(TEAMS)) await call('realms/add_team', { realm_id: realm, team })
+  const minted = { type: 'realm', name: slug, realm_ids: [realm] }
+  return { realm, token: (await call('auth/generate_token', minted)).token }
+}
+
 /** Lets `count` copies of a dispatched run wait. */
-export async function addJobs({ store, call, realm }: World, count: number): Promise<void> {
+export async function addJobs({ store, call, ...world }: World, count: number, realm = world.realm): Promise<void> {
   const { jobs, runs } = store
   const { run_id, job_id } = await call('dispatch/run', { realm_id: realm, team: '@admin/noop' })
   const [run] = await store.db.select().from(runs).where(eq(runs.run_id, run_id))
