@@ -125,3 +125,37 @@ test.skipIf(!server)(
   },
   60_000,
 )
+
+test.skipIf(!server)(
+  'a word whose sending gets no answer holds up later ones for seconds only (skipped without TEST_POSTGRES_URL)',
+  async () => {
+    await using database = await freshPostgres(server!)
+    const sql = new Bun.SQL(database.location, { max: 1 })
+    // A server that does not answer to one word, as over a connection that is dead.
+    await sql.unsafe(`CREATE FUNCTION public.pg_notify(channel text, word text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN
+      IF word = 'slow' THEN PERFORM pg_sleep(60); END IF; PERFORM pg_catalog.pg_notify(channel, word); END $$`)
+    const name = new URL(database.location).pathname.slice(1)
+    await sql.unsafe(`ALTER DATABASE ${name} SET search_path = public, pg_catalog`)
+    const [near, far] = [await openStore(database.location), await openStore(database.location)]
+    const heard: string[] = []
+    far.channel!.receive(
+      word => heard.push(word),
+      () => {},
+    )
+    near.channel!.send('slow')
+    const stuck = async () => {
+      const found =
+        await sql`SELECT FROM pg_stat_activity WHERE wait_event = 'PgSleep' AND datname = current_database()`
+      return found.length > 0
+    }
+    await until(stuck, 'the word that gets no answer')
+    near.channel!.send('later')
+    await until(() => heard.includes('later'), 'the later word', 30_000)
+    expect(heard).toEqual(['later'])
+    await sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE wait_event = 'PgSleep'`
+    await sql.close()
+    await near.close()
+    await far.close()
+  },
+  60_000,
+)
