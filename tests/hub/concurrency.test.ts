@@ -323,3 +323,9 @@ test('of dispatches at the same moment no more begin than the limit allows, whil
   )
   expect(open).toEqual([])
 })
+
+test('a key with a NUL character is refused with the place in the team', async () => {
+  const body = { realm_id: realm, team: '@admin/deploy', inputs: { env: 'a\0b' } }
+  const { status, error } = await hub.call(hub.admin, 'dispatch/run', body)
+  expect([status, error.message]).toEqual([400, expect.stringMatching(/^concurrency\.key:1:8: .* NUL character$/)])
+})
