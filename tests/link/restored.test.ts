@@ -1,6 +1,7 @@
 // A hub whose database was restored from a copy that is older than the enrolment of a daemon.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { eq } from 'drizzle-orm'
 import { until } from '../support/bounded.ts'
 import { type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
@@ -62,6 +63,33 @@ test('an idle daemon reports again what the copy does not have', async () => {
   )
   const again = async () => (await hub.call(hub.admin, 'runs/get', { run_id })).data?.state === 'completed'
   await until(again, 'the run is reported again', 20_000)
+})
+
+test('a run that the copy has as waiting stays with the daemon that executes it, and is cancelled there', async () => {
+  await hub.addTeam(
+    'name: "@admin/asks"\nversion: 1.0.0\nphases: [{ name: ask, type: gate, review: { prompt: Go? } }]\n',
+  )
+  const { run_id } = await hub.ok(hub.admin, 'dispatch/run', { realm_id: hub.realm, team: '@admin/asks' })
+  const here = async () => (await daemon.call('/v1/runs/get', { run_id })).state
+  const there = async () => (await hub.ok(hub.admin, 'runs/get', { run_id })).state
+  await until(async () => (await there()) === 'awaiting_input', 'the run', 20_000)
+  const { jobs, runs: rows } = hub.store
+  const ofRun = eq(jobs.run_id, run_id)
+  const [kept] = await hub.store.db.select().from(jobs).where(ofRun)
+  await hub.restart({}, () =>
+    hub.store.write(async tx => {
+      const before = { state: 'waiting', leased_to: null, lease_id: null, lease_until: null, deliveries: 0 } as const
+      await tx.update(jobs).set(before).where(ofRun)
+      await tx.update(rows).set({ state: 'queued', daemon_id: null, attempt: 0 }).where(eq(rows.run_id, run_id))
+    }),
+  )
+  const accepted = async () => {
+    const [job] = await hub.store.db.select().from(jobs).where(ofRun)
+    return job!.state === 'accepted' && job!.leased_to === kept!.leased_to
+  }
+  await until(accepted, 'the daemon accepts the job again', 20_000)
+  await hub.ok(hub.admin, 'dispatch/cancel', { run_id })
+  await until(async () => (await here()) === 'cancelled', 'the cancel', 20_000)
 })
 
 test('a daemon whose realm was deleted goes to no other one by itself, and says why', async () => {

@@ -143,7 +143,7 @@ export class Jobs {
       open.needs = needsOf(job)
       if (job.state !== 'held') open.decided.resolve()
       changed()
-      if (job.state === 'begun') await this.#follow(job)
+      if (job.state === 'begun') await this.#follow(job, open)
       else if (job.state !== 'held') return this.#tell(job)
       else if (job.kind === 'run') await this.#begin(job)
       else await this.#carryOut(job, again)
@@ -153,8 +153,11 @@ export class Jobs {
   /** Asks the hub for a held run, and begins it when the hub agrees. */
   async #begin(job: TakenJob): Promise<void> {
     const { book, host, log } = this.#options
-    // An earlier process began it after the hub had agreed.
-    if (host.attempt(job.run_id) !== null) return await this.#move(job.id, 'begun')
+    if (host.attempt(job.run_id) !== null) {
+      // An earlier process began it after the hub had agreed, or the hub is an older copy, which has to hear it again.
+      await this.#answered(job, 'accepted')
+      return await this.#move(job.id, 'begun')
+    }
     const refused = await this.#refusal(job, async () => {
       const order = orderOf('run', job.payload)
       await host.prepare(order)
@@ -169,11 +172,20 @@ export class Jobs {
     if (refused !== null) await this.#move(job.id, 'failed', refused)
   }
 
-  /** Waits for the end of a run that the hub has confirmed. */
-  async #follow(job: TakenJob): Promise<void> {
+  /**
+   * Waits for the end of a run that the hub has confirmed. A hub that delivers it once more was restored from an older
+   * copy: unless it hears that the run is executed here, it gives the run to another daemon.
+   */
+  async #follow(job: TakenJob, open: OpenJob): Promise<void> {
     const { host, signal } = this.#options
     // Nothing is wrong when the run was deleted meanwhile.
-    await unlessAborted(host.ended(job.run_id), signal).catch(() => signal.throwIfAborted())
+    const ended = unlessAborted(host.ended(job.run_id), signal).catch(() => signal.throwIfAborted())
+    for (let isOver = false; !isOver; ) {
+      const { promise: delivered, resolve } = Promise.withResolvers<void>()
+      open.wake = resolve
+      isOver = await Promise.race([ended.then(() => true), delivered.then(() => false)])
+      if (!isOver) await this.#answered(job, 'accepted')
+    }
     await this.#move(job.id, 'done')
   }
 
