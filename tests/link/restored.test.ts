@@ -1,6 +1,7 @@
-// A hub whose database was restored from a copy that is older than the enrolment of a daemon.
+// A hub or a home that was restored from an older copy.
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
+import { cpSync, rmSync } from 'node:fs'
 import { eq } from 'drizzle-orm'
 import { until } from '../support/bounded.ts'
 import { type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
@@ -15,12 +16,15 @@ phases: [{ name: say, agent: exec, commands: [{ name: say, run: echo hello }] }]
 
 let hub: TestHub
 let daemon: RunningDaemon
+const home = folder()
+let env: Record<string, string>
 
 beforeAll(async () => {
   hub = await startTestHub()
   await hub.addTeam(TEAM)
   const { token } = await hub.realmToken(hub.admin, hub.realm)
-  daemon = await spawnDaemon({ home: folder(), env: { CADRE_HUB_URL: hub.url, CADRE_REALM_TOKEN: token } })
+  env = { CADRE_HUB_URL: hub.url, CADRE_REALM_TOKEN: token }
+  daemon = await spawnDaemon({ home, env })
 })
 afterAll(async () => {
   await daemon.stop()
@@ -64,6 +68,36 @@ test('an idle daemon reports again what the copy does not have', async () => {
   const again = async () => (await hub.call(hub.admin, 'runs/get', { run_id })).data?.state === 'completed'
   await until(again, 'the run is reported again', 20_000)
 })
+
+test('an idle daemon tells a copy that knows it what has changed since', async () => {
+  const run_id = await runs()
+  const { daemons, runs: rows } = hub.store
+  await hub.restart({}, () =>
+    hub.store.write(async tx => {
+      await tx.delete(rows).where(eq(rows.run_id, run_id))
+      await tx.update(daemons).set({ acked_seq: 1, agents: [] })
+    }),
+  )
+  const again = async () => (await hub.call(hub.admin, 'runs/get', { run_id })).data?.state === 'completed'
+  await until(again, 'the run is reported again', 20_000)
+  const offered = async () => (await hub.store.db.select().from(daemons))[0]!.agents!.length > 0
+  await until(offered, 'the agents are offered again', 20_000)
+})
+
+test('a daemon whose home is an older copy tells the hub what it does from then on', async () => {
+  await runs()
+  await daemon.stop()
+  const copy = folder()
+  cpSync(home, copy, { recursive: true })
+  const start = () => spawnDaemon({ home, env })
+  daemon = await start()
+  for (let run = 0; run < 4; run++) await runs()
+  await daemon.stop()
+  rmSync(home, { recursive: true })
+  cpSync(copy, home, { recursive: true })
+  daemon = await start()
+  await runs()
+}, 90_000)
 
 test('a run that the copy has as waiting stays with the daemon that executes it, and is cancelled there', async () => {
   await hub.addTeam(

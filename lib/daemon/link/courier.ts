@@ -30,31 +30,43 @@ export class Courier {
   #bytes = FIRST_BYTES
   /** What programs between daemon and hub were seen to take. */
   #most = LARGEST_BYTES
+  /** The hub has to be asked whether it still has what it acknowledged. */
+  #doubtful = false
 
   constructor(options: CourierOptions) {
     this.#options = options
   }
 
+  /**
+   * Before the next batch, the hub is asked whether it still has what it acknowledged: it may have been restored from an
+   * older copy, and so may this home.
+   */
+  doubt(): void {
+    this.#doubtful = true
+  }
+
   /** Sends the next batch. Returns false when nothing waits. Throws the hub's error, or `unavailable`. */
   async send(daemon_id: string, signal: AbortSignal): Promise<boolean> {
-    const { client, store, outbox, log } = this.#options
+    const { outbox } = this.#options
+    if (this.#doubtful) {
+      this.#doubtful = false
+      try {
+        await this.#deliver(daemon_id, outbox.sent.acked + 1, [], signal)
+      } catch (error) {
+        this.#doubtful = true
+        throw error
+      }
+    }
     const batch = await outbox.take(this.#bytes)
     if (!batch) return false
     const { from_seq, changes, bytes } = batch
-    const epoch = store.facts.once('epoch', () => crypto.randomUUID())
     const started = performance.now()
     try {
-      const body = { daemon_id, protocol: PROTOCOL, epoch, from_seq, changes }
-      const { rejected } = await client.call(Sync, body, { signal })
-      if (rejected.length > 0) log.warn('the hub refused changes', { rejected })
+      if (!(await this.#deliver(daemon_id, from_seq, changes, signal))) return true
     } catch (error) {
-      if (ackedOf(error) === null) {
-        this.#shrink(bytes)
-        if (error instanceof CadreError && error.code === 'too_large') this.#most = this.#bytes
-        throw error
-      }
-      this.restart()
-      return true
+      this.#shrink(bytes)
+      if (error instanceof CadreError && error.code === 'too_large') this.#most = this.#bytes
+      throw error
     }
     await outbox.acknowledge()
     const took = performance.now() - started
@@ -63,10 +75,24 @@ export class Courier {
     return true
   }
 
-  /** Sends all runs again, because the hub lost what it had of them. */
-  restart(): void {
-    const { outbox, log } = this.#options
-    outbox.restart(log)
+  /**
+   * Sends changes. Returns false when hub and home do not agree on what was sent before; all runs are then sent again.
+   */
+  async #deliver(daemon_id: string, from_seq: number, changes: unknown[], signal: AbortSignal): Promise<boolean> {
+    const { client, store, outbox, log } = this.#options
+    const epoch = store.facts.once('epoch', () => crypto.randomUUID())
+    const { last } = outbox.sent
+    try {
+      const body = { daemon_id, protocol: PROTOCOL, epoch, from_seq, changes }
+      const { rejected, acked_seq } = await client.call(Sync, body, { signal })
+      if (rejected.length > 0) log.warn('the hub refused changes', { rejected })
+      if (acked_seq <= last) return true
+      outbox.restart(log, 'the hub has changes that this home does not know, so the home is an older copy')
+    } catch (error) {
+      if (ackedOf(error) === null) throw error
+      outbox.restart(log, 'the hub lost changes that it had acknowledged')
+    }
+    return false
   }
 
   /** To half of the size that was too much. */

@@ -99,13 +99,11 @@ export class Link {
   #approved: boolean | null = null
   /** Whether the hub keeps files of runs. Null until it has said so. */
   #keepsFiles: boolean | null = null
-  /** The offer that the hub has. */
-  #offered = ''
+  /** The offer that the hub has, or an empty text when that is in doubt. Null before it has enrolled this daemon. */
+  #offered: string | null = null
   /** The hub has said that it does not know this daemon, so its database was restored from an older copy. */
   #forgotten = false
   #polling = new AbortController()
-  /** What the hub had of the runs here is lost, and has to be sent again. */
-  #lost = false
 
   constructor(options: LinkOptions) {
     this.#options = options
@@ -227,12 +225,12 @@ export class Link {
     const again = this.#forgotten
     const enrolled = await register(this.client, store, { name, version, capacity, ...offer }, { again })
     this.#forgotten = false
-    this.#lost ||= again
     this.#daemonId = enrolled.daemon_id
     this.#realmId = enrolled.realm_id
     this.#answeredAt = Date.now()
     this.#learn(enrolled)
     this.#offered = JSON.stringify(offer)
+    this.#courier.doubt()
     this.#heartbeats.start(enrolled.daemon_id)
     await this.#options.enrolled()
     this.#options.log.info('enrolled', { hub: this.client.url, daemon: enrolled.daemon_id, realm: enrolled.realm_id })
@@ -299,7 +297,7 @@ export class Link {
   /** Tells the hub what is offered when that has changed: a label, an agent, what a doctor found, a workspace. */
   async #offer(): Promise<void> {
     await pause(OFFER_LOOK_MS, this.#stop.signal)
-    if (this.#offered === '' || this.#stop.signal.aborted) return
+    if (this.#offered === null || this.#stop.signal.aborted) return
     const offer = await this.#options.offers.current()
     const text = JSON.stringify(offer)
     if (text === this.#offered) return
@@ -336,8 +334,6 @@ export class Link {
   async #sync(): Promise<void> {
     const daemon_id = this.#answeredAt === 0 ? null : this.#daemonId
     if (daemon_id === null) return pause(ENROLLED_LOOK_MS, this.#stop.signal)
-    if (this.#lost) this.#courier.restart()
-    this.#lost = false
     if (await this.#courier.send(daemon_id, this.#stop.signal)) this.#uploads.wake()
     else await this.#nextChange()
   }
@@ -354,6 +350,12 @@ export class Link {
     this.#wakeSync = pause.end
     await pause.over
     this.#wakeSync = null
+  }
+
+  /** A hub that was away may come back as an older copy of itself. */
+  #doubt(): void {
+    this.#courier.doubt()
+    if (this.#offered !== null) this.#offered = ''
   }
 
   /** The next poll enrols. The present one may wait for jobs, which cannot come. */
@@ -375,6 +377,7 @@ export class Link {
       } catch (error) {
         if (this.#stop.signal.aborted) return
         if (isUnknownDaemon(error)) this.#enrolAgain()
+        if (error instanceof CadreError && error.code === 'unavailable') this.#doubt()
         failures++
         const message = messageOf(error)
         if (message !== told) this.#options.log.warn(`${name} failed; trying again`, { error: message })

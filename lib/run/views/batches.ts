@@ -21,6 +21,12 @@ export interface Batch {
   bytes: number
 }
 
+/** Between what the hub has acknowledged and what may have been sent, in numbers of changes. */
+export interface Sent {
+  acked: number
+  last: number
+}
+
 /** Where the content of a change is: a row of the outbox, or lines of the log of a run. */
 type Reference = number | LogRange
 
@@ -120,6 +126,11 @@ export class Batches {
   restart(): void {
     this.#setProgress({ acked: 0, batch: [] })
     this.#batch = null
+  }
+
+  get sent(): Sent {
+    const { acked, batch } = this.#progress()
+    return { acked, last: acked + batch.length }
   }
 
   get left(): Left {

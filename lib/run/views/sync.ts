@@ -8,7 +8,7 @@ import type { PhaseRecord } from '../../wire/run-records.ts'
 import type { RunRow } from '../core/core.ts'
 import type { Change } from '../steps/steps.ts'
 import type { Commit, Store } from '../store/store.ts'
-import { type Batch, Batches, type Left } from './batches.ts'
+import { type Batch, Batches, type Left, type Sent } from './batches.ts'
 import { phaseRecord, reviewRecord, runRecord } from './records.ts'
 
 /** What the engine needs of an outbox. */
@@ -116,6 +116,10 @@ export class SyncOutbox implements Outbox {
     return this.#batches.acknowledge()
   }
 
+  get sent(): Sent {
+    return this.#batches.sent
+  }
+
   /** What the hub has not acknowledged. */
   get left(): Left {
     return this.#batches.left
@@ -126,7 +130,7 @@ export class SyncOutbox implements Outbox {
    * backup: every synced run that still exists here is queued again as a whole, from number 1 of a new epoch. That
    * happens page by page, as the hub acknowledges what was queued before.
    */
-  restart(log: Log): void {
+  restart(log: Log, why: string): void {
     const begin = this.#store.db.transaction(() => {
       this.#store.facts.set('epoch', crypto.randomUUID())
       this.#store.facts.set(AGAIN, JSON.stringify({ root: '', key: '' }))
@@ -135,7 +139,7 @@ export class SyncOutbox implements Outbox {
       this.#batches.restart()
     })
     begin.immediate()
-    log.warn('the hub lost acknowledged changes; they are sent again')
+    log.warn('all runs are sent to the hub again', { why })
   }
 
   /** Queues the next runs again when little waits. */
