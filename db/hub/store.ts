@@ -5,7 +5,7 @@ import type { Database, Statement } from 'bun:sqlite'
 import { drizzle as drizzlePostgres } from 'drizzle-orm/bun-sql'
 import { migrate as migratePostgres } from 'drizzle-orm/bun-sql/migrator'
 import { type BunSQLiteDatabase, drizzle } from 'drizzle-orm/bun-sqlite'
-import { CadreError } from '../../lib/error.ts'
+import { CadreError, messageOf } from '../../lib/error.ts'
 import { ROOT } from '../../lib/place.ts'
 import { Recent } from '../../lib/recent.ts'
 import { migrate, openDatabase, readMigrations, versionOf } from '../open.ts'
@@ -59,9 +59,25 @@ export function afterCommit(tx: Db, then: () => void): void {
 /** A folder for each dialect. */
 export const MIGRATIONS = `${ROOT}/db/hub/migrations`
 
-/** Opens and migrates the database at `postgres://…` or at the path of a SQLite file. */
+/**
+ * Opens and migrates the database at `postgres://…` or at the path of a SQLite file. Throws `unavailable` when that does
+ * not work.
+ */
 export async function openStore(location: string): Promise<Store> {
-  return isPostgres(location) ? openPostgres(location) : openSqlite(location)
+  try {
+    return await (isPostgres(location) ? openPostgres(location) : openSqlite(location))
+  } catch (cause) {
+    if (cause instanceof CadreError) throw cause
+    const why = messageOf(cause).split('\n', 1)[0]
+    throw new CadreError('unavailable', `the database ${shownPlace(location)} cannot be opened: ${why}`, { cause })
+  }
+}
+
+/** Without the password, which an address may contain. */
+function shownPlace(location: string): string {
+  const url = isPostgres(location) ? URL.parse(location) : null
+  if (!url) return isPostgres(location) ? 'postgres://…' : location
+  return `postgres://${url.host}${url.pathname}`
 }
 
 export function isPostgres(location: string): boolean {

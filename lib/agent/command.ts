@@ -111,8 +111,19 @@ function start(
   try {
     return context.start(command, { cwd, env, ...(input !== undefined && { input }) })
   } catch (cause) {
+    if ((cause as NodeJS.ErrnoException).code === 'E2BIG') throw tooLarge(name, env, cause)
     throw new AgentError(`command ${name} did not start ${notStarted}`, { code: 'not_started', hint, cause })
   }
+}
+
+/** Linux takes 128 KiB a variable or argument: https://man7.org/linux/man-pages/man2/execve.2.html. */
+function tooLarge(name: string, env: Readonly<Record<string, string>>, cause: unknown): AgentError {
+  const sizes = Object.entries(env).map(([key, value]) => [key, Buffer.byteLength(value)] as const)
+  const [key, bytes] = sizes.toSorted(([, a], [, b]) => b - a)[0] ?? ['', 0]
+  const most = bytes > 65_536 ? `; the largest variable is ${key} with ${bytes} bytes` : ''
+  const message = `command ${name} did not start, because its variables and arguments are too large for the system${most}`
+  const hint = 'give large values to the command in a file, such as an output of an earlier phase'
+  return new AgentError(message, { code: 'not_started', hint, cause })
 }
 
 function failure(

@@ -14,6 +14,7 @@ type Environment = Record<string, string | undefined>
  * cannot be a home of this user.
  */
 export function homeFolder(given: string | undefined, env: Environment = process.env): string {
+  if (given === '') throw new CadreError('invalid_request', '--home needs a folder, and an empty text names none')
   const home = resolve(given ?? (env.CADRE_HOME || join(homedir(), '.cadre')))
   const found = usable(home, () => statSync(home, { throwIfNoEntry: false }))
   if (!found) return home

@@ -1,7 +1,7 @@
 // Accounts. An admin, the first start or an invitation creates them. Passwords are stored as argon2id hashes.
 
 import { availableParallelism } from 'node:os'
-import { and, eq, inArray, isNull, ne } from 'drizzle-orm'
+import { and, eq, inArray, isNull, ne, or } from 'drizzle-orm'
 import pLimit from 'p-limit'
 import { type Db, isDuplicate } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
@@ -153,17 +153,22 @@ export async function addRealm(
 }
 
 /**
- * Fills an empty database with the first account, a site admin, and with an org, a scope and a realm of the same name.
- * Returns the password when it was generated here, and null when the database was not empty or the password was given.
+ * Gives a database without a site admin the first account, which is one, and an org, a scope and a realm of the same name.
+ * Returns the password when it was generated here, and null when there was nothing to do or the password was given.
  */
 export async function firstStart(hub: Hub, admin: { username: string; password?: string | undefined }) {
-  const isEmpty = async (db: Db) => (await db.select().from(hub.store.users).limit(1)).length === 0
-  if (!(await isEmpty(hub.store.db))) return null
+  const { users } = hub.store
+  // Commands may have added accounts before, but without a site admin nobody could manage the hub.
+  const needsAdmin = async (db: Db) => {
+    const inTheWay = or(users.site_admin, eq(users.username, admin.username))
+    return (await db.select().from(users).where(inTheWay).limit(1)).length === 0
+  }
+  if (!(await needsAdmin(hub.store.db))) return null
   const { username } = admin
   const password = admin.password ?? Buffer.from(crypto.getRandomValues(new Uint8Array(15))).toString('base64url')
   const hash = await hashPassword(hub, password)
   const made = await hub.store.write(async tx => {
-    if (!(await isEmpty(tx))) return false
+    if (!(await needsAdmin(tx))) return false
     const user = await addUser(hub, tx, username, hash, true)
     const slug = username.replaceAll(/[._]/g, '-')
     const org = await addOrg(hub, tx, { slug, display_name: username }, user.id)

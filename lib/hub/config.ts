@@ -2,6 +2,7 @@
 
 import { homedir } from 'node:os'
 import { join } from 'node:path'
+import { isPostgres } from '../../db/hub/store.ts'
 import { isAllowEntry } from '../agent/address.ts'
 import { CadreError } from '../error.ts'
 import { type ArtifactStore, artifactStore } from './artifacts/artifacts.ts'
@@ -44,7 +45,7 @@ export function hubConfig(flags: HubFlags, env: Environment = process.env): HubC
   return {
     host: flags.host || env.CADRE_HUB_HOST || '127.0.0.1',
     port: wholeNumber('--port', flags.port ?? env.CADRE_HUB_PORT ?? '7400', 65_535),
-    database: flags.database || env.CADRE_HUB_DATABASE || join(home, 'hub.db'),
+    database: databaseOf(flags.database || env.CADRE_HUB_DATABASE || join(home, 'hub.db')),
     home,
     agentsFolder: env.CADRE_AGENTS || undefined,
     admin: { username, password: env.CADRE_ADMIN_PASSWORD || undefined },
@@ -56,6 +57,16 @@ export function hubConfig(flags: HubFlags, env: Environment = process.env): HubC
     drainMs: wholeNumber('CADRE_DRAIN_SECONDS', env.CADRE_DRAIN_SECONDS ?? '0', 3_600) * 1_000,
     keepRunsDays: wholeNumber('CADRE_KEEP_RUNS_DAYS', env.CADRE_KEEP_RUNS_DAYS ?? '30', 36_500),
   }
+}
+
+/** An address of another kind would be taken for the path of a new file. The error does not show a password in it. */
+function databaseOf(location: string): string {
+  const [, scheme] = /^([a-z][a-z0-9+.-]*):\//i.exec(location) ?? []
+  if (scheme === undefined || isPostgres(location)) return location
+  throw new CadreError(
+    'invalid_request',
+    `--database: expected the path of a SQLite file or postgres://…, got an address that begins with ${scheme}:`,
+  )
 }
 
 function wholeNumber(name: string, text: string, most: number): number {

@@ -207,6 +207,12 @@ describe('failures', () => {
     expect(error).toMatchObject({ code: 'not_started', sent: 'no' })
   })
 
+  test('a variable that is too large is named', async () => {
+    const error = await failure(run([{ run: 'true', env: { LIST: 'x'.repeat(200_000) } }]))
+    expect(error).toMatchObject({ code: 'not_started', message: expect.stringContaining('LIST with 200000 bytes') })
+    expect(error.hint).toContain('in a file')
+  })
+
   test('before the first command with effect once nothing was written; after it nobody knows', async () => {
     const once = { run: 'true', effect: 'once' as const }
     expect((await failure(run(['exit 1', once]))).sent).toBe('no')

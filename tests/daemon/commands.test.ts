@@ -75,6 +75,15 @@ phases:
     expect((await command(['walk'], { home })).code).toBe(2)
   })
 
+  test('a path that cannot be used exits 2 and is named', async () => {
+    const home = folder()
+    const inFile = join(files({ 'team.yml': HELLO }), 'team.yml', 'x')
+    const wrong = await command(['examples', 'changelog', inFile], { home })
+    expect([wrong.code, wrong.stderr]).toEqual([2, expect.stringContaining(`${inFile} cannot be used: a part of`)])
+    const empty = await command(['runs', '--home', ''], { home })
+    expect([empty.code, empty.stderr]).toEqual([2, expect.stringContaining('--home needs a folder')])
+  })
+
   test('what a run lacks is told line by line', async () => {
     const path = files({
       'team.yml': `name: "@local/lacks"

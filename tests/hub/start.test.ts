@@ -216,3 +216,25 @@ test.each([
   expect(result.code).toBe(code)
   expect(result.err).toContain(text)
 })
+
+const FILE = join(folder(), 'notes.md')
+test.each([
+  ['postgress://hub:s3cret@db.example.com/hub', 2, 'got an address that begins with postgress:'],
+  [folder(), 1, 'cannot be opened: EISDIR'],
+  [FILE, 1, `the database ${FILE} cannot be opened: file is not a database`],
+  ['postgres://hub:s3cret@127.0.0.1:9/hub', 1, 'the database postgres://127.0.0.1:9/hub cannot be opened'],
+])('a hub told to use %s says in one line why it cannot', async (location, code, why) => {
+  await Bun.write(FILE, 'These are notes, and no database at all, as anybody can see who reads them.\n'.repeat(20))
+  const { code: status, err } = await command(['serve', '--port', '0', '--database', location])
+  expect([status, err.trimEnd().split('\n')]).toEqual([code, [expect.stringContaining(why)]])
+  expect(err).not.toContain('s3cret')
+})
+
+test('an account that was added before the first start does not take the place of the first one', async () => {
+  const database = join(folder(), 'hub.db')
+  expect(await command(['user', 'add', 'eve', '--database', database])).toMatchObject({ code: 0 })
+  const { child, call } = await serving({ CADRE_HUB_DATABASE: database, CADRE_ADMIN_PASSWORD: 'choose-one' })
+  expect((await call('session/create', { username: 'admin', password: 'choose-one' })).status).toBe(200)
+  child.kill()
+  await child.exited
+})

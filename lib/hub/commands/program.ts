@@ -23,7 +23,7 @@ export async function runCommand(serve: (flags: HubFlags) => Promise<void>): Pro
     else if ((error as { code?: string }).code?.startsWith('commander.')) {
       process.exit((error as { exitCode?: number }).exitCode === 0 ? 0 : 2)
     } else throw error
-    process.exit(2)
+    process.exit(error instanceof CadreError && error.code === 'unavailable' ? 1 : 2)
   }
 }
 
