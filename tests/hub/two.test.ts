@@ -4,6 +4,7 @@
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
 import { resolve } from 'node:path'
 import { openStore } from '../../db/hub/store.ts'
+import { until } from '../support/bounded.ts'
 import { folder } from '../support/folder.ts'
 import { freshPostgres } from '../support/hub.ts'
 import { environmentAt } from '../support/program.ts'
@@ -206,6 +207,33 @@ describe.skipIf(!server)('two hubs on one PostgreSQL (skipped without TEST_POSTG
     expect(await child.exited).toBe(2)
     await sql.close()
   })
+
+  test('while PostgreSQL ends their connections, calls are answered by `unavailable` at worst', async () => {
+    const sql = new Bun.SQL(database.location, { max: 1 })
+    const statuses = new Map<number, number>()
+    const end = performance.now() + 3_000
+    const ask = async () => {
+      while (performance.now() < end) {
+        const slug = `c${crypto.randomUUID()}`
+        for (const [path, body] of [['realms/list'], ['realms/create', { org_id: 1, slug, name: slug }]] as const) {
+          const { status } = await call(path, body)
+          statuses.set(status, (statuses.get(status) ?? 0) + 1)
+        }
+      }
+    }
+    const cut = async () => {
+      while (performance.now() < end) {
+        await sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+          WHERE datname = current_database() AND pid <> pg_backend_pid()`
+        await Bun.sleep(50)
+      }
+    }
+    await Promise.all([cut(), ...Array.from({ length: 10 }, ask)])
+    await sql.close()
+    expect([...statuses.keys()].filter(status => status !== 200 && status !== 503)).toEqual([])
+    expect(statuses.get(503)).toBeGreaterThan(0)
+    await until(async () => (await call('realms/list')).status === 200, 'the hubs are well again')
+  }, 60_000)
 })
 
 const TEAM = `
