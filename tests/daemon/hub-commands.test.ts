@@ -377,6 +377,11 @@ describe('runs of the hub', () => {
     expect(await fails('watch ffffff --hub')).toContain('no run begins with ffffff among the newest 1000 of the hub')
   })
 
+  test('a run that no daemon may take is cancelled, and nothing is offered that is then refused', async () => {
+    await says('dispatch @acme/nap --realm prod --workspace nowhere')
+    expect(await tells('cancel last --hub')).toBe('cancelled before a daemon took it; dispatch it again\n')
+  })
+
   test('`watch` goes on when the hub was away', async () => {
     const waiting = run('dispatch @acme/ask --realm prod --wait')
     const id = await untilReview()

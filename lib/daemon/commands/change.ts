@@ -32,9 +32,11 @@ export async function cancel(typed: string, options: PlaceOptions): Promise<void
       await runner.host.close()
     }
   }
-  const { state: told, root_run_id } = await place.ask(runs => runs.call(GetRun, { run_id: runId }))
+  const { state: told, attempt, root_run_id } = await place.ask(runs => runs.call(GetRun, { run_id: runId }))
   const state = told === 'interrupted' ? 'running' : told
-  if (state === 'cancelled') say(`cancelled; to repeat what did not complete: ${place.command('resume', root_run_id)}`)
+  if (state === 'cancelled' && place.hub && attempt === 0) say('cancelled before a daemon took it; dispatch it again')
+  else if (state === 'cancelled')
+    say(`cancelled; to repeat what did not complete: ${place.command('resume', root_run_id)}`)
   else if (ENDED_RUN_STATES.includes(state)) say(`the run had already ${state}: ${place.command('why', runId)}`)
   else if (place.hub) say(`cancelling; its daemon ends it: ${place.command('watch', runId)}`)
   else if (result.cleanup.length === 0) say(`cancelling; it ends within 5 s: ${place.command('watch', runId)}`)
