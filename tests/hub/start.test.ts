@@ -2,7 +2,7 @@
 
 import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
-import { statSync } from 'node:fs'
+import { mkdirSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
 import { folder } from '../support/folder.ts'
 import { freshPostgres } from '../support/hub.ts'
@@ -217,10 +217,12 @@ test.each([
   expect(result.err).toContain(text)
 })
 
-const FILE = join(folder(), 'notes.md')
+const PLACE = folder()
+const [FILE, FOLDER] = [join(PLACE, 'notes.md'), join(PLACE, 'folder')]
+mkdirSync(FOLDER)
 test.each([
   ['postgress://hub:s3cret@db.example.com/hub', 2, 'got an address that begins with postgress:'],
-  [folder(), 1, 'cannot be opened: EISDIR'],
+  [FOLDER, 1, `the database ${FOLDER} cannot be opened: EISDIR`],
   [FILE, 1, `the database ${FILE} cannot be opened: file is not a database`],
   ['postgres://hub:s3cret@127.0.0.1:9/hub', 1, 'the database postgres://127.0.0.1:9/hub cannot be opened'],
 ])('a hub told to use %s says in one line why it cannot', async (location, code, why) => {
