@@ -129,6 +129,8 @@ export class Batches {
   }
 
   get sent(): Sent {
+    // What is on its way is in memory, and is asked for with each batch.
+    if (this.#batch) return { acked: this.#batch.from_seq - 1, last: this.#batch.changes.at(-1)!.seq }
     const { acked, batch } = this.#progress()
     return { acked, last: acked + batch.length }
   }
