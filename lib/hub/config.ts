@@ -65,7 +65,7 @@ function databaseOf(location: string): string {
   if (scheme === undefined || isPostgres(location)) return location
   throw new CadreError(
     'invalid_request',
-    `--database: expected the path of a SQLite file or postgres://…, got an address that begins with ${scheme}:`,
+    `--database or CADRE_HUB_DATABASE: expected the path of a SQLite file or postgres://…, got an address that begins with ${scheme}:`,
   )
 }
 
