@@ -58,20 +58,19 @@ function stopPhase(work: Work, live: LiveRun, position: number, ending: Ending):
     if (!cleansUp) cancel()
     return
   }
-  if (isLeaf(phase) || phase.type === 'gate') {
-    if (state === 'awaiting_input') {
-      closeReview(work, live, position)
-      return cancel()
-    }
+  // A phase with a question of its own has nothing open below it.
+  if (state === 'awaiting_input' && live.below(position).asked === 0) {
+    closeReview(work, live, position)
+    return cancel()
+  }
+  if (isLeaf(phase)) {
     const place = { runId: live.id, position, attempt }
     if (!cleansUp) work.notes.after({ kind: 'abort', ...place })
     else if (phase.timeout === undefined) work.notes.after({ kind: 'limit', ...place, ms: CLEANUP_MS })
     return
   }
-  const goesOn = live.below(position).runs.size > 0 || live.errands.has(position)
-  if (cleansUp && goesOn) return limitCleanup(work, live, position)
-  // Sub-runs that have ended leave the phase with an errand, or with a question of its own.
-  if (state === 'awaiting_input' && live.below(position).asked === 0) closeReview(work, live, position)
+  // A map also continues when none of its sub-runs is open: it may be between two of them.
+  if (cleansUp) return limitCleanup(work, live, position)
   if (!stopBelow(work, live, position, ending.hard ?? false)) cancel()
 }
 
