@@ -1,15 +1,26 @@
-// Finds the known name that is nearest to a misspelt one.
+// Finds the known name that somebody meant who wrote another one.
 
-/** ` (did you mean `x`?)` for the nearest of `known`, or an empty text when none is near. */
-export function didYouMean(word: string, known: Iterable<string>): string {
+/** By known name: the names that other systems have for the same thing. */
+export type OtherNames = Readonly<Record<string, readonly string[]>>
+
+/**
+ * ` (did you mean `x`?)` for the one of `known` that has this name elsewhere, or else for the nearest in spelling. An
+ * empty text when there is none.
+ */
+export function didYouMean(word: string, known: Iterable<string>, others: OtherNames = {}): string {
+  const names = [...known]
+  const same = names.find(name => Object.hasOwn(others, name) && others[name]!.includes(word))
+  if (same !== undefined) return hint(same)
   let best: string | undefined
   let least = Math.max(1, Math.floor(word.length / 3)) + 1
-  for (const name of known) {
+  for (const name of names) {
     const distance = editDistance(word.toLowerCase(), name.toLowerCase(), least)
     if (distance < least) [best, least] = [name, distance]
   }
-  return best === undefined ? '' : ` (did you mean \`${best}\`?)`
+  return best === undefined ? '' : hint(best)
 }
+
+const hint = (name: string): string => ` (did you mean \`${name}\`?)`
 
 /** The number of letters to insert, delete, replace or swap with their neighbour; at most `bound`. */
 function editDistance(a: string, b: string, bound: number): number {

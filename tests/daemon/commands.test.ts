@@ -1,7 +1,7 @@
 // The command line: exit codes, what goes to stdout, the lock, and homes that change hands.
 
 import { describe, expect, test } from 'bun:test'
-import { existsSync, readFileSync, writeFileSync } from 'node:fs'
+import { copyFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { command, files, spawnDaemon, startCommand } from '../support/daemon.ts'
 import { guardedRoutes } from '../support/daemon-routes.ts'
@@ -62,6 +62,17 @@ phases:
     expect(await said()).toBe(`of the caller\n${here}\n`)
     expect(await said('--workspace', './work')).toBe(`of the caller\n${here}/work\n`)
     expect(await said('--workspace', 'work')).toBe(`of the caller\n${here}/work\n`)
+    // `files/` names a folder of the run, unless it is a folder of the caller.
+    mkdirSync(join(here, 'files'))
+    copyFileSync(join(here, 'note.txt'), join(here, 'files/note.txt'))
+    const { stdout } = await command(['run', '.', '-i', 'note=files/note.txt', '--json'], { home, cwd: here })
+    expect(JSON.parse(stdout).outputs.said).toBe(`of the caller\n${here}\n`)
+    const missing = await command(['run', '.', '-i', 'note=notes.txt'], { home, cwd: here })
+    expect(missing).toMatchObject({
+      code: 2,
+      stdout: '',
+      stderr: `error  input note: there is no file ${here}/notes.txt\n`,
+    })
   })
 
   test('what is invalid exits 2, every mistake with its place', async () => {

@@ -83,6 +83,9 @@ describe('one mistake, marked by »', () => {
     [[`name: a, timeout: »5x, ${EXEC}`], 'expected a duration such as 90s, 5m or 2h, not the text "5x"'],
     [[`name: a, always: »yes, ${EXEC}`], 'expected true or false, not the text "yes"'],
     [[`name: a, »dependson: [], ${EXEC}`], 'unknown field `dependson` (did you mean `depends_on`?)'],
+    [[`name: a, »needs: [], ${EXEC}`], 'unknown field `needs` (did you mean `depends_on`?)'],
+    [['name: a, agent: exec, commands: [{ name: c, »script: x, run: x }]'], 'unknown field `script` (did you mean `run`?)'],
+    [['name: a, agent: exec, commands: [{ name: c, run: x }], »if: x'], 'unknown field `if` (did you mean `when`?)'],
     [[`name: a, timeout: »'{{ inputs.t }}', ${EXEC}`], 'templates are not read here'],
     [[`name: a, when: '»1 + 1', ${EXEC}`], '`when` must give a bool, but this gives int'],
     [[`name: a, when: '{{ »1 }}', ${EXEC}`], '`when` must give a bool, but this gives int'],
@@ -311,12 +314,36 @@ describe('one mistake, marked by »', () => {
     ],
     [['name: a, agent: chat, notify: { on_fail: { when: »1 + 1 } }'], '`when` must give a bool, but this gives int'],
     [['»name: a, notify: [on_fail]'], '`agent` is missing'],
+    [['name: a, type: gate, »approval: {}, review: { prompt: x }'], 'unknown field `approval` (did you mean `review`?)'],
   ]
   test.each(cases)('%s', async (lines, problem) => {
     const others = { 'c/team.yml': phasesOf(`name: a, ${EXEC}`) }
     const { text, place } = unmark(phasesOf(...lines))
     expect(await problems(text, others)).toEqual([`${place} ${problem}`])
   })
+})
+
+test('a phase of another pipeline, without an agent, has its other mistakes reported too', async () => {
+  expect(await problems(phasesOf('name: a, needs: [b], if: x, steps: []', `name: b, ${EXEC}`))).toEqual([
+    '4:5 `agent` is missing',
+    '4:16 unknown field `needs` (did you mean `depends_on`?)',
+    '4:28 unknown field `if` (did you mean `when`?)',
+    '4:35 unknown field `steps` (did you mean `commands`?)',
+  ])
+})
+
+test('what an input or a phase can never be', async () => {
+  const text = `${HEAD}inputs: [{ name: n, type: number }, { name: s }]
+phases:
+  - { name: a, when: "inputs.n == '3'", ${EXEC} }
+  - { name: b, depends_on: [a], when: "phases.a.state == 'success'", ${EXEC} }
+  - { name: c, when: inputs.s, ${EXEC} }
+`
+  expect(await problems(text)).toEqual([
+    '5:35 input `n` is a number and is compared with text here',
+    expect.stringContaining('6:58 a phase is never `success` (did you mean `completed`?)'),
+    '7:22 `when` must give a bool, but this gives string',
+  ])
 })
 
 describe('inputs and outputs', () => {

@@ -110,7 +110,10 @@ describe('mistakes', () => {
     ['inputs.s.foo(', 13, 'the expression ends too early'],
     ['{[1]: 2}', 0, "a map's key must be a text, a whole number or a bool"],
     ['cel.bind(a, {1: 1}, cel.bind(b, {a: a}, b))', 0, "a map's key must be a text, a whole number or a bool"],
-    ['"a" + 1', 0, 'no such overload: string + int'],
+    ['"a" + 1', 0, 'no such overload: string + int: put the number into `string(…)`'],
+    ['1 > "3"', 0, 'no such overload: int > string: put the text into `double(…)`'],
+    ['null > 3', 0, 'no such overload: null > int: one side is null: `a.?b.orValue(0)` gives a value instead'],
+    ['[1] > 3', 0, 'no such overload: list<int> > int'],
     ["inputs.list.join('\n')", 18, NEWLINE],
     ['inputs.list.join("\n")', 18, NEWLINE],
     ['inputs.s.double()', 0, "found no matching overload for 'dyn.double()': write `double(x)`, not `x.double()`"],
@@ -165,6 +168,59 @@ describe('mistakes', () => {
   ]
   test.each(cases)('%s', (text, offset, message) => {
     expect(parseExpression(text, names).mistakes).toEqual([{ offset, message }])
+  })
+
+  const types = new Map(Object.entries({ n: 'number', s: 'string', list: 'list', o: 'object' } as const))
+  const STATES = 'its states are pending, running, awaiting_input, completed, failed, skipped, cancelled'
+  const known: [text: string, offset: number, message: string][] = [
+    ["phases.fetch.state == 'success'", 22, `a phase is never \`success\` (did you mean \`completed\`?): ${STATES}`],
+    ["'fail' != phases.fetch.state", 0, `a phase is never \`fail\` (did you mean \`failed\`?): ${STATES}`],
+    [
+      "phases.fetch.state in ['failed', 'canceled']",
+      33,
+      `a phase is never \`canceled\` (did you mean \`cancelled\`?): ${STATES}`,
+    ],
+    ["inputs.n > '3'", 11, 'input `n` is a number and is compared with text here'],
+    ['3 == inputs.s', 0, 'input `s` is text and is compared with a number here'],
+    ['inputs.s in [true]', 13, 'input `s` is text and is compared with true or false here'],
+    [
+      'inputs.list.length > 1',
+      12,
+      'this is a list and has no `length`: the length of a text or a list is written `size(x)`',
+    ],
+    [
+      'phases.fetch.files.length',
+      19,
+      'this is a list and has no `length`: the length of a text or a list is written `size(x)`',
+    ],
+    ['inputs.n.value', 9, 'this is a number and has no `value`'],
+  ]
+  test.each(known)('%s, which can never be', (text, offset, message) => {
+    expect(parseExpression(text, { ...names, types }).mistakes).toEqual([{ offset, message }])
+    expect(parseExpression(text, names).mistakes).toEqual([])
+  })
+
+  test('what may be is no mistake', () => {
+    for (const text of [
+      "phases.fetch.state == 'completed' || phases.fetch.state != inputs.s",
+      'inputs.s == null || inputs.n > 2.5 || inputs.o.length == 3',
+      "inputs.list.exists(inputs, inputs.n == 'x')",
+      "phases.fetch.data.state == 'success'",
+    ]) {
+      expect(parseExpression(text, { ...names, types }).mistakes).toEqual([])
+    }
+  })
+
+  test('the type of a name alone', () => {
+    const typeOf = (text: string) => parseExpression(text, { ...names, types }).type
+    expect(['inputs.s', 'inputs.n', 'inputs.list', 'phases.fetch.text', 'inputs.o.a', 'item'].map(typeOf)).toEqual([
+      'string',
+      'double',
+      'list',
+      'string',
+      'dyn',
+      'dyn',
+    ])
   })
 
   test('item and index outside a map', () => {

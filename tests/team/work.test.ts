@@ -21,7 +21,7 @@ const inputs: JsonObject = {
 }
 
 async function evaluate(expression: string, more: JsonObject = {}): Promise<Json> {
-  const declared = NAMES.map(name => `{ name: ${name} }`).join(', ')
+  const declared = NAMES.map(name => `{ name: ${name}, type: ${name === 'o' ? 'object' : 'string'} }`).join(', ')
   const value = JSON.stringify(expression.includes('{{') ? expression : `{{ ${expression} }}`)
   const compiled = await team(
     `${HEAD}inputs: [${declared}]\nphases: [{ name: p, ${EXEC} }]\noutputs: [{ name: o, value: ${value} }]\n`,

@@ -1,5 +1,6 @@
 // `run PATH|TEAM`: starts a run, shows its progress, and prints its outputs.
 
+import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 import { commandLine } from '../../called-as.ts'
 import { CadreError } from '../../error.ts'
@@ -34,13 +35,21 @@ function workspaceOf(reference: string): string {
   return /^\.{1,2}$|\//.test(reference) ? resolve(reference) : reference
 }
 
-/** Makes paths of files absolute. They are relative to the caller's folder, but the run would look in its workspace. */
-function filesFromHere(fields: readonly Field[], given: JsonObject): JsonObject {
-  const files = new Set(fields.filter(({ type }) => type === 'file').map(({ name }) => name))
-  const entries = Object.entries(given).map(([name, value]) => {
-    return [name, files.has(name) && typeof value === 'string' ? resolve(value) : value]
-  })
-  return Object.fromEntries(entries)
+/**
+ * The given inputs with the paths of files as the run has to read them. They are relative to the caller's folder; in
+ * another workspace they must be absolute, and `files/` would be a folder of the run. Throws when there is no such file.
+ */
+async function filesFromHere(fields: readonly Field[], given: JsonObject, elsewhere: boolean): Promise<JsonObject> {
+  const inputs = { ...given }
+  for (const { name, type } of fields) {
+    const path = inputs[name]
+    if (type !== 'file' || typeof path !== 'string') continue
+    const whole = resolve(path)
+    if (!existsSync(whole)) throw new CadreError('invalid_request', `input ${name}: there is no file ${whole}`)
+    if (elsewhere) inputs[name] = whole
+    else if (path.startsWith('files/')) inputs[name] = `./${path}`
+  }
+  return inputs
 }
 
 export async function run(reference: string, options: RunOptions): Promise<number> {
@@ -50,7 +59,7 @@ export async function run(reference: string, options: RunOptions): Promise<numbe
     const { inputs, start: startPrepared } = await prepare(whichTeam(reference))
     const given = await readInputs(inputs, options)
     return startPrepared(runId, {
-      inputs: options.workspace === undefined ? given : filesFromHere(inputs, given),
+      inputs: await filesFromHere(inputs, given, options.workspace !== undefined),
       run_name: options.name ?? null,
       workspace: workspaceOf(options.workspace ?? '.'),
     })

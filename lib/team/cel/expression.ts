@@ -6,7 +6,8 @@ import type { ASTNode, Environment } from '@marcbachmann/cel-js'
 import type { Json } from '../../json.ts'
 import { type Evaluation, evaluateIn } from './evaluation.ts'
 import { registerFunctions } from './functions.ts'
-import { explain, inItsForm, inOneType, type Mistake, mistakeOf, withoutTexts } from './hints.ts'
+import { converted, explain, inItsForm, inOneType, type Mistake, mistakeOf, withoutTexts } from './hints.ts'
+import { typeOfName } from './known.ts'
 import { withWhatIsThere } from './lacking.ts'
 import { checkKeys, meter, stopAtRefusal } from './meter.ts'
 import { contextOf, forgiveMissing } from './reading.ts'
@@ -96,7 +97,7 @@ export function parseExpression(text: string, names: Names): Parsed {
   for (const node of survey.nodes) meter(node, keys.has(node))
   for (const access of survey.accesses) forgiveMissing(access)
   return {
-    type: check.type ?? 'dyn',
+    type: typeOfName(program.ast, names.types) ?? check.type ?? 'dyn',
     uses,
     mistakes,
     evaluate(evaluation) {
@@ -113,7 +114,7 @@ export function parseExpression(text: string, names: Names): Parsed {
 }
 
 function callMistake(error: unknown): Mistake {
-  return inItsForm(inOneType(mistakeOf(error)), () => cel().getDefinitions().functions)
+  return inItsForm(converted(inOneType(mistakeOf(error))), () => cel().getDefinitions().functions)
 }
 
 function namesAny(uses: readonly Use[], { incomplete }: Evaluation): boolean {

@@ -63,6 +63,22 @@ export function inOneType(mistake: Mistake): Mistake {
   return { ...mistake, message: `${mistake.message}: ${how}` }
 }
 
+const OPERATOR = /^no such overload: (?:dyn<)?(\w+).*? ([-+*/%]|[<>]=?) (?:dyn<)?(\w+)/
+const NUMBERS = ['int', 'uint', 'double']
+
+/** Adds to an operator between two types how one of them becomes the other. */
+export function converted(mistake: Mistake): Mistake {
+  const [, left = '', sign, right = ''] = OPERATOR.exec(mistake.message) ?? []
+  const advice = () => {
+    if (left === 'null' || right === 'null') return 'one side is null: `a.?b.orValue(0)` gives a value instead'
+    const ofBoth = (left === 'string' && NUMBERS.includes(right)) || (right === 'string' && NUMBERS.includes(left))
+    if (!ofBoth) return null
+    return sign === '+' ? 'put the number into `string(…)`' : 'put the text into `double(…)`'
+  }
+  const how = sign && advice()
+  return how ? { ...mistake, message: `${mistake.message}: ${how}` } : mistake
+}
+
 /** How a function is called: alone, or after a type of value or a namespace. */
 export type Callable = { name: string; receiverType: string | null }
 

@@ -6,6 +6,7 @@ import { oneLine } from '../../one-line.ts'
 import { didYouMean } from '../../spelling.ts'
 import type { Scope } from '../model/model.ts'
 import type { Mistake } from './hints.ts'
+import { lengthHint } from './known.ts'
 import type { Access } from './survey.ts'
 
 /** Maximum numbers of names, and of characters of what the phase said. */
@@ -28,6 +29,7 @@ export function withWhatIsThere(mistake: Mistake, accesses: readonly Access[], s
     if (there !== null) return { ...mistake, message: `${mistake.message}${there}` }
   }
   if (key === undefined) return mistake
+  if (key === 'length') return { ...mistake, message: `${mistake.message}${lengthHint(key)}` }
   // Probably in an item of a list of one of the phases.
   const named = new Set(accesses.flatMap(({ root, keys }) => (root === 'phases' ? keys.slice(0, 1) : [])))
   const said = [...named].map(name => [name, quoted(scope.phase(name).text)]).filter(([, text]) => text !== '')
@@ -54,7 +56,7 @@ function dataThere(scope: Scope, phase: string, path: readonly string[]): string
   const more = names.length > NAMES ? ` and ${names.length - NAMES} more` : ''
   const nothing = owner === null ? 'is null' : 'has no fields'
   const has = names.length > 0 ? `has ${names.slice(0, NAMES).join(', ')}${more}` : nothing
-  return `${didYouMean(key, names)}: ${place} of phase ${phase} ${has} ${quoted(text)}`.trimEnd()
+  return `${lengthHint(key) || didYouMean(key, names)}: ${place} of phase ${phase} ${has} ${quoted(text)}`.trimEnd()
 }
 
 function filesThere(scope: Scope, phase: string, index: number): string | null {

@@ -2,9 +2,11 @@
 
 import type { ASTNode } from '@marcbachmann/cel-js'
 import { messageOf } from '../../error.ts'
-import { didYouMean } from '../../spelling.ts'
+import { didYouMean, type OtherNames } from '../../spelling.ts'
 import { NAMESPACES, unknownFunction } from './calls.ts'
 import type { Mistake } from './hints.ts'
+import { fieldOfPlain, type InputTypes, neverTrue } from './known.ts'
+import { type Key, type Path, pathOf } from './path.ts'
 import { checkPattern, patternOf } from './regex.ts'
 import type { Work } from './work.ts'
 
@@ -20,6 +22,8 @@ export interface Names {
   only?: { roots: readonly string[]; why: string }
   /** Inputs of type file that become absolute paths here. Set only where `file()` may be called. */
   files?: ReadonlySet<string>
+  /** The declared types of the inputs. Set where what can never be true is a mistake. */
+  types?: InputTypes
   /** The budget that all regular expressions of a file share. */
   patterns?: Work
 }
@@ -47,22 +51,14 @@ const ROOTS = ['inputs', 'phases', 'item', 'index', 'run', 'secrets']
 const TYPES = ['bool', 'int', 'uint', 'double', 'string', 'bytes', 'list', 'map', 'null_type', 'type']
 const LOOPS = new Set([...['all', 'exists', 'exists_one', 'map', 'filter'], ...['sortBy', 'optMap', 'optFlatMap']])
 
-/** Names in other pipelines and languages, and their names here. */
-const FOREIGN: Record<string, string> = {
-  steps: 'phases',
-  needs: 'phases',
-  jobs: 'phases',
-  tasks: 'phases',
-  params: 'inputs',
-  parameters: 'inputs',
-  vars: 'inputs',
-  args: 'inputs',
-  loop: 'item',
-  None: 'null',
-  nil: 'null',
-  undefined: 'null',
-  True: 'true',
-  False: 'false',
+/** The names in other pipelines and languages. */
+const OTHER_NAMES: OtherNames = {
+  phases: ['steps', 'needs', 'jobs', 'tasks'],
+  inputs: ['params', 'parameters', 'vars', 'args'],
+  item: ['loop'],
+  null: ['None', 'nil', 'undefined'],
+  true: ['True'],
+  false: ['False'],
 }
 
 const SECRETS_PLACE =
@@ -85,6 +81,7 @@ export class Survey {
   visit(node: ASTNode, bound: readonly string[]): void {
     this.nodes.push(node)
     this.#pattern(patternOf(node))
+    if (this.#names.types) this.mistakes.push(...neverTrue(node, this.#names.types, bound))
     const path = pathOf(node)
     if (path) {
       if (!bound.includes(path.root)) this.#name(path)
@@ -167,6 +164,8 @@ export class Survey {
           this.#mistake(second.offset, unknownField('a phase', second, PHASE_FIELDS))
         } else this.uses.push({ kind: 'phase', name: first.name, offset: first.offset })
     }
+    const plain = this.#names.types && fieldOfPlain(path, this.#names.types)
+    if (plain) this.mistakes.push(plain)
     remember(this.reads, [root, ...keys.map(key => key.name)])
     for (const [at, { node }] of keys.entries()) {
       this.accesses.push({ node, root, keys: keys.slice(0, at + 1).map(key => key.name) })
@@ -187,8 +186,8 @@ export class Survey {
       name =>
         (this.#names.item || (name !== 'item' && name !== 'index')) && (this.#names.secrets || name !== 'secrets'),
     )
-    const foreign = Object.hasOwn(FOREIGN, root) ? ` (did you mean \`${FOREIGN[root]}\`?)` : didYouMean(root, known)
-    return `unknown name \`${root}\`${foreign}: there are ${known.join(', ')}`
+    const near = didYouMean(root, [...known, 'null', 'true', 'false'], OTHER_NAMES)
+    return `unknown name \`${root}\`${near}: there are ${known.join(', ')}`
   }
 
   #mistake(offset: number, message: string): void {
@@ -202,31 +201,6 @@ function unknownField(of: string, { name }: Key, known: readonly string[]): stri
 
 function isNode(value: unknown): value is ASTNode {
   return typeof value === 'object' && value !== null && 'op' in value
-}
-
-interface Key {
-  name: string
-  offset: number
-  node: ASTNode
-}
-
-interface Path {
-  root: string
-  offset: number
-  keys: Key[]
-}
-
-/** `a.b['c'].?d` as a root and its keys; null when it is not reached by names alone. */
-function pathOf(node: ASTNode): Path | null {
-  if (node.op === 'id') return { root: node.args, offset: node.start, keys: [] }
-  if (node.op !== '.' && node.op !== '.?' && node.op !== '[]' && node.op !== '[?]') return null
-  const [left, right] = node.args as [ASTNode, string | ASTNode]
-  const name = typeof right === 'string' ? right : right.op === 'value' ? right.args : null
-  if (typeof name !== 'string') return null
-  const path = pathOf(left)
-  if (!path) return null
-  path.keys.push({ name, offset: typeof right === 'string' ? node.pos : right.start, node })
-  return path
 }
 
 function remember(reads: Map<string, Read>, [key, ...rest]: string[]): void {

@@ -9,6 +9,7 @@ import { compileEntry } from '../cel/cel.ts'
 import type { AgentCall } from '../model/model.ts'
 import { field, itemsOf, type Mapping, type Node, textOf } from '../yaml/yaml.ts'
 import { type Compilation, checkAgainst, only, siteOf } from './compilation.ts'
+import { OTHER_FIELDS } from './other-fields.ts'
 import { closedObject, entryList, ownFields, PHASE_FIELDS } from './schema.ts'
 
 /** The name of an agent without its account: `issues@eu` is the agent `issues` with other settings. */
@@ -98,12 +99,13 @@ const OPEN = Type.Object(
 
 /**
  * Without the agent its fields are not known, but a field whose name is close to a common one is reported as a
- * misspelling.
+ * misspelling, and so are names of other pipelines where no agent is named that could have them.
  */
 function checkSpelling(compilation: Compilation, node: Mapping): void {
   const core = [...Object.keys(PHASE_FIELDS.standard), 'sources', 'target_entries', 'commands']
+  const others = node.entries.has('agent') ? {} : OTHER_FIELDS
   for (const [key, entry] of node.entries) {
-    const near = core.includes(key) ? '' : didYouMean(key, core)
+    const near = core.includes(key) ? '' : didYouMean(key, core, others)
     if (near) compilation.source.report(entry.key, `unknown field \`${key}\`${near}`)
   }
 }

@@ -7,6 +7,7 @@ import type { Json } from '../../json.ts'
 import { didYouMean, listed } from '../../spelling.ts'
 import { COMMAND_TEXT, hasTemplate } from '../cel/cel.ts'
 import { kindOf, type Mapping, type Node, type Place, type Scalar } from '../yaml/yaml.ts'
+import { OTHER_FIELDS } from './other-fields.ts'
 
 /** The parts of JSON Schema that are checked. The `x-` keywords are our own. */
 interface JsonSchema {
@@ -132,7 +133,7 @@ function checkObject(node: Mapping, rule: JsonSchema, templates: Templates): Fin
   for (const [key, { key: place, node: value }] of node.entries) {
     const schema = Object.hasOwn(properties, key) ? properties[key]! : schemaOfOther(rule, key)
     if (schema === null) {
-      const near = didYouMean(key, Object.keys(properties))
+      const near = didYouMean(key, Object.keys(properties), OTHER_FIELDS)
       const known = Object.keys(properties).length > 0 && !near ? `: there are ${listed(Object.keys(properties))}` : ''
       found.push({ place, message: `unknown field \`${key}\`${near}${known}` })
     } else if (schema !== true && !(key === 'ref' && isNumber(value) && accepts(schema as JsonSchema, 'string'))) {

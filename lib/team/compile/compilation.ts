@@ -3,7 +3,7 @@
 import type { TSchema } from 'typebox'
 import type { AgentDefinition } from '../../agent/define.ts'
 import { parseDuration } from '../../duration.ts'
-import type { Names, Site, Use, Work } from '../cel/cel.ts'
+import type { InputTypes, Names, Site, Use, Work } from '../cel/cel.ts'
 import type { Source } from '../yaml/yaml.ts'
 import { type Mapping, type Node, type Place, textOf } from '../yaml/yaml.ts'
 import { checkValue } from './check.ts'
@@ -26,6 +26,8 @@ export interface Compilation {
   refs: Readonly<Record<string, string>>
   phases: ReadonlySet<string>
   inputs: ReadonlySet<string>
+  /** The declared types of the inputs. Null when the team was checked before. */
+  types: InputTypes | null
   /** Names of inputs that are secret. */
   secrets: ReadonlySet<string>
   /** Names of inputs of type file. */
@@ -55,13 +57,14 @@ export function siteOf(
   by: string | null,
   options: { item?: boolean; secrets?: boolean; onInput?: (name: string, place: Place) => void } = {},
 ): Site {
-  const { phases, inputs, files, patterns } = compilation
+  const { phases, inputs, types, files, patterns } = compilation
   const names: Names = {
     phases,
     inputs,
     patterns,
     item: options.item ?? false,
     secrets: options.secrets ?? false,
+    ...(types && { types }),
   }
   const used = (use: Use, place: Place): void => {
     if (use.kind === 'phase') compilation.uses.push({ name: use.name, by, place })

@@ -57,6 +57,7 @@ export function compileTeam(source: Source, root: Node, { agents, refs }: Compil
     refs,
     phases: new Set(names.filter(name => name !== '')),
     inputs: new Set(inputs.map(input => input.name)),
+    types: agents && new Map(inputs.map(input => [input.name, input.type])),
     secrets: new Set(inputs.filter(input => input.secret).map(input => input.name)),
     files: new Set(inputs.filter(input => input.type === 'file').map(input => input.name)),
     namedSecrets: new Set(),

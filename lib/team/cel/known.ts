@@ -1,0 +1,128 @@
+// What is known of values before a run: the states that a phase can have, and the declared types of inputs. A
+// comparison that is never true, and a field of a value that has none, are reported when a team is read.
+
+import type { ASTNode } from '@marcbachmann/cel-js'
+import { didYouMean, type OtherNames } from '../../spelling.ts'
+import { PHASE_STATES } from '../../wire/states.ts'
+import type { FieldType } from '../model/compiled-team.ts'
+import type { Mistake } from './hints.ts'
+import { type Path, pathOf } from './path.ts'
+
+/** The declared types of the inputs, by name. */
+export type InputTypes = ReadonlyMap<string, FieldType>
+
+type Kind = 'text' | 'a number' | 'true or false' | 'a list' | 'an object'
+
+const KINDS: Readonly<Record<FieldType, Kind>> = {
+  string: 'text',
+  file: 'text',
+  number: 'a number',
+  boolean: 'true or false',
+  list: 'a list',
+  object: 'an object',
+}
+
+/** The fields of a phase that have no fields of their own. */
+const PLAIN: Readonly<Record<string, Kind>> = { state: 'text', reason: 'text', text: 'text', files: 'a list' }
+
+const EQUALITIES = ['==', '!=']
+const ORDERS = ['<', '<=', '>', '>=']
+
+/** The names of the states in other pipelines. */
+const OTHER_STATES: OtherNames = {
+  completed: ['success', 'succeeded', 'successful', 'passed', 'pass', 'done', 'finished', 'ended', 'ok', 'green'],
+  failed: ['failure', 'fail', 'error', 'errored', 'red', 'timeout', 'timed_out'],
+  cancelled: ['aborted', 'stopped'],
+  skipped: ['skip'],
+}
+
+/** The mistakes of a comparison with a literal. Of states, those for which it is known what was meant. `bound` has the variables of the loops around it. */
+export function neverTrue(node: ASTNode, types: InputTypes, bound: readonly string[]): Mistake[] {
+  const sides = sidesOf(node)
+  if (!sides) return []
+  return sides.flatMap(([side, literal]) => {
+    const path = pathOf(side)
+    const mistake = path && !bound.includes(path.root) ? differs(path, literal, types, node.op) : null
+    return mistake ? [{ offset: literal.start, message: mistake }] : []
+  })
+}
+
+/** What is compared with what: both ways round, and with each item of a list after `in`. */
+function sidesOf({ op, args }: ASTNode): [side: ASTNode, literal: ASTNode][] | null {
+  if (EQUALITIES.includes(op) || ORDERS.includes(op)) {
+    const [left, right] = args as [ASTNode, ASTNode]
+    return [
+      [left, right],
+      [right, left],
+    ]
+  }
+  if (op !== 'in') return null
+  const [item, list] = args as [ASTNode, ASTNode]
+  return list.op === 'list' ? (list.args as ASTNode[]).map(each => [item, each]) : null
+}
+
+function differs({ root, keys }: Path, literal: ASTNode, types: InputTypes, op: string): string | null {
+  const [first, second] = keys
+  const kind = kindOf(literal)
+  if (root === 'phases' && keys.length === 2 && second!.name === 'state' && !ORDERS.includes(op)) {
+    const { args: state } = literal
+    if (kind !== 'text' || PHASE_STATES.includes(state as never)) return null
+    const hint = didYouMean(String(state).toLowerCase(), PHASE_STATES, OTHER_STATES)
+    return hint && `a phase is never \`${state}\`${hint}: its states are ${PHASE_STATES.join(', ')}`
+  }
+  const type = root === 'inputs' && keys.length === 1 ? types.get(first!.name) : undefined
+  if (!type || !kind || kind === KINDS[type]) return null
+  return `input \`${first!.name}\` is ${KINDS[type]} and is compared with ${kind} here`
+}
+
+function kindOf(literal: ASTNode): Kind | null {
+  if (literal.op === 'list') return 'a list'
+  if (literal.op === 'map') return 'an object'
+  if (literal.op !== 'value') return null
+  switch (typeof literal.args) {
+    case 'string':
+      return 'text'
+    case 'bigint':
+    case 'number':
+      return 'a number'
+    case 'boolean':
+      return 'true or false'
+    default:
+      return null
+  }
+}
+
+/** The mistake of reading a field of a value that has none; null where the value may have it. */
+export function fieldOfPlain({ root, keys }: Path, types: InputTypes): Mistake | null {
+  const [first, second, third] = keys
+  const type = root === 'inputs' ? types.get(first?.name ?? '') : undefined
+  const [kind, key] =
+    root === 'phases'
+      ? [PLAIN[second?.name ?? ''], third]
+      : [type && type !== 'object' ? KINDS[type] : undefined, second]
+  if (!kind || !key) return null
+  return { offset: key.offset, message: `this is ${kind} and has no \`${key.name}\`${lengthHint(key.name)}` }
+}
+
+const CEL_TYPES: Readonly<Record<Kind, string>> = {
+  text: 'string',
+  'a number': 'double',
+  'true or false': 'bool',
+  'a list': 'list',
+  'an object': 'map',
+}
+
+/** CEL's name of the type of an expression that is only a name; null when that is not known before a run. */
+export function typeOfName(node: ASTNode, types: InputTypes | undefined): string | null {
+  const path = types && pathOf(node)
+  const [first, second, ...more] = path?.keys ?? []
+  if (!first || more.length > 0) return null
+  if (path!.root === 'phases') return second && second.name in PLAIN ? CEL_TYPES[PLAIN[second.name]!] : null
+  const type = path!.root === 'inputs' && !second ? types!.get(first.name) : undefined
+  return type ? CEL_TYPES[KINDS[type]] : null
+}
+
+/** How the length of a value is written, for somebody who looked for a field with that name. */
+export function lengthHint(key: string): string {
+  return key === 'length' ? ': the length of a text or a list is written `size(x)`' : ''
+}
