@@ -83,9 +83,12 @@ export function problems(schema: TSchema, value: unknown): Detail[] {
   return [...found].map(([path, message]) => ({ path, message }))
 }
 
+/** The bounds that a value can exceed although it has the form of a branch of a union. */
+const BOUNDS = ['minLength', 'maxLength', 'minItems', 'maxItems']
+
 /**
- * The branches of a union contradict each other, so only the union itself is reported. If a value matches the form of
- * one branch and has a problem further down, that problem is reported instead.
+ * The branches of a union contradict each other, so only the union itself is reported. If a value has the form of
+ * one branch, and is too long or has a problem further down, that problem is reported instead.
  */
 function withoutBranches(all: TLocalizedValidationError[]): TLocalizedValidationError[] {
   let errors = all
@@ -99,7 +102,9 @@ function withoutBranches(all: TLocalizedValidationError[]): TLocalizedValidation
       ),
       error => error.schemaPath.slice(`${schemaPath}/${keyword}/`.length).split('/', 1)[0],
     )
-    const meant = [...branches.values()].filter(those => those.every(({ instancePath }) => instancePath !== at))
+    const meant = [...branches.values()].filter(those =>
+      those.every(({ instancePath, keyword }) => instancePath !== at || BOUNDS.includes(keyword)),
+    )
     const kept = new Set(meant.length === 1 ? meant[0] : [union])
     const dropped = new Set([union, ...[...branches.values()].flat()]).difference(kept)
     errors = errors.filter(error => !dropped.has(error))

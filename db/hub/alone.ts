@@ -5,15 +5,15 @@ import { Database } from 'bun:sqlite'
 import { closeSync, mkdirSync, openSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { CadreError } from '../../lib/error.ts'
-import { isPostgres } from './store.ts'
+import { isPostgres, unopened } from './store.ts'
 
-/** Holds the database at `location` for this process. Throws `conflict` while another hub serves it. */
+/**
+ * Holds the database at `location` for this process. Throws `conflict` while another hub serves it, and `unavailable`
+ * when its folder cannot be used.
+ */
 export function serveAlone(location: string): { release(): void } {
   if (isPostgres(location)) return { release() {} }
-  const file = `${location}.lock`
-  mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
-  closeSync(openSync(file, 'a', 0o600))
-  const lock = new Database(file)
+  const lock = openLock(location)
   try {
     lock.run('BEGIN EXCLUSIVE')
   } catch (cause) {
@@ -25,4 +25,15 @@ export function serveAlone(location: string): { release(): void } {
     )
   }
   return { release: () => lock.close() }
+}
+
+function openLock(location: string): Database {
+  const file = `${location}.lock`
+  try {
+    mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
+    closeSync(openSync(file, 'a', 0o600))
+    return new Database(file)
+  } catch (cause) {
+    throw unopened(location, cause)
+  }
 }

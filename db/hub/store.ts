@@ -67,10 +67,14 @@ export async function openStore(location: string): Promise<Store> {
   try {
     return await (isPostgres(location) ? openPostgres(location) : openSqlite(location))
   } catch (cause) {
-    if (cause instanceof CadreError) throw cause
-    const why = messageOf(cause).split('\n', 1)[0]
-    throw new CadreError('unavailable', `the database ${shownPlace(location)} cannot be opened: ${why}`, { cause })
+    throw cause instanceof CadreError ? cause : unopened(location, cause)
   }
+}
+
+/** The error that the database at `location` cannot be opened. */
+export function unopened(location: string, cause: unknown): CadreError {
+  const why = messageOf(cause).split('\n', 1)[0]
+  return new CadreError('unavailable', `the database ${shownPlace(location)} cannot be opened: ${why}`, { cause })
 }
 
 /** Without the password, which an address may contain. */

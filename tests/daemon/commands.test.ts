@@ -86,6 +86,20 @@ phases:
     expect((await command(['walk'], { home })).code).toBe(2)
   })
 
+  test.each([
+    [['run', '.', '--name', ''], 'Expected a name of 1 to 200 characters'],
+    [['run', '.', '--name', 'x'.repeat(201)], 'Expected a name of 1 to 200 characters'],
+    [['why', '01a20'], '01a20 is too short: give at least six characters of the id'],
+    [['decide', '01a20', 'approve'], '01a20 is too short'],
+    [['help', 'nope'], "unknown command 'nope'"],
+    [['help', 'agent', 'nope'], "unknown command 'nope' of agent"],
+    [['login', 'ada', '--hub', 'ftp://hub.example.com'], 'expected the address of a hub'],
+  ])('%j exits 2 and says what is expected', async (args, told) => {
+    const { code, stdout, stderr } = await command(args, { home: folder() })
+    expect([code, stdout]).toEqual([2, ''])
+    expect(stderr).toContain(told)
+  })
+
   test('a path that cannot be used exits 2 and is named', async () => {
     const home = folder()
     const inFile = join(files({ 'team.yml': HELLO }), 'team.yml', 'x')

@@ -23,6 +23,12 @@ describe('a value that fits no branch of a union', () => {
       '/a~1b/3 must be a number or "*"',
     ])
   })
+  test('or which bound it exceeds of the one branch that it has the form of', () => {
+    const name = Type.Union([Type.String({ minLength: 1, maxLength: 3 }), Type.Null()])
+    expect(said(name, '')).toEqual(['/a~1b must not be empty'])
+    expect(said(name, 'abcd')).toEqual(['/a~1b must have at most 3 characters'])
+    expect(said(name, 7)).toEqual(['/a~1b must be a string or null'])
+  })
   test('or what is wrong inside of the one branch that it has the form of', () => {
     expect(problems(Permissions, { domains: { orgs: [1, 0], realms: '+' }, access: {} })).toEqual([
       { path: '/domains/orgs/1', message: 'must be at least 1' },

@@ -205,7 +205,10 @@ test.each([
 })
 
 test.each([
-  [['frob'], 2, 'frob'],
+  [['frob'], 2, "unknown command 'frob'"],
+  [['usr'], 2, '(did you mean `user`?)'],
+  [['help', 'frob'], 2, "unknown command 'frob'"],
+  [['user', 'list', '--database', '/nowhere/hub.db'], 2, 'there is no database /nowhere/hub.db: check --database'],
   [['user', 'frob'], 2, 'unknown'],
   [['serve', '--port', 'many'], 2, 'whole number'],
   [['user', 'add', 'UPPER'], 2, 'UPPER is not a valid user name; it must match '],
@@ -223,6 +226,7 @@ mkdirSync(FOLDER)
 test.each([
   ['postgress://hub:s3cret@db.example.com/hub', 2, 'got an address that begins with postgress:'],
   [FOLDER, 1, `the database ${FOLDER} cannot be opened: EISDIR`],
+  ['/proc/none/hub.db', 1, 'the database /proc/none/hub.db cannot be opened: ENOENT'],
   [FILE, 1, `the database ${FILE} cannot be opened: file is not a database`],
   ['postgres://hub:s3cret@127.0.0.1:9/hub', 1, 'the database postgres://127.0.0.1:9/hub cannot be opened'],
 ])('a hub told to use %s says in one line why it cannot', async (location, code, why) => {

@@ -24,6 +24,9 @@ beforeAll(async () => {
     'beside/team.yml': leaf(),
     'linked/team.yml': caller('./out'),
     'bytes/team.yml': '',
+    'misnamed/team.yaml': leaf(),
+    'calls/team.yml': caller('./below'),
+    'calls/below/team.yaml': leaf(),
   }
   for (const [path, text] of Object.entries(files)) await Bun.write(join(root, path), text)
   await Bun.write(join(root, 'bytes/team.yml'), new Uint8Array([0xff, 0xfe, 0x00]))
@@ -51,6 +54,15 @@ describe('on disk', () => {
       { file: 'sub/team.yml', message: 'this path must stay inside the package' },
     ])
     expect(await load('linked')).toMatchObject([{ message: 'there is no team.yml in out' }])
+  })
+
+  test('team.yaml is named where team.yml is missing', async () => {
+    const load = (name: string) => loadBundle(join(root, name), { agents: lookup }).catch((caught: Error) => caught)
+    const wrong = `there is no team.yml in ${join(root, 'misnamed')}: rename its team.yaml`
+    expect(await load('misnamed')).toMatchObject({ code: 'invalid_request', message: wrong })
+    expect(problemsOf(await load('calls'))).toMatchObject([
+      { message: 'there is no team.yml in below: rename its team.yaml' },
+    ])
   })
 
   test.each(['empty', 'missing', 'bytes'])('%s is refused', async name => {

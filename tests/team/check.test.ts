@@ -84,7 +84,10 @@ describe('one mistake, marked by »', () => {
     [[`name: a, always: »yes, ${EXEC}`], 'expected true or false, not the text "yes"'],
     [[`name: a, »dependson: [], ${EXEC}`], 'unknown field `dependson` (did you mean `depends_on`?)'],
     [[`name: a, »needs: [], ${EXEC}`], 'unknown field `needs` (did you mean `depends_on`?)'],
-    [['name: a, agent: exec, commands: [{ name: c, »script: x, run: x }]'], 'unknown field `script` (did you mean `run`?)'],
+    [
+      ['name: a, agent: exec, commands: [{ name: c, »script: x, run: x }]'],
+      'unknown field `script` (did you mean `run`?)',
+    ],
     [['name: a, agent: exec, commands: [{ name: c, run: x }], »if: x'], 'unknown field `if` (did you mean `when`?)'],
     [[`name: a, timeout: »'{{ inputs.t }}', ${EXEC}`], 'templates are not read here'],
     [[`name: a, when: '»1 + 1', ${EXEC}`], '`when` must give a bool, but this gives int'],
@@ -314,7 +317,10 @@ describe('one mistake, marked by »', () => {
     ],
     [['name: a, agent: chat, notify: { on_fail: { when: »1 + 1 } }'], '`when` must give a bool, but this gives int'],
     [['»name: a, notify: [on_fail]'], '`agent` is missing'],
-    [['name: a, type: gate, »approval: {}, review: { prompt: x }'], 'unknown field `approval` (did you mean `review`?)'],
+    [
+      ['name: a, type: gate, »approval: {}, review: { prompt: x }'],
+      'unknown field `approval` (did you mean `review`?)',
+    ],
   ]
   test.each(cases)('%s', async (lines, problem) => {
     const others = { 'c/team.yml': phasesOf(`name: a, ${EXEC}`) }

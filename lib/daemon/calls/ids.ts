@@ -20,7 +20,7 @@ const inHome =
 
 /**
  * The id of a run; `last` is the newest top run. When a top run and runs below it begin alike, the top run is meant.
- * Throws `not_found`, and `invalid_request` for a beginning that several have. Other text is returned as it is.
+ * Throws `not_found`, and `invalid_request` for a beginning that several have or that is too short. Other text is returned as it is.
  */
 export function runIdOf(home: string, typed: string): Promise<string> {
   return runIdAt(inHome(home), `in ${home}`, typed)
@@ -35,6 +35,7 @@ export async function runIdAt(ask: Ask, where: string, typed: string): Promise<s
     throw new CadreError('not_found', `nothing has run ${where} yet`)
   }
   if (WHOLE.test(asked)) return asked
+  refuseShort(asked)
   if (!BEGINNING.test(asked)) return typed
   return ask(callee => runBeginning(callee, asked))
 }
@@ -56,6 +57,7 @@ async function runBeginning(callee: Callee, begins: string): Promise<string> {
 /** The id of a review; `last` is the newest that nobody has answered. Throws like `runIdAt`. */
 export async function reviewIdAt(ask: Ask, typed: string): Promise<string> {
   const begins = typed.toLowerCase()
+  refuseShort(begins)
   if (typed !== 'last' && (WHOLE.test(begins) || !BEGINNING.test(begins))) return typed
   const filter = typed === 'last' ? { state: 'pending' } : { begins }
   const { reviews, total } = await ask(all => all.call(ListReviews, { ...filter, limit: NAMED }))
@@ -69,6 +71,11 @@ export async function reviewIdAt(ask: Ask, typed: string): Promise<string> {
   if (typed === 'last' || total === 1) return found.id
   const ids = reviews.map(({ id, phase }) => `${id} (${phase})`)
   throw several('reviews', begins, ids, total)
+}
+
+function refuseShort(begins: string): void {
+  if (!/^[0-9a-f]{1,5}$/.test(begins)) return
+  throw new CadreError('invalid_request', `${begins} is too short: give at least six characters of the id`)
 }
 
 function several(what: string, begins: string, ids: readonly string[], total: number): CadreError {

@@ -23,6 +23,12 @@ export function hubAddressIn(text: string): string {
   throw new InvalidArgumentError(`Expected an address such as https://hub.example.com. Write \`${text} --hub\`?`)
 }
 
+/** The name of a run, whose length the daemon and the hub limit. */
+export function runName(text: string): string {
+  if (text.length >= 1 && text.length <= 200) return text
+  throw new InvalidArgumentError('Expected a name of 1 to 200 characters.')
+}
+
 /** How long a token is valid. */
 export function days(text: string): number {
   const value = Number(text)

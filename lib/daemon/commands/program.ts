@@ -2,7 +2,7 @@
 
 import { Command, CommanderError } from 'commander'
 import { calledAs, isCadre } from '../../called-as.ts'
-import { didYouMean } from '../../spelling.ts'
+import { addHelp, refuseWords } from '../../command-words.ts'
 import { refuseSessionForm } from '../api-key.ts'
 import { refuseForeignEnvironment } from '../own-environment.ts'
 import type { ServeFlags } from '../serve.ts'
@@ -55,6 +55,7 @@ export async function runCommand(
   addTeamCommands(program, act)
   addMachineCommands(program, act)
   serveWith(serve)
+  addHelp(program)
   addMore(program, act)
   addExamples(program)
   try {
@@ -91,12 +92,7 @@ function serveWith(serve: (flags: ServeFlags) => Promise<void>): void {
     .option('--port <number>', 'port to listen on, 0 for any free port (CADRE_DAEMON_PORT, default 7401)')
     .allowExcessArguments()
     .action((_, command: Command) => {
-      // As the default command, `serve` also receives words that are not commands.
-      const [word] = command.args
-      if (word !== undefined) {
-        const names = program.commands.map(each => each.name())
-        program.error(`error: unknown command '${word}'${didYouMean(word, names)}`)
-      }
+      refuseWords(program, command)
       return act(() => serve(command.optsWithGlobals()))
     })
 }

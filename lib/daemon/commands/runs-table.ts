@@ -3,7 +3,7 @@
 import { type Command, Option } from 'commander'
 import { SHOWN_RUN_STATES } from '../../wire/states.ts'
 import type { Act } from './act.ts'
-import { collect, count, hubAddressIn, offset } from './options.ts'
+import { collect, count, hubAddressIn, offset, runName } from './options.ts'
 import { sinceOf as since } from './since.ts'
 
 /** From `run` to `decide`. */
@@ -15,7 +15,7 @@ export function addRunCommands(program: Command, act: Act): void {
     .description('run a team: a folder, a team.yml, or @scope/name')
     .option('-i, --input <name=value>', 'an input; name=@file reads a file, name=@- stdin', collect)
     .option('--inputs <file>', 'inputs as a JSON object')
-    .option('--name <name>', 'name of the run')
+    .option('--name <name>', 'name of the run', runName)
     .option('--workspace <folder>', 'where to work: a folder, or the name of a workspace (default: here)')
     .option('-d, --detach', 'start it in the daemon and do not follow it')
     .option('--json', 'print the run record')

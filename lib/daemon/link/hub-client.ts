@@ -24,8 +24,12 @@ export class HubClient {
   readonly url: string
   readonly #token: string | null
 
-  /** `url` is the hub's address, such as `http://127.0.0.1:7400`. */
+  /** `url` is the hub's address, such as `http://127.0.0.1:7400`. Throws `invalid_request` when it is none. */
   constructor(url: string, token: string | null) {
+    if (!/^https?:\/\/[^/]/.test(url) || !URL.canParse(url)) {
+      const why = `expected the address of a hub, such as https://hub.example.com, not ${JSON.stringify(url)}`
+      throw new CadreError('invalid_request', `${why}: check --hub, CADRE_HUB_URL or the setting hub.url`)
+    }
     this.url = url.replace(/\/+$/, '')
     this.#token = token
   }

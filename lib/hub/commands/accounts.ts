@@ -1,7 +1,8 @@
 // `bun hub.ts user …`: commands that manage accounts directly in the database. There is no public sign-up.
 
+import { existsSync } from 'node:fs'
 import { and, eq, isNull } from 'drizzle-orm'
-import { openStore } from '../../../db/hub/store.ts'
+import { isPostgres, openStore } from '../../../db/hub/store.ts'
 import { hubCommandLine } from '../../called-as.ts'
 import { CadreError } from '../../error.ts'
 import { createLog } from '../../log.ts'
@@ -13,11 +14,23 @@ import { createHub, type Hub } from '../hub.ts'
 const NAME = /^[a-z0-9][a-z0-9._-]{0,62}$/
 const SHORTEST_PASSWORD = 8
 
-/** Runs `command` on the hub of `config` and prints the text that it returns. */
-export async function onHub(config: HubConfig, command: (hub: Hub) => Promise<string>): Promise<void> {
-  const { key, home } = config
+/**
+ * Runs `command` on the hub of `config` and prints the text that it returns. Throws `not_found` when there is no
+ * database, unless the command `creates` what it needs.
+ */
+export async function onHub(
+  { key, home, database }: HubConfig,
+  command: (hub: Hub) => Promise<string>,
+  { creates = false } = {},
+): Promise<void> {
+  if (!creates && !isPostgres(database) && !existsSync(database)) {
+    throw new CadreError(
+      'not_found',
+      `there is no database ${database}: check --database, CADRE_HUB_DATABASE, CADRE_HOME`,
+    )
+  }
   const log = createLog({ level: 'error' })
-  const hub = createHub({ store: await openStore(config.database), log, key, home })
+  const hub = createHub({ store: await openStore(database), log, key, home })
   try {
     process.stdout.write(`${await command(hub)}\n`)
   } finally {

@@ -4,6 +4,7 @@
 import { Command } from 'commander'
 import { backup, restore } from '../../../db/hub/backup.ts'
 import { hubCalledAs } from '../../called-as.ts'
+import { addHelp, refuseWords } from '../../command-words.ts'
 import { CadreError } from '../../error.ts'
 import { type HubFlags, hubConfig } from '../config.ts'
 import { addAccount, listAccounts, onHub, setPassword, suspendAccount } from './accounts.ts'
@@ -36,7 +37,11 @@ function program(serve: (flags: HubFlags) => Promise<void>): Command {
     .option('--host <address>', 'address to listen on (CADRE_HUB_HOST, default 127.0.0.1)')
     .option('--port <number>', 'port to listen on, 0 for any free port (CADRE_HUB_PORT, default 7400)')
     .option(...database)
-    .action(serve)
+    .allowExcessArguments()
+    .action((flags: HubFlags, command: Command) => {
+      refuseWords(program, command)
+      return serve(flags)
+    })
 
   const user = program.command('user').description('accounts')
 
@@ -47,7 +52,7 @@ function program(serve: (flags: HubFlags) => Promise<void>): Command {
     .option(...passwordStdin)
     .option(...database)
     .action((name: string, flags: HubFlags & { admin?: boolean; passwordStdin?: boolean }) =>
-      onHub(hubConfig(flags), hub => addAccount(hub, name, flags)),
+      onHub(hubConfig(flags), hub => addAccount(hub, name, flags), { creates: true }),
     )
 
   user
@@ -90,7 +95,9 @@ function program(serve: (flags: HubFlags) => Promise<void>): Command {
       process.stdout.write(`restored ${file} to ${to}, ${await restore(to, file, flags)} bytes\n`)
     })
 
-  for (const command of [...program.commands, ...user.commands]) {
+  const explained = [...program.commands, ...user.commands]
+  addHelp(program)
+  for (const command of explained) {
     const lines = EXAMPLES[command.name()]!.map(words => `  $ ${hubCalledAs()} ${words}`)
     command.addHelpText('after', `\nExample${lines.length === 1 ? '' : 's'}:\n${lines.join('\n')}`)
   }

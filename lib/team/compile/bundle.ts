@@ -124,12 +124,14 @@ class Loader {
     if (this.#loaded.has(key)) return true
     const name = posix.join(path, file)
     const bytes = await origin.files.read(name)
-    if (!bytes && from) {
-      from.source.report(from.place, `there is no ${TEAM_FILE} in ${origin.prefix ? `${origin.prefix}: ` : ''}${path}`)
+    if (!bytes) {
+      const near = (await origin.files.read(posix.join(path, 'team.yaml'))) ? ': rename its team.yaml' : ''
+      const folder = from ? posix.join(origin.prefix, path) : (origin.files.folder ?? 'the package')
+      const message = `there is no ${file} in ${folder}${near}`
+      if (!from) throw new CadreError('invalid_request', message)
+      from.source.report(from.place, message)
       return false
     }
-    if (!bytes)
-      throw new CadreError('invalid_request', `there is no ${file} in ${origin.files.folder ?? 'the package'}`)
     const text = decode(bytes)
     const source = new Source(posix.join(origin.prefix, name), text ?? '')
     const folder = origin.local && origin.files.folder ? resolve(origin.files.folder, path) : null

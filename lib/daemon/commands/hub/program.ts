@@ -3,7 +3,7 @@
 import type { Command } from 'commander'
 import { calledAs } from '../../../called-as.ts'
 import type { Act } from '../act.ts'
-import { collect } from '../options.ts'
+import { collect, runName } from '../options.ts'
 import { sinceOf as since } from '../since.ts'
 import { add, type Entry, HELP_GROUP, inRealm, option, page } from './entry.ts'
 import { PEOPLE } from './people-table.ts'
@@ -51,7 +51,7 @@ const SINGLE: readonly Entry[] = [
     options: [
       inRealm,
       ...inputs,
-      option('--name <name>', 'name of the run'),
+      option('--name <name>', 'name of the run').argParser(runName),
       option('--workspace <name>', 'a workspace that the daemon must have'),
       option('--wait', 'follow the run to its end, and exit as it does; Ctrl-C twice cancels it'),
     ],

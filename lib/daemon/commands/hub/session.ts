@@ -16,8 +16,9 @@ export async function login(username: string, { home: given, hub, json }: Option
   const home = homeFolder(given)
   const url = hub ?? process.env.CADRE_HUB_URL
   if (!url) throw new CadreError('invalid_request', 'the hub is not known: give --hub, or set CADRE_HUB_URL')
+  const client = new HubClient(url, null)
   const password = await typedSecret(`password of ${username}: `)
-  const { token } = await new HubClient(url, null).call(CreateSession, { username, password })
+  const { token } = await client.call(CreateSession, { username, password })
   await keepSession(home, { hub: url, token })
   process.stdout.write(json ? `${JSON.stringify({ hub: url, username })}\n` : `signed in at ${url} as ${username}\n`)
 }
