@@ -124,9 +124,13 @@ export function isAllowed(host: string, address: string, allow: readonly string[
   })
 }
 
-/** Whether `entry` is valid in `network.allow`: a host name, an address or a CIDR. */
+/**
+ * Whether `entry` is valid in `network.allow`: a host name, an address or a CIDR. A name that ends in a number is an
+ * address (https://url.spec.whatwg.org/#ends-in-a-number-checker), here one with a mistake.
+ */
 export function isAllowEntry(entry: string): boolean {
-  return parseRange(entry) !== null || /^(?!-)[a-z0-9_-]+(\.[a-z0-9_-]+)*\.?$/i.test(entry)
+  if (parseRange(entry) !== null) return true
+  return !/(^|\.)[0-9]+\.?$/.test(entry) && /^(?!-)[a-z0-9_-]+(\.[a-z0-9_-]+)*\.?$/i.test(entry)
 }
 
 function parse(address: string): ipaddr.IPv4 | ipaddr.IPv6 | null {

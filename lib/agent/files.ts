@@ -229,18 +229,18 @@ function within(path: string, base: string): boolean {
 /**
  * Records the files in a phase's folder that were not written by `write`, such as those that commands of exec write to
  * CADRE_OUT. Every regular file is hashed and made durable; the records are sorted by name. Links and other special
- * files are neither followed nor recorded. With `small`, small files up to a total size are not synced but passed to
- * `small`.
+ * files are neither followed nor recorded; `leftOut` is told of each by its name in that folder. With `small`, small
+ * files up to a total size are not synced but passed to `small`.
  */
 export async function recordFiles(
   stateDir: string,
   phase: string,
-  small?: (file: SmallFile) => void,
+  { small, leftOut }: { small?: (file: SmallFile) => void; leftOut?: (name: string) => void } = {},
 ): Promise<FileRecord[]> {
   const names = ['files', phase]
   const found = await lstat(join(stateDir, ...names)).catch(() => null)
   if (!found?.isDirectory()) return []
-  const recording: Recording = { stateDir, phase, small, left: MOST_SMALL_BYTES, records: [] }
+  const recording: Recording = { stateDir, phase, small, leftOut, left: MOST_SMALL_BYTES, records: [] }
   await recordFolder(recording, names)
   return recording.records.sort((a, b) => (a.name < b.name ? -1 : 1))
 }
@@ -249,6 +249,7 @@ interface Recording {
   stateDir: string
   phase: string
   small: ((file: SmallFile) => void) | undefined
+  leftOut: ((name: string) => void) | undefined
   /** Bytes that may still be passed to `small`. */
   left: number
   records: FileRecord[]
@@ -259,12 +260,15 @@ async function recordFolder(recording: Recording, names: readonly string[]): Pro
   const folder = folders.at(-1)!
   let synced = false
   for (const entry of await readdir(folder, { withFileTypes: true })) {
-    if (entry.isDirectory()) await recordFolder(recording, [...names, entry.name])
-    if (!entry.isFile()) continue
     const path = [...names, entry.name].join('/')
-    const record = await recordFile(recording, path)
-    synced ||= record.synced
-    recording.records.push({ name: path.slice(`files/${recording.phase}/`.length), path, ...record.digest })
+    const name = path.slice(`files/${recording.phase}/`.length)
+    if (entry.isDirectory()) await recordFolder(recording, [...names, entry.name])
+    else if (!entry.isFile()) recording.leftOut?.(name)
+    else {
+      const record = await recordFile(recording, path)
+      synced ||= record.synced
+      recording.records.push({ name, path, ...record.digest })
+    }
   }
   // The commands may have removed the folder and made it again.
   forgetDurable(folders.slice(2))

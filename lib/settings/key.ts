@@ -10,7 +10,7 @@ import { problems } from '../schema.ts'
 import { didYouMean } from '../spelling.ts'
 import { labelsProblem } from './labels.ts'
 import { entryProblem, SECRET_NAME, teamsProblem } from './named.ts'
-import { isReference } from './references.ts'
+import { isReference, misspeltReference } from './references.ts'
 import { GLOBAL, leavesOf, namesAt, schemasAt, takesNames, valueAt } from './tree.ts'
 import { trustProblem } from './trust.ts'
 import { typed } from './typed.ts'
@@ -130,6 +130,8 @@ export function unknownKeys(settings: JsonObject, agents: Agents): Detail[] {
 /** The value in the form in which it is stored. Throws `invalid_request` for a value that the key does not accept. */
 export function checkValue(path: readonly string[], value: Json, agents?: Agents): Json {
   const key = path.join('.')
+  const misspelt = typeof value === 'string' ? misspeltReference(value) : null
+  if (misspelt !== null) fail(key, misspelt)
   if (key === 'network.allow') return allowList(key, value)
   if (path[0] === 'labels') return labels(path, value)
   if (key === 'packages.trust') return trustList(key, value)

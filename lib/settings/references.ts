@@ -34,6 +34,12 @@ export function isReference(value: string): boolean {
   return REFERENCE.test(value)
 }
 
+/** The problem with a text that has the form of a reference and is none; null for any other text. */
+export function misspeltReference(value: string): string | null {
+  if (isReference(value) || !/^\$\{\w*:.*\}$/s.test(value)) return null
+  return 'a reference must be ${env:NAME}, ${file:/path}, ${keychain:NAME} or ${cmd:COMMAND}'
+}
+
 function isCommand(value: string): boolean {
   return REFERENCE.exec(value)?.[3] === 'cmd'
 }
@@ -122,7 +128,10 @@ export class Lookups {
         const entries = Object.entries(value).map(([name, item]) => [name, walk(item, key ? `${key}.${name}` : name)])
         return Object.fromEntries(entries.filter(([, item]) => item !== undefined)) as JsonObject
       }
-      if (typeof value !== 'string' || !isReference(value)) return value
+      if (typeof value !== 'string') return value
+      const misspelt = misspeltReference(value)
+      if (misspelt !== null) return void failures.set(key, misspelt)
+      if (!isReference(value)) return value
       const outcome = this.#outcomes.get(value)
       if (!outcome) return unasked === 'keep' ? value : undefined
       if ('value' in outcome) return outcome.value

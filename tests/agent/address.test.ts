@@ -112,8 +112,8 @@ test('network.allow: CIDRs, addresses and names, the address in a wrapping too',
 })
 
 test('entries of network.allow are checked when they are set', () => {
-  for (const entry of ['10.0.0.0/8', 'fd00::/8', '10.1.2.3', 'wiki.corp', 'localhost'])
+  for (const entry of ['10.0.0.0/8', 'fd00::/8', '10.1.2.3', 'wiki.corp', 'localhost', 'db1', '3com.example'])
     expect(isAllowEntry(entry)).toBe(true)
-  for (const entry of ['', '10.0.0.0/33', 'http://wiki.corp', 'a b', '-x', '*.corp'])
+  for (const entry of ['', '10.0.0.0/33', '999.1.1.1', '10.1.2', 'http://wiki.corp', 'a b', '-x', '*.corp'])
     expect(isAllowEntry(entry)).toBe(false)
 })

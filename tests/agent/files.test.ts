@@ -272,7 +272,7 @@ describe('small files', () => {
     writeFileSync(join(stateDir, 'files/p/tool'), '#!/bin/sh')
     chmodSync(join(stateDir, 'files/p/tool'), 0o755)
     const taken: SmallFile[] = []
-    const records = await recordFiles(stateDir, 'p', file => taken.push(file))
+    const records = await recordFiles(stateDir, 'p', { small: file => void taken.push(file) })
     expect(records).toEqual(await recordFiles(stateDir, 'p'))
     expect(records.map(({ name }) => name)).toEqual([
       ...Array.from({ length: 8 }, (_, n) => `deep/f${n}`),
@@ -355,8 +355,11 @@ test('what commands leave is recorded: regular files at any depth, sorted; links
   symlinkSync('/etc/passwd', join(stateDir, 'files/p/link'))
   // Nobody writes to it: whoever opens it would wait for ever.
   expect(Bun.spawnSync(['mkfifo', join(stateDir, 'files/p/pipe')]).success).toBe(true)
-  expect(await recordFiles(stateDir, 'p')).toEqual([
+  symlinkSync('a', join(stateDir, 'files/p/deep/er/b'))
+  const leftOut: string[] = []
+  expect(await recordFiles(stateDir, 'p', { leftOut: name => void leftOut.push(name) })).toEqual([
     { name: 'deep/er/a', path: 'files/p/deep/er/a', bytes: 600_000, sha256: sha256('a'.repeat(600_000)) },
     { name: 'z', path: 'files/p/z', bytes: 1, sha256: sha256('z') },
   ])
+  expect(leftOut.sort()).toEqual(['deep/er/b', 'link', 'pipe'])
 })

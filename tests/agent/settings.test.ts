@@ -188,6 +188,9 @@ describe('keys and values', () => {
 
   test.each([
     ['agents.email.smtp_port', 'x', 'must be an integer'],
+    ['agents.email.provider.name', '${evn:NAME}', 'a reference must be ${env:NAME}, ${file:/path}, '],
+    ['secrets.db', '${env:}', 'a reference must be ${env:NAME}, '],
+    ['network.allow', '10.0.0.0/8, 999.1.1.1', '"999.1.1.1" must be a CIDR, an address or a host name'],
     ['agents.email@eu.smtp_port', '2.5', 'must be an integer'],
     ['agents.email.smtp_port', { port: 25 }, 'must be an integer'],
     ['agents.email.tls', 'maybe', 'must be true or false'],
@@ -449,6 +452,13 @@ describe('references', () => {
       'agents.wiki.label',
     ])
     expect(problems.map(({ message }) => message).join('\n')).toContain('the environment variable MAIL is not set')
+  })
+
+  test('that are misspelt in the file are problems, and no values', async () => {
+    const { settings } = await opened('agents: {wiki: {base_url: "https://w.test", email: a@b.test, api_token: "${evn:TOKEN}"}}\n')
+    expect(settings.problems('wiki', wiki)).toEqual([
+      { path: 'agents.wiki.api_token', message: expect.stringContaining('a reference must be ${env:NAME}, ') },
+    ])
   })
 })
 

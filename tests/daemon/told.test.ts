@@ -35,6 +35,11 @@ test('an attempt that is followed by another one is told with its error; a log w
   const empty = { code: 0, stdout: '', stderr: 'no lines\n' }
   expect(await say('logs', 'last', '--phase', 'work')).toEqual(empty)
   expect(await say('logs', 'last', '--failed')).toEqual(empty)
+  const misspelt = await say('logs', 'last', '--phase', 'wrok')
+  expect([misspelt.code, misspelt.stderr]).toEqual([
+    2,
+    'error  there is no phase wrok (did you mean `work`?): there are work\n',
+  ])
 })
 
 test('the drawn tree keeps the error of the last attempt while the next one runs', () => {

@@ -1,7 +1,9 @@
 // `logs RUN`: the log lines of a run and of all runs below it, in the order of time, each with the place that said it.
 
 import type { Static } from 'typebox'
+import { CadreError } from '../../error.ts'
 import type { LogLine } from '../../run/engine.ts'
+import { didYouMean, listed } from '../../spelling.ts'
 import { GetLogs, GetPhases, GetTree } from '../../wire/daemon-calls.ts'
 import type { ToldTree } from '../../wire/run-records.ts'
 import type { HubClient } from '../link/link.ts'
@@ -51,11 +53,26 @@ export async function logs(typed: string, options: LogOptions): Promise<void> {
     if (!options.follow || state === 'interrupted' || completed_at !== null) {
       const lacks = where.hub ? await lacksOf(where.hub, places) : []
       for (const remark of lacks) process.stderr.write(`${remark}\n`)
+      if (isSilent && options.phase !== undefined) await refuseUnknownPhase(where, places, options.phase)
       if (isSilent && lacks.length === 0) process.stderr.write('no lines\n')
       return
     }
     await Bun.sleep(FOLLOW_MS)
   }
+}
+
+/** Throws `not_found` when no team of these runs has the phase, so that a misspelt name is not taken for a silent one. */
+async function refuseUnknownPhase(where: RunPlace, places: readonly LogPlace[], phase: string): Promise<void> {
+  const names = new Set<string>()
+  if (places.some(({ path }) => path.includes(phase))) return
+  const teams = new Map(places.map(({ entry }) => [entry.call_path.join(' '), entry.run_id]))
+  for (const run_id of teams.values()) {
+    const { phases } = await where.ask(all => all.call(GetPhases, { run_id }))
+    for (const { name } of phases) names.add(name)
+    if (names.has(phase)) return
+  }
+  const message = `there is no phase ${phase}${didYouMean(phase, names)}: there are ${listed([...names])}`
+  throw new CadreError('not_found', message)
 }
 
 /** What the hub does not have of the lines, in words. */

@@ -151,6 +151,7 @@ export class Attempts {
         stateDir: place.stateDir,
         workspace: place.workspace,
         makeWorkspace: () => places.makeWorkspace(live.row),
+        log: text => place.log({ stream: 'log', text: mask(text) }),
         mask,
         seal: file => this.#parts.seal(live.id, file),
       },

@@ -304,7 +304,7 @@ function keyOf(machine: Machine, live: LiveRun, phase: MapPhase, item: Json, ind
   if (typeof value === 'number' || typeof value === 'boolean') return String(value)
   throw new CadreError(
     'invalid_request',
-    `${phase.key!.place}: the key of item ${index} must be a text or a number, got ${JSON.stringify(value)}`,
+    `${phase.key!.place}: the key of item ${index} must be a number or a text that is not empty, got ${JSON.stringify(value)}`,
   )
 }
 

@@ -40,6 +40,8 @@ export interface Surroundings {
   workspace: string
   /** Makes the workspace if it does not exist. */
   makeWorkspace(): void
+  /** Writes a line into the log of the phase. */
+  log(text: string): void
   /** Replaces every known secret. */
   mask<T>(value: T): T
   /** Encrypts a small file for the database. */
@@ -105,8 +107,7 @@ export async function execute(attempt: Attempt, around: Surroundings): Promise<O
         ),
       ])
     }
-    const keep = (file: SmallFile) => void small.push(file)
-    const files = isPhaseLevel ? await recordFiles(around.stateDir, phase.name, keep) : lastOfEach(written)
+    const files = isPhaseLevel ? await filesLeft(around, phase.name, small) : lastOfEach(written)
     const result = combine(results, phase.name, files)
     const sealed = stillNamed(small, files).map(around.seal)
     return { kind: 'completed', ...result, files, small: sealed }
@@ -147,6 +148,23 @@ async function secretsOf({ team, reader, signal }: Attempt, { host }: Surroundin
   const secrets = new Map<string, string>()
   for (const name of team.secrets) secrets.set(name, await host.secret(name, reader, signal))
   return secrets
+}
+
+/** How many names one line of the log has. */
+const NAMES_OF_A_LINE = 20
+
+/** Records what a phase left in its folder, and says in the log what it cannot keep. */
+async function filesLeft({ stateDir, log }: Surroundings, phase: string, small: SmallFile[]): Promise<FileRecord[]> {
+  const special: string[] = []
+  const files = await recordFiles(stateDir, phase, {
+    small: file => void small.push(file),
+    leftOut: name => void special.push(name),
+  })
+  if (special.length > 0) {
+    const more = special.length > NAMES_OF_A_LINE ? ` and ${special.length - NAMES_OF_A_LINE} more` : ''
+    log(`not kept, because only regular files are: ${special.sort().slice(0, NAMES_OF_A_LINE).join(', ')}${more}`)
+  }
+  return files
 }
 
 /** The scope of an agent's call: also has named secrets and, for commands, absolute paths. */

@@ -124,7 +124,7 @@ test('files that commands left are restored as well', async () => {
   mkdirSync(join(home.stateDir, 'files/p/deep'), { recursive: true })
   writeFileSync(join(home.stateDir, 'files/p/deep/a'), 'a')
   const small: SmallFile[] = []
-  await recordFiles(home.stateDir, 'p', file => small.push(file))
+  await recordFiles(home.stateDir, 'p', { small: file => void small.push(file) })
   putSmallFiles(home.db, 'r1', small, 0)
   rmSync(home.stateDir, { recursive: true })
   expect(await restoreSmall(home.db, home)).toBe(1)
