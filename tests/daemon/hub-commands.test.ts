@@ -380,6 +380,10 @@ describe('runs of the hub', () => {
   test('a run that no daemon may take is cancelled, and nothing is offered that is then refused', async () => {
     await says('dispatch @acme/nap --realm prod --workspace nowhere')
     expect(await tells('cancel last --hub')).toBe('cancelled before a daemon took it; dispatch it again\n')
+    const why = await says('why last --hub')
+    expect(why).toContain('dispatch @acme/nap')
+    expect(why).not.toContain('resume')
+    expect((await run('watch last --hub')).stderr).not.toContain('resume')
   })
 
   test('`watch` goes on when the hub was away', async () => {

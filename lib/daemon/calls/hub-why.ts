@@ -44,6 +44,7 @@ export async function whyAtHub(client: HubClient, runId: string): Promise<Why> {
     holder: null,
     unfilled: null,
     failedItems: false,
+    began: run.daemon_id !== null,
   })
   const heard = await withoutSilent(found, query => client.call(GetHubLogs, query))
   return { ...heard, text: heard.lines.join('\n') }

@@ -147,7 +147,7 @@ function told(record: ToldRun, { place, json }: WatchOptions): number {
 }
 
 function tellEnd(record: ToldRun, place: RunPlace): void {
-  const { run_id, root_run_id, state, outputs, error, started_at, completed_at } = record
+  const { run_id, root_run_id, state, outputs, attempt, error, started_at, completed_at } = record
   const paint = createPaint(process.stderr)
   const say = (line: string): void => void process.stderr.write(`${line}\n`)
   const next = (...args: string[]) => say(paint.dim(`  ${place.command(...args)}`))
@@ -160,6 +160,8 @@ function tellEnd(record: ToldRun, place: RunPlace): void {
   say(`\n${stateWord(paint, state)}  ${record.team}${took}  ${paint.dim(run_id)}`)
   if (error) say(printable(error.message))
   if (error?.hint) say(paint.dim(printable(error.hint)))
+  // It ended in the queue of the hub, so that no daemon has anything to resume.
+  if (place.hub && attempt === 0 && completed_at !== null) return next('why', run_id)
   switch (state) {
     case 'completed':
       return next('show', run_id)

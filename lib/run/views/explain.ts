@@ -62,6 +62,8 @@ export interface WhyFacts {
   unfilled: string | null
   /** Whether `resume --failed` finds items to repeat. A hub does not offer it. */
   failedItems: boolean
+  /** Whether its top run began. What ended in the queue of a hub cannot be resumed. */
+  began: boolean
 }
 
 /** `text` is missing, because it has the commands in the form in which the caller can paste them. */
@@ -132,7 +134,7 @@ function toleratedIn({ phases }: RunFacts): string[] {
 
 /** The commands to go on with, as their arguments. */
 function nextCommands(facts: WhyFacts): string[][] {
-  const { root_run_id, root_state, chain, review, holder } = facts
+  const { root_run_id, root_state, chain, review, holder, began } = facts
   const [run] = chain
   const leaf = chain.at(-1)!
   const { cause } = leaf
@@ -141,6 +143,8 @@ function nextCommands(facts: WhyFacts): string[][] {
   const logs = isBelow ? ['tree', leaf.run_id] : ['logs', leaf.run_id, ...(cause ? ['--phase', cause.name] : [])]
   // A sub-run that failed may have been passed over, and its top run may go on.
   const resume = [root_state === 'failed' || root_state === 'cancelled' ? 'resume' : 'why', root_run_id]
+  const hasEnded = run.state === 'failed' || run.state === 'cancelled'
+  if (hasEnded && !began) return [['show', run.run_id], ['dispatch', run.team]]
   switch (run.state) {
     case 'completed':
       return [['show', run.run_id], ...repeats(facts)]

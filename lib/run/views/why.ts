@@ -38,6 +38,7 @@ export function why(store: Store, runId: string, bundleOf: (id: string) => Bundl
     holder: run.state === 'queued' ? holderOf(store, run) : null,
     unfilled: unfilledIn(store, leaf, teamOf(leaf)),
     failedItems: runEnded(run.state) && hasFailedItems(store, run, phasesOf),
+    began: true,
   })
 }
 
