@@ -52,11 +52,14 @@ const CACHE_KIB = 16_384
 /** Slightly more than the size of the write-ahead log at a checkpoint (1,000 pages). */
 const LOG_BYTES = 1_100 * 4_120
 
-/** Opens and migrates a database that this process uses alone. */
+/** Opens and migrates a database that this process uses alone. Throws `unavailable` for one that is damaged. */
 export function openRunDatabase(file: string, migrations: readonly Migration[]): Database {
   if (!existsSync(file)) createDatabase(file, migrations)
-  const db = openDatabase(file)
-  migrate(db, file, migrations)
+  const db = sound(file, () => {
+    const opened = openDatabase(file)
+    migrate(opened, file, migrations)
+    return opened
+  })
   db.run(`PRAGMA cache_size = -${CACHE_KIB}`)
   // Each unit of a group is a savepoint, for which SQLite keeps what its pages were. Once that has exceeded 64 KiB, it
   // would go to a temporary file from then on (measured: 8,000 writes to it for a thousand runs of three phases, twice as
@@ -117,11 +120,11 @@ export async function growLog(db: Database, file: string): Promise<void> {
 
 /**
  * Opens `file` for reading, even on a disk that cannot be written. Readers share an index of the write-ahead log in a
- * separate file, which cannot be created on a full or read-only disk.
+ * separate file, which cannot be created on a full or read-only disk. Throws `unavailable` for a damaged database.
  */
 export function openForReading(file: string): Database {
   try {
-    return readable(openDatabase(file, { readonly: true }))
+    return sound(file, () => readable(openDatabase(file, { readonly: true })))
   } catch (error) {
     if (!isDiskError(error)) throw error
   }
@@ -135,6 +138,17 @@ export function openForReading(file: string): Database {
   const db = new Database(file, { readwrite: true, create: false, strict: true })
   db.run('PRAGMA locking_mode = EXCLUSIVE')
   return readable(db)
+}
+
+/** Runs `open`. What it throws of a file that is no database, or of a damaged one, names the file and what to do. */
+function sound(file: string, open: () => Database): Database {
+  try {
+    return open()
+  } catch (cause) {
+    if (!(cause instanceof SQLiteError) || !/^SQLITE_(NOTADB|CORRUPT)/.test(cause.code ?? '')) throw cause
+    const advice = 'put it back from a copy, or move it away with its -wal file to begin with an empty one'
+    throw new CadreError('unavailable', `${file} is damaged (${cause.message}): ${advice}`, { cause })
+  }
 }
 
 /** Runs a statement, so that an error is thrown now instead of at the first use. */

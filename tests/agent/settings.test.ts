@@ -455,7 +455,9 @@ describe('references', () => {
   })
 
   test('that are misspelt in the file are problems, and no values', async () => {
-    const { settings } = await opened('agents: {wiki: {base_url: "https://w.test", email: a@b.test, api_token: "${evn:TOKEN}"}}\n')
+    const { settings } = await opened(
+      'agents: {wiki: {base_url: "https://w.test", email: a@b.test, api_token: "${evn:TOKEN}"}}\n',
+    )
     expect(settings.problems('wiki', wiki)).toEqual([
       { path: 'agents.wiki.api_token', message: expect.stringContaining('a reference must be ${env:NAME}, ') },
     ])

@@ -1,5 +1,6 @@
 // What can be a home, who holds it, and how a command tells what it could not do: once, and never by a stack.
 
+import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
 import { chownSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -141,7 +142,8 @@ test('a local token that was removed is made anew at the next start, and the for
 test('a fault of the program is one line, and the log level prints where it happened', async () => {
   const home = folder()
   await command(['run', files({ 'team.yml': HELLO })], { home })
-  writeFileSync(join(home, 'daemon.db'), 'this is no database, although it has to be one'.repeat(100))
+  using database = new Database(join(home, 'daemon.db'))
+  database.run('ALTER TABLE runs RENAME TO walks')
   const { code, stderr } = await command(['runs'], { home })
   expect(code).toBe(1)
   expect(stderr).toMatch(/^error {2}[^\n]+CADRE_LOG_LEVEL=debug[^\n]+\n$/)
@@ -168,6 +170,21 @@ phases: [{ name: p, agent: exec, commands: [{ name: c, env: { T: "{{ inputs.toke
   expect([unknown.code, unknown.stderr]).toEqual([2, expect.stringContaining('did you mean `token`')])
   const twice = await resume(['-i', 'token=@-', '-i', 'plain=@-'])
   expect([twice.code, twice.stderr]).toEqual([2, expect.stringContaining('only one input is read from stdin')])
+})
+
+test('a damaged database is named, with what to do, and left as it is', async () => {
+  const home = folder()
+  const database = join(home, 'daemon.db')
+  const damaged = 'This is no database, although it has its name.\n'.repeat(40)
+  writeFileSync(database, damaged)
+  for (const args of [['runs'], ['run', files({ 'team.yml': HELLO })], ['serve', '--port', '0']]) {
+    const { code, stdout, stderr } = await command(args, { home })
+    expect([args[0], code, stdout]).toEqual([args[0], 1, ''])
+    expect(stderr).toBe(
+      `error  ${database} is damaged (file is not a database): put it back from a copy, or move it away with its -wal file to begin with an empty one\n`,
+    )
+  }
+  expect(readFileSync(database, 'utf8')).toBe(damaged)
 })
 
 test('run reads an input from stdin', async () => {

@@ -3,6 +3,7 @@
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
 import { CadreError, type Detail, messageOf } from '../../error.ts'
+import { pathError } from '../../path-error.ts'
 import { renderProblem } from '../../team/team.ts'
 import { fullDisk } from '../full-disk.ts'
 import { homeFolder } from '../home.ts'
@@ -21,7 +22,7 @@ export interface Told {
 export function tellFailure(thrown: unknown, { home, path }: Told): number {
   const paint = createPaint(process.stderr)
   const say = (text: string) => process.stderr.write(`${text}\n`)
-  const error = fullDiskOf(thrown, home) ?? ofPath(thrown) ?? thrown
+  const error = fullDiskOf(thrown, home) ?? pathError(thrown) ?? thrown
   if (!(error instanceof CadreError) || error.code === 'internal') {
     const isDebug = process.env.CADRE_LOG_LEVEL === 'debug'
     const hint = isDebug ? '' : ' (a fault of this program; set CADRE_LOG_LEVEL=debug to print the stack)'
@@ -47,25 +48,6 @@ function fullDiskOf(thrown: unknown, home: string | undefined): CadreError | nul
   } catch {
     return null
   }
-}
-
-/** What keeps a file or folder from being used, by the code of the error. */
-const OF_PATHS: Readonly<Record<string, string>> = {
-  EACCES: 'you have no permission for it',
-  EEXIST: 'it exists already',
-  EISDIR: 'it is a folder',
-  ENOENT: 'it, or the folder that it should be in, does not exist',
-  ENOTDIR: 'a part of the path is not a folder',
-  EPERM: 'you have no permission for it',
-  EROFS: 'its disk cannot be written to',
-}
-
-/** A path that a person gave, and that cannot be used. */
-function ofPath(thrown: unknown): CadreError | null {
-  const { code = '', path } = thrown instanceof Error ? (thrown as NodeJS.ErrnoException) : {}
-  const why = OF_PATHS[code]
-  if (why === undefined || typeof path !== 'string') return null
-  return new CadreError('invalid_request', `${path} cannot be used: ${why}`, { cause: thrown })
 }
 
 /** Removes the details from the end of a message, because each gets a line of its own. */

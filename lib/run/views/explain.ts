@@ -144,7 +144,11 @@ function nextCommands(facts: WhyFacts): string[][] {
   // A sub-run that failed may have been passed over, and its top run may go on.
   const resume = [root_state === 'failed' || root_state === 'cancelled' ? 'resume' : 'why', root_run_id]
   const hasEnded = run.state === 'failed' || run.state === 'cancelled'
-  if (hasEnded && !began) return [['show', run.run_id], ['dispatch', run.team]]
+  if (hasEnded && !began)
+    return [
+      ['show', run.run_id],
+      ['dispatch', run.team],
+    ]
   switch (run.state) {
     case 'completed':
       return [['show', run.run_id], ...repeats(facts)]

@@ -1,8 +1,9 @@
 // Loads a team with every sub-team that it can reach. A run executes this bundle, even if the files change later.
 
-import { statSync } from 'node:fs'
+import { type Stats, statSync } from 'node:fs'
 import { basename, dirname, posix, resolve } from 'node:path'
 import { CadreError, type Detail, messageOf } from '../../error.ts'
+import { pathError } from '../../path-error.ts'
 import { type Bundle, type BundleJson, type Problem, problemError, type Team, type TeamPlace } from '../model/model.ts'
 import type { Node, Place } from '../yaml/yaml.ts'
 import { decode, readYaml, Source } from '../yaml/yaml.ts'
@@ -65,10 +66,19 @@ function rootOf(from: string | FileMap | TeamPackage, closed: boolean): { files:
     return { files: filesOf(from as TeamPackage), file: TEAM_FILE, title: `${name}@${version}` }
   }
   const path = resolve(from)
-  const found = statSync(path, { throwIfNoEntry: false })
+  const found = statOf(path)
   if (found?.isDirectory()) return { files: filesOnDisk(path, closed), file: TEAM_FILE, title: from }
   if (found?.isFile()) return { files: filesOnDisk(dirname(path), closed), file: basename(path), title: from }
   throw new CadreError('invalid_request', `${from}: expected a folder with a ${TEAM_FILE}, or the file`)
+}
+
+/** Undefined when there is nothing at `path`. Throws `invalid_request` when the path cannot be used. */
+function statOf(path: string): Stats | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false })
+  } catch (error) {
+    throw pathError(error) ?? error
+  }
 }
 
 /** What a package may do follows from its name, so it must not have another one inside. */
