@@ -140,7 +140,7 @@ export function openForReading(file: string): Database {
   return readable(db)
 }
 
-/** Runs `open`. What it throws of a file that is no database, or of a damaged one, names the file and what to do. */
+/** Runs `open`. When the file is damaged or is not a database, the error names it and says what to do. */
 function sound(file: string, open: () => Database): Database {
   try {
     return open()

@@ -1,4 +1,4 @@
-// Words of a command line that are no commands: a default command would receive them, and `help` would pass over them.
+// Words of a command line that are not commands: a default command would receive them, and `help` would pass over them.
 
 import type { Command } from 'commander'
 import { didYouMean } from './spelling.ts'

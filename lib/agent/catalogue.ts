@@ -185,7 +185,7 @@ function oddity(entry: string, found: ReturnType<typeof lstatSync>): string | nu
   return null
 }
 
-/** The agent of one file, or why it is none. */
+/** The agent of one file, or the reason why the file is not an agent. */
 export async function load(file: string, timeout = TIMEOUT): Promise<Loaded> {
   registerCadre()
   try {

@@ -279,7 +279,7 @@ export class Daemon {
     return this.#renewing
   }
 
-  /** Logs the files that are no agents. */
+  /** Logs the files in the folders of agents that are not agents. */
   tellSkippedAgents(): void {
     for (const { file, reason } of this.catalogue.skipped) this.log.warn('agent skipped', { file, reason })
   }

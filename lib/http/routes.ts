@@ -16,7 +16,7 @@ export interface Route {
   media: string | undefined
   /** Whether requests and replies are messages with an envelope. */
   isMessage: boolean
-  /** The route is no part of the API but of its server's pages (`detail.hide`), and the document leaves it out. */
+  /** The route does not belong to the API but to the pages of its server (`detail.hide`), and the document leaves it out. */
   hidden: boolean
 }
 

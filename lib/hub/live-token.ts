@@ -43,7 +43,7 @@ export async function refuseEnded({ store, now }: Hub, tx: Db, { id, hash, user 
   const [row] = await tokenNow(store, tx, { id })
   if (!row || row.hash !== hash || row.revoked_at !== null || row.suspended_at !== null) throw invalid()
   if (row.expires_at !== null && row.expires_at <= now()) throw invalid()
-  if (user.siteAdmin && !row.site_admin) throw new CadreError('forbidden', 'you are no site admin any more')
+  if (user.siteAdmin && !row.site_admin) throw new CadreError('forbidden', 'you are not a site admin any more')
 }
 
 const tokenNow = prepared((store, db, slot: Slot<'id'>) => {

@@ -177,7 +177,7 @@ async function record(store: Store, tx: Db, daemonId: string, verdicts: readonly
   const jobs = verdicts.flatMap(verdict => (verdict instanceof CadreError ? [] : [verdict.job]))
   if (jobs.length === 0) return
   const last = new Map(jobs.map(job => [job.id, job]))
-  // A text that is no Unicode would be refused by PostgreSQL.
+  // A text that is not Unicode would be refused by PostgreSQL.
   const rows = [...last.values()].map(({ id, state, finished_at, error }) => [
     ...[id, state, finished_at, error?.toWellFormed()],
   ])

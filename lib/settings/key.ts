@@ -18,7 +18,7 @@ import { typed } from './typed.ts'
 interface Agents {
   get(name: string): AgentDefinition | undefined
   names(): string[]
-  /** Files that bear the name of an agent and are none, with the reasons. */
+  /** Files that are named like an agent but cannot be used, with the reasons. */
   readonly skipped?: readonly { file: string; reason: string }[]
 }
 
@@ -27,7 +27,7 @@ const SEGMENT = /^[^\s.\p{C}]{1,100}$/u
 const UNSAFE = ['__proto__', 'constructor', 'prototype']
 const SECTIONS = [...new Set(['agents', 'secrets', ...Object.keys(GLOBAL).map(key => key.split('.', 1)[0]!)])]
 
-/** That an agent is not installed, with the nearest that is; or why its file is none. */
+/** That an agent is not installed, with the nearest that is; or why its file cannot be used. */
 export function noAgent(reference: string, { names, skipped = [] }: Pick<Agents, 'names' | 'skipped'>): string {
   const known = names()
   const [name = ''] = reference.split('@', 1)
@@ -37,7 +37,7 @@ export function noAgent(reference: string, { names, skipped = [] }: Pick<Agents,
   return `there is no agent ${reference}${near}; there are ${known.join(', ')}`
 }
 
-/** The path of a key. Throws `invalid_request` for a text that is none. */
+/** The path of a key. Throws `invalid_request` for any other text. */
 export function pathOf(key: string): string[] {
   const path = key.split('.')
   if (path.some(segment => !SEGMENT.test(segment) || UNSAFE.includes(segment))) {

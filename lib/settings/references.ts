@@ -34,7 +34,7 @@ export function isReference(value: string): boolean {
   return REFERENCE.test(value)
 }
 
-/** The problem with a text that has the form of a reference and is none; null for any other text. */
+/** The problem with a text that looks like a reference but is not one; null for any other text. */
 export function misspeltReference(value: string): string | null {
   if (isReference(value) || !/^\$\{\w*:.*\}$/s.test(value)) return null
   return 'a reference must be ${env:NAME}, ${file:/path}, ${keychain:NAME} or ${cmd:COMMAND}'

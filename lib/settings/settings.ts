@@ -76,7 +76,7 @@ export interface Settings {
   labels(): Record<string, string>
   /** `packages.trust` as it stands in the file, whatever it is; undefined when it is not set. */
   packageTrust(): Json | undefined
-  /** What a value that is not stored refers to; the value itself when it is no reference. Throws `invalid_request`. */
+  /** What a value that is not stored refers to; the value itself when it is not a reference. Throws `invalid_request`. */
   lookUp(value: Json): Promise<Json>
   /**
    * A resolved value, unmasked. Undefined when it is not set, cannot be resolved, or is a command that has not run yet.

@@ -27,7 +27,7 @@ export function valueAt(value: Json, path: readonly string[]): Json | undefined 
   return current
 }
 
-/** A copy with `value` at `path`. What is no mapping on the way is replaced by one. */
+/** A copy with `value` at `path`. Anything else than a mapping on the way is replaced by one. */
 export function withValue(settings: Json | undefined, [key, ...rest]: readonly string[], value: Json): Json {
   if (key === undefined) return value
   const own = isObject(settings) ? (settings as JsonObject) : {}

@@ -43,7 +43,7 @@ export function signPackage(signed: SignedPackage, { key, secret }: SigningKey):
   return { key, value: value.toString('base64url') }
 }
 
-/** Whether `key` of the signature signed exactly this. False for whatever is no key or no signature. */
+/** Whether `key` of the signature signed exactly this. False for a text that is not a key or not a signature. */
 export function verifyPackage(signed: SignedPackage, { key, value }: PackageSignature): boolean {
   if (!isPublicKey(key)) return false
   const jwk = { kty: 'OKP', crv: 'Ed25519', x: key.slice(PREFIX.length) }

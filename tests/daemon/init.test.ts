@@ -66,8 +66,8 @@ test('a link in the folder is neither followed nor written over, and nothing is 
   writeFileSync(join(home, 'file'), '')
   for (const [at, why] of [
     ['a', 'a/team.yml already exists: choose another folder'],
-    ['b', 'b/folder exists and is no folder: choose another folder'],
-    ['file', 'file is no folder: choose another one'],
+    ['b', 'b/folder exists and is not a folder: choose another folder'],
+    ['file', 'file is not a folder: choose another one'],
   ] as const) {
     const { code, stdout, stderr } = await command(['examples', 'repo-report', at], { home })
     expect([at, code, stdout, stderr]).toEqual([at, 2, '', expect.stringContaining(why)])

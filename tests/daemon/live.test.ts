@@ -107,7 +107,7 @@ test.skipIf(!hasTmux)(
     const asked = await window.shows(/decision \(approve, reject\): ?$/m)
     for (const text of ['Publish?', '| all looks well', 'DOCS or TEAM, required']) expect(asked).toContain(text)
     await window.press('yes', 'Enter')
-    await window.shows(/yes is no answer: approve, reject/)
+    await window.shows(/yes is not an answer: approve, reject/)
     await window.press('approve', 'Enter')
     await window.shows(/space \(DOCS, TEAM\) Where to: ?$/m)
     await window.press('Enter')

@@ -76,7 +76,7 @@ test('the drawn tree keeps the error of the last attempt while the next one runs
 test('an answer that is wrong is told what is missing, once', async () => {
   expect(readChoice('', ['approve', 'reject'])).toEqual({ wrong: 'please answer: approve, reject' })
   expect(readChoice('re', ['retry', 'reject'])).toEqual({ wrong: 're may be retry or reject' })
-  expect(readChoice('nope', ['approve', 'reject'])).toEqual({ wrong: 'nope is no answer: approve, reject' })
+  expect(readChoice('nope', ['approve', 'reject'])).toEqual({ wrong: 'nope is not an answer: approve, reject' })
   expect(readChoice(' App', ['approve', 'reject'])).toEqual({ choice: 'approve' })
 
   const gate =

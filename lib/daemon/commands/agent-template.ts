@@ -22,7 +22,7 @@ type Context = AgentContext<Type.Static<typeof Settings>>
 
 const Ref = Type.String({ minLength: 1, description: 'The id of the item.' })
 const File = Type.String({ minLength: 1, description: 'The file whose text becomes the text of the item.' })
-/** What the API answers: whatever else comes is none of its replies. */
+/** The form of a reply. Anything else did not come from this API. */
 const Account = Type.Object({ name: Type.String() })
 const Item = Type.Object({ text: Type.String() })
 /** What later phases can read of a result: \`phases.NAME.data.id\`. */

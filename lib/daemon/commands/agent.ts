@@ -51,7 +51,7 @@ export async function agentNew(
   process.stdout.write(`${agent}\n${test}\n`)
 }
 
-/** The source of a built-in agent. Throws `invalid_request` for a name that is none. */
+/** The source of a built-in agent. Throws `invalid_request` for any other name. */
 function sourceOf(name: string): string {
   const known = readdirSync(BUILT_IN).flatMap(file => (file.endsWith('.ts') ? [basename(file, '.ts')] : []))
   if (known.includes(name)) return readFileSync(join(BUILT_IN, `${name}.ts`), 'utf8')

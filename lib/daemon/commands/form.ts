@@ -29,7 +29,7 @@ export function readChoice<C extends string>(text: string, choices: readonly C[]
   const found = choices.filter(choice => choice.startsWith(typed))
   if (found.length === 1) return { choice: found[0]! }
   return {
-    wrong: found.length === 0 ? `${inline(typed)} is no answer: ${all}` : `${typed} may be ${found.join(' or ')}`,
+    wrong: found.length === 0 ? `${inline(typed)} is not an answer: ${all}` : `${typed} may be ${found.join(' or ')}`,
   }
 }
 

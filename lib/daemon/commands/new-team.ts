@@ -14,7 +14,7 @@ export interface NewTeam {
   files: Map<string, string>
 }
 
-/** The name of a team in `folder`. Throws `invalid_request` where it is none. */
+/** The name of a team in `folder`. Throws `invalid_request` for a text that cannot be a name. */
 export function teamName(folder: string, given?: string): string {
   const name =
     given ??
@@ -38,7 +38,7 @@ export function writeTeam(files: Map<string, string>, folder: string, name: stri
   const shown = near(folder)
   const there = lstatSync(folder, { throwIfNoEntry: false })
   if (there && !statSync(folder, { throwIfNoEntry: false })?.isDirectory()) {
-    throw new CadreError('conflict', `${shown} is no folder: choose another one`)
+    throw new CadreError('conflict', `${shown} is not a folder: choose another one`)
   }
   for (const path of files.keys()) mustBeFree(folder, path)
   const named = new Map(
@@ -71,7 +71,7 @@ function mustBeFree(folder: string, path: string): void {
     if (found === undefined) return
     const last = at === parts.length - 1
     if (!last && found.isDirectory()) continue
-    const what = last ? 'already exists' : 'exists and is no folder'
+    const what = last ? 'already exists' : 'exists and is not a folder'
     throw new CadreError('conflict', `${near(place)} ${what}: choose another folder`)
   }
 }

@@ -24,7 +24,7 @@ export class HubClient {
   readonly url: string
   readonly #token: string | null
 
-  /** `url` is the hub's address, such as `http://127.0.0.1:7400`. Throws `invalid_request` when it is none. */
+  /** `url` is the hub's address, such as `http://127.0.0.1:7400`. Throws `invalid_request` for any other text. */
   constructor(url: string, token: string | null) {
     if (!/^https?:\/\/[^/]/.test(url) || !URL.canParse(url)) {
       const why = `expected the address of a hub, such as https://hub.example.com, not ${JSON.stringify(url)}`
@@ -126,7 +126,7 @@ export class HubClient {
   }
 }
 
-/** What a JSON text says; undefined when it is none. */
+/** The value of a JSON text; undefined for any other text. */
 function parsed(text: string): unknown {
   try {
     return JSON.parse(text)

@@ -331,7 +331,7 @@ function unfitting({ name, version, sha256 }: SignedPackage): CadreError {
   return new CadreError('invalid_request', `the signature ${message}`, { details: [{ path: '/signature', message }] })
 }
 
-const missing = (reference: string) => new CadreError('not_found', `no team ${reference} that you may see`)
+const missing = (reference: string) => new CadreError('not_found', `there is no team ${reference} that you may see`)
 
 const asMissing =
   (reference: string) =>

@@ -376,7 +376,7 @@ const FOLDER_NAME = /^[A-Za-z0-9._-]{1,100}$/
 
 /**
  * The folder name of each item of a map: its key where that can be a folder name, else its index. Where two items would
- * share a folder, also on file systems that ignore case, one of them gets `<index>~`, which is no possible key: the
+ * share a folder, also on file systems that ignore case, one of them gets `<index>~`, which cannot be a key: the
  * item whose key cannot be a folder name, or else the later item.
  */
 export function foldersOf(keys: readonly string[]): string[] {

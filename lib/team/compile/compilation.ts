@@ -14,7 +14,7 @@ export interface AgentLookup {
   load?(references: Iterable<string>): Promise<unknown>
   get(name: string): AgentDefinition | undefined
   names(): string[]
-  /** Files that bear the name of an agent and are none, with the reasons. */
+  /** Files that are named like an agent but cannot be used, with the reasons. */
   readonly skipped?: readonly { file: string; reason: string }[]
 }
 

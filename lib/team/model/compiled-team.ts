@@ -164,7 +164,7 @@ export interface HeldKey {
   readonly source: string
   readonly limit: number
   readonly whenFull: WhenFull
-  /** The key of a run with these inputs. Throws a CadreError `invalid_request` when it is no short text. */
+  /** The key of a run with these inputs. Throws a CadreError `invalid_request` when it is not a short text. */
   of(inputs: JsonObject): string
 }
 

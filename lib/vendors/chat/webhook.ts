@@ -1,4 +1,4 @@
-// Which server a webhook belongs to, what is wrong with an address that is none, and what the replies mean.
+// Which server a webhook belongs to, what is wrong with the address of another site, and what the replies mean.
 
 export type ChatServer = 'slack' | 'teams'
 

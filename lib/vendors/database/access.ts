@@ -99,7 +99,7 @@ export function accessOf({ settings }: Pick<AgentContext<DatabaseSettings>, 'set
   }
 }
 
-/** The settings that a URL contains; null when it is none of a database. */
+/** The settings that a URL contains; null when it is not the address of a database. */
 function partsOf(text: string): DatabaseSettings | null {
   try {
     return decodedParts(text)

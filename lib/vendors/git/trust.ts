@@ -104,7 +104,7 @@ function refusal(
  */
 export async function ownWay(folder: string, remote: GitRemote, context: AgentContext<unknown>): Promise<GitRemote> {
   const git = gitIn(folder, context)
-  // A GIT_DIR that is no repository, so that its configuration is not read.
+  // A GIT_DIR that is not a repository, so that its configuration is not read.
   const ask = (...args: string[]) => answerOr('', git(['config', ...args], { env: { GIT_DIR: '/dev/null' } }))
   if (!/^https?:/.test(remote.address)) return { ...remote, ssh: (await ask('--get', 'core.sshCommand')) || 'ssh' }
   return { ...remote, proxy: await ask('--get-urlmatch', 'http.proxy', remote.address) }

@@ -16,7 +16,7 @@ const KINDS: readonly [magic: RegExp, kind: Input['kind'], type: string][] = [
   [/^%PDF-/, 'pdf', 'application/pdf'],
 ]
 
-/** Reads the files. Throws an AgentError for a file that is none of these kinds, and for too many bytes. */
+/** Reads the files. Throws an AgentError for a file of another kind, and for too many bytes. */
 export async function inputsOf(context: AgentContext<unknown>, paths: readonly string[]): Promise<Input[]> {
   const files = await Promise.all(paths.map(path => context.read(path)))
   const size = files.reduce((sum, file) => sum + file.size, 0)

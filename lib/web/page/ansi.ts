@@ -44,7 +44,7 @@ function styled<S extends { colour?: string; bold?: boolean; dim?: boolean; line
     else if (code === 22) style = { ...style, bold: false, dim: false }
     else if (code === 24) style.line = false
     else if (code === 39) delete style.colour
-    // 256 and true colours are not shown; their parameters are no codes.
+    // 256 and true colours are not shown; their parameters are not codes.
     else if (code === 38 || code === 48) index += codes[index + 1] === 5 ? 2 : 4
     else if ((code >= 30 && code <= 37) || (code >= 90 && code <= 97)) style.colour = COLOURS[code % 10]!
   }

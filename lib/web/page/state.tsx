@@ -47,7 +47,7 @@ const WORDS: Record<string, string> = { awaiting_input: 'waits for a person' }
 
 export const wordOf = (state: string): string => WORDS[state] ?? state
 
-/** `bare` leaves the word to screen readers. `word` stands for the state of something that is no run. */
+/** `bare` leaves the word to screen readers. `word` stands for the state of something other than a run. */
 export function State({ of, bare = false, word = wordOf(of) }: { of: string; bare?: boolean; word?: string }) {
   return (
     <span class={`state ${of}`} title={bare ? word : undefined}>

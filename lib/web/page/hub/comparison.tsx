@@ -118,7 +118,7 @@ function filesOf(before: ReadonlyMap<string, string>, after: ReadonlyMap<string,
     .filter(file => file.before !== file.after)
 }
 
-/** Null for what is no text. */
+/** Null for bytes that are not text. */
 function textOf(base64: string | null): string | null {
   if (base64 === null) return ''
   try {
@@ -131,7 +131,7 @@ function textOf(base64: string | null): string | null {
 function FileChange({ file: { path, before, after } }: { file: Changed }) {
   const [old, fresh] = [textOf(before), textOf(after)]
   const said = before === null ? 'added' : after === null ? 'removed' : 'changed'
-  let content: ComponentChildren = <p class="quiet">The file is no text, or too long to compare.</p>
+  let content: ComponentChildren = <p class="quiet">The file is not text, or it is too long to compare.</p>
   if (old !== null && fresh !== null && old.length + fresh.length < MOST_TEXT) {
     content = (
       // biome-ignore lint/a11y/noNoninteractiveTabindex: what scrolls must be reached with the keyboard
