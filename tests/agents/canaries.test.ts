@@ -3,14 +3,23 @@
 
 import { afterAll, beforeAll, expect, test } from 'bun:test'
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
+import { Glob } from 'bun'
+import type { Agent } from '../../lib/agent/define.ts'
 import { variantsOf } from '../../lib/redact.ts'
 import { files, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 import { freshClone } from '../vendors/git-host.ts'
 import { type MailVendor, mailVendor } from '../vendors/mail.ts'
 
-const canary = (name: string) => `canary/of ${name}+9e1d7c`
+/** Everything that is looked for. */
+const SECRETS = new Set(['AKIACANARY7Q', 'canary-of-the-webhook-5d'])
+
+function canary(name: string): string {
+  const secret = `canary/of ${name}+9e1d7c`
+  SECRETS.add(secret)
+  return secret
+}
 
 /** Answers with the request, in every form that a vendor might quote it. */
 function mirror(status: number) {
@@ -91,12 +100,6 @@ function settingsFor(base_url: string) {
   }
 }
 
-const SECRETS = [
-  ...['wiki', 'issues', 'helpdesk', 'crm', 'metrics-api', 'metrics-app', 'store'].map(canary),
-  ...['client', 'refresh', 'git', 'bucket', 'mail', 'llm', 'llm-other', 'database', 'database-other'].map(canary),
-  ...['AKIACANARY7Q', 'canary-of-the-webhook-5d'],
-]
-
 const source = (agent: string, action: string | null, entry: object = { ref: '7' }) => ({
   agent,
   ...(action && { action }),
@@ -108,7 +111,9 @@ const target = (agent: string, action: string | null, entry: object) => ({
   target_entries: [{ name: 'out', file: 'in.json', ...entry }],
 })
 
-const CALLS: object[] = [
+const PULL_REQUEST = { agent: 'git', action: 'create_pr' }
+
+const CALLS: { agent: string; depends_on?: string[] }[] = [
   ...[source('wiki', 'get_page'), source('wiki', 'search'), target('wiki', 'create_page', { ref: 'DOCS', title: 'T' })],
   ...[source('issues', 'get_issue'), source('issues', 'search'), target('issues', 'add_comment', { ref: 'WEB-1' })],
   ...['get_ticket', 'get_comments', 'search'].map(action => source('helpdesk', action)),
@@ -117,24 +122,33 @@ const CALLS: object[] = [
   ...[source('metrics', 'get_monitors', {}), source('metrics', 'get_events', {}), target('metrics', 'post_event', {})],
   ...[source('objectstore', null, { ref: 'bucket/key' }), target('objectstore', null, { ref: 'bucket/key' })],
   ...[source('filestore', null), target('filestore', null, { ref: 'folder' })],
-  ...[
-    { agent: 'git', action: 'create_pr' },
-    { agent: 'chat', message: 'm' },
-    { agent: 'email', message: 'm' },
-  ],
-  { agent: 'git@bucket', action: 'create_pr', depends_on: ['p20'] },
+  ...[PULL_REQUEST, { agent: 'chat', message: 'm' }, { agent: 'email', message: 'm' }],
+  // Both push from the same clone.
+  { ...PULL_REQUEST, agent: 'git@bucket', depends_on: ['git'] },
   ...['llm', 'llm@other'].map(agent => source(agent, 'complete', { prompt: 'p', system: 's', file: 'in.json' })),
   ...['database', 'database@other'].map(agent => source(agent, 'query', { sql: 'SELECT 1' })),
 ]
 
 function found(where: string, bytes: string): string[] {
-  return SECRETS.flatMap(secret =>
+  return [...SECRETS].flatMap(secret =>
     [...variantsOf(secret)].flatMap(variant => {
       const at = bytes.indexOf(variant)
       return at < 0 ? [] : [`${where}: …${bytes.slice(Math.max(0, at - 120), at + 60)}…`]
     }),
   )
 }
+
+test.each([...new Glob('*.ts').scanSync(join(import.meta.dir, '../../agents'))])(
+  '%s is among the agents that are asked here, if it has settings',
+  async file => {
+    const { settings }: Agent = (await import(`../../agents/${file}`)).default
+    const name = basename(file, '.ts')
+    // The key of ssh is in a file that only ssh reads.
+    const known = Object.keys(settings.properties).length === 0 || name === 'ssh' ? [] : [name]
+    expect(Object.keys(settingsFor('').agents).filter(each => each === name)).toEqual(known)
+    expect([...new Set(CALLS.map(({ agent }) => agent))].filter(agent => agent === name)).toEqual(known)
+  },
+)
 
 test.each([
   ['a refusal', servers[0].url],
@@ -148,7 +162,9 @@ test.each([
     writeFileSync(join(workspace, 'in.json'), '{"title":"t","text":"x"}')
     const daemon = await spawnDaemon({ home, env: { CADRE_LOG_LEVEL: 'debug' } })
 
-    const phases = CALLS.map((call, at) => ({ name: `p${at}`, depends_on: [], on_failure: 'continue', ...call }))
+    const phases = CALLS.map((call, at) => {
+      return { name: call === PULL_REQUEST ? 'git' : `p${at}`, depends_on: [], on_failure: 'continue', ...call }
+    })
     const listeners = ['chat', 'email', 'git'].map(agent => ({ name: `on-${agent}`, agent, notify: ['on_phase_fail'] }))
     const team = { name: '@local/all', version: '1.0.0', phases: [...phases, ...listeners] }
     const path = files({ 'team.yml': JSON.stringify(team) })
