@@ -11,7 +11,7 @@ import type { FakeVendor, Vendor } from './fake-vendor.ts'
 import { finds, onceRequests } from './once-writes.ts'
 import { results } from './results.ts'
 import { schemas } from './schemas.ts'
-import { secrecy, secrecyOfRequests } from './secrecy.ts'
+import { declaredSecrets, secrecy, secrecyOfRequests } from './secrecy.ts'
 import { soundness } from './soundness.ts'
 import { type CallOptions, type CallResult, Subject } from './subject.ts'
 
@@ -59,6 +59,7 @@ export async function testAgent<V extends Vendor>(test: AgentTest<V>): Promise<T
         if (!overHttp(trial)) return
         badDays(trial)
         secrecyOfRequests(trial)
+        declaredSecrets(trial)
         if (trial.effect === 'once') onceRequests(trial)
       })
     }

@@ -56,8 +56,12 @@ export function finds<V extends Vendor>(trial: Trial<V>): void {
     await using vendor = await open()
     const { result, error, workspace } = await attempt(trial, vendor)
     if (!result) throw error
+    expect(
+      Object.keys(result.external ?? {}),
+      'the result needs `external: { id }`, which a receipt keeps',
+    ).not.toEqual([])
     const found = await ask(trial, vendor, { workspace })
-    expect(found?.external).toEqual(result.external)
+    expect([found?.external, found?.data]).toEqual([result.external, result.data])
     expect(found?.text).toMatch(/\S/)
     await expectNothing(ask(trial, vendor, { key: OTHER_KEY }))
   })

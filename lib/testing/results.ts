@@ -7,12 +7,13 @@ import { attempt, check, type Trial, timesSent } from './check.ts'
 import { isFake, type Vendor } from './fake-vendor.ts'
 
 export function results<V extends Vendor>(trial: Trial<V>): void {
-  const { effect, open, call, subject } = trial
+  const { effect, open, call, subject, handler } = trial
 
   check('declares an effect that fits its direction', () => {
     const direction = subject.agent.actions?.[call]?.direction ?? call
     const fitting = { source: ['read', 'idempotent', 'once'], target: ['idempotent', 'once'] }[direction]
     expect(fitting ?? ['read', 'idempotent', 'once']).toContain(effect)
+    if (handler.find && typeof handler.effect !== 'function') expect(effect, 'only `once` has a `find`').toBe('once')
   })
 
   check('gives a line for people and plain JSON', async () => {

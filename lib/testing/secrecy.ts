@@ -3,6 +3,7 @@
 import { expect } from 'bun:test'
 import { AgentError } from '../agent/agent-error.ts'
 import { type KnownSecret, variantsOf } from '../redact.ts'
+import { leavesOf } from '../settings/settings.ts'
 import { attempt, check, failureOf, type Trial, type Tried, withOtherSecrets } from './check.ts'
 import { echo, type FakeVendor, fakeVendor, isFake, refusal, type Vendor } from './fake-vendor.ts'
 
@@ -60,6 +61,35 @@ export function secrecyOfRequests<V extends FakeVendor>(trial: Trial<V>): void {
       expect(shownIn(JSON.stringify(sent), await secretsOf(trial, vendor))).toEqual([])
     })
   }
+}
+
+/** That whatever serves as a credential is declared as one, because only then is it masked. */
+export function declaredSecrets<V extends FakeVendor>(trial: Trial<V>): void {
+  const { open, subject } = trial
+
+  check('declares as `secret()` every setting that it sends as a credential', async () => {
+    await using vendor = await open()
+    const settings = subject.settingsAt(vendor)
+    const known = new Set((await subject.secretsOf(settings)).map(({ value }) => value))
+    await attempt(trial, vendor)
+    const sent = new Set(vendor.seen.flatMap(({ headers }) => credentialsIn(headers)))
+    const plain = leavesOf(settings).filter(({ value }) => !known.has(`${value}`) && sent.has(`${value}`))
+    expect(plain.map(({ path }) => path.join('.'))).toEqual([])
+  })
+}
+
+/** What proves who the caller is: a token, the password of a user, or a key in a header of its own. */
+function credentialsIn(headers: Headers): string[] {
+  return [...headers].flatMap(([name, value]) => {
+    if (name !== 'authorization') return /key|token|secret|password/.test(name) ? [value] : []
+    const [scheme = '', given = ''] = value.split(/ (.*)/s)
+    if (!/^basic$/i.test(scheme)) return [given || scheme]
+    return [
+      Buffer.from(given, 'base64')
+        .toString()
+        .replace(/^[^:]*:/, ''),
+    ]
+  })
 }
 
 async function secretsOf<V extends Vendor>({ subject, example }: Trial<V>, vendor: V): Promise<KnownSecret[]> {

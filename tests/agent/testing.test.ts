@@ -130,6 +130,26 @@ const FAULTS: Record<string, Fault> = {
     change: once('async find() { return null },'),
     fails: ['put_item > finds what it wrote, and nothing', 'put_item > finds what it wrote when the reply was lost'],
   },
+  'finds-other-data': {
+    change: [...once(FIND.replace('data: { id: ref }', "data: { id: 'x' }")), KEYED],
+    fails: ['put_item > finds what it wrote, and nothing'],
+  },
+  'without-external': {
+    change: [
+      ...once(FIND.replace(', external: { id: ref }', '')),
+      [', external: { id: ref } }\n      },', ' }\n      },'],
+      KEYED,
+    ],
+    fails: ['put_item > finds what it wrote, and nothing'],
+  },
+  'finds-what-repeats': {
+    change: [...once(FIND).slice(1), KEYED],
+    fails: ['put_item > declares an effect'],
+  },
+  'plain-credential': {
+    change: [['authorization: `Bearer ${api_token}`', "authorization: `Bearer ${api_token}`, 'x-api-key': base"]],
+    fails: ['get_item > declares as `secret()` every setting', 'put_item > declares as `secret()` every setting'],
+  },
   'certain-too-early': {
     change: [
       ...once(''),

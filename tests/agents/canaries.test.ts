@@ -113,7 +113,7 @@ const target = (agent: string, action: string | null, entry: object) => ({
 
 const PULL_REQUEST = { agent: 'git', action: 'create_pr' }
 
-const CALLS: { agent: string; depends_on?: string[] }[] = [
+const CALLS: { agent: string; [field: string]: unknown }[] = [
   ...[source('wiki', 'get_page'), source('wiki', 'search'), target('wiki', 'create_page', { ref: 'DOCS', title: 'T' })],
   ...[source('issues', 'get_issue'), source('issues', 'search'), target('issues', 'add_comment', { ref: 'WEB-1' })],
   ...['get_ticket', 'get_comments', 'search'].map(action => source('helpdesk', action)),
