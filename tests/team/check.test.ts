@@ -1,4 +1,8 @@
 import { describe, expect, test } from 'bun:test'
+import { Type } from '../../lib/agent/cadre.ts'
+import { agent } from '../../lib/agent/define.ts'
+import { loadBundle } from '../../lib/team/compile/bundle.ts'
+import { problemsOf } from '../../lib/team/model/problem.ts'
 import { HEAD, load, problems, team } from './load.ts'
 
 const EXEC = "agent: exec, commands: [{ name: c, run: 'true' }]"
@@ -335,6 +339,25 @@ test('a phase of another pipeline, without an agent, has its other mistakes repo
     '4:16 unknown field `needs` (did you mean `depends_on`?)',
     '4:28 unknown field `if` (did you mean `when`?)',
     '4:35 unknown field `steps` (did you mean `commands`?)',
+  ])
+})
+
+test('an agent whose own field every phase has is named before it is called', async () => {
+  const definition = agent({
+    ...{ type: 'connector', version: '1.0.0', description: 'A test agent.' },
+    phase: {
+      effect: 'idempotent',
+      entry: Type.Object({ timeout: Type.String() }),
+      run: async () => ({ text: 'done' }),
+    },
+  })
+  const files = new Map([['team.yml', phasesOf('name: a, agent: sign, timeout: 5m')]])
+  const loading = loadBundle(files, { agents: { get: () => definition, names: () => ['sign'] } })
+  expect(problemsOf(await loading.catch(error => error))).toMatchObject([
+    {
+      column: 23,
+      message: 'this agent has `timeout` of its own, which every phase has: give it another name in the agent',
+    },
   ])
 })
 

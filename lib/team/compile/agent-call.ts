@@ -1,7 +1,7 @@
 // What a phase asks of its agent: finds the handler, and checks the entries and fields against the handler's schema.
 
 import { basename } from 'node:path'
-import type { TSchema } from 'typebox'
+import type { TObject, TSchema } from 'typebox'
 import type { AgentDefinition, Handler } from '../../agent/define.ts'
 import { didYouMean, listed } from '../../spelling.ts'
 import { Type } from '../../type.ts'
@@ -162,6 +162,7 @@ function schemaFor(compilation: Compilation, node: Mapping, handlers: Handlers):
     }
   }
   if (handlers.phase && given.length === 0) {
+    refuseTaken(compilation, node, handlers.phase.entry)
     return closedObject({ ...fields, ...ownFields(handlers.phase.entry) }, handlers.phase.entry)
   }
   if (!handlers.phase && given.length === 0) {
@@ -170,6 +171,17 @@ function schemaFor(compilation: Compilation, node: Mapping, handlers: Handlers):
     compilation.source.report({ offset: node.offset, path: `${node.path}/${missing[0]}` }, `${what} is missing`)
   }
   return closedObject(fields)
+}
+
+/** An own field of an agent that has the name of a field of every phase would never reach the agent. */
+function refuseTaken(compilation: Compilation, node: Mapping, entry: TObject): void {
+  const taken = Object.keys(entry.properties).filter(key => key !== 'name' && Object.hasOwn(PHASE_FIELDS.standard, key))
+  if (taken.length === 0) return
+  const which = taken.map(key => `\`${key}\``).join(' and ')
+  compilation.source.report(
+    field(node, 'agent')!,
+    `this agent has ${which} of its own, which every phase has: give it another name in the agent`,
+  )
 }
 
 function takes(node: Mapping, handlers: Handlers): string {
