@@ -34,7 +34,8 @@ test('has every route, with its body, rule and errors', () => {
   )
   expect(documented.sort()).toEqual(hub.routes.map(({ method, path }) => `${method} ${path}`).sort())
   for (const { method, path, rule, status } of hub.routes) {
-    const { requestBody, description, responses, security } = operation(path, method.toLowerCase())
+    const { requestBody, summary, description, responses, security } = operation(path, method.toLowerCase())
+    expect(summary, `${path}: say in \`detail.summary\` what it does`).toMatch(/\S/)
     expect(description).toBe(`Access: ${rule}.`)
     expect(security.some(each => 'bearer' in each)).toBe(rule !== 'none')
     expect(Object.keys(responses)).toContain(String(status))
@@ -96,7 +97,10 @@ test('what a success answers is told, records that recur by name', async () => {
   expect(JSON.stringify(doc)).not.toContain('"$id"')
 })
 
-test('every property says what it means', () => expect(undescribed(doc)).toEqual([]))
+test('every property says what it means', () => {
+  const advice = 'give it a `description`, or its name one meaning everywhere in lib/http/openapi/words.ts'
+  expect(undescribed(doc), advice).toEqual([])
+})
 
 test('errors are those of the wire, and every reference leads somewhere', () => {
   for (const [code, status] of Object.entries(STATUS)) {

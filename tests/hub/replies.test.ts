@@ -25,6 +25,14 @@ async function ok(token: string | null, path: string, body: object = {}) {
   return hub.ok(token, path, body)
 }
 
+/** Holds the reply to a request that is not a POST against the route's declaration. */
+async function whatIsAnswered(path: string, asking: Promise<Response>) {
+  const reply = await asking
+  const { data } = (await reply.json()) as { data: unknown }
+  checkReply(hub.routes, path, reply.status, data)
+  walked.add(path)
+}
+
 const team = (name: string, version: string) => ({
   path: 'team.yml',
   content_base64: btoa(
@@ -168,7 +176,7 @@ test('teams, daemons and runs', async () => {
   expect((await ok(token, 'artifacts/offer', offered)).upload.url).toBeNull()
   const query = new URLSearchParams({ ...offered, bytes: '0' })
   const headers = { authorization: `Bearer ${token}` }
-  expect((await fetch(`${hub.url}/v1/artifacts/put?${query}`, { method: 'PUT', headers })).status).toBe(200)
+  await whatIsAnswered('/v1/artifacts/put', fetch(`${hub.url}/v1/artifacts/put?${query}`, { method: 'PUT', headers }))
   await ok(token, 'artifacts/keep', offered)
   await ok(hub.admin, 'runs/list')
   await ok(hub.admin, 'reviews/list')
@@ -188,10 +196,14 @@ test('teams, daemons and runs', async () => {
   whole++
 })
 
+test('routes for those who watch the hub', async () => {
+  for (const path of ['/health', '/ready']) await whatIsAnswered(path, fetch(hub.url + path))
+})
+
 test('every route was walked, and declares what it answers', () => {
   expect(whole, 'a walk above failed, so the rest of its routes was not called: mend that walk first').toBe(2)
-  const posts = hub.routes.filter(({ method }) => method === 'POST').map(({ path }) => path)
-  expect([...walked].sort()).toEqual(posts.sort())
+  const answering = hub.routes.filter(({ data }) => data).map(({ path }) => path)
+  expect([...walked].sort()).toEqual(answering.sort())
   const silent = hub.routes.filter(({ data, media }) => !data === !media)
   expect(silent.map(({ path }) => path)).toEqual([])
 })

@@ -6,9 +6,9 @@ import type { Route } from '../../lib/http/routes.ts'
 import { isObject } from '../../lib/json.ts'
 import { problems } from '../../lib/schema.ts'
 
-/** Throws when the reply to POST `path`, with this `status` and `data`, does not match the route's declaration. */
+/** Throws when the reply of the route at `path`, with this `status` and `data`, does not match the route's declaration. */
 export function checkReply(routes: readonly Route[], path: string, status: number, data: unknown): void {
-  const route = routes.find(each => each.method === 'POST' && each.path === path)
+  const route = routes.find(each => each.path === path)
   if (!route) throw new Error(`${path} answered ${status} and is no route`)
   if (status !== route.status) throw new Error(`${path} answered ${status}, but declares ${route.status}`)
   if (!route.data) throw new Error(`${path} must declare its reply`)
