@@ -147,6 +147,15 @@ test('every piece of YAML can be read', () => {
   for (const { text } of pieces) expect(parseDocument(text).errors.map(({ message }) => message)).toEqual([])
 })
 
+test('the table of agents in the README has all of them', () => {
+  const [, table] = /\| agent .*\n\|[ -]+\|[ -]+\|\n((?:\|.*\n)+)/.exec(read('README.md'))!
+  const named = table!
+    .split('\n')
+    .flatMap(line => [...(line.split('|')[1] ?? '').matchAll(/`(\w+)`/g)].map(([, name]) => name!))
+  const there = readdirSync(join(ROOT, 'agents')).map(file => file.replace(/\.ts$/, ''))
+  expect(named.sort()).toEqual(there.sort())
+})
+
 test('the documents name the agents that take events', async () => {
   const catalogue = await discover({ home: folder() })
   const able = catalogue.names().filter(name => catalogue.get(name)?.notify)

@@ -180,6 +180,7 @@ beforeAll(async () => {
     writeFileSync(join(home, 'tests', `${name}.test.ts`), testSource(name, '../agents'))
   }
   const guide = readFileSync(join(ROOT, 'docs/write-an-agent.md'), 'utf8')
+  writeNotes(guide)
   const [agent, itsTest] = Array.from(guide.matchAll(/```ts\n([\s\S]*?)```/g), ([, code]) => code!)
   writeFileSync(join(home, 'agents/stock.ts'), agent!)
   writeFileSync(join(home, 'tests/stock.test.ts'), itsTest!)
@@ -187,12 +188,39 @@ beforeAll(async () => {
   said = (await child.stderr.text()).split('\n')
 }, 180_000)
 
+/** The agent of the template with the action that the guide adds to it, and a vendor that takes notes. */
+function writeNotes(guide: string): void {
+  const [, code] = /```ts action\n([\s\S]*?)```/.exec(guide)!
+  const [schemas, action] = code!.split('export default agent({\n  actions: {\n') as [string, string]
+  const insert = (text: string, before: string, what: string) => {
+    expect(text.split(before)).toHaveLength(2)
+    return text.replace(before, () => what + before)
+  }
+  const source = insert(agentSource('notes'), 'export default agent({', schemas)
+  writeFileSync(join(home, 'agents/notes.ts'), insert(source, '    get_item: {', action))
+  const routes = `      'GET /items/:id/notes': () => ({ notes }),
+      'POST /items/:id/notes': ({ body }) => {
+        const note = { id: String(notes.length), ...(body as { text: string; key: string }) }
+        notes.push(note)
+        return note
+      },
+`
+  const example =
+    "    add_note: { entry: { name: 'n', ref: '1', file: 'n.md' }, files: { 'n.md': 'new' }, names: '1' },\n"
+  let itsTest = insert(testSource('notes', '../agents'), "      'GET /me'", routes)
+  itsTest = insert(itsTest, '  const vendor = fakeVendor(', '  const notes: { id: string; key: string }[] = []\n')
+  writeFileSync(join(home, 'tests/notes.test.ts'), insert(itsTest, '    get_item: { entry', example))
+}
+
 const checks = (went: 'pass' | 'fail', name: string) =>
   said.filter(line => line.startsWith(`(${went}) ${name}, as every agent > `))
 
-test('the agent and the test of docs/write-an-agent.md', () => {
-  expect(checks('pass', 'stock').length).toBeGreaterThan(30)
-  expect(checks('fail', 'stock')).toEqual([])
+test('the agents and the test of docs/write-an-agent.md', () => {
+  for (const name of ['stock', 'notes']) {
+    expect(checks('pass', name).length).toBeGreaterThan(30)
+    expect(checks('fail', name)).toEqual([])
+  }
+  expect(checks('pass', 'notes').join('\n')).toContain('add_note > finds what it wrote when the reply was lost')
 })
 
 test.each(Object.entries(FAULTS))('%s', (name, { fails }) => {

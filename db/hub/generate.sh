@@ -1,0 +1,13 @@
+#!/bin/sh
+# Writes the migrations of the hub's tables that are missing, one for SQLite and one for PostgreSQL. Without a name for
+# them it must find nothing to write.
+set -eu
+name=${1:-}
+before=$(git status --porcelain -- db/hub/migrations)
+for engine in sqlite postgres; do
+  bunx drizzle-kit generate --config "db/hub/$engine.config.ts" --name "${name:-unnamed}"
+done
+if [ -z "$name" ] && [ "$(git status --porcelain -- db/hub/migrations)" != "$before" ]; then
+  echo 'the tables have no migration: remove the unnamed ones, and say what they add: bun run generate run_note' >&2
+  exit 1
+fi
