@@ -133,19 +133,29 @@ test('runs of a team are found by its bare name, too', async () => {
 })
 
 test('a listener that could not tell is mentioned at the end, with what to do', async () => {
-  using hook = Bun.serve({ port: 0, hostname: '127.0.0.1', fetch: () => new Response('closed', { status: 403 }) })
+  using hook = Bun.serve({
+    ...{ port: 0, hostname: '127.0.0.1' },
+    fetch: ({ url }) => new Response('closed', { status: url.endsWith('/gone') ? 404 : 403 }),
+  })
   const token = { authorization: `Bearer ${daemon.token}` }
-  await daemon.call('/v1/settings/set', { key: 'agents.chat.channels', value: { ops: hook.url.href } }, token)
+  await daemon.call(
+    '/v1/settings/set',
+    { key: 'agents.chat.channels', value: { ops: hook.url.href, dev: `${hook.url}gone` } },
+    token,
+  )
   const phases = `{ name: a, agent: exec, commands: [{ name: c, run: "true" }] },
-  { name: tell, agent: chat, notify: [on_start, on_complete] }`
+  { name: tell, agent: chat, notify: { on_start: { channels: [ops] }, on_complete: { channels: [ops] },
+    on_phase_complete: { channels: [dev] } } }`
   const { code, stderr } = await say('run', team('tells', phases))
   expect(code).toBe(0)
   const told = stderr.split('\n').filter(line => line.includes('could not tell'))
-  expect(told).toEqual([
+  const line = (events: string, status: number) =>
     expect.stringMatching(
-      /^listener tell could not tell of on_start, on_complete, and does not try again: .*HTTP 403.*\. Check its settings: bun \S+daemon\.ts doctor$/,
-    ),
-  ])
+      new RegExp(
+        `^listener tell could not tell of ${events}, and does not try again: .*HTTP ${status}.*\\. Check its settings: bun \\S+daemon\\.ts doctor$`,
+      ),
+    )
+  expect(told).toEqual([line('on_start, on_complete', 403), line('on_phase_complete', 404)])
 })
 
 test('the help says what `last` is, and a sub-run is told with the command that resumes its top run', async () => {

@@ -198,11 +198,13 @@ async function toldBy({ daemon: { engine } }: CommandHost, runId: string) {
 async function tellUndelivered(run_id: string, { host }: Follower, place: RunPlace): Promise<void> {
   const { deliveries } = host ? await toldBy(host, run_id) : await recordOf(place, run_id)
   const lost = deliveries.filter(({ state }) => state === 'failed' || state === 'unknown')
-  for (const [phase, all] of Map.groupBy(lost, each => each.phase)) {
+  // What failed for the same reason is one line.
+  for (const all of Map.groupBy(lost, ({ phase, state, error }) => JSON.stringify([phase, state, error])).values()) {
+    const { phase, state, error } = all[0]!
     const events = all.map(({ event }) => event).join(', ')
-    const what = all.some(({ state }) => state === 'failed') ? 'could not tell' : 'may not have told'
+    const what = state === 'failed' ? 'could not tell' : 'may not have told'
     const where = place.hub ? ' on the daemon of the run' : `: ${place.command('doctor')}`
-    const why = inline(`${all[0]!.error}`).replace(/\.$/, '')
+    const why = inline(`${error}`).replace(/\.$/, '')
     process.stderr.write(
       `listener ${phase} ${what} of ${events}, and does not try again: ${why}. Check its settings${where}\n`,
     )
