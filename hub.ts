@@ -29,7 +29,7 @@ import { users } from './lib/hub/routes/users.ts'
 import { webSession } from './lib/hub/routes/web-session.ts'
 import { webhooks } from './lib/hub/routes/webhooks.ts'
 import { keepChores, openHub } from './lib/hub/serve.ts'
-import { logFromEnvironment } from './lib/log.ts'
+import { logConsole, logFromEnvironment } from './lib/log.ts'
 import { web } from './lib/web/web.ts'
 import manifest from './package.json'
 
@@ -69,6 +69,8 @@ export type HubApp = ReturnType<typeof hubApp>
 export async function serve(flags: HubFlags): Promise<void> {
   const config = hubConfig(flags)
   const log = logFromEnvironment()
+  // While PostgreSQL is away, Bun says on the console that it tries again.
+  logConsole(log)
   const hub = await openHub(config, log)
   const listening = listen(hubApp(hub), config)
   const stopChores = keepChores(hub, config)

@@ -36,6 +36,16 @@ export function createLog(options: LogOptions = {}): Log {
   return { debug: at('debug'), info: at('info'), warn: at('warn'), error: at('error') }
 }
 
+/**
+ * From now on what Bun and libraries say on the console is a warning of the log, instead of text between its lines.
+ * Returns a function that undoes this.
+ */
+export function logConsole(log: Log): () => void {
+  const { warn, error } = console
+  console.warn = console.error = (...said) => log.warn('console', { said: said.map(String).join(' ') })
+  return () => void Object.assign(console, { warn, error })
+}
+
 const scopes = new AsyncLocalStorage<{ fields: Fields }>()
 
 /** The fields of the work that is being done, see `logged`. */

@@ -1,7 +1,7 @@
 // The log's two forms, its levels and its configuration.
 
 import { expect, test } from 'bun:test'
-import { createLog, logFromEnvironment } from '../../lib/log.ts'
+import { createLog, logConsole, logFromEnvironment } from '../../lib/log.ts'
 
 function written(options: Parameters<typeof createLog>[0], act: (log: ReturnType<typeof createLog>) => void): string[] {
   const lines: string[] = []
@@ -47,4 +47,14 @@ test('lower levels are not written', () => {
 test('a wrong setting is named', () => {
   expect(() => logFromEnvironment({ CADRE_LOG_LEVEL: 'loud' })).toThrow(/CADRE_LOG_LEVEL must be one of debug/)
   expect(() => logFromEnvironment({ CADRE_LOG_FORMAT: 'xml' })).toThrow(/CADRE_LOG_FORMAT/)
+})
+
+test('what is said on the console is a line of the log', () => {
+  const lines: string[] = []
+  const undo = logConsole(createLog({ format: 'json', write: line => lines.push(line), now: () => 0 }))
+  console.warn('LISTEN', new Error('failed'))
+  undo()
+  expect(lines.map(line => JSON.parse(line))).toEqual([
+    { time: '1970-01-01T00:00:00.000Z', level: 'warn', event: 'console', said: 'LISTEN Error: failed' },
+  ])
 })
