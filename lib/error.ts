@@ -66,7 +66,11 @@ export class CadreError extends Error {
 /** What Bun adds to a broken connection. It is advice to whoever wrote the call, not to whoever reads the message. */
 const ADVICE = / *For more information, pass `verbose: true` in the second argument to fetch\(\)\.?/
 
-/** The text of anything that was thrown. */
+/**
+ * The text of anything that was thrown. A database error of Drizzle has a statement with its parameters, which may be
+ * secret, and what the database said as its cause: only the cause is told.
+ */
 export function messageOf(thrown: unknown): string {
+  if (thrown instanceof Error && 'params' in thrown && thrown.cause instanceof Error) return messageOf(thrown.cause)
   return (thrown instanceof Error ? thrown.message : String(thrown)).replace(ADVICE, '')
 }

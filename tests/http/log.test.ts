@@ -1,6 +1,8 @@
 // The log's two forms, its levels and its configuration.
 
 import { expect, test } from 'bun:test'
+import { DrizzleQueryError } from 'drizzle-orm'
+import { messageOf } from '../../lib/error.ts'
 import { createLog, logConsole, logFromEnvironment } from '../../lib/log.ts'
 
 function written(options: Parameters<typeof createLog>[0], act: (log: ReturnType<typeof createLog>) => void): string[] {
@@ -57,4 +59,9 @@ test('what is said on the console is a line of the log', () => {
   expect(lines.map(line => JSON.parse(line))).toEqual([
     { time: '1970-01-01T00:00:00.000Z', level: 'warn', event: 'console', said: 'LISTEN Error: failed' },
   ])
+})
+
+test('a failed statement is told by what the database said, without its text and parameters', () => {
+  const said = new Error('database "hub" is not currently accepting connections')
+  expect(messageOf(new DrizzleQueryError('select * from tokens where hash = $1', ['secret'], said))).toBe(said.message)
 })
