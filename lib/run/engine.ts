@@ -22,9 +22,11 @@ import {
   decide,
   doubtSent,
   endQueued,
+  isAsked,
   keyOf,
   loadTree,
   type NewRun,
+  outlasts,
   planResume,
   type ResumeOptions,
   type ResumePlan,
@@ -165,7 +167,7 @@ export class Engine {
       // A tree that `recover` left out is read and asked to end in the same change, so that it starts nothing again.
       if (!this.#parts.machine.lives.has(runId)) loadTree(this.#parts.machine, row.root_id)
       const live = this.#parts.machine.lives.get(runId)!
-      stopRun(this.#parts.machine, live, { state: 'cancelled', reason, ...(live.ending && { hard: true }) })
+      stopRun(this.#parts.machine, live, { state: 'cancelled', reason, ...(isAsked(live) && { hard: true }) })
       this.#parts.machine.follow(row.root_id)
       return this.record(runId)
     }
@@ -180,14 +182,19 @@ export class Engine {
   }
 
   /**
-   * Used while nothing can be recorded: aborts the running attempts, and leaves the cancel to the first commit that
-   * succeeds.
+   * Used while nothing can be recorded: aborts the running attempts, except those that clean up, and leaves the cancel
+   * to the first commit that succeeds.
    */
   #cancelLater(runId: string, apply: () => unknown): RunRecord {
     const { root_id, tree_key } = refuseStop(this.#parts.machine, runId)
-    this.#parts.attempts.abortRuns(id => {
+    const { lives } = this.#parts.machine
+    const top = lives.get(runId)
+    const again = top !== undefined && isAsked(top)
+    this.#parts.attempts.abortRuns((id, position) => {
       const run = this.store.runs.get(id)
-      return run?.root_id === root_id && run.tree_key.startsWith(tree_key)
+      if (run?.root_id !== root_id || !run.tree_key.startsWith(tree_key)) return false
+      const live = lives.get(id)
+      return again || !live || !outlasts(live, position, runId)
     })
     // By the time the cancel can be recorded, the run may have ended by itself or by another cancel.
     const later = () => void (this.store.runs.isOpen(runId) && apply())
@@ -229,7 +236,9 @@ export class Engine {
   /** Calls `work`, which deletes the tree of an ended top run; until it returns, nobody can open the run again. */
   async deleting(runId: string, work: () => Promise<void>): Promise<void> {
     this.#held.add(runId)
-    await work().finally(() => this.#held.delete(runId))
+    // Files of a tree that was cancelled may still be on their way into its folders.
+    const deleted = this.#parts.folders.idle(id => this.store.runs.get(id)?.root_id === runId).then(work)
+    await deleted.finally(() => this.#held.delete(runId))
   }
 
   async decide(reviewId: string, decision: Decision): Promise<void> {

@@ -75,9 +75,12 @@ export class Attempts {
     if (running) abort(running)
   }
 
-  /** Aborts every attempt of the runs for which `of` returns true. */
-  abortRuns(of: (runId: string) => boolean): void {
-    for (const [key, running] of this.#running) if (of(key.split(':', 1)[0]!)) abort(running)
+  /** Aborts every attempt for which `of` returns true. */
+  abortRuns(of: (runId: string, position: number) => boolean): void {
+    for (const [key, running] of this.#running) {
+      const [runId, position] = key.split(':') as [string, string]
+      if (of(runId, Number(position))) abort(running)
+    }
   }
 
   /** Gives an attempt at most `ms` from now. */

@@ -12,7 +12,9 @@ import { takeTurns } from '../../turns.ts'
 import { type LiveRun, parse, type RunRow } from '../core/core.ts'
 import { checkOutputs, foldersOf, handOver, type Origin, writeItems } from '../files/files.ts'
 import {
+  awaiting,
   type Errand,
+  errandDone,
   errorOf,
   type FrozenItem,
   failPhase,
@@ -53,9 +55,9 @@ export class Errands {
 
   /** Does an errand and records its result. Throws the error with which its phase must fail. */
   async run(errand: Errand): Promise<void> {
-    if (errand.kind === 'outputs') return this.#outputs(errand)
-    const live = this.#live(errand)
+    const live = awaiting(this.#parts.machine, errand)
     if (!live) return
+    if (errand.kind === 'outputs') return this.#outputs(errand, live)
     const phase = live.phase(errand.position)
     if (errand.kind === 'hand') return this.#hand(errand, live, phase as TeamPhase | MapPhase)
     if (phase.type !== 'map') return
@@ -64,46 +66,38 @@ export class Errands {
   }
 
   /** Records that an errand failed: its phase or its run fails with `thrown`. */
-  async fail(errand: Errand, thrown: unknown): Promise<void> {
+  fail(errand: Errand, thrown: unknown): Promise<void> {
     const { machine } = this.#parts
-    const root = machine.lives.get(errand.runId)?.root
-    if (root === undefined) return
-    await this.#parts.write(root, () => {
+    return this.#recordEnd(errand, live => {
       if (errand.kind === 'outputs') {
-        const live = machine.lives.get(errand.runId)
-        if (live?.outputs !== 'checking') return
         live.outputs = { handed: null, fault: { of: 'run', error: thrown } }
-        machine.agenda.add(live)
-      } else {
-        const live = this.#live(errand)
-        const phase = live?.phase(errand.position)
-        if (!live || !phase) return
-        if (errand.kind === 'hand' && phase.type === 'map') mapHanded(machine, live, phase, errand.child!, thrown)
-        else if (errand.kind === 'hand' && phase.type === 'team') teamHanded(machine, live, phase, thrown)
-        else failPhase(machine, live, errand.position, errorOf(thrown))
+        return machine.agenda.add(live)
       }
-      machine.follow(root)
+      const phase = live.phase(errand.position)
+      if (errand.kind === 'hand' && phase.type === 'map') mapHanded(machine, live, phase, errand.child!, thrown)
+      else if (errand.kind === 'hand' && phase.type === 'team') teamHanded(machine, live, phase, thrown)
+      else failPhase(machine, live, errand.position, errorOf(thrown))
     })
   }
 
-  /**
-   * The run of an errand, if its phase is still in that attempt. A tree that was read again may have sent the same
-   * errand twice. The second result changes nothing, because the steps check whether the errand is still awaited.
-   */
-  #live({ runId, position, attempt }: Errand): LiveRun | null {
-    return this.#parts.machine.live(runId, position, attempt)
-  }
-
-  /** Applies a change, if its run still waits for the errand. */
+  /** Applies a change, if its run still awaits the errand. */
   #record(errand: Errand, change: (live: LiveRun) => void): Promise<void> {
     const { machine } = this.#parts
     const root = machine.lives.get(errand.runId)?.root
     if (root === undefined) return Promise.resolve()
     return this.#parts.write(root, () => {
-      const live = this.#live(errand)
+      const live = awaiting(machine, errand)
       if (!live) return
       change(live)
       machine.follow(root)
+    })
+  }
+
+  /** Applies the change with which an errand ends. */
+  #recordEnd(errand: Errand, change: (live: LiveRun) => void): Promise<void> {
+    return this.#record(errand, live => {
+      errandDone(live, errand)
+      change(live)
     })
   }
 
@@ -123,16 +117,14 @@ export class Errands {
         await this.#record(errand, now => moveSubRuns(machine, now, phase, page, away))
       }
     }
-    await this.#record(errand, now => frozen(machine, now, phase, items.length))
+    await this.#recordEnd(errand, now => frozen(machine, now, phase, items.length))
   }
 
   // Files
 
   /** Checks the file outputs of a run and hands them to the run above. The recorded result lets the run end. */
-  async #outputs({ runId }: Errand): Promise<void> {
-    const { machine, write } = this.#parts
-    const live = machine.lives.get(runId)
-    if (live?.outputs !== 'checking') return
+  async #outputs(errand: Errand, live: LiveRun): Promise<void> {
+    const { machine } = this.#parts
     const outputs: JsonObject = machine.world.mask(live.root, Object.fromEntries(live.evaluated))
     const files = fileOutputs(live, outputs)
     const origin = this.#originOf(live.row)
@@ -140,7 +132,7 @@ export class Errands {
     let handed: string | null = null
     let fault: { of: 'phase'; error: unknown } | null = null
     const small: SmallFile[] = []
-    if (live.parent) {
+    if (live.parent && awaiting(machine, errand)) {
       try {
         const phase = live.parent.phase(live.row.parent_position!)
         handed = await this.#give(live.parent, phase as TeamPhase | MapPhase, live.row, outputs, small)
@@ -148,13 +140,10 @@ export class Errands {
         fault = { of: 'phase', error }
       }
     }
-    await write(live.root, () => {
-      const now = machine.lives.get(runId)
-      if (now?.outputs !== 'checking') return
+    await this.#recordEnd(errand, now => {
       now.outputs = { handed, fault }
       if (now.parent) putSmallFiles(machine.store.db, now.parent.id, small, machine.world.now())
       machine.agenda.add(now)
-      machine.follow(now.root)
     })
   }
 
@@ -164,7 +153,7 @@ export class Errands {
     const child = machine.store.runs.get(errand.child!)!
     const small: SmallFile[] = []
     const handed = await this.#give(live, phase, child, parse<JsonObject>(child.outputs) ?? {}, small)
-    await this.#record(errand, now => {
+    await this.#recordEnd(errand, now => {
       machine.store.runs.setHanded(child.id, handed)
       putSmallFiles(machine.store.db, now.id, small, machine.world.now())
       if (phase.type === 'map') mapHanded(machine, now, phase, child.id, null)
@@ -242,7 +231,7 @@ export class Errands {
       data = `${data.slice(0, -1)},"truncated":true}`
       files.push(await writeItems(machine.world.stateDir(live.id), phase.name, linesOf(texts)))
     }
-    await this.#record(errand, now => mapConcluded(machine, now, phase, { counts, data, files }))
+    await this.#recordEnd(errand, now => mapConcluded(machine, now, phase, { counts, data, files }))
   }
 
   /** The items of a map in order, each with its sub-run if it has one. Reads a page at a time. */

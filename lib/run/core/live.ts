@@ -96,8 +96,8 @@ export class LiveRun {
   readonly ready: number[] = []
   /** Phases whose dependencies have ended and whose `when` is to be evaluated. */
   readonly undecided = new Set<number>()
-  /** By position: how many errands a team or map phase waits for. */
-  readonly errands = new Map<number, number>()
+  /** By position: the keys of the errands that a team or map phase awaits; below 0 those of the run itself. */
+  readonly errands = new Map<number, Set<string>>()
   /** Positions of maps that may start more items, or end. */
   readonly proceeding = new Set<number>()
   /** How many phases are `running`; the team's concurrency limits them. */
@@ -113,9 +113,8 @@ export class LiveRun {
   parked = false
   /** The outputs that were evaluated so far, in the order of the team. All phases have ended before the first one. */
   readonly evaluated: [name: string, value: Json][] = []
-  /** Its file outputs: not checked yet, being checked by an errand, or the result of that errand. */
-  outputs: 'unchecked' | 'checking' | { handed: string | null; fault: { of: 'run' | 'phase'; error: unknown } | null } =
-    'unchecked'
+  /** What the errand that checked its file outputs found; null before that. */
+  outputs: { handed: string | null; fault: { of: 'run' | 'phase'; error: unknown } | null } | null = null
 
   constructor(row: RunRow, bundle: Bundle, parent: LiveRun | null, phases: LivePhase[], inputs: JsonObject) {
     this.row = row
@@ -147,6 +146,12 @@ export class LiveRun {
   callsOff(position: number): Ending | null {
     const { ending } = this
     return ending && (ending.hard || !this.phase(position).always) ? ending : null
+  }
+
+  /** How it, or the nearest run above it, was asked to end. Nothing in it asks a person then. */
+  get calledOff(): Ending | null {
+    for (let run: LiveRun | null = this; run; run = run.parent) if (run.ending) return run.ending
+    return null
   }
 
   /** Runs below a phase that have not ended. */

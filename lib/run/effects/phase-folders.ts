@@ -51,9 +51,10 @@ export class PhaseFolders {
     this.#inLane(folderLane(runId, position), () => this.#clear(runId, position))
   }
 
-  /** Resolves when all current work is done. */
-  async idle(): Promise<void> {
-    await Promise.all(this.#lanes.values())
+  /** Resolves when all current work is done, of those runs alone for which `of` returns true. */
+  async idle(of: (runId: string) => boolean = () => true): Promise<void> {
+    const busy = [...this.#lanes].filter(([lane]) => of(lane.split(':', 1)[0]!))
+    await Promise.all(busy.map(([, work]) => work))
   }
 
   async #clear(runId: string, position: number): Promise<void> {

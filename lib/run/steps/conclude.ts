@@ -12,10 +12,10 @@ import type { Work } from './work.ts'
 
 export function conclude(work: Work, live: LiveRun, position: number, outcome: Outcome): void {
   const phase = live.phase(position)
-  const asksNobody = live.ending !== null
+  const { calledOff } = live
   if (outcome.kind === 'completed') {
     if (phase.type === 'gate' && phase.review) {
-      if (asksNobody) return endPhase(work, live, position, 'cancelled', { reason: live.ending!.reason })
+      if (calledOff) return endPhase(work, live, position, 'cancelled', { reason: calledOff.reason })
       return askGate(work, live, phase.index, phase.review)
     }
     const { kind: _, small: __, ...change } = outcome
@@ -26,13 +26,13 @@ export function conclude(work: Work, live: LiveRun, position: number, outcome: O
   }
   const { error } = outcome
   if (outcome.kind === 'unknown') {
-    if (asksNobody) return endPhase(work, live, position, 'failed', { error })
+    if (calledOff) return endPhase(work, live, position, 'failed', { error })
     const { entries, sent } = outcome
     const prompt = [error.message, sent].filter(Boolean).join('\n')
     return ask(work, live, position, { kind: 'escalation', reason: 'unknown', entries, prompt, error })
   }
   const { failures } = live.phases[position]!
-  if (!outcome.retryable || failures + 1 >= phase.retry.attempts || asksNobody) {
+  if (!outcome.retryable || failures + 1 >= phase.retry.attempts || live.ending) {
     return failPhase(work, live, position, error)
   }
   const delay = retryDelay(phase.retry.backoff, failures, work.world.random)

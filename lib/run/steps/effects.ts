@@ -27,12 +27,15 @@ export type ErrandKind =
 export interface Errand {
   kind: ErrandKind
   runId: string
-  /** The phase; -1 for `outputs`. */
+  /** The phase, or `OF_RUN` for `outputs`. */
   position: number
-  /** Of the phase; 0 for `outputs`. */
-  attempt: number
+  /** The attempts of its run and of its phase, and its sub-run: what tells it from others of the phase. */
+  key: string
   child?: string
 }
+
+/** In place of a position, for an errand of the run itself. */
+export const OF_RUN = -1
 
 export type Effect =
   | { kind: 'launch'; runId: string; position: number; attempt: number }

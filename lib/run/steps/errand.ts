@@ -1,10 +1,12 @@
-// Errands that a team or map phase waits for.
+// Errands that a phase or a run waits for. Their results are taken only while the errand is awaited: a phase that ends or
+// asks a person awaits none, and no attempt awaits those of an earlier one. A tree that was read again sends its errands
+// again; the first result counts, whichever of the two had it.
 
 import type { LiveRun } from '../core/core.ts'
-import type { Errand } from './effects.ts'
+import { type Errand, OF_RUN } from './effects.ts'
 import type { Work } from './work.ts'
 
-/** Sends an errand for a phase that has begun. */
+/** Sends an errand for a phase that has begun, or for a run (`OF_RUN`). */
 export function sendErrand(
   { notes }: Work,
   live: LiveRun,
@@ -12,14 +14,23 @@ export function sendErrand(
   kind: Errand['kind'],
   child?: string,
 ): void {
-  live.errands.set(position, (live.errands.get(position) ?? 0) + 1)
-  const { attempt } = live.phases[position]!
-  const errand = { kind, runId: live.id, position, attempt, ...(child !== undefined && { child }) }
+  const attempt = position === OF_RUN ? 0 : live.phases[position]!.attempt
+  const key = `${kind} ${live.row.attempt} ${attempt} ${child ?? ''}`
+  const awaited = live.errands.get(position)
+  if (awaited) awaited.add(key)
+  else live.errands.set(position, new Set([key]))
+  const errand: Errand = { kind, runId: live.id, position, key, ...(child !== undefined && { child }) }
   notes.after({ kind: 'errand', errand })
 }
 
-export function errandDone(live: LiveRun, position: number): void {
-  const left = (live.errands.get(position) ?? 1) - 1
-  if (left > 0) live.errands.set(position, left)
-  else live.errands.delete(position)
+/** The run that awaits the errand; null when none does any more. */
+export function awaiting({ lives }: Pick<Work, 'lives'>, { runId, position, key }: Errand): LiveRun | null {
+  const live = lives.get(runId)
+  return live?.errands.get(position)?.has(key) ? live : null
+}
+
+export function errandDone(live: LiveRun, { position, key }: Errand): void {
+  const awaited = live.errands.get(position)
+  awaited?.delete(key)
+  if (awaited?.size === 0) live.errands.delete(position)
 }

@@ -2,6 +2,8 @@
 
 import { CadreError } from '../../error.ts'
 import type { LiveRun } from '../core/core.ts'
+import { OF_RUN } from './effects.ts'
+import { sendErrand } from './errand.ts'
 import { errorOf } from './fault.ts'
 import { giveUpPlace } from './key-place.ts'
 import { mapChildEnded } from './map.ts'
@@ -23,12 +25,8 @@ export function finish(work: Work, live: LiveRun): void {
   let handed: string | null = null
   let handFault: unknown = null
   if (end.state === 'completed' && fileOutputs(live, end.outputs).length > 0) {
-    if (live.outputs === 'checking') return
-    if (live.outputs === 'unchecked') {
-      live.outputs = 'checking'
-      const errand = { kind: 'outputs', runId: live.id, position: -1, attempt: 0 } as const
-      return work.notes.after({ kind: 'errand', errand })
-    }
+    if (live.errands.has(OF_RUN)) return
+    if (!live.outputs) return sendErrand(work, live, OF_RUN, 'outputs')
     const { fault } = live.outputs
     handed = live.outputs.handed
     if (fault?.of === 'phase') handFault = fault.error

@@ -16,7 +16,7 @@ import {
   type RunError,
   treeKey,
 } from '../core/core.ts'
-import { errandDone, sendErrand } from './errand.ts'
+import { sendErrand } from './errand.ts'
 import { errorOf, failureOf } from './fault.ts'
 import { unpark } from './places.ts'
 import { openWhole } from './reopen.ts'
@@ -94,7 +94,6 @@ export function moveSubRuns(
 
 /** Called when all items are stored and sub-runs of an earlier evaluation have their new items. */
 export function frozen(work: Work, live: LiveRun, phase: MapPhase, total: number): void {
-  errandDone(live, phase.index)
   if (work.store.phases.total(live.id, phase.index) !== null) return
   work.store.phases.setTotal(live.id, phase.index, total)
   work.notes.changed(live, phase.index)
@@ -140,11 +139,7 @@ export function proceed(work: Work, live: LiveRun, phase: MapPhase): void {
   const progress = live.maps.get(index)
   if (!progress || progress.ending || phaseEnded(live.phases[index]!.state)) return
   const below = live.below(index)
-  for (const [child, wanting] of below.wanting) {
-    if (!unpark(child)) break
-    below.wanting.delete(child)
-    for (const run of wanting) work.agenda.add(run)
-  }
+  for (const child of below.wanting.keys()) if (!unpark(work, child)) break
   const ending = live.callsOff(index)
   const mayStart = () =>
     !ending && !progress.stopped && progress.next < progress.total && below.runs.size - below.parked < phase.concurrency
@@ -201,7 +196,6 @@ export function mapChildEnded(
 
 /** Called when the files of an already completed sub-run were handed over, or could not be (`fault`). */
 export function mapHanded(work: Work, live: LiveRun, phase: MapPhase, childId: string, fault: unknown): void {
-  errandDone(live, phase.index)
   const progress = live.maps.get(phase.index)
   if (!progress) return
   if (fault !== null) {
@@ -232,8 +226,7 @@ function stopMap(
 export function mapConcluded(work: Work, live: LiveRun, phase: MapPhase, result: MapResult): void {
   const { index } = phase
   const progress = live.maps.get(index)
-  if (!progress || live.below(index).runs.size > 0) return
-  errandDone(live, index)
+  if (!progress) return
   const { counts, files } = result
   const ending = live.callsOff(index)
   if (ending) return endPhase(work, live, index, 'cancelled', { reason: ending.reason })

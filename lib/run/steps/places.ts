@@ -3,29 +3,33 @@
 
 import type { MapPhase } from '../../team/team.ts'
 import { isLeaf, type LiveRun } from '../core/core.ts'
+import type { Work } from './work.ts'
 
 export function park(run: LiveRun): void {
   run.parked = true
   run.siblings!.parked++
 }
 
-/** Gives a parked run its place back; false when none is free. */
-export function unpark(run: LiveRun): boolean {
+/** Gives a parked run its place back, and a step to all that waited for that; false when no place is free. */
+export function unpark({ agenda }: Work, run: LiveRun): boolean {
   const above = run.siblings!
   const phase = run.parent!.phase(run.row.parent_position!)
   if (phase.type === 'map' && above.runs.size - above.parked >= phase.concurrency) return false
   run.parked = false
   above.parked--
+  for (const waiting of above.wanting.get(run) ?? []) agenda.add(waiting)
+  above.wanting.delete(run)
   return true
 }
 
 /**
  * Whether a run may start phases: it and every run above it has its place, or gets it back now. Otherwise the run gets
- * another step when a place is free.
+ * another step when a place is free. A run that was asked to end cleans up without a place.
  */
-export function hasPlace(live: LiveRun): boolean {
+export function hasPlace(work: Work, live: LiveRun): boolean {
   for (let run: LiveRun | null = live; run; run = run.parent) {
-    if (!run.parked || unpark(run)) continue
+    if (run.ending) return true
+    if (!run.parked || unpark(work, run)) continue
     const { wanting } = run.siblings!
     wanting.set(run, (wanting.get(run) ?? new Set()).add(live))
     return false

@@ -68,7 +68,7 @@ function booleanOf(work: Work, live: LiveRun, when: NonNullable<Phase['when']>):
 }
 
 const escalates = (live: LiveRun, position: number): boolean =>
-  live.phase(position).onFailure === 'escalate' && !live.ending
+  live.phase(position).onFailure === 'escalate' && !live.calledOff
 
 function escalate(work: Work, live: LiveRun, position: number, error: RunError, change: PhaseChange): void {
   ask(work, live, position, {

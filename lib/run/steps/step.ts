@@ -42,7 +42,7 @@ function step(work: Work, live: LiveRun): void {
   if (work.lives.get(live.id) !== live) return
   if (live.stop) stopRun(work, live, live.stop)
   if (!decideWhens(work, live)) return
-  if ((live.proceeding.size > 0 || live.ready.length > 0) && (live.ending || hasPlace(live))) {
+  if ((live.proceeding.size > 0 || live.ready.length > 0) && hasPlace(work, live)) {
     for (const position of [...live.proceeding]) {
       live.proceeding.delete(position)
       const phase = live.phase(position)

@@ -35,7 +35,24 @@ export function refuseStop({ store }: Work, runId: string): RunRow {
   return row
 }
 
-export function stopRun(work: Work, live: LiveRun, asked: Ending): void {
+/** Whether a run was asked to end, also when that is still on its way from a run above. */
+export function isAsked(live: LiveRun): boolean {
+  if (live.ending || live.stop) return true
+  const { parent, row } = live
+  if (!parent || !isAsked(parent)) return false
+  return (parent.stop?.hard ?? parent.ending?.hard ?? false) || !parent.phase(row.parent_position!).always
+}
+
+/** Whether a phase goes on when the run `top`, its own or one above, is asked to end: it cleans up, or a phase above it. */
+export function outlasts(live: LiveRun, position: number, top: string): boolean {
+  if (live.phase(position).always) return true
+  if (live.id === top || !live.parent) return false
+  return outlasts(live.parent, live.row.parent_position!, top)
+}
+
+/** Asks a run to end. What was on its way to it from a run above is part of that. */
+export function stopRun(work: Work, live: LiveRun, given: Ending): void {
+  const asked = live.stop?.hard ? { ...given, hard: true } : given
   live.stop = null
   if (live.ending && (live.ending.hard || !asked.hard)) return
   const ending = live.ending ? { ...live.ending, hard: true } : asked
@@ -77,11 +94,13 @@ function stopPhase(work: Work, live: LiveRun, position: number, ending: Ending):
 /** Asks the sub-runs of a phase to end, each in a step of its own. False when there is none. */
 function stopBelow(work: Work, live: LiveRun, position: number, hard: boolean): boolean {
   const { runs } = live.below(position)
-  for (const child of runs) {
-    child.stop = { state: 'cancelled', reason: 'parent', ...(hard && { hard }) }
-    work.agenda.add(child)
-  }
+  for (const child of runs) stopSoon(work, child, hard)
   return runs.size > 0
+}
+
+function stopSoon(work: Work, child: LiveRun, hard: boolean): void {
+  child.stop = { state: 'cancelled', reason: 'parent', ...((hard || child.stop?.hard) && { hard: true }) }
+  work.agenda.add(child)
 }
 
 /** After a restart: passes on to sub-runs that the run above was asked to end, or that its phase took too long. */
@@ -90,7 +109,8 @@ export function stopAgain(work: Work, live: LiveRun, position: number): void {
   const ending = live.callsOff(position)
   if (ending) stopBelow(work, live, position, ending.hard ?? false)
   else if (parse<RunError>(work.store.phases.error(live.id, position))?.code === 'timeout') {
-    stopBelow(work, live, position, live.ending !== null)
+    // Those that were asked before the restart keep how they were asked: the run may have been asked to end since.
+    for (const child of live.below(position).runs) if (!child.ending) stopSoon(work, child, live.ending !== null)
   }
 }
 

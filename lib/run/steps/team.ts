@@ -4,7 +4,7 @@ import type { FileRecord } from '../../agent/agent-context.ts'
 import type { JsonObject } from '../../json.ts'
 import type { TeamPhase } from '../../team/team.ts'
 import { bounded, type LiveRun, parse, phaseEnded, type RunError } from '../core/core.ts'
-import { errandDone, sendErrand } from './errand.ts'
+import { sendErrand } from './errand.ts'
 import { errorOf, failureOf } from './fault.ts'
 import type { RunEnd } from './run-end.ts'
 import { endPhase, failPhase } from './settle.ts'
@@ -58,7 +58,6 @@ export function teamChildEnded(
 
 /** Called when the files of an already completed sub-run were handed over, or could not be (`fault`). */
 export function teamHanded(work: Work, live: LiveRun, phase: TeamPhase, fault: unknown): void {
-  errandDone(live, phase.index)
   if (live.phases[phase.index]!.state !== 'running') return
   if (fault !== null) return failPhase(work, live, phase.index, errorOf(fault))
   endTeam(work, live, phase, work.store.runs.child(live.id, phase.index, 0)!)

@@ -6,14 +6,16 @@ import { setClock } from './transition.ts'
 import type { Work } from './work.ts'
 
 /**
- * Stops the clocks of a run and of its team and map phases while everything in progress in them waits for a person.
+ * Stops the clocks of a run and of its team and map phases while everything in progress in them waits for a person. The
+ * phases of a run that was asked to end have no more time than that.
  */
 export function keepTime(work: Work, live: LiveRun): void {
   if (live.awaiting === 0 && !live.idle) return
   const now = work.world.now()
   for (const [position, phase] of live.phases.entries()) {
     if (phase.clock === NO_CLOCK || phaseEnded(phase.state)) continue
-    setClock(work, live, position, live.phaseWaits(position) ? pause(phase.clock, now) : resume(phase.clock, now))
+    const waits = !live.ending && live.phaseWaits(position)
+    setClock(work, live, position, waits ? pause(phase.clock, now) : resume(phase.clock, now))
   }
   setIdle(work, live, live.ended < live.phases.length && live.allWaits())
 }

@@ -33,6 +33,9 @@ afterEach(async () => {
   started = null
 }, 30_000)
 
+const aborted = (signal: AbortSignal) =>
+  new Promise<never>((_, reject) => signal.addEventListener('abort', () => reject(signal.reason)))
+
 /** Null where a full disk is the answer. */
 async function unlessFull<T>(work: Promise<T>): Promise<T | null> {
   return work.catch((error: CadreError) => {
@@ -69,11 +72,14 @@ describe.skipIf(!probe)('on a full disk', () => {
   describe('the engine', () => {
     let t: TestEngine
     const { agents, calls } = scripted({
-      wait: ({ signal }) => new Promise((_, reject) => signal.addEventListener('abort', () => reject(signal.reason))),
+      wait: ({ signal }) => aborted(signal),
       echo: (_, value) => ({ value }),
+      slow: ({ signal }) => Promise.race([held.promise, aborted(signal)]),
     })
+    let held: PromiseWithResolvers<void>
     beforeEach(async () => {
       calls.length = 0
+      held = Promise.withResolvers()
       t = await testEngine({ home: disk.path, agents, slots: 300 })
       closing = () => t.close()
     })
@@ -99,6 +105,21 @@ describe.skipIf(!probe)('on a full disk', () => {
       await within(cancelled, 'the answer to the cancel')
       await cancelAgain(run_id)
       expect(await within(t.engine.ended(run_id), 'the end of the run')).toMatchObject({ state: 'cancelled' })
+    })
+
+    test('lets a phase that always runs go on when its run is cancelled', async () => {
+      const { run_id } = await t.start(team([act('work', 'wait'), act('clean', 'slow', { always: true })]))
+      await until(() => calls.length === 2, 'both phases')
+      const begin = await t.prepare(takesMuch([act('a', 'echo')]), { text: BIG })
+      disk.fill()
+      for (let n = 0; n < 200 && !t.engine.load.stalled; n++) await unlessFull(begin({ workspace: disk.path }))
+      expect(t.engine.load.stalled).toContain('full')
+      await t.engine.cancel(run_id)
+      disk.free()
+      await until(() => phaseOf(t, run_id, 'work').state === 'cancelled', 'the cancel')
+      held.resolve()
+      expect(await within(t.engine.ended(run_id), 'the end of the run')).toMatchObject({ state: 'cancelled' })
+      expect(phaseOf(t, run_id, 'clean').state).toBe('completed')
     })
 
     test('refuses a start at once with a helpful message, and continues when there is space', async () => {
