@@ -85,7 +85,7 @@ export function wildTeam(
 ): Record<string, string> {
   const files: Record<string, string> = {}
   const size = 1 + random.below(5)
-  /** By phase: those that put something into its way, and so come before it. */
+  /** By phase: the one that puts something into its way, if any, and so comes before it. */
   const before: number[][] = Array.from({ length: size }, () => [])
   const phases = Array.from({ length: size }, (_, position) => {
     const name = `p${position}`
@@ -96,7 +96,8 @@ export function wildTeam(
       Object.assign(files, wildTeam(random, depth - 1, outside, told, `${folder}${name}/`))
     }
     const later = position + 1 + random.below(size - position)
-    const obstructs = kind === 'exec' && later < size && random.once(2)
+    // Two would get into each other's way: the second would write through a link that the first has put there.
+    const obstructs = kind === 'exec' && before[later]?.length === 0 && random.once(2)
     if (obstructs) before[later]!.push(position)
     const others = Array.from({ length: position }, (_, n) => n).filter(n => !before[position]!.includes(n))
     return {
