@@ -28,6 +28,13 @@ async function why(phase: string): Promise<string> {
   return (await daemon.call('/v1/runs/why', { run_id })).text
 }
 
+const phaseNamed = async (run_id: string, phase: string) => {
+  const { phases } = await daemon.envelope('/v1/runs/phases', 'run_phases', { run_id })
+  return phases.find(({ name }: { name: string }) => name === phase)
+}
+const inState = (run_id: string, phase: string, state: string) =>
+  until(async () => (await phaseNamed(run_id, phase)).state === state, `phase ${phase} to be ${state}`)
+
 test('the leaf stands first, many lines of a command in one, and the commands to go on with last', async () => {
   const path = files({
     'team.yml': team('{ name: t, type: team, team: ./below }'),
@@ -100,11 +107,7 @@ test('the phase that failed first is the cause, and the others that failed are l
   { name: sweep, agent: exec, always: true, depends_on: [late, sums], commands: [{ name: c, run: "exit 5" }] }`
   const path = files({ 'team.yml': team(phases) })
   const { run_id } = await daemon.call('/v1/runs/start', { path })
-  const stateOf = async (phase: string) => {
-    const all = (await daemon.envelope('/v1/runs/phases', 'run_phases', { run_id })).phases
-    return all.find(({ name }: { name: string }) => name === phase).state
-  }
-  await until(async () => (await stateOf('sums')) === 'failed', 'the first failure')
+  await inState(run_id, 'sums', 'failed')
   writeFileSync(join(path, 'go'), '')
   expect((await daemon.ended(run_id)).error).toMatchObject({ phase: 'sums' })
   const { lines, next, chain } = await daemon.call('/v1/runs/why', { run_id })
@@ -115,6 +118,22 @@ test('the phase that failed first is the cause, and the others that failed are l
   expect(chain[0]).toMatchObject({ phase: 'sums' })
   // No phase has said anything, so there is no log to print.
   expect(next).toEqual([['resume', run_id]])
+})
+
+test('a cancelled run tells which of its cleanup failed', async () => {
+  const phases = `{ name: work, agent: exec, commands: [{ name: c, run: "sleep 30" }] },
+  { name: sweep, agent: exec, always: true, depends_on: [work], commands: [{ name: c, run: "exit 4" }] }`
+  const { run_id } = await daemon.call('/v1/runs/start', { path: files({ 'team.yml': team(phases) }) })
+  await inState(run_id, 'work', 'running')
+  await daemon.call('/v1/runs/cancel', { run_id })
+  expect((await daemon.ended(run_id)).state).toBe('cancelled')
+  const { lines } = await daemon.call('/v1/runs/why', { run_id })
+  expect(lines).toEqual([
+    expect.stringMatching(/^Run .* was cancelled after /),
+    'Failed: cleanup phase sweep (command c exited with code 4).',
+    expect.stringContaining('Nothing was written outside'),
+    'Because of it phase work did not complete.',
+  ])
 })
 
 test('a resume is not recommended for outputs that do not fit: the team has to be corrected', async () => {

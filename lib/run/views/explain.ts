@@ -20,7 +20,7 @@ export interface PhaseFacts {
   reason: string | null
   attempt: number
   error: RunError | null
-  /** Whether its failure does not fail its run. */
+  /** Whether its failure does not fail its run. A hub does not know before the run has completed. */
   tolerated: boolean
   /** Whether it runs after failures, too. A hub does not know. */
   cleanup: boolean
@@ -84,7 +84,7 @@ export function explain(facts: WhyFacts): Omit<Why, 'text'> {
   const parts = [
     ...leafFirst(chain.map(sentence)),
     facts.unfilled !== null ? byHand(facts.unfilled) : endsTheSame(chain.at(-1)!) ? INCURABLE : '',
-    listText('Failed, too:', chain.flatMap(othersIn)),
+    listText(chain.some(({ state }) => state === 'failed') ? 'Failed, too:' : 'Failed:', chain.flatMap(othersIn)),
     listText('Failed and passed over:', tolerated),
     listText('Could not be told, or may not have been:', undelivered),
     writtenText(written),
@@ -113,9 +113,8 @@ const byHand = (phase: string): string =>
 /** Maximum length of an error that is only mentioned. */
 const MENTIONED = 160
 
-/** What failed after the phase that decided the end of the run. */
-function othersIn({ state, phases, cause }: RunFacts): string[] {
-  if (state !== 'failed') return []
+/** What failed and was not passed over, besides the phase that decided the end of the run. */
+function othersIn({ phases, cause }: RunFacts): string[] {
   return phases
     .filter(phase => phase.state === 'failed' && !phase.tolerated && phase !== cause)
     .map(({ name, reason, error, cleanup }) => {
