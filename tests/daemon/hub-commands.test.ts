@@ -2,7 +2,7 @@
 // and is watched from elsewhere. One hub and one daemon; the tests go on from each other.
 
 import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from 'bun:test'
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { until } from '../support/bounded.ts'
 import { command, files, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
@@ -111,6 +111,17 @@ phases:
   - name: gate
     type: gate
     review: { prompt: "Go on?", reviewers: [any], inputs: [{ name: answer, type: string, required: true }, { name: note }] }
+`,
+)
+/** Its cleanup goes on until this file is there. */
+const SWEPT = join(folder(), 'swept')
+const SWEEPS = team(
+  'sweep',
+  `phases:
+  - { name: soft, ${exec('exit 2')}, on_failure: continue }
+  - { name: work, ${exec('exit 3')}, depends_on: [soft] }
+  - { name: next, ${exec('true')}, depends_on: [work] }
+  - { name: sweep, ${exec(`until [ -e ${SWEPT} ]; do sleep 0.05; done`)}, always: true, depends_on: [work] }
 `,
 )
 const NAPS = team('nap', `phases:\n  - { name: nap, ${exec('sleep 30')} }\n`)
@@ -229,7 +240,7 @@ describe('people and places', () => {
 
 describe('teams and daemons', () => {
   test('teams are published, found, listed in a realm, and hidden', async () => {
-    for (const path of [SAYS, BREAKS, ASKS, NAPS]) await says(`publish ${path} --scope acme --realm prod`)
+    for (const path of [SAYS, BREAKS, ASKS, NAPS, SWEEPS]) await says(`publish ${path} --scope acme --realm prod`)
     expect(await says('teams --scope @acme --search sAY')).toMatch(/^@acme\/say +1\.0\.0 +It says\. +\S+ ago\n$/)
     expect(await says('teams show @acme/say')).toMatch(/^inputs\n {2}who +string$/m)
     expect(await says('teams versions @acme/say')).toMatch(/^1\.0\.0 +\S+ ago +\S+ B +not signed +[0-9a-f]{12}\n$/)
@@ -319,7 +330,10 @@ describe('runs of the hub', () => {
     expect(lines).toContain('Because of it phase after did not complete.')
     expect(lines.at(-2)).toMatch(/ resume \S+ --hub$/)
     expect((await json('why last --hub')).chain).toEqual((await json('why last', here())).chain)
-    expect(await says('tree last --hub')).toBe(await says('tree last', here()))
+    const tree = await says('tree last', here())
+    expect(tree).toMatch(/✗ soft .* {2}tolerated {2}/)
+    // Only its daemon knows which failures a failed run passed over.
+    expect(await says('tree last --hub')).toBe(tree.replace('tolerated  ', ''))
     expect(await says('logs last --hub --failed')).toContain('no such thing')
 
     // It fails again, which shows that the order has arrived.
@@ -328,6 +342,23 @@ describe('runs of the hub', () => {
     const failedAgain = (data: { attempt: number; state: string }) => data.attempt === 2 && data.state === 'failed'
     await untilHub('runs/get', { run_id: runs[0].run_id }, failedAgain, 'the second attempt')
     expect(await fails('resume last --hub --failed')).toContain('without --hub')
+  })
+
+  test('while cleanup goes on, a failure is told, and never as one that was tolerated', async () => {
+    await says('dispatch @acme/sweep --realm prod')
+    const [{ run_id }] = (await json('runs --hub --limit 1')).runs
+    const isSweeping = ({ phases }: Data) => phases.at(-1)?.state === 'running'
+    await untilHub('runs/phases', { run_id }, isSweeping, 'the cleanup')
+    const why = (await says('why last --hub')).split('\n')
+    expect(why).toContain(
+      'Failed: phase soft (command c exited with code 2); phase work (command c exited with code 3).',
+    )
+    expect(why).toContain('Because of it phase next did not complete.')
+    expect(await says('tree last --hub')).toMatch(
+      /✗ soft +\S+ +exec {2}command c exited with code 2\n {2}✗ work +\S+ +exec {2}command c exited with code 3\n/,
+    )
+    writeFileSync(SWEPT, '')
+    await untilHub('runs/get', { run_id }, ({ state }: Data) => state === 'failed', 'the end of the run')
   })
 
   test('a person is asked, and answers from elsewhere', async () => {

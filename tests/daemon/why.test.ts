@@ -4,7 +4,7 @@ import { beforeAll, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { until } from '../support/bounded.ts'
-import { files, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
+import { command, files, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
 
 const BELOW = `name: "@local/below"
 version: 1.0.0
@@ -134,6 +134,37 @@ test('a cancelled run tells which of its cleanup failed', async () => {
     expect.stringContaining('Nothing was written outside'),
     'Because of it phase work did not complete.',
   ])
+})
+
+test('while cleanup goes on, a failure is told, and it is tolerated only where the team says so', async () => {
+  const phases = `{ name: soft, agent: exec, on_failure: continue, commands: [{ name: c, run: "exit 2" }] },
+  { name: work, agent: exec, depends_on: [soft], commands: [{ name: c, run: "exit 3" }] },
+  { name: next, agent: exec, depends_on: [work], commands: [{ name: c, run: "true" }] },
+  { name: sweep, agent: exec, always: true, depends_on: [work], commands: [{ name: c, run: "until [ -e go ]; do sleep 0.02; done" }] }`
+  const path = files({ 'team.yml': team(phases) })
+  const { run_id } = await daemon.call('/v1/runs/start', { path })
+  await inState(run_id, 'sweep', 'running')
+  const { lines } = await daemon.call('/v1/runs/why', { run_id })
+  expect(lines).toEqual([
+    expect.stringMatching(/ is in phase sweep \(exec\), attempt 1\.$/),
+    'Failed: phase work (command c exited with code 3).',
+    'Failed and passed over: phase soft (command c exited with code 2).',
+    expect.stringContaining('Nothing was written outside'),
+    'Because of it phase next did not complete.',
+  ])
+  const rowsOfFailed = async () => {
+    const { stdout } = await command(['tree', run_id], { home: daemon.home })
+    return stdout.split('\n').flatMap(row => /✗ (?:soft|work) .*/.exec(row)?.[0].split(/ {2,}/) ?? [])
+  }
+  const failed = (name: string, ...notes: string[]) => [`✗ ${name}`, expect.stringMatching(/ms|s$/), 'exec', ...notes]
+  const rows = [
+    ...failed('soft', 'tolerated', 'command c exited with code 2'),
+    ...failed('work', 'command c exited with code 3'),
+  ]
+  expect(await rowsOfFailed()).toEqual(rows)
+  writeFileSync(join(path, 'go'), '')
+  expect((await daemon.ended(run_id)).state).toBe('failed')
+  expect(await rowsOfFailed()).toEqual(rows)
 })
 
 test('a resume is not recommended for outputs that do not fit: the team has to be corrected', async () => {

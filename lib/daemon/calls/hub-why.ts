@@ -1,5 +1,5 @@
 // Why a run ended as it did, from what a hub has of it. The hub does not have the definitions of the teams. The error of
-// a failed run names the leaf where it began, and a failure was passed over if its run has not failed.
+// a failed run names the leaf where it began, and a failure was passed over if its run has completed.
 
 import { isObject, type Json } from '../../json.ts'
 import { explain, type PhaseFacts, type RunFacts, withoutSilent } from '../../run/engine.ts'
@@ -76,7 +76,7 @@ function phaseFacts(row: HubPhase, run: string): PhaseFacts {
   return {
     ...{ name, type, agent, action, state, reason, attempt },
     error: errorOf(error),
-    tolerated: run !== 'failed' && run !== 'cancelled',
+    tolerated: run === 'completed',
     cleanup: false,
     items: isCounted ? { total, failed } : null,
   }
