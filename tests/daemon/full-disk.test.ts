@@ -4,6 +4,7 @@
 import { afterEach, expect, test } from 'bun:test'
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
+import { until } from '../support/bounded.ts'
 import { type CommandResult, command, files, spawnDaemon, startCommand } from '../support/daemon.ts'
 import { type SmallDisk, smallDisk } from '../support/disk.ts'
 import { folder } from '../support/folder.ts'
@@ -124,6 +125,35 @@ test.skipIf(skip)('SIGTERM ends a daemon within 10 s', async () => {
   const { ms } = await daemon.stop()
   expect(ms).toBeLessThan(10_500)
 })
+
+test.skipIf(skip)(
+  '`why` tells that a run waits for space, as `tree` does, in the run and in those above it',
+  async () => {
+    const { path: home, fill, free } = disk()
+    const daemon = await spawnDaemon({ home })
+    fill(262_144)
+    const isStalled = async () => !(await fetch(`${daemon.url}/ready`)).ok
+    await until(isStalled, 'the daemon to notice')
+    const path = files({
+      'team.yml':
+        'name: "@local/top"\nversion: 1.0.0\nphases: [{ name: t, type: team, team: ./below, inputs: { who: ada } }]\n',
+      'below/team.yml': HELLO,
+    })
+    const { run_id } = await daemon.call('/v1/runs/start', { path })
+    const waits = /waits for space on the disk: \S+ KiB are free on the disk of \S+, 409\.6 KiB are needed/
+    await until(async () => waits.test((await command(['tree', run_id], { home })).stdout), 'the phase to wait')
+    const { lines, chain, next } = await daemon.call('/v1/runs/why', { run_id })
+    expect(lines.slice(0, 2)).toEqual([
+      expect.stringMatching(/^Sub-run \S+ of @local\/hello is running, and its phase greet \(exec\) waits for space/),
+      expect.stringMatching(/^Run \S+ of @local\/top is in phase t \(team\), attempt 1\.$/),
+    ])
+    expect(lines[0]).toMatch(new RegExp(`${waits.source}\\.$`))
+    expect(chain.map(({ phase }: { phase: string }) => phase)).toEqual(['t', 'greet'])
+    expect(next).toEqual([['watch', run_id]])
+    free()
+    expect((await daemon.ended(run_id)).state).toBe('completed')
+  },
+)
 
 test.skipIf(skip)('a read-only disk is read; what would write is told', async () => {
   const small = disk()

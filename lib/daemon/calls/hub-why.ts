@@ -78,6 +78,7 @@ function phaseFacts(row: HubPhase, run: string): PhaseFacts {
     error: errorOf(error),
     tolerated: run === 'completed',
     cleanup: false,
+    waiting: null,
     items: isCounted ? { total, failed } : null,
   }
 }

@@ -151,8 +151,9 @@ export function runs(daemon: Daemon, kit: DaemonKit) {
       async ({ body, caller }) => {
         const runId = target(daemon, caller, body.run_id)
         engine.logs.flush()
+        const waitsOf = (id: string) => engine.phases(id).phases.map(({ waiting }) => waiting)
         const found = await withoutSilent(
-          why(store, runId, id => engine.bundle(id)),
+          why(store, runId, id => engine.bundle(id), waitsOf),
           ({ run_id, ...query }) => readLines(engine.stateDir(run_id), query),
         )
         const root = rootOf(daemon.db, runId)

@@ -24,6 +24,8 @@ export interface PhaseFacts {
   tolerated: boolean
   /** Whether it runs after failures, too. A hub does not know. */
   cleanup: boolean
+  /** What it waits for. A hub does not know. */
+  waiting: string | null
   /** Of a map that completed: how many of its items failed. */
   items: { total: number; failed: number } | null
 }
@@ -239,6 +241,8 @@ function sentence(run: RunFacts): string {
   const agent =
     cause.type === 'standard' ? ` (${cause.agent}${cause.action ? `.${cause.action}` : ''})` : ` (${cause.type})`
   if (state === 'awaiting_input') return `${name} waits for a person: phase ${cause.name}${agent}, ${cause.reason}.`
+  if (cause.state === 'pending')
+    return `${name} is ${state}, and its phase ${cause.name}${agent} waits for ${cause.waiting}.`
   if (state === 'running') return `${name} is in phase ${cause.name}${agent}, attempt ${cause.attempt}.`
   // The error of a sub-run is part of the sentence about the sub-run, which follows.
   const below = cause.error?.code === 'sub_run_failed' || cause.error?.code === 'item_failed'

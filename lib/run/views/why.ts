@@ -3,7 +3,7 @@
 import { CadreError } from '../../error.ts'
 import { type Bundle, type Phase, readersOf, type Team } from '../../team/team.ts'
 import type { Why } from '../../wire/run-records.ts'
-import { type PhaseRow, parse, type RunError, type RunRow, runEnded } from '../core/core.ts'
+import { type PhaseRow, parse, phaseEnded, type RunError, type RunRow, runEnded } from '../core/core.ts'
 import { type Written, written } from '../steps/steps.ts'
 import type { Store } from '../store/store.ts'
 import { explain, type PhaseFacts, type RunFacts } from './explain.ts'
@@ -11,8 +11,19 @@ import { turnOfRun } from './waits.ts'
 
 export type { Why }
 
-/** `text` is missing, because it has the commands in the form in which the caller can paste them. */
-export function why(store: Store, runId: string, bundleOf: (id: string) => Bundle): Omit<Why, 'text'> {
+/** What each phase of a run waits for. */
+type Waits = readonly (string | null)[]
+
+/**
+ * `text` is missing, because it has the commands in the form in which the caller can paste them. `waitsOf` returns
+ * nothing where no process executes the run.
+ */
+export function why(
+  store: Store,
+  runId: string,
+  bundleOf: (id: string) => Bundle,
+  waitsOf: (runId: string) => Waits = () => [],
+): Omit<Why, 'text'> {
   const run = store.runs.get(runId)
   if (!run) throw new CadreError('not_found', `there is no run ${runId}`)
   const teamOf = (row: RunRow) => bundleOf(row.bundle_id).team(row.team_key)
@@ -23,8 +34,9 @@ export function why(store: Store, runId: string, bundleOf: (id: string) => Bundl
     leaf = row
     const phases = phasesOf(row)
     const rows = store.phases.of(row.id)
-    const facts = rows.map(each => factsOf(each, phases[each.position]!))
-    const cause = causeOf(row, rows, phases)
+    const waits = row.state === 'running' ? waitsOf(row.id) : []
+    const facts = rows.map(each => factsOf(each, phases[each.position]!, waits[each.position] ?? null))
+    const cause = causeOf(row, rows, phases, waits)
     chain.push(runFacts(store, row, facts, cause && facts[cause.position]!))
     const phase = cause && phases[cause.position]!
     row = phase && phase.type !== 'standard' ? store.runs.decidingChild(row.id, phase.index) : null
@@ -71,7 +83,7 @@ function runFacts(store: Store, row: RunRow, phases: readonly PhaseFacts[], caus
   return { ...place, error: parse(error), phases, cause, turn, deliveries }
 }
 
-function factsOf({ state, reason, attempt, error, data }: PhaseRow, phase: Phase): PhaseFacts {
+function factsOf({ state, reason, attempt, error, data }: PhaseRow, phase: Phase, waiting: string | null): PhaseFacts {
   const { name, type } = phase
   const isLeaf = phase.type === 'standard'
   return {
@@ -81,6 +93,7 @@ function factsOf({ state, reason, attempt, error, data }: PhaseRow, phase: Phase
     error: parse(error),
     tolerated: phase.onFailure === 'continue',
     cleanup: phase.always,
+    waiting,
     items: state === 'completed' && type === 'map' ? parse(data) : null,
   }
 }
@@ -119,11 +132,17 @@ function unfilledIn(store: Store, run: RunRow, team: Team): string | null {
 }
 
 /** The phase that failed first and so decided the end of a run, or for which the run waits. */
-function causeOf(run: RunRow, rows: readonly PhaseRow[], phases: readonly Phase[]): PhaseRow | null {
+function causeOf(run: RunRow, rows: readonly PhaseRow[], phases: readonly Phase[], waits: Waits = []): PhaseRow | null {
   if (run.state === 'failed') {
     const failed = rows.filter(row => row.state === 'failed' && phases[row.position]!.onFailure !== 'continue')
     return failed.toSorted((a, b) => a.completed_at! - b.completed_at!)[0] ?? null
   }
   if (run.state !== 'awaiting_input' && run.state !== 'running') return null
-  return rows.find(row => row.state === run.state) ?? null
+  return rows.find(row => row.state === run.state) ?? heldUp(rows, phases, waits)
+}
+
+/** In a run of which no phase is at work: a phase that waits, and not only for other phases of the run. */
+function heldUp(rows: readonly PhaseRow[], phases: readonly Phase[], waits: Waits): PhaseRow | null {
+  const mayBegin = (row: PhaseRow) => phases[row.position]!.dependsOn.every(each => phaseEnded(rows[each]!.state))
+  return rows.find(row => row.state === 'pending' && (waits[row.position] ?? null) !== null && mayBegin(row)) ?? null
 }
