@@ -7,16 +7,16 @@ import type { JsonObject } from '../json.ts'
 import { ENDED_RUN_STATES } from '../wire/states.ts'
 import { record } from './audit.ts'
 import type { UserCaller } from './callers.ts'
-import { askToEnd, firstJob } from './ending.ts'
+import { askToEnd, firstJob, type Order } from './ending.ts'
 import type { Hub } from './hub.ts'
 import { findPackage } from './packages/packages.ts'
-import { enqueue, type JobRow } from './queue.ts'
+import { enqueue } from './queue.ts'
 import { resumeForKey } from './run-keys.ts'
 import { type ReportedRun, readableRun } from './runs.ts'
 
 /**
  * Cancels or resumes a run, or has a review decided. This happens here while the run is still in the queue, and on its
- * daemon afterwards.
+ * daemon afterwards. `already_waits`: the same order was given before, and no daemon has answered it.
  */
 export async function orderRun(
   hub: Hub,
@@ -24,7 +24,7 @@ export async function orderRun(
   runId: string,
   kind: 'cancel' | 'resume' | 'decide',
   payload: JsonObject,
-): Promise<{ id: string; run_id: string; job_id: string; state: string }> {
+): Promise<{ id: string; run_id: string; job_id: string; state: string; already_waits?: true }> {
   const { store } = hub
   const done = await caller.write(async tx => {
     const { row, realm } = await readableRun(hub, caller, runId, tx)
@@ -36,7 +36,7 @@ export async function orderRun(
     if (kind === 'resume' && row.daemon_id === null) {
       throw new CadreError('invalid_state', `run ${runId} never reached a daemon; dispatch it again`)
     }
-    const job =
+    const order =
       kind === 'cancel'
         ? await askToEnd(hub, tx, row, caller.user.id, payload)
         : await enqueueOrder(hub, tx, row, { kind, payload, created_by: caller.user.id })
@@ -44,10 +44,11 @@ export async function orderRun(
     const target = kind === 'decide' ? `${payload.review_id}: ${payload.decision}, run ${runId}` : runId
     await record(hub, tx, caller, { action, target, org_id: realm.org_id, realm_id: realm.id })
     const [after] = await tx.select().from(store.runs).where(eq(store.runs.run_id, runId))
-    return { job, state: after!.state, realmId: realm.id }
+    return { ...order, state: after!.state, realmId: realm.id }
   })
   hub.bell.ring(`realm ${done.realmId}`)
-  return { id: runId, run_id: runId, job_id: done.job.id, state: done.state }
+  const { job, state, waits } = done
+  return { id: runId, run_id: runId, job_id: job.id, state, ...(waits && { already_waits: true }) }
 }
 
 async function enqueueOrder(
@@ -55,14 +56,14 @@ async function enqueueOrder(
   tx: Db,
   row: ReportedRun,
   order: { kind: 'resume' | 'decide'; payload: JsonObject; created_by: number },
-): Promise<JobRow> {
+): Promise<Order> {
   const first = await firstJob(hub, tx, row.root_run_id)
   const { realm_id, run_id, daemon_id, concurrency_key } = row
   const place = { realm_id, run_id, daemon_id: daemon_id ?? first?.leased_to ?? null }
   const blocked = order.kind === 'resume' && concurrency_key !== null
   const job = await enqueue(hub.store, tx, { ...place, ...order, blocked }, hub.now())
-  if (!blocked) return job
+  if (!blocked) return { job, waits: false }
   const team = String(first?.payload.team ?? `${row.team}@${row.version}`)
   await resumeForKey(hub, tx, row, await findPackage(hub.store, tx, team), job)
-  return job
+  return { job, waits: false }
 }

@@ -255,8 +255,14 @@ export const Dispatched = named('dispatched', {
   waiting_for: Type.Optional(Text),
 })
 export type Dispatched = Omit<Static<typeof Dispatched>, 'state'> & { state: string }
+/** What became of an order besides its job. */
+export const ORDER_FATE = {
+  already_waits: Type.Optional(
+    Type.Boolean({ description: 'Whether the same order was given before and its daemon has not answered it.' }),
+  ),
+}
 /** An order about a run, and its state so far. */
-export const Ordered = named('ordered', { id: Text, run_id: Text, job_id: Text, state: RunState })
+export const Ordered = named('ordered', { id: Text, run_id: Text, job_id: Text, state: RunState, ...ORDER_FATE })
 
 export const AuditEntry = named('audit_entry', {
   id: Type.Integer(),

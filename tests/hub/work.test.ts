@@ -1,6 +1,7 @@
 // From publishing a team to reading its run: the way of a run over a real hub, with the daemon's part played by calls.
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { eq } from 'drizzle-orm'
 import { startTestHub, type TestHub } from '../support/hub.ts'
 
 let hub: TestHub
@@ -354,6 +355,35 @@ describe('dispatch', () => {
     for (const end = Date.now() + 20_000; (await state()) === 'queued' && Date.now() < end; ) await Bun.sleep(100)
     expect(await state()).toBe('cancelled')
     await hub.skew(0)
+  })
+  test('a cancel of a run, or of one above it, that its daemon has not answered is not given a second time', async () => {
+    const { data } = await run()
+    const [job] = (await poll()).jobs
+    await ack(job, 'accepted')
+    const sub = { run_id: crypto.randomUUID(), root_run_id: data.run_id, parent_run_id: data.run_id, call_depth: 1 }
+    const [row] = await hub.store.db.select().from(hub.store.runs).where(eq(hub.store.runs.run_id, data.run_id))
+    await hub.store.write(tx => tx.insert(hub.store.runs).values({ ...row!, ...sub, state: 'running', tree_key: '1' }))
+    const cancel = (run_id: string) => hub.ok(hub.admin, 'dispatch/cancel', { run_id })
+    // A cancel below comes before that of the whole run, which has to be given as well.
+    const below = await cancel(sub.run_id)
+    const whole = await cancel(data.run_id)
+    expect(below.already_waits ?? whole.already_waits).toBeUndefined()
+    expect(await cancel(sub.run_id)).toMatchObject({ job_id: below.job_id, already_waits: true })
+    const { jobs } = await poll()
+    expect(jobs.map(({ job_id }: { job_id: string }) => job_id).sort()).toEqual([below.job_id, whole.job_id].sort())
+    const answered = (id: string) => ack(jobs.find(({ job_id }: { job_id: string }) => job_id === id)!, 'done')
+    await answered(below.job_id)
+    expect(await cancel(sub.run_id)).toMatchObject({
+      run_id: sub.run_id,
+      job_id: whole.job_id,
+      already_waits: true,
+    })
+    await answered(whole.job_id)
+    const last = await cancel(sub.run_id)
+    expect([[below.job_id, whole.job_id].includes(last.job_id), last.already_waits]).toEqual([false, undefined])
+    const [cancels] = (await poll()).jobs
+    await ack(cancels, 'done')
+    await ack(job, 'done')
   })
   test('workspaces choose the daemon, priority the order', async () => {
     await run({ workspace: 'src', priority: 1 })

@@ -6,7 +6,7 @@ import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { eq } from 'drizzle-orm'
 import { until } from '../support/bounded.ts'
-import { type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
+import { command, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 import { type Front, startFront } from '../support/front.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
@@ -178,6 +178,68 @@ test('a cancel that is delivered twice is one cancel, and is answered twice', as
   await becomes(run_id, 'cancelled')
   expect([lines(file), (await job()).error]).toEqual([['begun', 'tidied'], null])
   await leave(id, again.daemon)
+}, 60_000)
+
+/** Calls a command about the hub as somebody who is signed in elsewhere. */
+async function elsewhere(...args: string[]) {
+  const { token } = await hub.ok(hub.admin, 'auth/generate_token', { type: 'user', name: 'elsewhere' })
+  return command([...args, '--hub', hub.url], { home: folder(), env: { CADRE_API_KEY: token } })
+}
+
+const cancel = (run_id: string) =>
+  hub.ok(hub.admin, 'dispatch/cancel', { run_id }) as Promise<{ job_id: string; already_waits?: boolean }>
+
+test('cancels that wait for a daemon that is away are one cancel, and do not stop its clean-up', async () => {
+  const { daemon, id, name } = await enrolled(hub.url)
+  const file = traceFile()
+  const { run_id } = await dispatch(id, '@admin/tidy', file)
+  await until(() => lines(file).length === 1, 'the work')
+  await becomes(run_id, 'running')
+  await daemon.kill('SIGKILL')
+  const first = await elsewhere('cancel', run_id)
+  expect([first.code, first.stderr]).toEqual([0, expect.stringMatching(/^cancelling; its daemon ends it: .* watch /)])
+  const second = await elsewhere('cancel', run_id)
+  expect([second.code, second.stderr]).toEqual([
+    0,
+    expect.stringMatching(
+      /^a cancel already waits for the daemon of the run, which ends it: .* watch \S+ --hub \S+\n$/,
+    ),
+  ])
+  const again = await enrolled(hub.url, { home: daemon.home, name })
+  await becomes(run_id, 'cancelled')
+  expect(lines(file).at(-1)).toBe('tidied')
+  await leave(id, again.daemon)
+}, 60_000)
+
+test('a cancel that was delivered and not answered counts once, and one after it was carried out stops the clean-up', async () => {
+  await using front = startFront(hub.url)
+  const { daemon, id } = await enrolled(front.url)
+  const file = traceFile()
+  const { run_id } = await dispatch(id, '@admin/tidy', file)
+  await until(() => lines(file).length === 1, 'the work')
+  front.loses = ({ path, body }) => (path === '/v1/daemons/ack' && body.status === 'done' ? 'request' : null)
+  const first = await cancel(run_id)
+  expect(first.already_waits).toBeUndefined()
+  await until(() => acks(front, 'done').length > 0, 'the answer')
+  expect(await cancel(run_id)).toMatchObject({ job_id: first.job_id, already_waits: true })
+  front.loses = () => null
+  const { jobs, db } = hub.store
+  const isAnswered = async (job_id: string) =>
+    (await db.select().from(jobs).where(eq(jobs.id, job_id)))[0]!.state === 'done'
+  await until(() => isAnswered(first.job_id), 'the cancel is answered')
+  await becomes(run_id, 'cancelled')
+  expect(lines(file)).toEqual(['begun', 'tidied'])
+
+  const other = traceFile()
+  const { run_id: next } = await dispatch(id, '@admin/tidy', other)
+  await until(() => lines(other).length === 1, 'the work')
+  const { job_id } = await cancel(next)
+  await until(() => isAnswered(job_id), 'the cancel is answered')
+  const second = await cancel(next)
+  expect([second.job_id === job_id, second.already_waits]).toEqual([false, undefined])
+  await becomes(next, 'cancelled')
+  expect(lines(other)).toEqual(['begun'])
+  await leave(id, daemon)
 }, 60_000)
 
 test('a run that is cancelled while it is held never begins', async () => {

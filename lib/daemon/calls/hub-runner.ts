@@ -26,8 +26,8 @@ export function hubRunner(client: HubClient): Follower {
   return {
     host: null,
     async cancel(run_id) {
-      await client.call(CancelDispatched, { run_id })
-      return { cleanup: [] }
+      const { already_waits = false } = await client.call(CancelDispatched, { run_id })
+      return { cleanup: [], already_waits }
     },
     async resume(run_id, { from_phase }) {
       await client.call(ResumeDispatched, { run_id, ...(from_phase !== undefined && { from_phase }) })

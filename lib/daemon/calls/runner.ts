@@ -33,8 +33,11 @@ export interface ResumeRequest {
 
 /** What can be done with runs wherever they are: in a home, or at a hub. */
 export interface Follower {
-  /** `cleanup`: names of `always` phases that go on. */
-  cancel(runId: string): Promise<{ cleanup: string[] }>
+  /**
+   * `cleanup`: names of `always` phases that go on. `already_waits`: the daemon of the run has not answered an earlier
+   * order of the same kind.
+   */
+  cancel(runId: string): Promise<{ cleanup: string[]; already_waits?: boolean }>
   /**
    * Returns what runs again, and what was already written and is not sent again; null when only the daemon of the run
    * knows. `continued` means that it was interrupted.

@@ -38,6 +38,8 @@ export async function cancel(typed: string, options: PlaceOptions): Promise<void
   else if (state === 'cancelled')
     say(`cancelled; to repeat what did not complete: ${place.command('resume', root_run_id)}`)
   else if (ENDED_RUN_STATES.includes(state)) say(`the run had already ${state}: ${place.command('why', runId)}`)
+  else if (result.already_waits)
+    say(`a cancel already waits for the daemon of the run, which ends it: ${place.command('watch', runId)}`)
   else if (place.hub) say(`cancelling; its daemon ends it: ${place.command('watch', runId)}`)
   else if (result.cleanup.length === 0) say(`cancelling; it ends within 5 s: ${place.command('watch', runId)}`)
 }
