@@ -58,9 +58,9 @@ async function follow(
   const { id: daemonId, realm_id } = daemon
   const jobs = verdicts.flatMap(verdict => (verdict instanceof CadreError ? [] : [verdict.job]))
   const place = { action: 'daemons/ack', realm_id, org_id: orgOf(caller, realm_id) }
-  const deeds = jobs.map(({ id, kind, state, run_id }) => ({
+  const deeds = jobs.map(job => ({
     ...place,
-    target: `${state} ${kind} job ${id}, run ${run_id}`,
+    target: `${job.state} ${job.kind} job ${job.id}, run ${job.run_id}${reasonOf(job)}`,
   }))
   await record(hub, tx, caller, ...deeds)
   const begun = jobs.filter(({ kind, state }) => kind === 'run' && state === 'accepted').map(({ run_id }) => run_id)
@@ -70,6 +70,12 @@ async function follow(
     if (job.kind === 'run' && job.state === 'cancelled') await cancelQueued(hub, tx, job)
     if (job.kind === 'run' && job.state === 'failed') await refuseRun(hub, tx, job, await toldName(hub, tx, daemon))
   }
+}
+
+/** Why an order was refused, which stands nowhere else for people; why a run was, stands in the run. */
+function reasonOf({ kind, error }: JobRow): string {
+  // A text that is not Unicode would be refused by PostgreSQL.
+  return kind === 'run' || error === null ? '' : `: ${error.toWellFormed()}`
 }
 
 const pinRuns = prepared((store, db, slot: Slot<'runs' | 'daemonId'>) =>

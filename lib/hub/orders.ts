@@ -7,10 +7,10 @@ import type { JsonObject } from '../json.ts'
 import { ENDED_RUN_STATES } from '../wire/states.ts'
 import { record } from './audit.ts'
 import type { UserCaller } from './callers.ts'
-import { askToEnd, firstJob, type Order } from './ending.ts'
+import { askToEnd, firstJob, type Order, openOrders } from './ending.ts'
 import type { Hub } from './hub.ts'
 import { findPackage } from './packages/packages.ts'
-import { enqueue } from './queue.ts'
+import { enqueue, type JobRow } from './queue.ts'
 import { resumeForKey } from './run-keys.ts'
 import { type ReportedRun, readableRun } from './runs.ts'
 
@@ -57,6 +57,8 @@ async function enqueueOrder(
   row: ReportedRun,
   order: { kind: 'resume' | 'decide'; payload: JsonObject; created_by: number },
 ): Promise<Order> {
+  const given = order.kind === 'decide' ? await openDecision(hub, tx, row.run_id, order.payload) : undefined
+  if (given) return { job: given, waits: true }
   const first = await firstJob(hub, tx, row.root_run_id)
   const { realm_id, run_id, daemon_id, concurrency_key } = row
   const place = { realm_id, run_id, daemon_id: daemon_id ?? first?.leased_to ?? null }
@@ -66,4 +68,22 @@ async function enqueueOrder(
   const team = String(first?.payload.team ?? `${row.team}@${row.version}`)
   await resumeForKey(hub, tx, row, await findPackage(hub.store, tx, team), job)
   return { job, waits: false }
+}
+
+/**
+ * The order with the same decision that no daemon has answered. Throws `conflict` when the review was decided otherwise,
+ * because the daemon would take the first decision and refuse this one.
+ */
+async function openDecision(hub: Hub, tx: Db, runId: string, wanted: JsonObject): Promise<JobRow | undefined> {
+  const decisions = await openOrders(hub, tx, runId, 'decide')
+  const given = decisions.find(({ payload }) => payload.review_id === wanted.review_id)
+  if (!given) return undefined
+  const { decision, by, values = {} } = given.payload
+  const isSame = decision === wanted.decision
+  if (isSame && Bun.deepEquals(values, wanted.values ?? {})) return given
+  throw new CadreError(
+    'conflict',
+    `${by} has decided ${decision}${isSame ? ' with other values' : ''}, and this decision waits for the daemon of the ` +
+      'run: another one is taken only if that daemon refuses it',
+  )
 }

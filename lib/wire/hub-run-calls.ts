@@ -8,12 +8,14 @@ import {
   Dispatched,
   Line,
   LOG_STATE,
+  ORDER_FATE,
   Ordered,
   Phase,
   QueuedJob,
   Review,
   Run,
   TreeEntry,
+  withMore,
 } from './hub-records.ts'
 import { listOf, PAGE } from './page.ts'
 import { AnyObject, AnyText } from './parts.ts'
@@ -70,7 +72,7 @@ export const GetHubLogs = call(
 
 export type HubReview = Static<typeof Review>
 export const ListHubReviews = call('/v1/reviews/list', Type.Object(REVIEW_FILTERS), listOf('reviews', Review))
-export const DecideHubReview = call('/v1/reviews/decide', Decision, Review)
+export const DecideHubReview = call('/v1/reviews/decide', Decision, withMore(Review, ORDER_FATE))
 
 /** The events of `GET /v1/runs/stream`, and of each the data that is read. `end` is the last one. */
 export const HUB_STREAM = '/v1/runs/stream'

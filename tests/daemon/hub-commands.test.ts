@@ -380,7 +380,7 @@ describe('runs of the hub', () => {
     const decided = command(['decide', 'last', 'approve', '--values', '{"answer":"yes"}', '--hub'], { home: admin })
     expect(await decided).toMatchObject({
       code: 0,
-      stderr: expect.stringMatching(/^approved gate\n.* watch \S+ --hub\n/),
+      stderr: expect.stringMatching(/^decided: approve gate\nits daemon gets the decision: .* watch \S+ --hub\n$/),
     })
     expect(await waiting).toMatchObject({ code: 0, stdout: 'answer  yes\n' })
     expect(await says('reviews --hub --all')).toContain('gate approve by admin')

@@ -35,6 +35,13 @@ phases:
   - { name: work, agent: exec, commands: [{ name: w, env: { FILE: "{{ inputs.file }}" }, run: 'echo begun >> "$FILE"; sleep 60' }] }
   - { name: tidy, agent: exec, always: true, depends_on: [work], commands: [{ name: t, env: { FILE: "{{ inputs.file }}" }, run: 'sleep 2; echo tidied >> "$FILE"' }] }
 `)
+  await hub.addTeam(`
+name: "@admin/ask"
+version: 1.0.0
+inputs: [{ name: file, type: string, required: true }]
+phases:
+  - { name: ask, type: gate, review: { prompt: Go on?, inputs: [{ name: why }] } }
+`)
 })
 afterAll(() => hub.stop())
 
@@ -240,6 +247,36 @@ test('a cancel that was delivered and not answered counts once, and one after it
   await becomes(next, 'cancelled')
   expect(lines(other)).toEqual(['begun'])
   await leave(id, daemon)
+}, 60_000)
+
+test('a decision for a daemon that is away waits for it, and no other one is taken meanwhile', async () => {
+  const { daemon, id, name } = await enrolled(hub.url)
+  const { run_id } = await dispatch(id, '@admin/ask', traceFile())
+  const [review] = await until(async () => {
+    const { reviews } = await hub.ok(hub.admin, 'reviews/list', { run_id })
+    return reviews.length > 0 && reviews
+  }, 'the review')
+  await daemon.kill('SIGKILL')
+  const decide = async (...args: string[]) => {
+    const { code, stderr } = await elsewhere('decide', review.id, ...args)
+    return [code, stderr]
+  }
+  const approve = ['approve', '--values', '{"why":"it is"}']
+  expect(await decide(...approve)).toEqual([
+    0,
+    expect.stringMatching(/^decided: approve ask\nits daemon gets the decision: .* watch \S+ --hub \S+\n$/),
+  ])
+  expect(await decide(...approve)).toEqual([
+    0,
+    expect.stringMatching(
+      /^decided: approve ask\nthis decision already waits for its daemon: .* watch \S+ --hub \S+\n$/,
+    ),
+  ])
+  const first = 'admin has decided approve, and this decision waits for the daemon of the run'
+  expect(await decide('reject')).toEqual([2, expect.stringContaining(first)])
+  const again = await enrolled(hub.url, { home: daemon.home, name })
+  await becomes(run_id, 'completed')
+  await leave(id, again.daemon)
 }, 60_000)
 
 test('a run that is cancelled while it is held never begins', async () => {

@@ -31,20 +31,22 @@ export interface ResumeRequest {
   inputs?: JsonObject
 }
 
+/** `already_waits`: at a hub, the same order was given before, and the daemon of the run has not answered it. */
+interface OrderFate {
+  already_waits?: boolean
+}
+
 /** What can be done with runs wherever they are: in a home, or at a hub. */
 export interface Follower {
-  /**
-   * `cleanup`: names of `always` phases that go on. `already_waits`: the daemon of the run has not answered an earlier
-   * order of the same kind.
-   */
-  cancel(runId: string): Promise<{ cleanup: string[]; already_waits?: boolean }>
+  /** `cleanup`: names of `always` phases that go on. */
+  cancel(runId: string): Promise<{ cleanup: string[] } & OrderFate>
   /**
    * Returns what runs again, and what was already written and is not sent again; null when only the daemon of the run
    * knows. `continued` means that it was interrupted.
    */
   resume(runId: string, request: ResumeRequest): Promise<Static<typeof ResumeRun.data> | null>
   /** Returns the run that continues. */
-  decide(reviewId: string, answer: Answer): Promise<{ run_id: string }>
+  decide(reviewId: string, answer: Answer): Promise<{ run_id: string } & OrderFate>
   /** `say` gets what people should know meanwhile. */
   events(runId: string, signal: AbortSignal, say: (line: string) => void): AsyncGenerator<RunEvent>
   /** Reviews that nobody has answered, newest first, at most 100. */

@@ -121,7 +121,10 @@ export interface DecideOptions extends PlaceOptions {
   values?: string
 }
 
-/** Answers a review. Without a daemon the run continues in this process, so it is followed. Returns the exit code. */
+/**
+ * Answers a review. Without a daemon the run continues in this process, so it is followed. A run of a hub is not, because
+ * its daemon may be away. Returns the exit code.
+ */
 export async function decide(typed: string, word: string | undefined, options: DecideOptions): Promise<number> {
   const given = word === undefined ? null : decisionOf(word)
   const place = await placeOf(options)
@@ -146,9 +149,17 @@ export async function decide(typed: string, word: string | undefined, options: D
     ...(values && { values }),
   }
   const { runner, result } = await place.open('decide', runner => runner.decide(reviewId, answer))
-  process.stderr.write(`${DONE[decision]} ${review.phase}${decision === 'complete' ? resultOf(values, review) : ''}\n`)
+  const what = `${review.phase}${decision === 'complete' ? resultOf(values, review) : ''}`
+  const watching = place.command('watch', result.run_id)
+  if (place.hub) {
+    // The daemon may be away, and may refuse the decision.
+    const waits = result.already_waits ? 'this decision already waits for its daemon' : 'its daemon gets the decision'
+    process.stderr.write(`decided: ${decision} ${what}\n${waits}: ${watching}\n`)
+    return EXIT.done
+  }
+  process.stderr.write(`${DONE[decision]} ${what}\n`)
   if (runner.host) return watch(runner, result.run_id, { place, json: false })
-  process.stderr.write(`the run goes on: ${place.command('watch', result.run_id)}\n`)
+  process.stderr.write(`the run goes on: ${watching}\n`)
   return EXIT.done
 }
 

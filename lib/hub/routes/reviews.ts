@@ -10,7 +10,7 @@ import { inputsFor } from '../../team/team.ts'
 import { Type } from '../../type.ts'
 import { CHOICES, EVERY_CHOICE } from '../../wire/choices.ts'
 import { Field } from '../../wire/forms.ts'
-import { Review, withMore } from '../../wire/hub-records.ts'
+import { ORDER_FATE, Review, withMore } from '../../wire/hub-records.ts'
 import { listBody, listOf, page } from '../../wire/page.ts'
 import { Uuid } from '../../wire/parts.ts'
 import type { Hub } from '../hub.ts'
@@ -77,8 +77,8 @@ export function reviews(hub: Hub) {
           ...(comment !== undefined && { comment }),
           ...(values && { values: values as JsonObject }),
         }
-        const { job_id } = await orderRun(hub, caller, review.run_id, 'decide', payload)
-        return { ...review, id: review_id, job_id }
+        const { job_id, already_waits } = await orderRun(hub, caller, review.run_id, 'decide', payload)
+        return { ...review, id: review_id, job_id, ...(already_waits && { already_waits }) }
       },
       {
         user: { grant: { runs: 'write', dispatch: 'write' }, realm: 'operator' },
@@ -88,7 +88,7 @@ export function reviews(hub: Hub) {
           comment: Type.Optional(Type.String({ maxLength: 10_000 })),
           values: Type.Optional(Type.Record(Type.String(), Type.Unknown())),
         }),
-        data: withMore(Review, { job_id: Type.String() }),
+        data: withMore(Review, { job_id: Type.String(), ...ORDER_FATE }),
         detail: { summary: 'Answer a review' },
       },
     )

@@ -62,6 +62,28 @@ test('a gate without a form takes no values, and a rejection needs none', async 
   expect((await decide(await review({ reviewers: ['any'], inputs: FORM }), undefined, 'reject')).status).toBe(200)
 })
 
+test('while a decision waits for its daemon, the same one is that job, and no other one is taken', async () => {
+  const id = await review({ reviewers: ['any'], inputs: FORM })
+  const given = await decide(id, { why: 'x' })
+  expect([given.status, given.data.already_waits]).toEqual([200, undefined])
+  const { job_id } = given.data
+  expect((await decide(id, { why: 'x' })).data).toMatchObject({ job_id, already_waits: true })
+  const other = await decide(id, undefined, 'reject')
+  expect([other.status, other.error.code]).toEqual([409, 'conflict'])
+  expect(other.error.message).toContain('admin has decided approve, and this decision waits for the daemon of the run')
+  expect((await decide(id, { why: 'y' })).error).toMatchObject({
+    code: 'conflict',
+    message: expect.stringContaining('admin has decided approve with other values,'),
+  })
+  const { jobs } = await hub.ok(token, 'daemons/poll', { daemon_id, slots: 0 })
+  const { lease_id } = jobs.find((each: { job_id: string }) => each.job_id === job_id)
+  expect((await decide(id, undefined, 'reject')).status).toBe(409)
+  await hub.ok(token, 'daemons/ack', { daemon_id, job_id, lease_id, status: 'failed', error: 'no such review' })
+  const { audit } = await hub.ok(hub.admin, 'audit/list', { action: 'daemons/ack' })
+  expect(audit[0].target).toMatch(new RegExp(`^failed decide job ${job_id}, run \\S+: no such review$`))
+  expect((await decide(id, undefined, 'reject')).data.job_id).not.toBe(job_id)
+})
+
 test('a gate that asks others is refused before its form', async () => {
   expect((await decide(await review({ reviewers: ['una'], inputs: FORM }), {})).status).toBe(403)
 })
