@@ -59,6 +59,8 @@ export class Daemon {
   /** The agents as they were when somebody last asked with `renewAgents`. */
   catalogue: Catalogue
   readonly settings: Settings
+  /** How many leaf phases are executed at once. */
+  readonly slots: number
   readonly engine: Engine
   readonly workspaces: Workspaces
   readonly packages: Packages
@@ -128,6 +130,7 @@ export class Daemon {
     this.db = db
     this.catalogue = catalogue
     this.settings = settings
+    this.slots = slots
     this.workspaces = new Workspaces(db)
     this.packages = new Packages(home, { trust: () => settings.packageTrust(), log })
     const secrets = new RootSecrets(home)

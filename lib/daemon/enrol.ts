@@ -37,6 +37,7 @@ export async function enrol(
     realmToken,
     name: env.CADRE_DAEMON_NAME || hostname(),
     version,
+    capacity: daemon.slots,
     log: daemon.log,
     store: daemon.engine.store,
     commit: daemon.engine.commit,

@@ -95,7 +95,8 @@ export class Reporter {
   }
 
   async #register(signal: AbortSignal): Promise<string> {
-    const introduction = { name: this.#name, version, capacity: 0 }
+    // Without a capacity, because a command takes no jobs: the hub keeps what a daemon of this home has said.
+    const introduction = { name: this.#name, version }
     return (await register(this.#client, this.#store, introduction, { signal })).daemon_id
   }
 }

@@ -56,6 +56,7 @@ if (count > 3) require(${JSON.stringify(join(ROOT, 'lib/daemon/link/heartbeat.ts
     realmToken: (await hub.realmToken(hub.admin, hub.realm)).token,
     name: 'beating',
     version: '1.0.0',
+    capacity: 1,
     log: createLog({ format: 'json', write: line => lines.push(line) }),
     store,
     commit: commitTo(db),

@@ -5,7 +5,7 @@ import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { eq } from 'drizzle-orm'
 import { until } from '../support/bounded.ts'
-import { files, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
+import { command, files, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 import { startFront } from '../support/front.ts'
 import { startTestHub, type TestHub } from '../support/hub.ts'
@@ -368,6 +368,33 @@ function middle(): Record<string, string> {
   const { 'team.yml': _, ...rest } = tree
   return rest
 }
+
+test('the hub shows all slots of a daemon, whatever it does when it starts, and none of a command', async () => {
+  const seen = async (name: string) => {
+    const { daemons } = await hub.ok(hub.admin, 'daemons/list', { realm_id: hub.realm, limit: 100 })
+    return daemons.find((each: { name: string }) => each.name === name)
+  }
+  const three = { ...env, CADRE_DAEMON_NAME: 'three', CADRE_SLOTS: '3' }
+  const { home, kill } = await spawnDaemon({ env: three })
+  const { daemon_id } = await seen('three')
+  const { run_id } = await hub.ok(hub.admin, 'dispatch/run', { daemon_id, team: '@admin/slow' })
+  await until(async () => (await hub.ok(hub.admin, 'runs/get', { run_id })).state === 'running', 'the run')
+  await kill('SIGKILL')
+  const again = await spawnDaemon({ home, env: three })
+  expect((await seen('three')).capacity).toBe(3)
+  await hub.ok(hub.admin, 'dispatch/cancel', { run_id })
+  await endedOnHub(run_id)
+  await again.stop()
+  // A command enrols the home when it has another token, and when it is new.
+  const { token } = await hub.realmToken(hub.admin, hub.realm)
+  const run = ['run', files({ 'team.yml': LATE })]
+  expect(await command(run, { home, env: { ...three, CADRE_REALM_TOKEN: token } })).toMatchObject({ code: 0 })
+  const { audit } = await hub.ok(hub.admin, 'audit/list', { action: 'daemons/takeover' })
+  expect(audit[0].target).toStartWith(daemon_id)
+  expect((await seen('three')).capacity).toBe(3)
+  expect(await command(run, { home: folder(), env: { ...env, CADRE_DAEMON_NAME: 'new' } })).toMatchObject({ code: 0 })
+  expect((await seen('new')).capacity).toBeNull()
+}, 60_000)
 
 // The last one: nothing is dispatched any more that this daemon might have been offered instead.
 test('a run whose acceptance does not get through is asked for again', async () => {

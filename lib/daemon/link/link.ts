@@ -48,6 +48,8 @@ export interface LinkOptions {
   realmToken: string
   name: string
   version: string
+  /** How many leaf phases the daemon can execute at once. */
+  capacity: number
   log: Log
   store: Store
   commit: Commit
@@ -219,9 +221,8 @@ export class Link {
   }
 
   async #register(): Promise<void> {
-    const { store, name, version } = this.#options
+    const { store, name, version, capacity } = this.#options
     const offer = await this.#options.offers.current()
-    const capacity = this.#options.jobs.freeSlots()
     const again = this.#forgotten
     const enrolled = await register(this.client, store, { name, version, capacity, ...offer }, { again })
     this.#forgotten = false

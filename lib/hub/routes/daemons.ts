@@ -48,7 +48,6 @@ export function daemonProtocol(hub: Hub) {
           name: body.name,
           hostname: body.hostname ?? null,
           version: body.version ?? null,
-          capacity: body.capacity ?? null,
           agents: [],
           labels: null,
           workspaces: [],
@@ -63,8 +62,9 @@ export function daemonProtocol(hub: Hub) {
           const kept = owner === caller.token.user.id && known?.removed_at === null ? known.approved_at : null
           const approved_at = kept ?? (operates(caller, realmId) ? hub.now() : null)
           const daemonId = body.daemon_id ?? crypto.randomUUID()
-          const fresh = { id: daemonId, registered_at: hub.now(), acked_seq: 0, ...values, approved_at }
-          const again = { ...values, approved_at }
+          const capacity = body.capacity ?? known?.capacity ?? null
+          const again = { ...values, capacity, approved_at }
+          const fresh = { id: daemonId, registered_at: hub.now(), acked_seq: 0, ...again }
           await tx.insert(daemons).values(fresh).onConflictDoUpdate({ target: daemons.id, set: again })
           const place = { realm_id: realmId, org_id: orgOf(caller, realmId) }
           if (known && known.token_id !== caller.token.id) {
