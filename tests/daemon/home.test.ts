@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { bootId, startOf } from '../../lib/process.ts'
 import { command, files, spawnDaemon, startCommand } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
-import { HELLO } from './teams.ts'
+import { GATE, HELLO } from './teams.ts'
 
 const PROGRAM = join(import.meta.dir, '../../daemon.ts')
 
@@ -126,6 +126,47 @@ phases: [{ name: p, agent: exec, commands: [{ name: c, run: "true" }] }]
     }
   }
 })
+
+test('a daemon that is stuck is told by its process, and a slow answer of a healthy one is waited for', async () => {
+  const home = folder()
+  writeFileSync(join(home, 'settings.yml'), JSON.stringify({ secrets: { slow: '${cmd:sleep 8; echo x}' } }), {
+    mode: 0o600,
+  })
+  const commands = [{ name: 'c', run: 'test "$S" = x', env: { S: '{{ secrets.slow }}' } }]
+  const team = { name: '@local/slow', version: '1.0.0', phases: [{ name: 'p', agent: 'exec', commands }] }
+  const daemon = await spawnDaemon({ home })
+  const path = files({ 'team.yml': JSON.stringify(team) })
+  expect(await command(['run', path], { home })).toMatchObject({ code: 0 })
+
+  expect(await command(['run', files({ 'team.yml': GATE }), '--detach'], { home })).toMatchObject({ code: 0 })
+  process.kill(daemon.pid, 'SIGSTOP')
+  const timed = async (...args: string[]) => {
+    const began = performance.now()
+    return { ...(await command(args, { home })), seconds: (performance.now() - began) / 1_000 }
+  }
+  const told = await Promise.all([
+    timed('status'),
+    timed('runs'),
+    timed('why', 'last'),
+    timed('cancel', 'last'),
+    timed('watch', 'last'),
+    timed('run', path),
+  ])
+  const named = new RegExp(
+    `process ${daemon.pid} \\(serve\\) holds \\S+ and has not answered for [\\d.]+s: .*kill -CONT ${daemon.pid}`,
+  )
+  const [status, ...others] = told
+  expect([status!.code, status!.seconds < 15]).toEqual([1, true])
+  expect(status!.stdout).toMatch(named)
+  for (const { code, stdout, stderr, seconds } of others) {
+    expect([code, stdout, seconds < 40]).toEqual([1, '', true])
+    expect(stderr).toMatch(named)
+    expect(stderr.trim().split('\n')).toHaveLength(1)
+  }
+  process.kill(daemon.pid, 'SIGCONT')
+  expect((await timed('status')).code).toBe(0)
+  await daemon.stop()
+}, 120_000)
 
 test('a local token that was removed is made anew at the next start, and the former one is none', async () => {
   const first = await spawnDaemon()

@@ -2,6 +2,7 @@
 // wire.
 
 import type { Static, TSchema } from 'typebox'
+import { formatDuration } from '../../duration.ts'
 import { CadreError } from '../../error.ts'
 import { sentEvents } from '../../event-stream.ts'
 import { isObject } from '../../json.ts'
@@ -9,6 +10,7 @@ import { type Answerer, type Call, checkedData, envelopeData, failureOf, plainDa
 import { EVENTS, type RunEvent } from '../../wire/run-records.ts'
 import { readToken } from '../home.ts'
 import { type Holder, holderOf } from '../lock.ts'
+import { Vigil } from './vigil.ts'
 
 /** Who answers calls of the daemon's API: another process, or this one. */
 export interface Callee {
@@ -97,13 +99,19 @@ export function createClient(home: string, address: string): Client {
     return { url: base + path, kind: 'daemon', advice: `check which program listens at ${base}` }
   }
 
+  const vigil = () => new Vigil(base, silentMs => stuck(home, base, silentMs))
+
   async function post(path: string, body: object): Promise<{ reply: Response; answer: unknown }> {
+    using watching = vigil()
+    const { signal } = watching
     try {
       // Each call has its own connection. A kept connection may be cut while idle, and then nobody knows whether the
       // call arrived.
-      const reply = await fetch(base + path, { method: 'POST', headers, body: JSON.stringify(body), keepalive: false })
+      const asked = { method: 'POST', headers, body: JSON.stringify(body), keepalive: false, signal }
+      const reply = await fetch(base + path, asked)
       return { reply, answer: await reply.json() }
     } catch (cause) {
+      signal.throwIfAborted()
       throw new CadreError('unavailable', `the process that serves ${home} at ${base} does not answer`, { cause })
     }
   }
@@ -120,7 +128,9 @@ export function createClient(home: string, address: string): Client {
     },
     async *events(runId, signal) {
       const path = '/v1/runs/stream'
-      const reply = await fetch(`${base}${path}?run_id=${encodeURIComponent(runId)}`, { headers, signal })
+      using watching = vigil()
+      const until = AbortSignal.any([signal, watching.signal])
+      const reply = await fetch(`${base}${path}?run_id=${encodeURIComponent(runId)}`, { headers, signal: until })
       if (!reply.ok || !reply.body) {
         const answer: unknown = await reply.json()
         throw failureOf(isObject(answer) ? answer.error : undefined, reply, from(path))
@@ -128,6 +138,19 @@ export function createClient(home: string, address: string): Client {
       for await (const { name, data } of sentEvents(reply.body)) yield eventOf(name, data, from(path))
     },
   }
+}
+
+/** The error that a command ends with when the process that it asks is stopped, or does not come to answer. */
+export function stuck(home: string, base: string, silentMs: number): CadreError {
+  const holder = holderOf(home)
+  if (!holder) return new CadreError('unavailable', `the process that serves ${home} at ${base} does not answer`)
+  const { pid, command } = holder
+  return new CadreError(
+    'unavailable',
+    `process ${pid} (${command}) holds ${home} and has not answered for ${formatDuration(silentMs)}: ` +
+      `\`kill -CONT ${pid}\` continues it if it was stopped; otherwise end it with \`kill -9 ${pid}\`, ` +
+      'and start it again to continue what it has recorded',
+  )
 }
 
 /** Throws `unavailable` for an event that this version does not know. */

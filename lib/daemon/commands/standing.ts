@@ -8,7 +8,7 @@ import { CadreError } from '../../error.ts'
 import { isObject } from '../../json.ts'
 import { sizeText } from '../../size.ts'
 import { ListReviews, ListRuns } from '../../wire/daemon-calls.ts'
-import { addressOf } from '../calls/client.ts'
+import { addressOf, stuck } from '../calls/client.ts'
 import { askAboutRuns } from '../calls/run-answers.ts'
 import { databaseFile, readToken } from '../home.ts'
 import { holderOf } from '../lock.ts'
@@ -16,7 +16,7 @@ import { version } from '../version.ts'
 import { type HubOptions, readSession } from './hub-client.ts'
 import { type HubStanding, hubStanding, problemsAtHub } from './hub-standing.ts'
 
-/** What the daemon does not answer so fast is left out. */
+/** A daemon that does not answer so fast is told as stuck. */
 const PATIENCE_MS = 3_000
 /** With less free space, runs may fail. */
 const LOW_BYTES = 512 * 1024 ** 2
@@ -48,6 +48,8 @@ interface Serving {
   pid: number
   command: string
   address: string | null
+  /** Whether it answers; false also before it serves. */
+  answers: boolean
   version: string | null
   slots: { used: number; free: number } | null
   /** Why nothing new begins. */
@@ -60,7 +62,7 @@ interface Serving {
 
 export async function standingOf(home: string, options: HubOptions): Promise<Standing> {
   const daemon = await serving(home)
-  const runs = daemon?.address === null ? null : await runsIn(home)
+  const runs = daemon?.answers === false ? null : await runsIn(home)
   const hub = await hubStanding(home, options)
   const session = readSession(home)
   const disk = diskOf(home)
@@ -68,11 +70,14 @@ export async function standingOf(home: string, options: HubOptions): Promise<Sta
   return { ...found, problems: [...problemsHere(found), ...(hub ? problemsAtHub(hub, daemon) : [])] }
 }
 
+/** A process that serves the home, and does not come to answer. */
+export const isStuck = ({ address, answers }: Serving): boolean => address !== null && !answers
+
 async function serving(home: string): Promise<Serving | null> {
   const holder = holderOf(home)
   if (!holder) return null
   const { pid, command } = holder
-  const untold = { version: null, slots: null, stalled: null, enrolled: null, connected: null }
+  const untold = { answers: false, version: null, slots: null, stalled: null, enrolled: null, connected: null }
   const unknown = { pid, command, address: holder.address, ...untold }
   const address = holder.address === null ? null : await addressOf(home).catch(() => null)
   if (address === null) return unknown
@@ -84,14 +89,16 @@ async function serving(home: string): Promise<Serving | null> {
     return {
       ...unknown,
       address,
+      answers: true,
       version: typeof version === 'string' ? version : null,
       slots: typeof slots === 'number' && typeof free === 'number' ? { used: slots, free } : null,
       stalled: typeof stalled === 'string' ? stalled : null,
       enrolled: gauge !== undefined,
       connected: gauge === undefined ? null : gauge === '1',
     }
-  } catch {
-    return unknown
+  } catch (error) {
+    const isSilent = error instanceof DOMException && error.name === 'TimeoutError'
+    return { ...unknown, address: isSilent ? address : null }
   }
 }
 
@@ -130,6 +137,7 @@ function problemsHere({ daemon, runs, disk, home }: Omit<Standing, 'problems'>):
   const interrupted = left === 1 ? '1 run was interrupted' : `${left} runs were interrupted`
   return [
     daemon?.address === null && `process ${daemon.pid} (${daemon.command}) holds the home and does not serve`,
+    daemon && isStuck(daemon) && stuck(home, daemon.address!, PATIENCE_MS).message,
     daemon?.version &&
       daemon.version !== version &&
       `the daemon is of version ${daemon.version}, this program of ${version}: restart the daemon`,

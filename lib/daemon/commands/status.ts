@@ -7,13 +7,19 @@ import { sizeText } from '../../size.ts'
 import { homeFolder } from '../home.ts'
 import { createPaint, inline, type Paint } from '../terminal/paint.ts'
 import { table } from '../terminal/table.ts'
+import { EXIT } from './exit.ts'
 import type { HubOptions } from './hub-client.ts'
 import { columns, showJson } from './print.ts'
-import { type Standing, standingOf } from './standing.ts'
+import { isStuck, type Standing, standingOf } from './standing.ts'
 
-export async function status(options: HubOptions & { json?: boolean }): Promise<void> {
+export async function status(options: HubOptions & { json?: boolean }): Promise<number> {
   const found = await standingOf(homeFolder(options.home), options)
-  if (options.json) return showJson(found)
+  if (options.json) showJson(found)
+  else show(found)
+  return found.daemon && isStuck(found.daemon) ? EXIT.failed : EXIT.done
+}
+
+function show(found: Standing): void {
   const paint = createPaint(process.stdout)
   const rows = [
     ['home', found.home],
@@ -43,7 +49,8 @@ function daemonText({ daemon }: Standing, paint: Paint): string {
   if (!daemon) return `${paint.dim('not running')}; to start it: ${commandLine('serve')}`
   const { command, pid, address, version } = daemon
   const what = command === 'serve' ? 'runs' : `\`${command}\` holds the home`
-  return [`${paint.green(what)}, process ${pid}`, address && `at ${address}`, version && `version ${version}`]
+  const state = isStuck(daemon) ? 'does not answer' : paint.green(what)
+  return [`${state}, process ${pid}`, address && `at ${address}`, version && `version ${version}`]
     .filter(Boolean)
     .join(', ')
 }
