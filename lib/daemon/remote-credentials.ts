@@ -16,6 +16,8 @@ export interface Remote {
   readonly realmId: string | null
   /** Whether a heartbeat was answered within the last 45 s. */
   connected(): boolean
+  /** Whether the link was opened with this realm token. */
+  uses(token: string): boolean
   /**
    * The keys in memory: only the configured key, or the current and the previous key of the hub. An empty `kid` means
    * that the key was configured here and fits any token.

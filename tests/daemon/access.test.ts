@@ -44,6 +44,7 @@ const remote: Remote = {
   daemonId: DAEMON,
   realmId: REALM,
   connected: () => connected,
+  uses: () => true,
   keys: () => [],
   renewKeys: async () => {},
   async whoami() {

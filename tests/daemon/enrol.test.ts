@@ -110,11 +110,50 @@ test('`status` of somebody who is signed in, and whose daemon is not enrolled, s
   expect(problem).toMatch(/ realm-token REALM \| bun \S+ enrol --hub http\S+, and start it again$/)
 
   // Enrolled since, but not by the process that runs.
-  expect((await command(['enrol'], { home, stdin: await mint() })).code).toBe(0)
+  const enrolled = await command(['enrol'], { home, stdin: await mint() })
+  expect(enrolled.stdout).toContain(`process ${daemon.pid} was started before it was enrolled, so it has no link`)
   expect((await status()).problems).toEqual([expect.stringContaining('was started before it was enrolled')])
   await daemon.stop()
   const again = await spawnDaemon({ home })
   expect((await status()).problems).toEqual([])
+  await again.stop()
+}, 60_000)
+
+test('a daemon whose token was replaced is told to be started again, and `status` says of the hub only what is so', async () => {
+  const home = folder()
+  const own = await startTestHub()
+  const first = await own.realmToken(own.admin, own.realm)
+  const enrol = (token: string, at = own.url) => command(['enrol', '--hub', at], { home, stdin: token })
+  const status = async () => {
+    const { stdout } = await command(['status', '--hub', own.url], { home })
+    return { hub: /^hub +(.*)$/m.exec(stdout)![1], problems: stdout.match(/(?<=^! ).*$/gm) ?? [] }
+  }
+  expect((await enrol(first.token)).stdout).toContain('the next `serve` takes jobs from there')
+  const daemon = await spawnDaemon({ home })
+  while ((await status()).hub !== `${own.url}, linked`) await Bun.sleep(100)
+  expect((await enrol(first.token)).stdout).not.toContain('restart')
+
+  await own.ok(own.admin, 'auth/revoke_token', { id: first.id })
+  expect(await status()).toEqual({
+    hub: `${own.url}, it refuses the realm token`,
+    problems: [expect.stringMatching(/^the hub refuses the realm token: .* enrol --hub \S+, and restart the daemon$/)],
+  })
+  const { token } = await own.realmToken(own.admin, own.realm)
+  const restart = `process ${daemon.pid} goes on with the realm token that it was started with: restart it`
+  expect((await enrol(token)).stdout).toBe(`enrolled at ${own.url}; ${restart}\n`)
+  const told = await status()
+  expect(told.problems).toEqual([expect.stringContaining('the realm token that it was started with: restart it')])
+  expect(told.hub).toBe(`${own.url}, it answers`)
+  await daemon.stop()
+
+  const again = await spawnDaemon({ home })
+  while ((await status()).hub !== `${own.url}, linked`) await Bun.sleep(100)
+  expect((await status()).problems).toEqual([])
+  await own.stop()
+  expect(await status()).toEqual({
+    hub: `${own.url}, it does not answer`,
+    problems: [expect.stringContaining('does not answer')],
+  })
   await again.stop()
 }, 60_000)
 

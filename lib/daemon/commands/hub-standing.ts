@@ -36,6 +36,14 @@ export interface HubStanding {
   unsent: { changes: number; lines: number }
 }
 
+/** What a daemon that runs says of its link. */
+export interface DaemonAtHub {
+  /** Whether it was enrolled when it started. */
+  enrolled: boolean | null
+  connected: boolean | null
+  token_replaced: boolean | null
+}
+
 interface LinkFacts {
   daemon_id: string | null
   realm_id: string | null
@@ -128,19 +136,20 @@ async function asPerson(home: string, options: HubOptions, daemon_id: string, re
 }
 
 /** What needs attention, with what to do. `daemon` is the process that holds the home, if one does. */
-export function problemsAtHub(
-  hub: HubStanding,
-  daemon: { enrolled: boolean | null; connected: boolean | null } | null,
-): string[] {
+export function problemsAtHub(hub: HubStanding, daemon: DaemonAtHub | null): string[] {
   const { url, answers, enrolled, approved, status, clock_ahead_ms: ahead, unsent } = hub
   const lost = unsent.changes + unsent.lines
   return [
     !answers && `the hub at ${url} does not answer; runs go on, and what they did is sent when it is back`,
-    enrolled === false && `the hub refuses the realm token: ${commandLine('enrol', '--hub', url)}`,
+    enrolled === false &&
+      `the hub refuses the realm token: ${commandLine('enrol', '--hub', url)}${daemon?.enrolled ? ', and restart the daemon' : ''}`,
     approved === false &&
       `the daemon gets no jobs before an operator approves it: ${commandLine('daemons', 'approve', hub.daemon_id ?? '')}`,
-    answers && daemon?.enrolled === false && enrolled !== false && unlinked(url, enrolled === true),
-    answers && daemon?.connected === false && 'the daemon has no link to the hub at present; its log says why',
+    answers && daemon?.enrolled === false && enrolled === null && unenrolled(url),
+    enrolled === true && daemon && whyRestart(daemon, 'the daemon'),
+    isUsable(hub, daemon) &&
+      daemon?.connected === false &&
+      'the daemon has no link to the hub at present; its log says why',
     daemon !== null && status !== null && status !== 'online' && `the hub counts this daemon as ${status}`,
     ahead !== null &&
       Math.abs(ahead) > CLOCK_MS &&
@@ -151,9 +160,30 @@ export function problemsAtHub(
   ].filter(each => typeof each === 'string')
 }
 
-/** Why a daemon without a link has none. `since`: its home has been enrolled since it started. */
-function unlinked(url: string, since: boolean): string {
-  if (since) return 'the daemon was started before it was enrolled, so it has no link to the hub: restart it'
+/**
+ * Why a daemon that runs does not take the enrolment of its home before it is started again, or null when it does. `who`
+ * begins the sentence.
+ */
+export function whyRestart({ enrolled, token_replaced }: DaemonAtHub, who: string): string | null {
+  if (enrolled === false) return `${who} was started before it was enrolled, so it has no link to the hub: restart it`
+  return token_replaced ? `${who} goes on with the realm token that it was started with: restart it` : null
+}
+
+/** How the hub is to this home, in words. What the daemon says of its link is older than what the hub has just said. */
+export function linkText(hub: HubStanding, daemon: DaemonAtHub | null): string {
+  if (!hub.answers) return 'it does not answer'
+  if (hub.enrolled === false) return 'it refuses the realm token'
+  if (daemon?.connected == null || !isUsable(hub, daemon)) return 'it answers'
+  return daemon.connected ? LINKED : 'no link'
+}
+
+export const LINKED = 'linked'
+
+/** Whether the daemon can have a link to this hub, as far as is known. */
+const isUsable = ({ answers, enrolled }: HubStanding, daemon: DaemonAtHub | null): boolean =>
+  answers && enrolled !== false && daemon?.token_replaced !== true
+
+function unenrolled(url: string): string {
   const enrol = `${commandLine('realm-token', 'REALM')} | ${commandLine('enrol', '--hub', url)}`
   return `the daemon is not enrolled, so it takes no jobs of the hub and reports no runs: ${enrol}, and start it again`
 }

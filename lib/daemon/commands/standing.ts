@@ -44,7 +44,7 @@ interface Runs {
   reviews: number
 }
 
-interface Serving {
+export interface Serving {
   pid: number
   command: string
   address: string | null
@@ -58,6 +58,8 @@ interface Serving {
   enrolled: boolean | null
   /** Whether the hub has answered it recently; null also where it is not enrolled. */
   connected: boolean | null
+  /** Whether another realm token was stored since it started; null where it is not enrolled. */
+  token_replaced: boolean | null
 }
 
 export async function standingOf(home: string, options: HubOptions): Promise<Standing> {
@@ -73,19 +75,30 @@ export async function standingOf(home: string, options: HubOptions): Promise<Sta
 /** A process that serves the home, and does not come to answer. */
 export const isStuck = ({ address, answers }: Serving): boolean => address !== null && !answers
 
-async function serving(home: string): Promise<Serving | null> {
+/** What a process says of itself before it has answered. */
+const UNTOLD = {
+  answers: false,
+  version: null,
+  slots: null,
+  stalled: null,
+  enrolled: null,
+  connected: null,
+  token_replaced: null,
+}
+
+/** What the process that holds the home says of itself; null when none does. */
+export async function serving(home: string): Promise<Serving | null> {
   const holder = holderOf(home)
   if (!holder) return null
   const { pid, command } = holder
-  const untold = { answers: false, version: null, slots: null, stalled: null, enrolled: null, connected: null }
-  const unknown = { pid, command, address: holder.address, ...untold }
+  const unknown = { pid, command, address: holder.address, ...UNTOLD }
   const address = holder.address === null ? null : await addressOf(home).catch(() => null)
   if (address === null) return unknown
   try {
     const [health, metrics] = await Promise.all([read(home, `${address}/health`), read(home, `${address}/metrics`)])
     const told: unknown = JSON.parse(health)
     const { version, slots, free, stalled } = isObject(told) && isObject(told.data) ? told.data : {}
-    const gauge = /^cadre_hub_connected ([01])$/m.exec(metrics)?.[1]
+    const connected = flagIn(metrics, 'cadre_hub_connected')
     return {
       ...unknown,
       address,
@@ -93,13 +106,20 @@ async function serving(home: string): Promise<Serving | null> {
       version: typeof version === 'string' ? version : null,
       slots: typeof slots === 'number' && typeof free === 'number' ? { used: slots, free } : null,
       stalled: typeof stalled === 'string' ? stalled : null,
-      enrolled: gauge !== undefined,
-      connected: gauge === undefined ? null : gauge === '1',
+      enrolled: connected !== null,
+      connected,
+      token_replaced: flagIn(metrics, 'cadre_hub_token_replaced'),
     }
   } catch (error) {
     const isSilent = error instanceof DOMException && error.name === 'TimeoutError'
     return { ...unknown, address: isSilent ? address : null }
   }
+}
+
+/** Null where the daemon does not say. */
+function flagIn(metrics: string, name: string): boolean | null {
+  const found = new RegExp(`^${name} ([01])$`, 'm').exec(metrics)?.[1]
+  return found === undefined ? null : found === '1'
 }
 
 async function read(home: string, url: string): Promise<string> {

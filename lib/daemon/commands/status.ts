@@ -9,6 +9,7 @@ import { createPaint, inline, type Paint } from '../terminal/paint.ts'
 import { table } from '../terminal/table.ts'
 import { EXIT } from './exit.ts'
 import type { HubOptions } from './hub-client.ts'
+import { LINKED, linkText } from './hub-standing.ts'
 import { columns, showJson } from './print.ts'
 import { isStuck, type Standing, standingOf } from './standing.ts'
 
@@ -71,18 +72,11 @@ function runsText(runs: NonNullable<Standing['runs']>): string {
 function hubRows({ hub, daemon, signed_in }: Standing, paint: Paint): string[][] {
   const session = signed_in ? [['signed in', `at ${signed_in.hub}`]] : []
   if (!hub) return [['hub', paint.dim('none')], ...session]
-  const { url, answers, enrolled, realm, daemon_id, approved, clock_ahead_ms: ahead, unsent } = hub
-  const link =
-    daemon?.connected == null
-      ? answers
-        ? 'it answers'
-        : 'it does not answer'
-      : daemon.connected
-        ? 'linked'
-        : 'no link'
+  const { url, enrolled, realm, daemon_id, approved, clock_ahead_ms: ahead, unsent } = hub
+  const link = linkText(hub, daemon)
   const as = daemon_id === null ? 'never enrolled' : `as daemon ${daemon_id}`
   return [
-    ['hub', `${url}, ${daemon?.connected === true ? paint.green(link) : link}`],
+    ['hub', `${url}, ${link === LINKED ? paint.green(link) : link}`],
     ...session,
     ...(enrolled === null && realm === null
       ? []

@@ -169,6 +169,11 @@ export class Link {
     return Date.now() - this.#answeredAt < CONNECTED_MS
   }
 
+  /** Whether `token` is the realm token with which this link was opened. */
+  uses(token: string): boolean {
+    return token === this.#options.realmToken
+  }
+
   keys(): readonly PublicKey[] {
     return this.#keys.trusted
   }

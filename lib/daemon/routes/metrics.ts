@@ -30,12 +30,23 @@ export function metrics(daemon: Daemon, kit: DaemonKit) {
       gauge('cadre_outbox_changes', 'Changes that the hub has not acknowledged.', [[{}, left.changes]]),
       gauge('cadre_outbox_lines', 'Log lines that the hub has not acknowledged.', [[{}, left.lines]]),
       gauge('cadre_hub_connected', '1 while the hub answers. Absent where the daemon has no hub.', connected()),
+      gauge(
+        'cadre_hub_token_replaced',
+        '1 where another realm token was stored since the daemon started, which takes it at its next start.',
+        replaced(),
+      ),
     ].join('')
   }
 
   function connected(): Sample[] {
     const { remote } = daemon
     return remote ? [[{}, remote.connected() ? 1 : 0]] : []
+  }
+
+  function replaced(): Sample[] {
+    const { remote, settings } = daemon
+    const stored = settings.value('hub.realm_token')
+    return remote && typeof stored === 'string' ? [[{}, remote.uses(stored) ? 0 : 1]] : []
   }
 
   function runsByState(): Sample[] {
