@@ -35,7 +35,10 @@ export async function linkHub(daemon: Daemon, env: Environment): Promise<Link | 
 }
 
 /** Where the home is enrolled, when it is, without any call. The settings `hub` must be prepared. */
-export function enrolmentOf({ settings }: Daemon, env: Environment): Pick<Enrolment, 'url' | 'realmToken'> | null {
+export function enrolmentOf(
+  { settings }: Pick<Daemon, 'settings'>,
+  env: Environment,
+): Pick<Enrolment, 'url' | 'realmToken'> | null {
   const known = textOf(settings.value('hub.url'))
   const url = env.CADRE_HUB_URL || known
   if (!url) return null

@@ -1,5 +1,5 @@
-// Installed packages: `<home>/packages/@scope/name/<version>/`, which never change once they are installed. If the
-// daemon has a hub, it asks the hub for every reference that is not pinned, because the hub may have newer versions.
+// Installed packages: `<home>/packages/@scope/name/<version>/`, which never change once they are installed. In
+// an enrolled home the hub is asked for every reference that is not pinned, because the hub may have newer versions.
 // What the hub sends is installed, so later runs need no hub. A package that `packages.trust` does not accept is
 // neither installed nor used, even if it was installed before.
 
@@ -25,6 +25,11 @@ const VERSION = /^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$/
 /** A package to load. `sha256` is the digest of its content, if that was computed. */
 export type ResolvedPackage = TeamPackage & { sha256?: string }
 
+export interface PackageSource {
+  client: HubClient
+  token: string
+}
+
 interface Installed {
   name: string
   version: string
@@ -32,8 +37,10 @@ interface Installed {
 }
 
 export class Packages {
-  /** Where packages come from. Null as long as the daemon has no hub. */
-  source: { client: HubClient; token: string } | null = null
+  /** Where packages come from. Null as long as there is no hub, or nobody has looked for one. */
+  source: PackageSource | null = null
+  /** Called when a package is wanted while there is no `source`. */
+  findSource: () => Promise<PackageSource | null> = async () => null
   readonly #folder: string
   readonly #trust: () => Json | undefined
   readonly #log: Log
@@ -47,19 +54,24 @@ export class Packages {
 
   /**
    * The newest version that fits `@scope/name[@range]`, or null when there is none. Throws `forbidden` if it is not
-   * trusted.
+   * trusted, and `unavailable` when none is installed and the hub did not say whether it has one.
    */
   async resolve(reference: string): Promise<ResolvedPackage | null> {
     const { name, range } = parse(reference)
     const pinned = VERSION.test(range) && this.#installed(name, range)
     if (pinned) return this.#judged(pinned)
-    const sent = await this.#sent(reference)
+    const { sent, unreached } = await this.#sent(reference)
     if (sent) return this.#judged(this.#install(sent))
     const newest = this.#versions(name)
       .filter(version => Bun.semver.satisfies(version, range))
       .sort(Bun.semver.order)
       .at(-1)
-    return newest === undefined ? null : this.#judged(this.#installed(name, newest)!)
+    if (newest === undefined) {
+      if (unreached === null) return null
+      throw new CadreError('unavailable', `${reference} is not installed here, and ${unreached}`)
+    }
+    if (unreached !== null) this.#warn(reference, unreached)
+    return this.#judged(this.#installed(name, newest)!)
   }
 
   /**
@@ -98,20 +110,37 @@ export class Packages {
     }
   }
 
-  /** The package that the hub sends. Null when the hub has none, does not answer or sends something else. */
-  async #sent(reference: string): Promise<Download | null> {
+  /**
+   * The package that the hub sends. Null when the hub has none, does not answer or sends something else. `unreached`
+   * says why nobody knows whether the hub has it.
+   */
+  async #sent(reference: string): Promise<{ sent: Download | null; unreached: string | null }> {
+    if (!(await this.#from())) return { sent: null, unreached: null }
     try {
-      return this.source && (await this.#download(reference))
+      return { sent: await this.#download(reference), unreached: null }
     } catch (error) {
-      const gone = error instanceof CadreError && error.code === 'not_found'
-      if (!gone) this.#log.warn('the hub gave no package', { package: reference, error: messageOf(error) })
-      return null
+      const code = error instanceof CadreError ? error.code : null
+      if (code === 'unavailable') return { sent: null, unreached: messageOf(error) }
+      if (code === 'unauthorized')
+        return { sent: null, unreached: `the hub refuses the credential: ${messageOf(error)}` }
+      if (code !== 'not_found') this.#warn(reference, messageOf(error))
+      return { sent: null, unreached: null }
     }
   }
 
+  #warn(reference: string, error: string): void {
+    this.#log.warn('the hub gave no package', { package: reference, error })
+  }
+
+  async #from(): Promise<PackageSource | null> {
+    this.source ??= await this.findSource()
+    return this.source
+  }
+
   async #download(team: string): Promise<Download> {
-    if (!this.source) throw new CadreError('unavailable', `${team} is not installed, and this daemon has no hub`)
-    const { client, token } = this.source
+    const source = await this.#from()
+    if (!source) throw new CadreError('unavailable', `${team} is not installed, and this daemon has no hub`)
+    const { client, token } = source
     const { DownloadTeam } = await import('../wire/hub-calls.ts')
     const found = await client.call(DownloadTeam, { team }, { token })
     checkDownload(parse(team), found)
@@ -129,7 +158,8 @@ export class Packages {
     const content = { name, version, sha256: packageDigest(files) }
     const why = this.#whyNot(content, this.#signature(name, version))
     if (why === null) return inMemory(content, files)
-    const sent = await this.#sent(`${name}@${version}`)
+    const { sent, unreached } = await this.#sent(`${name}@${version}`)
+    if (unreached !== null) this.#warn(`${name}@${version}`, unreached)
     if (!sent || this.#whyNot(sent, sent.signature) !== null) throw new CadreError('forbidden', why)
     this.#log.warn('an installed package that is not trusted was replaced', { package: `${name}@${version}`, why })
     this.#put(sent)

@@ -1,6 +1,8 @@
 // A daemon with a real hub: enrolment, packages, dispatched runs, and callers from elsewhere with the hub's credentials.
 
 import { afterAll, beforeAll, describe, expect, test } from 'bun:test'
+import { existsSync, rmSync } from 'node:fs'
+import { join } from 'node:path'
 import { command, files, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 import { ADMIN_PASSWORD, startTestHub, type TestHub } from '../support/hub.ts'
@@ -52,6 +54,44 @@ test('a team is published, dispatched, run here and reported to the hub', async 
   expect((await command(['logout'], { home: person })).code).toBe(0)
   expect((await command(['publish', path, '--hub', hub.url], { home: person })).code).toBe(2)
 })
+
+test('without a daemon, an enrolled home gets packages from its hub, as a daemon does', async () => {
+  const home = folder()
+  const { token, id } = await hub.realmToken(hub.admin, hub.realm)
+  expect((await command(['enrol', '--hub', hub.url], { home, stdin: token })).code).toBe(0)
+  const here = (...args: string[]) => command(args, { home })
+  const trust = (value: string) => here('settings', 'set', 'packages.trust', value)
+  expect((await trust('["@other"]')).code).toBe(0)
+  for (const [of, ...more] of [['validate'], ['plan', '-i', 'who=ada'], ['run', '-i', 'who=ada']] as const) {
+    expect(await here(of, '@admin/hello', ...more)).toMatchObject({
+      code: 2,
+      stderr: expect.stringContaining('packages.trust'),
+    })
+  }
+  expect(existsSync(join(home, 'packages/@admin/hello/1.0.0'))).toBe(false)
+  expect((await here('settings', 'set', 'packages.trust')).code).toBe(0)
+  expect(await here('validate', '@admin/hello')).toMatchObject({ code: 0, stderr: '' })
+  expect(existsSync(join(home, 'packages/@admin/hello/1.0.0'))).toBe(true)
+  rmSync(join(home, 'packages'), { recursive: true })
+  expect((await here('plan', '@admin/hello', '-i', 'who=ada')).code).toBe(0)
+  rmSync(join(home, 'packages'), { recursive: true })
+  const ran = await here('run', '@admin/hello', '-i', 'who=ada', '--json')
+  expect(JSON.parse(ran.stdout)).toMatchObject({ team: '@admin/hello', state: 'completed' })
+  expect(await here('run', '@admin/none')).toMatchObject({ code: 2, stderr: expect.stringContaining('no team') })
+
+  await hub.ok(hub.admin, 'auth/revoke_token', { id })
+  const refused = await here('validate', '@admin/none')
+  expect([refused.code, refused.stderr]).toEqual([1, expect.stringContaining('the hub refuses the credential')])
+  expect((await here('settings', 'set', 'hub.url', 'http://127.0.0.1:1')).code).toBe(0)
+  expect((await here('run', '@admin/hello', '-i', 'who=ada')).code).toBe(0)
+  for (const of of ['run', 'validate', 'plan']) {
+    const { code, stderr } = await here(of, '@admin/none')
+    expect([of, code]).toEqual([of, 1])
+    expect(stderr).toMatch(
+      /^error {2}@admin\/none is not installed here, and the hub at http:\/\/127\.0\.0\.1:1 does not answer: [^\n]+\n$/,
+    )
+  }
+}, 60_000)
 
 describe('callers from elsewhere', () => {
   const elsewhere = { host: 'desk.example' }

@@ -32,7 +32,7 @@ export class CommandHost {
       // The engine would wait for free space without saying so.
       const { stalled } = daemon.engine.load
       if (stalled) throw homeIsFull(home, stalled)
-      await report(daemon)
+      await useHub(daemon)
     } catch (error) {
       await daemon.abandon()
       throw error
@@ -139,12 +139,13 @@ export class CommandHost {
   }
 }
 
-/** Lets the hub of an enrolled home hear of the runs in this process. */
-async function report(daemon: Daemon): Promise<void> {
+/** Lets the hub of an enrolled home hear of the runs in this process, and give packages for them. */
+async function useHub(daemon: Daemon): Promise<void> {
   const { env } = process
   // Most homes have no hub, and a command starts faster without the code for it.
   if (!env.CADRE_HUB_URL && daemon.settings.value('hub.url') === undefined) return
-  const { Reporter } = await import('../reporter.ts')
+  const [{ Reporter }, { hubSource }] = await Promise.all([import('../reporter.ts'), import('./hub-source.ts')])
+  daemon.packages.findSource = () => hubSource(daemon.settings, env)
   daemon.reporter = await Reporter.open(daemon, env)
 }
 

@@ -22,10 +22,13 @@ export function askAboutTeams<T>(home: string, log: Log, work: (callee: Callee) 
 
 async function fromThisProcess(home: string, log: Log): Promise<Callee> {
   const settings = await openSettings(home, { log })
+  const { env } = process
+  const packages = new Packages(home, { trust: () => settings.packageTrust(), log })
+  packages.findSource = async () => (await import('./hub-source.ts')).hubSource(settings, env)
   const stock: Stock = {
-    catalogue: findAgents({ home, extra: process.env.CADRE_AGENTS }),
+    catalogue: findAgents({ home, extra: env.CADRE_AGENTS }),
     settings,
-    packages: new Packages(home, { trust: () => settings.packageTrust(), log }),
+    packages,
     bundles: new Bundles(),
   }
   return answering(

@@ -1,0 +1,22 @@
+// Where a command without a daemon gets packages from: the hub at which its home is enrolled, with the credential that
+// the daemon would use.
+
+import type { Settings } from '../../settings/settings.ts'
+import { refuseSessionForm } from '../api-key.ts'
+import { enrolmentOf } from '../link-hub.ts'
+import type { PackageSource } from '../packages.ts'
+
+/** Null when the home is not enrolled. Throws `invalid_request` for a session token as api key. */
+export async function hubSource(
+  settings: Settings,
+  env: Record<string, string | undefined>,
+): Promise<PackageSource | null> {
+  await settings.prepare(['hub'])
+  const enrolment = enrolmentOf({ settings }, env)
+  if (!enrolment) return null
+  const apiKey = env.CADRE_API_KEY || settings.value('hub.api_key')
+  refuseSessionForm(apiKey)
+  const { HubClient } = await import('../link/link.ts')
+  const token = typeof apiKey === 'string' ? apiKey : enrolment.realmToken
+  return { client: new HubClient(enrolment.url, enrolment.realmToken), token }
+}
