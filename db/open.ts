@@ -144,11 +144,19 @@ export function openForReading(file: string): Database {
 function sound(file: string, open: () => Database): Database {
   try {
     return open()
-  } catch (cause) {
-    if (!(cause instanceof SQLiteError) || !/^SQLITE_(NOTADB|CORRUPT)/.test(cause.code ?? '')) throw cause
-    const advice = 'put it back from a copy, or move it away with its -wal file to begin with an empty one'
-    throw new CadreError('unavailable', `${file} is damaged (${cause.message}): ${advice}`, { cause })
+  } catch (error) {
+    throw damageOf(error, file) ?? error
   }
+}
+
+/**
+ * The error to report if `thrown` says that the database is damaged, and null otherwise. Damage is also found long after
+ * the open, by the first statement that reads the damaged pages, and SQLite does not say of which file.
+ */
+export function damageOf(thrown: unknown, file: string): CadreError | null {
+  if (!(thrown instanceof SQLiteError) || !/^SQLITE_(NOTADB|CORRUPT)/.test(thrown.code ?? '')) return null
+  const advice = 'put it back from a copy, or move it away with its -wal file to begin with an empty one'
+  return new CadreError('unavailable', `${file} is damaged (${thrown.message}): ${advice}`, { cause: thrown })
 }
 
 /** Runs a statement, so that an error is thrown now instead of at the first use. */

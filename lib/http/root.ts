@@ -11,8 +11,11 @@ import { requestId } from './watch.ts'
 /** Options of that app: a path with an additional slash is another path, and nothing is removed from bodies. */
 export const STRICT = { normalize: false, strictPath: true, handler: { standardHostname: false } } as const
 
+/** Returns what to answer when the program's own database is damaged, and null for any other error. */
+type FindDamage = (thrown: unknown) => CadreError | null
+
 /** The first plugin of that app. Elysia would answer the errors of plugins before it in Elysia's own form. */
-export const root = (log: Log) => (app: Elysia) =>
+export const root = (log: Log, damageOf?: FindDamage) => (app: Elysia) =>
   app
     .onRequest(({ request }): void => {
       // Without this, Elysia would call the handler of GET for a HEAD request.
@@ -23,8 +26,9 @@ export const root = (log: Log) => (app: Elysia) =>
     .decorate({ peer: (request: Request) => app.server?.requestIP(arrivedAs(request))?.address ?? null })
     .use(httpKit())
     .onError(({ code, error, set, request, path, frame, ...context }): Response => {
-      const failure = code === 'NOT_FOUND' ? unrouted(app, path) : asFailure(error)
-      if (failure.code === 'internal') log.error('request failed', { path, ...describe(error) })
+      const damage = damageOf?.(error)
+      const failure = damage ?? (code === 'NOT_FOUND' ? unrouted(app, path) : asFailure(error))
+      if (damage || failure.code === 'internal') log.error('request failed', { path, ...describe(damage ?? error) })
       else log.debug('request refused', { path, method: request.method, code: failure.code })
       set.status = failure.status
       if (failure.code === 'unauthorized') set.headers['www-authenticate'] = 'Bearer'

@@ -2,7 +2,7 @@
 
 import { Database } from 'bun:sqlite'
 import { expect, test } from 'bun:test'
-import { chownSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chownSync, closeSync, existsSync, openSync, readFileSync, rmSync, writeFileSync, writeSync } from 'node:fs'
 import { join } from 'node:path'
 import { bootId, startOf } from '../../lib/process.ts'
 import { command, files, spawnDaemon, startCommand } from '../support/daemon.ts'
@@ -227,6 +227,45 @@ test('a damaged database is named, with what to do, and left as it is', async ()
   }
   expect(readFileSync(database, 'utf8')).toBe(damaged)
 })
+
+test('damage that is found later is named in the same way, by commands and by a daemon', async () => {
+  const home = folder()
+  const database = join(home, 'daemon.db')
+  const path = files({ 'team.yml': HELLO })
+  expect((await command(['run', path], { home })).code).toBe(0)
+  damageTable(database, 'phases')
+  const told = `${database} is damaged (database disk image is malformed): put it back from a copy, or move it away with its -wal file to begin with an empty one`
+  const commands = [
+    ['phases', 'last'],
+    ['why', 'last'],
+    ['run', path],
+  ]
+  const tellAll = async () => {
+    for (const args of commands) {
+      const { code, stdout, stderr } = await command(args, { home })
+      expect([args[0], code, stdout]).toEqual([args[0], 1, ''])
+      expect(stderr).toEndWith(`error  ${told}\n`)
+    }
+  }
+  await tellAll()
+  const daemon = await spawnDaemon({ home })
+  await tellAll()
+  const errors = daemon.output.stderr.split('\n').filter(line => line.includes('"level":"error"'))
+  expect(errors.length).toBeGreaterThan(0)
+  for (const line of errors) expect(JSON.parse(line).error).toContain(told)
+})
+
+/** Overwrites the first page of a table, which the open of a database does not read. */
+function damageTable(file: string, table: string): void {
+  const db = new Database(file)
+  db.run('PRAGMA wal_checkpoint(TRUNCATE)')
+  const { page_size: size } = db.query<{ page_size: number }, []>('PRAGMA page_size').get()!
+  const root = db.query<{ rootpage: number }, [string]>('SELECT rootpage FROM sqlite_schema WHERE name = ?').get(table)!
+  db.close()
+  const handle = openSync(file, 'r+')
+  writeSync(handle, Buffer.alloc(size, 0xff), 0, size, (root.rootpage - 1) * size)
+  closeSync(handle)
+}
 
 test('run reads an input from stdin', async () => {
   const home = folder()

@@ -2,11 +2,12 @@
 
 import { existsSync, readFileSync, statSync } from 'node:fs'
 import { dirname, resolve } from 'node:path'
+import { damageOf } from '../../../db/open.ts'
 import { CadreError, type Detail, messageOf } from '../../error.ts'
 import { pathError } from '../../path-error.ts'
 import { renderProblem } from '../../team/team.ts'
 import { fullDisk } from '../full-disk.ts'
-import { homeFolder } from '../home.ts'
+import { databaseFile, homeFolder } from '../home.ts'
 import { createPaint, printable } from '../terminal/paint.ts'
 import { EXIT } from './exit.ts'
 
@@ -22,7 +23,7 @@ export interface Told {
 export function tellFailure(thrown: unknown, { home, path }: Told): number {
   const paint = createPaint(process.stderr)
   const say = (text: string) => process.stderr.write(`${text}\n`)
-  const error = fullDiskOf(thrown, home) ?? pathError(thrown) ?? thrown
+  const error = homeErrorOf(thrown, home) ?? pathError(thrown) ?? thrown
   if (!(error instanceof CadreError) || error.code === 'internal') {
     const isDebug = process.env.CADRE_LOG_LEVEL === 'debug'
     const hint = isDebug ? '' : ' (a fault of this program; set CADRE_LOG_LEVEL=debug to print the stack)'
@@ -42,9 +43,11 @@ export function tellFailure(thrown: unknown, { home, path }: Told): number {
   return error.code === 'unavailable' ? EXIT.failed : EXIT.usage
 }
 
-function fullDiskOf(thrown: unknown, home: string | undefined): CadreError | null {
+/** The error to report if the disk of the home is full or its database is damaged, and null otherwise. */
+function homeErrorOf(thrown: unknown, given: string | undefined): CadreError | null {
   try {
-    return fullDisk(thrown, homeFolder(home))
+    const home = homeFolder(given)
+    return fullDisk(thrown, home) ?? damageOf(thrown, databaseFile(home))
   } catch {
     return null
   }

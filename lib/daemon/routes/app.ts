@@ -2,13 +2,14 @@
 // commands do not need it.
 
 import { Elysia } from 'elysia'
+import { damageOf } from '../../../db/open.ts'
 import { health } from '../../http/health.ts'
 import { openapi } from '../../http/openapi/routes.ts'
 import { root, STRICT } from '../../http/root.ts'
 import { web } from '../../web/web.ts'
 import { createAccess } from '../access.ts'
 import type { Daemon } from '../daemon.ts'
-import { localToken } from '../home.ts'
+import { databaseFile, localToken } from '../home.ts'
 import { daemonKit } from '../kit.ts'
 import { createCredentials } from '../remote-credentials.ts'
 import { UsedTokens } from '../used-tokens.ts'
@@ -37,7 +38,7 @@ export function daemonApp(daemon: Daemon, { strict }: { strict: boolean }) {
     }),
   )
   return new Elysia(STRICT)
-    .use(root(daemon.log))
+    .use(root(daemon.log, thrown => damageOf(thrown, databaseFile(daemon.home))))
     .use(
       health(
         () => ({ version, ...daemon.engine.load }),

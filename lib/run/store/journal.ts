@@ -6,7 +6,7 @@
 // does must follow from the rows and its arguments. Anything outside is done by effects, after the commit.
 
 import type { Database } from 'bun:sqlite'
-import { isDiskError } from '../../../db/open.ts'
+import { damageOf, isDiskError } from '../../../db/open.ts'
 import { CadreError, messageOf } from '../../error.ts'
 import { failpoint } from '../../failpoint.ts'
 import type { Log } from '../../log.ts'
@@ -62,10 +62,12 @@ const RETRY_MS = 1_000
 export class Journal {
   #queue: Pending[] = []
   #scheduled = false
-  #stalled: string | null = null
+  /** What to answer while nothing can be recorded. */
+  #stalled: Refusal | null = null
   #closed = false
   #retry: Timer | undefined
   readonly #retryMs: number
+  readonly #file: string
   readonly #hooks: JournalHooks
   readonly #log: Log
   readonly #begin
@@ -79,6 +81,7 @@ export class Journal {
     this.#hooks = hooks
     this.#log = log
     this.#retryMs = retryMs
+    this.#file = db.filename
     this.#begin = db.query('BEGIN IMMEDIATE')
     this.#commit = db.query('COMMIT')
     this.#rollback = db.query('ROLLBACK')
@@ -87,15 +90,15 @@ export class Journal {
     this.#undo = db.query('ROLLBACK TO unit')
   }
 
-  /** Why nothing can be recorded at the moment (a full disk), or null. */
+  /** Why nothing can be recorded at the moment (a full disk, a damaged database), or null. */
   get stalled(): string | null {
-    return this.#stalled
+    return this.#stalled?.reason ?? null
   }
 
   /** Queues a unit. The promise resolves once the unit is on disk, or rejects with what the unit threw. */
   write<T>(unit: Unit<T>): Promise<T> {
     if (this.#closed) return Promise.reject(stopping())
-    if (unit.request && this.#stalled) return Promise.reject(noSpace(this.#stalled))
+    if (unit.request && this.#stalled) return Promise.reject(this.#stalled.error)
     return new Promise<T>((resolve, reject) => {
       this.#queue.push({ ...unit, apply: unit.apply, resolve: resolve as (value: unknown) => void, reject })
       this.wake()
@@ -117,7 +120,7 @@ export class Journal {
     try {
       if (this.#queue.length > 0 || this.#hooks.hasNext()) this.#group(done)
     } catch (error) {
-      this.#rolledBack(done, messageOf(error))
+      this.#rolledBack(done, refusalOf(error, this.#file))
       return
     }
     if (this.#stalled) this.#log.info('the run database accepts writes again')
@@ -224,7 +227,7 @@ export class Journal {
    * Handles a full disk without losing anything: units other than requests remain queued, in order, until the disk
    * accepts them.
    */
-  #rolledBack(done: [Pending, unknown][], message: string): void {
+  #rolledBack(done: [Pending, unknown][], refusal: Refusal): void {
     try {
       this.#rollback.run()
     } catch {
@@ -232,23 +235,33 @@ export class Journal {
     }
     this.#hooks.afterRollback()
     if (!this.#stalled) {
-      this.#log.error('the run database accepts no writes; runs continue when it does', { error: message })
+      this.#log.error('the run database accepts no writes; runs continue when it does', { error: refusal.reason })
     }
-    this.#stalled = message
+    this.#stalled = refusal
     const units = [...done.map(([unit]) => unit), ...this.#queue]
     this.#queue = units.filter(unit => !unit.request)
-    for (const unit of units) if (unit.request) unit.reject(noSpace(message))
+    for (const unit of units) if (unit.request) unit.reject(refusal.error)
     this.#retry = setTimeout(() => this.flush(), this.#retryMs)
   }
 }
 
 const stopping = () => new CadreError('unavailable', 'the daemon is stopping')
 
-function noSpace(message: string): CadreError {
-  return new CadreError(
-    'unavailable',
-    `nothing can be recorded at the moment (${message}): free space on the disk of the home, then try again`,
-  )
+/** Why a group could not be committed, and the error for those who ask for something meanwhile. */
+interface Refusal {
+  reason: string
+  error: CadreError
+}
+
+function refusalOf(thrown: unknown, file: string): Refusal {
+  const damage = damageOf(thrown, file)
+  if (damage) return { reason: damage.message, error: damage }
+  const reason = messageOf(thrown)
+  const advice = 'free space on the disk of the home, then try again'
+  return {
+    reason,
+    error: new CadreError('unavailable', `nothing can be recorded at the moment (${reason}): ${advice}`),
+  }
 }
 
 const stackOf = (thrown: unknown) => (thrown instanceof Error ? (thrown.stack ?? null) : null)
