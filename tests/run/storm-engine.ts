@@ -5,8 +5,9 @@
 //
 //   bun tests/run/storm-engine.ts STRETCH (JSON)
 
-import { appendFileSync, existsSync, readFileSync, rmSync, statfsSync, writeFileSync } from 'node:fs'
+import { appendFileSync, existsSync, readFileSync, rmSync, statfsSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { Glob } from 'bun'
 import { deleteTree } from '../../lib/daemon/retention.ts'
 import { CadreError } from '../../lib/error.ts'
 import { testEngine } from '../support/engine.ts'
@@ -48,6 +49,8 @@ const PATIENCE_MS = 15_000
 /** How long after its clock a phase may still run that does not heed it: 5 s, and some more on a busy machine. */
 const GRACE_MS = 8_000
 const RECORD_MS = 3_000
+/** Bytes of a file that only fills the disk. */
+const LARGE = 10_000_000
 /** Most that the disk stays full. */
 const FULL_MS = 800
 
@@ -183,6 +186,14 @@ function freeDisk(): void {
   for (let n = 0; existsSync(join(home, `filler${n}`)); n++) rmSync(join(home, `filler${n}`))
 }
 
+/** What commands have left that were ended while they filled the disk: with it nothing new begins. */
+function freeWorkspaces(): void {
+  for (const file of new Glob('runs/*/{work/filler,files/*/x.txt}').scanSync({ cwd: home, dot: true })) {
+    const path = join(home, file)
+    if (statSync(path, { throwIfNoEntry: false })?.isFile() && statSync(path).size > LARGE) rmSync(path)
+  }
+}
+
 /** What is refused changes nothing: it is asked of the runs that nobody touches. */
 async function ask(): Promise<void> {
   const { gate, done } = witnesses
@@ -312,9 +323,11 @@ readAll()
 freeDisk()
 const end = performance.now() + stretch.ms
 if (calm) {
+  freeWorkspaces()
   const rests = () => open().every(run => run.state === 'awaiting_input')
   while (!rests()) {
-    if (performance.now() > end) complain(`these neither end nor ask anybody: ${JSON.stringify(stillOpen(), null, 1)}`)
+    if (performance.now() > end)
+      complain(`these neither end nor ask anybody: ${JSON.stringify([stillOpen(), engine.load], null, 1)}`)
     look()
     await Bun.sleep(10)
   }

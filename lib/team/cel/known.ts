@@ -3,8 +3,8 @@
 
 import type { ASTNode } from '@marcbachmann/cel-js'
 import { didYouMean, type OtherNames } from '../../spelling.ts'
+import type { FieldType } from '../../wire/forms.ts'
 import { PHASE_STATES } from '../../wire/states.ts'
-import type { FieldType } from '../model/compiled-team.ts'
 import type { Mistake } from './hints.ts'
 import { type Path, pathOf } from './path.ts'
 
@@ -27,6 +27,8 @@ const PLAIN: Readonly<Record<string, Kind>> = { state: 'text', reason: 'text', t
 
 const EQUALITIES = ['==', '!=']
 const ORDERS = ['<', '<=', '>', '>=']
+
+const STATES: readonly string[] = PHASE_STATES
 
 /** The names of the states in other pipelines. */
 const OTHER_STATES: OtherNames = {
@@ -65,10 +67,10 @@ function differs({ root, keys }: Path, literal: ASTNode, types: InputTypes, op: 
   const [first, second] = keys
   const kind = kindOf(literal)
   if (root === 'phases' && keys.length === 2 && second!.name === 'state' && !ORDERS.includes(op)) {
-    const { args: state } = literal
-    if (kind !== 'text' || PHASE_STATES.includes(state as never)) return null
-    const hint = didYouMean(String(state).toLowerCase(), PHASE_STATES, OTHER_STATES)
-    return hint && `a phase is never \`${state}\`${hint}: its states are ${PHASE_STATES.join(', ')}`
+    const state = String(literal.args)
+    if (kind !== 'text' || STATES.includes(state)) return null
+    const hint = didYouMean(state.toLowerCase(), STATES, OTHER_STATES)
+    return hint && `a phase is never \`${state}\`${hint}: its states are ${STATES.join(', ')}`
   }
   const type = root === 'inputs' && keys.length === 1 ? types.get(first!.name) : undefined
   if (!type || !kind || kind === KINDS[type]) return null
