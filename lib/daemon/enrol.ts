@@ -38,6 +38,7 @@ export async function enrol(
     name: env.CADRE_DAEMON_NAME || hostname(),
     version,
     capacity: daemon.slots,
+    isDiskFull: () => daemon.engine.load.stalled !== null,
     log: daemon.log,
     store: daemon.engine.store,
     commit: daemon.engine.commit,

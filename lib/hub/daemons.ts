@@ -7,6 +7,7 @@ import type { Tables } from '../../db/hub/schema.ts'
 import type { Db } from '../../db/hub/store.ts'
 import { CadreError } from '../error.ts'
 import type { Daemon } from '../wire/hub-records.ts'
+import type { JobKind } from '../wire/jobs.ts'
 import { type Bulletin, PROTOCOL, removedDaemon, unknownDaemon } from '../wire/protocol.ts'
 import type { RealmFacts } from './access-list.ts'
 import type { RealmCaller } from './callers.ts'
@@ -126,8 +127,23 @@ export const awaitsApproval = (name: string): string =>
   `daemon ${name} to be approved by an operator of its realm (daemons/approve)`
 
 /** What has to happen before a paused daemon gets runs. It completes a sentence that says what waits. */
-export const awaitsEndOfPause = (name: string): string =>
+const awaitsEndOfPause = (name: string): string =>
   `daemon ${name}, which an operator has paused (daemons/update with \`paused: false\`)`
+
+/** A daemon whose disk is full polls at least every second. What this process heard longer ago may be over. */
+const FULL_DISK_MS = 10_000
+
+/**
+ * What keeps an online and approved daemon from taking a job; null when nothing does. It completes a sentence that says
+ * what waits. Orders come to a daemon that takes no runs, too.
+ */
+export function whyIdle(hub: Hub, daemon: DaemonRow, kind: JobKind, name: string): string | null {
+  if (daemon.stuck) return `daemon ${name}, whose process stands still`
+  if (kind === 'cancel' || kind === 'decide') return null
+  if (daemon.paused) return awaitsEndOfPause(name)
+  const told = hub.fullDisks.get(daemon.id) ?? Number.NEGATIVE_INFINITY
+  return hub.now() - told < FULL_DISK_MS ? `daemon ${name}, whose disk is full` : null
+}
 
 /** The only realm of a token, for bodies that name no realm. Throws when the token grants none or several. */
 export function onlyRealm(realmIds: string[]): string {

@@ -34,6 +34,8 @@ export interface Hub {
   readonly lastSeen: LastSeen
   /** By how many milliseconds the clocks of daemons are ahead, as far as this process has heard their heartbeats. */
   readonly clocks: Map<string, number>
+  /** When daemons last said that their disk is full, as far as this process has heard their polls. */
+  readonly fullDisks: Map<string, number>
   readonly bell: Bell
   readonly throttle: Throttle
   readonly sealer: Sealer
@@ -85,6 +87,7 @@ export function createHub(options: HubOptions): Hub {
     memo: createMemo(() => store.epoch()),
     lastSeen,
     clocks: new Map(),
+    fullDisks: new Map(),
     bell: createBell(store.channel),
     throttle: createThrottle(store, now),
     sealer: createSealer(key),

@@ -3,7 +3,7 @@
 import { and, eq, gt, isNotNull, isNull } from 'drizzle-orm'
 import { prepared, type Slot } from '../../db/hub/prepared.ts'
 import { listed } from '../spelling.ts'
-import { awaitsApproval, awaitsEndOfPause, type DaemonRow, nameAmong, ONLINE_MS, statusOf } from './daemons.ts'
+import { awaitsApproval, type DaemonRow, nameAmong, ONLINE_MS, statusOf, whyIdle } from './daemons.ts'
 import type { Hub } from './hub.ts'
 import { inWords, lacks } from './needs.ts'
 import type { JobRow } from './queue.ts'
@@ -13,7 +13,7 @@ const MOST_NAMED = 5
 
 /**
  * Says of the waiting jobs of a realm what each waits for, as words for people. Null when a daemon that may take the
- * job is online.
+ * job is online and nothing keeps it from that but other work.
  */
 export async function waitingReasons(
   hub: Hub,
@@ -26,10 +26,13 @@ export async function waitingReasons(
   return ({ kind, daemon_id, needs }) => {
     const meant = online.filter(row => daemon_id === null || row.id === daemon_id)
     const fitting = meant.filter(row => lacks(needs, row).length === 0)
-    const isOrder = kind === 'cancel' || kind === 'decide'
     const approved = fitting.filter(row => row.approved_at !== null)
-    if (approved.some(row => isOrder || !row.paused)) return null
-    if (approved.length > 0) return awaitsEndOfPause(named(approved[0]!))
+    // One that a person has paused comes last.
+    const reasons = approved
+      .toSorted((a, b) => Number(a.paused) - Number(b.paused))
+      .map(row => whyIdle(hub, row, kind, named(row)))
+    if (reasons.includes(null)) return null
+    if (reasons.length > 0) return reasons[0]!
     if (fitting.length > 0) return awaitsApproval(named(fitting[0]!))
     if (daemon_id !== null) {
       const daemon = rows.find(row => row.id === daemon_id)
@@ -59,7 +62,8 @@ export async function waitingReason(
   const some = await memo.get(`ready daemons of realm ${job.realm_id}`, () => readyDaemons(store, store.db, ready))
   const online = some.filter(({ last_seen_at }) => last_seen_at > since)
   const meant = online.filter(({ id }) => job.daemon_id === null || id === job.daemon_id)
-  if (meant.some(row => lacks(job.needs, row).length === 0)) return null
+  const takes = (row: DaemonRow) => whyIdle(hub, row, job.kind, row.name) === null && lacks(job.needs, row).length === 0
+  if (meant.some(takes)) return null
   return (await waitingReasons(hub, job.realm_id))(job)
 }
 

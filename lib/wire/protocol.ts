@@ -87,6 +87,9 @@ export const Poll = call(
     daemon_id: Uuid,
     slots: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000 })),
     wait_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 30_000 })),
+    full_disk: Type.Optional(
+      Type.Boolean({ description: 'Whether the daemon takes no runs because its disk is full.' }),
+    ),
     protocol: Protocol,
   }),
   Type.Object({ jobs: Type.Array(AnyLeasedJob) }),

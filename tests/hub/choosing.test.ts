@@ -165,6 +165,30 @@ test('a paused daemon takes no run and no resumption, keeps what it has, and sti
   expect(await one.take()).toEqual([second.run_id])
 })
 
+test('a job waits for the only daemon whose disk is full, or whose process hangs, and says so', async () => {
+  const full = await daemon('full')
+  const poll = (more: object) => hub.ok(token, 'daemons/poll', { daemon_id: full.daemon_id, slots: 0, ...more })
+  const waits = async () => (await hub.ok(hub.admin, 'dispatch/queue', { realm_id: realm })).jobs[0].waiting_for
+  // A daemon whose slots are taken comes to the job by itself.
+  await poll({})
+  const first = await dispatch('plain')
+  expect([first.waiting_for, await waits()]).toEqual([undefined, null])
+  await poll({ full_disk: true })
+  const space = 'daemon full, whose disk is full'
+  expect([(await dispatch('plain')).waiting_for, await waits()]).toEqual([space, space])
+  await full.tell({ stuck: true })
+  expect(await waits()).toBe('daemon full, whose process stands still')
+  await full.tell({})
+  expect(await waits()).toBe(space)
+  await poll({})
+  expect(await waits()).toBeNull()
+  await poll({ full_disk: true })
+  const other = await daemon('other')
+  expect([(await dispatch('plain')).waiting_for, await waits()]).toEqual([undefined, null])
+  await hub.ok(hub.admin, 'daemons/update', { daemon_id: other.daemon_id, paused: true })
+  expect(await waits()).toBe(space)
+})
+
 test('a lapsed lease goes only to a daemon that may take the job', async () => {
   const two = await daemon('two', { labels: { gpu: 'yes', region: 'eu' } })
   const { run_id } = await dispatch('labelled')

@@ -1,10 +1,11 @@
 // A real daemon tells the hub what it offers, at the start and when that changes.
 
-import { expect, test } from 'bun:test'
+import { afterAll, expect, test } from 'bun:test'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { until } from '../support/bounded.ts'
 import { spawnDaemon } from '../support/daemon.ts'
+import { smallDisk } from '../support/disk.ts'
 import { folder } from '../support/folder.ts'
 import { startTestHub } from '../support/hub.ts'
 
@@ -39,6 +40,38 @@ test('labels, agents and what their doctors found reach the hub, and a new label
   await daemon.stop()
   await hub.stop()
 }, 60_000)
+
+const disk = smallDisk('200m')
+if (!disk) console.log('skipped: a full disk (tmpfs can be mounted by root on Linux only)')
+afterAll(() => disk?.[Symbol.dispose]())
+
+test.skipIf(!disk)(
+  'a run waits for the daemon whose disk is full, says so, and goes on when there is space',
+  async () => {
+    const { path: home, fill, free } = disk!
+    const hub = await startTestHub()
+    await hub.addTeam(
+      'name: "@admin/hi"\nversion: 1.0.0\nphases:\n  - { name: say, agent: exec, commands: [{ name: a, run: echo hi }] }\n',
+    )
+    const { token } = await hub.realmToken(hub.admin, hub.realm)
+    // Less than a part of the disk below which nothing begins, and enough to open the database.
+    fill(9 * 1_048_576)
+    const env = { CADRE_HUB_URL: hub.url, CADRE_REALM_TOKEN: token, CADRE_DAEMON_NAME: 'full' }
+    const daemon = await spawnDaemon({ home, env })
+    await until(() => daemon.output.stderr.includes('the disk is nearly full'), 'the full disk is noticed')
+    const { run_id } = await hub.ok(hub.admin, 'dispatch/run', { realm_id: hub.realm, team: '@admin/hi' })
+    const waits = async () => {
+      const { jobs } = await hub.ok(hub.admin, 'dispatch/queue', { realm_id: hub.realm })
+      return jobs[0]?.waiting_for as string | null
+    }
+    await until(async () => (await waits()) === 'daemon full, whose disk is full', 'the reason')
+    free()
+    await until(async () => (await hub.ok(hub.admin, 'runs/get', { run_id })).state === 'completed', 'the run')
+    await daemon.stop()
+    await hub.stop()
+  },
+  60_000,
+)
 
 test('a daemon stops while a vendor that its doctor asks does not answer', async () => {
   const hub = await startTestHub()

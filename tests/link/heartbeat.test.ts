@@ -57,6 +57,7 @@ if (count > 3) require(${JSON.stringify(join(ROOT, 'lib/daemon/link/heartbeat.ts
     name: 'beating',
     version: '1.0.0',
     capacity: 1,
+    isDiskFull: () => false,
     log: createLog({ format: 'json', write: line => lines.push(line) }),
     store,
     commit: commitTo(db),

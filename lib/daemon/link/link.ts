@@ -50,6 +50,8 @@ export interface LinkOptions {
   version: string
   /** How many leaf phases the daemon can execute at once. */
   capacity: number
+  /** Whether nothing new begins because the disk is full. */
+  isDiskFull(): boolean
   log: Log
   store: Store
   commit: Commit
@@ -276,9 +278,10 @@ export class Link {
     this.#polling = new AbortController()
     const slots = await this.#slots()
     const wait_ms = slots > 0 ? POLL_MS : 0
+    const full_disk = this.#options.isDiskFull()
     const { jobs } = await this.client.call(
       Poll,
-      { daemon_id, protocol: PROTOCOL, slots, wait_ms },
+      { daemon_id, protocol: PROTOCOL, slots, wait_ms, ...(full_disk && { full_disk }) },
       { timeout: wait_ms + 15_000, signal: AbortSignal.any([this.#stop.signal, this.#polling.signal]) },
     )
     if (jobs.length === 0) return

@@ -130,7 +130,9 @@ export function daemonProtocol(hub: Hub) {
       async ({ body, caller, request, server, stopping }) => {
         checkProtocol(body.protocol)
         let daemon = await callingDaemon(hub, caller, body.daemon_id)
-        const { slots = 1, wait_ms = 0 } = body
+        const { slots = 1, wait_ms = 0, full_disk = false } = body
+        if (full_disk) hub.fullDisks.set(daemon.id, hub.now())
+        else hub.fullDisks.delete(daemon.id)
         if (wait_ms > 0) server?.timeout(request, 0)
         const until = AbortSignal.any([request.signal, stopping.signal])
         const end = hub.now() + wait_ms
