@@ -81,11 +81,14 @@ export const Heartbeat = call(
   Type.Object({ status: Type.Literal('online'), server_time: Time, next_ms: Type.Integer(), ...BULLETIN }),
 )
 
+/** The maximum number of slots that a poll asks for. A daemon with more polls again. */
+export const MOST_SLOTS = 1_000
+
 export const Poll = call(
   '/v1/daemons/poll',
   Type.Object({
     daemon_id: Uuid,
-    slots: Type.Optional(Type.Integer({ minimum: 0, maximum: 1_000 })),
+    slots: Type.Optional(Type.Integer({ minimum: 0, maximum: MOST_SLOTS })),
     wait_ms: Type.Optional(Type.Integer({ minimum: 0, maximum: 30_000 })),
     full_disk: Type.Optional(
       Type.Boolean({ description: 'Whether the daemon takes no runs because its disk is full.' }),

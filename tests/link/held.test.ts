@@ -187,6 +187,13 @@ test('a cancel that is delivered twice is one cancel, and is answered twice', as
   await leave(id, again.daemon)
 }, 60_000)
 
+test('a daemon with more slots than a poll may ask for gets runs', async () => {
+  const { daemon, id } = await enrolled(hub.url, { slots: 1_001 })
+  const { run_id } = await dispatch(id, '@admin/trace', traceFile())
+  await becomes(run_id, 'completed')
+  await leave(id, daemon)
+}, 60_000)
+
 /** Calls a command about the hub as somebody who is signed in elsewhere. */
 async function elsewhere(...args: string[]) {
   const { token } = await hub.ok(hub.admin, 'auth/generate_token', { type: 'user', name: 'elsewhere' })

@@ -8,7 +8,16 @@ import { type Commit, KEEPS_FILES, type Store, type SyncOutbox } from '../../run
 import { pause, startPause } from '../../wait.ts'
 import { type Identity, Whoami } from '../../wire/hub-calls.ts'
 import type { OfferedAgent } from '../../wire/needs.ts'
-import { Ack, type Bulletin, Heartbeat, isUnknownDaemon, Poll, PROTOCOL, type PublicKey } from '../../wire/protocol.ts'
+import {
+  Ack,
+  type Bulletin,
+  Heartbeat,
+  isUnknownDaemon,
+  MOST_SLOTS,
+  Poll,
+  PROTOCOL,
+  type PublicKey,
+} from '../../wire/protocol.ts'
 import { Answers } from './answers.ts'
 import { retryPause } from './backoff.ts'
 import { Courier } from './courier.ts'
@@ -290,11 +299,11 @@ export class Link {
   }
 
   /**
-   * The number of slots that jobs may take. While there is none, it waits for one, but only a moment, because orders,
+   * The number of slots that a poll asks for. While there is none, it waits for one, but only a moment, because orders,
    * such as a cancel, come to a daemon without a free slot, too.
    */
   async #slots(): Promise<number> {
-    const free = () => Math.max(0, this.#options.jobs.freeSlots() - this.#jobs.held)
+    const free = () => Math.min(MOST_SLOTS, Math.max(0, this.#options.jobs.freeSlots() - this.#jobs.held))
     if (free() > 0) return free()
     const { over, end } = startPause(BUSY_MS, this.#stop.signal)
     this.#wakePoll = () => free() > 0 && end()
