@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from '
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { until } from '../support/bounded.ts'
-import { command, files, type RunningDaemon, spawnDaemon } from '../support/daemon.ts'
+import { collect, command, files, type RunningDaemon, spawnDaemon, startCommand } from '../support/daemon.ts'
 import { folder } from '../support/folder.ts'
 import { startFront } from '../support/front.ts'
 import { ADMIN_PASSWORD, startTestHub, type TestHub } from '../support/hub.ts'
@@ -425,6 +425,31 @@ describe('runs of the hub', () => {
     expect(await command(['decide', id, 'approve', ...values, '--hub'], { home: admin })).toMatchObject({ code: 0 })
     const { code, stdout } = await waiting
     expect([code, stdout]).toEqual([0, 'answer  still\n'])
+  })
+
+  test('`logs -f` goes on when the hub was away, and prints each line once', async () => {
+    const done = join(folder(), 'done')
+    const talks = team(
+      'talk',
+      `phases:\n  - { name: a, ${exec(`echo begun; until [ -e ${done} ]; do sleep 0.1; done`)} }\n`,
+    )
+    await says(`publish ${talks} --scope acme --realm prod`)
+    const { run_id } = await json('dispatch @acme/talk --realm prod')
+    const following = startCommand(['logs', run_id, '-f', '--hub'], { home: admin })
+    const said = { stdout: '', stderr: '' }
+    const ended = Promise.all([
+      collect(following.stdout, text => (said.stdout += text)),
+      collect(following.stderr, text => (said.stderr += text)),
+    ])
+    await until(() => said.stdout.includes('begun'), 'the first line')
+    await hub.restart({}, () => until(() => said.stderr.includes('trying again'), 'the outage'))
+    writeFileSync(done, '')
+    const [code] = await Promise.all([following.exited, ended])
+    expect([code, said.stderr]).toEqual([
+      0,
+      expect.stringMatching(/does not answer.*; trying again\nthe hub is back\nthe hub has the whole log\n$/),
+    ])
+    expect(said.stdout.match(/begun/g)).toHaveLength(1)
   })
 })
 

@@ -140,7 +140,7 @@ function control(child: Bun.Subprocess, home: string, url: string, output: Runni
   }
 }
 
-async function collect(stream: ReadableStream<Uint8Array>, take: (text: string) => void): Promise<void> {
+export async function collect(stream: ReadableStream<Uint8Array>, take: (text: string) => void): Promise<void> {
   const decoder = new TextDecoder()
   for await (const chunk of stream) take(decoder.decode(chunk, { stream: true }))
 }

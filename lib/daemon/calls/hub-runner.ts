@@ -1,7 +1,6 @@
 // What commands do with runs of a hub, in the form of runner.ts. The hub gives the order to the daemon of the run, which
 // may be away, so what an order did is not known when it is given.
 
-import { CadreError } from '../../error.ts'
 import { pause } from '../../wait.ts'
 import { checkedData } from '../../wire/call.ts'
 import { ListReviews } from '../../wire/daemon-calls.ts'
@@ -14,13 +13,13 @@ import {
 } from '../../wire/hub-run-calls.ts'
 import type { RunEvent } from '../../wire/run-records.ts'
 import type { HubClient } from '../link/link.ts'
+import { HubAbsence } from './hub-absence.ts'
 import { hubCallee } from './hub-answers.ts'
 import { toldPhase, toldRun } from './hub-records.ts'
 import type { Follower } from './runner.ts'
 
-const RETRY_MS = 1_000
-/** A hub that is away for longer is given up. */
-const PATIENCE_MS = 300_000
+/** How long to wait before a stream that ended too early is opened again. */
+const AGAIN_MS = 1_000
 
 export function hubRunner(client: HubClient): Follower {
   return {
@@ -48,22 +47,19 @@ async function* eventsOf(
   signal: AbortSignal,
   say: (line: string) => void,
 ): AsyncGenerator<RunEvent> {
-  for (let away: number | null = null; !signal.aborted; ) {
+  const absence = new HubAbsence(say)
+  while (!signal.aborted) {
     try {
       for await (const { name, data } of client.events(`${HUB_STREAM}?run_id=${encodeURIComponent(runId)}`, signal)) {
-        if (away !== null) say('the hub is back')
-        away = null
+        absence.end()
         const event = eventOf(name, data, client.url)
         if (event) yield event
         if (name === 'end') return
       }
+      await pause(AGAIN_MS, signal)
     } catch (error) {
-      const isAway = error instanceof CadreError && error.code === 'unavailable'
-      if (signal.aborted || !isAway || Date.now() - (away ?? Date.now()) > PATIENCE_MS) throw error
-      if (away === null) say(`${error.message}; trying again`)
-      away ??= Date.now()
+      await absence.bear(error, signal)
     }
-    await pause(RETRY_MS, signal)
   }
 }
 

@@ -36,8 +36,9 @@ const FOLLOW_MS = 300
 const WIDEST = 32
 
 export async function logs(typed: string, options: LogOptions): Promise<void> {
-  const where = await placeOf(options)
-  const run_id = await where.runId(typed)
+  const place = await placeOf(options)
+  const run_id = await place.runId(typed)
+  const where = options.follow && place.hub ? await outlasting(place) : place
   const reader = new Reader(where, options)
   const write = writer(options.json ?? false)
   let isSilent = true
@@ -59,6 +60,13 @@ export async function logs(typed: string, options: LogOptions): Promise<void> {
     }
     await Bun.sleep(FOLLOW_MS)
   }
+}
+
+/** The same place, where everything that is asked waits while the hub is away. */
+async function outlasting(place: RunPlace): Promise<RunPlace> {
+  const { HubAbsence } = await import('../calls/hub-absence.ts')
+  const absence = new HubAbsence(line => process.stderr.write(`${line}\n`))
+  return { ...place, ask: work => absence.outlast(() => place.ask(work)) }
 }
 
 /** Throws `not_found` when no team of these runs has the phase, so that a misspelt name is not taken for a silent one. */
