@@ -39,7 +39,7 @@ const description = 'Tokens, tenancy, packages, dispatch, and the runs of all da
 /** The API, which is not served yet. */
 export const hubApp = (hub: Hub) =>
   new Elysia(STRICT)
-    .use(root(hub.log))
+    .use(root(hub.log, { program: 'the hub' }))
     .use(health(() => ({ version }), hub.store.trouble))
     .use(metrics(hub, version))
     .use(session(hub))

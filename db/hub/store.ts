@@ -10,6 +10,7 @@ import { ROOT } from '../../lib/place.ts'
 import { Recent } from '../../lib/recent.ts'
 import { migrate, openDatabase, readMigrations, versionOf } from '../open.ts'
 import { type Channel, openChannel } from './channel.ts'
+import { Disk } from './disk.ts'
 import { GroupCommit } from './group-commit.ts'
 import journal from './migrations/postgres/meta/_journal.json'
 import * as postgresTables from './postgres.ts'
@@ -100,13 +101,22 @@ async function openSqlite(file: string): Promise<Store> {
   const writes = new GroupCommit(writer, () => {
     epoch = null
   })
+  const disk = new Disk(file)
+  const written = async <T>(work: () => Promise<T>): Promise<T> => {
+    try {
+      return await writes.write(work)
+    } catch (error) {
+      disk.failed(error)
+      throw error
+    }
+  }
 
   return {
     ...sqliteTables,
     dialect: 'sqlite',
     db: drizzle({ client: remembering(reader) }),
     async write(work) {
-      const { result, committed } = await writes.write(async () => {
+      const { result, committed } = await written(async () => {
         const committed: (() => void)[] = []
         commits.set(tx, committed)
         return { result: await work(tx), committed }
@@ -124,7 +134,7 @@ async function openSqlite(file: string): Promise<Store> {
       return epoch
     },
     channel: null,
-    trouble: async () => behindSchema(versionOf(reader), migrations.length),
+    trouble: async () => behindSchema(versionOf(reader), migrations.length) ?? (await disk.trouble()),
     async close() {
       await writes.close()
       reader.close()

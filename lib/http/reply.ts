@@ -56,14 +56,13 @@ export function envelopeFrame(instanceId: () => string | null): Frame {
   }
 }
 
-/** `thrown` as a CadreError. An unexpected error becomes `internal`. */
-export function asFailure(thrown: unknown): CadreError {
+/** `thrown` as a CadreError. An unexpected error becomes `internal`. `program` is who replies: `the hub`. */
+export function asFailure(thrown: unknown, program: string): CadreError {
   if (thrown instanceof CadreError) return thrown
   if (thrown instanceof ValidationError) return notInForm(Object(thrown.validator).schema, thrown.value)
   if (hasCode(thrown, DISK_CODES)) {
-    return new CadreError('unavailable', 'the disk takes no more writes: free some space, then try again', {
-      cause: thrown,
-    })
+    const message = `the disk of ${program} takes no more writes: free some space there, then try again`
+    return new CadreError('unavailable', message, { cause: thrown })
   }
   if (hasCode(thrown, AWAY_CODES)) {
     return new CadreError('unavailable', 'the database does not answer now; try again', {

@@ -11,36 +11,42 @@ import { requestId } from './watch.ts'
 /** Options of that app: a path with an additional slash is another path, and nothing is removed from bodies. */
 export const STRICT = { normalize: false, strictPath: true, handler: { standardHostname: false } } as const
 
-/** Returns what to answer when the program's own database is damaged, and null for any other error. */
-type FindDamage = (thrown: unknown) => CadreError | null
+interface RootOptions {
+  /** Who replies, in errors that callers could take for their own. */
+  program?: 'the hub' | 'the daemon' | 'the server'
+  /** Returns what to answer when the program's own database is damaged, and null for any other error. */
+  damageOf?(thrown: unknown): CadreError | null
+}
 
 /** The first plugin of that app. Elysia would answer the errors of plugins before it in Elysia's own form. */
-export const root = (log: Log, damageOf?: FindDamage) => (app: Elysia) =>
-  app
-    .onRequest(({ request }): void => {
-      // Without this, Elysia would call the handler of GET for a HEAD request.
-      if (request.method === 'HEAD') throw new NotFoundError()
-    })
-    // This comes before the kit's `peer`, because an app keeps the first. Reading Elysia's own `server` would cost
-    // each request more than everything else in this file.
-    .decorate({ peer: (request: Request) => app.server?.requestIP(arrivedAs(request))?.address ?? null })
-    .use(httpKit())
-    .onError(({ code, error, set, request, path, frame, ...context }): Response => {
-      const damage = damageOf?.(error)
-      const failure = damage ?? (code === 'NOT_FOUND' ? unrouted(app, path) : asFailure(error))
-      if (damage || failure.code === 'internal') log.error('request failed', { path, ...describe(damage ?? error) })
-      else log.debug('request refused', { path, method: request.method, code: failure.code })
-      set.status = failure.status
-      if (failure.code === 'unauthorized') set.headers['www-authenticate'] = 'Bearer'
-      if (failure.code === 'method_not_allowed') set.headers.allow = methodsOf(app, path)
-      if (failure.retryAfter !== undefined) set.headers['retry-after'] = String(Math.ceil(failure.retryAfter))
-      const told =
-        failure.code === 'internal'
-          ? { code: failure.code, message: `internal error; the log has it under request id ${requestId()}` }
-          : failure.body()
-      const body = 'body' in context ? context.body : undefined
-      return Response.json(frame.failure(told, body), { status: failure.status })
-    })
+export const root =
+  (log: Log, { program = 'the server', damageOf }: RootOptions = {}) =>
+  (app: Elysia) =>
+    app
+      .onRequest(({ request }): void => {
+        // Without this, Elysia would call the handler of GET for a HEAD request.
+        if (request.method === 'HEAD') throw new NotFoundError()
+      })
+      // This comes before the kit's `peer`, because an app keeps the first. Reading Elysia's own `server` would cost
+      // each request more than everything else in this file.
+      .decorate({ peer: (request: Request) => app.server?.requestIP(arrivedAs(request))?.address ?? null })
+      .use(httpKit())
+      .onError(({ code, error, set, request, path, frame, ...context }): Response => {
+        const damage = damageOf?.(error)
+        const failure = damage ?? (code === 'NOT_FOUND' ? unrouted(app, path) : asFailure(error, program))
+        if (damage || failure.code === 'internal') log.error('request failed', { path, ...describe(damage ?? error) })
+        else log.debug('request refused', { path, method: request.method, code: failure.code })
+        set.status = failure.status
+        if (failure.code === 'unauthorized') set.headers['www-authenticate'] = 'Bearer'
+        if (failure.code === 'method_not_allowed') set.headers.allow = methodsOf(app, path)
+        if (failure.retryAfter !== undefined) set.headers['retry-after'] = String(Math.ceil(failure.retryAfter))
+        const told =
+          failure.code === 'internal'
+            ? { code: failure.code, message: `internal error; the log has it under request id ${requestId()}` }
+            : failure.body()
+        const body = 'body' in context ? context.body : undefined
+        return Response.json(frame.failure(told, body), { status: failure.status })
+      })
 
 /**
  * Elysia reports a path that does not exist and a method that a path does not support in the same way. This tells them

@@ -1,9 +1,10 @@
 // The hub as a process: first start, the listening line, accounts by command, stopping, state that survives.
 
 import { Database } from 'bun:sqlite'
-import { expect, test } from 'bun:test'
-import { mkdirSync, statSync } from 'node:fs'
+import { afterAll, expect, test } from 'bun:test'
+import { mkdirSync, readdirSync, statSync } from 'node:fs'
 import { join, resolve } from 'node:path'
+import { smallDisk } from '../support/disk.ts'
 import { folder } from '../support/folder.ts'
 import { freshPostgres } from '../support/hub.ts'
 import { environmentAt } from '../support/program.ts'
@@ -145,6 +146,36 @@ test('is ready while the database has the schema of the program, or a newer one'
     db.run(`PRAGMA user_version = ${good}`)
     expect((await readiness(url)).status).toBe(200)
   }
+  child.kill()
+  expect(await child.exited).toBe(0)
+})
+
+const disk = smallDisk('24m')
+afterAll(() => disk?.[Symbol.dispose]())
+test.skipIf(disk === null)('is not ready while its disk is full, which calls tell as that of the hub', async () => {
+  const { child, url, call } = await serving({ CADRE_HUB_DATABASE: join(disk!.path, 'hub.db') })
+  const signIn = () => call('session/create', { username: 'admin', password: 'a guess' })
+  expect((await signIn()).status).toBe(401)
+  disk!.fill()
+  // What the log of the database has room for is still written.
+  let refused = await signIn()
+  for (let more = 0; refused.status !== 503 && more < 50; more++) refused = await signIn()
+  expect(refused).toMatchObject({
+    status: 503,
+    error: {
+      code: 'unavailable',
+      message: 'the disk of the hub takes no more writes: free some space there, then try again',
+    },
+  })
+  const away = { status: 503, told: 'not ready: the disk of the database takes no more writes' }
+  expect(await readiness(url)).toEqual(away)
+  await Bun.sleep(1_500)
+  expect(await readiness(url)).toEqual(away)
+  expect((await fetch(`${url}/health`)).status).toBe(200)
+  disk!.free()
+  expect((await until(url, 200)).status).toBe(200)
+  expect((await signIn()).status).toBe(401)
+  expect(readdirSync(disk!.path).filter(name => name.endsWith('.trial'))).toEqual([])
   child.kill()
   expect(await child.exited).toBe(0)
 })

@@ -38,7 +38,7 @@ export function daemonApp(daemon: Daemon, { strict }: { strict: boolean }) {
     }),
   )
   return new Elysia(STRICT)
-    .use(root(daemon.log, thrown => damageOf(thrown, databaseFile(daemon.home))))
+    .use(root(daemon.log, { program: 'the daemon', damageOf: thrown => damageOf(thrown, databaseFile(daemon.home)) }))
     .use(
       health(
         () => ({ version, ...daemon.engine.load }),
