@@ -211,18 +211,6 @@ describe('mistakes', () => {
     }
   })
 
-  test('the type of a name alone', () => {
-    const typeOf = (text: string) => parseExpression(text, { ...names, types }).type
-    expect(['inputs.s', 'inputs.n', 'inputs.list', 'phases.fetch.text', 'inputs.o.a', 'item'].map(typeOf)).toEqual([
-      'string',
-      'double',
-      'list',
-      'string',
-      'dyn',
-      'dyn',
-    ])
-  })
-
   test('item and index outside a map', () => {
     const { mistakes } = parseExpression('item.a + index', { ...names, item: false })
     expect(mistakes.map(({ offset }) => offset)).toEqual([0, 9])

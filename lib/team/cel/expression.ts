@@ -7,7 +7,6 @@ import type { Json } from '../../json.ts'
 import { type Evaluation, evaluateIn } from './evaluation.ts'
 import { registerFunctions } from './functions.ts'
 import { converted, explain, inItsForm, inOneType, type Mistake, mistakeOf, withoutTexts } from './hints.ts'
-import { typeOfName } from './known.ts'
 import { withWhatIsThere } from './lacking.ts'
 import { checkKeys, meter, stopAtRefusal } from './meter.ts'
 import { contextOf, forgiveMissing } from './reading.ts'
@@ -97,7 +96,7 @@ export function parseExpression(text: string, names: Names): Parsed {
   for (const node of survey.nodes) meter(node, keys.has(node))
   for (const access of survey.accesses) forgiveMissing(access)
   return {
-    type: typeOfName(program.ast, names.types) ?? check.type ?? 'dyn',
+    type: check.type ?? 'dyn',
     uses,
     mistakes,
     evaluate(evaluation) {

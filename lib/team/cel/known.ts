@@ -106,24 +106,6 @@ export function fieldOfPlain({ root, keys }: Path, types: InputTypes): Mistake |
   return { offset: key.offset, message: `this is ${kind} and has no \`${key.name}\`${lengthHint(key.name)}` }
 }
 
-const CEL_TYPES: Readonly<Record<Kind, string>> = {
-  text: 'string',
-  'a number': 'double',
-  'true or false': 'bool',
-  'a list': 'list',
-  'an object': 'map',
-}
-
-/** CEL's name of the type of an expression that is only a name; null when that is not known before a run. */
-export function typeOfName(node: ASTNode, types: InputTypes | undefined): string | null {
-  const path = types && pathOf(node)
-  const [first, second, ...more] = path?.keys ?? []
-  if (!first || more.length > 0) return null
-  if (path!.root === 'phases') return second && second.name in PLAIN ? CEL_TYPES[PLAIN[second.name]!] : null
-  const type = path!.root === 'inputs' && !second ? types!.get(first.name) : undefined
-  return type ? CEL_TYPES[KINDS[type]] : null
-}
-
 /** How the length of a value is written, for somebody who looked for a field with that name. */
 export function lengthHint(key: string): string {
   return key === 'length' ? ': the length of a text or a list is written `size(x)`' : ''
