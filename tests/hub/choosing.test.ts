@@ -167,7 +167,12 @@ test('a paused daemon takes no run and no resumption, keeps what it has, and sti
 
 test('a job waits for the only daemon whose disk is full, or whose process hangs, and says so', async () => {
   const full = await daemon('full')
-  const poll = (more: object) => hub.ok(token, 'daemons/poll', { daemon_id: full.daemon_id, slots: 0, ...more })
+  // Calls go to the hubs in turn, and each has to hear it, as they do of a daemon that polls every second.
+  const poll = async (more: object) => {
+    for (let hubs = Number(process.env.TEST_HUBS ?? 1); hubs > 0; hubs--) {
+      await hub.ok(token, 'daemons/poll', { daemon_id: full.daemon_id, slots: 0, ...more })
+    }
+  }
   const waits = async () => (await hub.ok(hub.admin, 'dispatch/queue', { realm_id: realm })).jobs[0].waiting_for
   // A daemon whose slots are taken comes to the job by itself.
   await poll({})
