@@ -156,12 +156,7 @@ export function doubtfulFirst(all: readonly Written[]): Written[] {
 export const History = Type.Object({ attempts: Type.Array(AttemptRecord), written: Type.Array(Written) })
 export type History = Static<typeof History>
 
-const PHASE = {
-  ...BARE_PHASE,
-  data: AnyJson,
-  /** Whether it failed without failing its run. A hub does not know. */
-  tolerated: Type.Optional(Type.Boolean()),
-}
+const PHASE = { ...BARE_PHASE, data: AnyJson }
 const ToldSubRun = Type.Object({ ...SUB_RUN, state: ToldRunState })
 const PhaseState = Type.Enum([...PHASE_STATES])
 

@@ -119,14 +119,14 @@ function named(node: Node): Node {
 const oneLineOf = (text: string | null): string => inline((text ?? '').split('\n', 1)[0]!)
 
 function noteOf(
-  { type, agent, action, state, reason, error, waiting, attempt, data, tolerated }: Phase,
+  { type, agent, action, state, reason, error, waiting, attempt, data }: Phase,
   run: string,
   paint: Paint,
 ): string {
   const what = paint.dim([agent ?? type, action].filter(part => part !== null).join('.'))
   const tries = attempt > 1 ? paint.dim(`attempt ${attempt}`) : ''
-  // A hub does not know what a team passes over: only that a run completed although a phase had failed.
-  const isTolerated = tolerated ?? (state === 'failed' && run === 'completed')
+  // Before a run has completed, a failure may still end it.
+  const isTolerated = state === 'failed' && run === 'completed'
   const items = type === 'map' && state === 'completed' && isObject(data) ? Number(data.failed) : 0
   const waits = waiting ?? (state === 'awaiting_input' ? 'a person' : null)
   const notes = [

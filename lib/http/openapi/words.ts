@@ -154,7 +154,6 @@ const WORDS: Readonly<Record<string, string>> = {
   team: 'The name of the team, @scope/name.',
   teams: 'The teams.',
   timeout: 'How long an attempt may take, in milliseconds.',
-  tolerated: 'Whether it failed without failing its run.',
   to: 'Where it is written to; where it ends.',
   unheld: 'The key of a team that is not held here, because only top runs hold a key.',
   waiting: 'What it waits for; null when it works or has ended.',

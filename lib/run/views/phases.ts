@@ -31,9 +31,7 @@ export function runPhases(
     state: run.state,
     phases: store.phases.of(runId).map(row => {
       const below = (subRuns.get(row.position) ?? []).map(({ position: _, ...subRun }) => subRun)
-      const phase = phases[row.position]!
-      const tolerated = row.state === 'failed' && phase.onFailure === 'continue'
-      return { ...phaseRecord(row, phase, phases, below), tolerated, waiting: waitOf(row.position) }
+      return { ...phaseRecord(row, phases[row.position]!, phases, below), waiting: waitOf(row.position) }
     }),
   }
 }
