@@ -24,7 +24,7 @@ export function ownPackage(name: string, lock: string): string | null {
   return missing === null ? '' : `${missing} is not installed as ${lock} says: run \`bun install\` in ${folder}`
 }
 
-/** What each package of the lock file is, as `name@version`, by its place. */
+/** The packages of the lock file as `name@version`, by their places in it. */
 function packagesIn(lock: string): Map<string, string> | null {
   try {
     const { packages = {} } = Bun.JSONC.parse(readFileSync(lock, 'utf8')) as { packages?: Record<string, unknown[]> }
@@ -34,7 +34,10 @@ function packagesIn(lock: string): Map<string, string> | null {
   }
 }
 
-/** The first package that `from` would not find, or not in a version of the lock file, itself included; null when none. */
+/**
+ * The first package that `from` would not find in a version of the lock file, itself included. Null when it would find
+ * all of them.
+ */
 function notInstalled(
   name: string,
   from: string,

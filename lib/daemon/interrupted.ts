@@ -27,7 +27,7 @@ export function shownPhases(found: RunPhases): ShownPhases {
   return { ...shown(found), phases: found.phases.map(shown) }
 }
 
-/** `left` is the top run if no process continues it, which is then the one to continue. */
+/** `left` is the top run when no process continues it: it is then the run that has to be resumed. */
 export function shownWhy(found: Omit<Why, 'text'>, left: string | null): Why {
   const isLeft = left !== null && ['running', 'queued'].includes(found.chain[0]?.state ?? '')
   const lines = isLeft ? ['The run was interrupted: no process goes on with it.', ...found.lines] : found.lines

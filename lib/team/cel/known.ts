@@ -1,5 +1,5 @@
-// What is known of values before a run: the states that a phase can have, and the declared types of inputs. A
-// comparison that is never true, and a field of a value that has none, are reported when a team is read.
+// What is known of values before a run: the states that a phase can have, and the declared types of inputs. An equality
+// that can never be true is reported when a team is read, because the run would not fail: it would do the other thing.
 
 import type { ASTNode } from '@marcbachmann/cel-js'
 import { didYouMean, type OtherNames } from '../../spelling.ts'
@@ -22,11 +22,7 @@ const KINDS: Readonly<Record<FieldType, Kind>> = {
   object: 'an object',
 }
 
-/** The fields of a phase that have no fields of their own. */
-const PLAIN: Readonly<Record<string, Kind>> = { state: 'text', reason: 'text', text: 'text', files: 'a list' }
-
 const EQUALITIES = ['==', '!=']
-const ORDERS = ['<', '<=', '>', '>=']
 
 const STATES: readonly string[] = PHASE_STATES
 
@@ -38,20 +34,23 @@ const OTHER_STATES: OtherNames = {
   skipped: ['skip'],
 }
 
-/** The mistakes of a comparison with a literal. Of states, those for which it is known what was meant. `bound` has the variables of the loops around it. */
+/**
+ * The mistakes of an equality with a literal, or of `in` a list of them. Of states, those for which it is known what was
+ * meant. `bound` has the variables of the loops around it.
+ */
 export function neverTrue(node: ASTNode, types: InputTypes, bound: readonly string[]): Mistake[] {
   const sides = sidesOf(node)
   if (!sides) return []
   return sides.flatMap(([side, literal]) => {
     const path = pathOf(side)
-    const mistake = path && !bound.includes(path.root) ? differs(path, literal, types, node.op) : null
+    const mistake = path && !bound.includes(path.root) ? differs(path, literal, types) : null
     return mistake ? [{ offset: literal.start, message: mistake }] : []
   })
 }
 
 /** What is compared with what: both ways round, and with each item of a list after `in`. */
 function sidesOf({ op, args }: ASTNode): [side: ASTNode, literal: ASTNode][] | null {
-  if (EQUALITIES.includes(op) || ORDERS.includes(op)) {
+  if (EQUALITIES.includes(op)) {
     const [left, right] = args as [ASTNode, ASTNode]
     return [
       [left, right],
@@ -63,10 +62,10 @@ function sidesOf({ op, args }: ASTNode): [side: ASTNode, literal: ASTNode][] | n
   return list.op === 'list' ? (list.args as ASTNode[]).map(each => [item, each]) : null
 }
 
-function differs({ root, keys }: Path, literal: ASTNode, types: InputTypes, op: string): string | null {
+function differs({ root, keys }: Path, literal: ASTNode, types: InputTypes): string | null {
   const [first, second] = keys
   const kind = kindOf(literal)
-  if (root === 'phases' && keys.length === 2 && second!.name === 'state' && !ORDERS.includes(op)) {
+  if (root === 'phases' && keys.length === 2 && second!.name === 'state') {
     const state = String(literal.args)
     if (kind !== 'text' || STATES.includes(state)) return null
     const hint = didYouMean(state.toLowerCase(), STATES, OTHER_STATES)
@@ -92,18 +91,6 @@ function kindOf(literal: ASTNode): Kind | null {
     default:
       return null
   }
-}
-
-/** The mistake of reading a field of a value that has none; null where the value may have it. */
-export function fieldOfPlain({ root, keys }: Path, types: InputTypes): Mistake | null {
-  const [first, second, third] = keys
-  const type = root === 'inputs' ? types.get(first?.name ?? '') : undefined
-  const [kind, key] =
-    root === 'phases'
-      ? [PLAIN[second?.name ?? ''], third]
-      : [type && type !== 'object' ? KINDS[type] : undefined, second]
-  if (!kind || !key) return null
-  return { offset: key.offset, message: `this is ${kind} and has no \`${key.name}\`${lengthHint(key.name)}` }
 }
 
 /** How the length of a value is written, for somebody who looked for a field with that name. */

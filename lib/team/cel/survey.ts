@@ -5,7 +5,7 @@ import { messageOf } from '../../error.ts'
 import { didYouMean, type OtherNames } from '../../spelling.ts'
 import { NAMESPACES, unknownFunction } from './calls.ts'
 import type { Mistake } from './hints.ts'
-import { fieldOfPlain, type InputTypes, neverTrue } from './known.ts'
+import { type InputTypes, neverTrue } from './known.ts'
 import { type Key, type Path, pathOf } from './path.ts'
 import { checkPattern, patternOf } from './regex.ts'
 import type { Work } from './work.ts'
@@ -164,8 +164,6 @@ export class Survey {
           this.#mistake(second.offset, unknownField('a phase', second, PHASE_FIELDS))
         } else this.uses.push({ kind: 'phase', name: first.name, offset: first.offset })
     }
-    const plain = this.#names.types && fieldOfPlain(path, this.#names.types)
-    if (plain) this.mistakes.push(plain)
     remember(this.reads, [root, ...keys.map(key => key.name)])
     for (const [at, { node }] of keys.entries()) {
       this.accesses.push({ node, root, keys: keys.slice(0, at + 1).map(key => key.name) })
