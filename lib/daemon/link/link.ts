@@ -4,7 +4,7 @@
 
 import { CadreError, messageOf } from '../../error.ts'
 import type { Log } from '../../log.ts'
-import { type Commit, KEEPS_FILES, type Store, type SyncOutbox } from '../../run/engine.ts'
+import type { Commit, Store, SyncOutbox } from '../../run/engine.ts'
 import { pause, startPause } from '../../wait.ts'
 import { type Identity, Whoami } from '../../wire/hub-calls.ts'
 import type { OfferedAgent } from '../../wire/needs.ts'
@@ -27,10 +27,21 @@ import { Heartbeats } from './heartbeats.ts'
 import { type CallOptions, HubClient } from './hub-client.ts'
 import { JobBook } from './job-book.ts'
 import { type JobHost, Jobs } from './jobs.ts'
+import { APPROVED, Notices, WAITS_FOR_APPROVAL } from './notices.ts'
 import { keepTeams, knownTeams, register } from './register.ts'
 import { FileUploads, LANES } from './uploads.ts'
 
-export { type CallOptions, Courier, HubClient, type JobHost, keepTeams, knownTeams, register }
+export {
+  APPROVED,
+  type CallOptions,
+  Courier,
+  HubClient,
+  type JobHost,
+  keepTeams,
+  knownTeams,
+  register,
+  WAITS_FOR_APPROVAL,
+}
 
 /** What a hub chooses a daemon by. */
 export interface Offer {
@@ -45,12 +56,6 @@ export interface Offers {
   /** Ends what is done to keep the offer current. */
   stop(): Promise<void>
 }
-
-/** The name of a fact in the run database: whether the hub has approved this daemon, `no` or `yes`. */
-export const APPROVED = 'approved'
-
-export const WAITS_FOR_APPROVAL =
-  'this daemon takes no jobs until an operator of its realm approves it (daemons/approve at the hub)'
 
 export interface LinkOptions {
   hubUrl: string
@@ -100,8 +105,7 @@ export class Link {
   readonly #uploads: FileUploads
   readonly #keys: DispatchKeys
   readonly #heartbeats: Heartbeats
-  #teams: Set<string>
-  #teamsVersion: string | null
+  readonly #notices: Notices
   #daemonId: string | null
   #realmId: string | null
   #answeredAt = 0
@@ -109,9 +113,6 @@ export class Link {
   #wakePoll: (() => void) | null = null
   #change: NodeJS.Immediate | null = null
   #loops: Promise<void>[] = []
-  #approved: boolean | null = null
-  /** Whether the hub keeps files of runs. Null until it has said so. */
-  #keepsFiles: boolean | null = null
   /** The offer that the hub has, or an empty text when that is in doubt. Null before it has enrolled this daemon. */
   #offered: string | null = null
   /** The hub has said that it does not know this daemon, so its database was restored from an older copy. */
@@ -124,8 +125,7 @@ export class Link {
     const { store } = options
     this.#daemonId = store.facts.get('daemon_id')
     this.#realmId = store.facts.get('realm_id')
-    this.#teamsVersion = store.facts.get('teams_version')
-    this.#teams = knownTeams(store)
+    this.#notices = new Notices(store, options.log)
     this.#courier = new Courier({ ...options, client: this.client })
     options.outbox.onQueued(() => this.#wakeSync?.())
     const { log, fileOf, networkAllow } = options
@@ -201,7 +201,7 @@ export class Link {
 
   /** Whether runs of this team (`@scope/name`) are reported to the realm. */
   lists(team: string): boolean {
-    return this.#teams.has(team)
+    return this.#notices.lists(team)
   }
 
   /**
@@ -253,32 +253,10 @@ export class Link {
     this.#options.log.info('enrolled', { hub: this.client.url, daemon: enrolled.daemon_id, realm: enrolled.realm_id })
   }
 
-  /** Stores what replies to register and heartbeat contain. */
+  /** Takes in what replies to register and heartbeat contain. */
   #learn(bulletin: Bulletin): void {
-    const { dispatch_keys, teams, teams_version, approved, artifacts = false } = bulletin
-    this.#keys.learn(dispatch_keys)
-    this.#learnApproval(approved !== false)
-    const { store } = this.#options
-    if (artifacts !== this.#keepsFiles) {
-      this.#keepsFiles = artifacts
-      store.facts.set(KEEPS_FILES, artifacts ? 'yes' : 'no')
-    }
-    if (!teams) return
-    this.#teams = new Set(teams)
-    this.#teamsVersion = teams_version
-    keepTeams(store, bulletin)
-    this.#tellRunning()
-  }
-
-  /** Logs the approval when it changes, and stores it for `doctor`. */
-  #learnApproval(approved: boolean): void {
-    const before = this.#approved
-    if (approved === before) return
-    this.#approved = approved
-    const { log, store } = this.#options
-    store.facts.set(APPROVED, approved ? 'yes' : 'no')
-    if (!approved) log.warn(WAITS_FOR_APPROVAL, { daemon: this.#daemonId })
-    else if (before === false) log.info('an operator has approved this daemon: it takes jobs now')
+    this.#keys.learn(bulletin.dispatch_keys)
+    if (this.#notices.learn(bulletin, this.#daemonId)) this.#tellRunning()
   }
 
   async #poll(): Promise<void> {
@@ -294,7 +272,7 @@ export class Link {
       { timeout: wait_ms + 15_000, signal: AbortSignal.any([this.#stop.signal, this.#polling.signal]) },
     )
     if (jobs.length === 0) return
-    this.#learnApproval(true)
+    this.#notices.learnApproval(true, daemon_id)
     await this.#jobs.take(jobs)
   }
 
@@ -345,7 +323,7 @@ export class Link {
   }
 
   #state(): HeartbeatOrder {
-    return { running: this.#jobs.leased, teamsVersion: this.#teamsVersion }
+    return { running: this.#jobs.leased, teamsVersion: this.#notices.teamsVersion }
   }
 
   /** Sends the oldest changes, or waits for new ones when there are none. */
@@ -358,7 +336,7 @@ export class Link {
 
   /** Sends a file of a run, if the hub keeps files. */
   async #upload(): Promise<void> {
-    if (!this.#keepsFiles) return pause(NOT_KEPT_LOOK_MS, this.#stop.signal)
+    if (!this.#notices.keepsFiles) return pause(NOT_KEPT_LOOK_MS, this.#stop.signal)
     return this.#uploads.step()
   }
 
