@@ -5,7 +5,7 @@ import { didYouMean } from './spelling.ts'
 
 /** Ends the program with exit code 2 when `command`, which is the default of `program`, was given a word. */
 export function refuseWords(program: Command, command: Command): void {
-  if (command.args.length > 0) refuse(program, command.args[0]!)
+  if (command.args.length > 0) refuseWord(program, command.args[0]!)
 }
 
 /** Replaces the `help` of commander, which says nothing of a word that it does not know. */
@@ -17,14 +17,18 @@ export function addHelp(program: Command): void {
     .action((words: string[]) => {
       let shown = program
       for (const word of words) {
-        shown = shown.commands.find(each => each.name() === word) ?? refuse(shown, word)
+        shown = shown.commands.find(each => each.name() === word) ?? refuseWord(shown, word)
       }
       shown.help()
     })
 }
 
-function refuse(program: Command, word: string): never {
-  const names = program.commands.map(each => each.name())
+/** Ends the program with exit code 2. `otherwise` is a hint for a word that is near to no command of `program`. */
+export function refuseWord(program: Command, word: string, otherwise = ''): never {
+  const near = didYouMean(
+    word,
+    program.commands.map(each => each.name()),
+  )
   const group = program.parent ? ` of ${program.name()}` : ''
-  program.error(`error: unknown command '${word}'${group}${didYouMean(word, names)}`)
+  program.error(`error: unknown command '${word}'${group}${near || otherwise}`)
 }

@@ -161,12 +161,18 @@ test('after kill -9 a held run asks first: it begins if the hub agreed, and is d
   }
 }, 60_000)
 
+/** A daemon at `url` that has begun a run of which the clean-up leaves a line. */
+async function working(url: string) {
+  const begun = await enrolled(url)
+  const file = traceFile()
+  const { run_id } = await dispatch(begun.id, '@admin/tidy', file)
+  await until(() => lines(file).length === 1, 'the work')
+  return { ...begun, file, run_id }
+}
+
 test('a cancel that is delivered twice is one cancel, and is answered twice', async () => {
   await using front = startFront(hub.url)
-  const { daemon, id } = await enrolled(front.url)
-  const file = traceFile()
-  const { run_id } = await dispatch(id, '@admin/tidy', file)
-  await until(() => lines(file).length === 1, 'the work')
+  const { daemon, id, file, run_id } = await working(front.url)
   // The first answer arrives nowhere, so the hub delivers the cancel again. A second cancel would end the clean-up.
   let lost = 0
   front.loses = ({ path, body }) =>
@@ -204,10 +210,7 @@ const cancel = (run_id: string) =>
   hub.ok(hub.admin, 'dispatch/cancel', { run_id }) as Promise<{ job_id: string; already_waits?: boolean }>
 
 test('cancels that wait for a daemon that is away are one cancel, and do not stop its clean-up', async () => {
-  const { daemon, id, name } = await enrolled(hub.url)
-  const file = traceFile()
-  const { run_id } = await dispatch(id, '@admin/tidy', file)
-  await until(() => lines(file).length === 1, 'the work')
+  const { daemon, id, name, file, run_id } = await working(hub.url)
   await becomes(run_id, 'running')
   await daemon.kill('SIGKILL')
   const first = await elsewhere('cancel', run_id)
@@ -227,10 +230,7 @@ test('cancels that wait for a daemon that is away are one cancel, and do not sto
 
 test('a cancel that was delivered and not answered counts once, and one after it was carried out stops the clean-up', async () => {
   await using front = startFront(hub.url)
-  const { daemon, id } = await enrolled(front.url)
-  const file = traceFile()
-  const { run_id } = await dispatch(id, '@admin/tidy', file)
-  await until(() => lines(file).length === 1, 'the work')
+  const { daemon, id, file, run_id } = await working(front.url)
   front.loses = ({ path, body }) => (path === '/v1/daemons/ack' && body.status === 'done' ? 'request' : null)
   const first = await cancel(run_id)
   expect(first.already_waits).toBeUndefined()

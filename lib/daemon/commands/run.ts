@@ -39,7 +39,7 @@ function workspaceOf(reference: string): string {
  * The given inputs with the paths of files as the run has to read them. They are relative to the caller's folder; in
  * another workspace they must be absolute, and `files/` would be a folder of the run. Throws when there is no such file.
  */
-async function filesFromHere(fields: readonly Field[], given: JsonObject, elsewhere: boolean): Promise<JsonObject> {
+function filesFromHere(fields: readonly Field[], given: JsonObject, elsewhere: boolean): JsonObject {
   const inputs = { ...given }
   for (const { name, type } of fields) {
     const path = inputs[name]
@@ -59,7 +59,7 @@ export async function run(reference: string, options: RunOptions): Promise<numbe
     const { inputs, start: startPrepared } = await prepare(whichTeam(reference))
     const given = await readInputs(inputs, options)
     return startPrepared(runId, {
-      inputs: await filesFromHere(inputs, given, options.workspace !== undefined),
+      inputs: filesFromHere(inputs, given, options.workspace !== undefined),
       run_name: options.name ?? null,
       workspace: workspaceOf(options.workspace ?? '.'),
     })

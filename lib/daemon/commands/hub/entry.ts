@@ -2,7 +2,7 @@
 
 import { type Command, Option, type OptionValues } from 'commander'
 import { calledAs } from '../../../called-as.ts'
-import { didYouMean } from '../../../spelling.ts'
+import { refuseWord } from '../../../command-words.ts'
 import type { Act } from '../act.ts'
 import { count, offset } from '../options.ts'
 
@@ -51,17 +51,14 @@ export function add(
   command.addHelpText('after', `\nExample:\n  $ ${calledAs()} ${words.join(' ')}`)
   if (isDefault) command.allowExcessArguments()
   command.action(() => {
-    if (isDefault && command.args.length > 0) refuseWord(parent, command.args)
+    if (isDefault && command.args.length > 0) refuse(parent, command.args)
     const args: string[] = command.processedArgs
     return act(() => run(command.optsWithGlobals(), ...args), args[0])
   })
 }
 
 /** As the command that is meant when none is named, it also receives words that are not commands. */
-function refuseWord(group: Command, [word, ...more]: readonly string[]): never {
-  const names = group.commands.map(each => each.name())
-  const near = didYouMean(word!, names)
-  const isName = near === '' && more.length === 0 && names.includes('show')
-  const hint = isName ? ` (did you mean \`${group.name()} show ${word}\`?)` : near
-  group.error(`error: unknown command '${word}' of ${group.name()}${hint}`)
+function refuse(group: Command, [word, ...more]: readonly string[]): never {
+  const isName = more.length === 0 && group.commands.some(each => each.name() === 'show')
+  refuseWord(group, word!, isName ? ` (did you mean \`${group.name()} show ${word}\`?)` : '')
 }
